@@ -1,0 +1,84 @@
+"""tensornp: each torch tensor as the NumPy array it would become, with the truth about device, grad and memory.
+
+``%load_ext tensornp`` in IPython or Jupyter; in plain Python, ``import tensornp as tnp``. Nothing heavy is imported
+before it is needed: not torch, IPython, matplotlib, nor a widget library.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tensornp.errors import (
+    BadRequestError,
+    CopyRequiredError,
+    NameTakenError,
+    NoDataError,
+    NotATensorError,
+    TensornpError,
+    UnsupportedArrayError,
+    UnsupportedTensorError,
+)
+
+if TYPE_CHECKING:
+    from tensornp.core.convert import plan, to_numpy, to_tensor
+    from tensornp.core.info import TensorInfo, inspect
+    from tensornp.core.plan import ConversionPlan, Step
+    from tensornp.widget.toggle import TensorWidget, view
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "to_numpy": "core.convert",
+    "to_tensor": "core.convert",
+    "plan": "core.convert",
+    "inspect": "core.info",
+    "TensorInfo": "core.info",
+    "ConversionPlan": "core.plan",
+    "Step": "core.plan",
+    "view": "widget.toggle",
+    "TensorWidget": "widget.toggle",
+}
+
+__all__ = [
+    "BadRequestError",
+    "ConversionPlan",
+    "CopyRequiredError",
+    "NameTakenError",
+    "NoDataError",
+    "NotATensorError",
+    "Step",
+    "TensorInfo",
+    "TensorWidget",
+    "TensornpError",
+    "UnsupportedArrayError",
+    "UnsupportedTensorError",
+    "inspect",
+    "plan",
+    "to_numpy",
+    "to_tensor",
+    "view",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its home when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tensornp' has no attribute {name!r}")
+    value = getattr(import_module(f"tensornp.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Load into `shell`: what ``%load_ext tensornp`` calls."""
+    import_module("tensornp.notebook.extension").load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Take back from `shell` what loading did, and nothing else: what ``%unload_ext tensornp`` calls."""
+    import_module("tensornp.notebook.extension").unload(shell)

@@ -1,0 +1,1 @@
+"""What a tensor is, and how it becomes an array."""

@@ -1,0 +1,128 @@
+"""What NumPy knows of each torch dtype: its own, an exact wider one, or one from ml_dtypes.
+
+torch is not imported here: a dtype is known by its name, so every decision can be made and tested without it.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensornp.errors import BadRequestError
+
+
+@dataclass(frozen=True, slots=True)
+class DtypeFacts:
+    """What NumPy can do with one torch dtype.
+
+    Attributes
+    ----------
+    name : str
+        The torch name without its prefix, such as ``"bfloat16"``.
+    numpy : str or None
+        The NumPy dtype with the same values and the same bytes, if there is one.
+    widened : str or None
+        Where there is none: the smallest NumPy dtype that holds every value exactly.
+    bits : str or None
+        Where there is none: the integer dtype of the same item size, through which the ml_dtypes dtype of the same
+        name shares the bytes.
+    """
+
+    name: str
+    numpy: str | None
+    widened: str | None = None
+    bits: str | None = None
+
+
+_NATIVE = (
+    "bool uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 float32 float64 complex64 complex128".split()
+)
+_WIDENED = {
+    "bfloat16": ("float32", "int16"),
+    "float8_e4m3fn": ("float32", "uint8"),
+    "float8_e4m3fnuz": ("float32", "uint8"),
+    "float8_e5m2": ("float32", "uint8"),
+    "float8_e5m2fnuz": ("float32", "uint8"),
+    "float8_e8m0fnu": ("float32", "uint8"),
+}
+
+KNOWN: dict[str, DtypeFacts] = {name: DtypeFacts(name, name) for name in _NATIVE} | {
+    name: DtypeFacts(name, None, widened, bits) for name, (widened, bits) in _WIDENED.items()
+}
+
+
+def name_of(dtype: object) -> str:
+    """Return the bare name of a torch dtype, a NumPy dtype, a scalar type or a string: ``"float32"``."""
+    if isinstance(dtype, type):
+        return np.dtype(dtype).name
+    return str(dtype).removeprefix("torch.")
+
+
+@functools.cache
+def resolve(name: str) -> np.dtype[Any]:
+    """Return the NumPy dtype that is called `name`, ml_dtypes ones included.
+
+    Raises
+    ------
+    BadRequestError
+        If neither NumPy nor ml_dtypes has a dtype of that name.
+    """
+    import ml_dtypes
+
+    if name in _WIDENED:
+        return np.dtype(getattr(ml_dtypes, name))
+    try:
+        dtype = np.dtype(name)
+    except TypeError:
+        dtype = np.dtype(object)
+    if dtype.kind not in "biufc" and not hasattr(ml_dtypes, name):
+        raise BadRequestError(
+            f"{name!r} is not a dtype that a tensor can become; name a numeric NumPy dtype such as 'float32'"
+        )
+    return dtype
+
+
+@functools.cache
+def is_exact_cast(source: str, target: str) -> bool:
+    """Return whether every value of dtype `source` is a value of dtype `target` too.
+
+    NumPy's own ``can_cast(..., "safe")`` calls int64 to float64 safe, although 2**53 + 1 does not survive it; here
+    an integer must fit into the significand. Both are names that `resolve` knows.
+    """
+    import ml_dtypes
+
+    if source == target or source == "bool":
+        return True
+    a, b = resolve(source), resolve(target)
+    if _is_complex(a) and not _is_complex(b):
+        return False
+    a_float, b_float = _real_part(a), _real_part(b)
+    if _is_integer(a_float):
+        if _is_integer(b_float):
+            return bool(np.can_cast(a_float, b_float, "safe"))
+        # ml_dtypes.finfo lacks a common stub for all of its dtypes, hence Any.
+        return b_float.kind != "b" and np.iinfo(a_float).bits - (a_float.kind == "i") <= ml_dtypes.finfo(b_float).nmant + 1
+    if _is_integer(b_float) or b_float.kind == "b":
+        return False
+    x, y = ml_dtypes.finfo(a_float), ml_dtypes.finfo(b_float)
+    return bool(
+        y.nmant >= x.nmant
+        and float(y.max) >= float(x.max)
+        and float(y.smallest_subnormal) <= float(x.smallest_subnormal)
+        and (np.isinf(np.array(np.inf, b_float).astype(np.float64)) or "fn" in source)
+    )
+
+
+def _is_complex(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind == "c"
+
+
+def _is_integer(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "iu"
+
+
+def _real_part(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.zeros((), dtype).real.dtype if _is_complex(dtype) else dtype

@@ -1,0 +1,30 @@
+"""What a user can choose about the display, as one frozen record that is passed down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class DisplayOptions:
+    """Display options; `%config TensorDisplay` shows and sets them for one shell.
+
+    Attributes
+    ----------
+    mode : str
+        What `%tonumpy` does and what a card shows: "view" (live, read-only), "share" (live, writeable) or "copy".
+    widget : str
+        Which cards have a live toggle: "auto" (the last one shown), "always" (each) or "never".
+    max_elements : int
+        Elements that a card prints at most, even where `numpy.printoptions` asks for more.
+    max_rows : int
+        Rows of the table that shows a container of tensors.
+    receipt : str
+        How a card shows its receipt: "folded", "open" or "hidden".
+    """
+
+    mode: str = "view"
+    widget: str = "auto"
+    max_elements: int = 100_000
+    max_rows: int = 40
+    receipt: str = "folded"

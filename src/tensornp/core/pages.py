@@ -1,0 +1,31 @@
+"""Whether memory is mapped read-only, so that it is never handed out writeable: a write there ends the process."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tensornp.core.info import TensorInfo
+
+
+def with_page_protection(info: TensorInfo) -> TensorInfo:
+    """Return `info` with `is_readonly_map` looked up.
+
+    Reads ``/proc/self/maps`` (Linux; format in ``man 5 proc_pid_maps``), about 0.1 ms; elsewhere it stays False, since
+    neither torch nor NumPy can tell.
+    """
+    if info.storage is None or not info.storage.address:
+        return info
+    return dataclasses.replace(info, is_readonly_map=_is_mapped_readonly(info.storage.address))
+
+
+def _is_mapped_readonly(address: int) -> bool:
+    try:
+        with open("/proc/self/maps", encoding="ascii", errors="replace") as maps:
+            for line in maps:
+                bounds, flags = line.split(maxsplit=2)[:2]
+                start, end = (int(bound, 16) for bound in bounds.split("-"))
+                if start <= address < end:
+                    return "w" not in flags
+    except OSError:
+        pass
+    return False

@@ -1,0 +1,301 @@
+"""How a tensor becomes an array, decided from its metadata alone: a pure function of facts, which needs no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from html import escape
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import numpy as np
+
+from tensornp.core import dtypes
+from tensornp.errors import BadRequestError, CopyRequiredError, NoDataError, UnsupportedTensorError
+
+if TYPE_CHECKING:
+    from tensornp.core.info import TensorInfo
+
+MAX_NDIM = 64
+"""Dimensions of an array at most; NumPy 1.x stops at 32, and its own error says so."""
+MAX_NBYTES = 2**63 - 1
+"""Bytes that NumPy can address."""
+
+
+class Step(StrEnum):
+    """One step of a conversion, in the words of PyTorch and NumPy."""
+
+    DETACH = "detach"
+    TO_HOST = "copy to host"
+    RESOLVE_CONJ = "resolve conjugate"
+    RESOLVE_NEG = "resolve negative"
+    TO_DENSE = "to dense"
+    DEQUANTIZE = "dequantize"
+    VIEW_BITS = "view bits"
+    WIDEN = "widen"
+    COPY = "copy"
+    CAST = "cast"
+
+
+class ModeArguments(TypedDict):
+    """What a mode passes on to `to_numpy`."""
+
+    copy: bool | None
+    writeable: bool | None
+
+
+MODES: Mapping[str, ModeArguments] = MappingProxyType(
+    {
+        "view": {"copy": None, "writeable": None},
+        "share": {"copy": False, "writeable": True},
+        "copy": {"copy": True, "writeable": None},
+    }
+)
+"""The three modes by name: view (live, read-only), share (live, writeable), copy."""
+
+
+def mode_arguments(mode: str) -> ModeArguments:
+    """Return what `mode` passes to `to_numpy`; `BadRequestError` for any other word."""
+    if mode not in MODES:
+        raise BadRequestError(f"{mode!r} is not a mode; choose view, share or copy")
+    return MODES[mode]
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionPlan:
+    """The receipt of a conversion, written before it is done.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+        What is done, in order.
+    dtype : numpy.dtype
+        Of the array.
+    shares_memory : bool
+        Whether a write on one side is seen on the other.
+    writeable : bool
+        Whether NumPy may write the array.
+    exact : bool
+        Whether every value survives unchanged.
+    nbytes_copied : int
+        Bytes of new memory that the array takes; 0 where it shares.
+    reason : str
+        One sentence: why it shares, or why not.
+    code : str
+        Plain PyTorch and NumPy on a variable ``t``, an expression that gives an equal array.
+    warnings : tuple of str
+        What may surprise later, a sentence each.
+    """
+
+    steps: tuple[Step, ...]
+    dtype: np.dtype[Any]
+    shares_memory: bool
+    writeable: bool
+    exact: bool
+    nbytes_copied: int
+    reason: str
+    code: str
+    warnings: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        memory = "shares memory" if self.shares_memory else f"copies {self.nbytes_copied:,} bytes"
+        lines = [
+            f"{self.dtype} array, {memory}, {'writeable' if self.writeable else 'read-only'}, "
+            f"{'exact' if self.exact else 'lossy'}",
+            f"why:   {self.reason}",
+            f"steps: {', '.join(self.steps) or 'none'}",
+            f"code:  {self.code}",
+        ]
+        return "\n".join(lines + [f"note:  {warning}" for warning in self.warnings])
+
+    def _repr_html_(self) -> str:
+        return f'<pre style="background-color:transparent">{escape(str(self))}</pre>'
+
+
+def decide(
+    info: TensorInfo, *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
+) -> ConversionPlan:
+    """Return the plan for a tensor of which `info` is known; arguments and errors as for `to_numpy`."""
+    _check_arguments(copy, writeable)
+    _refuse_without_data(info)
+    facts = _refuse_unsupported(info)
+    as_bits, target = _target(facts, copy, dtype)
+    cast = target if target != _natural(facts, as_bits) else None
+    obstacle = _obstacle(info, facts, as_bits, cast)
+    if writeable and obstacle is None and copy is not True and info.is_readonly_map:
+        obstacle = "whose memory is mapped read-only", "the memory is mapped read-only, and a write would end the process"
+    if copy is False and obstacle and info.numel:
+        raise CopyRequiredError(
+            f"{_described(info, obstacle[0])} cannot share memory with NumPy; pass copy=None to allow a copy"
+        )
+    shares = obstacle is None and copy is not True and info.numel > 0
+    frozen = writeable is False or (shares and not writeable)
+    steps = _steps(info, facts, as_bits, cast, copies=copy is True or obstacle is not None)
+    if info.numel * target.itemsize > MAX_NBYTES:
+        raise UnsupportedTensorError(
+            f"a tensor of shape {info.shape} spans more bytes than NumPy can address; slice it first"
+        )
+    return ConversionPlan(
+        steps=steps,
+        dtype=target,
+        shares_memory=shares,
+        writeable=not frozen,
+        exact=cast is None or dtypes.is_exact_cast(facts.name, target.name),
+        nbytes_copied=0 if shares else info.numel * target.itemsize,
+        reason=_reason(info, shares, frozen, obstacle),
+        code=_code(steps, facts, target, frozen),
+        warnings=_warnings(info, facts, as_bits, shares, frozen),
+    )
+
+
+def _check_arguments(copy: object, writeable: object) -> None:
+    for name, value in (("copy", copy), ("writeable", writeable)):
+        if value is not None and not isinstance(value, (bool, np.bool_)):
+            raise BadRequestError(f"{name}={value!r} means nothing here; pass True, False or None")
+
+
+_NO_DATA = {
+    "meta": "a meta tensor has a shape and a dtype but no data; load or initialize its weights on a real device first",
+    "fake": "a fake tensor has no data while something is traced or compiled; convert outside of it",
+    "uninitialized": "an uninitialized parameter has no shape and no data yet; run one forward pass first",
+    "freed": "the storage holds {held:,} bytes but the shape needs {reach:,}: it was freed or shrunk; "
+    "gather it first, with FSDP by module.unshard()",
+    "wrapped": "the values are wrapped by {wrapper} and cannot be read here; convert what it returns",
+    "remote": "this rank may hold only a part of a DTensor; convert t.to_local(), "
+    "or t.full_tensor() on all ranks together",
+}
+
+
+def _refuse_without_data(info: TensorInfo) -> None:
+    if info.data_state != "available":
+        held, reach = (info.storage.nbytes, info.storage.reach) if info.storage else (0, 0)
+        raise NoDataError(_NO_DATA[info.data_state].format(held=held, reach=reach, wrapper=info.wrapper))
+
+
+def _refuse_unsupported(info: TensorInfo) -> dtypes.DtypeFacts:
+    """Return what NumPy knows of the dtype; raise for every kind of tensor that has no conversion here."""
+    name = dtypes.name_of(info.dtype)
+    if info.is_nested:
+        raise UnsupportedTensorError("a nested tensor is several arrays; convert each of t.unbind()")
+    if info.is_quantized:
+        raise UnsupportedTensorError(f"a {name} tensor holds codes, not values; convert t.dequantize()")
+    if str(info.layout) != "torch.strided" or info.stride is None:
+        layout = dtypes.name_of(info.layout)
+        raise UnsupportedTensorError(f"a tensor of layout {layout} has no array of its own; convert t.to_dense()")
+    if name not in dtypes.KNOWN:
+        raise UnsupportedTensorError(f"NumPy has no dtype for {name}; t.view(torch.uint8) shows the raw bytes")
+    if info.ndim > MAX_NDIM:
+        raise UnsupportedTensorError(f"{info.ndim} dimensions are more than NumPy's {MAX_NDIM}; squeeze or reshape first")
+    return dtypes.KNOWN[name]
+
+
+def _target(facts: dtypes.DtypeFacts, copy: bool | None, dtype: object) -> tuple[bool, np.dtype[Any]]:
+    """Return whether the bits are kept as an ml_dtypes array, and the dtype of the array."""
+    if dtype is None:
+        as_bits = facts.numpy is None and copy is False
+        return as_bits, _natural(facts, as_bits)
+    try:
+        target = dtypes.resolve(dtypes.name_of(dtype))
+    except TypeError as error:
+        raise BadRequestError(f"dtype={dtype!r} is not a dtype; pass a NumPy dtype or its name") from error
+    return facts.numpy is None and target == dtypes.resolve(facts.name), target
+
+
+def _natural(facts: dtypes.DtypeFacts, as_bits: bool) -> np.dtype[Any]:
+    return dtypes.resolve(facts.name if as_bits else facts.numpy or facts.widened or facts.name)
+
+
+def _obstacle(
+    info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, cast: np.dtype[Any] | None
+) -> tuple[str, str] | None:
+    """Return what stands against sharing, as it is said after "a tensor" and as a clause; None if nothing does."""
+    if _device_type(info) != "cpu":
+        return "", f"on {info.device}"
+    if info.is_conj:
+        return "with the conjugate bit set", "the conjugate is pending, so the bytes are not the values"
+    if info.is_neg:
+        return "with the negative bit set", "the negation is pending, so the bytes are not the values"
+    if facts.numpy is None and not as_bits:
+        return "", f"NumPy has no {facts.name}, values widened exactly to {facts.widened}"
+    if cast is not None:
+        return f"cast to {cast}", f"converted to {cast}"
+    return None
+
+
+def _device_type(info: TensorInfo) -> str:
+    return str(info.device).partition(":")[0]
+
+
+def _described(info: TensorInfo, detail: str) -> str:
+    where = "" if _device_type(info) == "cpu" else f" on {info.device}"
+    name = dtypes.name_of(info.dtype)
+    return " ".join(f"{'an' if name[0] in 'i' else 'a'} {name} tensor{where} {detail}".split())
+
+
+def _steps(
+    info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, cast: np.dtype[Any] | None, *, copies: bool
+) -> tuple[Step, ...]:
+    widens = facts.numpy is None and not as_bits
+    steps = [
+        (Step.DETACH, info.requires_grad),
+        (Step.TO_HOST, _device_type(info) != "cpu"),
+        (Step.RESOLVE_CONJ, info.is_conj),
+        (Step.RESOLVE_NEG, info.is_neg),
+        (Step.WIDEN, widens),
+        (Step.COPY, False),
+        (Step.VIEW_BITS, as_bits),
+        (Step.CAST, cast is not None),
+    ]
+    chosen = [step for step, applies in steps if applies]
+    allocates = {Step.TO_HOST, Step.RESOLVE_CONJ, Step.RESOLVE_NEG, Step.WIDEN, Step.CAST}
+    if copies and not allocates.intersection(chosen):
+        chosen.insert(chosen.index(Step.VIEW_BITS) if as_bits else len(chosen), Step.COPY)
+    return tuple(chosen)
+
+
+def _reason(info: TensorInfo, shares: bool, frozen: bool, obstacle: tuple[str, str] | None) -> str:
+    if not info.numel:
+        return "empty: there is nothing to share or to copy"
+    if not shares:
+        return f"copy: {obstacle[1]}" if obstacle else "copy: asked for, so no later write is seen on the other side"
+    if not frozen:
+        return "shares memory, writeable: a write on either side is seen on the other"
+    return "shares memory, read-only: a write to the tensor is seen in the array, and NumPy cannot write"
+
+
+def _warnings(
+    info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, shares: bool, frozen: bool
+) -> tuple[str, ...]:
+    warnings = []
+    if as_bits:
+        warnings.append(f"NumPy sums and averages this array in {facts.name} itself; reduce a.astype(np.float32) instead")
+    if shares and not frozen:
+        if info.requires_grad:
+            warnings.append("autograd does not see a NumPy write, so gradients may be silently wrong")
+        if info.may_overlap_itself:
+            warnings.append("several indices may address one element, so a NumPy write may change more than one")
+        if info.is_inference:
+            warnings.append("torch forbids writes to this inference tensor outside of inference mode; NumPy does not")
+    return tuple(warnings)
+
+
+def _code(steps: tuple[Step, ...], facts: dtypes.DtypeFacts, target: np.dtype[Any], frozen: bool) -> str:
+    calls = {
+        Step.DETACH: ".detach()",
+        Step.TO_HOST: ".cpu()",
+        Step.RESOLVE_CONJ: ".resolve_conj()",
+        Step.RESOLVE_NEG: ".resolve_neg()",
+        Step.WIDEN: f".to(torch.{facts.widened})",
+        Step.COPY: ".clone()",
+        Step.VIEW_BITS: f".view(torch.{facts.bits}).numpy().view(ml_dtypes.{facts.name})",
+        Step.CAST: f".numpy().astype({_dtype_code(target)})",
+    }
+    code = "t" + "".join(calls[step] for step in steps)
+    if ".numpy()" not in code:
+        code += ".numpy()"
+    return f"np.broadcast_to({code}, t.shape)  # a read-only view" if frozen else code
+
+
+def _dtype_code(dtype: np.dtype[Any]) -> str:
+    return f"{'np' if dtype.name in np.sctypeDict else 'ml_dtypes'}.{dtype.name}{'_' if dtype.name == 'bool' else ''}"

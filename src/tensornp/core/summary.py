@@ -1,0 +1,151 @@
+"""Everything that a card says of a tensor or of a container, gathered once for all renderers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import torch
+
+from tensornp.core.containers import walk
+from tensornp.core.info import TensorInfo, inspect
+from tensornp.core.options import DisplayOptions
+from tensornp.core.pages import with_page_protection
+from tensornp.core.plan import MODES, ConversionPlan, decide, mode_arguments
+from tensornp.core.preview import Preview, first_values, preview
+from tensornp.errors import CopyRequiredError, TensornpError
+
+MAX_LEAVES = 20_000
+"""Leaves of a container that are counted; past that, the count is said to be a lower bound."""
+FIRST_VALUES = 3
+"""Values of each tensor that a row shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSummary:
+    """One tensor as a card shows it: what it is, what it would become, and what NumPy would print.
+
+    `info` is None only where even the metadata could not be read; `plan` is None where there is no array, and `refusal`
+    then says why. `preview` is None where no value is shown, and `refusal` says why too.
+    """
+
+    type_name: str
+    mode: str
+    info: TensorInfo | None
+    plan: ConversionPlan | None
+    refusal: str
+    preview: Preview | None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One leaf of a container: a tensor's summary and first values, or the short text of anything else."""
+
+    name: str
+    tensor: TensorSummary | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerSummary:
+    """A container of tensors as a table shows it; `rows` may leave out the middle, `num_left_out` leaves."""
+
+    type_name: str
+    length: int
+    rows: tuple[Row, ...]
+    num_left_out: int
+    num_tensors: int
+    nbytes: int
+    is_complete: bool
+
+
+def summarize(tensor: torch.Tensor, options: DisplayOptions) -> TensorSummary:
+    """Return the summary of `tensor`; never raises, reads only the printed elements and changes nothing."""
+    return _guarded(
+        tensor, options.mode, lambda info, plan: preview(tensor, info, plan, max_elements=options.max_elements)
+    )
+
+
+def _guarded(
+    tensor: torch.Tensor, mode: str, show: Callable[[TensorInfo, ConversionPlan], Preview]
+) -> TensorSummary:
+    """Return a summary whatever happens: looking never fails, so every exception ends as the card's sentence."""
+    name, info, plan = type(tensor).__name__, None, None
+    try:
+        info = inspect(tensor)
+        mode, plan = _planned(info, mode)
+        return TensorSummary(name, mode, info, plan, "", show(info, plan))
+    except TensornpError as error:
+        return TensorSummary(name, mode, info, None, str(error), None)
+    except Exception as error:
+        return TensorSummary(name, mode, info, plan, f"{type(error).__name__}: {error}", None)
+
+
+def _planned(info: TensorInfo, mode: str) -> tuple[str, ConversionPlan]:
+    """Return the plan for `mode`, or for view where sharing is impossible, with the mode that it is for."""
+    try:
+        return mode, plan_mode(info, mode)
+    except CopyRequiredError:
+        return "view", plan_mode(info, "view")
+
+
+def plan_mode(info: TensorInfo, mode: str) -> ConversionPlan:
+    """Return the plan for one of the three modes; raises as `to_numpy` does."""
+    arguments = mode_arguments(mode)
+    return decide(with_page_protection(info) if arguments["writeable"] else info, **arguments)
+
+
+def plan_modes(info: TensorInfo) -> dict[str, ConversionPlan | str]:
+    """Return for each mode its plan, or the sentence that says why it cannot be."""
+    plans: dict[str, ConversionPlan | str] = {}
+    for mode in MODES:
+        try:
+            plans[mode] = plan_mode(info, mode)
+        except TensornpError as error:
+            plans[mode] = str(error)
+    return plans
+
+
+def summarize_container(container: Any, options: DisplayOptions) -> ContainerSummary:
+    """Return the summary of a dict, list or tuple: its first and last leaves, and totals over all of them."""
+    leaves = list(islice(walk(container), MAX_LEAVES + 1))
+    is_complete = len(leaves) <= MAX_LEAVES
+    leaves = leaves[:MAX_LEAVES]
+    shown = leaves
+    if len(leaves) > options.max_rows:
+        tail = options.max_rows // 4
+        shown = leaves[: options.max_rows - tail] + leaves[len(leaves) - tail :]
+    tensors = [leaf for _, leaf in leaves if isinstance(leaf, torch.Tensor)]
+    return ContainerSummary(
+        type_name=type(container).__name__,
+        length=len(container),
+        rows=tuple(_row(name, leaf, options) for name, leaf in shown),
+        num_left_out=len(leaves) - len(shown),
+        num_tensors=len(tensors),
+        nbytes=sum(_nbytes(tensor) for tensor in tensors),
+        is_complete=is_complete,
+    )
+
+
+def _nbytes(tensor: torch.Tensor) -> int:
+    try:
+        return inspect(tensor).nbytes
+    except Exception:
+        return 0
+
+
+def _row(name: str, leaf: Any, options: DisplayOptions) -> Row:
+    if not isinstance(leaf, torch.Tensor):
+        return Row(name, None, _short_text(leaf))
+    summary = _guarded(leaf, options.mode, lambda _, plan: Preview(first_values(leaf, plan, FIRST_VALUES)))
+    return Row(name, summary, summary.preview.text if summary.preview else "")
+
+
+def _short_text(leaf: Any) -> str:
+    """Return a few words for what is not a tensor; only for plain types is its own repr called."""
+    if leaf is None or type(leaf) in (bool, int, float, complex, str, bytes):
+        text = repr(leaf)
+        return text if len(text) <= 40 else text[:39] + "…"
+    return f"({type(leaf).__name__})"

@@ -1,0 +1,131 @@
+"""The private names of torch that tensornp relies on, each with a fallback, and nothing else.
+
+Private, because torch has no public way to stand outside the modes that a user has entered, or to ask whether a tensor
+is a tracer's wrapper. Verified with torch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, cast
+
+import torch
+
+
+def _find(path: str) -> Any:
+    """Return the object at a dotted path below torch, or None where this torch does not have it."""
+    found: Any = torch
+    for name in path.split("."):
+        found = getattr(found, name, None)
+    return found
+
+
+PRIVATE_NAMES = (
+    "_C.DisableTorchFunction",
+    "_C._DisableFuncTorch",
+    "_C._len_torch_function_stack",
+    "_C._len_torch_dispatch_stack",
+    "_ops._len_torch_dispatch_stack_pre_dispatch",
+    "_C._dispatch_keys",
+    "_C._data_address",
+    "_C._functorch.is_functorch_wrapped_tensor",
+    "_C._functorch.peek_interpreter_stack",
+    "_is_functional_tensor",
+    "_is_zerotensor",
+    "_neg_view",
+    "utils._python_dispatch._disable_current_modes",
+)
+_disable_torch_function = _find("_C.DisableTorchFunction")
+_disable_functorch = _find("_C._DisableFuncTorch")
+_function_modes = _find("_C._len_torch_function_stack")
+_dispatch_modes = _find("_C._len_torch_dispatch_stack")
+_pre_dispatch_modes = _find("_ops._len_torch_dispatch_stack_pre_dispatch")
+_dispatch_keys = _find("_C._dispatch_keys")
+_data_address = _find("_C._data_address")
+_is_functorch_wrapped = _find("_C._functorch.is_functorch_wrapped_tensor")
+_functorch_level = _find("_C._functorch.peek_interpreter_stack")
+_is_functional_tensor = _find("_is_functional_tensor")
+_is_zerotensor = _find("_is_zerotensor")
+
+
+def missing_names() -> list[str]:
+    """Return the private names that this torch no longer has; tensornp then works without them, more slowly."""
+    return [name for name in PRIVATE_NAMES if _find(name) is None]
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Stand outside every mode that the user has entered, so that no mode, tracer or subclass sees what is done inside.
+
+    Function modes come off first, because entering `no_grad` is itself a call that they would see.
+    """
+    with _disable_torch_function() if _disable_torch_function else nullcontext(), torch.no_grad():
+        # Held by name: this guard works from its construction to its deletion, not as a context manager.
+        guard = _disable_functorch() if _disable_functorch else None
+        try:
+            if _has_dispatch_modes():
+                with _without_dispatch_modes():
+                    yield
+            else:
+                yield
+        finally:
+            del guard
+
+
+def _has_dispatch_modes() -> bool:
+    """Return whether a dispatch mode may be active; taking them off costs four times this question."""
+    return not (_dispatch_modes and _pre_dispatch_modes) or bool(_dispatch_modes() or _pre_dispatch_modes())
+
+
+def _without_dispatch_modes() -> AbstractContextManager[Any]:
+    disable = _find("utils._python_dispatch._disable_current_modes")
+    return cast(AbstractContextManager[Any], disable()) if disable else nullcontext()
+
+
+def _plain_keys() -> frozenset[int]:
+    """Return the dispatch keys of an ordinary dense CPU tensor, which has no lazy bit, wrapper or odd layout."""
+    if _dispatch_keys is None:
+        return frozenset()
+    with undisturbed(), torch.inference_mode(False):
+        return frozenset({_dispatch_keys(torch.empty(0, device="cpu")).raw_repr()})
+
+
+_PLAIN_KEYS = _plain_keys()
+_CAN_TELL_PLAIN = bool(_PLAIN_KEYS and _function_modes and _dispatch_modes and _functorch_level)
+
+
+def is_plain_and_undisturbed(tensor: torch.Tensor) -> bool:
+    """Return whether `tensor` is an ordinary dense CPU tensor and no mode is active; False where that is unknown."""
+    return (
+        _CAN_TELL_PLAIN
+        and not _function_modes()
+        and not _dispatch_modes()
+        and _functorch_level() is None
+        and _dispatch_keys(tensor).raw_repr() in _PLAIN_KEYS
+    )
+
+
+def is_functorch_wrapper(tensor: torch.Tensor) -> bool:
+    """Return whether `tensor` stands for a value inside (or escaped from) a torch.func transform."""
+    return bool(_is_functorch_wrapped and _is_functorch_wrapped(tensor))
+
+
+def is_functional_wrapper(tensor: torch.Tensor) -> bool:
+    """Return whether `tensor` is wrapped by functionalization; its `numpy()` would return garbage."""
+    return bool(_is_functional_tensor and _is_functional_tensor(tensor))
+
+
+def is_zero_tensor(tensor: torch.Tensor) -> bool:
+    """Return whether `tensor` is a symbolic zero of autograd, which has no memory at all."""
+    return bool(_is_zerotensor and _is_zerotensor(tensor))
+
+
+def flip_neg_bit(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a view with the negative bit set where it was not, and the other way round: the raw bytes, if it was."""
+    return cast(torch.Tensor, torch._neg_view(tensor))
+
+
+def address_of(tensor: torch.Tensor) -> int:
+    """Return the address of the first element, without making a lazily copied storage real as `data_ptr` would."""
+    return int(_data_address(tensor) if _data_address else tensor.data_ptr())

@@ -1,0 +1,47 @@
+"""Every error that tensornp raises on purpose.
+
+    TensornpError
+    ├── NotATensorError         (TypeError)   the argument holds no tensor where one is needed
+    ├── UnsupportedTensorError  (TypeError)   a kind of tensor that has no conversion
+    ├── UnsupportedArrayError   (TypeError)   an array that torch has no dtype for
+    ├── NoDataError             (ValueError)  the tensor has no values to give
+    ├── CopyRequiredError       (ValueError)  `copy=False`, but memory cannot be shared
+    ├── BadRequestError         (ValueError)  an argument that means nothing: a mode, a dtype
+    └── NameTakenError          (ValueError)  binding would overwrite, or is no name at all
+
+Each message is one sentence: what, where, the cure.
+"""
+
+from __future__ import annotations
+
+
+class TensornpError(Exception):
+    """The base of all errors raised on purpose by tensornp."""
+
+
+class NotATensorError(TensornpError, TypeError):
+    """The argument is not a tensor, nor a container of tensors."""
+
+
+class UnsupportedTensorError(TensornpError, TypeError):
+    """A kind of tensor that has no conversion to NumPy."""
+
+
+class UnsupportedArrayError(TensornpError, TypeError):
+    """An array whose dtype torch does not have."""
+
+
+class NoDataError(TensornpError, ValueError):
+    """The tensor has no values to give: meta, fake, uninitialized, freed, or wrapped by a tracer."""
+
+
+class CopyRequiredError(TensornpError, ValueError):
+    """`copy=False` was passed, but the memory cannot be shared."""
+
+
+class BadRequestError(TensornpError, ValueError):
+    """An argument that names no mode, no dtype, or nothing that can be done."""
+
+
+class NameTakenError(TensornpError, ValueError):
+    """A name that cannot be bound: not an identifier, or taken already."""

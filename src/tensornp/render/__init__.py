@@ -1,0 +1,1 @@
+"""Records to text, HTML and figures; no tensor comes here."""

@@ -1,0 +1,98 @@
+"""The badges of a tensor: a few words each, a sentence behind them, and a tone that colours them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from tensornp.core.dtypes import name_of
+from tensornp.core.info import TensorInfo
+from tensornp.core.plan import ConversionPlan
+from tensornp.core.summary import TensorSummary
+
+Tone = Literal["plain", "shared", "copied", "grad", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """One fact: `kind` names it, `text` is shown, `title` explains it in a sentence."""
+
+    kind: str
+    text: str
+    title: str
+    tone: Tone = "plain"
+
+
+def format_nbytes(nbytes: int) -> str:
+    """Return bytes in the unit that reads best: ``576 KiB``, exact below 1 KiB."""
+    if nbytes < 1024:
+        return f"{nbytes} bytes"
+    value, unit = float(nbytes), ""
+    for unit in ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB"):
+        value /= 1024
+        if value < 1023.95:
+            break
+    return f"{value:.1f} {unit}".replace(".0 ", " ")
+
+
+def badges_of(summary: TensorSummary) -> tuple[Badge, ...]:
+    """Return the badges of a tensor in the order in which they are shown."""
+    info = summary.info
+    if info is None:
+        return (Badge("type", summary.type_name, "The type of the tensor; its metadata cannot be read.", "refused"),)
+    return (*_identity(info), _grad(info), memory_badge(summary.plan, summary.refusal), *_peculiarities(info))
+
+
+def _identity(info: TensorInfo) -> Iterator[Badge]:
+    if info.type_name != "Tensor":
+        yield Badge("type", info.type_name, f"The tensor is of type {info.type_name}.")
+    if info.data_state == "uninitialized":
+        yield Badge("shape", "no shape yet", "The shape is not known before the first forward pass.")
+    else:
+        yield Badge("shape", str(info.shape), f"Shape: {info.numel:,} elements in {info.nbytes:,} bytes.")
+    yield Badge("dtype", name_of(info.dtype), f"Each element takes {info.itemsize} bytes.".replace("1 bytes", "1 byte"))
+    where = "in main memory" if str(info.device) == "cpu" else f"on {info.device}"
+    yield Badge("device", str(info.device), f"The values live {where}.")
+
+
+def _grad(info: TensorInfo) -> Badge:
+    has_grad = " · has .grad" if info.has_grad else ""
+    if not info.requires_grad:
+        return Badge("grad", "no grad", "Autograd does not track this tensor.")
+    if info.is_leaf:
+        filled = "and .grad is filled" if info.has_grad else "and .grad is empty"
+        return Badge("grad", f"requires grad · leaf{has_grad}", f"Autograd tracks this leaf {filled}.", "grad")
+    sentence = f"Autograd made this tensor by {info.grad_fn}; it is not a leaf."
+    return Badge("grad", f"{info.grad_fn}{has_grad}", sentence, "grad")
+
+
+def memory_badge(plan: ConversionPlan | None, refusal: str) -> Badge:
+    """Return the badge that tells whether the array shares memory, and why not where it does not."""
+    if plan is None:
+        return Badge("memory", "no array", refusal[:1].upper() + refusal[1:] + ".", "refused")
+    if plan.shares_memory:
+        access = "writeable" if plan.writeable else "read-only"
+        return Badge("memory", f"shares memory · {access}", f"The array {plan.reason}.", "shared")
+    if not plan.nbytes_copied:
+        return Badge("memory", "empty", "There is nothing to share or to copy.")
+    title = f"The array is new memory of {plan.nbytes_copied:,} bytes; no later write is seen on the other side."
+    return Badge("memory", f"{plan.reason.partition(', so ')[0]} · {format_nbytes(plan.nbytes_copied)}", title, "copied")
+
+
+def _peculiarities(info: TensorInfo) -> Iterator[Badge]:
+    """Yield what is said only where it applies."""
+    if info.is_shared:
+        yield Badge("process-shared", "process-shared", "Other processes may see and change this memory (is_shared()).")
+    if info.is_pinned:
+        yield Badge("pinned", "pinned", "Page-locked host memory, for faster transfers to a device.")
+    if info.is_inference:
+        yield Badge("inference", "inference", "Made in inference mode: autograd cannot use it.")
+    if info.is_conj:
+        yield Badge("conj", "conj", "A lazy conjugate: its memory holds the unconjugated values.")
+    if info.is_neg:
+        yield Badge("neg", "neg", "A lazy negative: its memory holds the values with the other sign.")
+    if info.is_expanded:
+        yield Badge("expanded", "expanded", f"Strides {info.stride}: several indices show the same element.")
+    elif info.stride is not None and not info.is_contiguous:
+        yield Badge("non-contiguous", "non-contiguous", f"Strides {info.stride}: elements are not in row order.")

@@ -1,0 +1,82 @@
+"""Summaries as static HTML: inline styles without text colours, so that one form serves every theme and sanitizer."""
+
+from __future__ import annotations
+
+from html import escape
+
+from tensornp.core.plan import ConversionPlan
+from tensornp.core.summary import ContainerSummary, TensorSummary
+from tensornp.render.badges import Badge, Tone, badges_of
+from tensornp.render.text import (
+    HEADINGS,
+    container_heading,
+    exactness,
+    left_out_text,
+    row_cells,
+)
+
+_RGB: dict[Tone, str] = {
+    "plain": "128,128,128",
+    "shared": "22,163,74",
+    "copied": "217,119,6",
+    "grad": "124,58,237",
+    "refused": "220,38,38",
+}
+_BADGE = "padding:1px 8px;border-radius:9px;font-size:85%;white-space:nowrap;background-color:rgba({},{})"
+_PRE = "margin:6px 0 4px;padding:0;background-color:transparent;overflow:auto;font-family:monospace;line-height:1.3"
+_CARD = "padding:4px 0 2px;line-height:1.9"
+_CELL = "padding:1px 12px 1px 0;text-align:left;white-space:nowrap;font-size:90%"
+
+
+def tensor_html(summary: TensorSummary, *, receipt: str = "folded", anchor: str = "") -> str:
+    """Return the card: a row of badges, the array, and the receipt folded under it.
+
+    `anchor` is a class by which a live toggle finds this card; `receipt` is "folded", "open" or "hidden".
+    """
+    badges = " ".join(_badge(badge) for badge in badges_of(summary))
+    if summary.preview is not None:
+        note = f"<small>{escape(summary.preview.note)}</small>" if summary.preview.note else ""
+        body = f'<pre style="{_PRE}">{escape(summary.preview.text)}</pre>{note}'
+    else:
+        body = f'<div style="{_PRE}">{escape(summary.refusal)}</div>'
+    if summary.plan is not None and receipt != "hidden":
+        body += _receipt(summary.plan, summary.mode, is_open=receipt == "open")
+    return f'<div class="tensornp {escape(anchor)}" style="{_CARD}"><div>{badges}</div>{body}</div>'
+
+
+def _badge(badge: Badge) -> str:
+    style = _BADGE.format(_RGB[badge.tone], ".13" if badge.tone == "plain" else ".2")
+    return f'<span title="{escape(badge.title)}" style="{style}">{escape(badge.text)}</span>'
+
+
+def _receipt(plan: ConversionPlan, mode: str, *, is_open: bool) -> str:
+    lines = [f"{plan.dtype} · {exactness(plan)} · {plan.nbytes_copied:,} bytes copied", plan.reason]
+    lines += [f"steps: {', '.join(plan.steps)}"] if plan.steps else []
+    lines += [f"note: {warning}" for warning in plan.warnings]
+    text = "<br>".join(escape(line) for line in lines)
+    code = f'<code style="background-color:transparent">{escape(plan.code)}</code>'
+    opened = " open" if is_open else ""
+    return f'<details{opened} style="font-size:90%"><summary>{escape(mode)} · {code}</summary>{text}</details>'
+
+
+def receipt_html(plan: ConversionPlan, mode: str) -> str:
+    """Return the receipt of a conversion that was done, as one line that unfolds."""
+    return f'<div class="tensornp" style="{_CARD}">{_receipt(plan, mode, is_open=False)}</div>'
+
+
+def container_html(summary: ContainerSummary) -> str:
+    """Return a compact table of the leaves under a heading."""
+    lines = [_table_row("th", HEADINGS)]
+    tail = len(summary.rows) // 4 if summary.num_left_out else 0
+    rows = [_table_row("td", row_cells(row)) for row in summary.rows]
+    if summary.num_left_out:
+        gap = f'<tr><td colspan="{len(HEADINGS)}" style="{_CELL}">{escape(left_out_text(summary))}</td></tr>'
+        rows.insert(len(rows) - tail, gap)
+    heading = f"<div>{escape(container_heading(summary))}</div>"
+    table = f'<table style="border-collapse:collapse;margin:4px 0">{"".join(lines + rows)}</table>'
+    return f'<div class="tensornp" style="overflow:auto;{_CARD}">{heading}{table}</div>'
+
+
+def _table_row(tag: str, cells: tuple[str, ...]) -> str:
+    inner = "".join(f'<{tag} style="{_CELL}">{escape(cell)}</{tag}>' for cell in cells)
+    return f"<tr>{inner}</tr>"

@@ -1,0 +1,78 @@
+"""Summaries as plain text, complete by itself: what a terminal shows."""
+
+from __future__ import annotations
+
+from tensornp.core.dtypes import name_of
+from tensornp.core.plan import ConversionPlan
+from tensornp.core.summary import ContainerSummary, Row, TensorSummary
+from tensornp.render.badges import badges_of, format_nbytes
+
+
+def tensor_text(summary: TensorSummary) -> str:
+    """Return the badges in one line over the array, or over the reason why there is none."""
+    facts = " | ".join(badge.text for badge in badges_of(summary))
+    if summary.preview is None:
+        return f"{facts}\n{summary.refusal}"
+    note = f"\n({summary.preview.note})" if summary.preview.note else ""
+    return f"{facts}\n{summary.preview.text}{note}"
+
+
+def tensor_line(summary: TensorSummary) -> str:
+    """Return a tensor in a few words, for one that is printed inside something else."""
+    if summary.info is None:
+        return f"<{summary.type_name}>"
+    info = summary.info
+    return f"<{info.type_name} {info.shape} {name_of(info.dtype)} {info.device}>"
+
+
+def receipt_text(plan: ConversionPlan) -> str:
+    """Return one line that says what a conversion did, and the line of plain code that does the same."""
+    notes = "".join(f"\nnote: {warning}" for warning in plan.warnings)
+    copied = "" if plan.shares_memory else f" ({plan.nbytes_copied:,} bytes, {exactness(plan)})"
+    return f"{plan.reason}{copied}  #  {plan.code}{notes}"
+
+
+def exactness(plan: ConversionPlan) -> str:
+    """Return "exact" or "lossy"."""
+    return "exact" if plan.exact else "lossy"
+
+
+HEADINGS = ("name", "shape", "dtype", "device", "grad", "memory", "values")
+
+
+def row_cells(row: Row) -> tuple[str, ...]:
+    """Return what the columns of `HEADINGS` say of one leaf."""
+    summary = row.tensor
+    if summary is None:
+        return (row.name, "", "", "", "", "", row.text)
+    by_kind = {badge.kind: badge.text for badge in badges_of(summary)}
+    values = row.text or summary.refusal
+    return (row.name, *(by_kind.get(kind, "") for kind in HEADINGS[1:-1]), values)
+
+
+def container_heading(summary: ContainerSummary) -> str:
+    """Return the line over the table: what it is, how many tensors, how many bytes."""
+    at_least = "" if summary.is_complete else "at least "
+    tensors = "1 tensor" if summary.num_tensors == 1 else f"{summary.num_tensors:,} tensors"
+    return f"{summary.type_name} of {summary.length:,} | {at_least}{tensors} | {format_nbytes(summary.nbytes)}"
+
+
+def left_out_text(summary: ContainerSummary) -> str:
+    """Return what the table leaves out, and how to see more of it; empty where it shows everything."""
+    if not summary.num_left_out:
+        return ""
+    return f"… {summary.num_left_out:,} more left out; %config TensorDisplay.max_rows sets how many are shown"
+
+
+def container_text(summary: ContainerSummary) -> str:
+    """Return an aligned table of the leaves under a heading."""
+    table = [HEADINGS, *(row_cells(row) for row in summary.rows)]
+    widths = [max(len(cells[i]) for cells in table) for i in range(len(HEADINGS))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip() for cells in table]
+    if summary.num_left_out:
+        lines.insert(1 + len(summary.rows) - _num_tail(summary), left_out_text(summary))
+    return "\n".join([container_heading(summary), *lines])
+
+
+def _num_tail(summary: ContainerSummary) -> int:
+    return len(summary.rows) // 4

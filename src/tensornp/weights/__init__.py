@@ -1,0 +1,1 @@
+"""Trees of tensors: models, state dicts and checkpoints."""
