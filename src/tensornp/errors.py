@@ -44,4 +44,8 @@ class BadRequestError(TensornpError, ValueError):
 
 
 class NameTakenError(TensornpError, ValueError):
-    """A name that cannot be bound: not an identifier, or taken already."""
+    """A name that cannot be bound: not an identifier, or taken already, so that only `can_overwrite` would do it."""
+
+    def __init__(self, message: str, *, can_overwrite: bool = False) -> None:
+        super().__init__(message)
+        self.can_overwrite = can_overwrite

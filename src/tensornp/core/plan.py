@@ -98,6 +98,13 @@ class ConversionPlan:
     code: str
     warnings: tuple[str, ...] = ()
 
+    @property
+    def mode(self) -> str:
+        """The mode of what comes out: view, share or copy."""
+        if not self.shares_memory:
+            return "copy"
+        return "share" if self.writeable else "view"
+
     def __str__(self) -> str:
         memory = "shares memory" if self.shares_memory else f"copies {self.nbytes_copied:,} bytes"
         lines = [

@@ -15,7 +15,7 @@ from tensornp.core.options import DisplayOptions
 from tensornp.core.pages import with_page_protection
 from tensornp.core.plan import MODES, ConversionPlan, decide, mode_arguments
 from tensornp.core.preview import Preview, first_values, preview
-from tensornp.errors import CopyRequiredError, TensornpError
+from tensornp.errors import TensornpError
 
 MAX_LEAVES = 20_000
 """Leaves of a container that are counted; past that, the count is said to be a lower bound."""
@@ -68,6 +68,14 @@ def summarize(tensor: torch.Tensor, options: DisplayOptions) -> TensorSummary:
     )
 
 
+def summarize_metadata(tensor: torch.Tensor) -> TensorSummary:
+    """Return what is known of `tensor` without any value or plan; never raises."""
+    try:
+        return TensorSummary(type(tensor).__name__, "view", inspect(tensor), None, "", None)
+    except Exception as error:
+        return TensorSummary(type(tensor).__name__, "view", None, None, f"{type(error).__name__}: {error}", None)
+
+
 def _guarded(
     tensor: torch.Tensor, mode: str, show: Callable[[TensorInfo, ConversionPlan], Preview]
 ) -> TensorSummary:
@@ -84,11 +92,11 @@ def _guarded(
 
 
 def _planned(info: TensorInfo, mode: str) -> tuple[str, ConversionPlan]:
-    """Return the plan for `mode`, or for view where sharing is impossible, with the mode that it is for."""
-    try:
-        return mode, plan_mode(info, mode)
-    except CopyRequiredError:
-        return "view", plan_mode(info, "view")
+    """Return the plan for `mode`, or for copy where sharing is impossible, with the mode that it is for."""
+    plan = _attempt(info, mode)
+    if isinstance(plan, ConversionPlan):
+        return mode, plan
+    return "copy", plan_mode(info, "copy")
 
 
 def plan_mode(info: TensorInfo, mode: str) -> ConversionPlan:
@@ -99,13 +107,18 @@ def plan_mode(info: TensorInfo, mode: str) -> ConversionPlan:
 
 def plan_modes(info: TensorInfo) -> dict[str, ConversionPlan | str]:
     """Return for each mode its plan, or the sentence that says why it cannot be."""
-    plans: dict[str, ConversionPlan | str] = {}
-    for mode in MODES:
-        try:
-            plans[mode] = plan_mode(info, mode)
-        except TensornpError as error:
-            plans[mode] = str(error)
-    return plans
+    return {mode: _attempt(info, mode) for mode in MODES}
+
+
+def _attempt(info: TensorInfo, mode: str) -> ConversionPlan | str:
+    """Return the plan for `mode`, or why there is none: a view that would be a copy is offered as a copy alone."""
+    try:
+        plan = plan_mode(info, mode)
+    except TensornpError as error:
+        return str(error)
+    if mode == "view" and plan.nbytes_copied:
+        return f"a live view is impossible ({plan.reason})"
+    return plan
 
 
 def summarize_container(container: Any, options: DisplayOptions) -> ContainerSummary:

@@ -10,8 +10,8 @@ from tensornp.render.badges import Badge, Tone, badges_of
 from tensornp.render.text import (
     HEADINGS,
     container_heading,
-    exactness,
     left_out_text,
+    receipt_lines,
     row_cells,
 )
 
@@ -40,7 +40,7 @@ def tensor_html(summary: TensorSummary, *, receipt: str = "folded", anchor: str 
     else:
         body = f'<div style="{_PRE}">{escape(summary.refusal)}</div>'
     if summary.plan is not None and receipt != "hidden":
-        body += _receipt(summary.plan, summary.mode, is_open=receipt == "open")
+        body += _receipt(summary.plan, is_open=receipt == "open")
     return f'<div class="tensornp {escape(anchor)}" style="{_CARD}"><div>{badges}</div>{body}</div>'
 
 
@@ -49,19 +49,16 @@ def _badge(badge: Badge) -> str:
     return f'<span title="{escape(badge.title)}" style="{style}">{escape(badge.text)}</span>'
 
 
-def _receipt(plan: ConversionPlan, mode: str, *, is_open: bool) -> str:
-    lines = [f"{plan.dtype} · {exactness(plan)} · {plan.nbytes_copied:,} bytes copied", plan.reason]
-    lines += [f"steps: {', '.join(plan.steps)}"] if plan.steps else []
-    lines += [f"note: {warning}" for warning in plan.warnings]
-    text = "<br>".join(escape(line) for line in lines)
+def _receipt(plan: ConversionPlan, *, is_open: bool) -> str:
+    text = "<br>".join(escape(line) for line in receipt_lines(plan))
     code = f'<code style="background-color:transparent">{escape(plan.code)}</code>'
     opened = " open" if is_open else ""
-    return f'<details{opened} style="font-size:90%"><summary>{escape(mode)} · {code}</summary>{text}</details>'
+    return f'<details{opened} style="font-size:90%"><summary>{plan.mode} · {code}</summary>{text}</details>'
 
 
-def receipt_html(plan: ConversionPlan, mode: str) -> str:
+def receipt_html(plan: ConversionPlan) -> str:
     """Return the receipt of a conversion that was done, as one line that unfolds."""
-    return f'<div class="tensornp" style="{_CARD}">{_receipt(plan, mode, is_open=False)}</div>'
+    return f'<div class="tensornp" style="{_CARD}">{_receipt(plan, is_open=False)}</div>'
 
 
 def container_html(summary: ContainerSummary) -> str:

@@ -32,6 +32,23 @@ def receipt_text(plan: ConversionPlan) -> str:
     return f"{plan.reason}{copied}  #  {plan.code}{notes}"
 
 
+def receipts_text(plans: list[ConversionPlan]) -> str:
+    """Return one line that says what the conversion of a whole container did."""
+    copied = [plan for plan in plans if not plan.shares_memory]
+    nbytes = sum(plan.nbytes_copied for plan in copied)
+    lossy = sum(not plan.exact for plan in plans)
+    parts = [f"{len(plans) - len(copied)} share memory", f"{len(copied)} copied ({nbytes:,} bytes)"]
+    parts += [f"{lossy} lossy"] if lossy else []
+    return f"{len(plans)} tensors: {', '.join(parts)}"
+
+
+def receipt_lines(plan: ConversionPlan) -> list[str]:
+    """Return what the folded receipt says, a line each."""
+    lines = [f"{plan.dtype} · {exactness(plan)} · {plan.nbytes_copied:,} bytes copied", plan.reason]
+    lines += [f"steps: {', '.join(plan.steps)}"] if plan.steps else []
+    return lines + [f"note: {warning}" for warning in plan.warnings]
+
+
 def exactness(plan: ConversionPlan) -> str:
     """Return "exact" or "lossy"."""
     return "exact" if plan.exact else "lossy"

@@ -1,0 +1,1 @@
+"""The IPython front: extension, formatter, magics, completion and configuration."""

@@ -1,0 +1,66 @@
+"""The line of a magic: its options in front, and the expression after them exactly as it was typed."""
+
+from __future__ import annotations
+
+import getopt
+import re
+from dataclasses import dataclass
+
+from IPython.core.error import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of a magic: `short` may be empty, `value` names what it takes, or is empty for a flag."""
+
+    short: str
+    long: str
+    help: str
+    value: str = ""
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """How it is typed: ``("-c", "--copy")``."""
+        return (f"-{self.short}", f"--{self.long}") if self.short else (f"--{self.long}",)
+
+
+def split_line(line: str, options: tuple[Option, ...]) -> tuple[dict[str, str], str]:
+    """Return the options in front of `line` by long name, and the rest of it verbatim.
+
+    IPython's own parsers join the rest with single spaces or look for options inside it, which changes expressions
+    such as ``d["a  b"]``.
+    """
+    words = list(re.finditer(r"\S+", line))
+    count = 0
+    while count < len(words):
+        word = words[count].group()
+        if word == "--":
+            count += 1
+            break
+        if not word.startswith("-") or word == "-":
+            break
+        count += 2 if _wants_next(word, options) else 1
+    front = [word.group() for word in words[:count]]
+    rest = line[words[count].start() :] if count < len(words) else ""
+    return _parsed(front, options), rest.strip()
+
+
+def _wants_next(word: str, options: tuple[Option, ...]) -> bool:
+    """Return whether the word after `word` is its value."""
+    if word.startswith("--"):
+        return "=" not in word and any(f"--{option.long}".startswith(word) and option.value for option in options)
+    return any(option.short == word[-1] and option.value for option in options)
+
+
+def _parsed(words: list[str], options: tuple[Option, ...]) -> dict[str, str]:
+    short = "".join(option.short + (":" if option.value else "") for option in options if option.short)
+    long = [option.long + ("=" if option.value else "") for option in options]
+    try:
+        pairs, _ = getopt.getopt(words, short, long)
+    except getopt.GetoptError as error:
+        known = ", ".join("/".join(option.flags) for option in options)
+        raise UsageError(
+            f"{error.msg}; the options are {known}, and an expression that begins with - goes into parentheses"
+        ) from None
+    names = {flag: option.long for option in options for flag in option.flags}
+    return {names[flag]: value for flag, value in pairs}

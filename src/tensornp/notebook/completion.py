@@ -1,0 +1,62 @@
+"""TAB after our magics: their options, and the names that they take."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
+
+from tensornp.notebook.magics import OPTIONS
+
+_LINE = re.compile(rf"^[^#]*%{{1,2}}({'|'.join(OPTIONS)})\b(.*)$", re.DOTALL)
+_DTYPES = (
+    "float16 float32 float64 complex64 complex128 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool "
+    "bfloat16 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu"
+).split()
+
+
+def make_matcher(shell: Any) -> Callable[[CompletionContext], SimpleMatcherResult]:
+    """Return a matcher for `shell` that IPython asks before its own; outside our magics it stays out of the way."""
+
+    @context_matcher(identifier="tensornp", priority=200)
+    def match(context: CompletionContext) -> SimpleMatcherResult:
+        found = _LINE.match(context.line_with_cursor[: context.cursor_position])
+        if found is None:
+            return {"completions": []}
+        magic, typed = found.groups()
+        before, _, fragment = typed.rpartition(" ")
+        words = before.split()
+        texts = _candidates(shell.user_ns, magic, words[-1] if words else "", fragment)
+        if texts is None:
+            return {"completions": []}
+        completions = [SimpleCompletion(text=text, type=kind) for text, kind in texts if text.startswith(fragment)]
+        return {"completions": completions, "suppress": True, "matched_fragment": fragment}
+
+    return match
+
+
+def _candidates(
+    namespace: dict[str, Any], magic: str, previous: str, fragment: str
+) -> list[tuple[str, str]] | None:
+    """Return what may stand here, each with its kind; None leaves an expression to IPython's own completion."""
+    if previous in ("-d", "--dtype"):
+        return [(name, "class") for name in _DTYPES]
+    if fragment.startswith("-"):
+        return [(flag, "param") for option in OPTIONS[magic] for flag in option.flags]
+    if not re.fullmatch(r"\w*", fragment):
+        return None
+    convertible = _is_array if magic == "totensor" else _is_tensor
+    return [(name, "instance") for name, value in namespace.items() if not name.startswith("_") and convertible(value)]
+
+
+def _is_tensor(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _is_array(value: Any) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.ndarray)

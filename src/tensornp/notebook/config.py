@@ -1,0 +1,45 @@
+"""`%config TensorDisplay`: the display options of one shell, as traits."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from traitlets import Enum, Int
+from traitlets.config import Configurable
+
+from tensornp.core.options import DisplayOptions
+
+_DEFAULT = DisplayOptions()
+
+
+class TensorDisplay(Configurable):
+    """How tensors are displayed in this shell."""
+
+    mode = Enum(
+        ("view", "share", "copy"),
+        _DEFAULT.mode,
+        help="What cards show and %tonumpy does: view (live, read-only), share (live, writeable) or copy.",
+    ).tag(config=True)
+    widget = Enum(
+        ("auto", "always", "never"),
+        _DEFAULT.widget,
+        help="Which cards have a live toggle: auto (the last one shown), always (each one) or never.",
+    ).tag(config=True)
+    max_elements = Int(
+        _DEFAULT.max_elements,
+        min=1,
+        help="Elements that a card prints at most, even where numpy.printoptions asks for more.",
+    ).tag(config=True)
+    max_rows = Int(
+        _DEFAULT.max_rows, min=4, max=500, help="Rows of the table that shows a container of tensors."
+    ).tag(config=True)
+    receipt = Enum(
+        ("folded", "open", "hidden"), _DEFAULT.receipt, help="How a card shows its receipt: folded, open or hidden."
+    ).tag(config=True)
+
+    @property
+    def options(self) -> DisplayOptions:
+        """The options as they are now, frozen."""
+        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(DisplayOptions)}
+        return DisplayOptions(**values)

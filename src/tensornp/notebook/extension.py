@@ -1,0 +1,79 @@
+"""Loading into a shell, and unloading from it exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from tensornp.notebook.completion import make_matcher
+from tensornp.notebook.config import TensorDisplay
+from tensornp.notebook.formatter import TensorPrinters
+from tensornp.notebook.live import LiveToggle
+from tensornp.notebook.magics import TensorMagics
+
+_loaded: WeakKeyDictionary[Any, Extension] = WeakKeyDictionary()
+
+
+class Extension:
+    """What tensornp has put into one shell."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self.config = TensorDisplay(parent=shell)
+        self.live = LiveToggle(shell, self.config)
+        self.printers = TensorPrinters(shell, self.config, self.live.note)
+        self._magics = TensorMagics(shell, self.config, self.live)
+        self._matcher = make_matcher(shell)
+        self._events = (
+            ("post_run_cell", self.live.after_cell),
+            ("post_execute", self.printers.forget),
+        )
+
+    def load(self) -> None:
+        """Put in printers, magics, completion, configuration and event callbacks."""
+        self.printers.register()
+        self._shell.register_magics(self._magics)
+        self._shell.Completer.custom_matchers.append(self._matcher)
+        self._shell.configurables.append(self.config)
+        for event, callback in self._events:
+            self._shell.events.register(event, callback)
+
+    def unload(self) -> None:
+        """Take all of it out again, but nothing that another library has put in its place since."""
+        self.live.retire()
+        for event, callback in self._events:
+            self._shell.events.unregister(event, callback)
+        ours = (self.config, self._magics)
+        # IPython appends each Magics object here and never takes it out.
+        self._shell.configurables[:] = [c for c in self._shell.configurables if not any(c is own for own in ours)]
+        matchers = self._shell.Completer.custom_matchers
+        if self._matcher in matchers:
+            matchers.remove(self._matcher)
+        self._remove_magics()
+        self.printers.unregister()
+
+    def _remove_magics(self) -> None:
+        """Take our magics out; IPython has no call for that."""
+        manager = self._shell.magics_manager
+        for kind, names in self._magics.magics.items():
+            for name in names:
+                if getattr(manager.magics[kind].get(name), "__self__", None) is self._magics:
+                    del manager.magics[kind][name]
+        if manager.registry.get(type(self._magics).__name__) is self._magics:
+            del manager.registry[type(self._magics).__name__]
+
+
+def load(shell: Any) -> None:
+    """Load into `shell`; a second time does nothing."""
+    if shell in _loaded:
+        return
+    extension = Extension(shell)
+    extension.load()
+    _loaded[shell] = extension
+
+
+def unload(shell: Any) -> None:
+    """Unload from `shell`; does nothing where it is not loaded."""
+    extension = _loaded.pop(shell, None)
+    if extension is not None:
+        extension.unload()

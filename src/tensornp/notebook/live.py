@@ -1,0 +1,109 @@
+"""The live toggle under the last shown card: at most one, which moves on with the next tensor."""
+
+from __future__ import annotations
+
+import keyword
+import weakref
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from IPython.display import display, update_display
+
+from tensornp.errors import NameTakenError
+
+if TYPE_CHECKING:
+    from tensornp.core.summary import TensorSummary
+    from tensornp.notebook.config import TensorDisplay
+    from tensornp.widget.toggle import TensorWidget
+
+_WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
+_NOTHING = {"text/html": "", "text/plain": ""}
+
+
+class LiveToggle:
+    """Shows the toggle after each cell that showed a tensor, and takes the one before it back."""
+
+    def __init__(self, shell: Any, config: TensorDisplay) -> None:
+        self._shell = shell
+        self._config = config
+        self._shown: list[tuple[weakref.ref[Any], str]] = []
+        self._live: tuple[TensorWidget, str] | None = None
+
+    def note(self, tensor: Any, summary: TensorSummary, anchor: str) -> None:
+        """Remember that the card of `tensor` was shown; one without an array has nothing to toggle."""
+        self._shown.append((weakref.ref(tensor), anchor if summary.plan is not None else ""))
+
+    def after_cell(self, *_: Any) -> None:
+        """Take the toggle to the last card of the cell that has just ended, or to all of its cards."""
+        shown, self._shown = self._shown, []
+        if not shown:
+            return
+        if self._config.widget != "always":
+            self.retire()
+        if self._config.widget == "never" or not self._can_show_widgets():
+            return
+        for reference, anchor in shown if self._config.widget == "always" else shown[-1:]:
+            tensor = reference()
+            if tensor is not None and anchor:
+                self._show(tensor, anchor)
+
+    def retire(self) -> None:
+        """Take the live toggle back; where its mode is not the card's own, a line stays that states it."""
+        if self._live is None:
+            return
+        widget, display_id = self._live
+        self._live = None
+        left = widget.closing_words()
+        widget.close()
+        bundle = {"text/html": f"<small>{escape(left)}</small>", "text/plain": left} if left else _NOTHING
+        update_display(bundle, display_id=display_id, raw=True)
+
+    def pin(self, tensor: Any) -> TensorWidget:
+        """Return a live card of `tensor` that stands alone, stays, and binds names in this shell."""
+        from tensornp.widget.toggle import TensorWidget
+
+        return TensorWidget(
+            tensor, options=self._config.options, suggestion=self._suggest(tensor), binder=self.bind
+        )
+
+    def bind(self, name: str, array: Any, overwrite: bool) -> str:
+        """Bind `array` to `name` in the user's namespace; `NameTakenError` if that is no name, or taken."""
+        if not name.isidentifier() or keyword.iskeyword(name):
+            raise NameTakenError(f"{name!r} is not a valid Python name; choose letters, digits and _")
+        namespace = self._shell.user_ns
+        if name in namespace and not overwrite:
+            kind = type(namespace[name]).__name__
+            raise NameTakenError(f"{name} is already bound to a {kind}; press Overwrite to replace it", can_overwrite=True)
+        self._shell.push({name: array})
+        return f"{name} is bound"
+
+    def _show(self, tensor: Any, anchor: str) -> None:
+        from tensornp.widget.toggle import TensorWidget
+
+        widget = TensorWidget(
+            tensor,
+            options=self._config.options,
+            keep=False,
+            anchor=anchor,
+            suggestion=self._suggest(tensor),
+            binder=self.bind,
+        )
+        display_id = f"{anchor}-live"
+        # Once the toggle sits in the card, its own output is emptied, so that a saved notebook holds no widget.
+        widget.on_docked = lambda: update_display(_NOTHING, display_id=display_id, raw=True)
+        bundle, _ = widget._repr_mimebundle_()
+        # The static card above says it all where no widget can be shown: then nothing extra appears.
+        display({_WIDGET_MIME: bundle[_WIDGET_MIME], "text/plain": ""}, raw=True, display_id=display_id)
+        if self._config.widget != "always":
+            self._live = widget, display_id
+
+    def _can_show_widgets(self) -> bool:
+        """Return whether there is a kernel with a front end; a terminal has none."""
+        return getattr(self._shell, "kernel", None) is not None
+
+    def _suggest(self, tensor: Any) -> str:
+        """Return ``<name>_np`` for the name that the user knows `tensor` by, ``array_np`` for one without."""
+        for name, value in self._shell.user_ns.items():
+            if value is tensor and not name.startswith("_"):
+                return f"{name}_np"
+        return "array_np"

@@ -1,0 +1,225 @@
+"""`%tonumpy`, `%%tonumpy` and `%totensor`."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import (
+    Magics,
+    line_cell_magic,
+    line_magic,
+    magics_class,
+    needs_local_scope,
+    no_var_expand,
+    output_can_be_silenced,
+)
+from IPython.display import display
+
+from tensornp.errors import TensornpError
+from tensornp.notebook.arguments import Option, split_line
+
+if TYPE_CHECKING:
+    from tensornp.core.plan import ConversionPlan
+    from tensornp.notebook.config import TensorDisplay
+    from tensornp.notebook.live import LiveToggle
+
+_OUT = Option("o", "out", "bind the result to NAME", "NAME")
+OPTIONS: dict[str, tuple[Option, ...]] = {
+    "tonumpy": (
+        Option("v", "view", "share memory, read-only (the default)"),
+        Option("s", "share", "share memory, writeable; an error where that is impossible"),
+        Option("c", "copy", "always copy"),
+        Option("d", "dtype", "convert to dtype D", "D"),
+        _OUT,
+        Option("", "explain", "print the receipt and convert nothing"),
+        Option("w", "widget", "show the live card, which stays where it is"),
+    ),
+    "totensor": (_OUT,),
+}
+
+
+@magics_class
+class TensorMagics(Magics):
+    """The magics of one shell."""
+
+    def __init__(self, shell: Any, config: TensorDisplay, live: LiveToggle) -> None:
+        super().__init__(shell)
+        self._display = config
+        self._live = live
+
+    @no_var_expand
+    @needs_local_scope
+    @output_can_be_silenced
+    @line_cell_magic
+    def tonumpy(self, line: str, cell: str | None = None, local_ns: dict[str, Any] | None = None) -> Any:
+        """Convert a tensor to the NumPy array that it is, and show the receipt.
+
+        Usage::
+
+            %tonumpy [-v | -s | -c] [-d D] [-o NAME] [--explain] [-w] EXPR
+            %%tonumpy [the same options] [NAME ...]
+
+        Options, before the expression:
+
+            -v, --view      share memory, read-only (the default; %config TensorDisplay.mode changes it)
+            -s, --share     share memory, writeable; an error where that is impossible
+            -c, --copy      always copy
+            -d, --dtype D   convert to dtype D, such as float32; bfloat16 and float8_* come from ml_dtypes
+            -o, --out NAME  bind the array to NAME
+            --explain       print the receipt and convert nothing
+            -w, --widget    show the live card, which stays where it is
+
+        EXPR is any expression that gives a tensor, or a dict, list or tuple with tensors inside; it is taken exactly as
+        typed. One that begins with - goes into parentheses. A trailing ; shows nothing.
+
+        As a cell magic it runs the cell, then converts the variables NAME, or the value of the cell's last line: one
+        array, or a dict of arrays by name.
+
+        Examples::
+
+            a = %tonumpy model.fc.weight
+            %tonumpy -c -o w_np w
+            %tonumpy --explain x.T
+        """
+        options, rest = split_line(line, OPTIONS["tonumpy"])
+        arguments = self._arguments(options)
+        if cell is None:
+            value = self._evaluate(rest, local_ns, "%tonumpy [options] EXPR")
+        else:
+            value = self._run(cell, rest.removesuffix(";").split())
+        quiet = rest.endswith(";")
+        try:
+            return self._tonumpy(value, options, arguments, quiet=quiet)
+        except TensornpError as error:
+            raise UsageError(str(error)) from None
+
+    @no_var_expand
+    @needs_local_scope
+    @output_can_be_silenced
+    @line_magic
+    def totensor(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
+        """Convert a NumPy array to the tensor that it is: the way back of %tonumpy.
+
+        Usage::
+
+            %totensor [-o NAME] EXPR
+
+        Options, before the expression:
+
+            -o, --out NAME  bind the tensor to NAME
+
+        Memory is shared where torch can: a read-only array is copied, because torch has no read-only tensors.
+        """
+        from tensornp.core.convert import to_tensor
+
+        options, rest = split_line(line, OPTIONS["totensor"])
+        value = self._evaluate(rest, local_ns, "%totensor [-o NAME] EXPR")
+        try:
+            return self._bound(options, to_tensor(value))
+        except TensornpError as error:
+            raise UsageError(str(error)) from None
+
+    def _arguments(self, options: dict[str, str]) -> dict[str, Any]:
+        """Return the keyword arguments of `to_numpy` that the options ask for."""
+        from tensornp.core.plan import mode_arguments
+
+        modes = [mode for mode in ("view", "share", "copy") if mode in options]
+        if len(modes) > 1:
+            raise UsageError(f"--{modes[0]} and --{modes[1]} exclude each other; choose one")
+        _check_name(options.get("out"))
+        return {**mode_arguments(modes[0] if modes else self._display.mode), "dtype": options.get("dtype")}
+
+    def _tonumpy(self, value: Any, options: dict[str, str], arguments: dict[str, Any], *, quiet: bool) -> Any:
+        import torch
+
+        from tensornp.core.containers import walk
+        from tensornp.core.convert import plan, to_numpy
+
+        if "widget" in options:
+            if not isinstance(value, torch.Tensor):
+                raise UsageError(f"--widget takes a tensor, not {type(value).__name__!r}")
+            display(self._live.pin(value))
+            return None
+        receipts = [plan(leaf, **arguments) for _, leaf in walk(value) if isinstance(leaf, torch.Tensor)]
+        if "explain" in options:
+            if not receipts:
+                raise UsageError(f"--explain takes a tensor, not {type(value).__name__!r}")
+            print("\n\n".join(str(receipt) for receipt in receipts))
+            return None
+        array = to_numpy(value, **arguments)
+        if receipts and not quiet:
+            _show_receipts(receipts)
+        return self._bound(options, array)
+
+    def _bound(self, options: dict[str, str], value: Any) -> Any:
+        """Bind `value` if ``-o`` says so, which then shows nothing; else return it."""
+        name = options.get("out")
+        if name is None:
+            return value
+        _check_name(name)
+        self.shell.push({name: value})
+        return None
+
+    def _evaluate(self, expression: str, local_ns: dict[str, Any] | None, usage: str) -> Any:
+        """Return the value of `expression` where the magic was called, local names included."""
+        expression = expression.rstrip().removesuffix(";").rstrip()
+        if not expression:
+            raise UsageError(f"there is no expression; usage: {usage}")
+        namespace = self.shell.user_ns
+        if local_ns is not None and local_ns is not namespace:
+            namespace = {**namespace, **local_ns}
+        try:
+            return eval(compile(expression, "<expression>", "eval"), namespace)
+        except SyntaxError as error:
+            raise UsageError(f"{expression!r} is not an expression ({error.msg}); usage: {usage}") from None
+        except NameError as error:
+            raise UsageError(f"{error}; define it first") from None
+
+    def _run(self, cell: str, names: list[str]) -> Any:
+        """Run a cell, then return the named variables (one as it is, more as a dict) or the value of its last line."""
+        for name in names:
+            _check_name(name)
+        last = self._execute(cell)
+        namespace = self.shell.user_ns
+        missing = [name for name in names if name not in namespace]
+        if missing:
+            raise UsageError(f"the cell has run, but there is no variable {missing[0]!r}")
+        if len(names) > 1:
+            return {name: namespace[name] for name in names}
+        if names:
+            return namespace[names[0]]
+        if last is None:
+            raise UsageError("the cell has run, but its last line has no value; name the variables to convert")
+        return last
+
+    def _execute(self, cell: str) -> Any:
+        """Run the cell in the user's namespace without displaying its value, and return that value."""
+        source = self.shell.transform_cell(cell)
+        filename = self.shell.compile.cache(source, self.shell.execution_count)
+        try:
+            tree = ast.parse(source, filename)
+        except SyntaxError as error:
+            raise UsageError(f"line {error.lineno} of the cell is not valid Python ({error.msg})") from None
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, filename, "exec"), self.shell.user_ns)
+        if last is None:
+            return None
+        return eval(compile(ast.Expression(last.value), filename, "eval"), self.shell.user_ns)
+
+
+def _check_name(name: str | None) -> None:
+    if name is not None and (not name.isidentifier() or keyword.iskeyword(name)):
+        raise UsageError(f"{name!r} is not a valid Python name")
+
+
+def _show_receipts(receipts: list[ConversionPlan]) -> None:
+    from tensornp.render.html import receipt_html
+    from tensornp.render.text import receipt_text, receipts_text
+
+    if len(receipts) > 1:
+        print(receipts_text(receipts))
+        return
+    display({"text/plain": receipt_text(receipts[0]), "text/html": receipt_html(receipts[0])}, raw=True)

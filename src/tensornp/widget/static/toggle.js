@@ -1,0 +1,195 @@
+// The live toggle of a tensor card: view / share / copy, the receipt of the mode, and a name to bind.
+//
+// It docks into the static card that it belongs to (found by its anchor class) and then tells the kernel, which empties
+// the output that brought it: nothing of it is saved in the notebook. Where there is no such card (pinned views, front
+// ends that isolate outputs) it stays where it was rendered.
+
+const PENDING_AFTER_MS = 150;
+
+function element(tag, className, text) {
+  const node = document.createElement(tag);
+  if (className) node.className = `tensornp-${className}`;
+  if (text !== undefined) node.textContent = text;
+  return node;
+}
+
+function badge({ text, title, tone }) {
+  const node = element("span", `badge tensornp-${tone}`, text);
+  node.title = title;
+  return node;
+}
+
+let count = 0;
+
+class Toggle {
+  constructor(model) {
+    this.model = model;
+    this.group = `tensornp-mode-${(count += 1)}`;
+    this.root = element("div", "live");
+    this.badges = element("div", "badges");
+    this.array = element("pre", "array");
+    this.receipt = element("details", "receipt");
+    this.root.append(this.badges, this.array, this.receipt, this.bar());
+    this.hidden = [];
+    this.paint();
+  }
+
+  bar() {
+    const bar = element("div", "bar");
+    this.modes = element("div", "modes");
+    this.modes.setAttribute("role", "radiogroup");
+    this.modes.setAttribute("aria-label", "How the array uses the tensor's memory");
+    this.form = element("form", "bind");
+    this.name = element("input", "name");
+    this.name.setAttribute("aria-label", "Name to bind the array to");
+    this.name.setAttribute("data-lm-suppress-shortcuts", "true");
+    this.name.spellcheck = false;
+    this.name.autocomplete = "off";
+    this.name.value = this.model.get("suggestion");
+    this.button = element("button", "button", "Bind");
+    this.button.title = "Bind the array of this mode to that name in the notebook";
+    this.form.append(this.name, this.button);
+    this.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.ask(() => this.model.send({ type: "bind", name: this.name.value, overwrite: this.overwrites() }));
+    });
+    this.name.addEventListener("input", () => this.paintButton());
+    // Keys typed here are not shortcuts of the notebook.
+    for (const node of [this.form, this.modes]) node.addEventListener("keydown", (event) => event.stopPropagation());
+    this.status = element("output", "status");
+    this.status.setAttribute("role", "status");
+    bar.append(this.modes, this.form, this.status);
+    return bar;
+  }
+
+  overwrites() {
+    return this.model.get("message").confirm === this.name.value;
+  }
+
+  ask(send) {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      this.root.classList.add("tensornp-pending");
+      this.say("waiting for the kernel …");
+    }, PENDING_AFTER_MS);
+    send();
+  }
+
+  answered() {
+    clearTimeout(this.timer);
+    this.root.classList.remove("tensornp-pending");
+    this.paint();
+  }
+
+  choose(mode) {
+    this.ask(() => {
+      this.model.set("mode", mode);
+      this.model.save_changes();
+    });
+  }
+
+  paint() {
+    const card = this.model.get("card");
+    this.badges.replaceChildren(...card.badges.map(badge));
+    this.array.textContent = this.model.get("array_text");
+    this.array.hidden = this.docked || !this.array.textContent;
+    this.paintReceipt(card.receipt);
+    this.paintModes(card.modes);
+    this.paintButton();
+    const { text = "", tone = "plain" } = this.model.get("message");
+    this.say(text, tone);
+  }
+
+  paintReceipt({ mode, code, lines }) {
+    const summary = element("summary", "", `${mode} · `);
+    summary.append(element("code", "code", code));
+    this.receipt.replaceChildren(summary, ...lines.map((line) => element("div", "line", line)));
+  }
+
+  paintModes(modes) {
+    const current = this.model.get("mode");
+    if (!this.radios) {
+      this.radios = modes.map(({ name }) => {
+        const label = element("label", "mode");
+        const radio = element("input");
+        Object.assign(radio, { type: "radio", name: this.group, value: name });
+        radio.addEventListener("change", () => this.choose(name));
+        label.append(radio, element("span", "", name));
+        this.modes.append(label);
+        return radio;
+      });
+    }
+    modes.forEach(({ enabled, title }, i) => {
+      const radio = this.radios[i];
+      radio.disabled = !enabled || this.dead;
+      radio.checked = radio.value === current;
+      radio.parentElement.title = title;
+      radio.parentElement.classList.toggle("tensornp-chosen", radio.checked);
+      radio.parentElement.classList.toggle("tensornp-disabled", radio.disabled);
+    });
+  }
+
+  paintButton() {
+    this.form.hidden = !this.model.get("can_bind");
+    this.button.textContent = this.overwrites() ? "Overwrite" : "Bind";
+    this.button.disabled = this.name.disabled = Boolean(this.dead);
+  }
+
+  say(text, tone = "plain") {
+    this.status.textContent = text;
+    this.status.className = `tensornp-status tensornp-${tone}`;
+  }
+
+  // Take the place of the card's own badges and receipt, which come back when the toggle leaves.
+  dock() {
+    const anchor = this.model.get("anchor");
+    const card = anchor && document.getElementsByClassName(anchor)[0];
+    if (!card) return false;
+    this.docked = true;
+    this.hidden = [card.firstElementChild, card.querySelector("details")].filter(Boolean);
+    for (const node of this.hidden) node.style.display = "none";
+    card.prepend(this.badges);
+    card.append(this.root);
+    this.paint();
+    return true;
+  }
+
+  undock() {
+    clearTimeout(this.timer);
+    for (const node of this.hidden) node.style.display = "";
+    this.badges.remove();
+    this.root.remove();
+  }
+
+  die() {
+    this.dead = true;
+    clearTimeout(this.timer);
+    this.root.classList.remove("tensornp-pending");
+    this.root.classList.add("tensornp-dead");
+    this.paint();
+    this.say("the kernel was restarted; run the cell again", "error");
+  }
+}
+
+export default () => {
+  const toggles = new Set();
+  return {
+    initialize({ model }) {
+      const answered = () => toggles.forEach((toggle) => toggle.answered());
+      const lost = () => toggles.forEach((toggle) => toggle.die());
+      model.on("change:answers", answered);
+      model.on("comm_live_update", lost);
+      return () => toggles.forEach((toggle) => toggle.undock());
+    },
+    render({ model, el }) {
+      const toggle = new Toggle(model);
+      toggles.add(toggle);
+      el.classList.add("tensornp-widget");
+      if (toggle.dock()) model.send({ type: "docked" });
+      else el.append(toggle.root);
+      return () => {
+        if (!toggle.docked) toggles.delete(toggle);
+      };
+    },
+  };
+};

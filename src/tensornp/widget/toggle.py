@@ -1,0 +1,227 @@
+"""The live card of one tensor: a toggle between view, share and copy, and a name to bind the array to."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import torch
+import traitlets
+
+from tensornp.core.convert import to_numpy
+from tensornp.core.info import inspect
+from tensornp.core.options import DisplayOptions
+from tensornp.core.plan import MODES, ConversionPlan, mode_arguments
+from tensornp.core.summary import TensorSummary, plan_modes, summarize
+from tensornp.errors import BadRequestError, NameTakenError, NoDataError, TensornpError
+from tensornp.render.badges import badges_of
+from tensornp.render.html import tensor_html
+from tensornp.render.text import receipt_lines, tensor_text
+
+_STATIC = Path(__file__).parent / "static"
+_MODE_TITLES = {
+    "view": "Live and read-only: the array sees every write to the tensor, NumPy cannot write.",
+    "share": "Live and writeable: a write on either side is seen on the other.",
+    "copy": "New memory: no later write is seen on the other side.",
+}
+
+Binder = Callable[[str, Any, bool], str]
+"""Binds a name to an array, overwriting only where the third argument says so; returns what it did in a few words."""
+
+
+class TensorWidget(anywidget.AnyWidget):
+    """A live card: `mode` toggles, `array` is the array of that mode, `close` lets go of the tensor.
+
+    Parameters
+    ----------
+    tensor : torch.Tensor
+    keep : bool
+        Whether the widget keeps the tensor alive until it is closed; otherwise it holds a weak reference.
+    anchor : str
+        The class of the static card that it docks into; empty for one that stands alone, with the array in it.
+    suggestion : str
+        The name that is offered for binding.
+    binder : callable, optional
+        What binds a name in the user's namespace; without one, no name is offered.
+    """
+
+    _esm = _STATIC / "toggle.js"
+    _css = _STATIC / "toggle.css"
+
+    mode = traitlets.Unicode("view", help="view, share or copy").tag(sync=True)
+    card = traitlets.Dict().tag(sync=True)
+    array_text = traitlets.Unicode().tag(sync=True)
+    anchor = traitlets.Unicode().tag(sync=True)
+    suggestion = traitlets.Unicode().tag(sync=True)
+    can_bind = traitlets.Bool().tag(sync=True)
+    message = traitlets.Dict().tag(sync=True)
+    answers = traitlets.Int(0, help="counts what the kernel has answered").tag(sync=True)
+
+    def __init__(
+        self,
+        tensor: torch.Tensor,
+        *,
+        options: DisplayOptions | None = None,
+        keep: bool = True,
+        anchor: str = "",
+        suggestion: str = "array_np",
+        binder: Binder | None = None,
+    ) -> None:
+        # Callbacks may run in a thread of their own while a cell runs (ipykernel 7.0 to 7.3).
+        self._lock = threading.RLock()
+        self._held: Callable[[], torch.Tensor | None] = (lambda: tensor) if keep else weakref.ref(tensor)
+        self._binder = binder
+        self._bound: list[str] = []
+        self._summary = summarize(tensor, options or DisplayOptions())
+        self.on_docked: Callable[[], None] = lambda: None
+        super().__init__(
+            mode=self._summary.mode,
+            anchor=anchor,
+            suggestion=suggestion,
+            can_bind=binder is not None,
+            array_text="" if anchor else _body(self._summary),
+        )
+        self._refresh()
+        self.on_msg(self._receive)
+
+    @property
+    def array(self) -> Any:
+        """The array of the current mode, converted now; `NoDataError` where the tensor is gone."""
+        with self._lock:
+            return to_numpy(self._tensor(), **mode_arguments(self.mode))
+
+    def bind(self, name: str, *, overwrite: bool = False) -> str:
+        """Bind the array of the current mode to `name` in the notebook; returns what was done in a few words.
+
+        Raises
+        ------
+        NameTakenError
+            If `name` is no identifier, or is taken and `overwrite` is False.
+        BadRequestError
+            If there is no notebook to bind in.
+        """
+        if self._binder is None:
+            raise BadRequestError("there is no notebook to bind a name in; take .array instead")
+        with self._lock:
+            done = self._binder(name, self.array, overwrite)
+            self._bound.append(f"{name} is its {self.mode}")
+            return done
+
+    def close(self) -> None:
+        """Take the view out of the page and let go of the tensor."""
+        self._held = lambda: None
+        super().close()
+
+    def closing_words(self) -> str:
+        """Return what a static line should say once the toggle is gone: empty while the card itself says it all."""
+        said = [f"{self.mode} was chosen"] if self.mode != self._summary.mode else []
+        return ", ".join(said + self._bound)
+
+    def set_state(self, sync_data: dict[str, Any]) -> None:
+        """Take what the browser sends, which may be anything: only a mode is taken, and errors go back as text."""
+        with self._lock:
+            try:
+                super().set_state({key: value for key, value in sync_data.items() if key == "mode"})
+                self.message = {}
+            except (traitlets.TraitError, TensornpError) as error:
+                self._complain(error)
+            self._answer()
+
+    def _receive(self, _: Any, content: Any, buffers: Any) -> None:
+        kind = content.get("type") if isinstance(content, dict) else None
+        if kind == "docked":
+            self.on_docked()
+        elif kind == "bind":
+            name, overwrite = content.get("name"), content.get("overwrite") is True
+            with self._lock:
+                try:
+                    self.message = {"text": self.bind(str(name), overwrite=overwrite)}
+                except Exception as error:
+                    self._complain(error)
+                    if isinstance(error, NameTakenError) and error.can_overwrite:
+                        self.message = {**self.message, "confirm": name}
+                self._answer()
+
+    def _complain(self, error: Exception) -> None:
+        self.message = {"text": str(error), "tone": "error"}
+
+    def _answer(self) -> None:
+        self.send_state("mode")
+        self.answers += 1
+
+    def _tensor(self) -> torch.Tensor:
+        tensor = self._held()
+        if tensor is None:
+            raise NoDataError("the tensor of this card is gone; show it again")
+        return tensor
+
+    @traitlets.validate("mode")
+    def _check_mode(self, proposal: Any) -> str:
+        mode = str(proposal["value"])
+        if mode not in MODES:
+            raise traitlets.TraitError(f"{mode!r} is not a mode; choose view, share or copy")
+        tensor = self._held()
+        if tensor is None:
+            raise traitlets.TraitError("the tensor of this card is gone; show it again")
+        plans = plan_modes(inspect(tensor))
+        planned = plans[mode]
+        if isinstance(planned, str) and any(isinstance(plan, ConversionPlan) for plan in plans.values()):
+            raise traitlets.TraitError(planned)
+        return mode
+
+    @traitlets.observe("mode")
+    def _refresh(self, _: Any = None) -> None:
+        """Say again what the mode means; reads metadata only."""
+        tensor = self._held()
+        if tensor is not None:
+            self.card = _card(self._summary, self.mode, plan_modes(inspect(tensor)))
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        shown = super()._repr_mimebundle_()
+        data, metadata = shown if isinstance(shown, tuple) else (shown or {}, {})
+        # What is read where no widget can be shown: the static card.
+        fallback = {"text/plain": tensor_text(self._summary), "text/html": tensor_html(self._summary)}
+        return {**data, **fallback}, metadata
+
+    def _repr_html_(self) -> str:
+        return tensor_html(self._summary)
+
+    def __repr__(self) -> str:
+        return f"<TensorWidget in mode {self.mode}; .array is its array>"
+
+
+def _body(summary: TensorSummary) -> str:
+    return summary.preview.text if summary.preview else summary.refusal
+
+
+def _card(summary: TensorSummary, mode: str, plans: dict[str, ConversionPlan | str]) -> dict[str, Any]:
+    """Return what the page shows of `mode`, as plain data that it puts in as text and never as HTML."""
+    chosen = plans[mode]
+    plan = chosen if isinstance(chosen, ConversionPlan) else None
+    now = dataclasses.replace(summary, mode=mode, plan=plan, refusal="" if plan else str(chosen))
+    return {
+        "badges": [dataclasses.asdict(badge) for badge in badges_of(now)],
+        "receipt": {"mode": plan.mode if plan else mode, "code": plan.code if plan else "", "lines": receipt_lines(plan) if plan else [now.refusal]},
+        "modes": [_choice(name, plans[name]) for name in MODES],
+    }
+
+
+def _choice(name: str, plan: ConversionPlan | str) -> dict[str, Any]:
+    if isinstance(plan, str):
+        return {"name": name, "enabled": False, "title": plan}
+    title = _MODE_TITLES[name] if plan.shares_memory or name == "copy" else f"{_MODE_TITLES[name]} Here: {plan.reason}."
+    return {"name": name, "enabled": True, "title": title}
+
+
+def view(tensor: torch.Tensor) -> TensorWidget:
+    """Return a live card of `tensor`, which stays where it is shown; `.array` is the array of its mode.
+
+    It keeps the tensor alive until `.close()`. Without a notebook it works as a plain object.
+    """
+    inspect(tensor)
+    return TensorWidget(tensor)
