@@ -73,7 +73,7 @@ class LiveToggle:
         namespace = self._shell.user_ns
         if name in namespace and not overwrite:
             kind = type(namespace[name]).__name__
-            raise NameTakenError(f"{name} is already bound to a {kind}; press Overwrite to replace it", can_overwrite=True)
+            raise NameTakenError(f"{name} already names something of type {kind}; press Overwrite to replace it", can_overwrite=True)
         self._shell.push({name: array})
         return f"{name} is bound"
 

@@ -80,6 +80,13 @@ def memory_badge(plan: ConversionPlan | None, refusal: str) -> Badge:
     return Badge("memory", f"{plan.reason.partition(', so ')[0]} · {format_nbytes(plan.nbytes_copied)}", title, "copied")
 
 
+def memory_word(plan: ConversionPlan | None) -> str:
+    """Return the memory badge in a word or two, for a table."""
+    if plan is None:
+        return "no array"
+    return "shares" if plan.shares_memory else f"copy {format_nbytes(plan.nbytes_copied)}" if plan.nbytes_copied else "empty"
+
+
 def _peculiarities(info: TensorInfo) -> Iterator[Badge]:
     """Yield what is said only where it applies."""
     if info.is_shared:

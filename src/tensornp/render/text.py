@@ -5,7 +5,7 @@ from __future__ import annotations
 from tensornp.core.dtypes import name_of
 from tensornp.core.plan import ConversionPlan
 from tensornp.core.summary import ContainerSummary, Row, TensorSummary
-from tensornp.render.badges import badges_of, format_nbytes
+from tensornp.render.badges import badges_of, format_nbytes, memory_word
 
 
 def tensor_text(summary: TensorSummary) -> str:
@@ -26,10 +26,9 @@ def tensor_line(summary: TensorSummary) -> str:
 
 
 def receipt_text(plan: ConversionPlan) -> str:
-    """Return one line that says what a conversion did, and the line of plain code that does the same."""
-    notes = "".join(f"\nnote: {warning}" for warning in plan.warnings)
+    """Return the line of plain code that does the same, and under it what was done and why."""
     copied = "" if plan.shares_memory else f" ({plan.nbytes_copied:,} bytes, {exactness(plan)})"
-    return f"{plan.reason}{copied}  #  {plan.code}{notes}"
+    return "\n  ".join([f"{plan.mode}: {plan.code}", plan.reason + copied, *(f"note: {w}" for w in plan.warnings)])
 
 
 def receipts_text(plans: list[ConversionPlan]) -> str:
@@ -62,7 +61,7 @@ def row_cells(row: Row) -> tuple[str, ...]:
     summary = row.tensor
     if summary is None:
         return (row.name, "", "", "", "", "", row.text)
-    by_kind = {badge.kind: badge.text for badge in badges_of(summary)}
+    by_kind = {badge.kind: badge.text for badge in badges_of(summary)} | {"memory": memory_word(summary.plan)}
     values = row.text or summary.refusal
     return (row.name, *(by_kind.get(kind, "") for kind in HEADINGS[1:-1]), values)
 

@@ -54,8 +54,12 @@ class Toggle {
       this.ask(() => this.model.send({ type: "bind", name: this.name.value, overwrite: this.overwrites() }));
     });
     this.name.addEventListener("input", () => this.paintButton());
-    // Keys typed here are not shortcuts of the notebook.
-    for (const node of [this.form, this.modes]) node.addEventListener("keydown", (event) => event.stopPropagation());
+    // Keys typed here are not commands of the notebook, but Ctrl+S still saves.
+    for (const node of [this.form, this.modes]) {
+      node.addEventListener("keydown", (event) => {
+        if (!(event.ctrlKey || event.metaKey || event.altKey || event.key === "Escape")) event.stopPropagation();
+      });
+    }
     this.status = element("output", "status");
     this.status.setAttribute("role", "status");
     bar.append(this.modes, this.form, this.status);

@@ -1,0 +1,165 @@
+"""A JupyterLab server of its own, and the few gestures that the browser tests make in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from playwright.sync_api import Locator, Page, expect
+
+TIMEOUT_S = 90
+
+
+class Server:
+    """One server on loopback, with its own home; it serves JupyterLab and Notebook 7."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "work"
+        home = folder / "home"
+        settings = home / "settings" / "@jupyterlab" / "apputils-extension"
+        settings.mkdir(parents=True)
+        self.root.mkdir()
+        (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false", "checkForUpdates": false}')
+        self.token, port = secrets.token_hex(16), _free_port()
+        self.base = f"http://127.0.0.1:{port}"
+        places = {
+            "HOME": home, "JUPYTER_CONFIG_DIR": home / "config", "JUPYTER_DATA_DIR": home / "data",
+            "JUPYTER_RUNTIME_DIR": home / "runtime", "IPYTHONDIR": home / "ipython",
+            "JUPYTERLAB_SETTINGS_DIR": home / "settings", "JUPYTERLAB_WORKSPACES_DIR": home / "workspaces",
+            "MPLCONFIGDIR": home / "matplotlib",
+        }  # fmt: skip
+        self.log = folder / "server.log"
+        command = [
+            sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1",
+            f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={self.root}",
+            "--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+            "--ServerApp.terminals_enabled=False",
+        ]  # fmt: skip
+        self.process = subprocess.Popen(
+            command,
+            env={**os.environ, **{name: str(path) for name, path in places.items()}, "JUPYTER_TOKEN": self.token,
+                 "JUPYTER_PREFER_ENV_PATH": "1"},
+            stdout=self.log.open("w"),
+            stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        _wait_until(self._answers, "the server to answer", self.log)
+
+    def _answers(self) -> bool:
+        if self.process.poll() is not None:
+            raise RuntimeError(f"the server ended:\n{self.log.read_text()[-2000:]}")
+        try:
+            self.api("/api/status")
+        except OSError:
+            return False
+        return True
+
+    def api(self, path: str, method: str = "GET") -> Any:
+        request = urllib.request.Request(
+            self.base + path, method=method, headers={"Authorization": f"token {self.token}"}
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            body = answer.read()
+        return json.loads(body) if body else None
+
+    def write(self, name: str, cells: list[str]) -> Path:
+        """Write a notebook with these code cells, without outputs."""
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+        notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        path = self.root / name
+        nbformat.write(notebook, path)
+        return path
+
+    def wait_for_kernel(self, name: str) -> None:
+        """Wait until the kernel of a notebook is there and idle: the page says idle before there is one."""
+
+        def is_idle() -> bool:
+            kernels = [session["kernel"] for session in self.api("/api/sessions") if session["path"] == name]
+            return bool(kernels and kernels[0]["connections"] > 0 and kernels[0]["execution_state"] == "idle")
+
+        _wait_until(is_idle, f"the kernel of {name}", self.log)
+
+    def end_sessions(self) -> None:
+        for session in self.api("/api/sessions"):
+            self.api(f"/api/sessions/{session['id']}", "DELETE")
+
+    def stop(self) -> None:
+        self.end_sessions()
+        self.api("/api/shutdown", "POST")
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+class Notebook:
+    """An open notebook in JupyterLab, or in Notebook 7."""
+
+    def __init__(self, page: Page, server: Server, name: str, *, app: str = "lab", dark: bool = False) -> None:
+        self.page, self.server, self.name = page, server, name
+        page.set_default_timeout(TIMEOUT_S * 1000)
+        route = f"/lab/tree/{name}?reset&token=" if app == "lab" else f"/notebooks/{name}?token="
+        page.goto(server.base + route + server.token)
+        self.panel = page.locator(".jp-NotebookPanel:visible")
+        expect(self.panel.locator(".jp-CodeCell").first).to_be_visible()
+        server.wait_for_kernel(name)
+        if dark:
+            self.menu("Settings", "Theme", "JupyterLab Dark")
+            expect(page.locator("body")).to_have_attribute("data-jp-theme-light", "false")
+
+    def menu(self, *names: str) -> None:
+        self.page.get_by_role("menuitem", name=names[0], exact=True).click()
+        for name in names[1:-1]:
+            self.page.locator(".lm-Menu-item", has_text=name).first.hover()
+        self.page.locator(".lm-Menu-itemLabel", has_text=re.compile(f"^{re.escape(names[-1])}$")).click()
+
+    def cell(self, index: int) -> Locator:
+        return self.panel.locator(".jp-CodeCell").nth(index)
+
+    def outputs(self, index: int) -> Locator:
+        return self.cell(index).locator(".jp-OutputArea-output")
+
+    def run_all(self) -> None:
+        self.menu("Run", "Run All Cells")
+        last = self.panel.locator(".jp-CodeCell").count() - 1
+        expect(self.cell(last).locator(".jp-InputPrompt").first).to_have_text(
+            re.compile(r"\[\d+\]"), timeout=TIMEOUT_S * 1000
+        )
+
+    def run_cell(self, index: int) -> None:
+        self.cell(index).locator(".cm-content").click()
+        before = self.cell(index).locator(".jp-InputPrompt").first.inner_text()
+        self.page.keyboard.press("Control+Enter")
+        expect(self.cell(index).locator(".jp-InputPrompt").first).not_to_have_text(before)
+        expect(self.cell(index).locator(".jp-InputPrompt").first).to_have_text(re.compile(r"\[\d+\]"))
+
+    def save(self) -> None:
+        """Save and wait until the file says so."""
+        path = self.server.root / self.name
+        before = path.stat().st_mtime_ns
+        self.menu("File", "Save Notebook")
+        _wait_until(lambda: path.stat().st_mtime_ns != before, "the notebook to be saved", self.server.log)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_until(condition: Any, what: str, log: Path) -> None:
+    end = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < end:
+        if condition():
+            return
+        time.sleep(0.1)
+    raise TimeoutError(f"waited {TIMEOUT_S} s for {what}; the server said:\n{log.read_text()[-2000:]}")
