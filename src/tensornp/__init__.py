@@ -23,7 +23,8 @@ from tensornp.errors import (
 if TYPE_CHECKING:
     from tensornp.core.convert import plan, to_numpy, to_tensor
     from tensornp.core.info import TensorInfo, inspect
-    from tensornp.core.plan import ConversionPlan, Step
+    from tensornp.core.plan import ConversionPlan
+    from tensornp.core.steps import Step
     from tensornp.widget.toggle import TensorWidget, view
 
 __version__ = "0.1.0"
@@ -35,7 +36,7 @@ _HOMES = {
     "inspect": "core.info",
     "TensorInfo": "core.info",
     "ConversionPlan": "core.plan",
-    "Step": "core.plan",
+    "Step": "core.steps",
     "view": "widget.toggle",
     "TensorWidget": "widget.toggle",
 }

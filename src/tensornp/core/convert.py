@@ -12,15 +12,14 @@ from tensornp.core import dtypes, torch_private
 from tensornp.core.containers import map_leaves
 from tensornp.core.info import inspect
 from tensornp.core.pages import with_page_protection
-from tensornp.core.plan import ConversionPlan, Step, decide
+from tensornp.core.plan import ConversionPlan, decide
+from tensornp.core.steps import Step
 from tensornp.errors import CopyRequiredError, NotATensorError, UnsupportedArrayError
 
 _NATIVE = {getattr(torch, facts.name) for facts in dtypes.KNOWN.values() if facts.numpy and hasattr(torch, facts.name)}
 
 
-def to_numpy(
-    obj: Any, *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
-) -> Any:
+def to_numpy(obj: Any, *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None) -> Any:
     """Return the NumPy array of a tensor, or the same container with arrays in the place of its tensors.
 
     Parameters
@@ -59,7 +58,7 @@ def to_numpy(
     Sharing an ordinary CPU tensor costs some microseconds and ends the storage's resizability, as every `Tensor.numpy`
     does. Other devices synchronize and transfer all elements.
     """
-    if dtype is None and not copy and not writeable and copy in (None, False):
+    if dtype is None and (copy is None or copy is False) and (writeable is None or writeable is False):
         array = _share_plain(obj)
         if array is not None:
             return array
@@ -141,7 +140,7 @@ def _cast(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, 
         return array.astype(dtype)
 
 
-def to_tensor(array: Any, *, copy: bool | None = None, device: object = None) -> Any:
+def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | str | int | None = None) -> Any:
     """Return the tensor of a NumPy array, or the same container with tensors in the place of its arrays.
 
     Parameters
@@ -164,14 +163,12 @@ def to_tensor(array: Any, *, copy: bool | None = None, device: object = None) ->
         If `array` is neither an array nor such a container.
     """
     if isinstance(array, (np.ndarray, np.generic)):
-        return _tensor_of(np.asarray(array), copy, torch.device(device or "cpu"))  # type: ignore[arg-type]
+        return _tensor_of(np.asarray(array), copy, torch.device("cpu" if device is None else device))
     if not isinstance(array, (dict, list, tuple)):
         raise NotATensorError(
             f"to_tensor takes an array, or a dict, list or tuple with arrays inside, not {type(array).__name__!r}"
         )
-    return map_leaves(
-        lambda leaf: to_tensor(leaf, copy=copy, device=device), array, leaf_type=(np.ndarray, np.generic)
-    )
+    return map_leaves(lambda leaf: to_tensor(leaf, copy=copy, device=device), array, leaf_type=(np.ndarray, np.generic))
 
 
 def _tensor_of(array: np.ndarray[Any, Any], copy: bool | None, device: torch.device) -> torch.Tensor:
@@ -185,7 +182,7 @@ def _tensor_of(array: np.ndarray[Any, Any], copy: bool | None, device: torch.dev
         array = np.array(array, dtype=array.dtype.newbyteorder("="), order="C", copy=True)
     elif not array.flags.writeable:
         array = array.copy()
-    bits = array if facts.numpy else array.view(facts.bits)
+    bits = array.view(facts.bits) if facts.bits else array
     with torch_private.undisturbed():
         tensor = torch.from_numpy(bits)
         return (tensor if facts.numpy else tensor.view(getattr(torch, facts.name))).to(device)

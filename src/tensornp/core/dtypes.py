@@ -37,9 +37,7 @@ class DtypeFacts:
     bits: str | None = None
 
 
-_NATIVE = (
-    "bool uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 float32 float64 complex64 complex128".split()
-)
+_NATIVE = "bool uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 float32 float64 complex64 complex128".split()
 _WIDENED = {
     "bfloat16": ("float32", "int16"),
     "float8_e4m3fn": ("float32", "uint8"),
@@ -70,15 +68,16 @@ def resolve(name: str) -> np.dtype[Any]:
     BadRequestError
         If neither NumPy nor ml_dtypes has a dtype of that name.
     """
-    import ml_dtypes
-
     if name in _WIDENED:
-        return np.dtype(getattr(ml_dtypes, name))
+        import ml_dtypes
+
+        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return found
     try:
         dtype = np.dtype(name)
     except TypeError:
         dtype = np.dtype(object)
-    if dtype.kind not in "biufc" and not hasattr(ml_dtypes, name):
+    if dtype.kind not in "biufc":
         raise BadRequestError(
             f"{name!r} is not a dtype that a tensor can become; name a numeric NumPy dtype such as 'float32'"
         )
@@ -94,7 +93,7 @@ def is_exact_cast(source: str, target: str) -> bool:
     """
     import ml_dtypes
 
-    if source == target or source == "bool":
+    if source in (target, "bool"):
         return True
     a, b = resolve(source), resolve(target)
     if _is_complex(a) and not _is_complex(b):
@@ -103,8 +102,8 @@ def is_exact_cast(source: str, target: str) -> bool:
     if _is_integer(a_float):
         if _is_integer(b_float):
             return bool(np.can_cast(a_float, b_float, "safe"))
-        # ml_dtypes.finfo lacks a common stub for all of its dtypes, hence Any.
-        return b_float.kind != "b" and np.iinfo(a_float).bits - (a_float.kind == "i") <= ml_dtypes.finfo(b_float).nmant + 1
+        bits = np.iinfo(a_float).bits - (a_float.kind == "i")
+        return b_float.kind != "b" and bits <= ml_dtypes.finfo(b_float).nmant + 1
     if _is_integer(b_float) or b_float.kind == "b":
         return False
     x, y = ml_dtypes.finfo(a_float), ml_dtypes.finfo(b_float)
@@ -125,4 +124,4 @@ def _is_integer(dtype: np.dtype[Any]) -> bool:
 
 
 def _real_part(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return np.zeros((), dtype).real.dtype if _is_complex(dtype) else dtype
+    return np.dtype(f"float{dtype.itemsize * 4}") if _is_complex(dtype) else dtype

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]  # public, but not listed
 
 from tensornp.core import torch_private
 from tensornp.errors import NotATensorError
@@ -137,7 +138,7 @@ def _article(noun: str) -> str:
 
 def _read(t: torch.Tensor) -> TensorInfo:
     kind = type(t)
-    if isinstance(t, torch.nn.parameter.UninitializedTensorMixin):
+    if isinstance(t, UninitializedTensorMixin):
         return TensorInfo(
             kind.__name__, (), t.data.dtype, t.data.element_size(), 0, t.data.device, t.data.layout,
             requires_grad=t.requires_grad, is_parameter=isinstance(t, torch.nn.Parameter),
@@ -226,7 +227,7 @@ def _storage_span(t: torch.Tensor) -> StorageSpan | None:
         storage = t.untyped_storage()
         reach = 0
         if t.numel():
-            last = t.storage_offset() + sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True))
+            last = int(t.storage_offset()) + sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True))
             reach = (last + 1) * t.element_size()
         return StorageSpan(torch_private.address_of(t), storage.nbytes(), reach, storage.resizable())
     except (RuntimeError, NotImplementedError):

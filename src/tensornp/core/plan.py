@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from html import escape
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensornp.core import dtypes
+from tensornp.core import dtypes, wording
+from tensornp.core.steps import Step
+from tensornp.core.wording import Obstacle
 from tensornp.errors import BadRequestError, CopyRequiredError, NoDataError, UnsupportedTensorError
 
 if TYPE_CHECKING:
@@ -21,45 +20,6 @@ MAX_NDIM = 64
 """Dimensions of an array at most; NumPy 1.x stops at 32, and its own error says so."""
 MAX_NBYTES = 2**63 - 1
 """Bytes that NumPy can address."""
-
-
-class Step(StrEnum):
-    """One step of a conversion, in the words of PyTorch and NumPy."""
-
-    DETACH = "detach"
-    TO_HOST = "copy to host"
-    RESOLVE_CONJ = "resolve conjugate"
-    RESOLVE_NEG = "resolve negative"
-    TO_DENSE = "to dense"
-    DEQUANTIZE = "dequantize"
-    VIEW_BITS = "view bits"
-    WIDEN = "widen"
-    COPY = "copy"
-    CAST = "cast"
-
-
-class ModeArguments(TypedDict):
-    """What a mode passes on to `to_numpy`."""
-
-    copy: bool | None
-    writeable: bool | None
-
-
-MODES: Mapping[str, ModeArguments] = MappingProxyType(
-    {
-        "view": {"copy": None, "writeable": None},
-        "share": {"copy": False, "writeable": True},
-        "copy": {"copy": True, "writeable": None},
-    }
-)
-"""The three modes by name: view (live, read-only), share (live, writeable), copy."""
-
-
-def mode_arguments(mode: str) -> ModeArguments:
-    """Return what `mode` passes to `to_numpy`; `BadRequestError` for any other word."""
-    if mode not in MODES:
-        raise BadRequestError(f"{mode!r} is not a mode; choose view, share or copy")
-    return MODES[mode]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +85,19 @@ def decide(
 ) -> ConversionPlan:
     """Return the plan for a tensor of which `info` is known; arguments and errors as for `to_numpy`."""
     _check_arguments(copy, writeable)
-    _refuse_without_data(info)
+    if info.data_state != "available":
+        raise NoDataError(wording.no_data_text(info))
     facts = _refuse_unsupported(info)
     as_bits, target = _target(facts, copy, dtype)
     cast = target if target != _natural(facts, as_bits) else None
     obstacle = _obstacle(info, facts, as_bits, cast)
     if writeable and obstacle is None and copy is not True and info.is_readonly_map:
-        obstacle = "whose memory is mapped read-only", "the memory is mapped read-only, and a write would end the process"
+        obstacle = Obstacle(
+            "whose memory is mapped read-only", "the memory is mapped read-only, so that a write would end the process"
+        )
     if copy is False and obstacle and info.numel:
         raise CopyRequiredError(
-            f"{_described(info, obstacle[0])} cannot share memory with NumPy; pass copy=None to allow a copy"
+            f"{wording.described(info, obstacle.detail)} cannot share memory with NumPy; pass copy=None to allow a copy"
         )
     shares = obstacle is None and copy is not True and info.numel > 0
     frozen = writeable is False or (shares and not writeable)
@@ -150,9 +113,9 @@ def decide(
         writeable=not frozen,
         exact=cast is None or dtypes.is_exact_cast(facts.name, target.name),
         nbytes_copied=0 if shares else info.numel * target.itemsize,
-        reason=_reason(info, shares, frozen, obstacle),
-        code=_code(steps, facts, target, frozen),
-        warnings=_warnings(info, facts, as_bits, shares, frozen),
+        reason=wording.reason_text(info, shares, frozen, obstacle),
+        code=wording.code_text(steps, facts, target, frozen),
+        warnings=wording.warning_texts(info, facts, as_bits, shares, frozen),
     )
 
 
@@ -162,22 +125,19 @@ def _check_arguments(copy: object, writeable: object) -> None:
             raise BadRequestError(f"{name}={value!r} means nothing here; pass True, False or None")
 
 
-_NO_DATA = {
-    "meta": "a meta tensor has a shape and a dtype but no data; load or initialize its weights on a real device first",
-    "fake": "a fake tensor has no data while something is traced or compiled; convert outside of it",
-    "uninitialized": "an uninitialized parameter has no shape and no data yet; run one forward pass first",
-    "freed": "the storage holds {held:,} bytes but the shape needs {reach:,}: it was freed or shrunk; "
-    "gather it first, with FSDP by module.unshard()",
-    "wrapped": "the values are wrapped by {wrapper} and cannot be read here; convert what it returns",
-    "remote": "this rank may hold only a part of a DTensor; convert t.to_local(), "
-    "or t.full_tensor() on all ranks together",
-}
-
-
-def _refuse_without_data(info: TensorInfo) -> None:
-    if info.data_state != "available":
-        held, reach = (info.storage.nbytes, info.storage.reach) if info.storage else (0, 0)
-        raise NoDataError(_NO_DATA[info.data_state].format(held=held, reach=reach, wrapper=info.wrapper))
+def _obstacle(info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, cast: np.dtype[Any] | None) -> Obstacle | None:
+    """Return what stands against sharing, as it is said after "a tensor" and as a clause; None if nothing does."""
+    if wording.device_type(info) != "cpu":
+        return Obstacle("", f"on {info.device}")
+    if info.is_conj:
+        return Obstacle("with the conjugate bit set", "the conjugate is pending, so the bytes are not the values")
+    if info.is_neg:
+        return Obstacle("with the negative bit set", "the negation is pending, so the bytes are not the values")
+    if facts.numpy is None and not as_bits:
+        return Obstacle("", f"NumPy has no {facts.name}, values widened exactly to {facts.widened}")
+    if cast is not None:
+        return Obstacle(f"cast to {cast}", f"converted to {cast}")
+    return None
 
 
 def _refuse_unsupported(info: TensorInfo) -> dtypes.DtypeFacts:
@@ -193,7 +153,7 @@ def _refuse_unsupported(info: TensorInfo) -> dtypes.DtypeFacts:
     if name not in dtypes.KNOWN:
         raise UnsupportedTensorError(f"NumPy has no dtype for {name}; t.view(torch.uint8) shows the raw bytes")
     if info.ndim > MAX_NDIM:
-        raise UnsupportedTensorError(f"{info.ndim} dimensions are more than NumPy's {MAX_NDIM}; squeeze or reshape first")
+        raise UnsupportedTensorError(f"{info.ndim} dimensions are more than NumPy has; squeeze or reshape first")
     return dtypes.KNOWN[name]
 
 
@@ -213,40 +173,13 @@ def _natural(facts: dtypes.DtypeFacts, as_bits: bool) -> np.dtype[Any]:
     return dtypes.resolve(facts.name if as_bits else facts.numpy or facts.widened or facts.name)
 
 
-def _obstacle(
-    info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, cast: np.dtype[Any] | None
-) -> tuple[str, str] | None:
-    """Return what stands against sharing, as it is said after "a tensor" and as a clause; None if nothing does."""
-    if _device_type(info) != "cpu":
-        return "", f"on {info.device}"
-    if info.is_conj:
-        return "with the conjugate bit set", "the conjugate is pending, so the bytes are not the values"
-    if info.is_neg:
-        return "with the negative bit set", "the negation is pending, so the bytes are not the values"
-    if facts.numpy is None and not as_bits:
-        return "", f"NumPy has no {facts.name}, values widened exactly to {facts.widened}"
-    if cast is not None:
-        return f"cast to {cast}", f"converted to {cast}"
-    return None
-
-
-def _device_type(info: TensorInfo) -> str:
-    return str(info.device).partition(":")[0]
-
-
-def _described(info: TensorInfo, detail: str) -> str:
-    where = "" if _device_type(info) == "cpu" else f" on {info.device}"
-    name = dtypes.name_of(info.dtype)
-    return " ".join(f"{'an' if name[0] in 'i' else 'a'} {name} tensor{where} {detail}".split())
-
-
 def _steps(
     info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, cast: np.dtype[Any] | None, *, copies: bool
 ) -> tuple[Step, ...]:
     widens = facts.numpy is None and not as_bits
     steps = [
         (Step.DETACH, info.requires_grad),
-        (Step.TO_HOST, _device_type(info) != "cpu"),
+        (Step.TO_HOST, wording.device_type(info) != "cpu"),
         (Step.RESOLVE_CONJ, info.is_conj),
         (Step.RESOLVE_NEG, info.is_neg),
         (Step.WIDEN, widens),
@@ -259,50 +192,3 @@ def _steps(
     if copies and not allocates.intersection(chosen):
         chosen.insert(chosen.index(Step.VIEW_BITS) if as_bits else len(chosen), Step.COPY)
     return tuple(chosen)
-
-
-def _reason(info: TensorInfo, shares: bool, frozen: bool, obstacle: tuple[str, str] | None) -> str:
-    if not info.numel:
-        return "empty: there is nothing to share or to copy"
-    if not shares:
-        return f"copy: {obstacle[1]}" if obstacle else "copy: asked for, so no later write is seen on the other side"
-    if not frozen:
-        return "shares memory, writeable: a write on either side is seen on the other"
-    return "shares memory, read-only: a write to the tensor is seen in the array, and NumPy cannot write"
-
-
-def _warnings(
-    info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, shares: bool, frozen: bool
-) -> tuple[str, ...]:
-    warnings = []
-    if as_bits:
-        warnings.append(f"NumPy sums and averages this array in {facts.name} itself; reduce a.astype(np.float32) instead")
-    if shares and not frozen:
-        if info.requires_grad:
-            warnings.append("autograd does not see a NumPy write, so gradients may be silently wrong")
-        if info.may_overlap_itself:
-            warnings.append("several indices may address one element, so a NumPy write may change more than one")
-        if info.is_inference:
-            warnings.append("torch forbids writes to this inference tensor outside of inference mode; NumPy does not")
-    return tuple(warnings)
-
-
-def _code(steps: tuple[Step, ...], facts: dtypes.DtypeFacts, target: np.dtype[Any], frozen: bool) -> str:
-    calls = {
-        Step.DETACH: ".detach()",
-        Step.TO_HOST: ".cpu()",
-        Step.RESOLVE_CONJ: ".resolve_conj()",
-        Step.RESOLVE_NEG: ".resolve_neg()",
-        Step.WIDEN: f".to(torch.{facts.widened})",
-        Step.COPY: ".clone()",
-        Step.VIEW_BITS: f".view(torch.{facts.bits}).numpy().view(ml_dtypes.{facts.name})",
-        Step.CAST: f".numpy().astype({_dtype_code(target)})",
-    }
-    code = "t" + "".join(calls[step] for step in steps)
-    if ".numpy()" not in code:
-        code += ".numpy()"
-    return f"np.broadcast_to({code}, t.shape)  # a read-only view" if frozen else code
-
-
-def _dtype_code(dtype: np.dtype[Any]) -> str:
-    return f"{'np' if dtype.name in np.sctypeDict else 'ml_dtypes'}.{dtype.name}{'_' if dtype.name == 'bool' else ''}"

@@ -12,7 +12,8 @@ import torch
 from tensornp.core import torch_private
 from tensornp.core.convert import execute
 from tensornp.core.info import TensorInfo
-from tensornp.core.plan import ConversionPlan, Step
+from tensornp.core.plan import ConversionPlan
+from tensornp.core.steps import Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, *, max
 
 
 def first_values(tensor: torch.Tensor, plan: ConversionPlan, count: int) -> str:
-    """Return the first `count` values along the last dimension as NumPy prints them, with an ellipsis if there are more.
+    """Return the first `count` values along the last dimension as NumPy prints them, and an ellipsis if there are more.
 
     Reads these elements only, as `preview` does.
     """
@@ -112,9 +113,7 @@ def _corners(values: torch.Tensor, edgeitems: int) -> torch.Tensor:
     return values[tuple(places)]
 
 
-def _summarized(
-    corners: np.ndarray[Any, Any], shape: tuple[int, ...], edgeitems: int, options: Any
-) -> str:
+def _summarized(corners: np.ndarray[Any, Any], shape: tuple[int, ...], edgeitems: int, options: Any) -> str:
     """Return `repr` of the array of `shape` whose outer elements are `corners`.
 
     NumPy prints the corners itself; only the shape that it states after them, and with it the place of the line break
@@ -131,4 +130,3 @@ def _summarized(
     last_line = len(body) + 1 - (body.rfind("\n") + 1)
     breaks = options["legacy"] != "1.13" and last_line + len(extras) + 1 > options["linewidth"]
     return f"{body},{chr(10) + ' ' * len('array(') if breaks else ' '}{extras}"
-

@@ -13,8 +13,9 @@ from tensornp.core.containers import walk
 from tensornp.core.info import TensorInfo, inspect
 from tensornp.core.options import DisplayOptions
 from tensornp.core.pages import with_page_protection
-from tensornp.core.plan import MODES, ConversionPlan, decide, mode_arguments
+from tensornp.core.plan import ConversionPlan, decide
 from tensornp.core.preview import Preview, first_values, preview
+from tensornp.core.steps import MODES, mode_arguments
 from tensornp.errors import TensornpError
 
 MAX_LEAVES = 20_000
@@ -76,9 +77,7 @@ def summarize_metadata(tensor: torch.Tensor) -> TensorSummary:
         return TensorSummary(type(tensor).__name__, "view", None, None, f"{type(error).__name__}: {error}", None)
 
 
-def _guarded(
-    tensor: torch.Tensor, mode: str, show: Callable[[TensorInfo, ConversionPlan], Preview]
-) -> TensorSummary:
+def _guarded(tensor: torch.Tensor, mode: str, show: Callable[[TensorInfo, ConversionPlan], Preview]) -> TensorSummary:
     """Return a summary whatever happens: looking never fails, so every exception ends as the card's sentence."""
     name, info, plan = type(tensor).__name__, None, None
     try:

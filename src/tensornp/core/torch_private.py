@@ -123,7 +123,7 @@ def is_zero_tensor(tensor: torch.Tensor) -> bool:
 
 def flip_neg_bit(tensor: torch.Tensor) -> torch.Tensor:
     """Return a view with the negative bit set where it was not, and the other way round: the raw bytes, if it was."""
-    return cast(torch.Tensor, torch._neg_view(tensor))
+    return torch._neg_view(tensor)
 
 
 def address_of(tensor: torch.Tensor) -> int:

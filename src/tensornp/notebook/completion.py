@@ -35,12 +35,11 @@ def make_matcher(shell: Any) -> Callable[[CompletionContext], SimpleMatcherResul
         completions = [SimpleCompletion(text=text, type=kind) for text, kind in texts if text.startswith(fragment)]
         return {"completions": completions, "suppress": True, "matched_fragment": fragment}
 
-    return match
+    matcher: Callable[[CompletionContext], SimpleMatcherResult] = match
+    return matcher
 
 
-def _candidates(
-    namespace: dict[str, Any], magic: str, previous: str, fragment: str
-) -> list[tuple[str, str]] | None:
+def _candidates(namespace: dict[str, Any], magic: str, previous: str, fragment: str) -> list[tuple[str, str]] | None:
     """Return what may stand here, each with its kind; None leaves an expression to IPython's own completion."""
     if previous in ("-d", "--dtype"):
         return [(name, "class") for name in _DTYPES]

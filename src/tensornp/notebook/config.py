@@ -31,9 +31,9 @@ class TensorDisplay(Configurable):
         min=1,
         help="Elements that a card prints at most, even where numpy.printoptions asks for more.",
     ).tag(config=True)
-    max_rows = Int(
-        _DEFAULT.max_rows, min=4, max=500, help="Rows of the table that shows a container of tensors."
-    ).tag(config=True)
+    max_rows = Int(_DEFAULT.max_rows, min=4, max=500, help="Rows of the table that shows a container of tensors.").tag(
+        config=True
+    )
     receipt = Enum(
         ("folded", "open", "hidden"), _DEFAULT.receipt, help="How a card shows its receipt: folded, open or hidden."
     ).tag(config=True)

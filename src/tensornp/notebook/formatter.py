@@ -13,7 +13,7 @@ from IPython.lib.pretty import RepresentationPrinter, _repr_pprint
 from IPython.utils.dir2 import get_real_method
 
 if TYPE_CHECKING:
-    from tensornp.core.summary import ContainerSummary, TensorSummary
+    from tensornp.core.summary import TensorSummary
     from tensornp.notebook.config import TensorDisplay
 
 CONTAINERS = (list, tuple, dict, OrderedDict)
@@ -32,7 +32,7 @@ class TensorPrinters:
         self._formatter = shell.display_formatter
         self._config = config
         self._on_shown = on_shown
-        self._summaries: dict[str, tuple[Any, TensorSummary | ContainerSummary, str]] = {}
+        self._summaries: dict[str, tuple[Any, Any, str]] = {}
         self._registered: list[tuple[Any, Any, Any, Any]] = []
 
     def register(self) -> None:
@@ -77,8 +77,7 @@ class TensorPrinters:
         # IPython's text printer prefers the `__repr__` of a subclass to a printer for its base.
         if type(obj) not in plain.type_printers:
             self._put(plain, type(obj), self._print_plain)
-        summary = self._summarize(obj)
-        anchor = ""
+        summary, anchor = self._summarize(obj), ""
         if _is_tensor(obj):
             anchor = f"tnp-{uuid.uuid4().hex[:8]}"
             self._on_shown(obj, summary, anchor)
@@ -86,7 +85,7 @@ class TensorPrinters:
         self._summaries = {"text/plain": prepared, "text/html": prepared}
         return None
 
-    def _summarize(self, obj: Any) -> TensorSummary | ContainerSummary:
+    def _summarize(self, obj: Any) -> Any:
         from tensornp.core.summary import summarize, summarize_container
 
         options = self._config.options
@@ -101,12 +100,14 @@ class TensorPrinters:
 
     def _print_plain(self, obj: Any, p: RepresentationPrinter, cycle: bool) -> None:
         if not _shows(obj) or (len(p.stack) > 1 and not _is_tensor(obj)):
-            return self._print_as_before(obj, p, cycle)
+            self._print_as_before(obj, p, cycle)
+            return
         from tensornp.core.summary import TensorSummary, summarize_metadata
         from tensornp.render.text import container_text, tensor_line, tensor_text
 
         if len(p.stack) > 1:
-            return p.text(tensor_line(summarize_metadata(obj)))
+            p.text(tensor_line(summarize_metadata(obj)))
+            return
         summary, _ = self._summary_for("text/plain", obj)
         text = tensor_text(summary) if isinstance(summary, TensorSummary) else container_text(summary)
         for i, line in enumerate(text.split("\n")):
@@ -114,7 +115,7 @@ class TensorPrinters:
                 p.break_()
             p.text(line)
 
-    def _print_html(self, obj: Any) -> str | None:
+    def _print_html(self, obj: Any) -> Any:
         if not _shows(obj):
             return self._as_before(self._formatter.formatters["text/html"], obj)
         from tensornp.core.summary import TensorSummary
@@ -131,7 +132,8 @@ class TensorPrinters:
         for cls in type(obj).__mro__:
             printer = self._before(plain, cls)
             if printer is not None:
-                return printer(obj, p, cycle)
+                printer(obj, p, cycle)
+                return
             if cls is not object and "__repr__" in cls.__dict__:
                 break
         _repr_pprint(obj, p, cycle)

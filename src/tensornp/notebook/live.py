@@ -62,9 +62,7 @@ class LiveToggle:
         """Return a live card of `tensor` that stands alone, stays, and binds names in this shell."""
         from tensornp.widget.toggle import TensorWidget
 
-        return TensorWidget(
-            tensor, options=self._config.options, suggestion=self._suggest(tensor), binder=self.bind
-        )
+        return TensorWidget(tensor, options=self._config.options, suggestion=self._suggest(tensor), binder=self.bind)
 
     def bind(self, name: str, array: Any, overwrite: bool) -> str:
         """Bind `array` to `name` in the user's namespace; `NameTakenError` if that is no name, or taken."""
@@ -73,7 +71,9 @@ class LiveToggle:
         namespace = self._shell.user_ns
         if name in namespace and not overwrite:
             kind = type(namespace[name]).__name__
-            raise NameTakenError(f"{name} already names something of type {kind}; press Overwrite to replace it", can_overwrite=True)
+            raise NameTakenError(
+                f"{name} already names something of type {kind}; press Overwrite to replace it", can_overwrite=True
+            )
         self._shell.push({name: array})
         return f"{name} is bound"
 

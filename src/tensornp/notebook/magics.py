@@ -45,6 +45,8 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
 class TensorMagics(Magics):
     """The magics of one shell."""
 
+    shell: Any
+
     def __init__(self, shell: Any, config: TensorDisplay, live: LiveToggle) -> None:
         super().__init__(shell)
         self._display = config
@@ -124,7 +126,7 @@ class TensorMagics(Magics):
 
     def _arguments(self, options: dict[str, str]) -> dict[str, Any]:
         """Return the keyword arguments of `to_numpy` that the options ask for."""
-        from tensornp.core.plan import mode_arguments
+        from tensornp.core.steps import mode_arguments
 
         modes = [mode for mode in ("view", "share", "copy") if mode in options]
         if len(modes) > 1:

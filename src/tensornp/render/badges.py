@@ -24,16 +24,15 @@ class Badge:
     tone: Tone = "plain"
 
 
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
 def format_nbytes(nbytes: int) -> str:
     """Return bytes in the unit that reads best: ``576 KiB``, exact below 1 KiB."""
     if nbytes < 1024:
         return f"{nbytes} bytes"
-    value, unit = float(nbytes), ""
-    for unit in ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB"):
-        value /= 1024
-        if value < 1023.95:
-            break
-    return f"{value:.1f} {unit}".replace(".0 ", " ")
+    power = min((nbytes.bit_length() - 1) // 10, 6)
+    return f"{nbytes / 1024**power:.1f} {_UNITS[power]}".replace(".0 ", " ")
 
 
 def badges_of(summary: TensorSummary) -> tuple[Badge, ...]:
@@ -77,14 +76,18 @@ def memory_badge(plan: ConversionPlan | None, refusal: str) -> Badge:
     if not plan.nbytes_copied:
         return Badge("memory", "empty", "There is nothing to share or to copy.")
     title = f"The array is new memory of {plan.nbytes_copied:,} bytes; no later write is seen on the other side."
-    return Badge("memory", f"{plan.reason.partition(', so ')[0]} · {format_nbytes(plan.nbytes_copied)}", title, "copied")
+    return Badge(
+        "memory", f"{plan.reason.partition(', so ')[0]} · {format_nbytes(plan.nbytes_copied)}", title, "copied"
+    )
 
 
 def memory_word(plan: ConversionPlan | None) -> str:
     """Return the memory badge in a word or two, for a table."""
     if plan is None:
         return "no array"
-    return "shares" if plan.shares_memory else f"copy {format_nbytes(plan.nbytes_copied)}" if plan.nbytes_copied else "empty"
+    if plan.shares_memory:
+        return "shares"
+    return f"copy {format_nbytes(plan.nbytes_copied)}" if plan.nbytes_copied else "empty"
 
 
 def _peculiarities(info: TensorInfo) -> Iterator[Badge]:

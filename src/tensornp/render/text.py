@@ -84,7 +84,7 @@ def container_text(summary: ContainerSummary) -> str:
     """Return an aligned table of the leaves under a heading."""
     table = [HEADINGS, *(row_cells(row) for row in summary.rows)]
     widths = [max(len(cells[i]) for cells in table) for i in range(len(HEADINGS))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip() for cells in table]
+    lines = ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in table]
     if summary.num_left_out:
         lines.insert(1 + len(summary.rows) - _num_tail(summary), left_out_text(summary))
     return "\n".join([container_heading(summary), *lines])

@@ -16,7 +16,8 @@ import traitlets
 from tensornp.core.convert import to_numpy
 from tensornp.core.info import inspect
 from tensornp.core.options import DisplayOptions
-from tensornp.core.plan import MODES, ConversionPlan, mode_arguments
+from tensornp.core.plan import ConversionPlan
+from tensornp.core.steps import MODES, mode_arguments
 from tensornp.core.summary import TensorSummary, plan_modes, summarize
 from tensornp.errors import BadRequestError, NameTakenError, NoDataError, TensornpError
 from tensornp.render.badges import badges_of
@@ -204,9 +205,12 @@ def _card(summary: TensorSummary, mode: str, plans: dict[str, ConversionPlan | s
     chosen = plans[mode]
     plan = chosen if isinstance(chosen, ConversionPlan) else None
     now = dataclasses.replace(summary, mode=mode, plan=plan, refusal="" if plan else str(chosen))
+    receipt = {"mode": mode, "code": "", "lines": [now.refusal]}
+    if plan:
+        receipt = {"mode": plan.mode, "code": plan.code, "lines": receipt_lines(plan)}
     return {
         "badges": [dataclasses.asdict(badge) for badge in badges_of(now)],
-        "receipt": {"mode": plan.mode if plan else mode, "code": plan.code if plan else "", "lines": receipt_lines(plan) if plan else [now.refusal]},
+        "receipt": receipt,
         "modes": [_choice(name, plans[name]) for name in MODES],
     }
 
