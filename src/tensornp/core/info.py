@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -42,7 +43,7 @@ class TensorInfo:
     """The metadata of one tensor; reading it touched no value.
 
     `dtype`, `device` and `layout` are torch's own objects, `itemsize` and `nbytes` count bytes (`nbytes` those of the
-    logical elements, whatever the storage holds), `stride` and `storage_offset` count elements. `version` is None where
+    logical elements, whatever the storage holds). A size that is symbolic or ragged is -1, and `numel` then 0. `stride` and `storage_offset` count elements. `version` is None where
     torch keeps none (inference tensors), `stride` and `storage_offset` are None for layouts without strides. `wrapper`
     names what stands between the tensor and its values, or is empty. `is_readonly_map` is looked up by
     `with_page_protection` only, since that costs a walk over the memory map of the process.
@@ -145,22 +146,21 @@ def _read(t: torch.Tensor) -> TensorInfo:
             data_state="uninitialized", wrapper="an uninitialized module",
         )  # fmt: skip
     state, wrapper = _data_state(t)
-    shape = _sizes(t.shape)
-    strided = t.layout == torch.strided and not t.is_nested and None not in shape
+    shape = _nested_shape(t) if t.is_nested else _sizes(t.shape)
+    strided = t.layout == torch.strided and not t.is_nested and -1 not in shape
     leaf, grad_fn = _graph_facts(t)
     storage = _storage_span(t) if strided and state == "available" else None
     if storage is not None and (storage.reach > storage.nbytes or (storage.address == 0 and storage.reach)):
         state = "freed"
-    known = tuple(0 if size is None else size for size in shape)
     return TensorInfo(
         type_name=kind.__name__,
-        shape=known,
+        shape=shape,
         dtype=t.dtype,
         itemsize=t.dtype.itemsize,
-        numel=math.prod(known),
+        numel=0 if -1 in shape else math.prod(shape),
         device=t.device,
         layout=t.layout,
-        stride=_sizes(t.stride()) if strided else None,  # type: ignore[arg-type]  # no None in a strided shape
+        stride=_sizes(t.stride()) if strided else None,
         storage_offset=int(t.storage_offset()) if strided and state != "fake" else None,
         requires_grad=t.requires_grad,
         is_leaf=leaf,
@@ -183,9 +183,20 @@ def _read(t: torch.Tensor) -> TensorInfo:
     )
 
 
-def _sizes(sizes: object) -> tuple[int | None, ...]:
-    """Return sizes as plain ints, or None for a symbolic one: comparing that would add a guard to a user's graph."""
-    return tuple(int(n) if type(n) is int or isinstance(n, torch.Tensor) else None for n in sizes)  # type: ignore[attr-defined]
+def _sizes(sizes: Iterable[object]) -> tuple[int, ...]:
+    """Return sizes as plain ints, and -1 for a symbolic one: comparing that would add a guard to a user's graph."""
+    return tuple(int(n) if isinstance(n, (int, torch.Tensor)) else -1 for n in sizes)
+
+
+def _nested_shape(t: torch.Tensor) -> tuple[int, ...]:
+    """Return the sizes of a nested tensor, -1 where they differ from one to the next."""
+    shape = []
+    for dim in range(t.dim()):
+        try:
+            shape += _sizes([t.size(dim)])
+        except RuntimeError:
+            shape.append(-1)
+    return tuple(shape)
 
 
 def _data_state(t: torch.Tensor) -> tuple[DataState, str]:

@@ -128,4 +128,8 @@ def flip_neg_bit(tensor: torch.Tensor) -> torch.Tensor:
 
 def address_of(tensor: torch.Tensor) -> int:
     """Return the address of the first element, without making a lazily copied storage real as `data_ptr` would."""
-    return int(_data_address(tensor) if _data_address else tensor.data_ptr())
+    if _data_address is None:
+        return tensor.data_ptr()
+    # The private call gives the address of the storage.
+    start = int(_data_address(tensor))
+    return start + int(tensor.storage_offset()) * tensor.element_size() if start else 0

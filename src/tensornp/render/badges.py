@@ -49,10 +49,17 @@ def _identity(info: TensorInfo) -> Iterator[Badge]:
     if info.data_state == "uninitialized":
         yield Badge("shape", "no shape yet", "The shape is not known before the first forward pass.")
     else:
-        yield Badge("shape", str(info.shape), f"Shape: {info.numel:,} elements in {info.nbytes:,} bytes.")
+        yield _shape(info)
     yield Badge("dtype", name_of(info.dtype), f"Each element takes {info.itemsize} bytes.".replace("1 bytes", "1 byte"))
     where = "in main memory" if str(info.device) == "cpu" else f"on {info.device}"
     yield Badge("device", str(info.device), f"The values live {where}.")
+
+
+def _shape(info: TensorInfo) -> Badge:
+    if -1 in info.shape:
+        text = str(tuple(info.shape)).replace("-1", "?")
+        return Badge("shape", text, "A size marked ? is symbolic, or differs from one part to the next.")
+    return Badge("shape", str(info.shape), f"Shape: {info.numel:,} elements in {info.nbytes:,} bytes.")
 
 
 def _grad(info: TensorInfo) -> Badge:

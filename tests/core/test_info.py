@@ -1,0 +1,129 @@
+"""TensorInfo: metadata of any tensor, however odd, without touching it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from unchanged import unchanged
+
+import tensornp as tnp
+
+
+def test_an_ordinary_tensor_tells_all():
+    """Each field says what torch says."""
+    t = torch.arange(24.0).view(2, 3, 4).transpose(0, 2)[1:]
+    info = tnp.inspect(t)
+    assert (info.type_name, info.shape, info.dtype, info.itemsize) == ("Tensor", (3, 3, 2), torch.float32, 4)
+    assert (info.numel, info.nbytes, info.device, info.layout) == (18, 72, t.device, torch.strided)
+    assert (info.stride, info.storage_offset, info.is_contiguous) == ((1, 4, 12), 1, False)
+    assert (info.version, info.data_state) == (t._version, "available")
+    assert info.storage.address == t.data_ptr()
+    assert info.storage.nbytes == 96
+
+
+def test_grad_facts_of_leaf_and_non_leaf():
+    """Leaf, grad, grad_fn and parameter are told apart."""
+    p = torch.nn.Parameter(torch.ones(2))
+    out = (p * 2).sum()
+    out.backward()
+    assert (tnp.inspect(p).is_leaf, tnp.inspect(p).has_grad, tnp.inspect(p).is_parameter) == (True, True, True)
+    assert (tnp.inspect(out).is_leaf, tnp.inspect(out).grad_fn, tnp.inspect(out).has_grad) == (
+        False,
+        "SumBackward0",
+        False,
+    )
+    assert tnp.inspect(torch.nn.Buffer(torch.ones(1))).is_buffer
+
+
+def _fake():
+    with FakeTensorMode() as mode:
+        return mode.from_tensor(torch.ones(3))
+
+
+def _freed():
+    t = torch.ones(10)
+    t.untyped_storage().resize_(0)
+    return t
+
+
+@pytest.mark.parametrize(
+    ("make", "state"),
+    [
+        (lambda: torch.ones(2, device="meta"), "meta"),
+        (_fake, "fake"),
+        (lambda: torch.nn.LazyLinear(3).weight, "uninitialized"),
+        (_freed, "freed"),
+        (lambda: torch._efficientzerotensor(3), "wrapped"),
+        (lambda: torch.empty(0), "available"),
+        (lambda: torch.eye(3).to_sparse(), "available"),
+        (lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged), "wrapped"),
+    ],
+)
+def test_the_state_of_the_data_is_told(make, state):
+    """What has no data is known before anything reads it."""
+    assert tnp.inspect(make()).data_state == state
+
+
+def test_process_shared_memory_is_told():
+    """`share_memory_()` is about processes, and about nothing else."""
+    t = torch.ones(2)
+    assert not tnp.inspect(t).is_shared
+    assert tnp.inspect(t.share_memory_()).is_shared
+
+
+def test_a_view_whose_grad_fn_raises_is_still_described():
+    """torch raises on grad_fn of a view made under no_grad and then modified in place."""
+    base = torch.ones(3, requires_grad=True).clone()
+    with torch.no_grad():
+        view = base[:2]
+    base.mul_(2)
+    assert tnp.inspect(view).shape == (2,)
+
+
+def test_a_lazily_copied_storage_stays_lazy():
+    """Asking for an address the usual way would make the copy real."""
+    t = torch._lazy_clone(torch.ones(3))
+    tnp.inspect(t)
+    assert torch._C._is_cow_tensor(t)
+
+
+@pytest.mark.parametrize(
+    ("t", "overlaps"),
+    [
+        (torch.zeros(3, 4), False),
+        (torch.zeros(3, 4).T, False),
+        (torch.zeros(10)[::3], False),
+        (torch.zeros(1).expand(1), False),
+        (torch.zeros(1).expand(5), True),
+        (torch.zeros(10).unfold(0, 3, 1), True),
+        (torch.zeros(10).unfold(0, 3, 3), False),
+        (torch.zeros(0).expand(3, 0), False),
+    ],
+)
+def test_overlap_of_a_tensor_with_itself(t, overlaps):
+    """Expanded and sliding windows overlap; ordinary strides do not."""
+    assert tnp.inspect(t).may_overlap_itself is overlaps
+
+
+def test_inspection_changes_nothing_and_no_mode_sees_it():
+    """Promise 1, for a parameter with a grad, a conjugate view and an integer tensor."""
+    p = torch.nn.Parameter(torch.ones(2))
+    p.sum().backward()
+    c = torch.ones(3, dtype=torch.complex64).conj()
+    with unchanged(p, c):
+        tnp.inspect(p)
+        tnp.inspect(c)
+
+
+def test_what_is_no_tensor_is_refused():
+    """One sentence, with the type."""
+    with pytest.raises(tnp.NotATensorError, match="not an int"):
+        tnp.inspect(5)
+
+
+def test_a_ragged_size_is_said_to_be_unknown():
+    """The parts of a nested tensor differ in a size that no number tells."""
+    with pytest.warns(UserWarning, match="prototype"):
+        nested = torch.nested.nested_tensor([torch.ones(2, 4), torch.ones(3, 4)])
+    assert tnp.inspect(nested).shape == (2, -1, 4)
