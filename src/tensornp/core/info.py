@@ -190,7 +190,7 @@ def _sizes(sizes: Iterable[object]) -> tuple[int, ...]:
 
 def _nested_shape(t: torch.Tensor) -> tuple[int, ...]:
     """Return the sizes of a nested tensor, -1 where they differ from one to the next."""
-    shape = []
+    shape: list[int] = []
     for dim in range(t.dim()):
         try:
             shape += _sizes([t.size(dim)])

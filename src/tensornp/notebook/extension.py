@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -19,6 +20,8 @@ class Extension:
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
+        section = TensorDisplay.__name__
+        self._config_before = deepcopy(shell.config[section]) if section in shell.config else None
         self.config = TensorDisplay(parent=shell)
         self.live = LiveToggle(shell, self.config)
         self.printers = TensorPrinters(shell, self.config, self.live.note)
@@ -50,7 +53,16 @@ class Extension:
         if self._matcher in matchers:
             matchers.remove(self._matcher)
         self._remove_magics()
+        self._restore_config()
         self.printers.unregister()
+
+    def _restore_config(self) -> None:
+        """Take back what `%config TensorDisplay` has written into the shell's own configuration."""
+        section = TensorDisplay.__name__
+        if self._config_before is None:
+            self._shell.config.pop(section, None)
+        else:
+            self._shell.config[section] = self._config_before
 
     def _remove_magics(self) -> None:
         """Take our magics out; IPython has no call for that."""
