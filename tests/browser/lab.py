@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import nbformat
 from playwright.sync_api import Locator, Page, expect
 
 TIMEOUT_S = 90
+expect.set_options(timeout=TIMEOUT_S * 1000)
 
 
 class Server:
@@ -26,10 +28,10 @@ class Server:
     def __init__(self, folder: Path) -> None:
         self.root = folder / "work"
         home = folder / "home"
-        settings = home / "settings" / "@jupyterlab" / "apputils-extension"
-        settings.mkdir(parents=True)
+        self._settings = home / "settings" / "@jupyterlab" / "apputils-extension"
+        self._settings.mkdir(parents=True)
         self.root.mkdir()
-        (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false", "checkForUpdates": false}')
+        self._set("notification", fetchNews="false", checkForUpdates=False)
         self.token, port = secrets.token_hex(16), _free_port()
         self.base = f"http://127.0.0.1:{port}"
         places = {
@@ -53,6 +55,13 @@ class Server:
             stderr=subprocess.STDOUT,
         )  # fmt: skip
         _wait_until(self._answers, "the server to answer", self.log)
+
+    def _set(self, plugin: str, **settings: Any) -> None:
+        (self._settings / f"{plugin}.jupyterlab-settings").write_text(json.dumps(settings))
+
+    def set_theme(self, *, dark: bool) -> None:
+        """Choose the theme of the pages that are opened from now on."""
+        self._set("themes", theme="JupyterLab Dark" if dark else "JupyterLab Light")
 
     def _answers(self) -> bool:
         if self.process.poll() is not None:
@@ -107,14 +116,13 @@ class Notebook:
     def __init__(self, page: Page, server: Server, name: str, *, app: str = "lab", dark: bool = False) -> None:
         self.page, self.server, self.name = page, server, name
         page.set_default_timeout(TIMEOUT_S * 1000)
+        server.set_theme(dark=dark)
         route = f"/lab/tree/{name}?reset&token=" if app == "lab" else f"/notebooks/{name}?token="
         page.goto(server.base + route + server.token)
         self.panel = page.locator(".jp-NotebookPanel:visible")
         expect(self.panel.locator(".jp-CodeCell").first).to_be_visible()
         server.wait_for_kernel(name)
-        if dark:
-            self.menu("Settings", "Theme", "JupyterLab Dark")
-            expect(page.locator("body")).to_have_attribute("data-jp-theme-light", "false")
+        expect(page.locator("body")).to_have_attribute("data-jp-theme-light", str(not dark).lower())
 
     def menu(self, *names: str) -> None:
         self.page.get_by_role("menuitem", name=names[0], exact=True).click()
@@ -128,26 +136,50 @@ class Notebook:
     def outputs(self, index: int) -> Locator:
         return self.cell(index).locator(".jp-OutputArea-output")
 
+    def radio(self, mode: str) -> Locator:
+        return self.panel.get_by_role("radio", name=mode, exact=True)
+
+    def toggles(self) -> Locator:
+        return self.panel.get_by_role("radiogroup")
+
+    def status(self) -> Locator:
+        """What the toggle says."""
+        return self.panel.get_by_role("status")
+
     def run_all(self) -> None:
+        """Run all cells, and fail with what a cell says if one fails."""
         self.menu("Run", "Run All Cells")
         last = self.panel.locator(".jp-CodeCell").count() - 1
-        expect(self.cell(last).locator(".jp-InputPrompt").first).to_have_text(
-            re.compile(r"\[\d+\]"), timeout=TIMEOUT_S * 1000
-        )
+        failed = self.panel.locator("[data-mime-type='application/vnd.jupyter.stderr']")
+        ran = self._prompt(last).filter(has_text=re.compile(r"\[\d+\]"))
+        expect(ran.or_(failed).first).to_be_visible()
+        assert not failed.count(), failed.first.inner_text()
+
+    def start_cell(self, index: int) -> None:
+        """Run a cell, without waiting for its end."""
+        self.cell(index).locator(".cm-content").click()
+        before = self._prompt(index).inner_text()
+        self.page.keyboard.press("Control+Enter")
+        expect(self._prompt(index)).not_to_have_text(before)
 
     def run_cell(self, index: int) -> None:
-        self.cell(index).locator(".cm-content").click()
-        before = self.cell(index).locator(".jp-InputPrompt").first.inner_text()
-        self.page.keyboard.press("Control+Enter")
-        expect(self.cell(index).locator(".jp-InputPrompt").first).not_to_have_text(before)
-        expect(self.cell(index).locator(".jp-InputPrompt").first).to_have_text(re.compile(r"\[\d+\]"))
+        self.start_cell(index)
+        expect(self._prompt(index)).to_have_text(re.compile(r"\[\d+\]"))
 
-    def save(self) -> None:
-        """Save and wait until the file says so."""
+    def _prompt(self, index: int) -> Locator:
+        return self.cell(index).locator(".jp-InputPrompt").first
+
+    def restart_kernel(self) -> None:
+        self.menu("Kernel", "Restart Kernel…")
+        self.page.locator(".jp-Dialog .jp-mod-accept").click()
+
+    def save(self, how: Callable[[], None] | None = None) -> Path:
+        """Save, by the menu unless another gesture is given, wait until the file says so, and return it."""
         path = self.server.root / self.name
         before = path.stat().st_mtime_ns
-        self.menu("File", "Save Notebook")
+        how() if how else self.menu("File", "Save Notebook")
         _wait_until(lambda: path.stat().st_mtime_ns != before, "the notebook to be saved", self.server.log)
+        return path
 
 
 def _free_port() -> int:

@@ -124,6 +124,5 @@ def test_what_is_no_tensor_is_refused():
 
 def test_a_ragged_size_is_said_to_be_unknown():
     """The parts of a nested tensor differ in a size that no number tells."""
-    with pytest.warns(UserWarning, match="prototype"):
-        nested = torch.nested.nested_tensor([torch.ones(2, 4), torch.ones(3, 4)])
+    nested = torch.nested.nested_tensor([torch.ones(2, 4), torch.ones(3, 4)])
     assert tnp.inspect(nested).shape == (2, -1, 4)

@@ -28,11 +28,10 @@ _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def format_nbytes(nbytes: int) -> str:
-    """Return bytes in the unit that reads best: ``576 KiB``, exact below 1 KiB."""
-    if nbytes < 1024:
-        return f"{nbytes} bytes"
-    power = min((nbytes.bit_length() - 1) // 10, 6)
-    return f"{nbytes / 1024**power:.1f} {_UNITS[power]}".replace(".0 ", " ")
+    """Return bytes in the unit that reads best: ``576 KiB``."""
+    power = next((p for p in range(len(_UNITS)) if round(nbytes / 1024**p, 1) < 1024), len(_UNITS) - 1)
+    unit = "byte" if nbytes == 1 else _UNITS[power]
+    return f"{nbytes / 1024**power:.1f} {unit}".replace(".0 ", " ")
 
 
 def badges_of(summary: TensorSummary) -> tuple[Badge, ...]:

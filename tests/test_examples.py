@@ -1,0 +1,59 @@
+"""The example notebooks run from top to bottom, are stored without outputs, and show what their text promises."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def executed(name: str, tmp_path: Path) -> list[str]:
+    """Run a notebook as a newcomer would, and return the text of each code cell's outputs."""
+    notebook = nbformat.read(EXAMPLES / name, as_version=4)
+    NotebookClient(notebook, timeout=240, resources={"metadata": {"path": tmp_path}}).execute()
+    return ["".join(map(text_of, cell.outputs)) for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def text_of(output: dict) -> str:
+    data = output.get("data", {})
+    return output.get("text", "") + "".join(data.get("text/plain", "")) + "".join(data.get("text/html", ""))
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.name)
+def test_notebooks_are_stored_without_outputs(path):
+    """A diff of an example shows what changed in it."""
+    for cell in nbformat.read(path, as_version=4).cells:
+        assert not cell.get("outputs")
+        assert cell.get("execution_count") is None
+
+
+def test_the_first_tour(tmp_path):
+    """On the real weights: the table, the card, and each badge that the text names."""
+    cells = executed("1-display.ipynb", tmp_path)
+    assert "dict of 104 | 104 tensors | 86.6 MiB" in cells[2]
+    story = "\n".join(cells[3:])
+    for promised in (
+        "(384, 384)", "shares memory · read-only", "requires grad · leaf · has .grad", "AddmmBackward0",
+        "NumPy has no bfloat16", "non-contiguous", "the conjugate is pending", "a meta tensor has a shape",
+        "104 tensors: 104 share memory", "dtype('float64')", "TensorDisplay.max_rows",
+    ):  # fmt: skip
+        assert promised in story
+
+
+def test_view_share_and_copy(tmp_path):
+    """The surprise, the three answers, the wrong gradient, and how view mode stops it."""
+    cells = executed("2-view-share-copy.ipynb", tmp_path)
+    assert "[0.25, 0.5 , 0.75, 1.  ]" in cells[1]
+    assert "NumPy refuses: output array is read-only" in cells[2]
+    assert "[100., 200.,   3.,   4.]" in cells[3]
+    assert "[100., 200.,   3.,   4.]" in cells[4]
+    assert "mean in bfloat16: 0.25" in cells[5]
+    assert "mean of the widened copy: 1.0" in cells[5]
+    assert "pass copy=None to allow a copy" in cells[6]
+    assert "[200.,   6.]" in cells[7]
+    assert "[4., 6.]" in cells[8]
+    assert "gradients may be silently wrong" in cells[9]

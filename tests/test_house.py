@@ -1,0 +1,140 @@
+"""The house: imports go one way, each library has one home, and `import tensornp` is light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parents[1] / "src" / "tensornp"
+ROOMS = ["errors", "core", "weights", "render", "widget", "notebook"]
+MODULES = sorted(path for path in SRC.rglob("*.py") if path != SRC / "__init__.py")
+HOMES = {
+    "matplotlib": {"render/plot.py"},
+    "anywidget": {"widget"},
+    "ipywidgets": {"widget"},
+    "IPython": {"notebook"},
+    "torch": {"core", "weights", "widget", "notebook"},
+}
+
+
+def imports_of(path: Path) -> set[str]:
+    """Return every module that a file imports for use, wherever in it; imports for type checkers do not run."""
+    found = set()
+
+    def visit(node: ast.AST) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+                continue
+            if isinstance(child, ast.Import):
+                found.update(alias.name for alias in child.names)
+            elif isinstance(child, ast.ImportFrom):
+                assert child.level == 0, f"{path}: relative import"
+                found.update(f"{child.module}.{alias.name}" for alias in child.names)
+            visit(child)
+
+    visit(ast.parse(path.read_text(encoding="utf-8")))
+    return found
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(SRC).parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SRC)))
+def test_imports_go_one_way(path):
+    """errors -> core -> weights -> render -> widget -> notebook; a room imports itself and what is left of it."""
+    allowed = ROOMS[: ROOMS.index(room_of(path)) + 1]
+    for name in imports_of(path):
+        if name.startswith("tensornp."):
+            assert name.split(".")[1] in allowed, f"{path.relative_to(SRC)} imports {name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SRC)))
+def test_each_library_has_one_home(path):
+    """matplotlib in plot.py, widget libraries in widget, IPython in notebook, torch not in render."""
+    where = {room_of(path), str(path.relative_to(SRC).as_posix())}
+    for name in imports_of(path):
+        homes = HOMES.get(name.split(".")[0])
+        assert homes is None or homes & where, f"{path.relative_to(SRC)} imports {name}"
+
+
+@pytest.mark.parametrize("name", ["plan", "steps", "wording", "dtypes"])
+def test_decisions_need_no_torch(name):
+    """A plan is a pure function of facts."""
+    assert not any(module.split(".")[0] == "torch" for module in imports_of(SRC / "core" / f"{name}.py"))
+
+
+def test_only_info_and_private_names_read_tensor_attributes_that_can_lie():
+    """`core/convert.py` is the only place that calls `.numpy()`."""
+    for path in MODULES:
+        calls = [
+            node
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "numpy"
+        ]
+        assert not calls or path == SRC / "core" / "convert.py"
+
+
+def test_import_is_light():
+    """`import tensornp` brings neither torch nor IPython nor matplotlib nor a widget library nor ml_dtypes."""
+    code = (
+        "import sys, tensornp; dir(tensornp); "
+        "print(sorted({'torch', 'IPython', 'matplotlib', 'anywidget', 'ipywidgets', 'ml_dtypes', 'numpy'}"
+        " & set(sys.modules)))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_every_public_name_is_there():
+    """What `__all__` lists can be imported, and says what it returns."""
+    import tensornp
+
+    for name in tensornp.__all__:
+        assert getattr(tensornp, name).__doc__
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = tensornp.nonsense
+
+
+def test_errors_derive_from_the_base_and_from_a_builtin():
+    """`except ValueError` and `except TensornpError` both work."""
+    import tensornp
+
+    for name in tensornp.__all__:
+        error = getattr(tensornp, name)
+        if name.endswith("Error") and name != "TensornpError":
+            assert issubclass(error, tensornp.TensornpError)
+            assert issubclass(error, (ValueError, TypeError))
+
+
+def test_private_names_of_torch_are_all_there():
+    """Tells which private names are gone when torch moves on; tensornp then works without them."""
+    from tensornp.core.torch_private import missing_names
+
+    assert missing_names() == []
+
+
+def test_without_private_names_conversion_and_display_still_work():
+    """In a child where torch has none of the private names that have a fallback."""
+    code = """
+import torch
+from tensornp.core import torch_private as private
+for name in ("_disable_functorch", "_function_modes", "_dispatch_modes", "_pre_dispatch_modes", "_dispatch_keys",
+             "_data_address", "_is_functorch_wrapped", "_functorch_level", "_is_functional_tensor", "_is_zerotensor"):
+    assert hasattr(private, name)
+    setattr(private, name, None)
+private._CAN_TELL_PLAIN = False
+import tensornp as tnp
+from tensornp.core.options import DisplayOptions
+from tensornp.core.summary import summarize
+t = torch.arange(3)[1:]
+assert tnp.to_numpy(t).tolist() == [1, 2]
+assert tnp.inspect(t).storage.address == t.data_ptr()
+print(summarize(t, DisplayOptions()).preview.text)
+"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False)
+    assert out.stdout.strip() == "array([1, 2])", out.stderr

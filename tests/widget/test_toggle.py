@@ -1,0 +1,157 @@
+"""The live card as a plain object: modes, arrays, names, and what an odd browser may send."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+import torch
+import traitlets
+from unchanged import unchanged
+
+import tensornp as tnp
+from tensornp.core.options import DisplayOptions
+from tensornp.widget.toggle import TensorWidget
+
+
+def test_each_mode_gives_its_array():
+    """view is read-only and live, share writes back, copy sees nothing."""
+    t = torch.zeros(2)
+    card = tnp.view(t)
+    view = card.array
+    card.mode = "share"
+    card.array[0] = 5
+    card.mode = "copy"
+    copy = card.array
+    t[1] = 6
+    assert (view.tolist(), view.flags.writeable) == ([5, 6], False)
+    assert copy.tolist() == [5, 0]
+
+
+def test_toggling_reads_no_values():
+    """Badges and receipt follow from metadata; the storage stays resizable and no mode sees a call."""
+    t = torch.nn.Parameter(torch.zeros(2))
+    card = tnp.view(t)
+    with unchanged(t):
+        for mode in ("share", "copy", "view"):
+            card.mode = mode
+    assert card.card["receipt"]["mode"] == "view"
+
+
+def test_what_is_impossible_stays_on_copy_and_says_why():
+    """bfloat16 has no live view of its values; sharing its bits is offered."""
+    card = tnp.view(torch.ones(2).bfloat16())
+    assert card.mode == "copy"
+    enabled = {choice["name"]: choice["enabled"] for choice in card.card["modes"]}
+    assert enabled == {"view": False, "share": True, "copy": True}
+    with pytest.raises(traitlets.TraitError, match="NumPy has no bfloat16"):
+        card.mode = "view"
+    assert card.mode == "copy"
+    card.mode = "share"
+    assert str(card.array.dtype) == "bfloat16"
+
+
+def test_a_mode_that_means_nothing_is_refused():
+    """In Python as an exception; from the browser as a message, and the mode stays."""
+    card = tnp.view(torch.ones(2))
+    with pytest.raises(traitlets.TraitError, match="choose view, share or copy"):
+        card.mode = "nonsense"
+    for sent in ("nonsense", 5, None, {"a": 1}):
+        before = card.answers
+        card.set_state({"mode": sent})
+        assert card.mode == "view"
+        assert card.message["tone"] == "error"
+        assert card.answers == before + 1
+
+
+def test_a_browser_can_set_the_mode_and_nothing_else():
+    """What is synced to the page is not taken back from it."""
+    card = tnp.view(torch.ones(2))
+    card.set_state({"mode": "copy", "card": {}, "array_text": "evil", "can_bind": True})
+    assert card.mode == "copy"
+    assert card.message == {}
+    assert card.array_text == "array([1., 1.], dtype=float32)"
+    assert not card.can_bind
+
+
+@pytest.mark.parametrize("content", [None, 3, {}, {"type": "bind"}, {"type": "bind", "name": 5}, {"type": []}])
+def test_odd_messages_do_no_harm(content):
+    """The browser may send anything."""
+    tnp.view(torch.ones(2))._receive(None, content, [])
+
+
+def test_a_pinned_card_keeps_its_tensor_until_it_is_closed():
+    """`tnp.view(x + 1)` would otherwise be gone at once."""
+    t = torch.ones(2)
+    gone = weakref.ref(t)
+    card = tnp.view(t)
+    del t
+    gc.collect()
+    assert card.array.tolist() == [1, 1]
+    card.close()
+    gc.collect()
+    assert gone() is None
+    with pytest.raises(tnp.NoDataError, match="gone"):
+        _ = card.array
+
+
+def test_the_automatic_card_does_not_keep_its_tensor_alive():
+    """It holds a weak reference, and says so when the tensor is gone."""
+    t = torch.ones(2)
+    card = TensorWidget(t, keep=False)
+    del t
+    gc.collect()
+    with pytest.raises(tnp.NoDataError, match="show it again"):
+        _ = card.array
+    card.set_state({"mode": "copy"})
+    assert "gone" in card.message["text"]
+
+
+def test_without_a_notebook_there_is_nothing_to_bind_in():
+    """One sentence, with the cure."""
+    with pytest.raises(tnp.BadRequestError, match="take .array instead"):
+        tnp.view(torch.ones(2)).bind("a")
+
+
+def test_binding_asks_before_it_overwrites():
+    """From the browser: the first time a question, the second time done."""
+    bound = {"a": 1}
+
+    def binder(name, array, overwrite):
+        if name in bound and not overwrite:
+            raise tnp.NameTakenError("a is taken", can_overwrite=True)
+        bound[name] = array
+        return "done"
+
+    card = TensorWidget(torch.ones(2), binder=binder)
+    card._receive(None, {"type": "bind", "name": "a"}, [])
+    assert card.message == {"text": "a is taken", "tone": "error", "confirm": "a"}
+    card._receive(None, {"type": "bind", "name": "a", "overwrite": True}, [])
+    assert card.message == {"text": "done"}
+    assert bound["a"].tolist() == [1, 1]
+
+
+def test_the_bundle_is_complete_where_no_widget_can_be_shown():
+    """Static HTML and text stand beside the widget."""
+    data, _ = tnp.view(torch.ones(2))._repr_mimebundle_()
+    assert "array([1., 1.], dtype=float32)" in data["text/html"]
+    assert "array([1., 1.], dtype=float32)" in data["text/plain"]
+
+
+def test_a_tensor_without_values_has_a_card_too():
+    """All modes are disabled, each with the reason."""
+    card = tnp.view(torch.ones(2, device="meta"))
+    assert not any(choice["enabled"] for choice in card.card["modes"])
+    assert all("meta tensor" in choice["title"] for choice in card.card["modes"])
+
+
+def test_a_card_starts_in_the_mode_of_the_options():
+    """`TensorDisplay.mode` reaches the widget."""
+    assert TensorWidget(torch.ones(2), options=DisplayOptions(mode="share")).mode == "share"
+
+
+def test_view_takes_a_tensor():
+    """One sentence for anything else."""
+    with pytest.raises(tnp.NotATensorError):
+        tnp.view([1])
