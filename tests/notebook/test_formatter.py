@@ -199,6 +199,30 @@ def test_a_large_state_dict_is_bounded_and_says_what_it_leaves_out(shell):
         assert "layer.1999.weight" in text
 
 
+def test_a_dict_whose_keys_are_tensors_never_prints_them(shell):
+    """`optimizer.state` is keyed by parameters; the repr of a freed one ends the process."""
+    p = torch.nn.Parameter(torch.ones(4))
+    adam = torch.optim.Adam([p])
+    p.sum().backward()
+    adam.step()
+    p.untyped_storage().resize_(0)
+    text = shell.show(adam.state)["text/plain"]
+    assert "[<Parameter>]['exp_avg']" in text
+
+
+def test_a_container_whose_iteration_raises_is_left_to_ipython(shell):
+    """No traceback of ours, whatever a subclass does."""
+
+    class Odd(dict):
+        def items(self):
+            raise RuntimeError("no")
+
+        def __repr__(self):
+            return "odd"
+
+    assert shell.show(Odd(a=torch.ones(1))) == {"text/plain": "odd"}
+
+
 Point = collections.namedtuple("Point", "x y")
 
 
@@ -231,7 +255,7 @@ def test_a_dict_that_holds_itself_is_shown(shell):
 
 def test_every_mime_type_of_one_display_comes_from_one_summary(shell, monkeypatch):
     """The tensor is gathered once; a later display gathers anew."""
-    import tensornp.core.summary as summary
+    from tensornp.core import summary
 
     calls = []
     whole = summary.summarize

@@ -110,7 +110,7 @@ def test_the_automatic_card_does_not_keep_its_tensor_alive():
 
 def test_without_a_notebook_there_is_nothing_to_bind_in():
     """One sentence, with the cure."""
-    with pytest.raises(tnp.BadRequestError, match="take .array instead"):
+    with pytest.raises(tnp.BadRequestError, match=r"take \.array instead"):
         tnp.view(torch.ones(2)).bind("a")
 
 

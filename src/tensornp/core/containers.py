@@ -10,6 +10,9 @@ from tensornp.errors import BadRequestError
 MAX_DEPTH = 100
 """Levels that are followed; a container that holds itself is found before that."""
 
+MAX_KEY = 120
+"""Characters of a dictionary key that are shown."""
+
 
 def map_leaves(
     function: Callable[[Any], Any],
@@ -53,6 +56,14 @@ def _same_dict(original: dict[Any, Any], items: dict[Any, Any]) -> dict[Any, Any
     return copy
 
 
+def _key_text(key: Any) -> str:
+    """Return the repr of a plain key, shortened; other keys by their type alone, since a tensor's repr can crash."""
+    if type(key) in (str, int, float, bool, bytes, type(None)):
+        text = repr(key)
+        return text if len(text) <= MAX_KEY else text[: MAX_KEY - 1] + "…"
+    return f"<{type(key).__name__}>"
+
+
 def walk(tree: Any, name: str = "", _parents: tuple[int, ...] = ()) -> Iterator[tuple[str, Any]]:
     """Yield each leaf with the expression that reaches it from `tree`: ``["a"][0].values``, depth first.
 
@@ -63,7 +74,7 @@ def walk(tree: Any, name: str = "", _parents: tuple[int, ...] = ()) -> Iterator[
         return
     below = (*_parents, id(tree))
     if isinstance(tree, dict):
-        children = ((f"[{key!r}]", child) for key, child in tree.items())
+        children = ((f"[{_key_text(key)}]", child) for key, child in tree.items())
     else:
         fields = getattr(type(tree), "_fields", None) or ()
         children = ((f".{fields[i]}" if i < len(fields) else f"[{i}]", child) for i, child in enumerate(tree))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from html import escape
 from typing import Literal
 
 import torch
@@ -42,11 +44,11 @@ class StorageSpan:
 class TensorInfo:
     """The metadata of one tensor; reading it touched no value.
 
-    `dtype`, `device` and `layout` are torch's own objects, `itemsize` and `nbytes` count bytes (`nbytes` those of the
-    logical elements, whatever the storage holds). A size that is symbolic or ragged is -1, and `numel` then 0. `stride` and `storage_offset` count elements. `version` is None where
-    torch keeps none (inference tensors), `stride` and `storage_offset` are None for layouts without strides. `wrapper`
-    names what stands between the tensor and its values, or is empty. `is_readonly_map` is looked up by
-    `with_page_protection` only, since that costs a walk over the memory map of the process.
+    `dtype`, `device` and `layout` are torch's own objects. `itemsize` and `nbytes` count bytes: `nbytes` those of the
+    logical elements, whatever the storage holds. A size that is symbolic or ragged is -1, and `numel` then 0. `stride`
+    and `storage_offset` count elements, and are None for layouts without strides. `version` is None where torch keeps
+    none (inference tensors). `wrapper` names what stands between the tensor and its values, or is empty.
+    `is_readonly_map` is looked up by `with_page_protection` only, since that walks the memory map of the process.
     """
 
     type_name: str
@@ -112,8 +114,10 @@ class TensorInfo:
         return False
 
     def __str__(self) -> str:
-        facts = (f"{name}: {getattr(self, name)}" for name in ("type_name", "shape", "dtype", "device", "data_state"))
-        return "\n".join((*facts, f"nbytes: {self.nbytes:,}", f"requires_grad: {self.requires_grad}"))
+        return "\n".join(f"{field.name}: {getattr(self, field.name)}" for field in dataclasses.fields(self))
+
+    def _repr_html_(self) -> str:
+        return f'<pre style="background-color:transparent">{escape(str(self))}</pre>'
 
 
 def inspect(tensor: torch.Tensor) -> TensorInfo:

@@ -32,6 +32,10 @@ class Preview:
     note: str = ""
 
 
+_FIRST_PRECISION = 4
+"""Digits of the first values in a table, where NumPy would print eight."""
+
+
 def preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, *, max_elements: int) -> Preview:
     """Return what NumPy prints of the array that `plan` would give, under the user's print options.
 
@@ -63,8 +67,10 @@ def first_values(tensor: torch.Tensor, plan: ConversionPlan, count: int) -> str:
     array = _gather(few, plan, None)
     if not array.ndim:
         return str(array)
-    text = np.array2string(array, separator=", ", threshold=count + 1, max_line_width=10_000)[1:-1]
-    return text + (", …" if tensor.numel() > array.size else "")
+    precision = min(np.get_printoptions()["precision"], _FIRST_PRECISION)
+    text = np.array2string(array, precision=precision, separator=",", threshold=count + 1, max_line_width=10_000)
+    values = [value.strip() for value in text[1:-1].split(",")]
+    return ", ".join(values + ["…"] * (tensor.numel() > array.size))
 
 
 def _affordable(shape: tuple[int, ...], edgeitems: int | None, max_elements: int) -> int | None:

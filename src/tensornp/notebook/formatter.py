@@ -171,7 +171,11 @@ def _shows(obj: Any) -> bool:
         return False
     from tensornp.core.containers import walk
 
-    return any(_is_tensor(leaf) for _, leaf in islice(walk(obj), MAX_SEARCHED))
+    try:
+        return any(_is_tensor(leaf) for _, leaf in islice(walk(obj), MAX_SEARCHED))
+    except Exception:
+        # A container whose iteration raises is left to IPython.
+        return False
 
 
 def _places(formatter: Any, kind: Any) -> list[tuple[dict[Any, Any], Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import logging
 import weakref
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from tensornp.notebook.config import TensorDisplay
     from tensornp.widget.toggle import TensorWidget
 
+_log = logging.getLogger(__name__)
 _WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 _NOTHING = {"text/html": "", "text/plain": ""}
 
@@ -45,7 +47,11 @@ class LiveToggle:
         for reference, anchor in shown if self._config.widget == "always" else shown[-1:]:
             tensor = reference()
             if tensor is not None and anchor:
-                self._show(tensor, anchor)
+                try:
+                    self._show(tensor, anchor)
+                except Exception as error:
+                    # The card is complete by itself, and a callback that raises prints a traceback under the cell.
+                    _log.warning("the live toggle cannot be shown: %s", error)
 
     def retire(self) -> None:
         """Take the live toggle back; where its mode is not the card's own, a line stays that states it."""

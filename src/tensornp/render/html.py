@@ -22,7 +22,10 @@ _RGB: dict[Tone, str] = {
     "grad": "124,58,237",
     "refused": "220,38,38",
 }
-_BADGE = "padding:1px 8px;border-radius:9px;font-size:85%;white-space:nowrap;background-color:rgba({},{})"
+_BADGE = (
+    "display:inline-block;padding:1px 8px;border-radius:9px;font-size:85%;line-height:1.5;white-space:nowrap;"
+    "background-color:rgba({},{})"
+)
 _PRE = "margin:6px 0 4px;padding:0;background-color:transparent;overflow:auto;font-family:monospace;line-height:1.3"
 _CARD = "padding:4px 0 2px;line-height:1.9"
 _CELL = "padding:1px 12px 1px 0;text-align:left;white-space:nowrap;font-size:90%"
