@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,29 +35,37 @@ class _CountDispatches(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def _bits(t: torch.Tensor) -> bytes | None:
-    if t.device.type != "cpu" or t.layout != torch.strided or not t.numel():
-        return None
+def _bits(t: torch.Tensor) -> bytes:
+    """Return the bytes of the whole storage, past any operator, so that the snapshot itself leaves no mark."""
     storage = t.untyped_storage()
-    # Through ctypes, so that the snapshot itself neither locks the storage nor goes through an operator.
-    import ctypes
-
     return ctypes.string_at(storage.data_ptr(), min(storage.nbytes(), 1 << 20)) if storage.nbytes() else b""
 
 
-def _state_of(t: torch.Tensor) -> dict[str, Any]:
-    strided = t.layout == torch.strided and t.device.type == "cpu"
-    return {
-        "bits": _bits(t),
-        "version": None if t.is_inference() else t._version,
-        "grad": id(t.grad) if t.is_leaf else None,
-        "grad bits": _bits(t.grad) if t.is_leaf and t.grad is not None else None,
-        "hooks": dict(t._backward_hooks) if t._backward_hooks else None,
-        "requires_grad": t.requires_grad,
-        "resizable": t.untyped_storage().resizable() if strided else None,
-        "address": t.untyped_storage().data_ptr() if strided else None,
-        "lazy bits": (t.is_conj(), t.is_neg()),
-    }
+def _grad_of(t: torch.Tensor) -> tuple[int, bytes] | None:
+    return (id(t.grad), _bits(t.grad)) if t.is_leaf and t.grad is not None else None
+
+
+_FACTS: dict[str, Callable[[torch.Tensor], object]] = {
+    "bits": lambda t: _bits(t) if t.device.type == "cpu" else None,
+    "version": lambda t: t._version,
+    "grad": _grad_of,
+    "hooks": lambda t: dict(t._backward_hooks or {}),
+    "requires_grad": lambda t: t.requires_grad,
+    "resizable": lambda t: t.untyped_storage().resizable(),
+    "address": lambda t: t.untyped_storage().data_ptr(),
+    "lazy bits": lambda t: (t.is_conj(), t.is_neg()),
+}
+
+
+def _state_of(t: torch.Tensor) -> dict[str, object]:
+    """Return each fact, or the type of the error by which an odd tensor refuses it."""
+    state: dict[str, object] = {}
+    for name, read in _FACTS.items():
+        try:
+            state[name] = read(t)
+        except Exception as error:
+            state[name] = type(error)
+    return state
 
 
 def _state_of_libraries() -> dict[str, Any]:
@@ -68,20 +77,29 @@ def _state_of_libraries() -> dict[str, Any]:
         "grad mode": torch.is_grad_enabled(),
         "numpy print options": np.get_printoptions(),
         "torch print options": vars(_tensor_str.PRINT_OPTS).copy(),
-        "warning filters": list(warnings.filters),
     }
 
 
 @contextmanager
 def unchanged(*tensors: torch.Tensor) -> Iterator[None]:
     """Fail if the block changes one of `tensors` or a global state, warns, or makes a call that a mode can see."""
-    with warnings.catch_warnings(record=True) as warned:
+    before = _snapshot(tensors)
+    with (
+        warnings.catch_warnings(record=True) as warned,
+        _CountFunctions() as functions,
+        _CountDispatches() as dispatches,
+    ):
         warnings.simplefilter("always")
-        before = [_state_of(t) for t in tensors], _state_of_libraries()
-        with _CountFunctions() as functions, _CountDispatches() as dispatches:
-            yield
-        after = [_state_of(t) for t in tensors], _state_of_libraries()
-    assert after == before
-    assert functions.seen == []
-    assert dispatches.seen == []
+        filters = list(warnings.filters)
+        yield
+        assert warnings.filters == filters
+    assert _snapshot(tensors) == before
+    assert (functions.seen, dispatches.seen) == ([], [])
     assert [str(warning.message) for warning in warned] == []
+
+
+def _snapshot(tensors: tuple[torch.Tensor, ...]) -> tuple[object, ...]:
+    with warnings.catch_warnings():
+        # Asking a fake tensor for its address warns.
+        warnings.simplefilter("ignore")
+        return [_state_of(t) for t in tensors], _state_of_libraries()

@@ -10,6 +10,9 @@ import torch
 from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
+from unchanged import unchanged
+
+from tensornp.core.containers import walk
 
 
 class Shell:
@@ -37,7 +40,12 @@ class Shell:
         return captured.stderr.removeprefix("UsageError: ").strip()
 
     def show(self, obj: Any) -> dict[str, str]:
-        """Return what a display of `obj` sends to the page, by MIME type."""
+        """Return what a display of `obj` sends to the page, by MIME type, and check that looking changed nothing."""
+        with unchanged(*(leaf for _, leaf in walk(obj) if isinstance(leaf, torch.Tensor))):
+            return self.show_within_modes(obj)
+
+    def show_within_modes(self, obj: Any) -> dict[str, str]:
+        """Return the same without that check, where the test has entered modes of its own."""
         data, _ = self.ip.display_formatter.format(obj)
         return data
 

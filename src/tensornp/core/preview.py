@@ -64,13 +64,14 @@ def first_values(tensor: torch.Tensor, plan: ConversionPlan, count: int) -> str:
         for _ in range(few.dim() - 1):
             few = few[:1].flatten(0, 1) if few.dim() > 1 else few
         few = few[:count] if few.dim() else few
+        is_cut = few.numel() < tensor.numel()
     array = _gather(few, plan, None)
     if not array.ndim:
         return str(array)
     precision = min(np.get_printoptions()["precision"], _FIRST_PRECISION)
     text = np.array2string(array, precision=precision, separator=",", threshold=count + 1, max_line_width=10_000)
     values = [value.strip() for value in text[1:-1].split(",")]
-    return ", ".join(values + ["…"] * (tensor.numel() > array.size))
+    return ", ".join(values + ["…"] * is_cut)
 
 
 def _affordable(shape: tuple[int, ...], edgeitems: int | None, max_elements: int) -> int | None:

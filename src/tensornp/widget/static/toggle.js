@@ -19,12 +19,18 @@ function badge({ text, title, tone }) {
   return node;
 }
 
-let count = 0;
+// Keys pressed in the bar are no commands of the notebook, but Ctrl+S still saves. Caught at the window, because
+// Notebook 7 takes keys before any node of the page does.
+function keepKeys(event) {
+  const isChord = event.ctrlKey || event.metaKey || event.altKey || event.key === "Escape";
+  if (!isChord && event.target.closest?.(".tensornp-bar")) event.stopPropagation();
+}
 
 class Toggle {
   constructor(model) {
     this.model = model;
-    this.group = `tensornp-mode-${(count += 1)}`;
+    // Each widget has its own copy of this module, so a counter would give two radio groups of a page one name.
+    this.group = `tensornp-mode-${Math.random().toString(36).slice(2)}`;
     this.root = element("div", "live");
     this.badges = element("div", "badges");
     this.array = element("pre", "array");
@@ -42,7 +48,6 @@ class Toggle {
     this.form = element("form", "bind");
     this.name = element("input", "name");
     this.name.setAttribute("aria-label", "Name to bind the array to");
-    this.name.setAttribute("data-lm-suppress-shortcuts", "true");
     this.name.spellcheck = false;
     this.name.autocomplete = "off";
     this.name.value = this.model.get("suggestion");
@@ -54,12 +59,6 @@ class Toggle {
       this.ask(() => this.model.send({ type: "bind", name: this.name.value, overwrite: this.overwrites() }));
     });
     this.name.addEventListener("input", () => this.paintButton());
-    // Keys typed here are not commands of the notebook, but Ctrl+S still saves.
-    for (const node of [this.form, this.modes]) {
-      node.addEventListener("keydown", (event) => {
-        if (!(event.ctrlKey || event.metaKey || event.altKey || event.key === "Escape")) event.stopPropagation();
-      });
-    }
     this.status = element("output", "status");
     this.status.setAttribute("role", "status");
     bar.append(this.modes, this.form, this.status);
@@ -183,7 +182,11 @@ export default () => {
       const lost = () => toggles.forEach((toggle) => toggle.die());
       model.on("change:answers", answered);
       model.on("comm_live_update", lost);
-      return () => toggles.forEach((toggle) => toggle.undock());
+      window.addEventListener("keydown", keepKeys, true);
+      return () => {
+        window.removeEventListener("keydown", keepKeys, true);
+        toggles.forEach((toggle) => toggle.undock());
+      };
     },
     render({ model, el }) {
       const toggle = new Toggle(model);
