@@ -20,6 +20,7 @@ from playwright.sync_api import Locator, Page, expect
 
 TIMEOUT_S = 90
 expect.set_options(timeout=TIMEOUT_S * 1000)
+expect.set_options(timeout=TIMEOUT_S * 1000)
 
 
 class Server:
@@ -122,13 +123,20 @@ class Notebook:
         self.panel = page.locator(".jp-NotebookPanel:visible")
         expect(self.panel.locator(".jp-CodeCell").first).to_be_visible()
         server.wait_for_kernel(name)
-        expect(page.locator("body")).to_have_attribute("data-jp-theme-light", str(not dark).lower())
+        self._expect_theme(dark)
 
     def menu(self, *names: str) -> None:
         self.page.get_by_role("menuitem", name=names[0], exact=True).click()
         for name in names[1:-1]:
             self.page.locator(".lm-Menu-item", has_text=name).first.hover()
         self.page.locator(".lm-Menu-itemLabel", has_text=re.compile(f"^{re.escape(names[-1])}$")).click()
+
+    def change_theme(self, *, dark: bool) -> None:
+        self.menu("Settings", "Theme", "JupyterLab Dark" if dark else "JupyterLab Light")
+        self._expect_theme(dark)
+
+    def _expect_theme(self, dark: bool) -> None:
+        expect(self.page.locator("body")).to_have_attribute("data-jp-theme-light", str(not dark).lower())
 
     def cell(self, index: int) -> Locator:
         return self.panel.locator(".jp-CodeCell").nth(index)

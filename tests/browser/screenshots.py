@@ -16,8 +16,9 @@ from browser.lab import Notebook, Server
 
 IMAGES = Path(__file__).parents[2] / ".github" / "images"
 CELLS = [
-    "%load_ext tensornp\nimport torch\n\nlayer = torch.nn.Linear(384, 2)\nhidden = torch.linspace(0, 1, 768).view(2, 384)",
-    "layer(hidden).bfloat16()",
+    "%load_ext tensornp\nimport torch\n\ntorch.manual_seed(0)\n"
+    "layer = torch.nn.Linear(384, 384)\nhidden = torch.linspace(0, 1, 768).view(2, 384)",
+    "layer(hidden)[:, :4].bfloat16()",
     "layer.weight",
 ]
 
@@ -25,7 +26,7 @@ CELLS = [
 def shoot(browser: Browser, server: Server, *, dark: bool) -> Path:
     """Run the cells, toggle nothing, and photograph the notebook alone."""
     server.write("card.ipynb", CELLS)
-    page = browser.new_page(viewport={"width": 1060, "height": 760}, device_scale_factor=2)
+    page = browser.new_page(viewport={"width": 1060, "height": 900}, device_scale_factor=2)
     notebook = Notebook(page, server, "card.ipynb", dark=dark)
     page.get_by_role("tab", name="File Browser").click()
     notebook.run_all()

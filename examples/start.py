@@ -1,0 +1,87 @@
+"""Open the examples in JupyterLab, in an environment of their own that the first run makes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import quote
+
+from environment import VENV, ensure
+
+FIRST_NOTEBOOK = Path(__file__).with_name("1-display.ipynb")
+KERNELS = VENV / "examples"
+
+
+def main() -> int:
+    """Ensure the environment, run JupyterLab until Ctrl-C, and return its exit status."""
+    options = parse_options()
+    python = ensure("examples")
+    load_extension_in_kernels()
+    print(f"JupyterLab opens {options.notebook.name}; Ctrl-C ends it.", flush=True)
+    return run_lab(python, options)
+
+
+def parse_options() -> argparse.Namespace:
+    """The command line, checked."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        epilog="The environment is .venv in the repository; delete it to start afresh.",
+    )
+    parser.add_argument(
+        "--notebook",
+        type=Path,
+        default=FIRST_NOTEBOOK,
+        metavar="FILE",
+        help=f"the notebook to open (default: examples/{FIRST_NOTEBOOK.name})",
+    )
+    parser.add_argument(
+        "--no-browser", dest="browser", action="store_false", help="print the address, and open no browser"
+    )
+    parser.add_argument("--port", type=int, default=8888, help="the port, or the next free one (default: 8888)")
+    options = parser.parse_args()
+    options.notebook = options.notebook.resolve()
+    if not options.notebook.is_file():
+        parser.error(f"there is no notebook {options.notebook}")
+    return options
+
+
+def load_extension_in_kernels() -> None:
+    """Write a kernel specification that is ipykernel's own, with tensornp loaded from the start.
+
+    It lies where only the JupyterLab started here looks, so that other kernels of the environment stay plain.
+    """
+    spec = KERNELS / "kernels" / "python3"
+    shutil.copytree(VENV / "share" / "jupyter" / "kernels" / "python3", spec, dirs_exist_ok=True)
+    kernel = json.loads((spec / "kernel.json").read_text(encoding="utf-8"))
+    kernel["argv"].append("--ext=tensornp")
+    (spec / "kernel.json").write_text(json.dumps(kernel, indent=1), encoding="utf-8")
+
+
+def run_lab(python: Path, options: argparse.Namespace) -> int:
+    """Run JupyterLab, seen from this machine only, until it ends."""
+    command = [
+        *(python, "-m", "jupyterlab", "--log-level=WARN"),
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.port={options.port}",
+        f"--ServerApp.root_dir={options.notebook.parent}",
+        f"--LabApp.default_url=/lab/tree/{quote(options.notebook.name)}",
+        f"--ServerApp.open_browser={options.browser}",
+        "--ServerApp.answer_yes=True",  # Ctrl-C ends it without a question
+        "--ServerApp.allow_root=True",  # as in a container
+    ]
+    places = [str(KERNELS), *filter(None, [os.environ.get("JUPYTER_PATH")])]
+    lab = subprocess.Popen(command, env={**os.environ, "JUPYTER_PATH": os.pathsep.join(places)})
+    # Ctrl-C reaches JupyterLab too: wait while it ends its kernels. A plain kill reaches only this process.
+    signal.signal(signal.SIGINT, lambda *_: None)
+    signal.signal(signal.SIGTERM, lambda *_: lab.terminate())
+    return lab.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,169 @@
+"""Tensors in JupyterLab, from the first card to the file that is opened again."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from browser.contrast import READABLE, contrast
+from browser.lab import Notebook, Server
+
+LOAD = "%load_ext tensornp\nimport torch"
+SHOW_W = "w = torch.arange(3.)\nw"
+SHOW_V = "v = torch.tensor([7., 8.])\nv"
+
+
+def test_the_toggle_binds_arrays_that_share_or_copy_as_their_mode_says(page: Page, server: Server) -> None:
+    """Mouse and keyboard choose the mode; what each name is bound to is proved in the kernel by writes."""
+    proof = """
+        w[0] = 10
+        by_share[1] = 20
+        try:
+            by_view[2] = 30
+        except ValueError:
+            print("read-only")
+        print(w.tolist(), by_view.tolist(), by_share.tolist(), by_copy.tolist())
+    """
+    server.write("modes.ipynb", [LOAD, SHOW_W, "if True:" + proof])
+    notebook = Notebook(page, server, "modes.ipynb")
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    card, name = notebook.outputs(1).first, notebook.panel.get_by_role("textbox", name="Name to bind the array to")
+
+    def fact(text: str) -> None:
+        expect(card.get_by_text(text, exact=True).filter(visible=True)).to_have_count(1)
+
+    fact("array([0., 1., 2.], dtype=float32)")
+    fact("shares memory · read-only")
+    expect(name).to_have_value("w_np")
+    name.fill("by_view")
+    name.press("Enter")
+    expect(notebook.status()).to_have_text("by_view is bound")
+
+    notebook.radio("view").press("ArrowRight")
+    fact("shares memory · writeable")
+    expect(notebook.radio("share")).to_be_focused()
+    name.fill("by_share")
+    name.press("Enter")
+    expect(notebook.status()).to_have_text("by_share is bound")
+
+    notebook.radio("copy").click()
+    fact("copy: asked for · 12 bytes")
+    name.fill("by_view")
+    card.get_by_role("button", name="Bind").click()
+    expect(notebook.status()).to_contain_text("by_view already names something")
+    name.fill("by_copy")
+    card.get_by_role("button", name="Bind").click()
+    expect(notebook.status()).to_have_text("by_copy is bound")
+
+    notebook.run_cell(2)
+    seen = [10.0, 20.0, 2.0]
+    expect(notebook.outputs(2)).to_have_text(f"read-only\n{seen} {seen} {seen} [0.0, 1.0, 2.0]")
+
+
+def test_the_toggle_moves_on_and_a_saved_notebook_holds_cards_and_no_widget(page: Page, server: Server) -> None:
+    """The last shown card has the toggle, the one before is static again, and the file opens complete anywhere."""
+    arrays = {1: "array([0., 1., 2.], dtype=float32)", 2: "array([7., 8.], dtype=float32)"}
+    server.write("saved.ipynb", [LOAD, SHOW_W, SHOW_V])
+    notebook = Notebook(page, server, "saved.ipynb")
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    expect(notebook.cell(1).get_by_role("radiogroup")).to_be_visible()
+    notebook.radio("share").click()
+    expect(notebook.cell(1).get_by_text("shares memory · writeable")).to_be_visible()
+
+    notebook.run_cell(2)
+    expect(notebook.cell(2).get_by_role("radiogroup")).to_be_visible()
+    expect(notebook.toggles()).to_have_count(1)
+    expect(notebook.cell(1).get_by_text("shares memory · read-only").filter(visible=True)).to_have_count(1)
+    expect(notebook.cell(1).get_by_text("share was chosen")).to_be_visible()
+
+    path = notebook.save()
+    assert "vnd.jupyter.widget" not in path.read_text()
+    cells = json.loads(path.read_text())["cells"]
+    for index, array in arrays.items():
+        card = "".join(cells[index]["outputs"][0]["data"]["text/html"])
+        words = html.unescape(re.sub("<[^>]*>", " ", card))
+        for fact in ("float32", "cpu", "no grad", "shares memory · read-only", array, "0 bytes copied"):
+            assert fact in words
+
+    server.end_sessions()
+    opened = Notebook(page, server, "saved.ipynb")
+    for index, array in arrays.items():
+        expect(opened.cell(index).get_by_text("shares memory · read-only")).to_be_visible()
+        expect(opened.cell(index).get_by_text(array)).to_be_visible()
+        opened.cell(index).locator("summary").click()
+        expect(opened.cell(index).get_by_text("0 bytes copied")).to_be_visible()
+    expect(opened.toggles()).to_have_count(0)
+    expect(page.get_by_text("model not found")).to_have_count(0)
+
+
+def test_live_and_static_cards_are_legible_in_light_and_dark(page: Page, server: Server) -> None:
+    """Every badge, the array, the receipt and the toggle contrast with what is painted behind them."""
+    static = ["torch.zeros(3, requires_grad=True)", "torch.zeros(3, dtype=torch.bfloat16)", "torch.zeros(3, device='meta')"]
+    server.write("legible.ipynb", [LOAD, *static, SHOW_W])
+    notebook = Notebook(page, server, "legible.ipynb")
+    notebook.run_all()
+    expect(notebook.cell(4).get_by_role("radiogroup")).to_be_visible()
+    for receipt in notebook.panel.locator("summary").filter(visible=True).all():
+        receipt.click()
+    cards = notebook.panel.locator(".tensornp")
+    texts = cards.locator("span, pre, summary, code, details, label, button").filter(visible=True)
+    for dark in (False, True):
+        notebook.change_theme(dark=dark)
+        assert texts.count() > 30
+        for text in texts.all():
+            assert contrast(text) >= READABLE, text.inner_text()
+        found = Axe().run(page, context=".tensornp")
+        assert not found.violations_count, found.generate_report()
+
+
+def test_a_toggle_says_when_the_kernel_is_busy_and_when_it_is_gone(page: Page, server: Server) -> None:
+    """No click is lost to a running cell; after a restart, docked and pinned toggles say what brings them back."""
+    wait = "import pathlib, time\nwhile not pathlib.Path('go').exists(): time.sleep(0.05)"
+    server.write("kernel.ipynb", [LOAD, "%tonumpy -w torch.ones(2)", SHOW_W, wait])
+    notebook = Notebook(page, server, "kernel.ipynb")
+    for index in (0, 1, 2):
+        notebook.run_cell(index)
+    toggles = [notebook.cell(1), notebook.cell(2)]
+    for toggle in toggles:
+        expect(toggle.get_by_role("radio", name="view")).to_be_checked()
+    notebook.start_cell(3)
+    for toggle in toggles:
+        toggle.get_by_role("radio", name="copy").click()
+    expect(notebook.status()).to_have_text(["waiting for the kernel …"] * 2)
+    (server.root / "go").touch()
+    for toggle in toggles:
+        expect(toggle.get_by_text(re.compile("^copy: asked for · ")).filter(visible=True)).to_be_visible()
+    expect(notebook.status()).to_have_text(["", ""])
+
+    notebook.restart_kernel()
+    expect(notebook.status()).to_have_text([re.compile("run the cell again")] * 2)
+    for toggle in toggles:
+        for control in toggle.get_by_role("radiogroup").locator("xpath=..").locator("input, button").all():
+            expect(control).to_be_disabled()
+    server.wait_for_kernel(notebook.name)
+    notebook.run_all()
+    for toggle in toggles:
+        toggle.get_by_role("radio", name="copy").click()
+        expect(toggle.get_by_text(re.compile("^copy: asked for · ")).filter(visible=True)).to_be_visible()
+
+
+def test_keys_pressed_in_the_toggle_are_no_notebook_commands_but_ctrl_s_saves(page: Page, server: Server) -> None:
+    """Letters that would cut, insert or retype cells stay in the toggle; saving works from a radio and from the name."""
+    server.write("keys.ipynb", [LOAD, SHOW_W])
+    notebook = Notebook(page, server, "keys.ipynb")
+    notebook.run_all()
+    for control in (notebook.radio("view"), notebook.panel.get_by_role("textbox", name="Name to bind the array to")):
+        control.focus()
+        for key in "abxmy":
+            page.keyboard.press(key)
+        notebook.save(lambda: page.keyboard.press("Control+s"))
+        expect(control).to_be_focused()
+    expect(control).to_have_value("w_npabxmy")
+    kinds = [cell["cell_type"] for cell in json.loads((server.root / notebook.name).read_text())["cells"]]
+    assert kinds == ["code", "code"]
