@@ -1,11 +1,10 @@
-"""The example notebooks run from top to bottom, are stored without outputs, and show what their text promises."""
+"""The example notebooks run from top to bottom and show what their text promises."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import nbformat
-import pytest
 from nbclient import NotebookClient
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -21,14 +20,6 @@ def executed(name: str, tmp_path: Path) -> list[str]:
 def text_of(output: dict) -> str:
     data = output.get("data", {})
     return output.get("text", "") + "".join(data.get("text/plain", "")) + "".join(data.get("text/html", ""))
-
-
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.name)
-def test_notebooks_are_stored_without_outputs(path):
-    """A diff of an example shows what changed in it."""
-    for cell in nbformat.read(path, as_version=4).cells:
-        assert not cell.get("outputs")
-        assert cell.get("execution_count") is None
 
 
 def test_the_first_tour(tmp_path):

@@ -173,6 +173,18 @@ def test_every_plan_tells_the_truth(t):
         assert same.tobytes() == array.tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "complex64", ">f4", "bfloat16", "float8_e5m2"])
+@pytest.mark.parametrize("source", [torch.float32, torch.bfloat16, torch.bool, torch.int64])
+def test_the_line_of_code_converts_to_any_dtype(source, dtype):
+    """The receipt of a cast holds, for dtypes of ml_dtypes and of foreign byte order too."""
+    t = torch.tensor([0, 1, 2]).to(source)
+    plan = tnp.plan(t, dtype=dtype)
+    array = execute(plan, t)
+    same = eval(plan.code, {"t": t, "np": np, "torch": torch, "ml_dtypes": ml_dtypes})
+    assert array.dtype == same.dtype == plan.dtype
+    assert array.tolist() == same.tolist()
+
+
 def test_a_plan_executes_nothing():
     """Planning a conversion leaves the storage resizable."""
     t = torch.zeros(3)

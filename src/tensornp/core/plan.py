@@ -176,19 +176,17 @@ def _natural(facts: dtypes.DtypeFacts, as_bits: bool) -> np.dtype[Any]:
 def _steps(
     info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, cast: np.dtype[Any] | None, *, copies: bool
 ) -> tuple[Step, ...]:
-    widens = facts.numpy is None and not as_bits
-    steps = [
-        (Step.DETACH, info.requires_grad),
-        (Step.TO_HOST, wording.device_type(info) != "cpu"),
-        (Step.RESOLVE_CONJ, info.is_conj),
-        (Step.RESOLVE_NEG, info.is_neg),
-        (Step.WIDEN, widens),
-        (Step.COPY, False),
-        (Step.VIEW_BITS, as_bits),
-        (Step.CAST, cast is not None),
-    ]
-    chosen = [step for step, applies in steps if applies]
-    allocates = {Step.TO_HOST, Step.RESOLVE_CONJ, Step.RESOLVE_NEG, Step.WIDEN, Step.CAST}
-    if copies and not allocates.intersection(chosen):
-        chosen.insert(chosen.index(Step.VIEW_BITS) if as_bits else len(chosen), Step.COPY)
-    return tuple(chosen)
+    applies = {
+        Step.TO_HOST: wording.device_type(info) != "cpu",
+        Step.RESOLVE_CONJ: info.is_conj,
+        Step.RESOLVE_NEG: info.is_neg,
+        Step.WIDEN: facts.numpy is None and not as_bits,
+        Step.CAST: cast is not None,
+    }
+    # Each of these makes new memory already.
+    applies |= {
+        Step.COPY: copies and not any(applies.values()),
+        Step.DETACH: info.requires_grad,
+        Step.VIEW_BITS: as_bits,
+    }
+    return tuple(step for step in Step if applies.get(step))

@@ -11,17 +11,17 @@ from tensornp.errors import BadRequestError
 
 
 class Step(StrEnum):
-    """One step of a conversion, in the words of PyTorch and NumPy."""
+    """One step of a conversion, in the words of PyTorch and NumPy, listed in the order in which they are done."""
 
     DETACH = "detach"
     TO_HOST = "copy to host"
-    RESOLVE_CONJ = "resolve conjugate"
-    RESOLVE_NEG = "resolve negative"
     TO_DENSE = "to dense"
     DEQUANTIZE = "dequantize"
-    VIEW_BITS = "view bits"
+    RESOLVE_CONJ = "resolve conjugate"
+    RESOLVE_NEG = "resolve negative"
     WIDEN = "widen"
     COPY = "copy"
+    VIEW_BITS = "view bits"
     CAST = "cast"
 
 

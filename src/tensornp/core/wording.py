@@ -53,6 +53,7 @@ def described(info: TensorInfo, detail: str) -> str:
 
 
 def reason_text(info: TensorInfo, shares: bool, frozen: bool, obstacle: Obstacle | None) -> str:
+    """Return in one sentence why the array shares memory, or why it does not."""
     if not info.numel:
         return "empty: there is nothing to share or to copy"
     if not shares:
@@ -67,6 +68,7 @@ def reason_text(info: TensorInfo, shares: bool, frozen: bool, obstacle: Obstacle
 def warning_texts(
     info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, shares: bool, frozen: bool
 ) -> tuple[str, ...]:
+    """Return what may surprise later, a sentence each."""
     warnings = []
     if as_bits:
         warnings.append(
@@ -83,6 +85,7 @@ def warning_texts(
 
 
 def code_text(steps: tuple[Step, ...], facts: dtypes.DtypeFacts, target: np.dtype[Any], frozen: bool) -> str:
+    """Return the expression of plain PyTorch and NumPy on a variable ``t`` that does the same."""
     calls = {
         Step.DETACH: ".detach()",
         Step.TO_HOST: ".cpu()",
@@ -100,4 +103,8 @@ def code_text(steps: tuple[Step, ...], facts: dtypes.DtypeFacts, target: np.dtyp
 
 
 def _dtype_code(dtype: np.dtype[Any]) -> str:
-    return f"{'np' if dtype.name in np.sctypeDict else 'ml_dtypes'}.{dtype.name}{'_' if dtype.name == 'bool' else ''}"
+    """Return how a program names `dtype`; one of foreign byte order has only its code."""
+    if not dtype.isnative:
+        return repr(dtype.str)
+    name = dtype.type.__name__
+    return f"{'np' if hasattr(np, name) else 'ml_dtypes'}.{name}"
