@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
-
 from browser.lab import Server
+from playwright.sync_api import Browser, Page, sync_playwright
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -7,10 +7,9 @@ import json
 import re
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
-
 from browser.contrast import READABLE, contrast
 from browser.lab import Notebook, Server
+from playwright.sync_api import Page, expect
 
 LOAD = "%load_ext tensornp\nimport torch"
 SHOW_W = "w = torch.arange(3.)\nw"
@@ -104,7 +103,11 @@ def test_the_toggle_moves_on_and_a_saved_notebook_holds_cards_and_no_widget(page
 
 def test_live_and_static_cards_are_legible_in_light_and_dark(page: Page, server: Server) -> None:
     """Every badge, the array, the receipt and the toggle contrast with what is painted behind them."""
-    static = ["torch.zeros(3, requires_grad=True)", "torch.zeros(3, dtype=torch.bfloat16)", "torch.zeros(3, device='meta')"]
+    static = [
+        "torch.zeros(3, requires_grad=True)",
+        "torch.zeros(3, dtype=torch.bfloat16)",
+        "torch.zeros(3, device='meta')",
+    ]
     server.write("legible.ipynb", [LOAD, *static, SHOW_W])
     notebook = Notebook(page, server, "legible.ipynb")
     notebook.run_all()
@@ -154,7 +157,7 @@ def test_a_toggle_says_when_the_kernel_is_busy_and_when_it_is_gone(page: Page, s
 
 
 def test_keys_pressed_in_the_toggle_are_no_notebook_commands_but_ctrl_s_saves(page: Page, server: Server) -> None:
-    """Letters that would cut, insert or retype cells stay in the toggle; saving works from a radio and from the name."""
+    """Letters that would cut, insert or retype cells stay in the toggle; saving works from a radio and the name."""
     server.write("keys.ipynb", [LOAD, SHOW_W])
     notebook = Notebook(page, server, "keys.ipynb")
     notebook.run_all()

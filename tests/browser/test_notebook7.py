@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 
-from playwright.sync_api import Page, expect
-
 from browser.lab import Notebook, Server
+from playwright.sync_api import Page, expect
 
 
 def test_notebook_7_shows_toggles_and_binds_and_keeps_its_commands_apart(page: Page, server: Server) -> None:
-    """The card, a choice by keyboard, a bound name, and letters that cut or insert no cell; the file holds no widget."""
+    """A choice by keyboard, a bound name, letters that cut or insert no cell, and no widget in the saved file."""
     proof = "w[0] = 10\nprint(w_np.tolist(), w_np.flags.writeable)"
     server.write("seven.ipynb", ["%load_ext tensornp\nimport torch", "w = torch.arange(3.)\nw", proof])
     notebook = Notebook(page, server, "seven.ipynb", app="notebooks")

@@ -8,11 +8,10 @@ from pathlib import Path
 import nbclient
 import nbformat
 import pytest
-from nbconvert import HTMLExporter
-from playwright.sync_api import Locator, Page, expect
-
 from browser.contrast import READABLE, contrast
 from browser.lab import Notebook, Server
+from nbconvert import HTMLExporter
+from playwright.sync_api import Locator, Page, expect
 
 CARDS = {
     "w = torch.arange(6.).reshape(2, 3).requires_grad_()\nw": (

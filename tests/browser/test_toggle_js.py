@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tensornp.widget
 import torch
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
+
+import tensornp.widget
 from tensornp.core.options import DisplayOptions
 from tensornp.core.summary import summarize
 from tensornp.render.html import tensor_html
@@ -191,7 +192,7 @@ def test_when_the_kernel_is_gone_nothing_can_be_pressed_and_it_says_what_to_do(t
 
 def test_in_the_card_it_takes_the_place_of_badges_and_receipt_and_gives_it_back(toggle: MakeToggle) -> None:
     """Each fact is seen once while it is docked, and every pixel of the card is back when it leaves."""
-    shown = toggle(anchor=ANCHOR, mode="view")
+    shown = toggle(anchor=ANCHOR)
     assert {"type": "docked"} in shown.sent()
     expect(shown.page.locator("#output")).to_be_empty()
     expect(shown.static.get_by_role("radiogroup")).to_be_visible()
