@@ -79,7 +79,8 @@ def _install(extras: list[str]) -> None:
     with _step(f"Installing tensornp and what its {' and '.join(extras)} need (minutes, the first time)"):
         # An environment made by another tool may have no pip.
         _run(PYTHON, "-m", "ensurepip")
-        _run(PYTHON, "-m", "pip", "install", "-c", pins, "-e", f".[{','.join(extras)}]")
+        # Python compiles the modules that are used when they are used; all of torch's would take a minute.
+        _run(PYTHON, "-m", "pip", "install", "--no-compile", "-c", pins, "-e", f".[{','.join(extras)}]")
         for extra in extras:
             for package in WITHOUT_DEPENDENCIES.get(extra, ()):
                 _run(PYTHON, "-m", "pip", "install", "--no-deps", package)
