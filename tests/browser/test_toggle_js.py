@@ -21,7 +21,7 @@ from tensornp.widget.toggle import TensorWidget
 
 STATIC = Path(tensornp.widget.__file__).parent / "static"
 ANCHOR = "tnp-test"
-STATE = ("mode", "card", "array_text", "anchor", "suggestion", "can_bind", "message", "answers")
+STATE = ("mode", "cards", "choices", "array_text", "anchor", "suggestion", "can_bind", "message", "answers")
 PAGE = """<!doctype html>
 <html lang="en"><head><title>A card</title><style>{css}</style></head>
 <body style="font-family:sans-serif"><main><h1>A card</h1>{card}<div id="output"></div></main></body></html>"""
@@ -107,6 +107,18 @@ def test_the_modes_are_radio_buttons_that_arrow_keys_move(toggle: MakeToggle) ->
     assert shown.sent() == [{"mode": "share"}, {"mode": "copy"}]
     shown.page.keyboard.press("Tab")
     expect(shown.name).to_be_focused()
+
+
+def test_a_chosen_mode_is_shown_at_once_and_faint_until_the_kernel_confirms_it(toggle: MakeToggle) -> None:
+    """The page does not wait for the kernel to say what a mode means, and does not claim what is not confirmed."""
+    shown = toggle()
+    badges = shown.page.locator("#output .tensornp-badges")
+    shown.radio("copy").click()
+    expect(badges).to_contain_text("copy: asked for · 8 bytes")
+    expect(badges).to_have_css("opacity", "0.6")
+    shown.answer()
+    expect(badges).to_have_css("opacity", "1")
+    expect(badges).to_contain_text("copy: asked for · 8 bytes")
 
 
 def test_a_refused_choice_goes_back_and_says_why(toggle: MakeToggle) -> None:
@@ -221,11 +233,13 @@ def test_no_text_is_ever_taken_for_html(toggle: MakeToggle) -> None:
         array_text=evil,
         suggestion=evil,
         message={"text": evil, "tone": "plain"},
-        card={
-            "badges": [{"kind": "type", "text": evil, "title": f'"{evil}', "tone": "plain"}],
-            "receipt": {"mode": evil, "code": evil, "lines": [evil]},
-            "modes": [{"name": "view", "enabled": True, "title": f'"{evil}'}],
+        cards={
+            "view": {
+                "badges": [{"kind": "type", "text": evil, "title": f'"{evil}', "tone": "plain"}],
+                "receipt": {"mode": evil, "code": evil, "lines": [evil]},
+            }
         },
+        choices=[{"name": "view", "enabled": True, "title": f'"{evil}'}],
     )
     output = shown.page.locator("#output")
     output.locator("summary").click()

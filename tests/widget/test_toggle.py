@@ -36,14 +36,14 @@ def test_toggling_reads_no_values():
     with unchanged(t):
         for mode in ("share", "copy", "view"):
             card.mode = mode
-    assert card.card["receipt"]["mode"] == "view"
+    assert card.cards[card.mode]["receipt"]["mode"] == "view"
 
 
 def test_what_is_impossible_stays_on_copy_and_says_why():
     """bfloat16 has no live view of its values; sharing its bits is offered."""
     card = tnp.view(torch.ones(2).bfloat16())
     assert card.mode == "copy"
-    enabled = {choice["name"]: choice["enabled"] for choice in card.card["modes"]}
+    enabled = {choice["name"]: choice["enabled"] for choice in card.choices}
     assert enabled == {"view": False, "share": True, "copy": True}
     with pytest.raises(traitlets.TraitError, match="NumPy has no bfloat16"):
         card.mode = "view"
@@ -68,7 +68,7 @@ def test_a_mode_that_means_nothing_is_refused():
 def test_a_browser_can_set_the_mode_and_nothing_else():
     """What is synced to the page is not taken back from it."""
     card = tnp.view(torch.ones(2))
-    card.set_state({"mode": "copy", "card": {}, "array_text": "evil", "can_bind": True})
+    card.set_state({"mode": "copy", "cards": {}, "array_text": "evil", "can_bind": True})
     assert card.mode == "copy"
     assert card.message == {}
     assert card.array_text == "array([1., 1.], dtype=float32)"
@@ -142,8 +142,8 @@ def test_the_bundle_is_complete_where_no_widget_can_be_shown():
 def test_a_tensor_without_values_has_a_card_too():
     """All modes are disabled, each with the reason."""
     card = tnp.view(torch.ones(2, device="meta"))
-    assert not any(choice["enabled"] for choice in card.card["modes"])
-    assert all("meta tensor" in choice["title"] for choice in card.card["modes"])
+    assert not any(choice["enabled"] for choice in card.choices)
+    assert all("meta tensor" in choice["title"] for choice in card.choices)
 
 
 def test_a_card_starts_in_the_mode_of_the_options():

@@ -55,7 +55,8 @@ class TensorWidget(anywidget.AnyWidget):
     _css = _STATIC / "toggle.css"
 
     mode = traitlets.Unicode("view", help="view, share or copy").tag(sync=True)
-    card = traitlets.Dict().tag(sync=True)
+    cards = traitlets.Dict(help="what the page shows of each mode").tag(sync=True)
+    choices = traitlets.List(help="the modes, whether each is possible, and what it means").tag(sync=True)
     array_text = traitlets.Unicode().tag(sync=True)
     anchor = traitlets.Unicode().tag(sync=True)
     suggestion = traitlets.Unicode().tag(sync=True)
@@ -177,10 +178,12 @@ class TensorWidget(anywidget.AnyWidget):
 
     @traitlets.observe("mode")
     def _refresh(self, _: Any = None) -> None:
-        """Say again what the mode means; reads metadata only."""
+        """Say again what each mode means; reads metadata only."""
         tensor = self._held()
         if tensor is not None:
-            self.card = _card(self._summary, self.mode, plan_modes(inspect(tensor)))
+            plans = plan_modes(inspect(tensor))
+            self.cards = {mode: _card(self._summary, mode, plan) for mode, plan in plans.items()}
+            self.choices = [_choice(mode, plan) for mode, plan in plans.items()]
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         shown = super()._repr_mimebundle_()
@@ -200,19 +203,15 @@ def _body(summary: TensorSummary) -> str:
     return summary.preview.text if summary.preview else summary.refusal
 
 
-def _card(summary: TensorSummary, mode: str, plans: dict[str, ConversionPlan | str]) -> dict[str, Any]:
+def _card(summary: TensorSummary, mode: str, plan: ConversionPlan | str) -> dict[str, Any]:
     """Return what the page shows of `mode`, as plain data that it puts in as text and never as HTML."""
-    chosen = plans[mode]
-    plan = chosen if isinstance(chosen, ConversionPlan) else None
-    now = dataclasses.replace(summary, mode=mode, plan=plan, refusal="" if plan else str(chosen))
-    receipt = {"mode": mode, "code": "", "lines": [now.refusal]}
-    if plan:
+    if isinstance(plan, str):
+        now = dataclasses.replace(summary, mode=mode, plan=None, refusal=plan)
+        receipt = {"mode": mode, "code": "", "lines": [plan]}
+    else:
+        now = dataclasses.replace(summary, mode=mode, plan=plan, refusal="")
         receipt = {"mode": plan.mode, "code": plan.code, "lines": receipt_lines(plan)}
-    return {
-        "badges": [dataclasses.asdict(badge) for badge in badges_of(now)],
-        "receipt": receipt,
-        "modes": [_choice(name, plans[name]) for name in MODES],
-    }
+    return {"badges": [dataclasses.asdict(badge) for badge in badges_of(now)], "receipt": receipt}
 
 
 def _choice(name: str, plan: ConversionPlan | str) -> dict[str, Any]:

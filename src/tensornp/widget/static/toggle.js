@@ -81,23 +81,27 @@ class Toggle {
   answered() {
     clearTimeout(this.timer);
     this.root.classList.remove("tensornp-pending");
+    this.badges.classList.remove("tensornp-unconfirmed");
+    this.receipt.classList.remove("tensornp-unconfirmed");
     this.paint();
   }
 
+  // Badges and receipt of the new mode are shown at once, faint until the kernel has confirmed them.
   choose(mode) {
-    this.ask(() => {
-      this.model.set("mode", mode);
-      this.model.save_changes();
-    });
+    this.model.set("mode", mode);
+    this.paint();
+    this.badges.classList.add("tensornp-unconfirmed");
+    this.receipt.classList.add("tensornp-unconfirmed");
+    this.ask(() => this.model.save_changes());
   }
 
   paint() {
-    const card = this.model.get("card");
+    const card = this.model.get("cards")[this.model.get("mode")];
     this.badges.replaceChildren(...card.badges.map(badge));
     this.array.textContent = this.model.get("array_text");
     this.array.hidden = this.docked || !this.array.textContent;
     this.paintReceipt(card.receipt);
-    this.paintModes(card.modes);
+    this.paintModes(this.model.get("choices"));
     this.paintButton();
     const { text = "", tone = "plain" } = this.model.get("message");
     this.say(text, tone);
