@@ -194,6 +194,7 @@ def test_containers_keep_their_structure():
     assert type(out["a"]) is list
     assert type(out["b"]) is Pair
     assert type(out["c"]) is torch.return_types.max
+    assert out["c"].values.tolist() == [1, 1]
     assert isinstance(out["a"][1][1], np.ndarray)
     assert out["a"][1][0] == 1
     back = tnp.to_tensor(out)

@@ -244,6 +244,19 @@ def test_a_tensor_inside_something_else_prints_in_one_line(shell):
     assert shell.show({torch.ones(2)})["text/plain"] == "{<Tensor (2,) float32 cpu>}"
 
 
+def test_the_fields_of_a_return_type_are_named(shell):
+    """`torch.max(x, 0)` has values and indices."""
+    text = shell.show(torch.max(torch.rand(2, 2), 0))["text/plain"]
+    assert ".values" in text
+    assert ".indices" in text
+
+
+def test_tied_weights_are_counted_once(shell):
+    """Three names for the same eight bytes are eight bytes."""
+    t = torch.ones(2)
+    assert "3 tensors | 8 bytes" in shell.show([t, t, t.view(2, 1)])["text/plain"]
+
+
 def test_a_dict_that_holds_itself_is_shown(shell):
     """No endless loop."""
     loop = {"t": torch.ones(1)}

@@ -76,7 +76,9 @@ def walk(tree: Any, name: str = "", _parents: tuple[int, ...] = ()) -> Iterator[
     if isinstance(tree, dict):
         children = ((f"[{_key_text(key)}]", child) for key, child in tree.items())
     else:
-        fields = getattr(type(tree), "_fields", None) or ()
+        # torch.return_types name their fields for pattern matching only.
+        kind = type(tree)
+        fields: tuple[str, ...] = getattr(kind, "_fields", None) or getattr(kind, "__match_args__", None) or ()
         children = ((f".{fields[i]}" if i < len(fields) else f"[{i}]", child) for i, child in enumerate(tree))
     for step, child in children:
         yield from walk(child, name + step, below)

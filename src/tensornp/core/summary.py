@@ -136,16 +136,23 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
         rows=tuple(_row(name, leaf, options) for name, leaf in shown),
         num_left_out=len(leaves) - len(shown),
         num_tensors=len(tensors),
-        nbytes=sum(_nbytes(tensor) for tensor in tensors),
+        nbytes=_nbytes(tensors),
         is_complete=is_complete,
     )
 
 
-def _nbytes(tensor: torch.Tensor) -> int:
-    try:
-        return inspect(tensor).nbytes
-    except Exception:
-        return 0
+def _nbytes(tensors: list[torch.Tensor]) -> int:
+    """Return the bytes of all tensors, those that lie at the same place (tied weights) counted once."""
+    places: dict[object, int] = {}
+    for tensor in tensors:
+        try:
+            info = inspect(tensor)
+        except Exception:
+            # Its row says what is wrong; it adds no bytes that are known.
+            continue
+        place = (info.device, info.storage.address, info.nbytes) if info.storage else id(tensor)
+        places[place] = info.nbytes
+    return sum(places.values())
 
 
 def _row(name: str, leaf: Any, options: DisplayOptions) -> Row:
