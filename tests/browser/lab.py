@@ -186,8 +186,21 @@ class Notebook:
         path = self.server.root / self.name
         before = path.stat().st_mtime_ns
         how() if how else self.menu("File", "Save Notebook")
-        _wait_until(lambda: path.stat().st_mtime_ns != before, "the notebook to be saved", self.server.log)
+
+        def is_saved() -> bool:
+            # While the server writes it, the file is there and has no end yet.
+            return path.stat().st_mtime_ns != before and _is_json(path.read_text(encoding="utf-8"))
+
+        _wait_until(is_saved, "the notebook to be saved", self.server.log)
         return path
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _free_port() -> int:

@@ -74,6 +74,7 @@ def test_the_toggle_moves_on_and_a_saved_notebook_holds_cards_and_no_widget(page
     expect(notebook.cell(1).get_by_role("radiogroup")).to_be_visible()
     notebook.radio("share").click()
     expect(notebook.cell(1).get_by_text("shares memory · writeable")).to_be_visible()
+    expect(notebook.cell(1).locator(".tensornp-unconfirmed")).to_have_count(0)
 
     notebook.run_cell(2)
     expect(notebook.cell(2).get_by_role("radiogroup")).to_be_visible()

@@ -56,7 +56,7 @@ class TensorWidget(anywidget.AnyWidget):
 
     mode = traitlets.Unicode("view", help="view, share or copy").tag(sync=True)
     cards = traitlets.Dict(help="what the page shows of each mode").tag(sync=True)
-    choices: traitlets.List[Any] = traitlets.List(help="the modes, whether each is possible, and what it means").tag(sync=True)
+    choices: traitlets.List[Any] = traitlets.List(help="the modes, and whether each is possible").tag(sync=True)
     array_text = traitlets.Unicode().tag(sync=True)
     anchor = traitlets.Unicode().tag(sync=True)
     suggestion = traitlets.Unicode().tag(sync=True)
