@@ -64,6 +64,10 @@ class Server:
         """Choose the theme of the pages that are opened from now on."""
         self._set("themes", theme="JupyterLab Dark" if dark else "JupyterLab Light")
 
+    def set_subshells(self, *, used: bool) -> None:
+        """Choose whether pages opened from now on may have clicks answered in a thread while a cell runs."""
+        self._set("kernels-settings", commsOverSubshells="perCommTarget" if used else "disabled")
+
     def _answers(self) -> bool:
         if self.process.poll() is not None:
             raise RuntimeError(f"the server ended:\n{self.log.read_text()[-2000:]}")
@@ -114,10 +118,13 @@ class Server:
 class Notebook:
     """An open notebook in JupyterLab, or in Notebook 7."""
 
-    def __init__(self, page: Page, server: Server, name: str, *, app: str = "lab", dark: bool = False) -> None:
+    def __init__(
+        self, page: Page, server: Server, name: str, *, app: str = "lab", dark: bool = False, subshells: bool = True
+    ) -> None:
         self.page, self.server, self.name = page, server, name
         page.set_default_timeout(TIMEOUT_S * 1000)
         server.set_theme(dark=dark)
+        server.set_subshells(used=subshells)
         route = f"/lab/tree/{name}?reset&token=" if app == "lab" else f"/notebooks/{name}?token="
         page.goto(server.base + route + server.token)
         self.panel = page.locator(".jp-NotebookPanel:visible")

@@ -130,7 +130,8 @@ def test_a_toggle_says_when_the_kernel_is_busy_and_when_it_is_gone(page: Page, s
     """No click is lost to a running cell; after a restart, docked and pinned toggles say what brings them back."""
     wait = "import pathlib, time\nwhile not pathlib.Path('go').exists(): time.sleep(0.05)"
     server.write("kernel.ipynb", [LOAD, "%tonumpy -w torch.ones(2)", SHOW_W, wait])
-    notebook = Notebook(page, server, "kernel.ipynb")
+    # With subshells, ipykernel may answer in another thread, without a wait.
+    notebook = Notebook(page, server, "kernel.ipynb", subshells=False)
     for index in (0, 1, 2):
         notebook.run_cell(index)
     toggles = [notebook.cell(1), notebook.cell(2)]
