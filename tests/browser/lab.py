@@ -31,12 +31,14 @@ class Server:
         home = folder / "home"
         self._settings = home / "settings" / "@jupyterlab" / "apputils-extension"
         self._settings.mkdir(parents=True)
+        self.data = home / "data"
+        self.data.mkdir()
         self.root.mkdir()
         self._set("notification", fetchNews="false", checkForUpdates=False)
         self.token, port = secrets.token_hex(16), _free_port()
         self.base = f"http://127.0.0.1:{port}"
         places = {
-            "HOME": home, "JUPYTER_CONFIG_DIR": home / "config", "JUPYTER_DATA_DIR": home / "data",
+            "HOME": home, "JUPYTER_CONFIG_DIR": home / "config", "JUPYTER_DATA_DIR": self.data,
             "JUPYTER_RUNTIME_DIR": home / "runtime", "IPYTHONDIR": home / "ipython",
             "JUPYTERLAB_SETTINGS_DIR": home / "settings", "JUPYTERLAB_WORKSPACES_DIR": home / "workspaces",
             "MPLCONFIGDIR": home / "matplotlib",
@@ -139,8 +141,11 @@ class Notebook:
         self.page.locator(".lm-Menu-itemLabel", has_text=re.compile(f"^{re.escape(names[-1])}$")).click()
 
     def change_theme(self, *, dark: bool) -> None:
-        self.menu("Settings", "Theme", "JupyterLab Dark" if dark else "JupyterLab Light")
+        if self.page.locator("body").get_attribute("data-jp-theme-light") == str(dark).lower():
+            self.menu("Settings", "Theme", "JupyterLab Dark" if dark else "JupyterLab Light")
         self._expect_theme(dark)
+        # JupyterLab hides itself for one frame after the change.
+        expect(self.panel).to_be_visible()
 
     def _expect_theme(self, dark: bool) -> None:
         expect(self.page.locator("body")).to_have_attribute("data-jp-theme-light", str(not dark).lower())

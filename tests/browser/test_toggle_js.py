@@ -205,7 +205,10 @@ def test_when_the_kernel_is_gone_nothing_can_be_pressed_and_it_says_what_to_do(t
 def test_in_the_card_it_takes_the_place_of_badges_and_receipt_and_gives_it_back(toggle: MakeToggle) -> None:
     """Each fact is seen once while it is docked, and every pixel of the card is back when it leaves."""
     shown = toggle(anchor=ANCHOR)
-    assert {"type": "docked"} in shown.sent()
+    assert {"type": "docks"} in shown.sent()
+    expect(shown.page.get_by_role("radiogroup")).to_have_count(0)
+    assert shown.static.screenshot() == shown.static_image
+    shown.answer()
     expect(shown.page.locator("#output")).to_be_empty()
     expect(shown.static.get_by_role("radiogroup")).to_be_visible()
     for seen_once in ("shares memory · read-only", "float32", "array([0., 0.], dtype=float32)"):
@@ -256,6 +259,7 @@ def test_axe_finds_nothing_against_it(toggle: MakeToggle, css: str) -> None:
     """Names, roles and contrasts hold with a disabled mode, an open receipt and an error, on light and on dark."""
     message = {"text": "taken already names something; press Overwrite to replace it", "tone": "error"}
     shown = toggle(torch.zeros(2, dtype=torch.complex64).conj(), anchor=ANCHOR, css=css, message=message)
+    shown.answer()
     shown.static.locator("summary").filter(visible=True).click()
     assert not (found := Axe().run(shown.page)).violations_count, found.generate_report()
     shown.answer(message={"text": "w_np is bound"})

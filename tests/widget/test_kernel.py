@@ -112,7 +112,7 @@ def test_once_docked_the_output_of_the_toggle_is_emptied(kernel):
     """So a saved notebook holds no widget; a mode that differs from the card's is stated when the toggle leaves."""
     kernel.run("w = torch.zeros(3)\nw")
     (comm,) = kernel.toggles()
-    kernel.send(comm, {"method": "custom", "content": {"type": "docked"}})
+    kernel.send(comm, {"method": "custom", "content": {"type": "docks"}})
     assert not any(WIDGET in data for data in kernel.shown.values())
     kernel.send(comm, {"method": "update", "state": {"mode": "copy"}, "buffer_paths": []})
     kernel.send(comm, {"method": "custom", "content": {"type": "bind", "name": "mine"}})

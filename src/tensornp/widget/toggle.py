@@ -136,8 +136,10 @@ class TensorWidget(anywidget.AnyWidget):
 
     def _receive(self, _: Any, content: Any, buffers: Any) -> None:
         kind = content.get("type") if isinstance(content, dict) else None
-        if kind == "docked":
-            self.on_docked()
+        if kind == "docks":
+            with self._lock:
+                self.on_docked()
+                self._answer()
         elif kind == "bind":
             name, overwrite = content.get("name"), content.get("overwrite") is True
             with self._lock:

@@ -1,8 +1,8 @@
 // The live toggle of a tensor card: view / share / copy, the receipt of the mode, and a name to bind.
 //
-// It docks into the static card that it belongs to (found by its anchor class) and then tells the kernel, which empties
-// the output that brought it: nothing of it is saved in the notebook. Where there is no such card (pinned views, front
-// ends that isolate outputs) it stays where it was rendered.
+// It docks into the static card that it belongs to (found by its anchor class) as soon as the kernel answers that it is
+// there, and has emptied the output that brought it: nothing of it is saved in the notebook. Where there is no such card
+// (pinned views, front ends that isolate outputs) it stays where it was rendered.
 
 const PENDING_AFTER_MS = 150;
 
@@ -148,17 +148,13 @@ class Toggle {
   }
 
   // Take the place of the card's own badges and receipt, which come back when the toggle leaves.
-  dock() {
-    const anchor = this.model.get("anchor");
-    const card = anchor && document.getElementsByClassName(anchor)[0];
-    if (!card) return false;
+  dock(card) {
     this.docked = true;
     this.hidden = [card.firstElementChild, card.querySelector("details")].filter(Boolean);
     for (const node of this.hidden) node.style.display = "none";
     card.prepend(this.badges);
     card.append(this.root);
     this.paint();
-    return true;
   }
 
   undock() {
@@ -178,29 +174,50 @@ class Toggle {
   }
 }
 
+function cardOf(model) {
+  return model.get("anchor") && document.getElementsByClassName(model.get("anchor"))[0];
+}
+
 export default () => {
   const toggles = new Set();
+  const add = (model) => {
+    const toggle = new Toggle(model);
+    toggles.add(toggle);
+    return toggle;
+  };
+  // A widget may also come from a file, with no kernel behind it: only one that answers gets its toggle docked.
+  let asked = false;
+  const ask = (model) => {
+    if (!asked) model.send({ type: "docks" });
+    asked = true;
+  };
   return {
     initialize({ model }) {
-      const answered = () => toggles.forEach((toggle) => toggle.answered());
+      const answered = () => {
+        const card = cardOf(model);
+        if (card && ![...toggles].some((toggle) => toggle.root.isConnected)) add(model).dock(card);
+        toggles.forEach((toggle) => toggle.answered());
+      };
       const lost = () => toggles.forEach((toggle) => toggle.die());
       model.on("change:answers", answered);
       model.on("comm_live_update", lost);
       window.addEventListener("keydown", keepKeys, true);
+      // After a reload of the page the model comes back, but not its output.
+      if (cardOf(model)) ask(model);
       return () => {
         window.removeEventListener("keydown", keepKeys, true);
         toggles.forEach((toggle) => toggle.undock());
       };
     },
     render({ model, el }) {
-      const toggle = new Toggle(model);
-      toggles.add(toggle);
       el.classList.add("tensornp-widget");
-      if (toggle.dock()) model.send({ type: "docked" });
-      else el.append(toggle.root);
-      return () => {
-        if (!toggle.docked) toggles.delete(toggle);
-      };
+      if (cardOf(model)) {
+        ask(model);
+        return undefined;
+      }
+      const toggle = add(model);
+      el.append(toggle.root);
+      return () => toggles.delete(toggle);
     },
   };
 };
