@@ -108,7 +108,7 @@ def test_errors_derive_from_the_base_and_from_a_builtin():
         error = getattr(tensornp, name)
         if name.endswith("Error") and name != "TensornpError":
             assert issubclass(error, tensornp.TensornpError)
-            assert issubclass(error, (ValueError, TypeError))
+            assert issubclass(error, (ValueError, TypeError, MemoryError, ImportError))
 
 
 def test_private_names_of_torch_are_all_there():

@@ -16,14 +16,16 @@ from tensornp.errors import (
     NoDataError,
     NotATensorError,
     TensornpError,
+    TooLargeError,
     UnsupportedArrayError,
     UnsupportedTensorError,
 )
 
 if TYPE_CHECKING:
-    from tensornp.core.convert import plan, to_numpy, to_tensor
+    from tensornp.core.convert import plan, to_numpy
     from tensornp.core.info import TensorInfo, inspect
     from tensornp.core.plan import ConversionPlan
+    from tensornp.core.restore import to_tensor
     from tensornp.core.steps import Step
     from tensornp.widget.toggle import TensorWidget, view
 
@@ -31,7 +33,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "to_numpy": "core.convert",
-    "to_tensor": "core.convert",
+    "to_tensor": "core.restore",
     "plan": "core.convert",
     "inspect": "core.info",
     "TensorInfo": "core.info",
@@ -52,6 +54,7 @@ __all__ = [
     "TensorInfo",
     "TensorWidget",
     "TensornpError",
+    "TooLargeError",
     "UnsupportedArrayError",
     "UnsupportedTensorError",
     "inspect",

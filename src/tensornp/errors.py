@@ -6,6 +6,7 @@
     ├── UnsupportedArrayError   (TypeError)   an array that torch has no dtype for
     ├── NoDataError             (ValueError)  the tensor has no values to give
     ├── CopyRequiredError       (ValueError)  `copy=False`, but memory cannot be shared
+    ├── TooLargeError           (MemoryError) the array would take more bytes than allowed
     ├── BadRequestError         (ValueError)  an argument that means nothing: a mode, a dtype
     └── NameTakenError          (ValueError)  binding would overwrite, or is no name at all
 
@@ -37,6 +38,10 @@ class NoDataError(TensornpError, ValueError):
 
 class CopyRequiredError(TensornpError, ValueError):
     """`copy=False` was passed, but the memory cannot be shared."""
+
+
+class TooLargeError(TensornpError, MemoryError):
+    """The array would take more bytes than the budget allows."""
 
 
 class BadRequestError(TensornpError, ValueError):

@@ -54,10 +54,10 @@ def _freed():
         (_fake, "fake"),
         (lambda: torch.nn.LazyLinear(3).weight, "uninitialized"),
         (_freed, "freed"),
-        (lambda: torch._efficientzerotensor(3), "wrapped"),
+        (lambda: torch._efficientzerotensor(3), "available"),
         (lambda: torch.empty(0), "available"),
         (lambda: torch.eye(3).to_sparse(), "available"),
-        (lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged), "wrapped"),
+        (lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged), "available"),
     ],
 )
 def test_the_state_of_the_data_is_told(make, state):

@@ -1,8 +1,10 @@
-"""Trees of dicts, lists and tuples: their leaves by name, and the same tree with other leaves."""
+"""Trees of dicts, lists, tuples and dataclasses: their leaves by name, and the same tree with other leaves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import copy
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tensornp.errors import BadRequestError
@@ -14,6 +16,15 @@ MAX_KEY = 120
 """Characters of a dictionary key that are shown."""
 
 
+def is_container(obj: Any) -> bool:
+    """Return whether `map_leaves` looks inside `obj`."""
+    return isinstance(obj, (dict, list, tuple, Mapping)) or _is_dataclass(obj)
+
+
+def _is_dataclass(obj: Any) -> bool:
+    return dataclasses.is_dataclass(obj) and not isinstance(obj, type)
+
+
 def map_leaves(
     function: Callable[[Any], Any],
     tree: Any,
@@ -23,6 +34,8 @@ def map_leaves(
 ) -> Any:
     """Return `tree` with `function` applied to each leaf of `leaf_type`, structure and container types kept.
 
+    A mapping that is no dict, such as a TensorDict, becomes a dict.
+
     Raises
     ------
     BadRequestError
@@ -30,7 +43,7 @@ def map_leaves(
     """
     if isinstance(tree, leaf_type):
         return function(tree)
-    if not isinstance(tree, (dict, list, tuple)):
+    if not is_container(tree):
         return tree
     if id(tree) in _parents or len(_parents) >= MAX_DEPTH:
         raise BadRequestError(f"a {type(tree).__name__} that holds itself cannot be converted; pass its parts")
@@ -39,8 +52,10 @@ def map_leaves(
     def convert(child: Any) -> Any:
         return map_leaves(function, child, leaf_type=leaf_type, _parents=below)
 
-    if isinstance(tree, dict):
-        return _same_dict(tree, {key: convert(child) for key, child in tree.items()})
+    if isinstance(tree, Mapping):
+        return _same_mapping(tree, {key: convert(child) for key, child in tree.items()})
+    if not isinstance(tree, (list, tuple)):
+        return _same_dataclass(tree, {name: convert(child) for name, child in _fields(tree)})
     children = [convert(child) for child in tree]
     kind = type(tree)
     if hasattr(kind, "_make"):
@@ -48,12 +63,26 @@ def map_leaves(
     return children if kind is list else kind(children)
 
 
-def _same_dict(original: dict[Any, Any], items: dict[Any, Any]) -> dict[Any, Any]:
-    if type(original) is dict:
+def _same_mapping(original: Mapping[Any, Any], items: dict[Any, Any]) -> Any:
+    if type(original) is dict or not isinstance(original, dict):
         return items
-    copy = original.copy()
-    copy.update(items)
-    return copy
+    other = copy.copy(original)
+    for key, item in items.items():
+        other[key] = item
+    return other
+
+
+def _fields(tree: Any) -> list[tuple[str, Any]]:
+    """Return the fields of a dataclass that are set, by name."""
+    return [(field.name, getattr(tree, field.name)) for field in dataclasses.fields(tree) if hasattr(tree, field.name)]
+
+
+def _same_dataclass(original: Any, fields: dict[str, Any]) -> Any:
+    """Return a copy with other fields; nothing of the class runs, which may check that they are tensors."""
+    other = copy.copy(original)
+    for name, value in fields.items():
+        object.__setattr__(other, name, value)
+    return other
 
 
 def _key_text(key: Any) -> str:
@@ -69,12 +98,16 @@ def walk(tree: Any, name: str = "", _parents: tuple[int, ...] = ()) -> Iterator[
 
     A container that holds itself is yielded as a leaf the second time.
     """
-    if not isinstance(tree, (dict, list, tuple)) or id(tree) in _parents or len(_parents) >= MAX_DEPTH:
+    followed = isinstance(tree, (dict, list, tuple)) or _is_dataclass(tree)
+    if not followed or id(tree) in _parents or len(_parents) >= MAX_DEPTH:
         yield name, tree
         return
     below = (*_parents, id(tree))
+    children: Iterator[tuple[str, Any]]
     if isinstance(tree, dict):
         children = ((f"[{_key_text(key)}]", child) for key, child in tree.items())
+    elif not isinstance(tree, (list, tuple)):
+        children = ((f".{name}", child) for name, child in _fields(tree))
     else:
         # torch.return_types name their fields for pattern matching only.
         kind = type(tree)

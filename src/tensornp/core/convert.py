@@ -1,31 +1,50 @@
-"""The only place that turns a tensor into an array, and back: it carries out what a plan says."""
+"""The only place that turns a tensor into an array: it carries out what a plan says."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
-from tensornp.core import dtypes, torch_private
-from tensornp.core.containers import map_leaves
+from tensornp.core import dtypes, float4, torch_private
+from tensornp.core.containers import is_container, map_leaves
+from tensornp.core.gather import dense, dequantized, plain
+from tensornp.core.holding import STORAGES, held_tensor, mask_of, tensor_of
 from tensornp.core.info import inspect
+from tensornp.core.memory import WIDEST, default_budget
 from tensornp.core.pages import with_page_protection
 from tensornp.core.plan import ConversionPlan, decide
 from tensornp.core.steps import Step
-from tensornp.errors import CopyRequiredError, NotATensorError, UnsupportedArrayError
+from tensornp.errors import NotATensorError
 
 _NATIVE = {getattr(torch, facts.name) for facts in dtypes.KNOWN.values() if facts.numpy and hasattr(torch, facts.name)}
+_QUICK_NUMEL = 2**26
+"""Elements below which nobody needs to ask how much memory is free: not over 256 MiB of float32."""
+_WIDENED = {
+    getattr(torch, facts.name): getattr(torch, facts.widened)
+    for facts in dtypes.KNOWN.values()
+    if facts.widened and facts.values_per_element == 1 and hasattr(torch, facts.name)
+}
 
 
-def to_numpy(obj: Any, *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None) -> Any:
+def to_numpy(
+    obj: Any,
+    *,
+    copy: bool | None = None,
+    writeable: bool | None = None,
+    dtype: object = None,
+    max_nbytes: int | None = None,
+) -> Any:
     """Return the NumPy array of a tensor, or the same container with arrays in the place of its tensors.
 
     Parameters
     ----------
-    obj : torch.Tensor, or dict, list, tuple or namedtuple of them, nested
-        What is not a tensor inside a container stays as it is.
+    obj : torch.Tensor, or a container of them, nested
+        Containers: dict and other mappings, list, tuple, namedtuple, dataclass, TensorDict, PackedSequence. What is not
+        a tensor inside one stays as it is. A storage counts as a tensor of its bytes.
     copy : bool, optional
         As in `numpy.asarray`: None shares memory where that is possible and copies where not, True always copies,
         False never copies.
@@ -33,21 +52,27 @@ def to_numpy(obj: Any, *, copy: bool | None = None, writeable: bool | None = Non
         None gives a read-only array where memory is shared and a writeable one where it is copied. True asks for a
         writeable array, shared where that is possible. False always gives a read-only one.
     dtype : optional
-        None keeps every value exactly; bfloat16 and the float8 family, which NumPy does not have, are widened to
-        float32, or come as the zero-copy ml_dtypes array where ``copy=False`` or their own name is passed. Any other
-        dtype converts, even where that loses values: `plan` says so beforehand.
+        None keeps every value exactly; what NumPy does not have (bfloat16, the float8 family, complex32) is widened,
+        or comes as the zero-copy ml_dtypes array where ``copy=False`` or its own name is passed. Any other dtype
+        converts, even where that loses values: `plan` says so beforehand.
+    max_nbytes : int, optional
+        Bytes that a new array may take at most; None: what main memory has free.
 
     Returns
     -------
     numpy.ndarray, or the container
-        Of the tensor's shape; shared memory keeps the tensor's strides.
+        Of the tensor's shape; shared memory keeps the tensor's strides. A nested tensor gives a list of arrays, a
+        MaskedTensor a `numpy.ma.MaskedArray`; sparse, quantized and mkldnn tensors give their dense values.
 
     Raises
     ------
     CopyRequiredError
         If ``copy=False`` and the memory cannot be shared.
     NoDataError
-        If there are no values: meta, fake, uninitialized, freed, or inside a tracer or transform.
+        If there are no values: meta, fake, uninitialized, freed, or inside a tracer or transform; or if this rank holds
+        only a part of them.
+    TooLargeError
+        If the array would take more than `max_nbytes`.
     UnsupportedTensorError
         If that kind of tensor has no conversion; the message names what to convert instead.
     NotATensorError
@@ -56,25 +81,35 @@ def to_numpy(obj: Any, *, copy: bool | None = None, writeable: bool | None = Non
     Notes
     -----
     Sharing an ordinary CPU tensor costs some microseconds and ends the storage's resizability, as every `Tensor.numpy`
-    does. Other devices synchronize and transfer all elements.
+    does. Other devices synchronize and transfer all elements. No collective is ever issued; of one that is under way,
+    the result is waited for.
     """
-    if dtype is None and (copy is None or copy is False) and (writeable is None or writeable is False):
-        array = _share_plain(obj)
+    if dtype is None and (writeable is None or writeable is False):
+        array = _convert_plain(obj, copy)
         if array is not None:
+            if writeable is False:
+                array.flags.writeable = False
             return array
+    if isinstance(obj, STORAGES):
+        obj = tensor_of(obj)
     if isinstance(obj, torch.Tensor):
-        return execute(plan(obj, copy=copy, writeable=writeable, dtype=dtype), obj)
-    if not isinstance(obj, (dict, list, tuple)):
+        return execute(plan(obj, copy=copy, writeable=writeable, dtype=dtype, max_nbytes=max_nbytes), obj)
+    arguments: dict[str, Any] = {"copy": copy, "writeable": writeable, "dtype": dtype, "max_nbytes": max_nbytes}
+    if not is_container(obj):
         raise NotATensorError(
-            f"to_numpy takes a tensor, or a dict, list or tuple with tensors inside, not {type(obj).__name__!r}"
+            "to_numpy takes a tensor, or a dict, list, tuple or dataclass with tensors inside, "
+            f"not {type(obj).__name__!r}"
         )
-    return map_leaves(
-        lambda leaf: to_numpy(leaf, copy=copy, writeable=writeable, dtype=dtype), obj, leaf_type=torch.Tensor
-    )
+    return map_leaves(lambda leaf: to_numpy(leaf, **arguments), obj, leaf_type=(torch.Tensor, *STORAGES))
 
 
 def plan(
-    tensor: torch.Tensor, *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
+    tensor: torch.Tensor,
+    *,
+    copy: bool | None = None,
+    writeable: bool | None = None,
+    dtype: object = None,
+    max_nbytes: int | None = None,
 ) -> ConversionPlan:
     """Return how `to_numpy` would convert `tensor` with the same arguments; nothing is executed and no value read.
 
@@ -83,47 +118,100 @@ def plan(
     info = inspect(tensor)
     if writeable:
         info = with_page_protection(info)
-    return decide(info, copy=copy, writeable=writeable, dtype=dtype)
+    budget = default_budget(info.numel * WIDEST) if max_nbytes is None else max_nbytes
+    return decide(info, copy=copy, writeable=writeable, dtype=dtype, max_nbytes=budget)
 
 
-def _share_plain(tensor: Any) -> np.ndarray[Any, Any] | None:
-    """Return the read-only view of an ordinary CPU tensor, or None if it is not one; `plan` would decide the same."""
+def _convert_plain(tensor: Any, copy: bool | None) -> np.ndarray[Any, Any] | None:
+    """Return the array of an ordinary CPU tensor: read-only if shared, new if widened; None if it is not one.
+
+    `plan` would decide the same, at several times the cost.
+    """
     if (
         type(tensor) not in (torch.Tensor, torch.nn.Parameter)
-        or tensor.dtype not in _NATIVE
+        or not (copy is None or copy is False)
         or not torch_private.is_plain_and_undisturbed(tensor)
-        or not tensor.numel()
+        or not 0 < tensor.numel() < _QUICK_NUMEL
         or tensor.dim() > 32
     ):
+        return None
+    wide = None if tensor.dtype in _NATIVE else _WIDENED.get(tensor.dtype)
+    if (wide is None and tensor.dtype not in _NATIVE) or (wide is not None and copy is False):
         return None
     last = tensor.storage_offset() + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
     if (last + 1) * tensor.element_size() > tensor.untyped_storage().nbytes():
         return None
-    array: np.ndarray[Any, Any] = tensor.detach().numpy() if tensor.requires_grad else tensor.numpy()
+    values = tensor.detach() if tensor.requires_grad else tensor
+    if wide is not None:
+        return _numpy(values.to(wide))
+    array = _numpy(values)
     array.flags.writeable = False
     return array
 
 
-_ON_TENSOR: dict[Step, Callable[[torch.Tensor, ConversionPlan], torch.Tensor]] = {
-    Step.TO_HOST: lambda t, _: t.cpu(),
-    Step.RESOLVE_CONJ: lambda t, _: t.resolve_conj(),
-    Step.RESOLVE_NEG: lambda t, _: t.resolve_neg(),
-    Step.WIDEN: lambda t, _: t.to(getattr(torch, dtypes.KNOWN[dtypes.name_of(t.dtype)].widened or "")),
-    Step.COPY: lambda t, _: t.clone(),
-    Step.VIEW_BITS: lambda t, _: t.view(getattr(torch, dtypes.KNOWN[dtypes.name_of(t.dtype)].bits or "")),
+def _numpy(values: torch.Tensor) -> np.ndarray[Any, Any]:
+    array: np.ndarray[Any, Any] = values.numpy()
+    return array
+
+
+_ON_TENSOR: dict[Step, Callable[[torch.Tensor], torch.Tensor]] = {
+    Step.TO_HOST: lambda t: t.cpu(),
+    Step.TO_DENSE: dense,
+    Step.DEQUANTIZE: lambda t: t.dequantize(),
+    Step.RESOLVE_CONJ: lambda t: t.resolve_conj(),
+    Step.RESOLVE_NEG: lambda t: t.resolve_neg(),
+    Step.UNPACK: float4.unpack,
+    Step.WIDEN: lambda t: t.to(_WIDENED.get(t.dtype, t.dtype)),
+    Step.COPY: lambda t: t.clone(),
 }
 
 
-def execute(plan: ConversionPlan, tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-    """Return the array that `plan` describes, made from `tensor`, of which nothing else is changed."""
+def execute(plan: ConversionPlan, tensor: torch.Tensor) -> Any:
+    """Return the array, or the list of arrays, that `plan` describes, made from `tensor`, which stays as it is."""
     with torch_private.undisturbed():
-        values = tensor.detach()
-        if type(values) is not torch.Tensor:
-            values = values.as_subclass(torch.Tensor)
-        for step in plan.steps:
-            if step in _ON_TENSOR:
-                values = _ON_TENSOR[step](values, plan)
-        array: np.ndarray[Any, Any] = values.numpy()
+        return _execute(plan, tensor)
+
+
+def _execute(plan: ConversionPlan, tensor: Any) -> Any:
+    first = plan.steps[0] if plan.steps else None
+    if first is Step.UNBIND:
+        return [_execute(_without(plan, first), part) for part in tensor.unbind()]
+    if first is Step.WAIT:
+        return _execute(_without(plan, first), tensor.trigger_wait())
+    if first is Step.TO_LOCAL:
+        return _execute(_without(plan, first), held_tensor(tensor, "local"))
+    if Step.MASK in plan.steps:
+        return _masked(plan, tensor)
+    if Step.DEQUANTIZE in plan.steps and type(tensor).dequantize is not torch.Tensor.dequantize:
+        return _array(_without(plan, Step.DEQUANTIZE), dequantized(tensor))
+    return _array(plan, plain(tensor))
+
+
+def _without(plan: ConversionPlan, step: Step) -> ConversionPlan:
+    return replace(plan, steps=tuple(other for other in plan.steps if other is not step))
+
+
+def _masked(plan: ConversionPlan, tensor: Any) -> Any:
+    mask = dense(plain(mask_of(tensor)).cpu())
+    return masked_array(_execute(_without(plan, Step.MASK), tensor._masked_data), mask, plan.writeable)
+
+
+def masked_array(data: np.ndarray[Any, Any], mask: torch.Tensor, writeable: bool = True) -> Any:
+    """Return the masked array of `data`; `mask` is True where torch shows an element, while NumPy's hides there."""
+    hidden = _numpy(mask.logical_not())
+    if not writeable:
+        hidden.flags.writeable = False
+    return np.ma.MaskedArray(data, mask=hidden)
+
+
+def _array(plan: ConversionPlan, values: torch.Tensor) -> np.ndarray[Any, Any]:
+    own = values.dtype
+    for step in plan.steps:
+        if step in _ON_TENSOR:
+            values = _ON_TENSOR[step](values)
+    if Step.VIEW_BITS in plan.steps:
+        values = values.to(own).view(getattr(torch, dtypes.KNOWN[dtypes.name_of(own)].bits or ""))
+    array = _numpy(values)
     if Step.CAST in plan.steps:
         array = _cast(array, plan.dtype)
     # The array that `numpy()` returned is frozen before any view of it is made: such a view cannot be thawed.
@@ -134,68 +222,7 @@ def execute(plan: ConversionPlan, tensor: torch.Tensor) -> np.ndarray[Any, Any]:
 
 def _cast(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     # The plan has said that a cast may be lossy; NumPy's warnings for overflow and dropped parts would say it again.
-    with np.errstate(all="ignore"):
-        if array.dtype.kind == "c" and dtype.kind != "c":
+    with np.errstate(all="ignore"), torch_private.denormals_kept():
+        if array.dtype.kind == "c" and not dtypes.is_complex(dtype):
             array = array.real
         return array.astype(dtype)
-
-
-def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | str | int | None = None) -> Any:
-    """Return the tensor of a NumPy array, or the same container with tensors in the place of its arrays.
-
-    Parameters
-    ----------
-    array : numpy.ndarray or NumPy scalar, or dict, list, tuple or namedtuple of arrays, nested
-        ml_dtypes arrays keep their dtype, bits identical.
-    copy : bool, optional
-        None shares memory where that is possible and copies where not, True always copies, False never copies.
-        Read-only arrays are copied, because torch has no read-only tensors.
-    device : optional
-        Where the tensor is to be; another device than the CPU always copies.
-
-    Raises
-    ------
-    CopyRequiredError
-        If ``copy=False`` and the memory cannot be shared.
-    UnsupportedArrayError
-        If torch has no dtype for the array.
-    NotATensorError
-        If `array` is neither an array nor such a container.
-    """
-    if isinstance(array, (np.ndarray, np.generic)):
-        return _tensor_of(np.asarray(array), copy, torch.device("cpu" if device is None else device))
-    if not isinstance(array, (dict, list, tuple)):
-        raise NotATensorError(
-            f"to_tensor takes an array, or a dict, list or tuple with arrays inside, not {type(array).__name__!r}"
-        )
-    return map_leaves(lambda leaf: to_tensor(leaf, copy=copy, device=device), array, leaf_type=(np.ndarray, np.generic))
-
-
-def _tensor_of(array: np.ndarray[Any, Any], copy: bool | None, device: torch.device) -> torch.Tensor:
-    facts = dtypes.KNOWN.get(array.dtype.name)
-    if facts is None or not hasattr(torch, facts.name):
-        raise UnsupportedArrayError(f"torch has no dtype for {array.dtype} arrays; convert with .astype() first")
-    obstacle = _why_not_shared(array, device)
-    if copy is False and obstacle:
-        raise CopyRequiredError(f"{obstacle} cannot share memory with a tensor; pass copy=None to allow a copy")
-    if copy or (obstacle and device.type == "cpu"):
-        array = np.array(array, dtype=array.dtype.newbyteorder("="), order="C", copy=True)
-    elif not array.flags.writeable:
-        array = array.copy()
-    bits = array.view(facts.bits) if facts.bits else array
-    with torch_private.undisturbed():
-        tensor = torch.from_numpy(bits)
-        return (tensor if facts.numpy else tensor.view(getattr(torch, facts.name))).to(device)
-
-
-def _why_not_shared(array: np.ndarray[Any, Any], device: torch.device) -> str:
-    """Return what keeps torch from sharing the array's memory, as the subject of a sentence; empty if nothing does."""
-    if device.type != "cpu":
-        return f"an array that is to be on {device}"
-    if not array.flags.writeable:
-        return "a read-only array"
-    if not array.dtype.isnative:
-        return f"a {array.dtype.str} array of foreign byte order"
-    if any(stride < 0 or stride % array.itemsize for stride in array.strides):
-        return "an array with negative or uneven strides"
-    return ""

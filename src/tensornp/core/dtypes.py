@@ -27,14 +27,27 @@ class DtypeFacts:
     widened : str or None
         Where there is none: the smallest NumPy dtype that holds every value exactly.
     bits : str or None
-        Where there is none: the integer dtype of the same item size, through which the ml_dtypes dtype of the same
-        name shares the bytes.
+        Where there is none: the integer dtype of the same item size, through which the ml_dtypes dtype shares the
+        bytes.
+    extension : str or None
+        Where there is none: what ml_dtypes calls it.
+    values_per_element : int
+        How many values one element packs.
     """
 
     name: str
     numpy: str | None
     widened: str | None = None
     bits: str | None = None
+    extension: str | None = None
+    values_per_element: int = 1
+
+    @property
+    def dense_through(self) -> str | None:
+        """The dtype through which torch 2.13 lays a sparse tensor out densely, where it cannot in its own."""
+        if self.name in ("uint16", "uint32", "uint64"):
+            return "int64"
+        return None if self.name == "bfloat16" else self.widened
 
 
 _NATIVE = "bool uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 float32 float64 complex64 complex128".split()
@@ -45,11 +58,24 @@ _WIDENED = {
     "float8_e5m2": ("float32", "uint8"),
     "float8_e5m2fnuz": ("float32", "uint8"),
     "float8_e8m0fnu": ("float32", "uint8"),
+    "complex32": ("complex64", "int32"),
 }
 
-KNOWN: dict[str, DtypeFacts] = {name: DtypeFacts(name, name) for name in _NATIVE} | {
-    name: DtypeFacts(name, None, widened, bits) for name, (widened, bits) in _WIDENED.items()
-}
+KNOWN: dict[str, DtypeFacts] = (
+    {name: DtypeFacts(name, name) for name in _NATIVE}
+    | {name: DtypeFacts(name, None, widened, bits, name) for name, (widened, bits) in _WIDENED.items()}
+    | {
+        "float4_e2m1fn_x2": DtypeFacts(
+            "float4_e2m1fn_x2", None, "float32", extension="float4_e2m1fn", values_per_element=2
+        )
+    }
+)
+"""Every torch dtype whose values NumPy can hold, by its bare name."""
+EXTENSIONS = {facts.extension: facts for facts in KNOWN.values() if facts.extension}
+"""Those that NumPy holds through ml_dtypes only, by the name there."""
+
+FLOAT4_VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0)
+"""The value of each 4-bit code of E2M1 (OCP Microscaling Formats 1.0, table 5); a byte's low nibble comes first."""
 
 
 def name_of(dtype: object) -> str:
@@ -68,10 +94,13 @@ def resolve(name: str) -> np.dtype[Any]:
     BadRequestError
         If neither NumPy nor ml_dtypes has a dtype of that name.
     """
-    if name in _WIDENED:
+    if name in EXTENSIONS:
         import ml_dtypes
 
-        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        extension = getattr(ml_dtypes, name, None)
+        if extension is None:
+            raise BadRequestError(f"this ml_dtypes has no {name} yet; upgrade ml_dtypes, or take the widened copy")
+        found: np.dtype[Any] = np.dtype(extension)
         return found
     try:
         dtype = np.dtype(name)
@@ -85,6 +114,14 @@ def resolve(name: str) -> np.dtype[Any]:
 
 
 @functools.cache
+def has_extension(name: str) -> bool:
+    """Return whether the installed ml_dtypes has a dtype of that name; complex32 came with 0.6."""
+    import ml_dtypes
+
+    return hasattr(ml_dtypes, name)
+
+
+@functools.cache
 def is_exact_cast(source: str, target: str) -> bool:
     """Return whether every value of dtype `source` is a value of dtype `target` too.
 
@@ -93,12 +130,11 @@ def is_exact_cast(source: str, target: str) -> bool:
     """
     import ml_dtypes
 
-    if source in (target, "bool"):
+    if source == target or (source == "bool" and target != "float8_e8m0fnu"):  # which has no zero
         return True
-    a, b = resolve(source), resolve(target)
-    if _is_complex(a) and not _is_complex(b):
+    (a_complex, a_float), (b_complex, b_float) = _real_part(source), _real_part(target)
+    if a_complex and not b_complex:
         return False
-    a_float, b_float = _real_part(a), _real_part(b)
     if _is_integer(a_float):
         if _is_integer(b_float):
             return bool(np.can_cast(a_float, b_float, "safe"))
@@ -115,13 +151,18 @@ def is_exact_cast(source: str, target: str) -> bool:
     )
 
 
-def _is_complex(dtype: np.dtype[Any]) -> bool:
-    return dtype.kind == "c"
+def _real_part(name: str) -> tuple[bool, np.dtype[Any]]:
+    """Return whether a dtype is complex, and the dtype of its real part; older ml_dtypes do not have complex32."""
+    if name == "complex32":
+        return True, np.dtype("float16")
+    dtype = resolve(name)
+    return (True, np.dtype(f"float{dtype.itemsize * 4}")) if dtype.kind == "c" else (False, dtype)
+
+
+def is_complex(dtype: np.dtype[Any]) -> bool:
+    """Return whether elements of `dtype` have an imaginary part."""
+    return dtype.kind == "c" or dtype.name == "complex32"
 
 
 def _is_integer(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "iu"
-
-
-def _real_part(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return np.dtype(f"float{dtype.itemsize * 4}") if _is_complex(dtype) else dtype

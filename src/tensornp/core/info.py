@@ -7,15 +7,23 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
-from typing import Literal
+from typing import Any
 
 import torch
-from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]  # public, but not listed
 
-from tensornp.core import torch_private
+from tensornp.core import dtypes, torch_private
+from tensornp.core.holding import (
+    ACCESS,
+    Bare,
+    DataState,
+    Form,
+    detail_of,
+    held_tensor,
+    holding_of,
+    inner_names,
+    own_attributes,
+)
 from tensornp.errors import NotATensorError
-
-DataState = Literal["available", "meta", "fake", "uninitialized", "freed", "wrapped", "remote"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +55,13 @@ class TensorInfo:
     `dtype`, `device` and `layout` are torch's own objects. `itemsize` and `nbytes` count bytes: `nbytes` those of the
     logical elements, whatever the storage holds. A size that is symbolic or ragged is -1, and `numel` then 0. `stride`
     and `storage_offset` count elements, and are None for layouts without strides. `version` is None where torch keeps
-    none (inference tensors). `wrapper` names what stands between the tensor and its values, or is empty.
-    `is_readonly_map` is looked up by `with_page_protection` only, since that walks the memory map of the process.
+    none (inference tensors). `is_readonly_map` is looked up by `with_page_protection` only, since that walks the memory
+    map of the process.
+
+    `form` says how the values are held: "strided", another layout, or in another tensor, of which `inner` is then the
+    metadata and `access` the expression; `detail` says more in a few words ("4 stored", "3 parts"). `wrapper` names
+    what stands between the tensor and its values, and `inner_names` the attributes that hold tensors, where it is of a
+    class whose values only its own code knows.
     """
 
     type_name: str
@@ -72,13 +85,35 @@ class TensorInfo:
     is_pinned: bool = False
     is_inference: bool = False
     is_contiguous: bool = True
-    is_quantized: bool = False
-    is_nested: bool = False
+    has_tangent: bool = False
     version: int | None = None
     storage: StorageSpan | None = None
     is_readonly_map: bool = False
     data_state: DataState = "available"
     wrapper: str = ""
+    inner_names: tuple[str, ...] = ()
+    form: Form = "strided"
+    detail: str = ""
+    inner: TensorInfo | None = None
+    access: str = "t"
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether the elements are codes of a quantized tensor, which have a scale."""
+        return self.form == "quantized"
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether it is several tensors in one."""
+        return self.form == "nested"
+
+    @property
+    def array_shape(self) -> tuple[int, ...]:
+        """The shape of the array: that of the tensor, or longer where one element packs several values."""
+        facts = dtypes.KNOWN.get(dtypes.name_of(self.dtype))
+        if facts is None or facts.values_per_element == 1:
+            return self.shape
+        return (*self.shape[:-1], (self.shape or (1,))[-1] * facts.values_per_element)
 
     @property
     def nbytes(self) -> int:
@@ -141,27 +176,36 @@ def _article(noun: str) -> str:
     return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
-def _read(t: torch.Tensor) -> TensorInfo:
-    kind = type(t)
-    if isinstance(t, UninitializedTensorMixin):
+def _read(tensor: torch.Tensor) -> TensorInfo:
+    kind = type(tensor)
+    # Classes of torch itself override attributes for good reasons; others are stripped to what torch knows.
+    t: Any = tensor if kind.__module__.partition(".")[0] == "torch" else Bare(tensor)
+    own = dict(own_attributes(tensor))
+    is_parameter = torch.nn.Parameter in kind.__mro__ or bool(own.get("_is_param"))
+    state, form, wrapper = holding_of(tensor)
+    if state == "uninitialized":
         return TensorInfo(
             kind.__name__, (), t.data.dtype, t.data.element_size(), 0, t.data.device, t.data.layout,
-            requires_grad=t.requires_grad, is_parameter=isinstance(t, torch.nn.Parameter),
-            data_state="uninitialized", wrapper="an uninitialized module",
+            requires_grad=t.requires_grad, is_parameter=is_parameter, data_state=state, wrapper=wrapper,
         )  # fmt: skip
-    state, wrapper = _data_state(t)
-    shape = _nested_shape(t) if t.is_nested else _sizes(t.shape)
-    strided = t.layout == torch.strided and not t.is_nested and -1 not in shape
+    inner = _inner_of(tensor, form)
+    if inner is not None and state == "available":
+        state = inner.data_state
+    is_nested = form == "nested"
+    shape = _nested_shape(t) if is_nested else _sizes(t.shape)
+    strided = t.layout == torch.strided and not is_nested and -1 not in shape
     leaf, grad_fn = _graph_facts(t)
-    storage = _storage_span(t) if strided and state == "available" else None
+    has_storage = strided and state == "available" and form == "strided"
+    storage = _storage_span(tensor, t) if has_storage else None
     if storage is not None and (storage.reach > storage.nbytes or (storage.address == 0 and storage.reach)):
         state = "freed"
+    is_inference = t.is_inference()
     return TensorInfo(
         type_name=kind.__name__,
         shape=shape,
         dtype=t.dtype,
         itemsize=t.dtype.itemsize,
-        numel=0 if -1 in shape else math.prod(shape),
+        numel=_nested_numel(tensor) if is_nested and state == "available" else 0 if -1 in shape else math.prod(shape),
         device=t.device,
         layout=t.layout,
         stride=_sizes(t.stride()) if strided else None,
@@ -170,21 +214,33 @@ def _read(t: torch.Tensor) -> TensorInfo:
         is_leaf=leaf,
         grad_fn=grad_fn,
         has_grad=(leaf or t.retains_grad) and t.grad is not None,
-        is_parameter=isinstance(t, torch.nn.Parameter),
-        is_buffer=bool(getattr(t, "_is_buffer", False)),
+        is_parameter=is_parameter,
+        is_buffer=bool(own.get("_is_buffer")),
         is_conj=t.is_conj(),
         is_neg=t.is_neg(),
         is_shared=storage is not None and t.device.type == "cpu" and t.untyped_storage().is_shared(),
         is_pinned=storage is not None and _is_pinned(t),
-        is_inference=t.is_inference(),
+        is_inference=is_inference,
         is_contiguous=strided and state != "fake" and t.is_contiguous(),
-        is_quantized=t.is_quantized,
-        is_nested=t.is_nested,
-        version=None if t.is_inference() or state in ("fake", "wrapped", "remote") else t._version,
+        has_tangent=has_storage and torch_private.has_tangent(tensor),
+        version=None if is_inference or state in ("fake", "wrapped", "remote") else t._version,
         storage=storage,
         data_state=state,
         wrapper=wrapper,
+        inner_names=inner_names(tensor) if state == "wrapped" else (),
+        form=form,
+        detail=detail_of(tensor, form) if state in ("available", "remote") else "",
+        inner=inner,
     )
+
+
+def _inner_of(tensor: torch.Tensor, form: Form) -> TensorInfo | None:
+    """Return the metadata of the tensor that holds the values, where that is another one."""
+    held = held_tensor(tensor, form)
+    if held is None:
+        return None
+    tracked = Bare(tensor).requires_grad
+    return dataclasses.replace(_read(held), requires_grad=tracked, access=ACCESS[form])
 
 
 def _sizes(sizes: Iterable[object]) -> tuple[int, ...]:
@@ -192,7 +248,7 @@ def _sizes(sizes: Iterable[object]) -> tuple[int, ...]:
     return tuple(int(n) if isinstance(n, (int, torch.Tensor)) else -1 for n in sizes)
 
 
-def _nested_shape(t: torch.Tensor) -> tuple[int, ...]:
+def _nested_shape(t: Any) -> tuple[int, ...]:
     """Return the sizes of a nested tensor, -1 where they differ from one to the next."""
     shape: list[int] = []
     for dim in range(t.dim()):
@@ -203,28 +259,12 @@ def _nested_shape(t: torch.Tensor) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _data_state(t: torch.Tensor) -> tuple[DataState, str]:
-    """Return whether there are values to read, and what stands between if not, in the order that keeps reading safe."""
-    kind = type(t)
-    if torch_private.is_functorch_wrapper(t):
-        return "wrapped", "a torch.func transform"
-    names = {cls.__name__ for cls in kind.__mro__}
-    if "FakeTensor" in names:
-        return "fake", "FakeTensorMode"
-    if "DTensor" in names:
-        return "remote", "DTensor"
-    if torch_private.is_functional_wrapper(t) and t.device.type not in ("xla", "lazy"):
-        return "wrapped", "functionalization"
-    if kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
-        return "wrapped", kind.__name__
-    if t.device.type == "meta":
-        return "meta", ""
-    if torch_private.is_zero_tensor(t):
-        return "wrapped", "a symbolic zero of autograd"
-    return "available", ""
+def _nested_numel(t: Any) -> int:
+    """Return the elements of all parts; a jagged tensor may have holes, which belong to none."""
+    return sum(part.numel() for part in t.unbind())
 
 
-def _graph_facts(t: torch.Tensor) -> tuple[bool, str | None]:
+def _graph_facts(t: Any) -> tuple[bool, str | None]:
     """Return `is_leaf` and the name of `grad_fn`; torch raises on views that were changed in place under no_grad."""
     try:
         return t.is_leaf, type(t.grad_fn).__name__ if t.grad_fn is not None else None
@@ -232,18 +272,18 @@ def _graph_facts(t: torch.Tensor) -> tuple[bool, str | None]:
         return False, "unknown"
 
 
-def _is_pinned(t: torch.Tensor) -> bool:
+def _is_pinned(t: Any) -> bool:
     """Return whether host memory is page-locked; without an accelerator torch has none, and asking would load one."""
-    return t.device.type == "cpu" and torch.cuda.is_available() and torch.cuda.is_initialized() and t.is_pinned()
+    return bool(t.device.type == "cpu" and torch.cuda.is_available() and torch.cuda.is_initialized() and t.is_pinned())
 
 
-def _storage_span(t: torch.Tensor) -> StorageSpan | None:
+def _storage_span(tensor: torch.Tensor, t: Any) -> StorageSpan | None:
     try:
         storage = t.untyped_storage()
         reach = 0
         if t.numel():
             last = int(t.storage_offset()) + sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True))
             reach = (last + 1) * t.element_size()
-        return StorageSpan(torch_private.address_of(t), storage.nbytes(), reach, storage.resizable())
+        return StorageSpan(torch_private.address_of(tensor), storage.nbytes(), reach, storage.resizable())
     except (RuntimeError, NotImplementedError):
         return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from tensornp.core import dtypes, wording
 from tensornp.core.steps import Step
 from tensornp.core.wording import Obstacle
-from tensornp.errors import BadRequestError, CopyRequiredError, NoDataError, UnsupportedTensorError
+from tensornp.errors import BadRequestError, CopyRequiredError, NoDataError, TooLargeError, UnsupportedTensorError
 
 if TYPE_CHECKING:
     from tensornp.core.info import TensorInfo
@@ -80,13 +81,43 @@ class ConversionPlan:
         return f'<pre style="background-color:transparent">{escape(str(self))}</pre>'
 
 
+_THROUGH = {
+    "pending": Step.WAIT,
+    "local": Step.TO_LOCAL,
+    "nested": Step.UNBIND,
+}
+"""The step that leads to the tensor in which another holds its values."""
+
+
 def decide(
-    info: TensorInfo, *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
+    info: TensorInfo,
+    *,
+    copy: bool | None = None,
+    writeable: bool | None = None,
+    dtype: object = None,
+    max_nbytes: int | None = None,
 ) -> ConversionPlan:
-    """Return the plan for a tensor of which `info` is known; arguments and errors as for `to_numpy`."""
+    """Return the plan for a tensor of which `info` is known; arguments and errors as for `to_numpy`.
+
+    Here `max_nbytes` of None sets no limit.
+    """
     _check_arguments(copy, writeable)
+    plan = _decide(info, copy, writeable, dtype)
+    if max_nbytes is not None and plan.nbytes_copied > max_nbytes:
+        raise TooLargeError(
+            f"the array would take {plan.nbytes_copied:,} bytes, more than the {max_nbytes:,} that are allowed; "
+            "slice the tensor first, or pass a larger max_nbytes"
+        )
+    if plan.shares_memory and not plan.writeable:
+        plan = replace(plan, code=f"{plan.code}  # a read-only view")
+    return plan
+
+
+def _decide(info: TensorInfo, copy: bool | None, writeable: bool | None, dtype: object) -> ConversionPlan:
     if info.data_state != "available":
         raise NoDataError(wording.no_data_text(info))
+    if info.inner is not None:
+        return _decide_through(info, info.inner, copy, writeable, dtype)
     facts = _refuse_unsupported(info)
     as_bits, target = _target(facts, copy, dtype)
     cast = target if target != _natural(facts, as_bits) else None
@@ -95,14 +126,13 @@ def decide(
         obstacle = Obstacle(
             "whose memory is mapped read-only", "the memory is mapped read-only, so that a write would end the process"
         )
-    if copy is False and obstacle and info.numel:
-        raise CopyRequiredError(
-            f"{wording.described(info, obstacle.detail)} cannot share memory with NumPy; pass copy=None to allow a copy"
-        )
-    shares = obstacle is None and copy is not True and info.numel > 0
+    numel = math.prod(info.array_shape)
+    if copy is False and obstacle and numel:
+        raise _copy_required(info, obstacle)
+    shares = obstacle is None and copy is not True and numel > 0
     frozen = writeable is False or (shares and not writeable)
     steps = _steps(info, facts, as_bits, cast, copies=copy is True or obstacle is not None)
-    if info.numel * target.itemsize > MAX_NBYTES:
+    if numel * target.itemsize > MAX_NBYTES:
         raise UnsupportedTensorError(
             f"a tensor of shape {info.shape} spans more bytes than NumPy can address; slice it first"
         )
@@ -111,11 +141,37 @@ def decide(
         dtype=target,
         shares_memory=shares,
         writeable=not frozen,
-        exact=cast is None or dtypes.is_exact_cast(facts.name, target.name),
-        nbytes_copied=0 if shares else info.numel * target.itemsize,
+        exact=cast is None or dtypes.is_exact_cast(facts.extension or facts.name, target.name),
+        nbytes_copied=0 if shares else numel * target.itemsize,
         reason=wording.reason_text(info, shares, frozen, obstacle),
-        code=wording.code_text(steps, facts, target, frozen),
+        code=wording.code_text(info, steps, facts, target, frozen),
         warnings=wording.warning_texts(info, facts, as_bits, shares, frozen),
+    )
+
+
+def _decide_through(
+    info: TensorInfo, inner: TensorInfo, copy: bool | None, writeable: bool | None, dtype: object
+) -> ConversionPlan:
+    """Return the plan for a tensor that holds its values in another one: that one's plan, reached by one step more."""
+    obstacle = wording.form_obstacle(info)
+    if copy is False and obstacle and info.numel:
+        raise _copy_required(info, obstacle)
+    plan = _decide(inner, True if obstacle else copy, writeable, dtype)
+    steps = (_THROUGH[info.form], *plan.steps) if info.form in _THROUGH else (*plan.steps, Step.MASK)
+    reason = plan.reason
+    if obstacle and info.numel and inner.form == "strided" and copy is not True:
+        reason = f"copy: {obstacle.clause}"
+    nbytes = plan.nbytes_copied
+    if info.form == "nested":
+        nbytes = 0 if plan.shares_memory else info.numel * plan.dtype.itemsize
+    elif info.form == "masked":
+        nbytes += info.numel
+    return replace(plan, steps=steps, nbytes_copied=nbytes, reason=reason, code=wording.holder_code(info, plan.code))
+
+
+def _copy_required(info: TensorInfo, obstacle: Obstacle) -> CopyRequiredError:
+    return CopyRequiredError(
+        f"{wording.described(info, obstacle.detail)} cannot share memory with NumPy; pass copy=None to allow a copy"
     )
 
 
@@ -127,12 +183,19 @@ def _check_arguments(copy: object, writeable: object) -> None:
 
 def _obstacle(info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, cast: np.dtype[Any] | None) -> Obstacle | None:
     """Return what stands against sharing, as it is said after "a tensor" and as a clause; None if nothing does."""
+    if info.form == "lazy":
+        return wording.form_obstacle(info)
     if wording.device_type(info) != "cpu":
         return Obstacle("", f"on {info.device}")
+    if info.form != "strided":
+        return wording.form_obstacle(info)
     if info.is_conj:
         return Obstacle("with the conjugate bit set", "the conjugate is pending, so the bytes are not the values")
     if info.is_neg:
         return Obstacle("with the negative bit set", "the negation is pending, so the bytes are not the values")
+    if facts.values_per_element > 1:
+        detail = f"which packs {facts.values_per_element} values into each byte,"
+        return Obstacle(detail, f"NumPy has no {facts.name}, values unpacked exactly to {facts.widened}")
     if facts.numpy is None and not as_bits:
         return Obstacle("", f"NumPy has no {facts.name}, values widened exactly to {facts.widened}")
     if cast is not None:
@@ -143,15 +206,17 @@ def _obstacle(info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, cast: n
 def _refuse_unsupported(info: TensorInfo) -> dtypes.DtypeFacts:
     """Return what NumPy knows of the dtype; raise for every kind of tensor that has no conversion here."""
     name = dtypes.name_of(info.dtype)
-    if info.is_nested:
-        raise UnsupportedTensorError("a nested tensor is several arrays; convert each of t.unbind()")
-    if info.is_quantized:
-        raise UnsupportedTensorError(f"a {name} tensor holds codes, not values; convert t.dequantize()")
-    if str(info.layout) != "torch.strided" or info.stride is None:
-        layout = dtypes.name_of(info.layout)
-        raise UnsupportedTensorError(f"a tensor of layout {layout} has no array of its own; convert t.to_dense()")
+    if info.form == "quantized":
+        if not info.detail:
+            raise UnsupportedTensorError(f"this {name} tensor has codes but no scale; convert t.int_repr()")
+        name = "float32"
     if name not in dtypes.KNOWN:
-        raise UnsupportedTensorError(f"NumPy has no dtype for {name}; t.view(torch.uint8) shows the raw bytes")
+        raise UnsupportedTensorError(
+            f"neither NumPy nor torch itself gives the elements of {name} a value; "
+            "t.view(torch.uint8) shows the raw bytes"
+        )
+    if dtypes.KNOWN[name].values_per_element > 1 and info.form != "strided":
+        raise UnsupportedTensorError(f"a {name} tensor of layout {info.layout} has no array; convert t.values()")
     if info.ndim > MAX_NDIM:
         raise UnsupportedTensorError(f"{info.ndim} dimensions are more than NumPy has; squeeze or reshape first")
     return dtypes.KNOWN[name]
@@ -160,17 +225,17 @@ def _refuse_unsupported(info: TensorInfo) -> dtypes.DtypeFacts:
 def _target(facts: dtypes.DtypeFacts, copy: bool | None, dtype: object) -> tuple[bool, np.dtype[Any]]:
     """Return whether the bits are kept as an ml_dtypes array, and the dtype of the array."""
     if dtype is None:
-        as_bits = facts.numpy is None and copy is False
+        as_bits = facts.bits is not None and copy is False and dtypes.has_extension(facts.name)
         return as_bits, _natural(facts, as_bits)
     try:
         target = dtypes.resolve(dtypes.name_of(dtype))
     except TypeError as error:
         raise BadRequestError(f"dtype={dtype!r} is not a dtype; pass a NumPy dtype or its name") from error
-    return facts.numpy is None and target == dtypes.resolve(facts.name), target
+    return facts.bits is not None and target.name == facts.extension, target
 
 
 def _natural(facts: dtypes.DtypeFacts, as_bits: bool) -> np.dtype[Any]:
-    return dtypes.resolve(facts.name if as_bits else facts.numpy or facts.widened or facts.name)
+    return dtypes.resolve((facts.extension if as_bits else facts.numpy or facts.widened) or facts.name)
 
 
 def _steps(
@@ -178,9 +243,12 @@ def _steps(
 ) -> tuple[Step, ...]:
     applies = {
         Step.TO_HOST: wording.device_type(info) != "cpu",
+        Step.TO_DENSE: info.form in ("sparse", "mkldnn"),
+        Step.DEQUANTIZE: info.form in ("quantized", "dequantized"),
+        Step.UNPACK: facts.values_per_element > 1,
         Step.RESOLVE_CONJ: info.is_conj,
         Step.RESOLVE_NEG: info.is_neg,
-        Step.WIDEN: facts.numpy is None and not as_bits,
+        Step.WIDEN: facts.numpy is None and not as_bits and facts.values_per_element == 1,
         Step.CAST: cast is not None,
     }
     # Each of these makes new memory already.

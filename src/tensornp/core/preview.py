@@ -10,8 +10,10 @@ import numpy as np
 import torch
 
 from tensornp.core import torch_private
-from tensornp.core.convert import execute
-from tensornp.core.info import TensorInfo
+from tensornp.core.convert import execute, masked_array
+from tensornp.core.gather import NotReadError, Places, gather
+from tensornp.core.holding import held_tensor, mask_of
+from tensornp.core.info import TensorInfo, inspect
 from tensornp.core.plan import ConversionPlan
 from tensornp.core.steps import Step
 
@@ -23,9 +25,9 @@ class Preview:
     Attributes
     ----------
     text : str
-        Equal to ``repr`` of the converted array, unless `note` says otherwise.
+        Equal to ``repr`` of the converted array, unless `note` says otherwise; empty where no value was read.
     note : str
-        Why fewer elements are shown than NumPy would print; empty otherwise.
+        Why fewer elements are shown than NumPy would print, or none; empty otherwise.
     """
 
     text: str
@@ -34,6 +36,10 @@ class Preview:
 
 _FIRST_PRECISION = 4
 """Digits of the first values in a table, where NumPy would print eight."""
+_MAX_PARTS = 40
+"""Parts of a nested tensor that are printed at most."""
+_AFTER_GATHERING = (Step.TO_HOST, Step.WIDEN, Step.VIEW_BITS, Step.CAST)
+"""The steps that are left to do once the elements are gathered."""
 
 
 def preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, *, max_elements: int) -> Preview:
@@ -42,36 +48,73 @@ def preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, *, max
     Only the printed elements are read, gathered on the tensor's own device into new memory, so that the tensor's
     storage is neither copied as a whole nor locked. At most about `max_elements` are printed, whatever the options ask.
     """
+    try:
+        return _preview(tensor, info, plan, max_elements)
+    except NotReadError as reason:
+        return Preview("", str(reason))
+
+
+def _preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, max_elements: int) -> Preview:
+    if info.form == "nested":
+        return _parts(tensor, plan, max_elements)
     options = np.get_printoptions()
-    asked = options["edgeitems"] if info.numel > options["threshold"] else None
-    edgeitems = _affordable(info.shape, asked, max_elements)
+    shape = info.array_shape
+    asked = options["edgeitems"] if math.prod(shape) > options["threshold"] else None
+    edgeitems = _affordable(shape, asked, max_elements)
     note = ""
     if edgeitems != asked:
         note = f"print options ask for more than {max_elements:,} elements; only the outer ones are shown"
     # With 0 edge items NumPy still measures all elements to align the one that it prints.
-    if not edgeitems or all(size <= 2 * edgeitems for size in info.shape):
-        return Preview(repr(_gather(tensor, plan, None)), note)
-    return Preview(_summarized(_gather(tensor, plan, edgeitems), info.shape, edgeitems, options), note)
+    if not edgeitems or all(size <= 2 * edgeitems for size in shape):
+        return Preview(repr(_gathered(tensor, info, plan, _all(shape))), note)
+    if info.form == "masked":
+        return _masked(tensor, info, plan, edgeitems, max_elements)
+    return Preview(
+        _summarized(_gathered(tensor, info, plan, _corners(shape, edgeitems)), shape, edgeitems, options), note
+    )
 
 
-def first_values(tensor: torch.Tensor, plan: ConversionPlan, count: int) -> str:
+def _masked(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, edgeitems: int, max_elements: int) -> Preview:
+    """Return what NumPy prints of a masked array, whose `repr` leaves elements out by rules of its own."""
+    if info.numel <= max_elements:
+        return Preview(repr(_gathered(tensor, info, plan, _all(info.shape))))
+    with np.printoptions(threshold=0, edgeitems=edgeitems, formatter=np.get_printoptions()["formatter"]):
+        text = repr(_gathered(tensor, info, plan, _corners(info.shape, edgeitems)))
+    return Preview(text, f"the outer elements of a masked array of shape {info.shape}")
+
+
+def _parts(tensor: torch.Tensor, plan: ConversionPlan, max_elements: int) -> Preview:
+    """Return what Python prints of the list of arrays that a nested tensor gives."""
+    with torch_private.undisturbed():
+        parts = torch.Tensor.detach(tensor).unbind()
+    each = [_preview(part, inspect(part), plan, max(1, max_elements // _MAX_PARTS)).text for part in parts[:_MAX_PARTS]]
+    if len(parts) <= _MAX_PARTS:
+        return Preview(f"[{', '.join(each)}]")
+    return Preview(f"[{', '.join(each)}, ...]", f"the first {_MAX_PARTS} of {len(parts):,} parts are shown")
+
+
+def first_values(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, count: int) -> str:
     """Return the first `count` values along the last dimension as NumPy prints them, and an ellipsis if there are more.
 
     Reads these elements only, as `preview` does.
     """
-    with torch_private.undisturbed():
-        few = tensor.detach()
-        for _ in range(few.dim() - 1):
-            few = few[:1].flatten(0, 1) if few.dim() > 1 else few
-        few = few[:count] if few.dim() else few
-        is_cut = few.numel() < tensor.numel()
-    array = _gather(few, plan, None)
+    if info.form == "nested":
+        return info.detail
+    shape = info.array_shape
+    places: Places = [list(range(min(size, 1))) for size in shape[:-1]]
+    places += [list(range(min(size, count))) for size in shape[-1:]]
+    try:
+        array = _gathered(tensor, info, plan, places)
+    except NotReadError:
+        return "(not read)"
     if not array.ndim:
         return str(array)
     precision = min(np.get_printoptions()["precision"], _FIRST_PRECISION)
-    text = np.array2string(array, precision=precision, separator=",", threshold=count + 1, max_line_width=10_000)
+    text = np.array2string(
+        array.reshape(-1), precision=precision, separator=",", threshold=count + 1, max_line_width=10_000
+    )
     values = [value.strip() for value in text[1:-1].split(",")]
-    return ", ".join(values + ["…"] * is_cut)
+    return ", ".join(values + ["…"] * (array.size < math.prod(shape)))
 
 
 def _affordable(shape: tuple[int, ...], edgeitems: int | None, max_elements: int) -> int | None:
@@ -88,36 +131,33 @@ def _count_read(shape: tuple[int, ...], edgeitems: int | None) -> int:
     return math.prod(min(size, 2 * edgeitems) if edgeitems else size for size in shape)
 
 
-def _gather(tensor: torch.Tensor, plan: ConversionPlan, edgeitems: int | None) -> np.ndarray[Any, Any]:
-    """Return the array of the corners, or of all elements where `edgeitems` is None.
-
-    The lazy bits come off first and go back on after: torch would otherwise resolve the whole tensor to index it.
-    """
-    with torch_private.undisturbed():
-        raw = tensor.detach()
-        if type(raw) is not torch.Tensor:
-            raw = raw.as_subclass(torch.Tensor)
-        conj, neg = raw.is_conj(), raw.is_neg()
-        raw = torch_private.flip_neg_bit(raw) if neg else raw
-        raw = raw.conj() if conj else raw
-        few = raw.clone() if edgeitems is None else _corners(raw, edgeitems)
-        few = few.conj() if conj else few
-        few = torch_private.flip_neg_bit(few) if neg else few
-        steps = tuple(step for step in plan.steps if step is not Step.COPY)
-        return execute(replace(plan, steps=steps, writeable=True), few)
+def _all(shape: tuple[int, ...]) -> Places:
+    return [list(range(size)) for size in shape]
 
 
-def _corners(values: torch.Tensor, edgeitems: int) -> torch.Tensor:
+def _corners(shape: tuple[int, ...], edgeitems: int) -> Places:
     """Return the outer `edgeitems` of each longer dimension, with one repeated element between for the ellipsis."""
-    places: list[torch.Tensor] = []
-    for dim, size in enumerate(values.shape):
-        if size > 2 * edgeitems:
-            chosen = [*range(edgeitems), 0, *range(size - edgeitems, size)]
-        else:
-            chosen = list(range(size))
-        shape = [-1] + [1] * (values.dim() - dim - 1)
-        places.append(torch.tensor(chosen, dtype=torch.int64, device=values.device).view(shape))
-    return values[tuple(places)]
+    return [
+        [*range(edgeitems), 0, *range(size - edgeitems, size)] if size > 2 * edgeitems else list(range(size))
+        for size in shape
+    ]
+
+
+def _gathered(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, places: Places) -> Any:
+    """Return the array of the elements at `places`."""
+    if info.form == "pending" and info.detail != "arrived":
+        raise NotReadError("a collective is still making the values, and looking does not wait for it; t.wait() does")
+    if info.inner is not None:
+        with torch_private.undisturbed():
+            held: Any = held_tensor(tensor, info.form)
+            array = _gathered(held, info.inner, plan, places)
+            if info.form != "masked":
+                return array
+            mask = mask_of(tensor)
+            return masked_array(array, gather(mask, inspect(mask), places).cpu())
+    few = gather(tensor, info, places)
+    steps = tuple(step for step in plan.steps if step in _AFTER_GATHERING)
+    return execute(replace(plan, steps=steps, writeable=True), few)
 
 
 def _summarized(corners: np.ndarray[Any, Any], shape: tuple[int, ...], edgeitems: int, options: Any) -> str:

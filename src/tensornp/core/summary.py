@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -11,12 +11,13 @@ import torch
 
 from tensornp.core.containers import walk
 from tensornp.core.info import TensorInfo, inspect
+from tensornp.core.memory import WIDEST, default_budget
 from tensornp.core.options import DisplayOptions
 from tensornp.core.pages import with_page_protection
 from tensornp.core.plan import ConversionPlan, decide
 from tensornp.core.preview import Preview, first_values, preview
 from tensornp.core.steps import MODES, mode_arguments
-from tensornp.errors import TensornpError
+from tensornp.errors import TensornpError, TooLargeError
 
 MAX_LEAVES = 20_000
 """Leaves of a container that are counted; past that, the count is said to be a lower bound."""
@@ -84,10 +85,22 @@ def _guarded(tensor: torch.Tensor, mode: str, show: Callable[[TensorInfo, Conver
         info = inspect(tensor)
         mode, plan = _planned(info, mode)
         return TensorSummary(name, mode, info, plan, "", show(info, plan))
+    except TooLargeError as error:
+        return TensorSummary(name, mode, info, None, str(error), _shown_all_the_same(info, show, str(error)))
     except TensornpError as error:
         return TensorSummary(name, mode, info, None, str(error), None)
     except Exception as error:
         return TensorSummary(name, mode, info, plan, f"{type(error).__name__}: {error}", None)
+
+
+def _shown_all_the_same(
+    info: TensorInfo | None, show: Callable[[TensorInfo, ConversionPlan], Preview], refusal: str
+) -> Preview | None:
+    """Return the outer elements of an array that is too large to be made: they take no more memory than any others."""
+    try:
+        return replace(show(info, decide(info)), note=refusal) if info is not None else None
+    except Exception:
+        return None
 
 
 def _planned(info: TensorInfo, mode: str) -> tuple[str, ConversionPlan]:
@@ -101,7 +114,8 @@ def _planned(info: TensorInfo, mode: str) -> tuple[str, ConversionPlan]:
 def plan_mode(info: TensorInfo, mode: str) -> ConversionPlan:
     """Return the plan for one of the three modes; raises as `to_numpy` does."""
     arguments = mode_arguments(mode)
-    return decide(with_page_protection(info) if arguments["writeable"] else info, **arguments)
+    budget = default_budget(info.numel * WIDEST)
+    return decide(with_page_protection(info) if arguments["writeable"] else info, max_nbytes=budget, **arguments)
 
 
 def plan_modes(info: TensorInfo) -> dict[str, ConversionPlan | str]:
@@ -158,7 +172,7 @@ def _nbytes(tensors: list[torch.Tensor]) -> int:
 def _row(name: str, leaf: Any, options: DisplayOptions) -> Row:
     if not isinstance(leaf, torch.Tensor):
         return Row(name, None, _short_text(leaf))
-    summary = _guarded(leaf, options.mode, lambda _, plan: Preview(first_values(leaf, plan, FIRST_VALUES)))
+    summary = _guarded(leaf, options.mode, lambda info, plan: Preview(first_values(leaf, info, plan, FIRST_VALUES)))
     return Row(name, summary, summary.preview.text if summary.preview else "")
 
 

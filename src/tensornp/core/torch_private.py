@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, cast
 
+import numpy as np
 import torch
 
 
@@ -31,9 +32,16 @@ PRIVATE_NAMES = (
     "_C._data_address",
     "_C._functorch.is_functorch_wrapped_tensor",
     "_C._functorch.peek_interpreter_stack",
+    "_C._get_tracing_state",
+    "_C._set_tracing_state",
+    "_C._disabled_torch_dispatch_impl",
     "_is_functional_tensor",
     "_is_zerotensor",
+    "_mkldnn",
+    "_make_per_channel_quantized_tensor",
+    "_make_per_tensor_quantized_tensor",
     "_neg_view",
+    "_VF._unpack_dual",
     "utils._python_dispatch._disable_current_modes",
 )
 _disable_torch_function = _find("_C.DisableTorchFunction")
@@ -47,6 +55,14 @@ _is_functorch_wrapped = _find("_C._functorch.is_functorch_wrapped_tensor")
 _functorch_level = _find("_C._functorch.peek_interpreter_stack")
 _is_functional_tensor = _find("_is_functional_tensor")
 _is_zerotensor = _find("_is_zerotensor")
+_get_tracing_state = _find("_C._get_tracing_state")
+_set_tracing_state = _find("_C._set_tracing_state")
+_unpack_dual = _find("_VF._unpack_dual")
+
+PLAIN_DISPATCH = (torch.Tensor.__torch_dispatch__, _find("_C._disabled_torch_dispatch_impl"))
+"""The values of ``__torch_dispatch__`` of a class that leaves operators to torch."""
+MKLDNN: torch.layout | None = _find("_mkldnn")
+"""The opaque layout of oneDNN, which has no public name."""
 
 
 def missing_names() -> list[str]:
@@ -60,7 +76,7 @@ def undisturbed() -> Iterator[None]:
 
     Function modes come off first, because entering `no_grad` is itself a call that they would see.
     """
-    with _disable_torch_function() if _disable_torch_function else nullcontext(), torch.no_grad():
+    with _disable_torch_function() if _disable_torch_function else nullcontext(), torch.no_grad(), _untraced():
         # Held by name: this guard works from its construction to its deletion, not as a context manager.
         guard = _disable_functorch() if _disable_functorch else None
         try:
@@ -71,6 +87,20 @@ def undisturbed() -> Iterator[None]:
                 yield
         finally:
             del guard
+
+
+@contextmanager
+def _untraced() -> Iterator[None]:
+    """Stand outside `torch.jit.trace`, which would record what is done, and hand out sizes as tensors."""
+    tracer = _get_tracing_state() if _get_tracing_state and _set_tracing_state else None
+    if tracer is None:
+        yield
+        return
+    _set_tracing_state(None)
+    try:
+        yield
+    finally:
+        _set_tracing_state(tracer)
 
 
 def _has_dispatch_modes() -> bool:
@@ -102,6 +132,7 @@ def is_plain_and_undisturbed(tensor: torch.Tensor) -> bool:
         and not _function_modes()
         and not _dispatch_modes()
         and _functorch_level() is None
+        and not (_get_tracing_state and _get_tracing_state())
         and _dispatch_keys(tensor).raw_repr() in _PLAIN_KEYS
     )
 
@@ -121,9 +152,43 @@ def is_zero_tensor(tensor: torch.Tensor) -> bool:
     return bool(_is_zerotensor and _is_zerotensor(tensor))
 
 
+def has_tangent(tensor: torch.Tensor) -> bool:
+    """Return whether forward-mode differentiation carries a tangent along with `tensor`."""
+    from torch.autograd import forward_ad
+
+    level = getattr(forward_ad, "_current_level", -1)
+    return level >= 0 and _unpack_dual is not None and _unpack_dual(tensor, level=level)[1] is not None
+
+
 def flip_neg_bit(tensor: torch.Tensor) -> torch.Tensor:
     """Return a view with the negative bit set where it was not, and the other way round: the raw bytes, if it was."""
     return torch._neg_view(tensor)
+
+
+@contextmanager
+def denormals_kept() -> Iterator[None]:
+    """Let this thread compute with denormals inside, whatever `torch.set_flush_denormal` has been told.
+
+    torch has no way to ask for the setting, so a computation tells.
+    """
+    if np.float32(1e-45) * np.float32(1):
+        yield
+        return
+    torch.set_flush_denormal(False)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(True)
+
+
+def quantized_like(codes: torch.Tensor, scheme: torch.Tensor, places: list[torch.Tensor]) -> torch.Tensor:
+    """Return `codes`, which are those of `scheme` at `places` (one index tensor a dimension), with their scales."""
+    if "channel" not in str(scheme.qscheme()):
+        return torch._make_per_tensor_quantized_tensor(codes, scheme.q_scale(), scheme.q_zero_point())
+    axis = scheme.q_per_channel_axis()
+    chosen = places[axis].flatten()
+    scales, zero_points = scheme.q_per_channel_scales()[chosen], scheme.q_per_channel_zero_points()[chosen]
+    return torch._make_per_channel_quantized_tensor(codes, scales, zero_points, axis)
 
 
 def address_of(tensor: torch.Tensor) -> int:

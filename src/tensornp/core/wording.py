@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tensornp.core import dtypes
+from tensornp.core.dtypes import FLOAT4_VALUES
 from tensornp.core.steps import Step
 
 if TYPE_CHECKING:
@@ -28,16 +29,38 @@ _NO_DATA = {
     "uninitialized": "an uninitialized parameter has no shape and no data yet; run one forward pass first",
     "freed": "the storage holds {held:,} bytes but the shape needs {reach:,}: it was freed or shrunk; "
     "gather it first, with FSDP by module.unshard()",
-    "wrapped": "the values are wrapped by {wrapper} and cannot be read here; convert what it returns",
-    "remote": "this rank may hold only a part of a DTensor; convert t.to_local(), "
+    "wrapped": "the values are wrapped by {wrapper} and cannot be read here; convert {instead}",
+    "remote": "this rank may hold only a part of a DTensor, placed {wrapper}; convert t.to_local(), "
     "or t.full_tensor() on all ranks together",
 }
 
 
 def no_data_text(info: TensorInfo) -> str:
     """Return why a tensor has no values to give, and the cure."""
+    while info.inner is not None and info.inner.data_state == info.data_state:
+        info = info.inner
     held, reach = (info.storage.nbytes, info.storage.reach) if info.storage else (0, 0)
-    return _NO_DATA[info.data_state].format(held=held, reach=reach, wrapper=info.wrapper)
+    inner = ", ".join(f"t.{name}" for name in info.inner_names)
+    instead = "what it returns"
+    if inner:
+        instead = f"one of the tensors inside it: {inner}" if "," in inner else f"the tensor inside it: {inner}"
+    return _NO_DATA[info.data_state].format(held=held, reach=reach, wrapper=info.wrapper, instead=instead)
+
+
+def form_obstacle(info: TensorInfo) -> Obstacle | None:
+    """Return what stands against sharing in the way a tensor holds its values; None where nothing does."""
+    layout, name = dtypes.name_of(info.layout), dtypes.name_of(info.dtype)
+    return {
+        "sparse": Obstacle(f"of layout {layout}", f"the layout is {layout}, so the values are laid out densely"),
+        "mkldnn": Obstacle("of the opaque layout mkldnn", "the layout is opaque, so the values are laid out densely"),
+        "quantized": Obstacle("of codes with a scale", f"{name} codes dequantized, so that each is the value it means"),
+        "dequantized": Obstacle(
+            f"of class {info.type_name}", f"{info.type_name} dequantized, so that each element is the value it means"
+        ),
+        "zero": Obstacle("with no memory, a symbolic zero of autograd,", "a symbolic zero of autograd has no memory"),
+        "lazy": Obstacle("not computed yet", "computed and transferred, so it is new memory"),
+        "masked": Obstacle("with a mask", "masked elements are NumPy's to hide, so data and mask are new memory"),
+    }.get(info.form)
 
 
 def device_type(info: TensorInfo) -> str:
@@ -70,6 +93,8 @@ def warning_texts(
 ) -> tuple[str, ...]:
     """Return what may surprise later, a sentence each."""
     warnings = []
+    if info.has_tangent:
+        warnings.append("the tangent of forward-mode differentiation is not part of the array")
     if as_bits:
         warnings.append(
             f"NumPy sums and averages this array in {facts.name} itself; reduce a.astype(np.float32) instead"
@@ -84,22 +109,47 @@ def warning_texts(
     return tuple(warnings)
 
 
-def code_text(steps: tuple[Step, ...], facts: dtypes.DtypeFacts, target: np.dtype[Any], frozen: bool) -> str:
+_UNPACKED = "torch.stack(({0}.view(torch.uint8) & 15, {0}.view(torch.uint8) >> 4), -1).flatten(-2).int()"
+
+
+def code_text(
+    info: TensorInfo, steps: tuple[Step, ...], facts: dtypes.DtypeFacts, target: np.dtype[Any], frozen: bool
+) -> str:
     """Return the expression of plain PyTorch and NumPy on a variable ``t`` that does the same."""
+    through = f".to(torch.{facts.dense_through})" if facts.dense_through else ""
+    back = f".to(torch.{facts.name})" if through and facts.numpy else ""
     calls = {
         Step.DETACH: ".detach()",
         Step.TO_HOST: ".cpu()",
+        Step.TO_DENSE: f"{through}.to_dense(){back}",
+        Step.DEQUANTIZE: ".dequantize()",
         Step.RESOLVE_CONJ: ".resolve_conj()",
         Step.RESOLVE_NEG: ".resolve_neg()",
         Step.WIDEN: f".to(torch.{facts.widened})",
         Step.COPY: ".clone()",
-        Step.VIEW_BITS: f".view(torch.{facts.bits}).numpy().view(ml_dtypes.{facts.name})",
+        Step.VIEW_BITS: f".view(torch.{facts.bits}).numpy().view(ml_dtypes.{facts.extension})",
         Step.CAST: f".numpy().astype({_dtype_code(target)})",
     }
-    code = "t" + "".join(calls[step] for step in steps)
+    code = info.access
+    for step in steps:
+        if step is Step.UNPACK:
+            code = f"torch.tensor({list(FLOAT4_VALUES)})[{_UNPACKED.format(code)}]"
+        else:
+            code += calls[step]
     if ".numpy()" not in code:
         code += ".numpy()"
-    return f"np.broadcast_to({code}, t.shape)  # a read-only view" if frozen else code
+    return f"np.broadcast_to({code}, {info.access}.shape)" if frozen else code
+
+
+def holder_code(info: TensorInfo, inner: str) -> str:
+    """Return the same for a tensor that holds its values in another one, of which `inner` is the code."""
+    if info.form == "nested":
+        return f"[{inner} for part in t.unbind()]"
+    if info.form == "masked":
+        host = ".cpu()" if device_type(info) != "cpu" else ""
+        dense = ".to_dense()" if info.inner is not None and info.inner.form == "sparse" else ""
+        return f"np.ma.array({inner}, mask=~t.get_mask(){host}{dense}.numpy())"
+    return inner
 
 
 def _dtype_code(dtype: np.dtype[Any]) -> str:

@@ -115,7 +115,7 @@ class TensorMagics(Magics):
 
         Memory is shared where torch can: a read-only array is copied, because torch has no read-only tensors.
         """
-        from tensornp.core.convert import to_tensor
+        from tensornp.core.restore import to_tensor
 
         options, rest = split_line(line, OPTIONS["totensor"])
         value = self._evaluate(rest, local_ns, "%totensor [-o NAME] EXPR")

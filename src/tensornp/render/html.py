@@ -39,7 +39,7 @@ def tensor_html(summary: TensorSummary, *, receipt: str = "folded", anchor: str 
     badges = " ".join(_badge(badge) for badge in badges_of(summary))
     if summary.preview is not None:
         note = f"<small>{escape(summary.preview.note)}</small>" if summary.preview.note else ""
-        body = f'<pre style="{_PRE}">{escape(summary.preview.text)}</pre>{note}'
+        body = f'<pre style="{_PRE}">{escape(summary.preview.text)}</pre>{note}' if summary.preview.text else note
     else:
         body = f'<div style="{_PRE}">{escape(summary.refusal)}</div>'
     if summary.plan is not None and receipt != "hidden":

@@ -13,8 +13,8 @@ def tensor_text(summary: TensorSummary) -> str:
     facts = " | ".join(badge.text for badge in badges_of(summary))
     if summary.preview is None:
         return f"{facts}\n{summary.refusal}"
-    note = f"\n({summary.preview.note})" if summary.preview.note else ""
-    return f"{facts}\n{summary.preview.text}{note}"
+    note = f"({summary.preview.note})" if summary.preview.note else ""
+    return "\n".join(filter(None, (facts, summary.preview.text, note)))
 
 
 def tensor_line(summary: TensorSummary) -> str:

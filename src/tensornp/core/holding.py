@@ -1,0 +1,172 @@
+"""How a tensor holds its values: by strides, in another layout, or in other tensors, which are reached from here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]  # public, but not listed
+
+from tensornp.core import torch_private
+
+DataState = Literal["available", "meta", "fake", "uninitialized", "freed", "wrapped", "remote"]
+Form = Literal[
+    "strided", "sparse", "mkldnn", "quantized", "zero", "lazy", "dequantized", "nested", "masked", "local", "pending"
+]
+
+
+class Holding(NamedTuple):
+    """Whether a tensor has values to read, and in which form; `wrapper` names what stands before them."""
+
+    state: DataState
+    form: Form = "strided"
+    wrapper: str = ""
+
+
+class Bare:
+    """A tensor's attributes as `torch.Tensor` itself defines them, whatever its class overrides."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self._tensor = tensor
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch.Tensor, name).__get__(self._tensor)
+
+
+def holding_of(t: torch.Tensor) -> Holding:
+    """Return how `t` holds its values, asked in the order that keeps asking safe; no value is read."""
+    kind = type(t)
+    if UninitializedTensorMixin in kind.__mro__:
+        return Holding("uninitialized", wrapper="an uninitialized module")
+    if torch_private.is_functorch_wrapper(t):
+        return Holding("wrapped", wrapper="a torch.func transform")
+    if _is_kind(kind, "FakeTensor", "torch._subclasses"):
+        return Holding("fake", wrapper="FakeTensorMode")
+    # A lazy tensor is functionalized inside, so this question comes first.
+    if Bare(t).device.type in ("lazy", "xla"):
+        return Holding("available", "lazy")
+    if torch_private.is_functional_wrapper(t) or _is_kind(kind, "FunctionalTensor", "torch._subclasses"):
+        return Holding("wrapped", wrapper="functionalization")
+    if kind.__torch_dispatch__ not in torch_private.PLAIN_DISPATCH:
+        return _held_by_subclass(t)
+    if Bare(t).device.type == "meta":
+        return Holding("meta")
+    return Holding("available", _plain_form(t))
+
+
+def _held_by_subclass(t: Any) -> Holding:
+    """Return what is known of a class that computes its own operators; its own storage is not its value."""
+    kind = type(t)
+    if _is_kind(kind, "DTensor", "torch.distributed"):
+        return Holding("available" if _is_whole(t) else "remote", "local", str(tuple(t.placements)))
+    if _is_kind(kind, "AsyncCollectiveTensor", "torch.distributed"):
+        return Holding("available", "pending")
+    if _is_kind(kind, "MaskedTensor", "torch.masked"):
+        return Holding("available", "masked")
+    if _is_kind(kind, "NestedTensor", "torch.nested"):
+        return Holding("available", "nested")
+    if kind.dequantize is not torch.Tensor.dequantize:
+        return Holding("available", "dequantized")
+    return Holding("wrapped", wrapper=kind.__name__)
+
+
+def _plain_form(t: torch.Tensor) -> Form:
+    bare = Bare(t)
+    if bare.is_nested:
+        return "nested"
+    if bare.is_quantized:
+        return "quantized"
+    if bare.layout == torch.strided:
+        return "zero" if torch_private.is_zero_tensor(t) else "strided"
+    return "mkldnn" if bare.layout == torch_private.MKLDNN else "sparse"
+
+
+def _is_kind(kind: type, name: str, module: str) -> bool:
+    """Return whether `kind` is one of torch's own classes, which need not be imported to be recognized."""
+    return any(cls.__name__ == name and cls.__module__.startswith(module) for cls in kind.__mro__)
+
+
+def _is_whole(dtensor: Any) -> bool:
+    """Return whether this rank's part of a DTensor is all of it: replicated, or spread over one rank only."""
+    ranks = tuple(dtensor.device_mesh.shape)
+    replicated = all(place.is_replicate() or n == 1 for place, n in zip(dtensor.placements, ranks, strict=True))
+    return replicated and tuple(dtensor._local_tensor.shape) == tuple(dtensor.shape)
+
+
+def held_tensor(t: Any, form: Form) -> torch.Tensor | None:
+    """Return the tensor in which `t` holds its values, if it holds them in another one; nothing is waited for."""
+    held: torch.Tensor | None = None
+    if form == "local":
+        held = t._local_tensor
+    elif form == "pending":
+        held = t.elem
+    elif form == "masked":
+        held = t._masked_data
+    elif form == "nested":
+        held = t._values if type(t) is not torch.Tensor and hasattr(t, "_values") else t.values()
+    return held
+
+
+def mask_of(t: Any) -> torch.Tensor:
+    """Return the mask of a MaskedTensor, True where an element is shown; one without autograd or copy."""
+    mask: torch.Tensor = t._masked_mask
+    return mask
+
+
+ACCESS: dict[Form, str] = {
+    "local": "t.to_local()",
+    "pending": "t.wait()",
+    "masked": "t.get_data()",
+    "nested": "part",
+}
+"""The expression by which a program reaches what `held_tensor` returns; for a nested tensor, each of its parts."""
+
+
+def detail_of(t: Any, form: Form) -> str:
+    """Return a few words on the form: how many elements a sparse tensor stores, how a quantized one is scaled."""
+    if form == "sparse":
+        return f"{t._nnz():,} stored"
+    if form == "nested":
+        num_parts = len(t._offsets) - 1 if hasattr(t, "_offsets") else t.size(0)
+        return f"{num_parts:,} part{'s' * (num_parts != 1)}"
+    if form == "local":
+        return ", ".join(map(str, t.placements))
+    if form == "pending":
+        return "arrived" if t.completed else "pending"
+    if form == "quantized":
+        try:
+            return str(t.qscheme()).removeprefix("torch.")
+        except RuntimeError:
+            # `torch.empty` makes quantized tensors without a scale.
+            return ""
+    return ""
+
+
+STORAGES = (torch.UntypedStorage, torch.TypedStorage)
+
+
+def tensor_of(storage: Any) -> torch.Tensor:
+    """Return the one-dimensional tensor over all of a storage: bytes, or elements where the storage has a dtype."""
+    typed = isinstance(storage, torch.TypedStorage)
+    with torch_private.undisturbed():
+        untyped: torch.UntypedStorage = storage._untyped_storage if typed else storage
+        dtype: torch.dtype = storage.dtype if typed else torch.uint8
+        over: torch.Tensor = torch.empty(0, dtype=dtype, device=untyped.device)
+        return over.set_(untyped, 0, (untyped.nbytes() // dtype.itemsize,), (1,))
+
+
+def inner_names(t: torch.Tensor) -> tuple[str, ...]:
+    """Return the names of the attributes that hold tensors; no property is called, and nothing of the class runs."""
+    return tuple(name for name, value in own_attributes(t) if isinstance(value, torch.Tensor))
+
+
+def own_attributes(t: torch.Tensor) -> Iterator[tuple[str, Any]]:
+    """Yield what the instance itself holds, in its dictionary and in its slots."""
+    yield from object.__getattribute__(t, "__dict__").items()
+    for cls in type(t).__mro__:
+        for name in cls.__dict__.get("__slots__", ()):
+            try:
+                yield name, cls.__dict__[name].__get__(t)
+            except (AttributeError, KeyError):
+                continue

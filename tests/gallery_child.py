@@ -1,0 +1,258 @@
+"""What is done with one kind of the gallery, in a process of its own that may die: the checks, and the folk recipe.
+
+The process is forked from one that has imported this module already, so that each costs little; where there is no fork,
+it is spawned.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing.forkserver
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import ml_dtypes
+import numpy as np
+import torch
+from gallery import KINDS, Case
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+from unchanged import unchanged
+
+import tensornp as tnp
+from tensornp.core.steps import MODES, mode_arguments
+
+TIMEOUT_S = 60
+
+
+def run(task: Callable[..., Any], *arguments: Any) -> tuple[str, Any]:
+    """Return how `task` ended in a child process: "returned" what, "raised" which traceback, "died" of which code."""
+    context = _context()
+    ours, theirs = context.Pipe(duplex=False)
+    child = context.Process(target=_report, args=(theirs, task, arguments), daemon=True)
+    child.start()
+    theirs.close()
+    try:
+        if not ours.poll(TIMEOUT_S):
+            child.kill()
+            return "died", "timeout"
+        return ours.recv()
+    except EOFError:
+        child.join()
+        return "died", child.exitcode
+    finally:
+        child.join()
+
+
+def _context() -> Any:
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    # IPython puts a module of its own in the place of the main one, which multiprocessing then cannot ask.
+    vars(sys.modules["__main__"]).setdefault("__spec__", None)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    # Python 3.11 does not hand its own path on to the server, which then imports nothing, and says nothing.
+    path = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parent), path]))
+    try:
+        multiprocessing.forkserver.ensure_running()
+    finally:
+        os.environ.pop("PYTHONPATH") if path is None else os.environ.update(PYTHONPATH=path)
+    return context
+
+
+def _report(pipe: Any, task: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    # A test may crash on purpose; nobody needs its dump.
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+        os.dup2(nowhere.fileno(), 1)
+    torch.set_num_threads(1)
+    try:
+        pipe.send(("returned", task(*arguments)))
+    except BaseException:
+        pipe.send(("raised", traceback.format_exc()))
+    # Leave without the goodbyes of libraries, which may hang or crash.
+    pipe.close()
+    os._exit(0)
+
+
+def check(name: str) -> None:
+    """Hold one kind to every promise; an AssertionError tells which one is broken."""
+    case = KINDS[name][1]()
+    _check_display(case)
+    if case.error is not None:
+        _check_refusal(case)
+        return
+    for mode in MODES:
+        _check_mode(case, mode)
+
+
+def _check_display(case: Case) -> None:
+    shell = _shell()
+    # Once outside of the check: Python and torch import and cache on first use.
+    shell.display_formatter.format(case.tensor)
+    watched = [case.tensor, *([case.memory] if case.memory is not None else [])]
+    with unchanged(*watched):
+        bundle, _ = shell.display_formatter.format(case.tensor)
+        info = tnp.inspect(case.tensor)
+    assert {"text/plain", "text/html"} <= set(bundle)
+    assert not bundle["text/plain"].startswith("<"), "the last resort of a shell"
+    if case.error is None:
+        assert info.data_state == "available"
+        _check_text(case, bundle["text/plain"].partition("\n")[2])
+    else:
+        assert case.says in bundle["text/plain"], bundle["text/plain"]
+
+
+def _check_text(case: Case, text: str) -> None:
+    """What is shown is what NumPy prints of the expected array, or a sentence that says why not."""
+    if text.startswith("("):
+        assert "looking" in text, text
+        return
+    assert text == repr(_exactly(case.expected, tnp.plan(case.tensor).dtype)), text
+
+
+def _exactly(expected: Any, dtype: np.dtype[Any]) -> Any:
+    if isinstance(expected, list):
+        return [_exactly(part, dtype) for part in expected]
+    return expected.astype(dtype)
+
+
+def _check_refusal(case: Case) -> None:
+    for copy in (None, True, False):
+        try:
+            tnp.to_numpy(case.tensor, copy=copy)
+        except tnp.TensornpError as error:
+            # Where a copy is out of the question, no other cure need be named.
+            if copy is not False or type(error) is case.error:
+                assert type(error) is case.error, repr(error)
+                assert case.says in str(error), str(error)
+            assert "\n" not in str(error)
+        else:
+            raise AssertionError("not refused")
+
+
+def _check_mode(case: Case, mode: str) -> None:
+    arguments = mode_arguments(mode)
+    try:
+        with unchanged(case.tensor):
+            plan = tnp.plan(case.tensor, **arguments)
+    except tnp.CopyRequiredError as error:
+        assert mode == "share"
+        assert "pass copy=None" in str(error)
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        array = tnp.to_numpy(case.tensor, **arguments)
+    first = array[0] if isinstance(array, list) and array else array
+    assert _equal(array, case.expected), (mode, array)
+    if not isinstance(array, list) or array:
+        assert first.dtype == plan.dtype
+        assert first.flags.writeable == plan.writeable
+        _check_sharing(case, first, plan)
+    names = {"t": case.tensor, "np": np, "torch": torch, "ml_dtypes": ml_dtypes}
+    _check_code(plan, case, names)
+
+
+def _check_code(plan: Any, case: Case, names: dict[str, Any]) -> None:
+    if type(case.tensor).__name__ in ("Raising", "Lying"):
+        # Plain code is at the mercy of such a class.
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert _equal(eval(plan.code, names), case.expected), plan.code
+
+
+def _equal(array: Any, expected: Any) -> bool:
+    """Return whether all values are the same, in their bits where the dtype is; NaN is NaN, whatever its payload."""
+    if isinstance(expected, list):
+        return isinstance(array, list) and len(array) == len(expected) and all(map(_equal, array, expected))
+    if isinstance(expected, np.ma.MaskedArray):
+        same_mask = np.array_equal(np.ma.getmaskarray(array), np.ma.getmaskarray(expected))
+        return type(array) is type(expected) and same_mask and _equal(array.data, expected.data)
+    if not isinstance(array, np.ndarray) or array.shape != expected.shape:
+        return False
+    wide = np.result_type(expected.dtype, np.float32) if array.dtype != expected.dtype else expected.dtype
+    if array.dtype.kind not in "biufc":
+        array = array.astype(np.complex64 if array.dtype.name == "complex32" else np.float32)
+    a, b = array.astype(wide), expected.astype(wide)
+    is_float = wide.kind in "fc"
+    signs = np.signbit(a.real[~np.isnan(a)]) == np.signbit(b.real[~np.isnan(b)]) if is_float else np.True_
+    return bool(np.array_equal(a, b, equal_nan=is_float) and np.all(signs))
+
+
+def _check_sharing(case: Case, array: Any, plan: Any) -> None:
+    """Prove the badge by writes: past every library into the tensor's memory, and by NumPy into the array."""
+    if not plan.writeable:
+        try:
+            array[...] = 0
+        except ValueError:
+            pass
+        else:
+            raise AssertionError("a read-only array was written")
+    if case.memory is None or not case.memory.numel():
+        return
+    byte = ctypes.c_uint8.from_address(torch.Tensor.data_ptr(case.memory))
+    before = array.tobytes()
+    byte.value ^= 1
+    seen = array.tobytes() != before
+    byte.value ^= 1
+    assert seen == plan.shares_memory, f"shares_memory is {plan.shares_memory}, and a write was {seen=}"
+    if plan.shares_memory and plan.writeable:
+        first, old = (0,) * array.ndim, before[: array.itemsize]
+        array[first] = _element(bytes([old[0] ^ 1]) + old[1:], array.dtype)
+        assert byte.value == old[0] ^ 1, "a NumPy write does not reach the tensor"
+        array[first] = _element(old, array.dtype)
+
+
+def _element(content: bytes, dtype: np.dtype[Any]) -> Any:
+    return np.ndarray((), dtype, bytearray(content))
+
+
+def recipe(name: str) -> str:
+    """Return what becomes of ``t.detach().cpu().numpy()``: right, wrong, or which error."""
+    case = KINDS[name][1]()
+    try:
+        array = case.tensor.detach().cpu().numpy()
+    except Exception as error:
+        return type(error).__name__
+    if case.expected is None:
+        return "wrong"
+    return "right" if _equal(array, case.expected) else "wrong"
+
+
+def torch_repr(name: str) -> str:
+    """Return whether torch's own repr says anything: "shown", or which error."""
+    case = KINDS[name][1]()
+    try:
+        repr(case.tensor)
+    except Exception as error:
+        return type(error).__name__
+    return "shown"
+
+
+def outcome(name: str) -> str:
+    """Return what becomes of `to_numpy`: right, wrong, "refused" or which error."""
+    case = KINDS[name][1]()
+    try:
+        array = tnp.to_numpy(case.tensor)
+    except tnp.TensornpError:
+        return "refused"
+    return "right" if case.expected is not None and _equal(array, case.expected) else "wrong"
+
+
+def _shell() -> InteractiveShell:
+    """Return a real shell with tensornp loaded and every MIME type active."""
+    if not InteractiveShell.initialized():
+        quiet = Config({"HistoryManager": {"enabled": False}, "InteractiveShell": {"colors": "nocolor"}})
+        shell = InteractiveShell.instance(config=quiet)
+        shell.display_formatter.active_types = shell.display_formatter.format_types
+        shell.run_line_magic("load_ext", "tensornp")
+    return InteractiveShell.instance()

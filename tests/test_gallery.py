@@ -1,0 +1,14 @@
+"""Every kind of tensor in the gallery, each in a process of its own."""
+
+from __future__ import annotations
+
+import gallery_child
+import pytest
+from gallery import KINDS
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_kind_keeps_every_promise(name):
+    """It shows, it becomes the right array or is refused with a cure, and is not changed by being looked at."""
+    how, what = gallery_child.run(gallery_child.check, name)
+    assert how == "returned", what
