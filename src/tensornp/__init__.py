@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tensornp.errors import (
     BadRequestError,
     CopyRequiredError,
+    MissingLibraryError,
     NameTakenError,
     NoDataError,
     NotATensorError,
@@ -23,6 +24,8 @@ from tensornp.errors import (
 
 if TYPE_CHECKING:
     from tensornp.core.convert import plan, to_numpy
+    from tensornp.core.doors.cupy import from_cupy, plan_cupy, to_cupy
+    from tensornp.core.doors.jax import from_jax, plan_jax, to_jax
     from tensornp.core.info import TensorInfo, inspect
     from tensornp.core.plan import ConversionPlan
     from tensornp.core.restore import to_tensor
@@ -35,6 +38,12 @@ _HOMES = {
     "to_numpy": "core.convert",
     "to_tensor": "core.restore",
     "plan": "core.convert",
+    "to_jax": "core.doors.jax",
+    "from_jax": "core.doors.jax",
+    "plan_jax": "core.doors.jax",
+    "to_cupy": "core.doors.cupy",
+    "from_cupy": "core.doors.cupy",
+    "plan_cupy": "core.doors.cupy",
     "inspect": "core.info",
     "TensorInfo": "core.info",
     "ConversionPlan": "core.plan",
@@ -47,6 +56,7 @@ __all__ = [
     "BadRequestError",
     "ConversionPlan",
     "CopyRequiredError",
+    "MissingLibraryError",
     "NameTakenError",
     "NoDataError",
     "NotATensorError",
@@ -57,8 +67,14 @@ __all__ = [
     "TooLargeError",
     "UnsupportedArrayError",
     "UnsupportedTensorError",
+    "from_cupy",
+    "from_jax",
     "inspect",
     "plan",
+    "plan_cupy",
+    "plan_jax",
+    "to_cupy",
+    "to_jax",
     "to_numpy",
     "to_tensor",
     "view",

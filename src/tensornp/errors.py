@@ -7,6 +7,7 @@
     ├── NoDataError             (ValueError)  the tensor has no values to give
     ├── CopyRequiredError       (ValueError)  `copy=False`, but memory cannot be shared
     ├── TooLargeError           (MemoryError) the array would take more bytes than allowed
+    ├── MissingLibraryError     (ImportError) JAX or CuPy is not here, or cannot work
     ├── BadRequestError         (ValueError)  an argument that means nothing: a mode, a dtype
     └── NameTakenError          (ValueError)  binding would overwrite, or is no name at all
 
@@ -42,6 +43,10 @@ class CopyRequiredError(TensornpError, ValueError):
 
 class TooLargeError(TensornpError, MemoryError):
     """The array would take more bytes than the budget allows."""
+
+
+class MissingLibraryError(TensornpError, ImportError):
+    """A library that is not required is not installed, or cannot work on this machine."""
 
 
 class BadRequestError(TensornpError, ValueError):

@@ -30,6 +30,7 @@ _WIDENED = {
 }
 
 
+@torch_private.never_compiled
 def to_numpy(
     obj: Any,
     *,
@@ -103,6 +104,7 @@ def to_numpy(
     return map_leaves(lambda leaf: to_numpy(leaf, **arguments), obj, leaf_type=(torch.Tensor, *STORAGES))
 
 
+@torch_private.never_compiled
 def plan(
     tensor: torch.Tensor,
     *,

@@ -155,6 +155,7 @@ class TensorInfo:
         return f'<pre style="background-color:transparent">{escape(str(self))}</pre>'
 
 
+@torch_private.never_compiled
 def inspect(tensor: torch.Tensor) -> TensorInfo:
     """Return the metadata of `tensor`, reading no value and changing nothing.
 

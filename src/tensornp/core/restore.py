@@ -13,6 +13,7 @@ from tensornp.core.containers import is_container, map_leaves
 from tensornp.errors import CopyRequiredError, NotATensorError, UnsupportedArrayError
 
 
+@torch_private.never_compiled
 def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | str | int | None = None) -> Any:
     """Return the tensor of a NumPy array, or the same container with tensors in the place of its arrays.
 

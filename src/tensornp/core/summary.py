@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from tensornp.core import torch_private
 from tensornp.core.containers import walk
 from tensornp.core.info import TensorInfo, inspect
 from tensornp.core.memory import WIDEST, default_budget
@@ -63,6 +64,7 @@ class ContainerSummary:
     is_complete: bool
 
 
+@torch_private.never_compiled
 def summarize(tensor: torch.Tensor, options: DisplayOptions) -> TensorSummary:
     """Return the summary of `tensor`; never raises, reads only the printed elements and changes nothing."""
     return _guarded(
@@ -70,6 +72,7 @@ def summarize(tensor: torch.Tensor, options: DisplayOptions) -> TensorSummary:
     )
 
 
+@torch_private.never_compiled
 def summarize_metadata(tensor: torch.Tensor) -> TensorSummary:
     """Return what is known of `tensor` without any value or plan; never raises."""
     try:
@@ -134,6 +137,7 @@ def _attempt(info: TensorInfo, mode: str) -> ConversionPlan | str:
     return plan
 
 
+@torch_private.never_compiled
 def summarize_container(container: Any, options: DisplayOptions) -> ContainerSummary:
     """Return the summary of a dict, list or tuple: its first and last leaves, and totals over all of them."""
     leaves = list(islice(walk(container), MAX_LEAVES + 1))

@@ -6,12 +6,14 @@ is a tracer's wrapper. Verified with torch 2.13.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def _find(path: str) -> Any:
@@ -35,6 +37,9 @@ PRIVATE_NAMES = (
     "_C._get_tracing_state",
     "_C._set_tracing_state",
     "_C._disabled_torch_dispatch_impl",
+    "_C._dynamo.eval_frame.set_code_exec_strategy",
+    "_C._dynamo.eval_frame._FrameExecStrategy",
+    "_C._dynamo.eval_frame._FrameAction",
     "_is_functional_tensor",
     "_is_zerotensor",
     "_mkldnn",
@@ -58,11 +63,25 @@ _is_zerotensor = _find("_is_zerotensor")
 _get_tracing_state = _find("_C._get_tracing_state")
 _set_tracing_state = _find("_C._set_tracing_state")
 _unpack_dual = _find("_VF._unpack_dual")
+_set_compile_strategy = _find("_C._dynamo.eval_frame.set_code_exec_strategy")
 
 PLAIN_DISPATCH = (torch.Tensor.__torch_dispatch__, _find("_C._disabled_torch_dispatch_impl"))
 """The values of ``__torch_dispatch__`` of a class that leaves operators to torch."""
 MKLDNN: torch.layout | None = _find("_mkldnn")
 """The opaque layout of oneDNN, which has no public name."""
+
+
+def never_compiled(function: _F) -> _F:
+    """Have torch.compile break its graph at a call of `function`, and compile neither it nor what it calls.
+
+    As `torch.compiler.disable` does, which would import the whole compiler, and costs time at each call.
+    """
+    function._torchdynamo_disable = True  # type: ignore[attr-defined]
+    function._torchdynamo_disable_msg = "tensornp reads values, of which a graph has none"  # type: ignore[attr-defined]
+    if _set_compile_strategy is not None:
+        skip = _find("_C._dynamo.eval_frame._FrameAction").SKIP
+        _set_compile_strategy(function.__code__, _find("_C._dynamo.eval_frame._FrameExecStrategy")(skip, skip))
+    return function
 
 
 def missing_names() -> list[str]:

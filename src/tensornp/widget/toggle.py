@@ -117,6 +117,8 @@ class TensorWidget(anywidget.AnyWidget):
     def close(self) -> None:
         """Take the view out of the page and let go of the tensor."""
         self._held = lambda: None
+        # Every DOM widget has a layout with a comm of its own, which would stay open for good.
+        self.layout.close()
         super().close()
 
     def closing_words(self) -> str:

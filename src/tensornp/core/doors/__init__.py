@@ -1,0 +1,1 @@
+"""Doors to other frameworks: tensors as arrays of JAX and CuPy, and back; each library is imported when asked for."""

@@ -1,0 +1,140 @@
+"""Tensors on other devices: copied with the device as the reason, and looked at for the price of what is printed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from accelerator import Ledger, memory_of, register
+from child import in_child
+from display import display
+from unchanged import unchanged
+
+import tensornp as tnp
+
+
+def copies_are_explained(t: torch.Tensor, expected: np.ndarray, device: str) -> None:
+    """Check that `t` can only be copied, that the plan and the error say why, and that the copy is right."""
+    plan = tnp.plan(t)
+    assert (plan.shares_memory, plan.writeable, plan.nbytes_copied) == (False, True, expected.nbytes)
+    assert plan.reason == f"copy: on {device}"
+    array = tnp.to_numpy(t)
+    assert array.dtype == expected.dtype
+    assert array.tobytes() == expected.tobytes()
+    assert eval(plan.code, {"t": t, "np": np, "torch": torch}).tobytes() == expected.tobytes()
+    with pytest.raises(tnp.CopyRequiredError, match=device):
+        tnp.to_numpy(t, copy=False)
+
+
+DTYPES = [torch.float32, torch.bfloat16, torch.float8_e4m3fn, torch.complex64, torch.int64, torch.bool]
+
+
+@in_child
+def test_what_the_device_holds_is_copied_bit_for_bit():
+    """Every dtype, strided or not, with autograd or lazy bits or without."""
+    register()
+    for dtype in DTYPES:
+        host = torch.randn(50, 7).mul(3).to(dtype)
+        views = [lambda t: t, lambda t: t[::3, 1:5].T]
+        if dtype.is_floating_point:
+            views.append(torch.nn.Parameter)
+        if dtype.is_complex:
+            views += [torch.conj, lambda t: t.conj().imag]
+        for view in views:
+            copies_are_explained(view(host.to("card")), tnp.to_numpy(view(host)), "card:0")
+
+
+def ledger_of_a_display(ledger: Ledger, on_card: torch.Tensor, array: np.ndarray) -> Ledger:
+    """Check that a card shows what NumPy prints of `array` and changes nothing, and return what the device did."""
+    with unchanged(on_card):
+        ledger.clear()
+        text = display(on_card)
+        done = Ledger(list(ledger.ops), ledger.allocated, ledger.to_card, ledger.to_host)
+    assert repr(array) in text
+    assert "card:0" in text
+    return done
+
+
+@in_child
+def test_a_card_transfers_the_printed_elements_and_no_others():
+    """Of a million elements 49 are printed: these come to the host, and the device holds them and their indices."""
+    ledger = register()
+    host = torch.arange(1_000_000, dtype=torch.float32).view(1000, 1000)
+    pair = torch.complex(host, host)
+    cases = [
+        (host, lambda t: t, 4),
+        (host, lambda t: t[::2, ::2].T, 4),
+        (host.bfloat16(), lambda t: t, 2),
+        (pair, torch.conj, 8),
+        (pair, lambda t: t.conj().imag, 4),
+    ]
+    for base, view, itemsize in cases:
+        on_card = view(base.to("card"))
+        before = memory_of(on_card).clone()
+        done = ledger_of_a_display(ledger, on_card, tnp.to_numpy(view(base)))
+        widened = 49 * max(itemsize, 4)
+        assert done.to_host <= widened
+        assert done.to_card <= 2 * 7 * 8
+        assert done.allocated <= 2 * widened + 2 * 7 * 8
+        assert torch.equal(memory_of(on_card), before)
+
+
+@in_child
+def test_a_small_tensor_is_transferred_once():
+    """All of it is printed: one copy on the device, one transfer, no index."""
+    ledger = register()
+    host = torch.arange(60.0).view(3, 4, 5)
+    done = ledger_of_a_display(ledger, host.to("card"), host.numpy())
+    assert (done.allocated, done.to_card, done.to_host) == (240, 0, 240)
+
+
+@in_child
+def test_metadata_never_touches_the_device():
+    """inspect and plan run no operator there."""
+    ledger = register()
+    t = torch.nn.Parameter(torch.ones(100, 100).to("card"))
+    with unchanged(t):
+        ledger.clear()
+        info = tnp.inspect(t)
+        tnp.plan(t)
+        assert ledger == Ledger()
+    assert (str(info.device), info.storage.nbytes, info.data_state) == ("card:0", 40_000, "available")
+
+
+@in_child
+def test_arrays_go_to_the_device():
+    """`to_tensor(device=...)` copies there, and never pretends to share."""
+    register()
+    array = np.arange(6.0).reshape(2, 3)
+    t = tnp.to_tensor(array, device="card")
+    assert str(t.device) == "card:0"
+    assert memory_of(t).tolist() == array.tolist()
+    with pytest.raises(tnp.CopyRequiredError, match="card"):
+        tnp.to_tensor(array, copy=False, device="card")
+
+
+@in_child
+def test_a_lazy_tensor_is_computed_when_asked_for_and_not_by_a_look():
+    """Its storage has no memory, and yet nothing was freed; by torch's own counters a display has run nothing."""
+    import torch._lazy
+    import torch._lazy.metrics
+    import torch._lazy.ts_backend
+
+    def counters() -> dict[str, int]:
+        return {name: torch._lazy.metrics.counter_value(name) for name in torch._lazy.metrics.counter_names()}
+
+    torch._lazy.ts_backend.init()
+    expected = np.arange(6, dtype=np.float32).reshape(2, 3) + 1
+    t = torch.arange(6.0).view(2, 3).to("lazy") + 1
+    before = counters()
+    text = display(t)
+    assert counters() == before
+    with unchanged(t):
+        display(t)
+    assert "lazy:0" in text
+    assert tnp.inspect(t).data_state == "available"
+    plan = tnp.plan(t)
+    assert (plan.shares_memory, plan.nbytes_copied, plan.code) == (False, 24, "t.cpu().numpy()")
+    with pytest.raises(tnp.CopyRequiredError, match="lazy"):
+        tnp.to_numpy(t, copy=False)
+    assert tnp.to_numpy(t).tobytes() == expected.tobytes()

@@ -1,0 +1,159 @@
+"""Sharded parameters: a display on one rank needs no other, and training goes on as if nobody had looked."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.distributed as dist
+from child import in_two_ranks
+from display import display
+
+import tensornp as tnp
+
+LIMIT = datetime.timedelta(seconds=40)
+"""Longer than any collective may wait for the other rank."""
+
+
+class Layer(torch.nn.Module):
+    """A linear layer that has its weight looked at while FSDP has it gathered."""
+
+    def __init__(self, look: Callable[[torch.Tensor], object]) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(8, 8) / 3)
+        self.look = look
+
+    def forward(self, x):
+        self.look(self.weight)
+        y = x @ self.weight
+        self.look(y)
+        return y.tanh()
+
+
+def train(look_inside: Callable[[torch.Tensor], object], look_outside: Callable[[torch.Tensor], object]) -> list[str]:
+    """Return the losses of some steps, bit for bit, of a model that is sharded over the ranks."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(Layer(look_inside), Layer(look_inside), Layer(look_inside))
+    mesh = init_device_mesh("cpu", (2,))
+    for layer in model:
+        fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    losses = []
+    for _ in range(4):
+        loss = model(torch.randn(4, 8) + dist.get_rank()).square().mean()
+        loss.backward()
+        for parameter in model.parameters():
+            look_outside(parameter)
+            look_outside(parameter.grad)
+        optimizer.step()
+        for parameter in model.parameters():
+            look_outside(optimizer.state[parameter]["exp_avg"])
+        optimizer.zero_grad()
+        losses.append(loss.item().hex())
+    return losses
+
+
+def no_look(t: torch.Tensor) -> None:
+    """Do nothing."""
+
+
+def look(t: torch.Tensor) -> None:
+    """Do all that only looks."""
+    tnp.inspect(t)
+    assert "Error" not in display(t)
+
+
+def look_on_rank_0(t: torch.Tensor) -> None:
+    """Look where the other rank does not."""
+    if dist.get_rank() == 0:
+        look(t)
+
+
+@in_two_ranks
+def test_training_goes_on_bit_for_bit_while_parameters_are_shown(rank):
+    """Gathered or sharded, on all ranks or on one; a stray `.numpy()` at the same place ends the training."""
+    expected = train(no_look, no_look)
+    assert len(set(expected)) == 4
+    assert train(look, look) == expected
+    assert train(look_on_rank_0, look_on_rank_0) == expected
+    with pytest.raises(RuntimeError, match="not resizable"):
+        train(lambda t: t.detach().numpy(), no_look)
+
+
+def alone(rank: int, look: Callable[[], None]) -> None:
+    """Run `look` on rank 0 while rank 1 waits outside of any collective, and check that it began none."""
+    store = dist.distributed_c10d._get_default_store()
+    before = dist.group.WORLD._get_sequence_number_for_group()
+    if rank == 0:
+        started = time.monotonic()
+        look()
+        assert time.monotonic() - started < LIMIT.seconds / 2
+        store.set("looked", "yes")
+    else:
+        store.wait(["looked"], LIMIT)
+    assert dist.group.WORLD._get_sequence_number_for_group() == before
+    dist.barrier()
+    store.delete_key("looked")
+    dist.barrier()
+
+
+@in_two_ranks
+def test_one_rank_shows_a_dtensor_alone(rank):
+    """Sharded, partial or replicated, with grad or without: no collective is begun, so the other rank may sleep."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+
+    mesh = init_device_mesh("cpu", (2,))
+    whole = torch.arange(24.0).view(6, 4)
+    sharded = distribute_tensor(whole, mesh, [Shard(0)])
+    kinds = [
+        sharded,
+        distribute_tensor(torch.arange(5000.0), mesh, [Shard(0)]),
+        distribute_tensor(torch.arange(3.0), mesh, [Shard(0)]),
+        distribute_tensor(whole, mesh, [Replicate()]),
+        DTensor.from_local(whole, mesh, [Partial()]),
+        torch.nn.Parameter(sharded),
+        sharded.clone().requires_grad_() * 2,
+        sharded.to(torch.bfloat16),
+        sharded.T,
+    ]
+
+    def look_at_all() -> None:
+        for t in kinds:
+            look(t)
+            try:
+                tnp.plan(t)
+            except tnp.TensornpError:
+                continue
+
+    alone(rank, look_at_all)
+    assert torch.equal(sharded.full_tensor(), whole)
+
+
+@in_two_ranks
+def test_a_pending_collective_is_not_waited_for(rank):
+    """The other rank has not joined yet, and may never; once it has, the result is right."""
+    from torch.distributed import _functional_collectives as collectives
+
+    def begin() -> torch.Tensor:
+        return collectives.all_reduce(torch.ones(3) + rank, "sum", dist.group.WORLD)
+
+    store = dist.distributed_c10d._get_default_store()
+    if rank == 0:
+        pending = begin()
+        assert type(pending).__name__ == "AsyncCollectiveTensor"
+        started = time.monotonic()
+        look(pending)
+        assert time.monotonic() - started < LIMIT.seconds / 2
+        store.set("looked", "yes")
+    else:
+        store.wait(["looked"], LIMIT)
+        pending = begin()
+    assert pending.tolist() == [3, 3, 3]

@@ -1,0 +1,17 @@
+"""A display without a shell: what a card's text and HTML are made by."""
+
+from __future__ import annotations
+
+import torch
+
+from tensornp.core.options import DisplayOptions
+from tensornp.core.summary import summarize
+from tensornp.render.html import tensor_html
+from tensornp.render.text import tensor_text
+
+
+def display(t: torch.Tensor) -> str:
+    """Make the whole card of `t`, and return its text."""
+    summary = summarize(t, DisplayOptions())
+    assert tensor_html(summary).startswith("<div")
+    return tensor_text(summary)
