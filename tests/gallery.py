@@ -392,6 +392,58 @@ def storage_shrunk() -> Case:
     return refused(tensor, tnp.NoDataError, "holds 8 bytes but the shape needs 40")
 
 
+@kind(STRIDES)
+def storage_offset_in_bfloat16() -> Case:
+    values = grid(30)
+    return shared(torch.from_numpy(values.copy()).bfloat16()[7:], values[7:])
+
+
+@kind(STRIDES)
+def channels_last_3d_large() -> Case:
+    values = grid(2, 5, 7, 9, 11)
+    return shared(torch.from_numpy(values.copy()).contiguous(memory_format=torch.channels_last_3d), values)
+
+
+@kind(STRIDES)
+def diagonal() -> Case:
+    values = grid(50, 50)
+    return shared(torch.from_numpy(values.copy()).diagonal(), values.diagonal())
+
+
+@kind(STRIDES)
+def one_cell_shown_two_million_times() -> Case:
+    return shared(torch.full((1,), 3.0).expand(1000, 2000), np.broadcast_to(np.float32(3), (1000, 2000)))
+
+
+@kind(STRIDES)
+def complex_seen_as_real() -> Case:
+    values = grid(4, 3, dtype=np.complex64) * (1 + 2j)
+    return shared(torch.view_as_real(torch.from_numpy(values.copy())), np.stack([values.real, values.imag], -1))
+
+
+@kind(STRIDES)
+def bytes_seen_as_another_dtype() -> Case:
+    values = grid(6, dtype=np.int64)
+    return shared(torch.from_numpy(values.copy()).view(torch.int16), values.view(np.int16))
+
+
+@kind(STRIDES)
+def grown_storage() -> Case:
+    tensor = torch.ones(4)
+    tensor.untyped_storage().resize_(1000)
+    return shared(tensor, np.ones(4, np.float32))
+
+
+@kind(STRIDES, "array that was read-only")
+def _from_read_only() -> Case:
+    values = grid(4)
+    values.flags.writeable = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        # Nothing tells torch, or anyone else, that this memory was not to be written.
+        return Case(torch.from_numpy(values), values)
+
+
 # --- sparse and other layouts
 
 LAYOUTS = "sparse and other layouts"
@@ -468,6 +520,33 @@ def sparse_coo_tracked_by_autograd() -> Case:
 def sparse_coo_whose_dense_form_is_absurd() -> Case:
     tensor = torch.sparse_coo_tensor(torch.tensor([[0], [10**7 - 1]]), torch.ones(1), (10**7, 10**7))
     return refused(tensor, tnp.TooLargeError, "400,000,000,000,000 bytes")
+
+
+@kind(LAYOUTS)
+def sparse_coo_of_nothing() -> Case:
+    return Case(torch.sparse_coo_tensor(size=(3, 4)), np.zeros((3, 4), np.float32))
+
+
+@kind(LAYOUTS)
+def sparse_coo_empty() -> Case:
+    return Case(torch.sparse_coo_tensor(size=(0, 4)), np.zeros((0, 4), np.float32))
+
+
+@kind(LAYOUTS)
+def sparse_coo_conjugated() -> Case:
+    case = _sparse(torch.sparse_coo, _holes(4, 6, dtype=np.complex64) * (1 + 1j))
+    return Case(case.tensor.conj(), case.expected.conj() + 0)
+
+
+@kind(LAYOUTS)
+def sparse_coo_on_meta() -> Case:
+    return refused(torch.sparse_coo_tensor(size=(3, 4), device="meta"), tnp.NoDataError, "meta tensor")
+
+
+@kind(LAYOUTS)
+def sparse_coo_parameter() -> Case:
+    case = _coo_of(torch.float32)
+    return Case(torch.nn.Parameter(case.tensor), case.expected)
 
 
 @kind(LAYOUTS)
@@ -563,6 +642,38 @@ def view_whose_grad_fn_raises() -> Case:
 
 
 @kind(STATES)
+def dual_of_forward_mode() -> Case:
+    from torch.autograd import forward_ad
+
+    values = grid(3, 4)
+    forward_ad.enter_dual_level()
+    primal = torch.from_numpy(values.copy())
+    return Case(forward_ad.make_dual(primal, torch.ones(3, 4)), values, memory=primal)
+
+
+@kind(STATES)
+def tangent_that_is_a_symbolic_zero() -> Case:
+    return Case(torch._efficientzerotensor((3,)), np.zeros(3, np.float32))
+
+
+@kind(STATES)
+def retained_grad() -> Case:
+    values = grid(3)
+    tensor = torch.from_numpy(values.copy()).requires_grad_() * 2
+    tensor.retain_grad()
+    tensor.sum().backward()
+    return shared(tensor, values * 2)
+
+
+@kind(STATES)
+def hooked_leaf() -> Case:
+    values = grid(3)
+    tensor = torch.from_numpy(values.copy()).requires_grad_()
+    tensor.register_hook(lambda grad: grad * 2)
+    return shared(tensor, values)
+
+
+@kind(STATES)
 def meta() -> Case:
     return refused(torch.empty(3, 4, device="meta"), tnp.NoDataError, "meta tensor")
 
@@ -579,6 +690,35 @@ def fake() -> Case:
 
     with FakeTensorMode():
         return refused(torch.ones(3, 4), tnp.NoDataError, "fake tensor")
+
+
+@kind(STATES)
+def fake_with_symbolic_sizes() -> Case:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    return refused(mode.from_tensor(torch.ones(3, 4), static_shapes=False), tnp.NoDataError, "fake tensor")
+
+
+@kind(STATES)
+def functional_of_aot_autograd() -> Case:
+    from torch._subclasses.functional_tensor import FunctionalTensor, FunctionalTensorMode
+
+    with FunctionalTensorMode():
+        return refused(FunctionalTensor.to_functional(torch.ones(3)), tnp.NoDataError, "functionalization")
+
+
+@kind(STATES)
+def escaped_from_jvp() -> Case:
+    escaped: list[torch.Tensor] = []
+
+    def leak(x: torch.Tensor) -> torch.Tensor:
+        escaped.append(x)
+        return x
+
+    torch.func.jvp(leak, (torch.ones(3),), (torch.ones(3),))
+    return refused(escaped[0], tnp.NoDataError, "torch.func")
 
 
 @kind(STATES)
@@ -752,6 +892,35 @@ class Dequantizable(torch.Tensor):
 
 
 @kind(SUBCLASSES)
+def masked_tensor_of_a_sparse_layout() -> Case:
+    from torch.masked import MaskedTensor
+
+    values, shown = grid(3, 4), grid(3, 4) < 5
+    kept = np.where(shown, values, 0)
+    mask = torch.from_numpy(shown).to_sparse_coo()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tensor = MaskedTensor(torch.from_numpy(values).sparse_mask(mask), mask)
+    return Case(tensor, np.ma.MaskedArray(kept, mask=~shown))
+
+
+@kind(SUBCLASSES)
+def two_tensor_of_torch() -> Case:
+    from torch.testing._internal.two_tensor import TwoTensor
+
+    return refused(TwoTensor(torch.ones(3), torch.zeros(3)), tnp.NoDataError, "t.a, t.b")
+
+
+@kind(SUBCLASSES)
+def memory_mapped_tensor_of_tensordict() -> Case:
+    from tensordict import MemoryMappedTensor
+
+    values = grid(3, 4)
+    tensor = MemoryMappedTensor.from_tensor(torch.from_numpy(values.copy()))
+    return Case(tensor, values, memory=tensor.as_subclass(torch.Tensor))
+
+
+@kind(SUBCLASSES)
 def wrapper_that_dequantizes() -> Case:
     codes = grid(3, 4, dtype=np.int8)
     return Case(Dequantizable(torch.from_numpy(codes), 0.5, torch.bfloat16), codes.astype(np.float32) / 2)
@@ -785,6 +954,16 @@ def torchao_int8() -> Case:
 @kind(SUBCLASSES)
 def torchao_int8_large() -> Case:
     return _torchao("Int8WeightOnlyConfig", (600, 512))
+
+
+@kind(SUBCLASSES)
+def torchao_mx_float8() -> Case:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from torchao.prototype.mx_formats.mx_tensor import MXTensor
+
+        values = grid(4, 64) * np.float32(0.5)
+        return Case(MXTensor.to_mx(torch.from_numpy(values.copy()), torch.float8_e4m3fn, 32), values)
 
 
 @kind(SUBCLASSES)

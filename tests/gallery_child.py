@@ -6,13 +6,15 @@ it is spawned.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import multiprocessing.forkserver
 import os
+import re
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ import numpy as np
 import torch
 from gallery import KINDS, Case
 from IPython.core.interactiveshell import InteractiveShell
+from torch._subclasses.fake_tensor import FakeTensorMode
 from traitlets.config import Config
 from unchanged import unchanged
 
@@ -30,6 +33,30 @@ import tensornp as tnp
 from tensornp.core.steps import MODES, mode_arguments
 
 TIMEOUT_S = 60
+
+
+@contextlib.contextmanager
+def _default_dtype() -> Iterator[None]:
+    torch.set_default_dtype(torch.bfloat16)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@contextlib.contextmanager
+def _flushed_denormals() -> Iterator[None]:
+    torch.set_flush_denormal(True)
+    yield
+    torch.set_flush_denormal(False)
+
+
+SURROUNDINGS: tuple[Callable[[], contextlib.AbstractContextManager[Any]], ...] = (
+    lambda: torch.device("meta"),
+    lambda: FakeTensorMode(allow_non_fake_inputs=True),
+    torch.inference_mode,
+    _default_dtype,
+    _flushed_denormals,
+)
+"""What a user may have entered; neither a card nor a conversion may depend on it."""
 
 
 def run(task: Callable[..., Any], *arguments: Any) -> tuple[str, Any]:
@@ -57,7 +84,7 @@ def _context() -> Any:
     # IPython puts a module of its own in the place of the main one, which multiprocessing then cannot ask.
     vars(sys.modules["__main__"]).setdefault("__spec__", None)
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
+    context.set_forkserver_preload(["gallery_server"])
     # Python 3.11 does not hand its own path on to the server, which then imports nothing, and says nothing.
     path = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parent), path]))
@@ -86,7 +113,14 @@ def _report(pipe: Any, task: Callable[..., Any], arguments: tuple[Any, ...]) -> 
 def check(name: str) -> None:
     """Hold one kind to every promise; an AssertionError tells which one is broken."""
     case = KINDS[name][1]()
-    _check_display(case)
+    text = _check_display(case)
+    for surroundings in SURROUNDINGS:
+        with surroundings():
+            # NumPy itself prints denormals in another way where they are flushed.
+            assert _text(case) == text or surroundings is _flushed_denormals, f"another text in {surroundings}"
+    for surroundings in SURROUNDINGS:
+        with surroundings():
+            _check_values_within(case)
     if case.error is not None:
         _check_refusal(case)
         return
@@ -94,13 +128,20 @@ def check(name: str) -> None:
         _check_mode(case, mode)
 
 
-def _check_display(case: Case) -> None:
-    shell = _shell()
-    # Once outside of the check: Python and torch import and cache on first use.
-    shell.display_formatter.format(case.tensor)
-    watched = [case.tensor, *([case.memory] if case.memory is not None else [])]
+def _text(case: Case) -> str:
+    bundle, _ = shell().display_formatter.format(case.tensor)
+    # How many bytes are free changes from one moment to the next.
+    return re.sub(r"more than the [\d,]+", "more than those", bundle["text/plain"])
+
+
+def _check_display(case: Case) -> str:
+    formatter = shell().display_formatter
+    inside = [
+        held for held in object.__getattribute__(case.tensor, "__dict__").values() if isinstance(held, torch.Tensor)
+    ]
+    watched = [case.tensor, *inside, *([case.memory] if case.memory is not None else [])]
     with unchanged(*watched):
-        bundle, _ = shell.display_formatter.format(case.tensor)
+        bundle, _ = formatter.format(case.tensor)
         info = tnp.inspect(case.tensor)
     assert {"text/plain", "text/html"} <= set(bundle)
     assert not bundle["text/plain"].startswith("<"), "the last resort of a shell"
@@ -109,6 +150,17 @@ def _check_display(case: Case) -> None:
         _check_text(case, bundle["text/plain"].partition("\n")[2])
     else:
         assert case.says in bundle["text/plain"], bundle["text/plain"]
+    return _text(case)
+
+
+def _check_values_within(case: Case) -> None:
+    """The values do not depend on what is around; a tensor that has none is refused everywhere."""
+    try:
+        array = tnp.to_numpy(case.tensor, copy=True)
+    except tnp.TensornpError as error:
+        assert type(error) is case.error, repr(error)
+    else:
+        assert _equal(array, case.expected)
 
 
 def _check_text(case: Case, text: str) -> None:
@@ -248,11 +300,13 @@ def outcome(name: str) -> str:
     return "right" if case.expected is not None and _equal(array, case.expected) else "wrong"
 
 
-def _shell() -> InteractiveShell:
+def shell() -> InteractiveShell:
     """Return a real shell with tensornp loaded and every MIME type active."""
     if not InteractiveShell.initialized():
         quiet = Config({"HistoryManager": {"enabled": False}, "InteractiveShell": {"colors": "nocolor"}})
         shell = InteractiveShell.instance(config=quiet)
         shell.display_formatter.active_types = shell.display_formatter.format_types
         shell.run_line_magic("load_ext", "tensornp")
+        # Python, IPython and NumPy import and cache on first use: not what is looked for.
+        shell.display_formatter.format(torch.ones(3, dtype=torch.bfloat16))
     return InteractiveShell.instance()

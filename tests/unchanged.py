@@ -38,7 +38,14 @@ class _CountDispatches(TorchDispatchMode):
 def _bits(t: torch.Tensor) -> bytes:
     """Return the bytes of the whole storage, past any operator, so that the snapshot itself leaves no mark."""
     storage = t.untyped_storage()
-    return ctypes.string_at(storage.data_ptr(), min(storage.nbytes(), 1 << 20)) if storage.nbytes() else b""
+    if not storage.nbytes() or storage.device.type != "cpu":
+        return b""
+    return ctypes.string_at(_address(t), min(storage.nbytes(), 1 << 20))
+
+
+def _address(t: torch.Tensor) -> int:
+    """Return the address of the storage; asked in the usual way, a lazy copy would become a real one."""
+    return torch._C._data_address(t) if torch._C._is_cow_tensor(t) else t.untyped_storage().data_ptr()
 
 
 def _grad_of(t: torch.Tensor) -> tuple[int, bytes] | None:
@@ -52,7 +59,8 @@ _FACTS: dict[str, Callable[[torch.Tensor], object]] = {
     "hooks": lambda t: dict(t._backward_hooks or {}),
     "requires_grad": lambda t: t.requires_grad,
     "resizable": lambda t: t.untyped_storage().resizable(),
-    "address": lambda t: t.untyped_storage().data_ptr(),
+    "address": _address,
+    "lazily copied": torch._C._is_cow_tensor,
     "lazy bits": lambda t: (t.is_conj(), t.is_neg()),
 }
 

@@ -40,7 +40,7 @@ def gather(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Tens
     NotReadError
         If the elements cannot be had without reading far more than is printed.
     """
-    with torch_private.undisturbed():
+    with torch_private.undisturbed(), torch_private.quiet(info.dtype):
         return _GATHERERS[info.form](tensor, info, places)
 
 

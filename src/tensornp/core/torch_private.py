@@ -6,6 +6,7 @@ is a tracer's wrapper. Verified with torch 2.13.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar, cast
@@ -95,7 +96,7 @@ def undisturbed() -> Iterator[None]:
 
     Function modes come off first, because entering `no_grad` is itself a call that they would see.
     """
-    with _disable_torch_function() if _disable_torch_function else nullcontext(), torch.no_grad(), _untraced():
+    with _disable_torch_function() if _disable_torch_function else nullcontext(), _ordinary_mode(), _untraced():
         # Held by name: this guard works from its construction to its deletion, not as a context manager.
         guard = _disable_functorch() if _disable_functorch else None
         try:
@@ -106,6 +107,19 @@ def undisturbed() -> Iterator[None]:
                 yield
         finally:
             del guard
+
+
+def _ordinary_mode() -> AbstractContextManager[Any]:
+    """Stand outside autograd, and outside inference mode, in which some kinds of tensors cannot be taken apart."""
+    if torch.is_inference_mode_enabled():
+        return _without_inference()
+    return torch.no_grad()
+
+
+@contextmanager
+def _without_inference() -> Iterator[None]:
+    with torch.inference_mode(False), torch.no_grad():
+        yield
 
 
 @contextmanager
@@ -182,6 +196,18 @@ def has_tangent(tensor: torch.Tensor) -> bool:
 def flip_neg_bit(tensor: torch.Tensor) -> torch.Tensor:
     """Return a view with the negative bit set where it was not, and the other way round: the raw bytes, if it was."""
     return torch._neg_view(tensor)
+
+
+def quiet(dtype: torch.dtype) -> AbstractContextManager[Any]:
+    """Keep torch from telling a user who only looks that its own support for complex32 is experimental."""
+    return _no_warnings() if dtype == torch.complex32 else nullcontext()
+
+
+@contextmanager
+def _no_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "ComplexHalf support is experimental")
+        yield
 
 
 @contextmanager

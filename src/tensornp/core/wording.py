@@ -117,7 +117,7 @@ def code_text(
 ) -> str:
     """Return the expression of plain PyTorch and NumPy on a variable ``t`` that does the same."""
     through = f".to(torch.{facts.dense_through})" if facts.dense_through else ""
-    back = f".to(torch.{facts.name})" if through and facts.numpy else ""
+    back = f".to(torch.{facts.name})" if through and (facts.numpy or Step.VIEW_BITS in steps) else ""
     calls = {
         Step.DETACH: ".detach()",
         Step.TO_HOST: ".cpu()",
