@@ -543,6 +543,22 @@ def sparse_coo_on_meta() -> Case:
     return refused(torch.sparse_coo_tensor(size=(3, 4), device="meta"), tnp.NoDataError, "meta tensor")
 
 
+def _broken(layout: str) -> Case:
+    """Indices that lie outside of the shape; torch would write there."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if layout == "sparse_coo":
+            tensor = torch.sparse_coo_tensor([[0, 2**40]], torch.ones(2), (4,), check_invariants=False)
+        else:
+            arguments = [0, 1, 1, 2], [0, 2**40], torch.ones(2), (3, 5)
+            tensor = torch.sparse_csr_tensor(*arguments, check_invariants=False)
+    return refused(tensor, tnp.UnsupportedTensorError, "check_invariants=True")
+
+
+for _short in ("sparse_coo", "sparse_csr"):
+    kind(LAYOUTS, f"{_short} with wild indices")(functools.partial(_broken, _short))
+
+
 @kind(LAYOUTS)
 def sparse_coo_parameter() -> Case:
     case = _coo_of(torch.float32)

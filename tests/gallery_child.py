@@ -101,6 +101,8 @@ def _report(pipe: Any, task: Callable[..., Any], arguments: tuple[Any, ...]) -> 
         os.dup2(nowhere.fileno(), 2)
         os.dup2(nowhere.fileno(), 1)
     torch.set_num_threads(1)
+    # What torch warns of once, and a maker may have made it say already, it would first say to someone who only looks.
+    torch.set_warn_always(True)
     try:
         pipe.send(("returned", task(*arguments)))
     except BaseException:

@@ -12,7 +12,7 @@ import torch
 from tensornp.core import dtypes, float4, torch_private
 from tensornp.core.containers import is_container, map_leaves
 from tensornp.core.gather import dense, dequantized, plain
-from tensornp.core.holding import STORAGES, Bare, held_tensor, mask_of, tensor_of
+from tensornp.core.holding import STORAGES, held_tensor, mask_of, tensor_of
 from tensornp.core.info import inspect
 from tensornp.core.memory import WIDEST, default_budget
 from tensornp.core.pages import with_page_protection
@@ -170,7 +170,7 @@ _ON_TENSOR: dict[Step, Callable[[torch.Tensor], torch.Tensor]] = {
 
 def execute(plan: ConversionPlan, tensor: torch.Tensor) -> Any:
     """Return the array, or the list of arrays, that `plan` describes, made from `tensor`, which stays as it is."""
-    with torch_private.undisturbed(), torch_private.quiet(Bare(tensor).dtype):
+    with torch_private.undisturbed(), torch_private.quiet(tensor):
         return _execute(plan, tensor)
 
 

@@ -40,7 +40,7 @@ def gather(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Tens
     NotReadError
         If the elements cannot be had without reading far more than is printed.
     """
-    with torch_private.undisturbed(), torch_private.quiet(info.dtype):
+    with torch_private.undisturbed(), torch_private.quiet(tensor):
         return _GATHERERS[info.form](tensor, info, places)
 
 
@@ -54,6 +54,7 @@ def dense(sparse: torch.Tensor) -> torch.Tensor:
     """Return the dense form, in a wider dtype where torch has no dense form in the tensor's own."""
     if sparse.layout == torch.strided:
         return sparse
+    _check_indices(sparse)
     facts = dtypes.KNOWN.get(dtypes.name_of(sparse.dtype))
     through = facts.dense_through if facts else None
     if through is None or facts is None:
@@ -73,6 +74,30 @@ def dequantized(tensor: Any) -> torch.Tensor:
             f"{type(tensor).__name__}.dequantize() failed ({type(error).__name__}: {error}); "
             "convert the tensors inside it"
         ) from error
+
+
+def _check_indices(sparse: Any) -> None:
+    """Refuse a sparse tensor whose indices lie outside its shape: torch, which seldom checks, writes to wild places."""
+    try:
+        if sparse.layout == torch.sparse_coo:
+            indices = sparse._indices()
+            sizes = torch.tensor(sparse.shape[: indices.shape[0]], device=indices.device)[:, None]
+            if bool(((indices < 0) | (indices >= sizes)).any()):
+                raise RuntimeError("an index is outside of the shape")
+        elif sparse.layout != torch_private.MKLDNN:
+            torch_private.check_compressed(sparse, *_compressed_indices(sparse))
+    except RuntimeError as error:
+        reason = str(error).partition("\n")[0]
+        raise UnsupportedTensorError(
+            f"this {dtypes.name_of(sparse.layout)} tensor is broken ({reason}); make it anew with check_invariants=True"
+        ) from error
+
+
+def _compressed_indices(sparse: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the pointers to rows (or columns), and the indices of the columns (or rows)."""
+    if sparse.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return sparse.crow_indices(), sparse.col_indices()
+    return sparse.ccol_indices(), sparse.row_indices()
 
 
 def _strided(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Tensor:
@@ -213,8 +238,7 @@ def _matching(indices: torch.Tensor, values: torch.Tensor, wanted: list[torch.Te
 def _found_in_compressed(raw: Any, wanted: Places) -> torch.Tensor:
     """Return the same for CSR, CSC, BSR and BSC: the stored rows (or columns) that are wanted are searched alone."""
     by_row = raw.layout in (torch.sparse_csr, torch.sparse_bsr)
-    pointers = raw.crow_indices() if by_row else raw.ccol_indices()
-    others = raw.col_indices() if by_row else raw.row_indices()
+    pointers, others = _compressed_indices(raw)
     values, num_batch = raw.values(), pointers.dim() - 1
     in_blocks = raw.layout in (torch.sparse_bsr, torch.sparse_bsc)
     height, width = values.shape[num_batch + 1 : num_batch + 3] if in_blocks else (1, 1)

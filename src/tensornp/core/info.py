@@ -169,7 +169,7 @@ def inspect(tensor: torch.Tensor) -> TensorInfo:
     """
     if not isinstance(tensor, torch.Tensor):
         raise NotATensorError(f"inspect takes a torch.Tensor, not {_article(type(tensor).__name__)}")
-    with torch_private.undisturbed():
+    with torch_private.undisturbed(), torch_private.quiet(tensor):
         return _read(tensor)
 
 

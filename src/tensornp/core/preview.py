@@ -85,7 +85,7 @@ def _masked(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, edgeit
 
 def _parts(tensor: torch.Tensor, plan: ConversionPlan, max_elements: int) -> Preview:
     """Return what Python prints of the list of arrays that a nested tensor gives."""
-    with torch_private.undisturbed():
+    with torch_private.undisturbed(), torch_private.quiet(tensor):
         parts = torch.Tensor.detach(tensor).unbind()
     each = [_preview(part, inspect(part), plan, max(1, max_elements // _MAX_PARTS)).text for part in parts[:_MAX_PARTS]]
     if len(parts) <= _MAX_PARTS:

@@ -44,6 +44,7 @@ PRIVATE_NAMES = (
     "_is_functional_tensor",
     "_is_zerotensor",
     "_mkldnn",
+    "_validate_sparse_compressed_tensor_args",
     "_make_per_channel_quantized_tensor",
     "_make_per_tensor_quantized_tensor",
     "_neg_view",
@@ -198,15 +199,29 @@ def flip_neg_bit(tensor: torch.Tensor) -> torch.Tensor:
     return torch._neg_view(tensor)
 
 
-def quiet(dtype: torch.dtype) -> AbstractContextManager[Any]:
-    """Keep torch from telling a user who only looks that its own support for complex32 is experimental."""
-    return _no_warnings() if dtype == torch.complex32 else nullcontext()
+def check_compressed(sparse: Any, pointers: torch.Tensor, others: torch.Tensor) -> None:
+    """Raise RuntimeError if the indices of a CSR, CSC, BSR or BSC tensor lie outside of it."""
+    validate = _find("_validate_sparse_compressed_tensor_args")
+    if validate is not None:
+        validate(pointers, others, sparse.values(), sparse.shape, sparse.layout)
+
+
+def quiet(tensor: torch.Tensor) -> AbstractContextManager[Any]:
+    """Keep torch from telling a user who only looks that its own support for an odd kind is new, or goes away."""
+    bare: Any = torch.Tensor
+    is_ordinary = (
+        bare.layout.__get__(tensor) == torch.strided
+        and bare.dtype.__get__(tensor) != torch.complex32
+        and not bare.is_quantized.__get__(tensor)
+        and not bare.is_nested.__get__(tensor)
+    )
+    return nullcontext() if is_ordinary else _no_warnings()
 
 
 @contextmanager
 def _no_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "ComplexHalf support is experimental")
+        warnings.simplefilter("ignore", UserWarning)
         yield
 
 
