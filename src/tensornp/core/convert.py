@@ -14,7 +14,7 @@ from tensornp.core.containers import is_container, map_leaves
 from tensornp.core.gather import dense, dequantized, plain
 from tensornp.core.holding import STORAGES, held_tensor, mask_of, tensor_of
 from tensornp.core.info import inspect
-from tensornp.core.memory import WIDEST, default_budget
+from tensornp.core.memory import budget_for
 from tensornp.core.pages import with_page_protection
 from tensornp.core.plan import ConversionPlan, decide
 from tensornp.core.steps import Step
@@ -85,7 +85,7 @@ def to_numpy(
     does. Other devices synchronize and transfer all elements. No collective is ever issued; of one that is under way,
     the result is waited for.
     """
-    if dtype is None and (writeable is None or writeable is False):
+    if dtype is None and max_nbytes is None and (writeable is None or writeable is False):
         array = _convert_plain(obj, copy)
         if array is not None:
             if writeable is False:
@@ -117,10 +117,10 @@ def plan(
 
     Raises the same errors as `to_numpy` for the same arguments.
     """
-    info = inspect(tensor)
+    info = inspect(tensor_of(tensor) if isinstance(tensor, STORAGES) else tensor)
     if writeable:
         info = with_page_protection(info)
-    budget = default_budget(info.numel * WIDEST) if max_nbytes is None else max_nbytes
+    budget = budget_for(info.numel, max_nbytes)
     return decide(info, copy=copy, writeable=writeable, dtype=dtype, max_nbytes=budget)
 
 

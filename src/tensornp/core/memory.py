@@ -6,18 +6,19 @@ from pathlib import Path
 
 SMALL_NBYTES = 2**28
 """Arrays up to this many bytes are made without asking."""
-WIDEST = 16
+_WIDEST = 16
 """Bytes of an element of the widest dtype, complex128."""
-
 _CGROUP = Path("/sys/fs/cgroup")
 
 
-def default_budget(nbytes: int) -> int | None:
-    """Return the bytes that an array of about `nbytes` may take; None, no limit, for a small one.
+def budget_for(numel: int, max_nbytes: int | None) -> int | None:
+    """Return the bytes that an array of `numel` elements may take: `max_nbytes`, or what is free where that is None.
 
-    Costs some tens of microseconds where it has to ask.
+    None, no limit, for a small array. Asking costs some tens of microseconds.
     """
-    return free_nbytes() if nbytes > SMALL_NBYTES else None
+    if max_nbytes is not None:
+        return max_nbytes
+    return free_nbytes() if numel * _WIDEST > SMALL_NBYTES else None
 
 
 def free_nbytes(cgroup: Path = _CGROUP) -> int:

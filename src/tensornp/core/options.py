@@ -19,6 +19,8 @@ class DisplayOptions:
         Elements that a card prints at most, even where `numpy.printoptions` asks for more.
     max_rows : int
         Rows of the table that shows a container of tensors.
+    max_nbytes : int
+        Bytes that a new array may take at most; 0 is what main memory has free.
     receipt : str
         How a card shows its receipt: "folded", "open" or "hidden".
     """
@@ -27,4 +29,5 @@ class DisplayOptions:
     widget: str = "auto"
     max_elements: int = 100_000
     max_rows: int = 40
+    max_nbytes: int = 0
     receipt: str = "folded"

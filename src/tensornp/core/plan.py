@@ -159,7 +159,7 @@ def _decide_through(
     plan = _decide(inner, True if obstacle else copy, writeable, dtype)
     steps = (_THROUGH[info.form], *plan.steps) if info.form in _THROUGH else (*plan.steps, Step.MASK)
     reason = plan.reason
-    if obstacle and info.numel and inner.form == "strided" and copy is not True:
+    if obstacle and info.numel and inner.form == "strided":
         reason = f"copy: {obstacle.clause}"
     nbytes = plan.nbytes_copied
     if info.form == "nested":

@@ -12,7 +12,7 @@ import torch
 from tensornp.core import torch_private
 from tensornp.core.containers import walk
 from tensornp.core.info import TensorInfo, inspect
-from tensornp.core.memory import WIDEST, default_budget
+from tensornp.core.memory import budget_for
 from tensornp.core.options import DisplayOptions
 from tensornp.core.pages import with_page_protection
 from tensornp.core.plan import ConversionPlan, decide
@@ -67,9 +67,7 @@ class ContainerSummary:
 @torch_private.never_compiled
 def summarize(tensor: torch.Tensor, options: DisplayOptions) -> TensorSummary:
     """Return the summary of `tensor`; never raises, reads only the printed elements and changes nothing."""
-    return _guarded(
-        tensor, options.mode, lambda info, plan: preview(tensor, info, plan, max_elements=options.max_elements)
-    )
+    return _guarded(tensor, options, lambda info, plan: preview(tensor, info, plan, max_elements=options.max_elements))
 
 
 @torch_private.never_compiled
@@ -81,12 +79,14 @@ def summarize_metadata(tensor: torch.Tensor) -> TensorSummary:
         return TensorSummary(type(tensor).__name__, "view", None, None, f"{type(error).__name__}: {error}", None)
 
 
-def _guarded(tensor: torch.Tensor, mode: str, show: Callable[[TensorInfo, ConversionPlan], Preview]) -> TensorSummary:
+def _guarded(
+    tensor: torch.Tensor, options: DisplayOptions, show: Callable[[TensorInfo, ConversionPlan], Preview]
+) -> TensorSummary:
     """Return a summary whatever happens: looking never fails, so every exception ends as the card's sentence."""
-    name, info, plan = type(tensor).__name__, None, None
+    name, mode, info, plan = type(tensor).__name__, options.mode, None, None
     try:
         info = inspect(tensor)
-        mode, plan = _planned(info, mode)
+        mode, plan = _planned(info, options)
         return TensorSummary(name, mode, info, plan, "", show(info, plan))
     except TooLargeError as error:
         return TensorSummary(name, mode, info, None, str(error), _shown_all_the_same(info, show, str(error)))
@@ -106,30 +106,30 @@ def _shown_all_the_same(
         return None
 
 
-def _planned(info: TensorInfo, mode: str) -> tuple[str, ConversionPlan]:
-    """Return the plan for `mode`, or for copy where sharing is impossible, with the mode that it is for."""
-    plan = _attempt(info, mode)
+def _planned(info: TensorInfo, options: DisplayOptions) -> tuple[str, ConversionPlan]:
+    """Return the plan for the mode of `options`, or for copy where sharing is impossible, with its mode."""
+    plan = _attempt(info, options.mode, options)
     if isinstance(plan, ConversionPlan):
-        return mode, plan
-    return "copy", plan_mode(info, "copy")
+        return options.mode, plan
+    return "copy", plan_mode(info, "copy", options)
 
 
-def plan_mode(info: TensorInfo, mode: str) -> ConversionPlan:
+def plan_mode(info: TensorInfo, mode: str, options: DisplayOptions) -> ConversionPlan:
     """Return the plan for one of the three modes; raises as `to_numpy` does."""
     arguments = mode_arguments(mode)
-    budget = default_budget(info.numel * WIDEST)
+    budget = budget_for(info.numel, options.max_nbytes or None)
     return decide(with_page_protection(info) if arguments["writeable"] else info, max_nbytes=budget, **arguments)
 
 
-def plan_modes(info: TensorInfo) -> dict[str, ConversionPlan | str]:
+def plan_modes(info: TensorInfo, options: DisplayOptions) -> dict[str, ConversionPlan | str]:
     """Return for each mode its plan, or the sentence that says why it cannot be."""
-    return {mode: _attempt(info, mode) for mode in MODES}
+    return {mode: _attempt(info, mode, options) for mode in MODES}
 
 
-def _attempt(info: TensorInfo, mode: str) -> ConversionPlan | str:
+def _attempt(info: TensorInfo, mode: str, options: DisplayOptions) -> ConversionPlan | str:
     """Return the plan for `mode`, or why there is none: a view that would be a copy is offered as a copy alone."""
     try:
-        plan = plan_mode(info, mode)
+        plan = plan_mode(info, mode, options)
     except TensornpError as error:
         return str(error)
     if mode == "view" and plan.nbytes_copied:
@@ -176,7 +176,7 @@ def _nbytes(tensors: list[torch.Tensor]) -> int:
 def _row(name: str, leaf: Any, options: DisplayOptions) -> Row:
     if not isinstance(leaf, torch.Tensor):
         return Row(name, None, _short_text(leaf))
-    summary = _guarded(leaf, options.mode, lambda info, plan: Preview(first_values(leaf, info, plan, FIRST_VALUES)))
+    summary = _guarded(leaf, options, lambda info, plan: Preview(first_values(leaf, info, plan, FIRST_VALUES)))
     return Row(name, summary, summary.preview.text if summary.preview else "")
 
 

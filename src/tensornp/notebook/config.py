@@ -34,6 +34,11 @@ class TensorDisplay(Configurable):
     max_rows = Int(_DEFAULT.max_rows, min=4, max=500, help="Rows of the table that shows a container of tensors.").tag(
         config=True
     )
+    max_nbytes = Int(
+        _DEFAULT.max_nbytes,
+        min=0,
+        help="Bytes that a new array may take at most, in cards and for %tonumpy; 0 is what main memory has free.",
+    ).tag(config=True)
     receipt = Enum(
         ("folded", "open", "hidden"), _DEFAULT.receipt, help="How a card shows its receipt: folded, open or hidden."
     ).tag(config=True)

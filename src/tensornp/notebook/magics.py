@@ -34,6 +34,7 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
         Option("c", "copy", "always copy"),
         Option("d", "dtype", "convert to dtype D", "D"),
         _OUT,
+        Option("m", "max-nbytes", "bytes that a new array may take", "N"),
         Option("", "explain", "print the receipt and convert nothing"),
         Option("w", "widget", "show the live card, which stays where it is"),
     ),
@@ -61,7 +62,7 @@ class TensorMagics(Magics):
 
         Usage::
 
-            %tonumpy [-v | -s | -c] [-d D] [-o NAME] [--explain] [-w] EXPR
+            %tonumpy [-v | -s | -c] [-d D] [-o NAME] [-m N] [--explain] [-w] EXPR
             %%tonumpy [the same options] [NAME ...]
 
         Options, before the expression:
@@ -71,11 +72,13 @@ class TensorMagics(Magics):
             -c, --copy      always copy
             -d, --dtype D   convert to dtype D, such as float32; bfloat16 and float8_* come from ml_dtypes
             -o, --out NAME  bind the array to NAME
+            -m, --max-nbytes N
+                            bytes that a new array may take (the default: what main memory has free)
             --explain       print the receipt and convert nothing
             -w, --widget    show the live card, which stays where it is
 
-        EXPR is any expression that gives a tensor, or a dict, list or tuple with tensors inside; it is taken exactly as
-        typed. One that begins with - goes into parentheses. A trailing ; shows nothing.
+        EXPR is any expression that gives a tensor, or a container with tensors inside; it is taken exactly as typed.
+        One that begins with - goes into parentheses. A trailing ; shows nothing.
 
         As a cell magic it runs the cell, then converts the variables NAME, or the value of the cell's last line: one
         array, or a dict of arrays by name.
@@ -132,20 +135,28 @@ class TensorMagics(Magics):
         if len(modes) > 1:
             raise UsageError(f"--{modes[0]} and --{modes[1]} exclude each other; choose one")
         _check_name(options.get("out"))
-        return {**mode_arguments(modes[0] if modes else self._display.mode), "dtype": options.get("dtype")}
+        limit = options.get("max-nbytes", str(self._display.max_nbytes or ""))
+        if limit and not limit.replace("_", "").isdecimal():
+            raise UsageError(f"--max-nbytes takes a number of bytes, not {limit!r}")
+        mode = modes[0] if modes else self._display.mode
+        arguments = {"dtype": options.get("dtype"), "max_nbytes": int(limit) if limit else None}
+        return {**mode_arguments(mode), **arguments}
 
     def _tonumpy(self, value: Any, options: dict[str, str], arguments: dict[str, Any], *, quiet: bool) -> Any:
         import torch
 
-        from tensornp.core.containers import walk
+        from tensornp.core.containers import map_leaves
         from tensornp.core.convert import plan, to_numpy
+        from tensornp.core.holding import STORAGES
 
         if "widget" in options:
             if not isinstance(value, torch.Tensor):
                 raise UsageError(f"--widget takes a tensor, not {type(value).__name__!r}")
             display(self._live.pin(value))
             return None
-        receipts = [plan(leaf, **arguments) for _, leaf in walk(value) if isinstance(leaf, torch.Tensor)]
+        receipts: list[ConversionPlan] = []
+        kinds = (torch.Tensor, *STORAGES)
+        map_leaves(lambda leaf: receipts.append(plan(leaf, **arguments)), value, leaf_type=kinds)
         if "explain" in options:
             if not receipts:
                 raise UsageError(f"--explain takes a tensor, not {type(value).__name__!r}")

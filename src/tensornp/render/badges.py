@@ -116,6 +116,9 @@ def _peculiarities(info: TensorInfo) -> Iterator[Badge]:
         text, title = _FORMS[info.form]
         text = text or name_of(info.layout)
         yield Badge(info.form, f"{text} · {info.detail}" if info.detail else text, title)
+    if info.array_shape != info.shape:
+        title = f"Each element packs several values, so the array has shape {info.array_shape}."
+        yield Badge("packed", f"packed · {info.array_shape}", title)
     if info.has_tangent:
         yield Badge("dual", "dual", "Forward-mode differentiation carries a tangent along, which the array leaves out.")
     if info.is_shared:

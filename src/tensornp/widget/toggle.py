@@ -79,7 +79,8 @@ class TensorWidget(anywidget.AnyWidget):
         self._held: Callable[[], torch.Tensor | None] = (lambda: tensor) if keep else weakref.ref(tensor)
         self._binder = binder
         self._bound: list[str] = []
-        self._summary = summarize(tensor, options or DisplayOptions())
+        self._options = options or DisplayOptions()
+        self._summary = summarize(tensor, self._options)
         self.on_docked: Callable[[], None] = lambda: None
         super().__init__(
             mode=self._summary.mode,
@@ -95,7 +96,8 @@ class TensorWidget(anywidget.AnyWidget):
     def array(self) -> Any:
         """The array of the current mode, converted now; `NoDataError` where the tensor is gone."""
         with self._lock:
-            return to_numpy(self._tensor(), **mode_arguments(self.mode))
+            limit = self._options.max_nbytes or None
+            return to_numpy(self._tensor(), max_nbytes=limit, **mode_arguments(self.mode))
 
     def bind(self, name: str, *, overwrite: bool = False) -> str:
         """Bind the array of the current mode to `name` in the notebook; returns what was done in a few words.
@@ -174,7 +176,7 @@ class TensorWidget(anywidget.AnyWidget):
         tensor = self._held()
         if tensor is None:
             raise traitlets.TraitError("the tensor of this card is gone; show it again")
-        plans = plan_modes(inspect(tensor))
+        plans = plan_modes(inspect(tensor), self._options)
         planned = plans[mode]
         if isinstance(planned, str) and any(isinstance(plan, ConversionPlan) for plan in plans.values()):
             raise traitlets.TraitError(planned)
@@ -185,7 +187,7 @@ class TensorWidget(anywidget.AnyWidget):
         """Say again what each mode means; reads metadata only."""
         tensor = self._held()
         if tensor is not None:
-            plans = plan_modes(inspect(tensor))
+            plans = plan_modes(inspect(tensor), self._options)
             self.cards = {mode: _card(self._summary, mode, plan) for mode, plan in plans.items()}
             self.choices = [_choice(mode, plan) for mode, plan in plans.items()]
 

@@ -1,0 +1,120 @@
+"""Containers convert as a whole: structure and types stay, whatever they do when made or filled."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import types
+
+import numpy as np
+import pytest
+import tensordict
+import torch
+
+import tensornp as tnp
+
+
+@dataclasses.dataclass
+class Batch:
+    """A dataclass that checks what it is given, as people's do."""
+
+    tokens: torch.Tensor
+    name: str
+    parts: list = dataclasses.field(default_factory=list)
+
+    def __post_init__(self):
+        assert isinstance(self.tokens, torch.Tensor)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Frozen:
+    weight: torch.Tensor
+
+
+def test_a_dataclass_keeps_its_type_and_runs_nothing_of_its_own():
+    """Its checks, which want tensors, are not asked."""
+    batch = Batch(torch.ones(2, dtype=torch.bfloat16), "b", [torch.zeros(1)])
+    out = tnp.to_numpy(batch)
+    assert type(out) is Batch
+    assert (out.tokens.dtype, out.name) == (np.float32, "b")
+    assert isinstance(out.parts[0], np.ndarray)
+    assert isinstance(batch.tokens, torch.Tensor), "the original stays"
+
+
+def test_a_frozen_dataclass_with_slots_converts():
+    """Neither has a dictionary, nor lets itself be set."""
+    assert tnp.to_numpy(Frozen(torch.ones(2))).weight.tolist() == [1, 1]
+
+
+def test_a_packed_sequence_converts_field_by_field():
+    """Data and batch sizes become arrays; None stays."""
+    packed = torch.nn.utils.rnn.pack_sequence([torch.ones(3, 2), torch.zeros(1, 2)])
+    out = tnp.to_numpy(packed)
+    assert out.data.shape == (4, 2)
+    assert out.batch_sizes.tolist() == [2, 1, 1]
+    assert out.sorted_indices is None
+
+
+def test_a_tensordict_becomes_a_dict():
+    """Nested ones become nested dicts; the arrays share its memory."""
+    td = tensordict.TensorDict({"a": torch.zeros(3), "n": {"b": torch.ones(3, 1)}}, batch_size=[3])
+    out = tnp.to_numpy(td)
+    td["a"][0] = 5
+    assert type(out) is dict
+    assert out["a"].tolist() == [5, 0, 0]
+    assert out["n"]["b"].shape == (3, 1)
+
+
+def test_a_mapping_that_is_no_dict_becomes_one():
+    """UserDict, as tokenizers return, and read-only proxies."""
+    for mapping in (collections.UserDict(x=torch.ones(2)), types.MappingProxyType({"x": torch.ones(2)})):
+        assert tnp.to_numpy(mapping)["x"].tolist() == [1, 1]
+
+
+def test_a_dict_of_a_class_of_its_own_keeps_it():
+    """A default factory survives, as do the order and the attributes."""
+    original = collections.defaultdict(list, x=torch.ones(2))
+    out = tnp.to_numpy(original)
+    assert (type(out), out.default_factory) == (collections.defaultdict, list)
+    assert isinstance(original["x"], torch.Tensor)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_storage_is_an_array_of_what_it_holds(dtype):
+    """Untyped: its bytes, shared; typed: its elements."""
+    t = torch.ones(3, dtype=dtype)
+    raw = tnp.to_numpy(t.untyped_storage())
+    assert (raw.dtype, raw.nbytes) == (np.uint8, t.untyped_storage().nbytes())
+    t[0] = 0
+    assert raw[: t.itemsize].tolist() == [0] * t.itemsize
+    assert tnp.to_numpy(torch.TypedStorage(3, dtype=dtype)).shape == (3,)
+    assert tnp.plan(t.untyped_storage()).shares_memory
+
+
+def test_a_freed_storage_is_an_empty_array():
+    """It holds no byte, and says so."""
+    t = torch.ones(3)
+    t.untyped_storage().resize_(0)
+    assert tnp.to_numpy([t.untyped_storage()])[0].shape == (0,)
+
+
+def test_a_nested_tensor_in_a_container_becomes_a_list_there():
+    """One leaf, several arrays."""
+    nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged)
+    assert [len(part) for part in tnp.to_numpy({"n": nested})["n"]] == [2, 3]
+
+
+@pytest.mark.parametrize("depth", [50, 5000])
+def test_depth_ends_in_a_sentence_and_never_in_a_crash(depth):
+    """A hundred levels convert; what goes on for thousands is refused."""
+    tree = [torch.ones(1)]
+    for _ in range(depth):
+        tree = [tree]
+    if depth < 100:
+        tree = tnp.to_numpy(tree)
+        for _ in range(depth):
+            (tree,) = tree
+        assert tree[0].tolist() == [1]
+    else:
+        with pytest.raises(tnp.BadRequestError):
+            tnp.to_numpy(tree)

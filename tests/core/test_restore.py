@@ -1,0 +1,91 @@
+"""The way back: what `to_numpy` returned, and what torch itself refuses, becomes the right tensor."""
+
+from __future__ import annotations
+
+import warnings
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+
+import tensornp as tnp
+
+REFUSED_BY_TORCH = {
+    "negative strides": np.arange(6.0).reshape(2, 3)[::-1, ::-1],
+    "uneven strides": np.frombuffer(bytes(range(40)), np.uint8)[:36].reshape(4, 9)[:, 1:9].view(np.float32),
+    "foreign byte order": np.arange(4, dtype=">f4"),
+    "foreign byte order and 0-d": np.array(2.5, dtype=">f8"),
+    "structured field": np.array([(1, 2.5), (3, 4.5)], dtype=[("a", "i1"), ("b", "<f4")])["b"],
+    "numpy scalar": np.float32(2.5),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_BY_TORCH)
+def test_an_array_that_torch_refuses_becomes_the_right_tensor(name):
+    """Values and dtype are those of the array."""
+    array = REFUSED_BY_TORCH[name]
+    t = tnp.to_tensor(array)
+    assert t.shape == array.shape
+    assert str(t.dtype) == f"torch.{array.dtype.newbyteorder('=').name}"
+    assert t.tolist() == array.tolist()
+
+
+def test_a_read_only_array_is_copied_without_a_warning():
+    """torch would warn once, share, and let a write through."""
+    array = np.zeros(3)
+    array.flags.writeable = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        t = tnp.to_tensor(array)
+    t[0] = 1
+    assert array.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("hidden", [[True, False, True], [False, False, False], np.ma.nomask])
+def test_a_masked_array_becomes_a_masked_tensor_and_comes_back(hidden):
+    """What NumPy hides, torch hides."""
+    array = np.ma.MaskedArray([1.0, 2.0, 3.0], mask=hidden)
+    t = tnp.to_tensor(array)
+    assert t.get_mask().tolist() == (~np.ma.getmaskarray(array)).tolist()
+    back = tnp.to_numpy(t)
+    assert repr(back) == repr(np.ma.MaskedArray(array.data, mask=np.ma.getmaskarray(array)))
+    with pytest.raises(tnp.CopyRequiredError, match="masked"):
+        tnp.to_tensor(array, copy=False)
+
+
+def test_float4_is_packed_by_twos_and_comes_back():
+    """NumPy has one value a byte, torch two; an odd number cannot be packed."""
+    packed = torch.arange(8, dtype=torch.uint8).mul(17).view(2, 4).view(torch.float4_e2m1fn_x2)
+    array = tnp.to_numpy(packed, dtype="float4_e2m1fn")
+    assert (array.dtype, array.shape) == (np.dtype(ml_dtypes.float4_e2m1fn), (2, 8))
+    assert torch.equal(tnp.to_tensor(array).view(torch.uint8), packed.view(torch.uint8))
+    with pytest.raises(tnp.UnsupportedArrayError, match="pad"):
+        tnp.to_tensor(array[:, 1:])
+
+
+def test_complex32_shares_its_bits_both_ways():
+    """The zero-copy array writes into the tensor that is made of it."""
+    t = torch.view_as_complex(torch.arange(4, dtype=torch.float16).view(2, 2))
+    array = tnp.to_numpy(t, copy=False, writeable=True)
+    assert array.dtype == ml_dtypes.complex32
+    back = tnp.to_tensor(array, copy=False)
+    back.view(torch.int32)[0] = 0
+    assert torch.view_as_real(t).tolist() == [[0, 0], [2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("array", "says"),
+    [
+        (np.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f4")]), "array['a']"),
+        (np.array([1, None]), "numbers"),
+        (np.array(["2026-11-21"], dtype="M8[D]"), "numbers"),
+        (np.zeros(2, dtype=ml_dtypes.int4), ".astype()"),
+    ],
+    ids=str,
+)
+def test_what_torch_has_no_dtype_for_is_refused_with_the_cure(array, says):
+    """One sentence, which names what to do."""
+    with pytest.raises(tnp.UnsupportedArrayError) as error:
+        tnp.to_tensor(array)
+    assert says in str(error.value)
