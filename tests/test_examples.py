@@ -35,6 +35,18 @@ def test_the_first_tour(tmp_path):
         assert promised in story
 
 
+def test_every_kind_of_tensor(tmp_path):
+    """Each kind that the text names: its array, or the reason why there is none."""
+    story = "\n".join(executed("4-every-kind.ipynb", tmp_path))
+    for promised in (
+        "values widened exactly to float32", "values unpacked exactly to float32", "packed · (32,)", "4,000 stored",
+        "400,000,000,000,000 bytes", "nested · 2 parts", "masked_array(data=[0.0, --, 2.0, 3.0]",
+        "the storage holds 0 bytes", "wrapped by a torch.func transform", "Batch(tokens=array([0, 1, 2])",
+        "array([3, 2, 1, 0], dtype=int16)",
+    ):  # fmt: skip
+        assert promised in story
+
+
 def test_view_share_and_copy(tmp_path):
     """The surprise, the three answers, the wrong gradient, and how view mode stops it."""
     cells = executed("2-view-share-copy.ipynb", tmp_path)

@@ -15,6 +15,7 @@ QUESTIONS = {
     "card": "What does a card cost, beside what else shows a tensor?",
     "scale": "Does the card of a huge tensor cost what the card of a small one costs?",
     "convert": "What does to_numpy cost, beside plain PyTorch?",
+    "kinds": "What do the card and the refusal of every kind in the gallery cost?",
     "load": "What does loading cost, beside importing torch?",
     "toggle": "How long does the toggle take, in JupyterLab and Chromium?",
 }
