@@ -372,6 +372,14 @@ def file_mapped_read_only() -> Case:
 
 
 @kind(STRIDES)
+def replicated_over_a_read_only_map() -> Case:
+    from torch.distributed import tensor as dt
+
+    case = file_mapped_read_only()
+    return Case(dt.DTensor.from_local(case.tensor, _one_rank(), [dt.Replicate()], run_check=False), case.expected)
+
+
+@kind(STRIDES)
 def storage_freed() -> Case:
     tensor = torch.ones(10)
     tensor.untyped_storage().resize_(0)

@@ -195,7 +195,7 @@ def _without(plan: ConversionPlan, step: Step) -> ConversionPlan:
 
 def _masked(plan: ConversionPlan, tensor: Any) -> Any:
     mask = dense(plain(mask_of(tensor)).cpu())
-    return masked_array(_execute(_without(plan, Step.MASK), tensor._masked_data), mask, plan.writeable)
+    return masked_array(_execute(_without(plan, Step.MASK), held_tensor(tensor, "masked")), mask, plan.writeable)
 
 
 def masked_array(data: np.ndarray[Any, Any], mask: torch.Tensor, writeable: bool = True) -> Any:

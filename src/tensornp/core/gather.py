@@ -80,7 +80,7 @@ def _check_indices(sparse: Any) -> None:
     """Refuse a sparse tensor whose indices lie outside its shape: torch, which seldom checks, writes to wild places."""
     try:
         if sparse.layout == torch.sparse_coo:
-            indices = sparse._indices()
+            indices, _ = torch_private.stored_elements(sparse)
             sizes = torch.tensor(sparse.shape[: indices.shape[0]], device=indices.device)[:, None]
             if bool(((indices < 0) | (indices >= sizes)).any()):
                 raise RuntimeError("an index is outside of the shape")
@@ -201,7 +201,7 @@ def _sparse(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Ten
 
 def _found_in_coo(raw: Any, wanted: Places) -> torch.Tensor:
     """Return the dense block of the elements at `wanted`, sorted indices of each dimension."""
-    indices, values = raw._indices(), raw._values()
+    indices, values = torch_private.stored_elements(raw)
     spans = [(0, values.shape[0])]
     if raw.is_coalesced() and indices.shape[0] and indices[0].is_contiguous():
         # The first row of coalesced indices is sorted.
@@ -211,7 +211,7 @@ def _found_in_coo(raw: Any, wanted: Places) -> torch.Tensor:
         spans = list(zip(starts, ends, strict=True))
     if sum(end - start for start, end in spans) > MAX_NUMEL:
         raise NotReadError(
-            f"the values are not shown: finding them would search {raw._nnz():,} stored elements; "
+            f"the values are not shown: finding them would search {torch_private.num_stored(raw):,} stored elements; "
             "t.coalesce() sorts them, and to_numpy converts all when asked"
         )
     sparse = [torch.tensor(chosen, device=indices.device) for chosen in wanted[: indices.shape[0]]]

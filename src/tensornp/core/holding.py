@@ -91,26 +91,26 @@ def _is_whole(dtensor: Any) -> bool:
     """Return whether this rank's part of a DTensor is all of it: replicated, or spread over one rank only."""
     ranks = tuple(dtensor.device_mesh.shape)
     replicated = all(place.is_replicate() or n == 1 for place, n in zip(dtensor.placements, ranks, strict=True))
-    return replicated and tuple(dtensor._local_tensor.shape) == tuple(dtensor.shape)
+    return replicated and tuple(dtensor.to_local().shape) == tuple(dtensor.shape)
 
 
 def held_tensor(t: Any, form: Form) -> torch.Tensor | None:
     """Return the tensor in which `t` holds its values, if it holds them in another one; nothing is waited for."""
     held: torch.Tensor | None = None
     if form == "local":
-        held = t._local_tensor
+        held = t.to_local()
     elif form == "pending":
         held = t.elem
     elif form == "masked":
-        held = t._masked_data
+        held = t.get_data()
     elif form == "nested":
-        held = t._values if type(t) is not torch.Tensor and hasattr(t, "_values") else t.values()
+        held = t.values()
     return held
 
 
 def mask_of(t: Any) -> torch.Tensor:
     """Return the mask of a MaskedTensor, True where an element is shown; one without autograd or copy."""
-    mask: torch.Tensor = t._masked_mask
+    mask: torch.Tensor = t.get_mask()
     return mask
 
 
@@ -126,9 +126,9 @@ ACCESS: dict[Form, str] = {
 def detail_of(t: Any, form: Form) -> str:
     """Return a few words on the form: how many elements a sparse tensor stores, how a quantized one is scaled."""
     if form == "sparse":
-        return f"{t._nnz():,} stored"
+        return f"{torch_private.num_stored(t):,} stored"
     if form == "nested":
-        num_parts = len(t._offsets) - 1 if hasattr(t, "_offsets") else t.size(0)
+        num_parts = t.size(0)
         return f"{num_parts:,} part{'s' * (num_parts != 1)}"
     if form == "local":
         return ", ".join(map(str, t.placements))
@@ -150,7 +150,7 @@ def tensor_of(storage: Any) -> torch.Tensor:
     """Return the one-dimensional tensor over all of a storage: bytes, or elements where the storage has a dtype."""
     typed = isinstance(storage, torch.TypedStorage)
     with torch_private.undisturbed():
-        untyped: torch.UntypedStorage = storage._untyped_storage if typed else storage
+        untyped = torch_private.untyped(storage) if typed else storage
         dtype: torch.dtype = storage.dtype if typed else torch.uint8
         over: torch.Tensor = torch.empty(0, dtype=dtype, device=untyped.device)
         return over.set_(untyped, 0, (untyped.nbytes() // dtype.itemsize,), (1,))

@@ -8,11 +8,13 @@ from tensornp.core.info import TensorInfo
 
 
 def with_page_protection(info: TensorInfo) -> TensorInfo:
-    """Return `info` with `is_readonly_map` looked up.
+    """Return `info` with `is_readonly_map` looked up, for the tensor that holds its values too.
 
     Reads ``/proc/self/maps`` (Linux; format in ``man 5 proc_pid_maps``), about 0.1 ms; elsewhere it stays False, since
     neither torch nor NumPy can tell.
     """
+    if info.inner is not None:
+        return dataclasses.replace(info, inner=with_page_protection(info.inner))
     if info.storage is None or not info.storage.address:
         return info
     return dataclasses.replace(info, is_readonly_map=_is_mapped_readonly(info.storage.address))

@@ -49,6 +49,9 @@ PRIVATE_NAMES = (
     "_make_per_tensor_quantized_tensor",
     "_neg_view",
     "_VF._unpack_dual",
+    "Tensor._nnz",
+    "Tensor._indices",
+    "Tensor._values",
     "utils._python_dispatch._disable_current_modes",
 )
 _disable_torch_function = _find("_C.DisableTorchFunction")
@@ -197,6 +200,25 @@ def has_tangent(tensor: torch.Tensor) -> bool:
 def flip_neg_bit(tensor: torch.Tensor) -> torch.Tensor:
     """Return a view with the negative bit set where it was not, and the other way round: the raw bytes, if it was."""
     return torch._neg_view(tensor)
+
+
+def num_stored(sparse: Any) -> int:
+    """Return how many elements (or blocks) a sparse tensor stores, duplicates counted."""
+    return int(sparse._nnz() if hasattr(sparse, "_nnz") else sparse.values().shape[0])
+
+
+def stored_elements(sparse: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the indices and the values of a COO tensor as stored, which torch has no public way to ask for."""
+    if hasattr(sparse, "_indices"):
+        return sparse._indices(), sparse._values()
+    coalesced = sparse.coalesce()
+    return coalesced.indices(), coalesced.values()
+
+
+def untyped(storage: Any) -> torch.UntypedStorage:
+    """Return the bytes under a typed storage; `TypedStorage.untyped` warns that it is deprecated."""
+    found: torch.UntypedStorage = getattr(storage, "_untyped_storage", None) or storage.untyped()
+    return found
 
 
 def check_compressed(sparse: Any, pointers: torch.Tensor, others: torch.Tensor) -> None:

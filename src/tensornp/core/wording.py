@@ -97,7 +97,7 @@ def warning_texts(
         warnings.append("the tangent of forward-mode differentiation is not part of the array")
     if as_bits:
         warnings.append(
-            f"NumPy sums and averages this array in {facts.name} itself; reduce a.astype(np.float32) instead"
+            f"NumPy sums and averages this array in {facts.name} itself; reduce a.astype(np.{facts.widened}) instead"
         )
     if shares and not frozen:
         if info.requires_grad:
