@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import tensornp as tnp
-from tensornp.core.memory import budget_for, free_nbytes
+from tensornp.core.memory import free_nbytes
 from tensornp.core.options import DisplayOptions
 from tensornp.core.summary import plan_modes, summarize
 
@@ -57,11 +57,12 @@ def test_the_toggle_does_not_offer_a_copy_that_cannot_be():
     assert "max_nbytes" in offered["copy"]
 
 
-def test_small_arrays_are_made_without_asking():
+def test_small_arrays_are_made_without_asking(monkeypatch):
     """Only large ones are worth a look at the machine."""
-    assert budget_for(1000, None) is None
-    assert budget_for(1000, 5) == 5
-    assert budget_for(2**40, None) > 0
+    monkeypatch.setattr("tensornp.core.memory.free_nbytes", lambda: 0)
+    assert tnp.to_numpy(torch.ones(1000), copy=True).nbytes == 4000
+    with pytest.raises(tnp.TooLargeError):
+        tnp.plan(torch.ones(1).expand(2**27), copy=True)
 
 
 def test_a_container_of_the_operating_system_has_less(tmp_path):

@@ -14,7 +14,7 @@ from tensornp.core.containers import is_container, map_leaves
 from tensornp.core.gather import dense, dequantized, plain
 from tensornp.core.holding import STORAGES, held_tensor, mask_of, tensor_of
 from tensornp.core.info import inspect
-from tensornp.core.memory import budget_for
+from tensornp.core.memory import within_budget
 from tensornp.core.pages import with_page_protection
 from tensornp.core.plan import ConversionPlan, decide
 from tensornp.core.steps import Step
@@ -120,8 +120,7 @@ def plan(
     info = inspect(tensor_of(tensor) if isinstance(tensor, STORAGES) else tensor)
     if writeable:
         info = with_page_protection(info)
-    budget = budget_for(info.numel, max_nbytes)
-    return decide(info, copy=copy, writeable=writeable, dtype=dtype, max_nbytes=budget)
+    return within_budget(decide(info, copy=copy, writeable=writeable, dtype=dtype), max_nbytes)
 
 
 def _convert_plain(tensor: Any, copy: bool | None) -> np.ndarray[Any, Any] | None:

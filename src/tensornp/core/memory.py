@@ -4,21 +4,33 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tensornp.core.plan import ConversionPlan
+from tensornp.errors import TooLargeError
+
 SMALL_NBYTES = 2**28
 """Arrays up to this many bytes are made without asking."""
-_WIDEST = 16
-"""Bytes of an element of the widest dtype, complex128."""
 _CGROUP = Path("/sys/fs/cgroup")
 
 
-def budget_for(numel: int, max_nbytes: int | None) -> int | None:
-    """Return the bytes that an array of `numel` elements may take: `max_nbytes`, or what is free where that is None.
+def within_budget(plan: ConversionPlan, max_nbytes: int | None) -> ConversionPlan:
+    """Return `plan`, whose array takes no more than `max_nbytes`, or no more than is free where that is None.
 
-    None, no limit, for a small array. Asking costs some tens of microseconds.
+    Small arrays are made without asking; to ask costs about 0.1 ms.
+
+    Raises
+    ------
+    TooLargeError
+        If it takes more.
     """
-    if max_nbytes is not None:
-        return max_nbytes
-    return free_nbytes() if numel * _WIDEST > SMALL_NBYTES else None
+    if max_nbytes is None and plan.nbytes_copied <= SMALL_NBYTES:
+        return plan
+    budget = free_nbytes() if max_nbytes is None else max_nbytes
+    if plan.nbytes_copied > budget:
+        raise TooLargeError(
+            f"the array would take {plan.nbytes_copied:,} bytes, more than the {budget:,} that are "
+            f"{'free' if max_nbytes is None else 'allowed'}; slice the tensor first, or pass a larger max_nbytes"
+        )
+    return plan
 
 
 def free_nbytes(cgroup: Path = _CGROUP) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from tensornp.core import dtypes, wording
 from tensornp.core.steps import Step
 from tensornp.core.wording import Obstacle
-from tensornp.errors import BadRequestError, CopyRequiredError, NoDataError, TooLargeError, UnsupportedTensorError
+from tensornp.errors import BadRequestError, CopyRequiredError, NoDataError, UnsupportedTensorError
 
 if TYPE_CHECKING:
     from tensornp.core.info import TensorInfo
@@ -90,24 +90,11 @@ _THROUGH = {
 
 
 def decide(
-    info: TensorInfo,
-    *,
-    copy: bool | None = None,
-    writeable: bool | None = None,
-    dtype: object = None,
-    max_nbytes: int | None = None,
+    info: TensorInfo, *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
 ) -> ConversionPlan:
-    """Return the plan for a tensor of which `info` is known; arguments and errors as for `to_numpy`.
-
-    Here `max_nbytes` of None sets no limit.
-    """
+    """Return the plan for a tensor of which `info` is known; arguments and errors as for `to_numpy`."""
     _check_arguments(copy, writeable)
     plan = _decide(info, copy, writeable, dtype)
-    if max_nbytes is not None and plan.nbytes_copied > max_nbytes:
-        raise TooLargeError(
-            f"the array would take {plan.nbytes_copied:,} bytes, more than the {max_nbytes:,} that are allowed; "
-            "slice the tensor first, or pass a larger max_nbytes"
-        )
     if plan.shares_memory and not plan.writeable:
         plan = replace(plan, code=f"{plan.code}  # a read-only view")
     return plan

@@ -12,7 +12,7 @@ import torch
 from tensornp.core import torch_private
 from tensornp.core.containers import walk
 from tensornp.core.info import TensorInfo, inspect
-from tensornp.core.memory import budget_for
+from tensornp.core.memory import within_budget
 from tensornp.core.options import DisplayOptions
 from tensornp.core.pages import with_page_protection
 from tensornp.core.plan import ConversionPlan, decide
@@ -117,8 +117,8 @@ def _planned(info: TensorInfo, options: DisplayOptions) -> tuple[str, Conversion
 def plan_mode(info: TensorInfo, mode: str, options: DisplayOptions) -> ConversionPlan:
     """Return the plan for one of the three modes; raises as `to_numpy` does."""
     arguments = mode_arguments(mode)
-    budget = budget_for(info.numel, options.max_nbytes or None)
-    return decide(with_page_protection(info) if arguments["writeable"] else info, max_nbytes=budget, **arguments)
+    plan = decide(with_page_protection(info) if arguments["writeable"] else info, **arguments)
+    return within_budget(plan, options.max_nbytes or None)
 
 
 def plan_modes(info: TensorInfo, options: DisplayOptions) -> dict[str, ConversionPlan | str]:
