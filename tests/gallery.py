@@ -197,6 +197,28 @@ def quint4x2_per_channel() -> Case:
 
 
 @kind(QUANTIZED)
+def quint8_whose_storage_was_freed() -> Case:
+    tensor = quint8().tensor
+    tensor.untyped_storage().resize_(0)
+    return refused(tensor, tnp.NoDataError, "freed or shrunk")
+
+
+@kind(QUANTIZED)
+def quint4x2_whose_storage_was_freed() -> Case:
+    tensor = quint4x2_per_channel().tensor
+    tensor.untyped_storage().resize_(0)
+    return refused(tensor, tnp.NoDataError, "freed or shrunk")
+
+
+@kind(QUANTIZED)
+def qint8_whose_scales_were_freed() -> Case:
+    arguments = torch.tensor([0.5, 1.0], dtype=torch.float64), torch.tensor([0, 0]), 0, torch.qint8
+    tensor = torch.quantize_per_channel(torch.ones(2, 3), *arguments)
+    tensor.q_per_channel_scales().untyped_storage().resize_(0)
+    return refused(tensor, tnp.NoDataError, "freed or shrunk")
+
+
+@kind(QUANTIZED)
 def quantized_without_a_scale() -> Case:
     return refused(torch.empty(4, dtype=torch.quint8), tnp.UnsupportedTensorError, "t.int_repr()")
 
@@ -616,6 +638,56 @@ def _nested_empty() -> Case:
         return Case(torch.nested.nested_tensor([]), [])
 
 
+def _part_freed(layout: torch.layout, part: str) -> Case:
+    tensor = _sparse(layout, _holes(4, 6)).tensor
+    getattr(tensor, part)().untyped_storage().resize_(0)
+    return refused(tensor, tnp.NoDataError, "freed or shrunk")
+
+
+for _layout, _part in (
+    (torch.sparse_coo, "_indices"), (torch.sparse_coo, "_values"), (torch.sparse_csr, "col_indices"),
+    (torch.sparse_csr, "values"), (torch.sparse_csc, "ccol_indices"),
+):  # fmt: skip
+    _short = str(_layout).removeprefix("torch.")
+    kind(LAYOUTS, f"{_short}, {_part.strip('_')} freed")(functools.partial(_part_freed, _layout, _part))
+
+
+@kind(LAYOUTS, "nested, jagged, offsets freed")
+def _nested_offsets_freed() -> Case:
+    tensor = _nested(torch.jagged).tensor
+    tensor.offsets().untyped_storage().resize_(0)
+    return refused(tensor, tnp.NoDataError, "freed or shrunk")
+
+
+@kind(LAYOUTS, "nested, jagged, values freed")
+def _nested_values_freed() -> Case:
+    tensor = _nested(torch.jagged).tensor
+    tensor.values().untyped_storage().resize_(0)
+    return refused(tensor, tnp.NoDataError, "freed or shrunk")
+
+
+@kind(LAYOUTS, "nested, jagged, made in inference mode")
+def _nested_inference() -> Case:
+    with torch.inference_mode():
+        case = _nested(torch.jagged)
+    return Case(case.tensor, case.expected)
+
+
+@kind(LAYOUTS, "nested, of many parts")
+def _nested_many() -> Case:
+    parts = [grid(1 + i % 3) for i in range(30)]
+    tensor = torch.nested.nested_tensor([torch.from_numpy(p.copy()) for p in parts], layout=torch.jagged)
+    return Case(tensor, parts)
+
+
+@kind(LAYOUTS, "sparse_coo, without a sparse dimension, large")
+def _coo_without_sparse_dims() -> Case:
+    values = grid(400, 500)
+    places = torch.empty((0, 2), dtype=torch.int64)
+    stored = torch.from_numpy(np.stack([values, values]))
+    return Case(torch.sparse_coo_tensor(places, stored, (400, 500)), values * 2)
+
+
 # --- states
 
 STATES = "states"
@@ -948,6 +1020,54 @@ def memory_mapped_tensor_of_tensordict() -> Case:
 def wrapper_that_dequantizes() -> Case:
     codes = grid(3, 4, dtype=np.int8)
     return Case(Dequantizable(torch.from_numpy(codes), 0.5, torch.bfloat16), codes.astype(np.float32) / 2)
+
+
+def _freed_three() -> torch.Tensor:
+    tensor = torch.ones(3)
+    tensor.untyped_storage().resize_(0)
+    return tensor
+
+
+def _dequantizes_to(result: Callable[[], torch.Tensor], says: str) -> Case:
+    class Odd(Dequantizable):
+        def dequantize(self) -> torch.Tensor:
+            return result()
+
+    return refused(Odd(torch.ones(3), 1.0, torch.float32), tnp.UnsupportedTensorError, says)
+
+
+kind(SUBCLASSES, "wrapper that dequantizes to another shape")(
+    functools.partial(_dequantizes_to, lambda: torch.ones(5), "of shape (5,)")
+)
+kind(SUBCLASSES, "wrapper that dequantizes to freed memory")(
+    functools.partial(_dequantizes_to, _freed_three, "a freed strided tensor")
+)
+kind(SUBCLASSES, "wrapper that dequantizes to a meta tensor")(
+    functools.partial(_dequantizes_to, lambda: torch.ones(3, device="meta"), "a meta strided tensor")
+)
+
+
+@kind(SUBCLASSES)
+def wrapper_that_dequantizes_to_another_dtype_than_it_states() -> Case:
+    class Odd(Dequantizable):
+        def dequantize(self) -> torch.Tensor:
+            return super().dequantize().float()
+
+    return Case(Odd(torch.from_numpy(grid(3)), 0.5, torch.float16), grid(3, dtype=np.float16) / 2)
+
+
+@kind(SUBCLASSES)
+def masked_tensor_whose_mask_was_freed() -> Case:
+    tensor = masked_tensor().tensor
+    tensor._masked_mask.untyped_storage().resize_(0)
+    return refused(tensor, tnp.NoDataError, "freed or shrunk")
+
+
+@kind(SUBCLASSES)
+def causal_bias() -> Case:
+    from torch.nn.attention.bias import causal_lower_right
+
+    return refused(causal_lower_right(4, 6), tnp.NoDataError, "no tensor of values")
 
 
 @kind(SUBCLASSES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from tensornp.errors import BadRequestError
 
@@ -46,7 +46,8 @@ def map_leaves(
     if not is_container(tree):
         return tree
     if id(tree) in _parents or len(_parents) >= MAX_DEPTH:
-        raise BadRequestError(f"a {type(tree).__name__} that holds itself cannot be converted; pass its parts")
+        depth = "that holds itself" if id(tree) in _parents else f"below {MAX_DEPTH} levels of containers"
+        raise BadRequestError(f"a {type(tree).__name__} {depth} cannot be converted; pass its parts")
     below = (*_parents, id(tree))
 
     def convert(child: Any) -> Any:
@@ -60,15 +61,35 @@ def map_leaves(
     kind = type(tree)
     if hasattr(kind, "_make"):
         return kind._make(children)
-    return children if kind is list else kind(children)
+    if isinstance(tree, list):
+        return children if kind is list else _same_list(tree, children)
+    try:
+        # Past the constructor of a subclass, which may ask for other arguments.
+        other: Any = tuple.__new__(cast(type[tuple[Any, ...]], kind), children)
+    except TypeError:
+        # Not for torch.Size and torch.return_types, which are written in C.
+        return kind(children)
+    if hasattr(tree, "__dict__"):
+        vars(other).update(vars(tree))
+    return other
+
+
+def _same_list(original: list[Any], children: list[Any]) -> Any:
+    other = copy.copy(original)
+    list.__setitem__(other, slice(None), children)
+    return other
 
 
 def _same_mapping(original: Mapping[Any, Any], items: dict[Any, Any]) -> Any:
     if type(original) is dict or not isinstance(original, dict):
         return items
-    other = copy.copy(original)
-    for key, item in items.items():
-        other[key] = item
+    try:
+        other = copy.copy(original)
+        for key, item in items.items():
+            other[key] = item
+    except Exception:
+        # A class that takes tensors only, or none at all after it was made.
+        return items
     return other
 
 
@@ -88,7 +109,9 @@ def _same_dataclass(original: Any, fields: dict[str, Any]) -> Any:
 def _key_text(key: Any) -> str:
     """Return the repr of a plain key, shortened; other keys by their type alone, since a tensor's repr can crash."""
     if type(key) in (str, int, float, bool, bytes, type(None)):
-        text = repr(key)
+        if type(key) is int and key.bit_length() > 1000:
+            return f"<int of {key.bit_length():,} bits>"
+        text = repr(key[:MAX_KEY] if isinstance(key, (str, bytes)) else key)
         return text if len(text) <= MAX_KEY else text[: MAX_KEY - 1] + "…"
     return f"<{type(key).__name__}>"
 
@@ -113,5 +136,10 @@ def walk(tree: Any, name: str = "", _parents: tuple[int, ...] = ()) -> Iterator[
         kind = type(tree)
         fields: tuple[str, ...] = getattr(kind, "_fields", None) or getattr(kind, "__match_args__", None) or ()
         children = ((f".{fields[i]}" if i < len(fields) else f"[{i}]", child) for i, child in enumerate(tree))
+    is_empty = True
     for step, child in children:
+        is_empty = False
         yield from walk(child, name + step, below)
+    if is_empty:
+        # An empty container is a leaf too, so that who counts leaves counts it.
+        yield name, tree

@@ -169,18 +169,19 @@ _ON_TENSOR: dict[Step, Callable[[torch.Tensor], torch.Tensor]] = {
 
 def execute(plan: ConversionPlan, tensor: torch.Tensor) -> Any:
     """Return the array, or the list of arrays, that `plan` describes, made from `tensor`, which stays as it is."""
-    with torch_private.undisturbed(), torch_private.quiet(tensor):
-        return _execute(plan, tensor)
+    with torch_private.apart(tensor):
+        return carry_out(plan, tensor)
 
 
-def _execute(plan: ConversionPlan, tensor: Any) -> Any:
+def carry_out(plan: ConversionPlan, tensor: Any) -> Any:
+    """Return the same; call it `torch_private.apart`."""
     first = plan.steps[0] if plan.steps else None
     if first is Step.UNBIND:
-        return [_execute(_without(plan, first), part) for part in tensor.unbind()]
+        return [carry_out(_without(plan, first), part) for part in tensor.unbind()]
     if first is Step.WAIT:
-        return _execute(_without(plan, first), tensor.trigger_wait())
+        return carry_out(_without(plan, first), tensor.trigger_wait())
     if first is Step.TO_LOCAL:
-        return _execute(_without(plan, first), held_tensor(tensor, "local"))
+        return carry_out(_without(plan, first), held_tensor(tensor, "local"))
     if Step.MASK in plan.steps:
         return _masked(plan, tensor)
     if Step.DEQUANTIZE in plan.steps and type(tensor).dequantize is not torch.Tensor.dequantize:
@@ -194,7 +195,7 @@ def _without(plan: ConversionPlan, step: Step) -> ConversionPlan:
 
 def _masked(plan: ConversionPlan, tensor: Any) -> Any:
     mask = dense(plain(mask_of(tensor)).cpu())
-    return masked_array(_execute(_without(plan, Step.MASK), held_tensor(tensor, "masked")), mask, plan.writeable)
+    return masked_array(carry_out(_without(plan, Step.MASK), held_tensor(tensor, "masked")), mask, plan.writeable)
 
 
 def masked_array(data: np.ndarray[Any, Any], mask: torch.Tensor, writeable: bool = True) -> Any:

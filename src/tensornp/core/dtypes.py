@@ -130,8 +130,10 @@ def is_exact_cast(source: str, target: str) -> bool:
     """
     import ml_dtypes
 
-    if source == target or (source == "bool" and target != "float8_e8m0fnu"):  # which has no zero
+    if source == target:
         return True
+    if source == "bool":
+        return target != "float8_e8m0fnu"  # which has no zero
     (a_complex, a_float), (b_complex, b_float) = _real_part(source), _real_part(target)
     if a_complex and not b_complex:
         return False

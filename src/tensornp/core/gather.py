@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from tensornp.core import dtypes, float4, torch_private
-from tensornp.core.holding import Form
-from tensornp.core.info import TensorInfo
+from tensornp.core.holding import Form, compressed_indices
+from tensornp.core.info import TensorInfo, inspect
 from tensornp.errors import UnsupportedTensorError
 
 SMALL_NUMEL = 100_000
@@ -32,6 +32,7 @@ class NotReadError(Exception):
 def gather(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Tensor:
     """Return the elements at `places`, dense and in new memory on the tensor's own device, lazy bits resolved.
 
+    Call it `torch_private.apart`.
     `places` has a list of indices for each dimension of ``info.array_shape``. The dtype is the tensor's own, or one
     that holds its values exactly, where torch cannot compute in its own.
 
@@ -40,8 +41,7 @@ def gather(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Tens
     NotReadError
         If the elements cannot be had without reading far more than is printed.
     """
-    with torch_private.undisturbed(), torch_private.quiet(tensor):
-        return _GATHERERS[info.form](tensor, info, places)
+    return _GATHERERS[info.form](tensor, info, places)
 
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:
@@ -66,9 +66,14 @@ def dense(sparse: torch.Tensor) -> torch.Tensor:
 def dequantized(tensor: Any) -> torch.Tensor:
     """Return what the class itself makes of its codes."""
     try:
-        values = plain(tensor.dequantize())
-        # Some classes dequantize to another dtype than the one that they state.
-        return values if values.dtype == tensor.dtype else values.to(torch.promote_types(values.dtype, tensor.dtype))
+        values = tensor.dequantize()
+        info = inspect(values)
+        if (info.data_state, info.form, info.shape) != ("available", "strided", tuple(tensor.shape)):
+            raise TypeError(f"it gives a {info.data_state} {info.form} tensor of shape {info.shape}")
+        if not tensor.dtype.is_floating_point and values.dtype != tensor.dtype:
+            raise TypeError(f"it gives {values.dtype}, where {tensor.dtype} is stated")
+        # Some classes dequantize to another dtype than the one that they state, which is the one of the receipt.
+        return plain(values).resolve_conj().resolve_neg().to(tensor.dtype)
     except Exception as error:
         raise UnsupportedTensorError(
             f"{type(tensor).__name__}.dequantize() failed ({type(error).__name__}: {error}); "
@@ -85,19 +90,12 @@ def _check_indices(sparse: Any) -> None:
             if bool(((indices < 0) | (indices >= sizes)).any()):
                 raise RuntimeError("an index is outside of the shape")
         elif sparse.layout != torch_private.MKLDNN:
-            torch_private.check_compressed(sparse, *_compressed_indices(sparse))
+            torch_private.check_compressed(sparse, *compressed_indices(sparse))
     except RuntimeError as error:
         reason = str(error).partition("\n")[0]
         raise UnsupportedTensorError(
             f"this {dtypes.name_of(sparse.layout)} tensor is broken ({reason}); make it anew with check_invariants=True"
         ) from error
-
-
-def _compressed_indices(sparse: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the pointers to rows (or columns), and the indices of the columns (or rows)."""
-    if sparse.layout in (torch.sparse_csr, torch.sparse_bsr):
-        return sparse.crow_indices(), sparse.col_indices()
-    return sparse.ccol_indices(), sparse.row_indices()
 
 
 def _strided(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Tensor:
@@ -108,8 +106,8 @@ def _strided(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Te
     raw = torch_private.flip_neg_bit(raw) if info.is_neg else raw
     raw = raw.conj() if info.is_conj else raw
     few = _indexed(raw, places)
-    few = few.conj() if info.is_conj else few
-    return (torch_private.flip_neg_bit(few) if info.is_neg else few).resolve_conj().resolve_neg()
+    few = few.conj().resolve_conj() if info.is_conj else few
+    return torch_private.flip_neg_bit(few).resolve_neg() if info.is_neg else few
 
 
 def _packed(raw: torch.Tensor, places: Places) -> torch.Tensor:
@@ -229,6 +227,9 @@ def _found_in_coo(raw: Any, wanted: Places) -> torch.Tensor:
 
 def _matching(indices: torch.Tensor, values: torch.Tensor, wanted: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
     """Return those of the stored elements that are wanted, their indices counted among the wanted ones."""
+    if not wanted:
+        # All stored elements lie at the one place that no sparse dimension tells apart.
+        return indices, values
     positions = torch.stack([torch.searchsorted(w, i.contiguous()) for w, i in zip(wanted, indices, strict=True)])
     clamped = [p.clamp(max=len(w) - 1) for p, w in zip(positions, wanted, strict=True)]
     matches = torch.stack([w[p] == i for w, p, i in zip(wanted, clamped, indices, strict=True)]).all(0)
@@ -238,7 +239,7 @@ def _matching(indices: torch.Tensor, values: torch.Tensor, wanted: list[torch.Te
 def _found_in_compressed(raw: Any, wanted: Places) -> torch.Tensor:
     """Return the same for CSR, CSC, BSR and BSC: the stored rows (or columns) that are wanted are searched alone."""
     by_row = raw.layout in (torch.sparse_csr, torch.sparse_bsr)
-    pointers, others = _compressed_indices(raw)
+    pointers, others = compressed_indices(raw)
     values, num_batch = raw.values(), pointers.dim() - 1
     in_blocks = raw.layout in (torch.sparse_bsr, torch.sparse_bsc)
     height, width = values.shape[num_batch + 1 : num_batch + 3] if in_blocks else (1, 1)
@@ -253,7 +254,10 @@ def _found_in_compressed(raw: Any, wanted: Places) -> torch.Tensor:
         if not by_row:
             major, minor = minor, major
         start, end = pointers[batch][major : major + 2].tolist()
-        for k in (others[batch][start:end] == minor).nonzero().flatten().tolist():
+        # Sorted and distinct within each row, as torch demands of these layouts.
+        inner = others[batch][start:end]
+        k = int(torch.searchsorted(inner, minor))
+        if k < len(inner) and int(inner[k]) == minor:
             stored = values[batch][start + k]
             stored = stored[row % height, column % width] if in_blocks else stored
             out[at] += _indexed(stored, dense_dims).to(dtype)

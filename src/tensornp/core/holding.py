@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
@@ -37,22 +38,42 @@ class Bare:
 def holding_of(t: torch.Tensor) -> Holding:
     """Return how `t` holds its values, asked in the order that keeps asking safe; no value is read."""
     kind = type(t)
+    if kind is torch.Tensor or kind is torch.nn.Parameter:
+        return _held_by_torch(t)
     if UninitializedTensorMixin in kind.__mro__:
         return Holding("uninitialized", wrapper="an uninitialized module")
-    if torch_private.is_functorch_wrapper(t):
-        return Holding("wrapped", wrapper="a torch.func transform")
     if _is_kind(kind, "FakeTensor", "torch._subclasses"):
         return Holding("fake", wrapper="FakeTensorMode")
-    # A lazy tensor is functionalized inside, so this question comes first.
-    if Bare(t).device.type in ("lazy", "xla"):
-        return Holding("available", "lazy")
-    if torch_private.is_functional_wrapper(t) or _is_kind(kind, "FunctionalTensor", "torch._subclasses"):
+    if _is_kind(kind, "FunctionalTensor", "torch._subclasses"):
         return Holding("wrapped", wrapper="functionalization")
-    if kind.__torch_dispatch__ not in torch_private.PLAIN_DISPATCH:
+    if kind.__torch_dispatch__ not in torch_private.PLAIN_DISPATCH and not torch_private.is_functorch_wrapper(t):
         return _held_by_subclass(t)
-    if Bare(t).device.type == "meta":
+    # A plain tensor of memory that was never written, which stands for a mask that torch makes when it is used.
+    if _is_kind(kind, "CausalBias", "torch.nn.attention"):
+        return Holding("wrapped", wrapper="CausalBias, which is no tensor of values,")
+    return _held_by_torch(Bare(t), t)
+
+
+def _held_by_torch(bare: Any, tensor: torch.Tensor | None = None) -> Holding:
+    """Return what is known of a tensor by the attributes of torch itself, which `bare` gives."""
+    t = bare if tensor is None else tensor
+    if torch_private.is_functorch_wrapper(t):
+        return Holding("wrapped", wrapper="a torch.func transform")
+    place = bare.device.type
+    # A lazy tensor is functionalized inside, so this question comes first.
+    if place in ("lazy", "xla"):
+        return Holding("available", "lazy")
+    if torch_private.is_functional_wrapper(t):
+        return Holding("wrapped", wrapper="functionalization")
+    if place == "meta":
         return Holding("meta")
-    return Holding("available", _plain_form(t))
+    if bare.is_nested:
+        return Holding("available", "nested")
+    if bare.is_quantized:
+        return Holding("available", "quantized")
+    if bare.layout == torch.strided:
+        return Holding("available", "zero" if torch_private.is_zero_tensor(t) else "strided")
+    return Holding("available", "mkldnn" if bare.layout == torch_private.MKLDNN else "sparse")
 
 
 def _held_by_subclass(t: Any) -> Holding:
@@ -69,17 +90,6 @@ def _held_by_subclass(t: Any) -> Holding:
     if kind.dequantize is not torch.Tensor.dequantize:
         return Holding("available", "dequantized")
     return Holding("wrapped", wrapper=kind.__name__)
-
-
-def _plain_form(t: torch.Tensor) -> Form:
-    bare = Bare(t)
-    if bare.is_nested:
-        return "nested"
-    if bare.is_quantized:
-        return "quantized"
-    if bare.layout == torch.strided:
-        return "zero" if torch_private.is_zero_tensor(t) else "strided"
-    return "mkldnn" if bare.layout == torch_private.MKLDNN else "sparse"
 
 
 def _is_kind(kind: type, name: str, module: str) -> bool:
@@ -106,6 +116,31 @@ def held_tensor(t: Any, form: Form) -> torch.Tensor | None:
     elif form == "nested":
         held = t.values()
     return held
+
+
+def parts_of(t: Any, form: Form) -> list[torch.Tensor]:
+    """Return the tensors besides a `held_tensor` that reading `t` would read: indices, values, scales, a mask."""
+    parts: list[torch.Tensor] = []
+    if form == "sparse" and t.layout == torch.sparse_coo:
+        parts += torch_private.stored_elements(t)
+    elif form == "sparse":
+        parts += (*compressed_indices(t), t.values())
+    elif form == "masked":
+        parts += [mask_of(t)]
+    elif form == "nested" and t.layout == torch.jagged:
+        parts += [part for part in (t.offsets(), t.lengths()) if part is not None]
+    elif form == "nested":
+        parts += torch_private.nested_sizes(t)
+    elif form == "quantized" and "per_channel" in detail_of(t, form):
+        parts += [t.q_per_channel_scales(), t.q_per_channel_zero_points()]
+    return parts
+
+
+def compressed_indices(sparse: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the pointers to rows (or columns), and the indices of the columns (or rows)."""
+    if sparse.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return sparse.crow_indices(), sparse.col_indices()
+    return sparse.ccol_indices(), sparse.row_indices()
 
 
 def mask_of(t: Any) -> torch.Tensor:
@@ -164,9 +199,18 @@ def inner_names(t: torch.Tensor) -> tuple[str, ...]:
 def own_attributes(t: torch.Tensor) -> Iterator[tuple[str, Any]]:
     """Yield what the instance itself holds, in its dictionary and in its slots."""
     yield from object.__getattribute__(t, "__dict__").items()
-    for cls in type(t).__mro__:
-        for name in cls.__dict__.get("__slots__", ()):
-            try:
-                yield name, cls.__dict__[name].__get__(t)
-            except (AttributeError, KeyError):
-                continue
+    for name, slot in _slots_of(type(t)):
+        try:
+            yield name, slot.__get__(t)
+        except AttributeError:
+            continue
+
+
+@functools.cache
+def _slots_of(kind: type) -> tuple[tuple[str, Any], ...]:
+    return tuple(
+        (name, cls.__dict__[name])
+        for cls in kind.__mro__
+        for name in cls.__dict__.get("__slots__", ())
+        if name in cls.__dict__
+    )

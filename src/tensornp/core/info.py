@@ -22,8 +22,12 @@ from tensornp.core.holding import (
     holding_of,
     inner_names,
     own_attributes,
+    parts_of,
 )
 from tensornp.errors import NotATensorError
+
+_PACKED_BITS = {torch.quint4x2: 4, torch.quint2x4: 2}
+"""Bits of each code, where one byte holds several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +197,16 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
     if inner is not None and state == "available":
         state = inner.data_state
     is_nested = form == "nested"
+    missing = _missing_part(tensor, form) if state == "available" else None
+    if missing is not None:
+        return TensorInfo(
+            kind.__name__, () if is_nested else _sizes(t.shape), t.dtype, t.dtype.itemsize, 0, t.device, t.layout,
+            requires_grad=t.requires_grad, is_parameter=is_parameter, data_state="freed", storage=missing, form=form,
+        )  # fmt: skip
     shape = _nested_shape(t) if is_nested else _sizes(t.shape)
     strided = t.layout == torch.strided and not is_nested and -1 not in shape
     leaf, grad_fn = _graph_facts(t)
-    has_storage = strided and state == "available" and form == "strided"
+    has_storage = strided and state == "available" and form in ("strided", "quantized")
     storage = _storage_span(tensor, t) if has_storage else None
     if storage is not None and (storage.reach > storage.nbytes or (storage.address == 0 and storage.reach)):
         state = "freed"
@@ -206,7 +216,7 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
         shape=shape,
         dtype=t.dtype,
         itemsize=t.dtype.itemsize,
-        numel=_nested_numel(tensor) if is_nested and state == "available" else 0 if -1 in shape else math.prod(shape),
+        numel=_numel(tensor, shape, inner) if state == "available" else 0 if -1 in shape else math.prod(shape),
         device=t.device,
         layout=t.layout,
         stride=_sizes(t.stride()) if strided else None,
@@ -235,6 +245,15 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
     )
 
 
+def _missing_part(tensor: torch.Tensor, form: Form) -> StorageSpan | None:
+    """Return the storage of the first of the `parts_of` a tensor that was freed or shrunk."""
+    for part in parts_of(tensor, form):
+        info = _read(part)
+        if info.data_state == "freed":
+            return info.storage
+    return None
+
+
 def _inner_of(tensor: torch.Tensor, form: Form) -> TensorInfo | None:
     """Return the metadata of the tensor that holds the values, where that is another one."""
     held = held_tensor(tensor, form)
@@ -260,9 +279,13 @@ def _nested_shape(t: Any) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _nested_numel(t: Any) -> int:
-    """Return the elements of all parts; a jagged tensor may have holes, which belong to none."""
-    return sum(part.numel() for part in t.unbind())
+def _numel(t: Any, shape: tuple[int, ...], inner: TensorInfo | None) -> int:
+    """Return the elements of all parts, if it is several tensors in one; in a jagged one, holes belong to none."""
+    if -1 not in shape:
+        return math.prod(shape)
+    if t.layout != torch.jagged:
+        return int(t.numel())
+    return inner.numel if inner is not None and t.lengths() is None else sum(part.numel() for part in t.unbind())
 
 
 def _graph_facts(t: Any) -> tuple[bool, str | None]:
@@ -284,7 +307,7 @@ def _storage_span(tensor: torch.Tensor, t: Any) -> StorageSpan | None:
         reach = 0
         if t.numel():
             last = int(t.storage_offset()) + sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True))
-            reach = (last + 1) * t.element_size()
+            reach = (last + 1) * t.element_size() * _PACKED_BITS.get(t.dtype, 8) // 8
         return StorageSpan(torch_private.address_of(tensor), storage.nbytes(), reach, storage.resizable())
     except (RuntimeError, NotImplementedError):
         return None

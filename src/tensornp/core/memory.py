@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from tensornp.core.plan import ConversionPlan
-from tensornp.errors import TooLargeError
+from tensornp.errors import BadRequestError, TooLargeError
 
 SMALL_NBYTES = 2**28
 """Arrays up to this many bytes are made without asking."""
@@ -22,6 +24,8 @@ def within_budget(plan: ConversionPlan, max_nbytes: int | None) -> ConversionPla
     TooLargeError
         If it takes more.
     """
+    if max_nbytes is not None and (not isinstance(max_nbytes, (int, np.integer)) or max_nbytes < 0):
+        raise BadRequestError(f"max_nbytes={max_nbytes!r} means nothing here; pass a number of bytes, or None")
     if max_nbytes is None and plan.nbytes_copied <= SMALL_NBYTES:
         return plan
     budget = free_nbytes() if max_nbytes is None else max_nbytes

@@ -94,17 +94,17 @@ def decide(
 ) -> ConversionPlan:
     """Return the plan for a tensor of which `info` is known; arguments and errors as for `to_numpy`."""
     _check_arguments(copy, writeable)
-    plan = _decide(info, copy, writeable, dtype)
-    if plan.shares_memory and not plan.writeable:
-        plan = replace(plan, code=f"{plan.code}  # a read-only view")
-    return plan
+    copy, writeable = (None if flag is None else bool(flag) for flag in (copy, writeable))
+    return _decide(info, copy, writeable, dtype)
 
 
-def _decide(info: TensorInfo, copy: bool | None, writeable: bool | None, dtype: object) -> ConversionPlan:
+def _decide(
+    info: TensorInfo, copy: bool | None, writeable: bool | None, dtype: object, *, is_inner: bool = False
+) -> ConversionPlan:
     if info.data_state != "available":
         raise NoDataError(wording.no_data_text(info))
     if info.inner is not None:
-        return _decide_through(info, info.inner, copy, writeable, dtype)
+        return _decide_through(info, info.inner, copy, writeable, dtype, is_inner=is_inner)
     facts = _refuse_unsupported(info)
     as_bits, target = _target(facts, copy, dtype)
     cast = target if target != _natural(facts, as_bits) else None
@@ -118,6 +118,7 @@ def _decide(info: TensorInfo, copy: bool | None, writeable: bool | None, dtype: 
         raise _copy_required(info, obstacle)
     shares = obstacle is None and copy is not True and numel > 0
     frozen = writeable is False or (shares and not writeable)
+    comment = wording.READ_ONLY_VIEW if shares and frozen and not is_inner else ""
     steps = _steps(info, facts, as_bits, cast, copies=copy is True or obstacle is not None)
     if numel * target.itemsize > MAX_NBYTES:
         raise UnsupportedTensorError(
@@ -131,19 +132,25 @@ def _decide(info: TensorInfo, copy: bool | None, writeable: bool | None, dtype: 
         exact=cast is None or dtypes.is_exact_cast(facts.extension or facts.name, target.name),
         nbytes_copied=0 if shares else numel * target.itemsize,
         reason=wording.reason_text(info, shares, frozen, obstacle),
-        code=wording.code_text(info, steps, facts, target, frozen),
+        code=wording.code_text(info, steps, facts, target, frozen) + comment,
         warnings=wording.warning_texts(info, facts, as_bits, shares, frozen),
     )
 
 
 def _decide_through(
-    info: TensorInfo, inner: TensorInfo, copy: bool | None, writeable: bool | None, dtype: object
+    info: TensorInfo,
+    inner: TensorInfo,
+    copy: bool | None,
+    writeable: bool | None,
+    dtype: object,
+    *,
+    is_inner: bool,
 ) -> ConversionPlan:
     """Return the plan for a tensor that holds its values in another one: that one's plan, reached by one step more."""
     obstacle = wording.form_obstacle(info)
     if copy is False and obstacle and info.numel:
         raise _copy_required(info, obstacle)
-    plan = _decide(inner, True if obstacle else copy, writeable, dtype)
+    plan = _decide(inner, True if obstacle else copy, writeable, dtype, is_inner=True)
     steps = (_THROUGH[info.form], *plan.steps) if info.form in _THROUGH else (*plan.steps, Step.MASK)
     reason = plan.reason
     if obstacle and info.numel and inner.form == "strided":
@@ -153,7 +160,10 @@ def _decide_through(
         nbytes = 0 if plan.shares_memory else info.numel * plan.dtype.itemsize
     elif info.form == "masked":
         nbytes += info.numel
-    return replace(plan, steps=steps, nbytes_copied=nbytes, reason=reason, code=wording.holder_code(info, plan.code))
+    code = wording.holder_code(info, plan.code)
+    if plan.shares_memory and not plan.writeable and not is_inner:
+        code += wording.READ_ONLY_VIEW
+    return replace(plan, steps=steps, nbytes_copied=nbytes, reason=reason, code=code)
 
 
 def _copy_required(info: TensorInfo, obstacle: Obstacle) -> CopyRequiredError:
@@ -240,7 +250,7 @@ def _steps(
     }
     # Each of these makes new memory already.
     applies |= {
-        Step.COPY: copies and not any(applies.values()),
+        Step.COPY: copies and (info.form == "zero" or not any(applies.values())),
         Step.DETACH: info.requires_grad,
         Step.VIEW_BITS: as_bits,
     }

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from tensornp.core import torch_private
-from tensornp.core.convert import execute, masked_array
+from tensornp.core.convert import carry_out, masked_array
 from tensornp.core.gather import NotReadError, Places, gather
 from tensornp.core.holding import held_tensor, mask_of
 from tensornp.core.info import TensorInfo, inspect
@@ -36,6 +36,8 @@ class Preview:
 
 _FIRST_PRECISION = 4
 """Digits of the first values in a table, where NumPy would print eight."""
+_FEW_DIMS = 6
+"""Dimensions in which the outermost elements are few."""
 _MAX_PARTS = 40
 """Parts of a nested tensor that are printed at most."""
 _AFTER_GATHERING = (Step.TO_HOST, Step.WIDEN, Step.VIEW_BITS, Step.CAST)
@@ -62,6 +64,12 @@ def _preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, max_e
     asked = options["edgeitems"] if math.prod(shape) > options["threshold"] else None
     edgeitems = _affordable(shape, asked, max_elements)
     note = ""
+    # In many dimensions, the one that stands for each ellipsis counts.
+    if len(shape) > _FEW_DIMS and _count_read(shape, edgeitems, 1) > 10 * max_elements:
+        raise NotReadError(
+            f"the values are not shown: in {len(shape)} dimensions, even the outermost are more than {max_elements:,}; "
+            "show t.flatten() or a slice"
+        )
     if edgeitems != asked:
         note = f"print options ask for more than {max_elements:,} elements; only the outer ones are shown"
     # With 0 edge items NumPy still measures all elements to align the one that it prints.
@@ -86,7 +94,7 @@ def _masked(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, edgeit
 def _parts(tensor: torch.Tensor, plan: ConversionPlan, max_elements: int) -> Preview:
     """Return what Python prints of the list of arrays that a nested tensor gives."""
     with torch_private.undisturbed(), torch_private.quiet(tensor):
-        parts = torch.Tensor.detach(tensor).unbind()
+        parts = tensor.unbind()
     each = [_preview(part, inspect(part), plan, max(1, max_elements // _MAX_PARTS)).text for part in parts[:_MAX_PARTS]]
     if len(parts) <= _MAX_PARTS:
         return Preview(f"[{', '.join(each)}]")
@@ -127,8 +135,8 @@ def _affordable(shape: tuple[int, ...], edgeitems: int | None, max_elements: int
     return max(1, edgeitems)
 
 
-def _count_read(shape: tuple[int, ...], edgeitems: int | None) -> int:
-    return math.prod(min(size, 2 * edgeitems) if edgeitems else size for size in shape)
+def _count_read(shape: tuple[int, ...], edgeitems: int | None, ellipsis: int = 0) -> int:
+    return math.prod(min(size, 2 * edgeitems + ellipsis) if edgeitems else size for size in shape)
 
 
 def _all(shape: tuple[int, ...]) -> Places:
@@ -147,17 +155,17 @@ def _gathered(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, plac
     """Return the array of the elements at `places`."""
     if info.form == "pending" and info.detail != "arrived":
         raise NotReadError("a collective is still making the values, and looking does not wait for it; t.wait() does")
-    if info.inner is not None:
-        with torch_private.undisturbed():
+    with torch_private.apart(tensor):
+        if info.inner is not None:
             held: Any = held_tensor(tensor, info.form)
             array = _gathered(held, info.inner, plan, places)
             if info.form != "masked":
                 return array
             mask = mask_of(tensor)
             return masked_array(array, gather(mask, inspect(mask), places).cpu())
-    few = gather(tensor, info, places)
-    steps = tuple(step for step in plan.steps if step in _AFTER_GATHERING)
-    return execute(replace(plan, steps=steps, writeable=True), few)
+        few = gather(tensor, info, places)
+        steps = tuple(step for step in plan.steps if step in _AFTER_GATHERING)
+        return carry_out(replace(plan, steps=steps, writeable=True), few)
 
 
 def _summarized(corners: np.ndarray[Any, Any], shape: tuple[int, ...], edgeitems: int, options: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import torch
 
 from tensornp.core import dtypes, float4, torch_private
 from tensornp.core.containers import is_container, map_leaves
-from tensornp.errors import CopyRequiredError, NotATensorError, UnsupportedArrayError
+from tensornp.errors import BadRequestError, CopyRequiredError, NotATensorError, UnsupportedArrayError
 
 
 @torch_private.never_compiled
@@ -37,7 +36,18 @@ def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | st
     NotATensorError
         If `array` is neither an array nor such a container.
     """
-    place = torch.device("cpu" if device is None else device)
+    if copy is not None and not isinstance(copy, (bool, np.bool_)):
+        raise BadRequestError(f"copy={copy!r} means nothing here; pass True, False or None")
+    copy = None if copy is None else bool(copy)
+    try:
+        place = torch.device("cpu" if device is None else device)
+        if place.type != "cpu":
+            torch.empty(0, device=place)
+    except (RuntimeError, TypeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise BadRequestError(
+            f"device={device!r} cannot be used here ({reason}); pass another, or None for the CPU"
+        ) from error
     if isinstance(array, np.ma.MaskedArray):
         return _masked_tensor(array, copy, place)
     if isinstance(array, (np.ndarray, np.generic)):
@@ -65,7 +75,8 @@ def _tensor_of(array: np.ndarray[Any, Any], copy: bool | None, device: torch.dev
     with torch_private.undisturbed():
         if facts.values_per_element > 1:
             return _packed(array).to(device)
-        bits = array.view(facts.bits) if facts.bits else array
+        # `view` also gives NumPy's several C types of one size (longlong) the one name that torch knows.
+        bits = array.view(np.dtype(facts.bits or facts.numpy))
         tensor = torch.from_numpy(bits)
         return (tensor if facts.numpy else tensor.view(getattr(torch, facts.name))).to(device)
 
@@ -77,10 +88,15 @@ def _masked_tensor(array: Any, copy: bool | None, device: torch.device) -> Any:
         raise CopyRequiredError("a masked array cannot share memory with a tensor; pass copy=None to allow a copy")
     data = _tensor_of(np.asarray(array.data), True, device)
     shown = _tensor_of(~np.ma.getmaskarray(array), True, device)
-    with torch_private.undisturbed(), warnings.catch_warnings():
-        # torch says once in each process that MaskedTensor is a prototype: nothing that the caller could change.
-        warnings.simplefilter("ignore", UserWarning)
-        return MaskedTensor(data, shown)
+    # torch says once in each process that MaskedTensor is a prototype: nothing that the caller could change.
+    with torch_private.undisturbed(), torch_private.QUIET:
+        try:
+            return MaskedTensor(data, shown)
+        except TypeError as error:
+            raise UnsupportedArrayError(
+                f"torch has no MaskedTensor of {dtypes.name_of(data.dtype)}; "
+                "convert array.data and array.mask, or array.astype() of another dtype"
+            ) from error
 
 
 def _packed(array: np.ndarray[Any, Any]) -> torch.Tensor:

@@ -140,8 +140,7 @@ def _attempt(info: TensorInfo, mode: str, options: DisplayOptions) -> Conversion
 @torch_private.never_compiled
 def summarize_container(container: Any, options: DisplayOptions) -> ContainerSummary:
     """Return the summary of a dict, list or tuple: its first and last leaves, and totals over all of them."""
-    leaves = list(islice(walk(container), MAX_LEAVES + 1))
-    is_complete = len(leaves) <= MAX_LEAVES
+    leaves, is_complete = _leaves(container)
     leaves = leaves[:MAX_LEAVES]
     shown = leaves
     if len(leaves) > options.max_rows:
@@ -150,13 +149,30 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
     tensors = [leaf for _, leaf in leaves if isinstance(leaf, torch.Tensor)]
     return ContainerSummary(
         type_name=type(container).__name__,
-        length=len(container),
+        length=_length(container, leaves),
         rows=tuple(_row(name, leaf, options) for name, leaf in shown),
         num_left_out=len(leaves) - len(shown),
         num_tensors=len(tensors),
         nbytes=_nbytes(tensors),
         is_complete=is_complete,
     )
+
+
+def _leaves(container: Any) -> tuple[list[tuple[str, Any]], bool]:
+    """Return the leaves up to the first that cannot be reached, and whether these are all."""
+    leaves: list[tuple[str, Any]] = []
+    try:
+        leaves.extend(islice(walk(container), MAX_LEAVES + 1))
+    except Exception:
+        return leaves[:MAX_LEAVES], False
+    return leaves, len(leaves) <= MAX_LEAVES
+
+
+def _length(container: Any, leaves: list[tuple[str, Any]]) -> int:
+    try:
+        return len(container)
+    except Exception:
+        return len(leaves)
 
 
 def _nbytes(tensors: list[torch.Tensor]) -> int:
@@ -183,6 +199,8 @@ def _row(name: str, leaf: Any, options: DisplayOptions) -> Row:
 def _short_text(leaf: Any) -> str:
     """Return a few words for what is not a tensor; only for plain types is its own repr called."""
     if leaf is None or type(leaf) in (bool, int, float, complex, str, bytes):
-        text = repr(leaf)
+        if type(leaf) is int and leaf.bit_length() > 1000:
+            return f"(int of {leaf.bit_length():,} bits)"
+        text = repr(leaf[:40] if isinstance(leaf, (str, bytes)) else leaf)
         return text if len(text) <= 40 else text[:39] + "…"
-    return f"({type(leaf).__name__})"
+    return f"({type.__getattribute__(type(leaf), '__name__')})"

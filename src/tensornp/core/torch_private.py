@@ -6,6 +6,7 @@ is a tracer's wrapper. Verified with torch 2.13.
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -52,6 +53,7 @@ PRIVATE_NAMES = (
     "Tensor._nnz",
     "Tensor._indices",
     "Tensor._values",
+    "Tensor._nested_tensor_size",
     "utils._python_dispatch._disable_current_modes",
 )
 _disable_torch_function = _find("_C.DisableTorchFunction")
@@ -126,13 +128,14 @@ def _without_inference() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _untraced() -> Iterator[None]:
+def _untraced() -> AbstractContextManager[Any]:
     """Stand outside `torch.jit.trace`, which would record what is done, and hand out sizes as tensors."""
     tracer = _get_tracing_state() if _get_tracing_state and _set_tracing_state else None
-    if tracer is None:
-        yield
-        return
+    return _without_tracer(tracer) if tracer is not None else nullcontext()
+
+
+@contextmanager
+def _without_tracer(tracer: Any) -> Iterator[None]:
     _set_tracing_state(None)
     try:
         yield
@@ -215,6 +218,12 @@ def stored_elements(sparse: Any) -> tuple[torch.Tensor, torch.Tensor]:
     return coalesced.indices(), coalesced.values()
 
 
+def nested_sizes(nested: Any) -> list[torch.Tensor]:
+    """Return the tensors by which a strided nested tensor tells its parts apart."""
+    names = ("_nested_tensor_size", "_nested_tensor_strides", "_nested_tensor_storage_offsets")
+    return [getattr(nested, name)() for name in names if hasattr(nested, name)]
+
+
 def untyped(storage: Any) -> torch.UntypedStorage:
     """Return the bytes under a typed storage; `TypedStorage.untyped` warns that it is deprecated."""
     found: torch.UntypedStorage = getattr(storage, "_untyped_storage", None) or storage.untyped()
@@ -228,6 +237,13 @@ def check_compressed(sparse: Any, pointers: torch.Tensor, others: torch.Tensor) 
         validate(pointers, others, sparse.values(), sparse.shape, sparse.layout)
 
 
+@contextmanager
+def apart(tensor: torch.Tensor) -> Iterator[None]:
+    """Stand where the values of `tensor` can be read: `undisturbed`, `quiet`, and with `denormals_kept`."""
+    with undisturbed(), quiet(tensor), denormals_kept():
+        yield
+
+
 def quiet(tensor: torch.Tensor) -> AbstractContextManager[Any]:
     """Keep torch from telling a user who only looks that its own support for an odd kind is new, or goes away."""
     bare: Any = torch.Tensor
@@ -237,25 +253,48 @@ def quiet(tensor: torch.Tensor) -> AbstractContextManager[Any]:
         and not bare.is_quantized.__get__(tensor)
         and not bare.is_nested.__get__(tensor)
     )
-    return nullcontext() if is_ordinary else _no_warnings()
+    return nullcontext() if is_ordinary else QUIET
 
 
-@contextmanager
-def _no_warnings() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        yield
+class _Quiet:
+    """Ignores warnings while any thread is inside: of two threads that restored the global filters, each its own, the
+    later one would leave behind what the other had set.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._caught = threading.Lock(), 0, warnings.catch_warnings()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._caught = warnings.catch_warnings()
+                self._caught.__enter__()
+                warnings.simplefilter("ignore", UserWarning)
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._caught.__exit__(None, None, None)
 
 
-@contextmanager
-def denormals_kept() -> Iterator[None]:
+QUIET = _Quiet()
+
+
+def denormals_kept() -> AbstractContextManager[Any]:
     """Let this thread compute with denormals inside, whatever `torch.set_flush_denormal` has been told.
 
     torch has no way to ask for the setting, so a computation tells.
     """
-    if np.float32(1e-45) * np.float32(1):
-        yield
-        return
+    return nullcontext() if _SMALLEST * _ONE else _not_flushed()
+
+
+_SMALLEST, _ONE = np.float32(1e-45), np.float32(1)
+
+
+@contextmanager
+def _not_flushed() -> Iterator[None]:
     torch.set_flush_denormal(False)
     try:
         yield

@@ -109,6 +109,8 @@ def warning_texts(
     return tuple(warnings)
 
 
+READ_ONLY_VIEW = "  # a read-only view"
+"""What is said after code that begins with a function of NumPy whose name says something else."""
 _UNPACKED = "torch.stack(({0}.view(torch.uint8) & 15, {0}.view(torch.uint8) >> 4), -1).flatten(-2).int()"
 
 
@@ -138,7 +140,8 @@ def code_text(
             code += calls[step]
     if ".numpy()" not in code:
         code += ".numpy()"
-    return f"np.broadcast_to({code}, {info.access}.shape)" if frozen else code
+    shape = f"{info.access}.shape" if info.array_shape == info.shape else str(info.array_shape)
+    return f"np.broadcast_to({code}, {shape})" if frozen else code
 
 
 def holder_code(info: TensorInfo, inner: str) -> str:

@@ -45,7 +45,7 @@ def import_library(name: str, library: str) -> Any:
         # Why an installed one cannot be imported is worth a look; that there is none is all said.
         cause = None if isinstance(error, ModuleNotFoundError) else error
         raise MissingLibraryError(
-            f"{library} cannot be imported here; install {name} to convert to it and back"
+            f"{library} is not installed here; install {name} to convert to it and back"
         ) from cause
     if name == "cupy" and not module.is_available():
         raise MissingLibraryError("CuPy finds no GPU that it can use here; convert with to_numpy and to_tensor instead")
