@@ -17,8 +17,8 @@ from gallery import names_by_group
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- made by tests/gallery_table.py -->", "<!-- end -->"
 HEADINGS = (
-    "", "kinds", "recipe: right", "raises", "wrong", "kills the process", "tensornp: right", "refused, with the cure", "wrong",
-    "torch's `repr` raises", "kills the process",
+    "", "kinds", "recipe: right", "raises", "wrong", "kills the process",
+    "tensornp: right", "refused, with the cure", "wrong", "torch's `repr` raises", "kills the process",
 )  # fmt: skip
 
 

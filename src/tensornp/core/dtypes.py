@@ -97,10 +97,7 @@ def resolve(name: str) -> np.dtype[Any]:
     if name in EXTENSIONS:
         import ml_dtypes
 
-        extension = getattr(ml_dtypes, name, None)
-        if extension is None:
-            raise BadRequestError(f"this ml_dtypes has no {name} yet; upgrade ml_dtypes, or take the widened copy")
-        found: np.dtype[Any] = np.dtype(extension)
+        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
         return found
     try:
         dtype = np.dtype(name)
@@ -111,14 +108,6 @@ def resolve(name: str) -> np.dtype[Any]:
             f"{name!r} is not a dtype that a tensor can become; name a numeric NumPy dtype such as 'float32'"
         )
     return dtype
-
-
-@functools.cache
-def has_extension(name: str) -> bool:
-    """Return whether the installed ml_dtypes has a dtype of that name; complex32 came with 0.6."""
-    import ml_dtypes
-
-    return hasattr(ml_dtypes, name)
 
 
 @functools.cache
@@ -154,7 +143,7 @@ def is_exact_cast(source: str, target: str) -> bool:
 
 
 def _real_part(name: str) -> tuple[bool, np.dtype[Any]]:
-    """Return whether a dtype is complex, and the dtype of its real part; older ml_dtypes do not have complex32."""
+    """Return whether a dtype is complex, and the dtype of its real part."""
     if name == "complex32":
         return True, np.dtype("float16")
     dtype = resolve(name)
