@@ -636,3 +636,10 @@ def test_jax_on_a_gpu_copies_shares_and_comes_back():
         t[1] = 8
         torch.cuda.synchronize()
         assert float(shared[1]) == 8
+
+
+def test_to_tensor_knows_an_array_of_jax_and_of_cupy(cupy):
+    """The way back has one name, whatever the array; containers too."""
+    out = tnp.to_tensor({"j": jax.numpy.arange(3), "c": FakeArray(np.ones(2, np.float32)), "n": np.zeros(1)})
+    assert [t.tolist() for t in out.values()] == [[0, 1, 2], [1, 1], [0]]
+    assert tnp.to_tensor(jax.numpy.ones(2, dtype="bfloat16")).dtype == torch.bfloat16

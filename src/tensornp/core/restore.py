@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -18,14 +21,15 @@ def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | st
 
     Parameters
     ----------
-    array : numpy.ndarray or NumPy scalar, or a container of them, nested
+    array : numpy.ndarray, NumPy scalar, JAX or CuPy array, or a container of them, nested
         ml_dtypes arrays keep their dtype, bits identical; those of one 4-bit float a byte are packed by twos. A masked
         array becomes a MaskedTensor, always copied.
     copy : bool, optional
         None shares memory where that is possible and copies where not, True always copies, False never copies.
         Read-only arrays are copied, because torch has no read-only tensors.
     device : optional
-        Where the tensor is to be; another device than the CPU always copies.
+        Where the tensor is to be; another device than the CPU always copies. None is the CPU, or where a JAX or CuPy
+        array is.
 
     Raises
     ------
@@ -52,12 +56,31 @@ def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | st
         return _masked_tensor(array, copy, place)
     if isinstance(array, (np.ndarray, np.generic)):
         return _tensor_of(np.asarray(array), copy, place)
+    door = _door_of(array)
+    if door is not None:
+        return door(array, copy=copy, device=device)
     if not is_container(array):
         raise NotATensorError(
             "to_tensor takes an array, or a dict, list, tuple or dataclass with arrays inside, "
             f"not {type(array).__name__!r}"
         )
-    return map_leaves(lambda leaf: to_tensor(leaf, copy=copy, device=device), array, leaf_type=(np.ndarray, np.generic))
+    leaf_type = (np.ndarray, np.generic, *_foreign_arrays().values())
+    return map_leaves(lambda leaf: to_tensor(leaf, copy=copy, device=device), array, leaf_type=leaf_type)
+
+
+def _foreign_arrays() -> dict[str, type]:
+    """Return the array types of JAX and CuPy, as far as these have been imported."""
+    kinds = {name: getattr(sys.modules.get(name), kind, None) for name, kind in (("jax", "Array"), ("cupy", "ndarray"))}
+    return {name: kind for name, kind in kinds.items() if isinstance(kind, type)}
+
+
+def _door_of(array: Any) -> Callable[..., Any] | None:
+    """Return `from_jax` or `from_cupy` for an array of theirs, None for anything else."""
+    for name, kind in _foreign_arrays().items():
+        if isinstance(array, kind):
+            door: Callable[..., Any] = getattr(import_module(f"tensornp.core.doors.{name}"), f"from_{name}")
+            return door
+    return None
 
 
 def _tensor_of(array: np.ndarray[Any, Any], copy: bool | None, device: torch.device) -> torch.Tensor:
