@@ -59,7 +59,7 @@ def form_obstacle(info: TensorInfo) -> Obstacle | None:
         ),
         "zero": Obstacle("with no memory, a symbolic zero of autograd,", "a symbolic zero of autograd has no memory"),
         "lazy": Obstacle("not computed yet", "computed and transferred, so it is new memory"),
-        "masked": Obstacle("with a mask", "masked elements are NumPy's to hide, so data and mask are new memory"),
+        "masked": Obstacle("with a mask", "data and mask become a masked array, so both are new memory"),
     }.get(info.form)
 
 
