@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import time
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,8 @@ _CGROUP = Path("/sys/fs/cgroup")
 def within_budget(plan: ConversionPlan, max_nbytes: int | None) -> ConversionPlan:
     """Return `plan`, whose array takes no more than `max_nbytes`, or no more than is free where that is None.
 
-    Small arrays are made without asking; to ask costs about 0.1 ms.
+    Small arrays are made without asking. The machine is asked once a second at most, which costs about 0.1 ms; to fill
+    what was free takes longer.
 
     Raises
     ------
@@ -28,13 +31,18 @@ def within_budget(plan: ConversionPlan, max_nbytes: int | None) -> ConversionPla
         raise BadRequestError(f"max_nbytes={max_nbytes!r} means nothing here; pass a number of bytes, or None")
     if max_nbytes is None and plan.nbytes_copied <= SMALL_NBYTES:
         return plan
-    budget = free_nbytes() if max_nbytes is None else max_nbytes
+    budget = _free_nbytes_at(int(time.monotonic())) if max_nbytes is None else max_nbytes
     if plan.nbytes_copied > budget:
         raise TooLargeError(
             f"the array would take {plan.nbytes_copied:,} bytes, more than the {budget:,} that are "
             f"{'free' if max_nbytes is None else 'allowed'}; slice the tensor first, or pass a larger max_nbytes"
         )
     return plan
+
+
+@functools.lru_cache(maxsize=1)
+def _free_nbytes_at(second: int) -> int:
+    return free_nbytes()
 
 
 def free_nbytes(cgroup: Path = _CGROUP) -> int:
