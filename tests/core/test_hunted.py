@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import warnings
+from itertools import islice
 
 import numpy as np
 import pytest
 import torch
 
 import tensornp as tnp
+from tensornp.core.containers import walk
 from tensornp.core.options import DisplayOptions
 from tensornp.core.summary import summarize, summarize_container
 from tensornp.render.text import container_text
@@ -174,10 +176,6 @@ def test_bool_to_a_dtype_without_zero_is_lossy():
     assert not tnp.plan(torch.ones(3, dtype=torch.bool), dtype="float8_e8m0fnu").exact
 
 
-def test_a_list_of_empty_lists_is_left_to_ipython_at_once(monkeypatch):
+def test_a_list_of_empty_lists_is_left_to_ipython_at_once():
     """An empty container counts as a leaf, or the search for a tensor would see none, and never end."""
-    from itertools import islice
-
-    from tensornp.core.containers import walk
-
     assert sum(1 for _ in islice(walk([[] for _ in range(10**6)]), 1000)) == 1000
