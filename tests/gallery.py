@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import mmap
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -46,10 +47,12 @@ KINDS: dict[str, tuple[str, Callable[[], Case]]] = {}
 """The group and the maker of each kind, by its name."""
 
 
-def kind(group: str, name: str = "") -> Callable[[Callable[[], Case]], Callable[[], Case]]:
-    """Put a maker into the gallery."""
+def kind(group: str, name: str = "", *, only_on: str = "") -> Callable[[Callable[[], Case]], Callable[[], Case]]:
+    """Put a maker into the gallery; `only_on` one platform, where elsewhere nobody can tell what it is."""
 
     def register(make: Callable[[], Case]) -> Callable[[], Case]:
+        if only_on and only_on != sys.platform:
+            return make
         title = name or make.__name__.strip("_").replace("_", " ")
         assert title not in KINDS, title
         KINDS[title] = group, make
@@ -381,7 +384,7 @@ def file_mapped_writeable() -> Case:
     return shared(tensor, values)
 
 
-@kind(STRIDES)
+@kind(STRIDES, only_on="linux")
 def file_mapped_read_only() -> Case:
     values = grid(4, 3)
     file = tempfile.TemporaryFile()  # noqa: SIM115
@@ -393,7 +396,7 @@ def file_mapped_read_only() -> Case:
         return Case(torch.from_numpy(mapped), values)
 
 
-@kind(STRIDES)
+@kind(STRIDES, only_on="linux")
 def replicated_over_a_read_only_map() -> Case:
     from torch.distributed import tensor as dt
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import gallery_child
 import gallery_table
 import pytest
+import torch
 from gallery import KINDS
 
 
@@ -15,6 +18,9 @@ def test_a_kind_keeps_every_promise(name):
     assert how == "returned", what
 
 
+@pytest.mark.skipif(
+    sys.platform != "linux" or not torch.__version__.startswith("2.13."), reason="made with torch 2.13 on Linux"
+)
 def test_the_table_in_the_readme_is_what_the_gallery_gives():
     """`python tests/gallery_table.py --write` makes it anew; nothing in it is wrong."""
     made = gallery_table.table()
