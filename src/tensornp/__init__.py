@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from tensornp.core.convert import plan, to_numpy
     from tensornp.core.doors.cupy import from_cupy, plan_cupy, to_cupy
     from tensornp.core.doors.jax import from_jax, plan_jax, to_jax
-    from tensornp.core.info import TensorInfo, inspect
+    from tensornp.core.facts import TensorInfo
+    from tensornp.core.info import inspect
     from tensornp.core.plan import ConversionPlan
     from tensornp.core.restore import to_tensor
     from tensornp.core.steps import Step
@@ -45,7 +46,7 @@ _HOMES = {
     "from_cupy": "core.doors.cupy",
     "plan_cupy": "core.doors.cupy",
     "inspect": "core.info",
-    "TensorInfo": "core.info",
+    "TensorInfo": "core.facts",
     "ConversionPlan": "core.plan",
     "Step": "core.steps",
     "view": "widget.toggle",

@@ -10,13 +10,15 @@ import numpy as np
 import torch
 
 from tensornp.core import dtypes, float4, torch_private
+from tensornp.core.apart import apart
 from tensornp.core.containers import is_container, map_leaves
-from tensornp.core.gather import dense, dequantized, plain
-from tensornp.core.holding import STORAGES, held_tensor, mask_of, tensor_of
+from tensornp.core.gather import dequantized
+from tensornp.core.holding import STORAGES, held_tensor, mask_of, plain, tensor_of
 from tensornp.core.info import inspect
 from tensornp.core.memory import within_budget
 from tensornp.core.pages import with_page_protection
 from tensornp.core.plan import ConversionPlan, decide
+from tensornp.core.sparse import dense
 from tensornp.core.steps import Step
 from tensornp.errors import NotATensorError
 
@@ -169,12 +171,12 @@ _ON_TENSOR: dict[Step, Callable[[torch.Tensor], torch.Tensor]] = {
 
 def execute(plan: ConversionPlan, tensor: torch.Tensor) -> Any:
     """Return the array, or the list of arrays, that `plan` describes, made from `tensor`, which stays as it is."""
-    with torch_private.apart(tensor):
+    with apart(tensor):
         return carry_out(plan, tensor)
 
 
 def carry_out(plan: ConversionPlan, tensor: Any) -> Any:
-    """Return the same; call it `torch_private.apart`."""
+    """Return the same; call it `apart`."""
     first = plan.steps[0] if plan.steps else None
     if first is Step.UNBIND:
         return [carry_out(_without(plan, first), part) for part in tensor.unbind()]

@@ -104,6 +104,12 @@ def _is_whole(dtensor: Any) -> bool:
     return replicated and tuple(dtensor.to_local().shape) == tuple(dtensor.shape)
 
 
+def plain(tensor: torch.Tensor) -> torch.Tensor:
+    """Return an alias of `tensor` outside of autograd, stripped of its class; call it `undisturbed`."""
+    values = torch.Tensor.detach(tensor)
+    return values if type(values) is torch.Tensor else torch.Tensor.as_subclass(values, torch.Tensor)
+
+
 def held_tensor(t: Any, form: Form) -> torch.Tensor | None:
     """Return the tensor in which `t` holds its values, if it holds them in another one; nothing is waited for."""
     held: torch.Tensor | None = None

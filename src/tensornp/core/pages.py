@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from tensornp.core.info import TensorInfo
+from tensornp.core.facts import TensorInfo
 
 
 def with_page_protection(info: TensorInfo) -> TensorInfo:

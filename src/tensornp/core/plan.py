@@ -15,7 +15,7 @@ from tensornp.core.wording import Obstacle
 from tensornp.errors import BadRequestError, CopyRequiredError, NoDataError, UnsupportedTensorError
 
 if TYPE_CHECKING:
-    from tensornp.core.info import TensorInfo
+    from tensornp.core.facts import TensorInfo
 
 MAX_NDIM = 64
 """Dimensions of an array at most; NumPy 1.x stops at 32, and its own error says so."""

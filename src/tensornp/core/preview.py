@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core import torch_private
+from tensornp.core.apart import apart
 from tensornp.core.convert import carry_out, masked_array
-from tensornp.core.gather import NotReadError, Places, gather
+from tensornp.core.facts import TensorInfo
+from tensornp.core.gather import gather
 from tensornp.core.holding import held_tensor, mask_of
-from tensornp.core.info import TensorInfo, inspect
+from tensornp.core.info import inspect
+from tensornp.core.places import NotReadError, Places
 from tensornp.core.plan import ConversionPlan
 from tensornp.core.steps import Step
 
@@ -93,7 +95,7 @@ def _masked(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, edgeit
 
 def _parts(tensor: torch.Tensor, plan: ConversionPlan, max_elements: int) -> Preview:
     """Return what Python prints of the list of arrays that a nested tensor gives."""
-    with torch_private.undisturbed(), torch_private.quiet(tensor):
+    with apart(tensor):
         parts = tensor.unbind()
     each = [_preview(part, inspect(part), plan, max(1, max_elements // _MAX_PARTS)).text for part in parts[:_MAX_PARTS]]
     if len(parts) <= _MAX_PARTS:
@@ -155,7 +157,7 @@ def _gathered(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, plac
     """Return the array of the elements at `places`."""
     if info.form == "pending" and info.detail != "arrived":
         raise NotReadError("a collective is still making the values, and looking does not wait for it; t.wait() does")
-    with torch_private.apart(tensor):
+    with apart(tensor):
         if info.inner is not None:
             held: Any = held_tensor(tensor, info.form)
             array = _gathered(held, info.inner, plan, places)

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from tensornp.core import dtypes, float4, torch_private
+from tensornp.core.apart import QUIET
 from tensornp.core.containers import is_container, map_leaves
 from tensornp.errors import BadRequestError, CopyRequiredError, NotATensorError, UnsupportedArrayError
 
@@ -112,7 +113,7 @@ def _masked_tensor(array: Any, copy: bool | None, device: torch.device) -> Any:
     data = _tensor_of(np.asarray(array.data), True, device)
     shown = _tensor_of(~np.ma.getmaskarray(array), True, device)
     # torch says once in each process that MaskedTensor is a prototype: nothing that the caller could change.
-    with torch_private.undisturbed(), torch_private.QUIET:
+    with torch_private.undisturbed(), QUIET:
         try:
             return MaskedTensor(data, shown)
         except TypeError as error:

@@ -11,7 +11,8 @@ import torch
 
 from tensornp.core import torch_private
 from tensornp.core.containers import walk
-from tensornp.core.info import TensorInfo, inspect
+from tensornp.core.facts import TensorInfo
+from tensornp.core.info import inspect
 from tensornp.core.memory import within_budget
 from tensornp.core.options import DisplayOptions
 from tensornp.core.pages import with_page_protection

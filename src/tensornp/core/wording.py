@@ -11,7 +11,7 @@ from tensornp.core.dtypes import FLOAT4_VALUES
 from tensornp.core.steps import Step
 
 if TYPE_CHECKING:
-    from tensornp.core.info import TensorInfo
+    from tensornp.core.facts import TensorInfo
 
 
 class Obstacle(NamedTuple):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tensornp.core.dtypes import name_of
-from tensornp.core.info import TensorInfo
+from tensornp.core.facts import TensorInfo
 from tensornp.core.plan import ConversionPlan
 from tensornp.core.summary import TensorSummary
 

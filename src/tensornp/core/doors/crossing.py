@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core import wording
-from tensornp.core.info import TensorInfo
+from tensornp.core.facts import TensorInfo
 from tensornp.core.plan import ConversionPlan
 from tensornp.core.steps import Step
 from tensornp.errors import CopyRequiredError

@@ -27,7 +27,8 @@ from tensornp.core.doors.sharing import (
     shared_tensor,
     torch_device,
 )
-from tensornp.core.info import TensorInfo, inspect
+from tensornp.core.facts import TensorInfo
+from tensornp.core.info import inspect
 from tensornp.core.plan import ConversionPlan
 from tensornp.core.restore import to_tensor
 from tensornp.errors import BadRequestError, NoDataError, UnsupportedArrayError, UnsupportedTensorError

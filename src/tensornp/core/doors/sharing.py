@@ -13,8 +13,9 @@ from torch.utils.dlpack import from_dlpack
 from tensornp.core import dtypes, torch_private
 from tensornp.core.containers import is_container, map_leaves
 from tensornp.core.convert import plan, to_numpy
-from tensornp.core.gather import plain
-from tensornp.core.info import TensorInfo, inspect
+from tensornp.core.facts import TensorInfo
+from tensornp.core.holding import plain
+from tensornp.core.info import inspect
 from tensornp.core.plan import ConversionPlan
 from tensornp.core.steps import Step
 from tensornp.errors import (

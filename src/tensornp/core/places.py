@@ -1,0 +1,29 @@
+"""Where the few elements lie that a card prints, and how to take them out of a dense tensor."""
+
+from __future__ import annotations
+
+import torch
+
+MAX_NUMEL = 4_000_000
+"""Elements that are read at most, where those that are printed cannot be read alone."""
+Places = list[list[int]]
+"""The indices that are wanted of each dimension."""
+
+
+class NotReadError(Exception):
+    """No element is read: the message says why, and what to do instead."""
+
+
+def indexed(values: torch.Tensor, places: Places) -> torch.Tensor:
+    """Return the elements at `places`, always in new memory."""
+    if all(len(place) == size for place, size in zip(places, values.shape, strict=True)):
+        return values.clone()
+    return values[index_of(places, values.device)]
+
+
+def index_of(places: Places, device: torch.device) -> tuple[torch.Tensor, ...]:
+    """Return one index tensor a dimension, which broadcast against each other."""
+    return tuple(
+        torch.tensor(place, dtype=torch.int64, device=device).view([-1] + [1] * (len(places) - dim - 1))
+        for dim, place in enumerate(places)
+    )

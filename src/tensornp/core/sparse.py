@@ -1,0 +1,113 @@
+"""Sparse tensors: their dense form, and single elements of it looked up among the stored ones."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import torch
+
+from tensornp.core import dtypes, torch_private
+from tensornp.core.holding import compressed_indices
+from tensornp.core.places import MAX_NUMEL, NotReadError, Places, indexed
+from tensornp.errors import UnsupportedTensorError
+
+CHUNK = 1 << 18
+"""Stored elements of a sparse tensor that are searched at once."""
+
+
+def dense(sparse: torch.Tensor) -> torch.Tensor:
+    """Return the dense form, in a wider dtype where torch has no dense form in the tensor's own."""
+    if sparse.layout == torch.strided:
+        return sparse
+    _check_indices(sparse)
+    facts = dtypes.KNOWN.get(dtypes.name_of(sparse.dtype))
+    through = facts.dense_through if facts else None
+    if through is None or facts is None:
+        return sparse.to_dense()
+    laid_out = sparse.to(getattr(torch, through)).to_dense()
+    return laid_out.to(sparse.dtype) if facts.numpy else laid_out
+
+
+def _check_indices(sparse: Any) -> None:
+    """Refuse a sparse tensor whose indices lie outside its shape: torch, which seldom checks, writes to wild places."""
+    try:
+        if sparse.layout == torch.sparse_coo:
+            indices, _ = torch_private.stored_elements(sparse)
+            sizes = torch.tensor(sparse.shape[: indices.shape[0]], device=indices.device)[:, None]
+            if bool(((indices < 0) | (indices >= sizes)).any()):
+                raise RuntimeError("an index is outside of the shape")
+        elif sparse.layout != torch_private.MKLDNN:
+            torch_private.check_compressed(sparse, *compressed_indices(sparse))
+    except RuntimeError as error:
+        reason = str(error).partition("\n")[0]
+        raise UnsupportedTensorError(
+            f"this {dtypes.name_of(sparse.layout)} tensor is broken ({reason}); make it anew with check_invariants=True"
+        ) from error
+
+
+def found_in_coo(raw: Any, wanted: Places) -> torch.Tensor:
+    """Return the dense block of the elements at `wanted`, sorted indices of each dimension."""
+    indices, values = torch_private.stored_elements(raw)
+    spans = [(0, values.shape[0])]
+    if raw.is_coalesced() and indices.shape[0] and indices[0].is_contiguous():
+        # The first row of coalesced indices is sorted.
+        first = torch.tensor(wanted[0], device=indices.device)
+        starts = torch.searchsorted(indices[0], first).tolist()
+        ends = torch.searchsorted(indices[0], first, right=True).tolist()
+        spans = list(zip(starts, ends, strict=True))
+    if sum(end - start for start, end in spans) > MAX_NUMEL:
+        raise NotReadError(
+            f"the values are not shown: finding them would search {torch_private.num_stored(raw):,} stored elements; "
+            "t.coalesce() sorts them, and to_numpy converts all when asked"
+        )
+    sparse = [torch.tensor(chosen, device=indices.device) for chosen in wanted[: indices.shape[0]]]
+    found = [
+        _matching(indices[:, at : min(at + CHUNK, end)], values[at : min(at + CHUNK, end)], sparse)
+        for start, end in spans
+        for at in range(start, end, CHUNK)
+    ]
+    places = torch.cat([i for i, _ in found], 1) if found else indices[:, :0]
+    stored = torch.cat([v for _, v in found]) if found else values[:0]
+    shape = [len(chosen) for chosen in sparse] + list(values.shape[1:])
+    block = dense(torch.sparse_coo_tensor(places, stored, shape, check_invariants=False))
+    return indexed(block, [list(range(n)) for n in shape[: len(sparse)]] + wanted[len(sparse) :])
+
+
+def _matching(indices: torch.Tensor, values: torch.Tensor, wanted: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """Return those of the stored elements that are wanted, their indices counted among the wanted ones."""
+    if not wanted:
+        # All stored elements lie at the one place that no sparse dimension tells apart.
+        return indices, values
+    positions = torch.stack([torch.searchsorted(w, i.contiguous()) for w, i in zip(wanted, indices, strict=True)])
+    clamped = [p.clamp(max=len(w) - 1) for p, w in zip(positions, wanted, strict=True)]
+    matches = torch.stack([w[p] == i for w, p, i in zip(wanted, clamped, indices, strict=True)]).all(0)
+    return positions[:, matches], values[matches]
+
+
+def found_in_compressed(raw: Any, wanted: Places) -> torch.Tensor:
+    """Return the same for CSR, CSC, BSR and BSC: the stored rows (or columns) that are wanted are searched alone."""
+    by_row = raw.layout in (torch.sparse_csr, torch.sparse_bsr)
+    pointers, others = compressed_indices(raw)
+    values, num_batch = raw.values(), pointers.dim() - 1
+    in_blocks = raw.layout in (torch.sparse_bsr, torch.sparse_bsc)
+    height, width = values.shape[num_batch + 1 : num_batch + 3] if in_blocks else (1, 1)
+    dense_dims = wanted[num_batch + 2 :]
+    facts = dtypes.KNOWN[dtypes.name_of(raw.dtype)]
+    dtype = getattr(torch, facts.dense_through or facts.name)
+    out = torch.zeros([len(chosen) for chosen in wanted], dtype=dtype, device=raw.device)
+    for cell in itertools.product(*(enumerate(chosen) for chosen in wanted[: num_batch + 2])):
+        at, where = zip(*cell, strict=True)
+        batch, (row, column) = where[:num_batch], where[num_batch:]
+        major, minor = row // height, column // width
+        if not by_row:
+            major, minor = minor, major
+        start, end = pointers[batch][major : major + 2].tolist()
+        # Sorted and distinct within each row, as torch demands of these layouts.
+        inner = others[batch][start:end]
+        k = int(torch.searchsorted(inner, minor))
+        if k < len(inner) and int(inner[k]) == minor:
+            stored = values[batch][start + k]
+            stored = stored[row % height, column % width] if in_blocks else stored
+            out[at] += indexed(stored, dense_dims).to(dtype)
+    return out.to(raw.dtype) if facts.dense_through and facts.numpy else out
