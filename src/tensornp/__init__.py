@@ -23,6 +23,7 @@ from tensornp.errors import (
 )
 
 if TYPE_CHECKING:
+    from tensornp.core.aliasing import Alias, aliases
     from tensornp.core.convert import plan, to_numpy
     from tensornp.core.doors.cupy import from_cupy, plan_cupy, to_cupy
     from tensornp.core.doors.jax import from_jax, plan_jax, to_jax
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "aliases": "core.aliasing",
+    "Alias": "core.aliasing",
     "to_numpy": "core.convert",
     "to_tensor": "core.restore",
     "plan": "core.convert",
@@ -54,6 +57,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Alias",
     "BadRequestError",
     "ConversionPlan",
     "CopyRequiredError",
@@ -68,6 +72,7 @@ __all__ = [
     "TooLargeError",
     "UnsupportedArrayError",
     "UnsupportedTensorError",
+    "aliases",
     "from_cupy",
     "from_jax",
     "inspect",

@@ -106,7 +106,7 @@ def _same_dataclass(original: Any, fields: dict[str, Any]) -> Any:
     return other
 
 
-def _key_text(key: Any) -> str:
+def key_text(key: Any) -> str:
     """Return the repr of a plain key, shortened; other keys by their type alone, since a tensor's repr can crash."""
     if type(key) in (str, int, float, bool, bytes, type(None)):
         if type(key) is int and key.bit_length() > 1000:
@@ -128,7 +128,7 @@ def walk(tree: Any, name: str = "", _parents: tuple[int, ...] = ()) -> Iterator[
     below = (*_parents, id(tree))
     children: Iterator[tuple[str, Any]]
     if isinstance(tree, dict):
-        children = ((f"[{_key_text(key)}]", child) for key, child in tree.items())
+        children = ((f"[{key_text(key)}]", child) for key, child in tree.items())
     elif not isinstance(tree, (list, tuple)):
         children = ((f".{name}", child) for name, child in _fields(tree))
     else:

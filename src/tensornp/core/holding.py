@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]  # public, but not listed
 
 from tensornp.core import torch_private
+from tensornp.core.instances import own_attributes
 
 DataState = Literal["available", "meta", "fake", "uninitialized", "freed", "wrapped", "remote"]
 Form = Literal[
@@ -200,23 +199,3 @@ def tensor_of(storage: Any) -> torch.Tensor:
 def inner_names(t: torch.Tensor) -> tuple[str, ...]:
     """Return the names of the attributes that hold tensors; no property is called, and nothing of the class runs."""
     return tuple(name for name, value in own_attributes(t) if isinstance(value, torch.Tensor))
-
-
-def own_attributes(t: torch.Tensor) -> Iterator[tuple[str, Any]]:
-    """Yield what the instance itself holds, in its dictionary and in its slots."""
-    yield from object.__getattribute__(t, "__dict__").items()
-    for name, slot in _slots_of(type(t)):
-        try:
-            yield name, slot.__get__(t)
-        except AttributeError:
-            continue
-
-
-@functools.cache
-def _slots_of(kind: type) -> tuple[tuple[str, Any], ...]:
-    return tuple(
-        (name, cls.__dict__[name])
-        for cls in kind.__mro__
-        for name in cls.__dict__.get("__slots__", ())
-        if name in cls.__dict__
-    )

@@ -20,9 +20,9 @@ from tensornp.core.holding import (
     held_tensor,
     holding_of,
     inner_names,
-    own_attributes,
     parts_of,
 )
+from tensornp.core.instances import own_attributes
 from tensornp.errors import NotATensorError
 
 _PACKED_BITS = {torch.quint4x2: 4, torch.quint2x4: 2}

@@ -6,6 +6,7 @@ is a tracer's wrapper. Verified with torch 2.13.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar, cast
@@ -31,6 +32,8 @@ PRIVATE_NAMES = (
     "_ops._len_torch_dispatch_stack_pre_dispatch",
     "_C._dispatch_keys",
     "_C._data_address",
+    "_C._is_cow_tensor",
+    "Tensor._cdata",
     "_C._functorch.is_functorch_wrapped_tensor",
     "_C._functorch.peek_interpreter_stack",
     "_C._get_tracing_state",
@@ -60,6 +63,7 @@ _dispatch_modes = _find("_C._len_torch_dispatch_stack")
 _pre_dispatch_modes = _find("_ops._len_torch_dispatch_stack_pre_dispatch")
 _dispatch_keys = _find("_C._dispatch_keys")
 _data_address = _find("_C._data_address")
+_is_cow_tensor = _find("_C._is_cow_tensor")
 _is_functorch_wrapped = _find("_C._functorch.is_functorch_wrapped_tensor")
 _functorch_level = _find("_C._functorch.peek_interpreter_stack")
 _is_functional_tensor = _find("_is_functional_tensor")
@@ -251,3 +255,56 @@ def address_of(tensor: torch.Tensor) -> int:
     # The private call gives the address of the storage.
     start = int(_data_address(tensor))
     return start + int(tensor.storage_offset()) * tensor.element_size() if start else 0
+
+
+def storage_address(tensor: torch.Tensor) -> int:
+    """Return the address at which the storage of `tensor` starts; 0 where there is no memory."""
+    if _data_address is None:
+        return torch.Tensor.untyped_storage(tensor).data_ptr()
+    return int(_data_address(tensor))
+
+
+def is_lazily_copied(tensor: torch.Tensor) -> bool:
+    """Return whether the memory of `tensor` becomes its own at the first write, although others share it until then."""
+    return bool(_is_cow_tensor and _is_cow_tensor(tensor))
+
+
+def version_counter_of(tensor: torch.Tensor) -> int:
+    """Return what identifies the version counter of `tensor`, or 0 where that cannot be told.
+
+    A tensor shares its counter with its views and with what `detach` made of it, and keeps it where its storage is
+    replaced (`set_`, ``.data =``, `Module.half`). So two tensors with one counter and two storages shared memory once.
+    torch has no way to ask for it. The word that holds the pointer is found by trying: it is the only one that a tensor
+    has in common with its detached alias, and neither with its ``.data`` nor with a copy. Only memory of the living
+    object is read.
+    """
+    return int(_word_at(tensor._cdata + _COUNTER_OFFSET).value) if _COUNTER_OFFSET else 0
+
+
+_word_at = ctypes.c_uint64.from_address
+
+
+def _word(tensor: torch.Tensor, index: int) -> int:
+    return int(_word_at(tensor._cdata + 8 * index).value)
+
+
+def _find_counter_word() -> int:
+    """Return which word of a tensor's own memory points to its version counter; 0 where none qualifies."""
+    if ctypes.sizeof(ctypes.c_void_p) != 8:
+        return 0
+    with undisturbed():
+        candidates = set(range(2, 12))
+        for size in (3, 5):
+            tensor = torch.zeros(size, device="cpu")
+            same, others = tensor.detach(), (tensor.data, tensor.clone(), torch.zeros(size, device="cpu"))
+            candidates &= {
+                i
+                for i in candidates
+                if _word(tensor, i) > 4096
+                and _word(tensor, i) == _word(same, i)
+                and all(_word(tensor, i) != _word(other, i) for other in others)
+            }
+    return candidates.pop() if len(candidates) == 1 else 0
+
+
+_COUNTER_OFFSET = 8 * _find_counter_word()

@@ -1,0 +1,67 @@
+"""Where the elements of a NumPy array lie, and whose memory that is: the chain of bases, followed to its end."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from tensornp.core.extents import Extent
+from tensornp.core.instances import own_attributes
+
+_MAX_BASES = 100
+_interface = np.ndarray.__array_interface__.__get__
+_base, _strides, _shape, _dtype = (getattr(np.ndarray, name).__get__ for name in ("base", "strides", "shape", "dtype"))
+
+
+class Origin(NamedTuple):
+    """What an array is a view of: the bytes of the outermost array, and the tensor under it, if there is one."""
+
+    bounds: tuple[int, int]
+    tensor: torch.Tensor | None
+
+
+def array_over(obj: Any) -> np.ndarray[Any, Any]:
+    """Return `obj` if it is an array, else one over the memory of a memoryview, bytearray or array.array.
+
+    Raises ValueError for a memoryview that was released.
+    """
+    if isinstance(obj, np.ndarray):
+        return obj
+    view = obj if isinstance(obj, memoryview) else memoryview(obj)
+    return np.asarray(view) if view.format in set("bBhHiIlLqQfd?") else np.frombuffer(view, np.uint8)
+
+
+def extent_of_array(array: np.ndarray[Any, Any]) -> Extent:
+    """Return where the elements of `array` lie, read past whatever a subclass overrides."""
+    dtype: np.dtype[Any] = _dtype(array)
+    address = int(_interface(array)["data"][0])
+    meaning = dtype.name if dtype.isnative else dtype.str
+    return Extent("cpu", address, _shape(array), _strides(array), dtype.itemsize, meaning)
+
+
+def origin_of(array: np.ndarray[Any, Any]) -> Origin:
+    """Return what `array` is a view of, through arrays, memoryviews and the helpers of stride tricks."""
+    low, high = extent_of_array(array).bounds
+    at: Any = array
+    for _ in range(_MAX_BASES):
+        base = _base_of(at)
+        if base is None:
+            break
+        if isinstance(base, np.ndarray):
+            bottom, top = extent_of_array(base).bounds
+            low, high = min(low, bottom), max(high, top)
+        if isinstance(base, torch.Tensor):
+            return Origin((low, high), base)
+        at = base
+    return Origin((low, high), None)
+
+
+def _base_of(obj: Any) -> Any:
+    if isinstance(obj, np.ndarray):
+        return _base(obj)
+    if isinstance(obj, memoryview):
+        return obj.obj
+    # `as_strided` and `sliding_window_view` put a small object of their own between an array and its base.
+    return dict(own_attributes(obj)).get("base") if type(obj).__module__.startswith("numpy.") else None

@@ -1,0 +1,63 @@
+"""What an object itself holds, read from its dictionary and its slots: no property runs, nothing of its class."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+
+def own_attributes(obj: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the names and values of an instance's own attributes, those in its dictionary first."""
+    return _reader_of(type(obj))(obj)  # type: ignore[arg-type]  # mypy doubts that classes are hashable
+
+
+def has_attributes(cls: type) -> bool:
+    """Return whether instances of `cls` may hold anything by name."""
+    return _dictionary_of(cls) is not None or bool(_slots_of(cls))
+
+
+@functools.lru_cache(maxsize=512)
+def _reader_of(cls: type) -> Callable[[Any], Iterator[tuple[str, Any]]]:
+    dictionary, slots = _dictionary_of(cls), _slots_of(cls)
+
+    def read(obj: Any) -> Iterator[tuple[str, Any]]:
+        if dictionary is not None:
+            yield from copied(lambda: list(dictionary(obj).items()))
+        for name, slot in slots:
+            try:
+                yield name, slot(obj)
+            except AttributeError:
+                # A slot that was never filled.
+                continue
+
+    return read
+
+
+def _dictionary_of(cls: type) -> Callable[[Any], dict[str, Any]] | None:
+    """Return what gives the dictionary of an instance, past a property of that name."""
+    for base in type.__getattribute__(cls, "__mro__"):
+        found = type.__getattribute__(base, "__dict__").get("__dict__")
+        if type(found) is types.GetSetDescriptorType:
+            return found.__get__
+    return None
+
+
+def _slots_of(cls: type) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
+    return tuple(
+        (name, found.__get__)
+        for base in type.__getattribute__(cls, "__mro__")
+        for name, found in type.__getattribute__(base, "__dict__").items()
+        if type(found) is types.MemberDescriptorType
+    )
+
+
+def copied(copy: Callable[[], Any]) -> Any:
+    """Return what `copy` makes of a container that another thread may be changing; it is asked a few times."""
+    for _ in range(3):
+        try:
+            return copy()
+        except RuntimeError:
+            continue
+    return copy()

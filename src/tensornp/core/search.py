@@ -1,0 +1,268 @@
+"""A search through a namespace for tensors and arrays: their names, nearest first, in bounded time.
+
+Nothing of the user's runs: no property, no `__getattr__`, no iterator of a subclass. What an object holds is read from
+its own dictionary and slots alone.
+"""
+
+from __future__ import annotations
+
+import array
+import itertools
+import time
+import types
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from tensornp.core.containers import key_text
+from tensornp.core.holding import STORAGES
+from tensornp.core.instances import copied, has_attributes, own_attributes
+
+Kind = str
+"""One of "tensor", "array", "parameter", "buffer", "grad"."""
+Path = tuple[Any, Any]
+"""The path to what holds an object, or None, and the last step: text, or a `_Key`."""
+MAX_CHILDREN = 1_000_000
+"""Items of one container that are looked at."""
+_CHECK_EVERY = 64
+_BUFFERS = (memoryview, bytearray, array.array)
+_FOREIGN = frozenset(
+    "IPython ipykernel ipywidgets anywidget tensornp traitlets zmq logging threading asyncio concurrent "
+    "matplotlib multiprocessing subprocess weakref inspect importlib".split()
+)
+"""Packages whose objects are not looked into: they reach the whole kernel, and no user thinks of them as holders."""
+_MODULE_OWN = frozenset(vars(torch.nn.Module()))
+"""What every module holds: three dictionaries of what it consists of, flags and hooks."""
+_INDEXED = ("Sequential", "ModuleList", "ParameterList", "ModuleDict", "ParameterDict")
+
+
+Place = tuple[Any, Kind, Path]
+"""One tensor or array that was found, its kind, and the way to it."""
+
+
+class _Key(NamedTuple):
+    """A dictionary key, written out only where the name is asked for."""
+
+    key: Any
+
+
+class Search:
+    """The tensors and arrays that a namespace reaches: iterate over it once, then ask how far it came.
+
+    Parameters
+    ----------
+    namespace : mapping of str to object
+    max_seconds : float
+        After which it stops; names at hand come first, then what they hold, level by level.
+
+    Attributes
+    ----------
+    num_names : int
+        Tensors, arrays and other objects that were looked at so far.
+    is_complete : bool
+        Whether it looked at everything, once the iteration has ended.
+    """
+
+    def __init__(self, namespace: Mapping[str, Any], max_seconds: float) -> None:
+        self.num_names = 0
+        self.is_complete = False
+        self._namespace = namespace
+        self._max_seconds = max_seconds
+        self._skipped = False
+
+    def __iter__(self) -> Iterator[Place]:
+        deadline = time.perf_counter() + self._max_seconds
+        visitors: dict[type, _Visitor | None] = {}
+        parameters: set[type] = set()
+        seen: set[int] = set()
+        waiting: deque[tuple[Any, Path, _Visitor]] = deque()
+        level: Iterable[tuple[Path, Any, Kind]] = (
+            ((None, name), value, "") for name, value in self._roots(self._namespace)
+        )
+        while True:
+            for path, obj, kind in level:
+                self.num_names += 1
+                if not self.num_names % _CHECK_EVERY and time.perf_counter() > deadline:
+                    return
+                cls = type(obj)
+                try:
+                    visitor = visitors[cls]
+                except KeyError:
+                    visitor = visitors[cls] = _visitor_for(cls)
+                    if torch.nn.Parameter in type.__getattribute__(cls, "__mro__"):
+                        parameters.add(cls)
+                if visitor is None:
+                    continue
+                if visitor is _TENSOR:
+                    yield obj, kind or ("parameter" if cls in parameters else "tensor"), path
+                    if (cls is not torch.Tensor or _requires_grad(obj)) and id(obj) not in seen:
+                        seen.add(id(obj))
+                        yield from _beside(obj, path)
+                elif visitor is _ARRAY:
+                    yield obj, "array", path
+                elif id(obj) not in seen:
+                    seen.add(id(obj))
+                    waiting.append((obj, path, visitor))
+            if not waiting or time.perf_counter() > deadline:
+                self.is_complete = not waiting and not self._skipped
+                return
+            holder, at, visit = waiting.popleft()
+            level = self._children(holder, at, visit)
+
+    def _roots(self, namespace: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """Return the names that are the user's: the history of IPython is reached by its own name, `Out`."""
+        items: list[tuple[str, Any]] = copied(lambda: list(namespace.items()))
+        if "_oh" not in namespace:
+            return items
+        return [(name, value) for name, value in items if not is_history_name(name)]
+
+    def _children(self, holder: Any, path: Path, visit: _Visitor) -> Iterator[tuple[Path, Any, Kind]]:
+        try:
+            for step, child, kind in visit(holder):
+                yield (path, step), child, kind
+        except Exception:
+            # Another thread changes it just now, or a class of C hides what it holds.
+            self._skipped = True
+
+
+def is_history_name(name: str) -> bool:
+    """Return whether IPython itself binds `name`: what a cell gave or said is reached as ``Out[n]`` and ``In[n]``."""
+    return name in ("In", "_ih", "_oh", "_dh", "_", "__", "___", "exit", "quit", "open", "get_ipython") or (
+        (name.startswith("_") and name[1:].lstrip("i").isdecimal()) or name in ("_i", "_ii", "_iii")
+    )
+
+
+def name_of(path: Path, names: Mapping[int, str] | None = None) -> str:
+    """Return the expression that reaches what lies at `path`: ``model.fc.weight``, ``Out[3]["a"]``.
+
+    `names` gives the names of tensors by identity, for those that are keys themselves.
+    """
+    steps = []
+    at: Any = path
+    while at is not None:
+        at, step = at
+        steps.append(f"[{_key_text(step.key, names or {})}]" if type(step) is _Key else step)
+    return "".join(reversed(steps))
+
+
+def _key_text(key: Any, names: Mapping[int, str]) -> str:
+    return names.get(id(key)) or key_text(key)
+
+
+_Visitor = Callable[[Any], Iterable[tuple[Any, Any, Kind]]]
+
+
+def _TENSOR(_: Any) -> Iterable[tuple[Any, Any, Kind]]:
+    return ()
+
+
+def _ARRAY(_: Any) -> Iterable[tuple[Any, Any, Kind]]:
+    return ()
+
+
+def _visitor_for(cls: type) -> _Visitor | None:
+    """Return what lists the children of an instance of `cls`, or None where there is nothing to look for."""
+    mro = type.__getattribute__(cls, "__mro__")
+    if torch.Tensor in mro or cls in STORAGES:
+        return _TENSOR
+    if np.ndarray in mro or cls in _BUFFERS:
+        return _ARRAY
+    for base, visitor in _CONTAINERS.items():
+        if base in mro:
+            return visitor
+    if torch.nn.Module in mro:
+        return _in_module
+    module = str(type.__getattribute__(cls, "__module__")).partition(".")[0]
+    if type in mro or cls in _ATOMS or module in _FOREIGN:
+        return None
+    return _in_object if has_attributes(cls) else None
+
+
+_ATOMS = (
+    int, float, complex, str, bytes, bool, type(None), types.ModuleType, types.FunctionType, types.BuiltinFunctionType,
+    types.MethodType, types.CodeType, types.FrameType, types.TracebackType, torch.Size, torch.dtype, torch.device,
+)  # fmt: skip
+
+
+def _beside(tensor: Any, path: Path) -> Iterator[Place]:
+    """Yield the gradient of a tensor, and the tensors in which one of another class holds its values."""
+    try:
+        if _requires_grad(tensor) and (_is_leaf(tensor) or _retains_grad(tensor)):
+            grad = _grad(tensor)
+            if grad is not None:
+                yield grad, "grad", (path, ".grad")
+        if type(tensor) not in _PLAIN:
+            for name, inner in own_attributes(tensor):
+                if torch.Tensor in type(inner).__mro__:
+                    yield inner, "tensor", (path, f".{name}")
+    except Exception:
+        # Some wrappers have no such attributes, and lazy parameters have none yet.
+        return
+
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_requires_grad, _is_leaf, _retains_grad, _grad = (
+    getattr(torch.Tensor, name).__get__ for name in ("requires_grad", "is_leaf", "retains_grad", "grad")
+)
+
+
+def _in_dict(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
+    # The items as `dict` itself has them, whatever a subclass makes of them.
+    items = copied(lambda: list(itertools.islice(dict.items(obj), MAX_CHILDREN)))
+    return ((_Key(key), value, "") for key, value in items)
+
+
+def _in_sequence(base: Any) -> _Visitor:
+    def visit(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
+        children = copied(lambda: list(itertools.islice(base.__iter__(obj), MAX_CHILDREN)))
+        fields: Any = type.__getattribute__(type(obj), "__dict__").get("_fields") if base is tuple else None
+        if isinstance(fields, tuple) and len(fields) == len(children):
+            return ((f".{field}", child, "") for field, child in zip(fields, children, strict=True))
+        return ((f"[{i}]", child, "") for i, child in enumerate(children))
+
+    return visit
+
+
+def _in_set(base: Any) -> _Visitor:
+    def visit(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
+        return (("{…}", child, "") for child in copied(lambda: list(base.__iter__(obj))))
+
+    return visit
+
+
+_CONTAINERS: dict[type, _Visitor] = {
+    dict: _in_dict,
+    list: _in_sequence(list),
+    tuple: _in_sequence(tuple),
+    deque: _in_sequence(deque),
+    set: _in_set(set),
+    frozenset: _in_set(frozenset),
+}
+
+
+def _in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
+    """Yield what a `torch.nn.Module` consists of, by the names that its users type."""
+    held = object.__getattribute__(module, "__dict__")
+    is_indexed = any(cls.__name__ in _INDEXED for cls in type(module).__mro__)
+    for table, kind in (("_parameters", "parameter"), ("_buffers", "buffer"), ("_modules", "")):
+        members = held.get(table) or {}
+        for name, child in copied(lambda members=members: list(members.items())):  # type: ignore[misc]
+            if child is not None:
+                yield _attribute(name, is_indexed), child, kind
+    for name, child in copied(lambda: list(held.items())):
+        if name not in _MODULE_OWN:
+            yield f".{name}", child, ""
+
+
+def _attribute(name: str, is_indexed: bool) -> Any:
+    """Return how a member of a module is reached, whose name may be any text."""
+    if is_indexed:
+        return f"[{name}]" if name.isdecimal() else _Key(name)
+    return f".{name}" if name.isidentifier() else f".get_submodule({name!r})"
+
+
+def _in_object(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
+    return ((f".{name}", child, "") for name, child in own_attributes(obj))
