@@ -122,33 +122,37 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
     if namespace is None:
         frame = sys._getframe(1)
         namespace = {**frame.f_globals, **frame.f_locals}
-    return find_aliases(obj, Search(namespace, max_seconds))
+    return find_aliases([obj], Search(namespace, max_seconds))[0]
 
 
-def find_aliases(obj: Any, search: Search, former: Mapping[int, Any] | None = None) -> Aliases:
-    """Return the same for any `search`; `former` are weak references to arrays known to have shared, by identity."""
-    found: list[tuple[Path, Kind, Relation, tuple[int, int] | None, str]] = []
+def find_aliases(objs: list[Any], search: Search, former: Mapping[int, Any] | None = None) -> list[Aliases]:
+    """Return the same for each of `objs`, from one search; `former` are weak references to arrays known to have shared
+    with the first of them, by identity.
+    """
+    found: list[list[tuple[Path, Kind, Relation, tuple[int, int] | None, str]]] = [[] for _ in objs]
     keys: dict[int, Path] = {}
     with torch_private.undisturbed():
-        target = _Target(obj)
+        targets = list(zip(map(_Target, objs), found, strict=True))
         for other, kind, path in search:
             if kind == "parameter":
                 keys.setdefault(id(other), path)
-            if other is obj:
-                found.append((path, kind, "same object", None, ""))
-                continue
-            try:
-                relation, bounds, note = target.compare(other)
-            except Exception:
-                # What cannot be read has no address that is known.
-                continue
-            if relation is None and former and id(other) in former and former[id(other)]() is other:
-                relation, note = "stale", OUTDATED
-            if relation is not None:
-                found.append((path, kind, relation, bounds, note))
-    found.sort(key=lambda item: RELATIONS.index(item[2]))
-    names = {key: name_of(path) for key, path in keys.items()} if found else {}
-    listed = [Alias(name_of(path, names), kind, how, where, note) for path, kind, how, where, note in found]
+            for target, hits in targets:
+                try:
+                    relation, bounds, note = target.compare(other)
+                except Exception:
+                    # What cannot be read has no address that is known.
+                    continue
+                if relation is not None:
+                    hits.append((path, kind, relation, bounds, note))
+                elif former and hits is found[0] and id(other) in former and former[id(other)]() is other:
+                    hits.append((path, kind, "stale", None, OUTDATED))
+    names = {key: name_of(path) for key, path in keys.items()} if any(found) else {}
+    return [_listed(hits, names, search) for hits in found]
+
+
+def _listed(hits: list[Any], names: Mapping[int, str], search: Search) -> Aliases:
+    hits.sort(key=lambda hit: RELATIONS.index(hit[2]))
+    listed = [Alias(name_of(path, names), kind, how, where, note) for path, kind, how, where, note in hits]
     return Aliases(listed, search.num_names, search.is_complete)
 
 
@@ -170,6 +174,8 @@ class _Target:
 
     def compare(self, other: Any) -> _Comparison:
         """Return how `other` relates, between which bytes, and a note; quickly for the many that do not."""
+        if other is self._obj:
+            return "same object", None, ""
         if isinstance(other, torch.Tensor):
             return self._compare_tensor(other)
         if isinstance(other, STORAGES):
@@ -276,8 +282,13 @@ def _spans_of(obj: Any, extents: tuple[Extent, ...]) -> list[tuple[int, int]]:
     return [origin_of(array_over(obj)).bounds]
 
 
-def extents_of(obj: Any) -> tuple[Extent, ...]:
-    """Return where the elements of a tensor or an array lie; several for one that consists of several tensors."""
+def extents_of(obj: Any, info: TensorInfo | None = None) -> tuple[Extent, ...]:
+    """Return where the elements of a tensor or an array lie; several for one that consists of several tensors.
+
+    `info` is its metadata, where that was read already.
+    """
+    if info is not None and info.form == "strided":
+        return tuple(extent for extent in _extents_at(info) if not extent.is_empty)
     if isinstance(obj, STORAGES):
         obj = tensor_of(obj)
     if not isinstance(obj, torch.Tensor):
@@ -289,7 +300,7 @@ def extents_of(obj: Any) -> tuple[Extent, ...]:
 def _extents_of(tensor: torch.Tensor, depth: int) -> Iterator[Extent]:
     info = inspect(tensor)
     if info.storage is not None and info.stride is not None:
-        yield extent_of(info)
+        yield from _extents_at(info)
         return
     if depth > 8 or info.data_state not in ("available", "wrapped", "remote"):
         return
@@ -303,6 +314,12 @@ def _extents_of(tensor: torch.Tensor, depth: int) -> Iterator[Extent]:
             inner = [held]
     for part in inner:
         yield from _extents_of(part, depth + 1)
+
+
+def _extents_at(info: TensorInfo) -> Iterator[Extent]:
+    # What lies past the end of a storage that was freed or shrunk belongs to others.
+    if info.storage is not None and info.stride is not None and info.data_state == "available":
+        yield extent_of(info)
 
 
 def extent_of(info: TensorInfo) -> Extent:

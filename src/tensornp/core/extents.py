@@ -81,6 +81,12 @@ def shared_bounds(a: Extent, b: Extent) -> tuple[int, int]:
     return max(a_low, b_low), min(a_high, b_high)
 
 
+def dense_span(extent: Extent) -> tuple[int, int] | None:
+    """Return where the bytes start and how many they are, if there is no gap between them; else None."""
+    start, pairs = _runs(extent)
+    return (start, pairs[0][1]) if len(pairs) == 1 and pairs[0][0] == 1 else None
+
+
 def _same_places(a: Extent, b: Extent) -> bool:
     """Return whether each index addresses the same element in both."""
     if a.address != b.address or a.itemsize != b.itemsize or a.shape != b.shape:

@@ -64,11 +64,17 @@ class Search:
         Tensors, arrays and other objects that were looked at so far.
     is_complete : bool
         Whether it looked at everything, once the iteration has ended.
+    tracked : list of torch.Tensor
+        Those that autograd has computed, found so far.
+    roots_with_grads : set of str
+        The names below which a gradient was found.
     """
 
     def __init__(self, namespace: Mapping[str, Any], max_seconds: float) -> None:
         self.num_names = 0
         self.is_complete = False
+        self.tracked: list[torch.Tensor] = []
+        self.roots_with_grads: set[str] = set()
         self._namespace = namespace
         self._max_seconds = max_seconds
         self._skipped = False
@@ -100,7 +106,7 @@ class Search:
                     yield obj, kind or ("parameter" if cls in parameters else "tensor"), path
                     if (cls is not torch.Tensor or _requires_grad(obj)) and id(obj) not in seen:
                         seen.add(id(obj))
-                        yield from _beside(obj, path)
+                        yield from self._beside(obj, path)
                 elif visitor is _ARRAY:
                     yield obj, "array", path
                 elif id(obj) not in seen:
@@ -111,6 +117,25 @@ class Search:
                 return
             holder, at, visit = waiting.popleft()
             level = self._children(holder, at, visit)
+
+    def _beside(self, tensor: Any, path: Path) -> Iterator[Place]:
+        """Yield the gradient of a tensor, and the tensors in which one of another class holds its values."""
+        try:
+            if _requires_grad(tensor):
+                is_leaf = _is_leaf(tensor)
+                if not is_leaf:
+                    self.tracked.append(tensor)
+                grad = _grad(tensor) if is_leaf or _retains_grad(tensor) else None
+                if grad is not None:
+                    self.roots_with_grads.add(_root_of(path))
+                    yield grad, "grad", (path, ".grad")
+            if type(tensor) not in _PLAIN:
+                for name, inner in own_attributes(tensor):
+                    if torch.Tensor in type(inner).__mro__:
+                        yield inner, "tensor", (path, f".{name}")
+        except Exception:
+            # Some wrappers have no such attributes, and lazy parameters have none yet.
+            return
 
     def _roots(self, namespace: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """Return the names that are the user's: the history of IPython is reached by its own name, `Out`."""
@@ -133,6 +158,12 @@ def is_history_name(name: str) -> bool:
     return name in ("In", "_ih", "_oh", "_dh", "_", "__", "___", "exit", "quit", "open", "get_ipython") or (
         (name.startswith("_") and name[1:].lstrip("i").isdecimal()) or name in ("_i", "_ii", "_iii")
     )
+
+
+def _root_of(path: Path) -> str:
+    while path[0] is not None:
+        path = path[0]
+    return str(path[1])
 
 
 def name_of(path: Path, names: Mapping[int, str] | None = None) -> str:
@@ -185,22 +216,6 @@ _ATOMS = (
     int, float, complex, str, bytes, bool, type(None), types.ModuleType, types.FunctionType, types.BuiltinFunctionType,
     types.MethodType, types.CodeType, types.FrameType, types.TracebackType, torch.Size, torch.dtype, torch.device,
 )  # fmt: skip
-
-
-def _beside(tensor: Any, path: Path) -> Iterator[Place]:
-    """Yield the gradient of a tensor, and the tensors in which one of another class holds its values."""
-    try:
-        if _requires_grad(tensor) and (_is_leaf(tensor) or _retains_grad(tensor)):
-            grad = _grad(tensor)
-            if grad is not None:
-                yield grad, "grad", (path, ".grad")
-        if type(tensor) not in _PLAIN:
-            for name, inner in own_attributes(tensor):
-                if torch.Tensor in type(inner).__mro__:
-                    yield inner, "tensor", (path, f".{name}")
-    except Exception:
-        # Some wrappers have no such attributes, and lazy parameters have none yet.
-        return
 
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)

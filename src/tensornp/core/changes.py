@@ -1,0 +1,99 @@
+"""Whether a tensor is still what it was when someone looked, and by which road it changed if not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from tensornp.core.facts import TensorInfo
+from tensornp.core.fingerprint import Fingerprint, fingerprint
+
+Road = Literal["torch", "behind", "unknown", "moved", "may"]
+_ROADS: dict[Road, str] = {
+    "torch": "through torch, which has counted the write",
+    "behind": "behind torch's back: by NumPy, .data, a fused optimizer or DLPack",
+    "unknown": "by a road that cannot be told: an inference tensor counts no writes",
+    "moved": "its storage is another one now",
+    "may": "torch has counted a write, and the sample that was read is unchanged",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a tensor was at one moment; no value is kept.
+
+    Attributes
+    ----------
+    event : str
+        What happened then, and where: "the conversion in In[4]".
+    info : TensorInfo
+    fingerprint : Fingerprint or None
+        None where the bits cannot be read, or must not be.
+    max_nbytes : int
+        The budget under which the fingerprint was taken.
+    """
+
+    event: str
+    info: TensorInfo
+    fingerprint: Fingerprint | None
+    max_nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How a tensor has changed.
+
+    Attributes
+    ----------
+    since : str
+        "the conversion in In[4]".
+    road : str
+        "torch", "behind", "unknown" (values changed); "moved" (the same values in another storage); "may".
+    coverage : str
+        What was compared: "all blocks" or "sampled 1/64".
+    """
+
+    since: str
+    road: Road
+    coverage: str
+
+    @property
+    def text(self) -> str:
+        """A few words: "changed since the conversion in In[4]"."""
+        verb = {"moved": "moved", "may": "written"}.get(self.road, "changed")
+        return f"{verb} since {self.since}"
+
+    @property
+    def sentence(self) -> str:
+        """The same with the road and what was compared."""
+        return f"{self.text[0].upper()}{self.text[1:]}, {_ROADS[self.road]} ({self.coverage})."
+
+
+def take_snapshot(tensor: torch.Tensor, info: TensorInfo, event: str, max_nbytes: int) -> Snapshot:
+    """Return what `tensor` is now; reads at most `max_nbytes`, or 64 KiB of samples, and nothing if that is 0."""
+    known = fingerprint(tensor, max_nbytes, info) if max_nbytes and info.data_state == "available" else None
+    return Snapshot(event, info, known, max_nbytes)
+
+
+def change_between(before: Snapshot, after: Snapshot) -> Change | None:
+    """Return how two snapshots of one tensor, taken under one budget, differ; None where they do not."""
+    old, new = before.info, after.info
+    if before.fingerprint is None or after.fingerprint is None:
+        return None
+    coverage = after.fingerprint.coverage
+    has_moved = old.device != new.device or _place(old) != _place(new)
+    is_counted = old.version != new.version
+    if before.fingerprint != after.fingerprint:
+        road: Road = "torch" if is_counted else "unknown" if new.version is None else "behind"
+        return Change(before.event, road, coverage)
+    if has_moved:
+        return Change(before.event, "moved", coverage)
+    if is_counted and after.fingerprint.one_in > 1:
+        return Change(before.event, "may", coverage)
+    return None
+
+
+def _place(info: TensorInfo) -> int | None:
+    return info.storage.address if info.storage else None

@@ -1,0 +1,169 @@
+"""A fingerprint of the bits of a tensor, block by block: equal bits have equal ones, in bounded time, on its device."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tensornp.core import torch_private
+from tensornp.core.aliasing import extents_of
+from tensornp.core.apart import apart
+from tensornp.core.extents import dense_span
+from tensornp.core.facts import TensorInfo
+from tensornp.core.holding import plain
+from tensornp.core.info import inspect
+
+BLOCK_NBYTES = 2**20
+"""Bytes of a block, of which each has a fingerprint of its own."""
+SAMPLE_NBYTES = 1024
+NUM_SAMPLES = 64
+"""Past the budget: so many pieces, of so many bytes each, evenly spread."""
+_PARALLEL_NBYTES = 2**25
+_NUM_THREADS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """The fingerprints of the blocks of a tensor, in order.
+
+    Attributes
+    ----------
+    blocks : tuple of int
+        64 bits each.
+    one_in : int
+        1 if every byte was read; n if about one byte of n.
+    """
+
+    blocks: tuple[int, ...]
+    one_in: int = 1
+
+    @property
+    def coverage(self) -> str:
+        """What was read, in words: "all blocks" or "sampled 1/64"."""
+        return "all blocks" if self.one_in == 1 else f"sampled 1/{self.one_in:,}"
+
+
+def fingerprint(tensor: torch.Tensor, max_nbytes: int, info: TensorInfo | None = None) -> Fingerprint | None:
+    """Return the fingerprint of the values of `tensor`, or None where its bits cannot be read.
+
+    Reads every byte if there are no more than `max_nbytes`, else a sample of at most 64 KiB. Runs at the speed of
+    memory on the CPU (xxh3, two threads where that helps); elsewhere on the device, from which only the result comes.
+    Bytes between the elements of a strided view are not read. Nothing is changed, and nothing of the size of the tensor
+    is allocated. `info` is the metadata of `tensor`, where that was read already.
+    """
+    try:
+        with apart(tensor):
+            info = info or inspect(tensor)
+            extents = extents_of(tensor, info)
+            if not extents:
+                return None
+            spans = [dense_span(extent) for extent in extents]
+            if all(extent.device == "cpu" for extent in extents) and None not in spans:
+                parts = [_of_span(*span, max_nbytes) for span in spans if span is not None]
+                return Fingerprint(tuple(d for part in parts for d in part.blocks), max(p.one_in for p in parts))
+            if info.form != "strided":
+                return None
+            return _of_rows(plain(tensor), max_nbytes, _digests_of if info.device.type == "cpu" else _sums_of)
+    except Exception:
+        # Looking never fails: a class or a device that cannot do this has no fingerprint.
+        return None
+
+
+def _of_span(low: int, nbytes: int, max_nbytes: int) -> Fingerprint:
+    """Return the fingerprint of bytes without gaps, read where they lie."""
+    pieces, one_in = pieces_of(nbytes, max_nbytes)
+    memory = memoryview((ctypes.c_char * nbytes).from_address(low)).cast("B")
+    return Fingerprint(_digests(memory, pieces), one_in)
+
+
+def pieces_of(nbytes: int, max_nbytes: int) -> tuple[list[tuple[int, int]], int]:
+    """Return from where to where the bytes are read, a piece for each fingerprint, and of how many one is read."""
+    if nbytes <= max(max_nbytes, NUM_SAMPLES * SAMPLE_NBYTES):
+        return [(i, min(i + BLOCK_NBYTES, nbytes)) for i in range(0, nbytes, BLOCK_NBYTES)], 1
+    starts = [(nbytes - SAMPLE_NBYTES) * i // (NUM_SAMPLES - 1) for i in range(NUM_SAMPLES)]
+    return [(i, i + SAMPLE_NBYTES) for i in starts], round(nbytes / (NUM_SAMPLES * SAMPLE_NBYTES))
+
+
+def _digests(memory: memoryview, pieces: list[tuple[int, int]]) -> tuple[int, ...]:
+    import xxhash
+
+    def digest(pieces: list[tuple[int, int]]) -> list[int]:
+        return [xxhash.xxh3_64_intdigest(memory[low:high]) for low, high in pieces]
+
+    if sum(high - low for low, high in pieces) < _PARALLEL_NBYTES:
+        return tuple(digest(pieces))
+    # xxhash lets go of the interpreter's lock while it reads.
+    share = -(-len(pieces) // _NUM_THREADS)
+    with ThreadPoolExecutor(_NUM_THREADS) as pool:
+        parts = pool.map(digest, (pieces[i : i + share] for i in range(0, len(pieces), share)))
+        return tuple(item for part in parts for item in part)
+
+
+def _of_rows(
+    values: torch.Tensor, max_nbytes: int, digests_of: Callable[[torch.Tensor], tuple[int, ...]]
+) -> Fingerprint:
+    """Return the fingerprint of a view with gaps, or on a device: its elements are put together some rows at a time."""
+    rows = _rows(values)
+    nbytes = rows.numel() * rows.element_size()
+    if nbytes > max(max_nbytes, NUM_SAMPLES * SAMPLE_NBYTES):
+        sample = _sample(rows)
+        return Fingerprint(digests_of(sample), round(nbytes / max(sample.numel() * sample.element_size(), 1)))
+    step = max(BLOCK_NBYTES // max(nbytes // max(len(rows), 1), 1), 1)
+    return Fingerprint(tuple(d for i in range(0, len(rows), step) for d in digests_of(rows[i : i + step])))
+
+
+def _digests_of(values: torch.Tensor) -> tuple[int, ...]:
+    packed = values.contiguous()
+    nbytes = packed.numel() * packed.element_size()
+    memory = memoryview((ctypes.c_char * nbytes).from_address(torch_private.address_of(packed))).cast("B")
+    return _digests(memory, [(0, nbytes)])
+
+
+def _rows(values: torch.Tensor) -> torch.Tensor:
+    """Return `values` with each element once and its dimensions from the widest stride to the narrowest."""
+    for dim, step in enumerate(values.stride()):
+        if step == 0 and values.shape[dim] > 1:
+            values = values.narrow(dim, 0, 1)
+    order = sorted(range(values.dim()), key=values.stride, reverse=True)
+    return values.permute(order) if values.dim() else values.reshape(1)
+
+
+def _sample(rows: torch.Tensor) -> torch.Tensor:
+    """Return evenly spread pieces of the last dimension."""
+    *lead, width = rows.shape
+    count = 1
+    for size in lead:
+        count *= size
+    length = min(max(SAMPLE_NBYTES // rows.element_size(), 1), width)
+    pieces = []
+    for i in range(NUM_SAMPLES):
+        at, index = count * i // NUM_SAMPLES, []
+        for size in reversed(lead):
+            at, position = divmod(at, size)
+            index.append(position)
+        start = (width - length) * i // (NUM_SAMPLES - 1)
+        pieces.append(rows[tuple(reversed(index))][start : start + length])
+    return torch.stack(pieces)
+
+
+_FACTOR = -7046029254386353131  # the golden ratio in 64 bits, odd, as xxHash and many others use it
+
+
+def _sums_of(values: torch.Tensor) -> tuple[int, ...]:
+    """Return a sum of all 64-bit lanes, each mixed with an odd factor of its own, computed on the device."""
+    data = values.contiguous().view(-1).view(torch.uint8)
+    whole = data.numel() // 8 * 8
+    lanes = [data[:whole].view(torch.int64), data[whole:].to(torch.int64)]
+    digest: Any = 0
+    for lane in lanes:
+        if lane.numel():
+            factors = torch.arange(1, 2 * lane.numel(), 2, device=lane.device) * _FACTOR
+            mixed = lane * factors
+            # Without the shift, the sum would be linear, and changes could cancel out.
+            digest = digest * 31 + (mixed ^ (mixed >> 29)).sum()
+    return (int(digest),)

@@ -1,0 +1,83 @@
+"""What a card says of a tensor's memory that the tensor itself does not know: one search gathers it all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tensornp.core import torch_private
+from tensornp.core.aliasing import Alias, find_aliases, stopped_text
+from tensornp.core.backward import saved_for
+from tensornp.core.changes import Change
+from tensornp.core.facts import TensorInfo
+from tensornp.core.search import Search
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Who else sees a tensor's memory, what autograd has saved of it, and what has changed.
+
+    Attributes
+    ----------
+    aliases : tuple of Alias
+        Without the name under which it is shown.
+    grad_aliases : tuple of Alias
+        The same for its ``.grad``.
+    stopped : str
+        "search stopped at 12,345 names", or empty.
+    saved_for : tuple of str
+        Operations that have saved its elements for backward.
+    missed_by : str
+        The name of its module, if a backward has filled other gradients there, and not this one.
+    change : Change or None
+    """
+
+    aliases: tuple[Alias, ...] = ()
+    grad_aliases: tuple[Alias, ...] = ()
+    stopped: str = ""
+    saved_for: tuple[str, ...] = ()
+    missed_by: str = ""
+    change: Change | None = None
+
+
+NOWHERE = Surroundings()
+_grad_slot: Any = torch.Tensor.grad
+Look = Callable[[torch.Tensor, TensorInfo], Surroundings]
+"""What looks around a tensor."""
+
+
+def look_around(
+    tensor: torch.Tensor, info: TensorInfo, search: Search, *, former: Mapping[int, Any], shown_as: str
+) -> Surroundings:
+    """Return what one `search` tells; `former` are arrays known to have shared, `shown_as` is what the user typed."""
+    grad = _grad_of(tensor) if info.has_grad else None
+    found, *rest = find_aliases([tensor, grad] if grad is not None else [tensor], search, former)
+    aliases = _without_own_name(found, shown_as)
+    missed_by = ""
+    if info.is_leaf and info.requires_grad and info.is_parameter and not info.has_grad:
+        roots = [alias.name.partition(".")[0].partition("[")[0] for alias in found if alias.relation == "same object"]
+        missed_by = next((root for root in roots if root in search.roots_with_grads), "")
+    return Surroundings(
+        aliases=tuple(aliases),
+        grad_aliases=tuple(alias for alias in (rest[0] if rest else ()) if alias.kind != "grad"),
+        stopped="" if found.is_complete else stopped_text(found.num_names),
+        saved_for=saved_for(tensor, search.tracked),
+        missed_by=missed_by,
+    )
+
+
+def _grad_of(tensor: torch.Tensor) -> torch.Tensor | None:
+    with torch_private.undisturbed():
+        grad: torch.Tensor | None = _grad_slot.__get__(tensor)
+        return grad
+
+
+def _without_own_name(found: list[Alias], shown_as: str) -> list[Alias]:
+    """Return `found` without the name by which the tensor is shown: it is no news there."""
+    own = [alias.name for alias in found if alias.relation == "same object"]
+    plain = [name for name in own if name.isidentifier()]
+    dropped = shown_as if shown_as in own else plain[0] if len(plain) == 1 and len(own) == 1 else None
+    return [alias for alias in found if alias.name != dropped]
