@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -125,9 +126,11 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
     return find_aliases([obj], Search(namespace, max_seconds))[0]
 
 
-def find_aliases(objs: list[Any], search: Search, former: Mapping[int, Any] | None = None) -> list[Aliases]:
-    """Return the same for each of `objs`, from one search; `former` are weak references to arrays known to have shared
-    with the first of them, by identity.
+def find_aliases(objs: list[Any], search: Search, former: dict[int, Any] | None = None) -> list[Aliases]:
+    """Return the same for each of `objs`, from one search.
+
+    `former` holds weak references, by identity, to arrays that have shared memory with the first of `objs`; those that
+    do so now are added.
     """
     found: list[list[tuple[Path, Kind, Relation, tuple[int, int] | None, str]]] = [[] for _ in objs]
     keys: dict[int, Path] = {}
@@ -144,6 +147,8 @@ def find_aliases(objs: list[Any], search: Search, former: Mapping[int, Any] | No
                     continue
                 if relation is not None:
                     hits.append((path, kind, relation, bounds, note))
+                    if former is not None and kind == "array" and hits is found[0] and relation != "stale":
+                        former[id(other)] = weakref.ref(other)
                 elif former and hits is found[0] and id(other) in former and former[id(other)]() is other:
                     hits.append((path, kind, "stale", None, OUTDATED))
     names = {key: name_of(path) for key, path in keys.items()} if any(found) else {}

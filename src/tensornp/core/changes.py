@@ -7,15 +7,17 @@ from typing import Literal
 
 import torch
 
+from tensornp.core.dtypes import name_of
 from tensornp.core.facts import TensorInfo
 from tensornp.core.fingerprint import Fingerprint, fingerprint
 
-Road = Literal["torch", "behind", "unknown", "moved", "may"]
+Road = Literal["torch", "behind", "unknown", "moved", "may", "retyped"]
 _ROADS: dict[Road, str] = {
     "torch": "through torch, which has counted the write",
     "behind": "behind torch's back: by NumPy, .data, a fused optimizer or DLPack",
     "unknown": "by a road that cannot be told: an inference tensor counts no writes",
     "moved": "its storage is another one now",
+    "retyped": "so it has other elements now",
     "may": "torch has counted a write, and the sample that was read is unchanged",
 }
 
@@ -50,18 +52,24 @@ class Change:
     since : str
         "the conversion in In[4]".
     road : str
-        "torch", "behind", "unknown" (values changed); "moved" (the same values in another storage); "may".
+        "torch", "behind" torch's back, "unknown" (values changed); "retyped" (another dtype or shape); "moved" (the same
+        values in another storage); "may" (torch has counted a write, the sample is unchanged).
     coverage : str
         What was compared: "all blocks" or "sampled 1/64".
+    was : str
+        Dtype and shape before, where they were others.
     """
 
     since: str
     road: Road
     coverage: str
+    was: str = ""
 
     @property
     def text(self) -> str:
         """A few words: "changed since the conversion in In[4]"."""
+        if self.road == "retyped":
+            return f"was {self.was} at {self.since}"
         verb = {"moved": "moved", "may": "written"}.get(self.road, "changed")
         return f"{verb} since {self.since}"
 
@@ -85,6 +93,9 @@ def change_between(before: Snapshot, after: Snapshot) -> Change | None:
     coverage = after.fingerprint.coverage
     has_moved = old.device != new.device or _place(old) != _place(new)
     is_counted = old.version != new.version
+    if old.dtype != new.dtype or old.shape != new.shape:
+        was = name_of(old.dtype) if old.dtype != new.dtype else ""
+        return Change(before.event, "retyped", coverage, f"{was} {old.shape if old.shape != new.shape else ''}".strip())
     if before.fingerprint != after.fingerprint:
         road: Road = "torch" if is_counted else "unknown" if new.version is None else "behind"
         return Change(before.event, road, coverage)

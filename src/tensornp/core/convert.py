@@ -11,7 +11,9 @@ import torch
 
 from tensornp.core import dtypes, float4, torch_private
 from tensornp.core.apart import apart
+from tensornp.core.backward import saved_for
 from tensornp.core.containers import is_container, map_leaves
+from tensornp.core.facts import TensorInfo
 from tensornp.core.gather import dequantized
 from tensornp.core.holding import STORAGES, held_tensor, mask_of, plain, tensor_of
 from tensornp.core.info import inspect
@@ -117,9 +119,27 @@ def plan(
 ) -> ConversionPlan:
     """Return how `to_numpy` would convert `tensor` with the same arguments; nothing is executed and no value read.
 
+    Where a writeable array is asked for, its ``warnings`` tell whether the graph behind `tensor` has saved it for
+    backward; graphs that lead from it to other tensors are seen by `%tonumpy` only, which knows the notebook's names.
     Raises the same errors as `to_numpy` for the same arguments.
     """
-    info = inspect(tensor_of(tensor) if isinstance(tensor, STORAGES) else tensor)
+    if isinstance(tensor, STORAGES):
+        tensor = tensor_of(tensor)
+    info = inspect(tensor)
+    if writeable and info.grad_fn is not None:
+        info = replace(info, saved_for=saved_for(tensor, ()))
+    return plan_from(info, copy=copy, writeable=writeable, dtype=dtype, max_nbytes=max_nbytes)
+
+
+def plan_from(
+    info: TensorInfo,
+    *,
+    copy: bool | None = None,
+    writeable: bool | None = None,
+    dtype: object = None,
+    max_nbytes: int | None = None,
+) -> ConversionPlan:
+    """Return the same from metadata that were read already, with what a search around the tensor has added to them."""
     if writeable:
         info = with_page_protection(info)
     return within_budget(decide(info, copy=copy, writeable=writeable, dtype=dtype), max_nbytes)

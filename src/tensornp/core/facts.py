@@ -44,6 +44,10 @@ class TensorInfo:
     none (inference tensors). `is_readonly_map` is looked up by `with_page_protection` only, since that walks the memory
     map of the process.
 
+    `next_functions` are the operations one step behind `grad_fn`, the first few; `grad_dtype` and `grad_layout` are
+    those of `.grad` where it is filled. `saved_for` names the operations whose backward has saved elements of this
+    tensor, which only a search through the graphs around it can tell: a card and `%tonumpy` do that.
+
     `form` says how the values are held: "strided", another layout, or in another tensor, of which `inner` is then the
     metadata and `access` the expression; `detail` says more in a few words ("4 stored", "3 parts"). `wrapper` names
     what stands between the tensor and its values, and `inner_names` the attributes that hold tensors, where it is of a
@@ -62,7 +66,12 @@ class TensorInfo:
     requires_grad: bool = False
     is_leaf: bool = True
     grad_fn: str | None = None
+    next_functions: tuple[str, ...] = ()
     has_grad: bool = False
+    retains_grad: bool = False
+    grad_dtype: torch.dtype | None = None
+    grad_layout: torch.layout | None = None
+    saved_for: tuple[str, ...] = ()
     is_parameter: bool = False
     is_buffer: bool = False
     is_conj: bool = False

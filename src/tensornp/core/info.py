@@ -75,7 +75,9 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
         )  # fmt: skip
     shape = _nested_shape(t) if is_nested else _sizes(t.shape)
     strided = t.layout == torch.strided and not is_nested and -1 not in shape
-    leaf, grad_fn = _graph_facts(t)
+    leaf, grad_fn, next_functions = _graph_facts(t)
+    retains_grad = not leaf and bool(t.retains_grad)
+    grad = t.grad if leaf or retains_grad else None
     has_storage = strided and state == "available" and form in ("strided", "quantized")
     storage = _storage_span(tensor, t) if has_storage else None
     if storage is not None and (storage.reach > storage.nbytes or (storage.address == 0 and storage.reach)):
@@ -94,7 +96,11 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
         requires_grad=t.requires_grad,
         is_leaf=leaf,
         grad_fn=grad_fn,
-        has_grad=(leaf or t.retains_grad) and t.grad is not None,
+        next_functions=next_functions,
+        has_grad=grad is not None,
+        retains_grad=retains_grad,
+        grad_dtype=grad.dtype if grad is not None else None,
+        grad_layout=grad.layout if grad is not None else None,
         is_parameter=is_parameter,
         is_buffer=bool(own.get("_is_buffer")),
         is_conj=t.is_conj(),
@@ -158,12 +164,23 @@ def _numel(t: Any, shape: tuple[int, ...], inner: TensorInfo | None) -> int:
     return inner.numel if inner is not None and t.lengths() is None else sum(part.numel() for part in t.unbind())
 
 
-def _graph_facts(t: Any) -> tuple[bool, str | None]:
-    """Return `is_leaf` and the name of `grad_fn`; torch raises on views that were changed in place under no_grad."""
+_MAX_NEXT = 4
+"""Operations behind `grad_fn` that are named."""
+
+
+def _graph_facts(t: Any) -> tuple[bool, str | None, tuple[str, ...]]:
+    """Return `is_leaf`, the name of `grad_fn`, and what is one step behind it.
+
+    torch raises on views that were changed in place under no_grad.
+    """
     try:
-        return t.is_leaf, type(t.grad_fn).__name__ if t.grad_fn is not None else None
+        node = t.grad_fn
+        if node is None:
+            return t.is_leaf, None, ()
+        behind = [type(fn).__name__ for fn, _ in node.next_functions[: _MAX_NEXT + 1] if fn is not None]
     except RuntimeError:
-        return False, "unknown"
+        return False, "unknown", ()
+    return False, type(node).__name__, (*behind[:_MAX_NEXT], *["…"] * (len(behind) > _MAX_NEXT))
 
 
 def _is_pinned(t: Any) -> bool:

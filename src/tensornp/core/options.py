@@ -21,6 +21,11 @@ class DisplayOptions:
         Rows of the table that shows a container of tensors.
     max_nbytes : int
         Bytes that a new array may take at most; 0 is what main memory has free.
+    max_search_ms : int
+        Milliseconds that a card searches for other names of the memory; 0 turns that off.
+    max_fingerprint_nbytes : int
+        Bytes of a tensor that are read, so that a later change is noticed; of a larger one, a sample is; 0 turns it
+        off.
     receipt : str
         How a card shows its receipt: "folded", "open" or "hidden".
     """
@@ -30,4 +35,6 @@ class DisplayOptions:
     max_elements: int = 100_000
     max_rows: int = 40
     max_nbytes: int = 0
+    max_search_ms: int = 20
+    max_fingerprint_nbytes: int = 2**22
     receipt: str = "folded"

@@ -19,6 +19,7 @@ from tensornp.core.pages import with_page_protection
 from tensornp.core.plan import ConversionPlan, decide
 from tensornp.core.preview import Preview, first_values, preview
 from tensornp.core.steps import MODES, mode_arguments
+from tensornp.core.surroundings import NOWHERE, Look, Surroundings
 from tensornp.errors import TensornpError, TooLargeError
 
 MAX_LEAVES = 20_000
@@ -32,7 +33,8 @@ class TensorSummary:
     """One tensor as a card shows it: what it is, what it would become, and what NumPy would print.
 
     `info` is None only where even the metadata could not be read; `plan` is None where there is no array, and `refusal`
-    then says why. `preview` is None where no value is shown, and `refusal` says why too.
+    then says why. `preview` is None where no value is shown, and `refusal` says why too. `surroundings` is what was
+    found around it, where someone looked.
     """
 
     type_name: str
@@ -41,6 +43,7 @@ class TensorSummary:
     plan: ConversionPlan | None
     refusal: str
     preview: Preview | None
+    surroundings: Surroundings = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +69,25 @@ class ContainerSummary:
 
 
 @torch_private.never_compiled
-def summarize(tensor: torch.Tensor, options: DisplayOptions) -> TensorSummary:
-    """Return the summary of `tensor`; never raises, reads only the printed elements and changes nothing."""
-    return _guarded(tensor, options, lambda info, plan: preview(tensor, info, plan, max_elements=options.max_elements))
+def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None = None) -> TensorSummary:
+    """Return the summary of `tensor`; never raises, reads only the printed elements and changes nothing.
+
+    `look` looks around it, which the tensor itself cannot.
+    """
+
+    def show(info: TensorInfo, plan: ConversionPlan) -> Preview:
+        return preview(tensor, info, plan, max_elements=options.max_elements)
+
+    return _guarded(tensor, options, show, look)
+
+
+def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tuple[TensorInfo, Surroundings]:
+    """Return `info` with what only the surroundings tell, and these; looking never fails."""
+    try:
+        around = look(tensor, info) if look is not None else NOWHERE
+    except Exception as error:
+        around = replace(NOWHERE, stopped=f"the search for other names failed ({type(error).__name__}: {error})")
+    return (replace(info, saved_for=around.saved_for) if around.saved_for else info), around
 
 
 @torch_private.never_compiled
@@ -81,20 +100,24 @@ def summarize_metadata(tensor: torch.Tensor) -> TensorSummary:
 
 
 def _guarded(
-    tensor: torch.Tensor, options: DisplayOptions, show: Callable[[TensorInfo, ConversionPlan], Preview]
+    tensor: torch.Tensor,
+    options: DisplayOptions,
+    show: Callable[[TensorInfo, ConversionPlan], Preview],
+    look: Look | None = None,
 ) -> TensorSummary:
     """Return a summary whatever happens: looking never fails, so every exception ends as the card's sentence."""
-    name, mode, info, plan = type(tensor).__name__, options.mode, None, None
+    name, mode, info, plan, around = type(tensor).__name__, options.mode, None, None, NOWHERE
     try:
         info = inspect(tensor)
+        info, around = looked_at(tensor, info, look)
         mode, plan = _planned(info, options)
-        return TensorSummary(name, mode, info, plan, "", show(info, plan))
+        return TensorSummary(name, mode, info, plan, "", show(info, plan), around)
     except TooLargeError as error:
-        return TensorSummary(name, mode, info, None, str(error), _shown_all_the_same(info, show, str(error)))
+        return TensorSummary(name, mode, info, None, str(error), _shown_all_the_same(info, show, str(error)), around)
     except TensornpError as error:
-        return TensorSummary(name, mode, info, None, str(error), None)
+        return TensorSummary(name, mode, info, None, str(error), None, around)
     except Exception as error:
-        return TensorSummary(name, mode, info, plan, f"{type(error).__name__}: {error}", None)
+        return TensorSummary(name, mode, info, plan, f"{type(error).__name__}: {error}", None, around)
 
 
 def _shown_all_the_same(

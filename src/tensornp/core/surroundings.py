@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +50,7 @@ Look = Callable[[torch.Tensor, TensorInfo], Surroundings]
 
 
 def look_around(
-    tensor: torch.Tensor, info: TensorInfo, search: Search, *, former: Mapping[int, Any], shown_as: str
+    tensor: torch.Tensor, info: TensorInfo, search: Search, *, former: dict[int, Any], shown_as: str
 ) -> Surroundings:
     """Return what one `search` tells; `former` are arrays known to have shared, `shown_as` is what the user typed."""
     grad = _grad_of(tensor) if info.has_grad else None

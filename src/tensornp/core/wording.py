@@ -99,14 +99,24 @@ def warning_texts(
         warnings.append(
             f"NumPy sums and averages this array in {facts.name} itself; reduce a.astype(np.{facts.widened}) instead"
         )
+    if info.saved_for and shares:
+        warnings.append(saved_text(info.saved_for, frozen))
     if shares and not frozen:
-        if info.requires_grad:
+        if info.requires_grad and not info.saved_for:
             warnings.append("autograd does not see a NumPy write, so gradients may be silently wrong")
         if info.may_overlap_itself:
             warnings.append("several indices may address one element, so a NumPy write may change more than one")
         if info.is_inference:
             warnings.append("torch forbids writes to this inference tensor outside of inference mode; NumPy does not")
     return tuple(warnings)
+
+
+def saved_text(saved_for: tuple[str, ...], frozen: bool) -> str:
+    """Return what a NumPy write would do to the gradients of the operations that have saved these elements."""
+    names = ", ".join(saved_for[:3]) + f" and {len(saved_for) - 3:,} more" * (len(saved_for) > 3)
+    if frozen:
+        return f"saved for {names}: this array is read-only, so NumPy cannot spoil the gradients"
+    return f"saved for {names}: a NumPy write here gives wrong gradients without an error"
 
 
 READ_ONLY_VIEW = "  # a read-only view"

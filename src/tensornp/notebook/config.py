@@ -39,6 +39,17 @@ class TensorDisplay(Configurable):
         min=0,
         help="Bytes that a new array may take at most, in cards and for %tonumpy; 0 is what main memory has free.",
     ).tag(config=True)
+    max_search_ms = Int(
+        _DEFAULT.max_search_ms,
+        min=0,
+        help="Milliseconds that a card searches for other names of the same memory; 0 turns that off.",
+    ).tag(config=True)
+    max_fingerprint_nbytes = Int(
+        _DEFAULT.max_fingerprint_nbytes,
+        min=0,
+        help="Bytes of a tensor that are read so that a later change is noticed; of a larger one, a sample is read; "
+        "0 turns that off.",
+    ).tag(config=True)
     receipt = Enum(
         ("folded", "open", "hidden"), _DEFAULT.receipt, help="How a card shows its receipt: folded, open or hidden."
     ).tag(config=True)

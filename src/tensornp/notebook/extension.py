@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 from tensornp.notebook.completion import make_matcher
 from tensornp.notebook.config import TensorDisplay
 from tensornp.notebook.formatter import TensorPrinters
+from tensornp.notebook.ledger import Ledger
 from tensornp.notebook.live import LiveToggle
 from tensornp.notebook.magics import TensorMagics
 
@@ -23,9 +24,10 @@ class Extension:
         section = TensorDisplay.__name__
         self._config_before = deepcopy(shell.config[section]) if section in shell.config else None
         self.config = TensorDisplay(parent=shell)
-        self.live = LiveToggle(shell, self.config)
-        self.printers = TensorPrinters(shell, self.config, self.live.note)
-        self._magics = TensorMagics(shell, self.config, self.live)
+        self.ledger = Ledger(shell, self.config)
+        self.live = LiveToggle(shell, self.config, self.ledger)
+        self.printers = TensorPrinters(shell, self.config, self.ledger.look, self.live.note)
+        self._magics = TensorMagics(shell, self.config, self.live, self.ledger)
         self._matcher = make_matcher(shell)
         self._events = (
             ("post_run_cell", self.live.after_cell),
@@ -54,6 +56,7 @@ class Extension:
             matchers.remove(self._matcher)
         self._remove_magics()
         self._restore_config()
+        self.ledger.forget()
         self.printers.unregister()
 
     def _restore_config(self) -> None:

@@ -14,6 +14,7 @@ from IPython.utils.dir2 import get_real_method
 
 if TYPE_CHECKING:
     from tensornp.core.summary import TensorSummary
+    from tensornp.core.surroundings import Look
     from tensornp.notebook.config import TensorDisplay
 
 CONTAINERS = (list, tuple, dict, OrderedDict)
@@ -28,9 +29,12 @@ class TensorPrinters:
     makes the summary, from which each MIME type is then served once.
     """
 
-    def __init__(self, shell: Any, config: TensorDisplay, on_shown: Callable[[Any, TensorSummary, str], None]) -> None:
+    def __init__(
+        self, shell: Any, config: TensorDisplay, look: Look, on_shown: Callable[[Any, TensorSummary, str], None]
+    ) -> None:
         self._formatter = shell.display_formatter
         self._config = config
+        self._look = look
         self._on_shown = on_shown
         self._summaries: dict[str, tuple[Any, Any, str]] = {}
         self._registered: list[tuple[Any, Any, Any, Any]] = []
@@ -89,7 +93,7 @@ class TensorPrinters:
         from tensornp.core.summary import summarize, summarize_container
 
         options = self._config.options
-        return summarize(obj, options) if _is_tensor(obj) else summarize_container(obj, options)
+        return summarize(obj, options, self._look) if _is_tensor(obj) else summarize_container(obj, options)
 
     def _summary_for(self, mime: str, obj: Any) -> tuple[Any, str]:
         """Return the prepared summary once; a printer that is called by itself gets a new one."""

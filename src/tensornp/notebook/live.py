@@ -15,6 +15,7 @@ from tensornp.errors import NameTakenError
 if TYPE_CHECKING:
     from tensornp.core.summary import TensorSummary
     from tensornp.notebook.config import TensorDisplay
+    from tensornp.notebook.ledger import Ledger
     from tensornp.widget.toggle import TensorWidget
 
 _log = logging.getLogger(__name__)
@@ -25,9 +26,10 @@ _NOTHING = {"text/html": "", "text/plain": ""}
 class LiveToggle:
     """Shows the toggle after each cell that showed a tensor, and takes the one before it back."""
 
-    def __init__(self, shell: Any, config: TensorDisplay) -> None:
+    def __init__(self, shell: Any, config: TensorDisplay, ledger: Ledger) -> None:
         self._shell = shell
         self._config = config
+        self._ledger = ledger
         self._shown: list[tuple[weakref.ref[Any], str]] = []
         self._live: tuple[TensorWidget, str] | None = None
 
@@ -68,7 +70,13 @@ class LiveToggle:
         """Return a live card of `tensor` that stands alone, stays, and binds names in this shell."""
         from tensornp.widget.toggle import TensorWidget
 
-        return TensorWidget(tensor, options=self._config.options, suggestion=self._suggest(tensor), binder=self.bind)
+        return TensorWidget(
+            tensor,
+            options=self._config.options,
+            look=self._ledger.glance,
+            suggestion=self._suggest(tensor),
+            binder=self.bind,
+        )
 
     def bind(self, name: str, array: Any, overwrite: bool) -> str:
         """Bind `array` to `name` in the user's namespace; `NameTakenError` if that is no name, or taken."""
@@ -89,6 +97,7 @@ class LiveToggle:
         widget = TensorWidget(
             tensor,
             options=self._config.options,
+            look=self._ledger.glance,
             keep=False,
             anchor=anchor,
             suggestion=self._suggest(tensor),

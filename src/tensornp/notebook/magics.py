@@ -22,10 +22,14 @@ from tensornp.errors import TensornpError
 from tensornp.notebook.arguments import Option, split_line
 
 if TYPE_CHECKING:
+    from tensornp.core.facts import TensorInfo
     from tensornp.core.plan import ConversionPlan
     from tensornp.notebook.config import TensorDisplay
+    from tensornp.notebook.ledger import Ledger
     from tensornp.notebook.live import LiveToggle
 
+MAX_NOTED = 100
+"""Tensors of one conversion that are remembered, so that a later change is told."""
 _OUT = Option("o", "out", "bind the result to NAME", "NAME")
 OPTIONS: dict[str, tuple[Option, ...]] = {
     "tonumpy": (
@@ -48,10 +52,11 @@ class TensorMagics(Magics):
 
     shell: Any
 
-    def __init__(self, shell: Any, config: TensorDisplay, live: LiveToggle) -> None:
+    def __init__(self, shell: Any, config: TensorDisplay, live: LiveToggle, ledger: Ledger) -> None:
         super().__init__(shell)
         self._display = config
         self._live = live
+        self._ledger = ledger
 
     @no_var_expand
     @needs_local_scope
@@ -146,7 +151,7 @@ class TensorMagics(Magics):
         import torch
 
         from tensornp.core.containers import map_leaves
-        from tensornp.core.convert import plan, to_numpy
+        from tensornp.core.convert import plan, plan_from, to_numpy
         from tensornp.core.holding import STORAGES
 
         if "widget" in options:
@@ -155,17 +160,34 @@ class TensorMagics(Magics):
             display(self._live.pin(value))
             return None
         receipts: list[ConversionPlan] = []
-        kinds = (torch.Tensor, *STORAGES)
-        map_leaves(lambda leaf: receipts.append(plan(leaf, **arguments)), value, leaf_type=kinds)
+        tensors: list[torch.Tensor] = []
+
+        def note(leaf: Any) -> None:
+            receipts.append(plan(leaf, **arguments))
+            if isinstance(leaf, torch.Tensor):
+                tensors.append(leaf)
+
+        map_leaves(note, value, leaf_type=(torch.Tensor, *STORAGES))
+        if isinstance(value, torch.Tensor):
+            receipts = [plan_from(self._seen(value), **arguments)]
         if "explain" in options:
             if not receipts:
                 raise UsageError(f"--explain takes a tensor, not {type(value).__name__!r}")
             print("\n\n".join(str(receipt) for receipt in receipts))
             return None
         array = to_numpy(value, **arguments)
+        for tensor in tensors[:MAX_NOTED]:
+            self._ledger.note_conversion(tensor, array if tensor is value else None)
         if receipts and not quiet:
             _show_receipts(receipts)
         return self._bound(options, array)
+
+    def _seen(self, tensor: Any) -> TensorInfo:
+        """Return the metadata of `tensor` with what backward has saved of it, which the names of the notebook show."""
+        from tensornp.core.info import inspect
+        from tensornp.core.summary import looked_at
+
+        return looked_at(tensor, inspect(tensor), self._ledger.glance)[0]
 
     def _bound(self, options: dict[str, str], value: Any) -> Any:
         """Bind `value` if ``-o`` says so, which then shows nothing; else return it."""

@@ -10,6 +10,8 @@ from tensornp.core.dtypes import name_of
 from tensornp.core.facts import TensorInfo
 from tensornp.core.plan import ConversionPlan
 from tensornp.core.summary import TensorSummary
+from tensornp.core.surroundings import Surroundings
+from tensornp.core.wording import saved_text
 
 Tone = Literal["plain", "shared", "copied", "grad", "refused"]
 
@@ -39,7 +41,9 @@ def badges_of(summary: TensorSummary) -> tuple[Badge, ...]:
     info = summary.info
     if info is None:
         return (Badge("type", summary.type_name, "The type of the tensor; its metadata cannot be read.", "refused"),)
-    return (*_identity(info), _grad(info), memory_badge(summary.plan, summary.refusal), *_peculiarities(info))
+    around = summary.surroundings
+    memory = memory_badge(summary.plan, summary.refusal)
+    return (*_identity(info), _grad(info, around), memory, *_hazards(summary), *_peculiarities(info))
 
 
 def _identity(info: TensorInfo) -> Iterator[Badge]:
@@ -61,15 +65,45 @@ def _shape(info: TensorInfo) -> Badge:
     return Badge("shape", str(info.shape), f"Shape: {info.numel:,} elements in {info.nbytes:,} bytes.")
 
 
-def _grad(info: TensorInfo) -> Badge:
-    has_grad = " · has .grad" if info.has_grad else ""
+def _grad(info: TensorInfo, around: Surroundings) -> Badge:
+    """Return what autograd knows of a tensor: whether it is tracked, where it comes from, what its `.grad` is."""
+    filled = _filled(info)
     if not info.requires_grad:
-        return Badge("grad", "no grad", "Autograd does not track this tensor.")
-    if info.is_leaf:
-        filled = "and .grad is filled" if info.has_grad else "and .grad is empty"
-        return Badge("grad", f"requires grad · leaf{has_grad}", f"Autograd tracks this leaf {filled}.", "grad")
-    sentence = f"Autograd made this tensor by {info.grad_fn}; it is not a leaf."
-    return Badge("grad", f"{info.grad_fn}{has_grad}", sentence, "grad")
+        if info.is_parameter:
+            return Badge("grad", f"frozen{filled}", "A parameter that requires no grad: no optimizer step changes it.")
+        return Badge("grad", f"no grad{filled}", "Autograd does not track this tensor.")
+    if not info.is_leaf:
+        retained = " · retains grad" if info.retains_grad and not info.has_grad else ""
+        behind = f" from {', '.join(info.next_functions)}" if info.next_functions else ""
+        sentence = f"Autograd made this tensor by {info.grad_fn}{behind}; it is not a leaf."
+        return Badge("grad", f"{info.grad_fn}{retained}{filled}", sentence, "grad")
+    if around.missed_by:
+        sentence = (
+            f"Other parameters of {around.missed_by} have a .grad, and this one has none: "
+            "no backward since they were filled has reached it."
+        )
+        return Badge("grad", "requires grad · leaf · missed by backward", sentence, "copied")
+    sentence = f"Autograd tracks this leaf and .grad is {'filled' if info.has_grad else 'empty'}."
+    return Badge("grad", f"requires grad · leaf{filled}", sentence, "grad")
+
+
+def _filled(info: TensorInfo) -> str:
+    """Return that there is a `.grad`, and what it is where that is not what the tensor is."""
+    if not info.has_grad:
+        return ""
+    unlike = [name_of(info.grad_dtype)] if info.grad_dtype != info.dtype else []
+    unlike += [name_of(info.grad_layout)] if info.grad_layout != info.layout else []
+    return f" · has .grad ({', '.join(unlike)})" if unlike else " · has .grad"
+
+
+def _hazards(summary: TensorSummary) -> Iterator[Badge]:
+    """Yield what has changed, and what a write would spoil."""
+    plan, info, change = summary.plan, summary.info, summary.surroundings.change
+    if change is not None:
+        yield Badge("changed", change.text, change.sentence, "copied")
+    if info is not None and info.saved_for and plan is not None and plan.shares_memory and plan.writeable:
+        sentence = saved_text(info.saved_for, frozen=False)
+        yield Badge("saved", f"saved for {info.saved_for[0]}", f"{sentence[0].upper()}{sentence[1:]}.", "refused")
 
 
 def memory_badge(plan: ConversionPlan | None, refusal: str) -> Badge:

@@ -7,6 +7,7 @@ from html import escape
 from tensornp.core.plan import ConversionPlan
 from tensornp.core.summary import ContainerSummary, TensorSummary
 from tensornp.render.badges import Badge, Tone, badges_of
+from tensornp.render.memory import MemoryLine, memory_lines
 from tensornp.render.text import (
     HEADINGS,
     container_heading,
@@ -44,7 +45,14 @@ def tensor_html(summary: TensorSummary, *, receipt: str = "folded", anchor: str 
         body = f'<div style="{_PRE}">{escape(summary.refusal)}</div>'
     if summary.plan is not None and receipt != "hidden":
         body += _receipt(summary.plan, is_open=receipt == "open")
-    return f'<div class="tensornp {escape(anchor)}" style="{_CARD}"><div>{badges}</div>{body}</div>'
+    memory = "".join(map(_memory_line, memory_lines(summary.surroundings)))
+    return f'<div class="tensornp {escape(anchor)}" style="{_CARD}"><div>{badges}</div>{memory}{body}</div>'
+
+
+def _memory_line(line: MemoryLine) -> str:
+    code = '<code title="{}" style="background-color:transparent">{}</code>'
+    names = ", ".join(code.format(escape(title), escape(name)) for name, title in line.names)
+    return f'<div style="font-size:90%;line-height:1.5">{escape(line.words)} {names}{escape(line.rest)}</div>'
 
 
 def _badge(badge: Badge) -> str:

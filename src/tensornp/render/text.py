@@ -6,11 +6,13 @@ from tensornp.core.dtypes import name_of
 from tensornp.core.plan import ConversionPlan
 from tensornp.core.summary import ContainerSummary, Row, TensorSummary
 from tensornp.render.badges import badges_of, format_nbytes, memory_word
+from tensornp.render.memory import memory_lines
 
 
 def tensor_text(summary: TensorSummary) -> str:
     """Return the badges in one line over the array, or over the reason why there is none."""
-    facts = " | ".join(badge.text for badge in badges_of(summary))
+    badges = " | ".join(badge.text for badge in badges_of(summary))
+    facts = "\n".join([badges, *(line.text for line in memory_lines(summary.surroundings))])
     if summary.preview is None:
         return f"{facts}\n{summary.refusal}"
     note = f"({summary.preview.note})" if summary.preview.note else ""

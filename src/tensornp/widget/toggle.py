@@ -18,7 +18,8 @@ from tensornp.core.info import inspect
 from tensornp.core.options import DisplayOptions
 from tensornp.core.plan import ConversionPlan
 from tensornp.core.steps import MODES, mode_arguments
-from tensornp.core.summary import TensorSummary, plan_modes, summarize
+from tensornp.core.summary import TensorSummary, looked_at, plan_modes, summarize
+from tensornp.core.surroundings import Look
 from tensornp.errors import BadRequestError, NameTakenError, NoDataError, TensornpError
 from tensornp.render.badges import badges_of
 from tensornp.render.html import tensor_html
@@ -41,6 +42,8 @@ class TensorWidget(anywidget.AnyWidget):
     Parameters
     ----------
     tensor : torch.Tensor
+    look : callable, optional
+        What looks around the tensor, in a notebook: for other names of its memory and for what backward has saved.
     keep : bool
         Whether the widget keeps the tensor alive until it is closed; otherwise it holds a weak reference.
     anchor : str
@@ -69,6 +72,7 @@ class TensorWidget(anywidget.AnyWidget):
         tensor: torch.Tensor,
         *,
         options: DisplayOptions | None = None,
+        look: Look | None = None,
         keep: bool = True,
         anchor: str = "",
         suggestion: str = "array_np",
@@ -80,7 +84,8 @@ class TensorWidget(anywidget.AnyWidget):
         self._binder = binder
         self._bound: list[str] = []
         self._options = options or DisplayOptions()
-        self._summary = summarize(tensor, self._options)
+        self._look = look
+        self._summary = summarize(tensor, self._options, look)
         self.on_docked: Callable[[], None] = lambda: None
         super().__init__(
             mode=self._summary.mode,
@@ -187,8 +192,10 @@ class TensorWidget(anywidget.AnyWidget):
         """Say again what each mode means; reads metadata only."""
         tensor = self._held()
         if tensor is not None:
-            plans = plan_modes(inspect(tensor), self._options)
-            self.cards = {mode: _card(self._summary, mode, plan) for mode, plan in plans.items()}
+            info, around = looked_at(tensor, inspect(tensor), self._look)
+            plans = plan_modes(info, self._options)
+            now = dataclasses.replace(self._summary, info=info, surroundings=around)
+            self.cards = {mode: _card(now, mode, plan) for mode, plan in plans.items()}
             self.choices = [_choice(mode, plan) for mode, plan in plans.items()]
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:

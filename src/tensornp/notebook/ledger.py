@@ -1,0 +1,146 @@
+"""What one shell remembers of the tensors that it has shown or converted; it keeps none of them alive."""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tensornp.core.changes import Change, Snapshot
+    from tensornp.core.facts import TensorInfo
+    from tensornp.core.surroundings import Surroundings
+    from tensornp.notebook.config import TensorDisplay
+
+MAX_RECORDS = 512
+"""Tensors that are remembered, the last ones."""
+
+
+@dataclass(slots=True)
+class _Record:
+    """One tensor as it was when it was last shown or converted, and the arrays that shared its memory."""
+
+    tensor: weakref.ref[Any]
+    storage: Any
+    snapshot: Snapshot
+    arrays: dict[int, Any] = field(default_factory=dict)
+
+
+class Ledger:
+    """Snapshots by tensor, and by place in a storage, so that another alias of the same elements finds them too."""
+
+    def __init__(self, shell: Any, config: TensorDisplay) -> None:
+        self._shell = shell
+        self._config = config
+        self._records: OrderedDict[Any, _Record] = OrderedDict()
+
+    @property
+    def cell(self) -> str:
+        """The cell that runs now: "In[4]"."""
+        return f"In[{self._shell.displayhook.prompt_count}]"
+
+    def look(self, tensor: Any, info: TensorInfo) -> Surroundings:
+        """Return what surrounds a tensor whose card is about to be shown, and remember what it is now."""
+        record = self._record_of(tensor, info)
+        now = self._snapshot(tensor, info, "the card")
+        around = replace(self._search(tensor, info, record), change=_change(record, now))
+        self._keep(tensor, info, now, record)
+        return around
+
+    def glance(self, tensor: Any, info: TensorInfo) -> Surroundings:
+        """Return the same and remember nothing."""
+        record = self._record_of(tensor, info)
+        return replace(self._search(tensor, info, record), change=self.change_of(tensor, info))
+
+    def note_conversion(self, tensor: Any, array: Any) -> None:
+        """Remember what a tensor is now that it was converted; `array` is what it became, or None for several."""
+        import numpy as np
+
+        from tensornp.core.info import inspect
+
+        info = inspect(tensor)
+        record = self._keep(tensor, info, self._snapshot(tensor, info, "the conversion"), None)
+        if isinstance(array, np.ndarray):
+            record.arrays[id(array)] = weakref.ref(array)
+
+    def change_of(self, tensor: Any, info: TensorInfo) -> Change | None:
+        """Return how a tensor has changed since it was last shown or converted here; reads it under the same budget."""
+        from tensornp.core.changes import take_snapshot
+
+        record = self._record_of(tensor, info)
+        if record is None:
+            return None
+        return _change(record, take_snapshot(tensor, info, "now", record.snapshot.max_nbytes))
+
+    def forget(self) -> None:
+        """Forget everything."""
+        self._records.clear()
+
+    def _snapshot(self, tensor: Any, info: TensorInfo, event: str) -> Snapshot:
+        from tensornp.core.changes import take_snapshot
+
+        where = f"{event} in {self.cell}"
+        return take_snapshot(tensor, info, where, self._config.max_fingerprint_nbytes)
+
+    def _search(self, tensor: Any, info: TensorInfo, record: _Record | None) -> Surroundings:
+        from tensornp.core.search import Search
+        from tensornp.core.surroundings import NOWHERE, look_around
+
+        if not self._config.max_search_ms:
+            return NOWHERE
+        search = Search(self._shell.user_ns, self._config.max_search_ms / 1000)
+        former = record.arrays if record is not None else {}
+        return look_around(tensor, info, search, former=former, shown_as=self._last_line())
+
+    def _last_line(self) -> str:
+        """Return the last line of the cell that runs: the name under which a tensor is shown, if it is one."""
+        lines = str((self._shell.user_ns.get("_ih") or [""])[-1]).strip().splitlines()
+        return lines[-1].strip() if lines else ""
+
+    def _record_of(self, tensor: Any, info: TensorInfo) -> _Record | None:
+        record = self._records.get(id(tensor))
+        if record is not None and record.tensor() is tensor:
+            return record
+        record = self._records.get(_place(info))
+        return record if record is not None and record.storage is not None and not record.storage.expired() else None
+
+    def _keep(self, tensor: Any, info: TensorInfo, snapshot: Snapshot, record: _Record | None) -> _Record:
+        arrays = record.arrays if record is not None else {}
+        kept = _Record(weakref.ref(tensor), _storage_reference(tensor, info), snapshot, _living(arrays))
+        for key in (id(tensor), _place(info)):
+            self._records.pop(key, None)
+            self._records[key] = kept
+        while len(self._records) > MAX_RECORDS:
+            self._records.popitem(last=False)
+        return kept
+
+
+def _change(record: _Record | None, now: Snapshot) -> Change | None:
+    from tensornp.core.changes import change_between
+
+    if record is None or record.snapshot.max_nbytes != now.max_nbytes:
+        return None
+    return change_between(record.snapshot, now)
+
+
+def _living(arrays: dict[int, Any]) -> dict[int, Any]:
+    return {key: reference for key, reference in arrays.items() if reference() is not None}
+
+
+def _place(info: TensorInfo) -> Any:
+    """Return where the elements lie and what they mean: equal for two aliases of the same elements."""
+    address = info.storage.address if info.storage else 0
+    return (str(info.device), address, info.shape, info.stride, info.dtype, info.is_conj, info.is_neg)
+
+
+def _storage_reference(tensor: Any, info: TensorInfo) -> Any:
+    """Return a weak reference to a storage, which tells when it is gone and its place belongs to another one."""
+    from torch.multiprocessing.reductions import StorageWeakRef
+
+    from tensornp.core.torch_private import undisturbed
+
+    if info.storage is None:
+        return None
+    with undisturbed():
+        return StorageWeakRef(tensor.untyped_storage())
