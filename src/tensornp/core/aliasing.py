@@ -61,6 +61,8 @@ class Alias:
 
 
 _Comparison = tuple[Relation | None, tuple[int, int] | None, str]
+_layout_slot: Any = torch.Tensor.layout
+_device_slot: Any = torch.Tensor.device
 _UNRELATED: _Comparison = (None, None, "")
 
 
@@ -151,13 +153,12 @@ def find_aliases(objs: list[Any], search: Search, former: dict[int, Any] | None 
                         former[id(other)] = weakref.ref(other)
                 elif former and hits is found[0] and id(other) in former and former[id(other)]() is other:
                     hits.append((path, kind, "stale", None, OUTDATED))
-    names = {key: name_of(path) for key, path in keys.items()} if any(found) else {}
-    return [_listed(hits, names, search) for hits in found]
+    return [_listed(hits, keys, search) for hits in found]
 
 
-def _listed(hits: list[Any], names: Mapping[int, str], search: Search) -> Aliases:
+def _listed(hits: list[Any], keys: Mapping[int, Path], search: Search) -> Aliases:
     hits.sort(key=lambda hit: RELATIONS.index(hit[2]))
-    listed = [Alias(name_of(path, names), kind, how, where, note) for path, kind, how, where, note in hits]
+    listed = [Alias(name_of(path, keys), kind, how, where, note) for path, kind, how, where, note in hits]
     return Aliases(listed, search.num_names, search.is_complete)
 
 
@@ -285,6 +286,25 @@ def _spans_of(obj: Any, extents: tuple[Extent, ...]) -> list[tuple[int, int]]:
     if isinstance(obj, STORAGES):
         return [extent.bounds for extent in extents]
     return [origin_of(array_over(obj)).bounds]
+
+
+def memory_spans(obj: Any) -> list[tuple[str, int, int]]:
+    """Return the devices and addresses from and to which the storages of a tensor, or the buffer of an array, go."""
+    if isinstance(obj, torch.Tensor) and _layout_slot.__get__(obj) == torch.strided:
+        start = torch_private.storage_address(obj)
+        if start:
+            nbytes = _storage_of(obj).nbytes()
+            return [(str(_device_slot.__get__(obj)), start, start + nbytes)] if nbytes else []
+        if type(obj) is torch.Tensor:
+            return []
+    if isinstance(obj, np.ndarray):
+        base = origin_of(obj).tensor
+        if base is not None and not _has_left(obj, base):
+            return memory_spans(base)
+        low, high = origin_of(obj).bounds
+        return [("cpu", low, high)] if low and low < high else []
+    extents = extents_of(obj)
+    return [(extent.device, *span) for extent, span in zip(extents, _spans_of(obj, extents), strict=False)]
 
 
 def extents_of(obj: Any, info: TensorInfo | None = None) -> tuple[Extent, ...]:

@@ -52,7 +52,7 @@ class Change:
     since : str
         "the conversion in In[4]".
     road : str
-        "torch", "behind" torch's back, "unknown" (values changed); "retyped" (another dtype or shape); "moved" (the same
+        "torch", "behind" torch's back, "unknown" (values changed); "retyped" (another dtype or shape); "moved" (equal
         values in another storage); "may" (torch has counted a write, the sample is unchanged).
     coverage : str
         What was compared: "all blocks" or "sampled 1/64".

@@ -127,7 +127,7 @@ class Search:
                     self.tracked.append(tensor)
                 grad = _grad(tensor) if is_leaf or _retains_grad(tensor) else None
                 if grad is not None:
-                    self.roots_with_grads.add(_root_of(path))
+                    self.roots_with_grads.add(root_of(path))
                     yield grad, "grad", (path, ".grad")
             if type(tensor) not in _PLAIN:
                 for name, inner in own_attributes(tensor):
@@ -160,27 +160,28 @@ def is_history_name(name: str) -> bool:
     )
 
 
-def _root_of(path: Path) -> str:
-    while path[0] is not None:
-        path = path[0]
-    return str(path[1])
-
-
-def name_of(path: Path, names: Mapping[int, str] | None = None) -> str:
+def name_of(path: Path, keys: Mapping[int, Path] | None = None) -> str:
     """Return the expression that reaches what lies at `path`: ``model.fc.weight``, ``Out[3]["a"]``.
 
-    `names` gives the names of tensors by identity, for those that are keys themselves.
+    `keys` gives the paths of parameters by identity, since those are keys of an optimizer's state.
     """
     steps = []
     at: Any = path
     while at is not None:
         at, step = at
-        steps.append(f"[{_key_text(step.key, names or {})}]" if type(step) is _Key else step)
+        steps.append(f"[{_key_text(step.key, keys or {})}]" if type(step) is _Key else step)
     return "".join(reversed(steps))
 
 
-def _key_text(key: Any, names: Mapping[int, str]) -> str:
-    return names.get(id(key)) or key_text(key)
+def _key_text(key: Any, keys: Mapping[int, Path]) -> str:
+    return name_of(keys[id(key)]) if id(key) in keys else key_text(key)
+
+
+def root_of(path: Path) -> str:
+    """Return the name with which `path` begins."""
+    while path[0] is not None:
+        path = path[0]
+    return str(path[1])
 
 
 _Visitor = Callable[[Any], Iterable[tuple[Any, Any, Kind]]]

@@ -1,0 +1,311 @@
+"""All tensors and arrays of a namespace, grouped by the memory that they share, each byte counted once."""
+
+from __future__ import annotations
+
+import weakref
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from tensornp.core import torch_private
+from tensornp.core.aliasing import RELATIONS, extents_of, memory_spans, stopped_text
+from tensornp.core.changes import Change
+from tensornp.core.dtypes import name_of as dtype_name
+from tensornp.core.extents import Relation, relation_of
+from tensornp.core.info import inspect
+from tensornp.core.search import Kind, Path, Search, name_of, root_of
+
+Holding = Literal["name", "history", "traceback"]
+"""What keeps an object: a name of the user's, IPython's history, or the frames of the last traceback."""
+SORTS = ("bytes", "name", "shape", "dtype", "device")
+Span = tuple[str, int, int]
+
+
+@dataclass(slots=True)
+class _Found:
+    """One name that the search has met; the object is held weakly, so that a census keeps nothing alive."""
+
+    obj: Any
+    kind: Kind
+    path: Path
+    holding: Holding
+    spans: tuple[Span, ...]
+
+    def get(self) -> Any:
+        return self.obj() if type(self.obj) is weakref.ref else self.obj
+
+
+@dataclass(frozen=True, slots=True)
+class CensusRow:
+    """One name in the table.
+
+    Attributes
+    ----------
+    name, kind, shape, dtype, device
+        As a user knows them; `shape` is None where it cannot be read.
+    nbytes : int
+        Bytes of its own elements.
+    shared_with : str
+        The first name of its group, and the relation to that: "w: same elements". Empty for the first one.
+    holding : str
+        "name", "history" or "traceback".
+    change : Change or None
+        Since it was last shown or converted.
+    """
+
+    name: str
+    kind: Kind
+    shape: tuple[int, ...] | None
+    dtype: str
+    device: str
+    nbytes: int
+    shared_with: str
+    holding: Holding
+    change: Change | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CensusGroup:
+    """The names that share memory: `nbytes` are those of their storages, `pinned_by` is what else keeps them."""
+
+    rows: tuple[CensusRow, ...]
+    nbytes: int
+    pinned_by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """The table, and what it counts: `totals` are bytes by device, each storage once."""
+
+    groups: tuple[CensusGroup, ...]
+    num_tensors: int
+    num_arrays: int
+    num_storages: int
+    totals: dict[str, int]
+    num_left_out: int
+    stopped: str
+
+
+@dataclass(slots=True)
+class _Group:
+    found: list[_Found]
+    spans: list[Span]
+    nbytes: int = 0
+    names: list[str] = field(default_factory=list)
+
+
+class Survey:
+    """What a search has found, grouped by memory; `census` makes the table, `unnamed` tells what nobody names."""
+
+    def __init__(self, namespace: Mapping[str, Any], tracebacks: Mapping[str, Any], max_seconds: float) -> None:
+        self._keys: dict[int, Path] = {}
+        search = Search(namespace, max_seconds)
+        found = list(self._collect(search, "name"))
+        behind = Search(tracebacks, max_seconds)
+        found += self._collect(behind, "traceback")
+        is_complete = search.is_complete and behind.is_complete
+        self.stopped = "" if is_complete else stopped_text(search.num_names + behind.num_names)
+        self.groups = _grouped(found)
+
+    def _collect(self, search: Search, holding: Holding) -> Iterable[_Found]:
+        with torch_private.undisturbed():
+            for obj, kind, path in search:
+                if kind == "parameter":
+                    self._keys.setdefault(id(obj), path)
+                try:
+                    spans = tuple(memory_spans(obj))
+                except Exception:
+                    # Its row says what little is known.
+                    spans = ()
+                try:
+                    reference: Any = weakref.ref(obj)
+                except TypeError:
+                    reference = obj
+                is_history = holding == "name" and root_of(path) == "Out"
+                yield _Found(reference, kind, path, "history" if is_history else holding, spans)
+
+    def name(self, found: _Found) -> str:
+        """Return how a user reaches it."""
+        return name_of(found.path, self._keys)
+
+    def unnamed(self) -> list[_Group]:
+        """Return the groups that no name of the user's reaches."""
+        return [group for group in self.groups if group.nbytes and all(f.holding != "name" for f in group.found)]
+
+    def census(
+        self,
+        *,
+        max_rows: int,
+        sort: str = "bytes",
+        patterns: tuple[str, ...] = (),
+        also: Mapping[int, list[str]] | None = None,
+        change_of: Any = None,
+    ) -> Census:
+        """Return the table of at most `max_rows` names; totals count everything, whatever is shown.
+
+        `also` gives other names of IPython's own for an object, by identity: ``_``. `change_of` tells what has changed.
+        """
+        groups = [group for group in self.groups if not patterns or self._matches(group, patterns)]
+        groups.sort(key=self._sort_key(sort))
+        shown: list[CensusGroup] = []
+        left, num_rows = max_rows, sum(len(group.found) for group in groups)
+        for group in groups:
+            if left <= 0:
+                break
+            rows = self._rows(group, left, change_of)
+            left -= len(rows)
+            shown.append(CensusGroup(rows, group.nbytes, self._pins(group, also or {})))
+        totals: dict[str, int] = defaultdict(int)
+        for group in groups:
+            for device, nbytes in _merged(group.spans).items():
+                totals[device] += nbytes
+        objects = {id(obj): obj for group in groups for found in group.found if (obj := found.get()) is not None}
+        num_arrays = sum(not isinstance(obj, torch.Tensor) for obj in objects.values())
+        return Census(
+            groups=tuple(shown),
+            num_tensors=len(objects) - num_arrays,
+            num_arrays=num_arrays,
+            num_storages=sum(bool(group.nbytes) for group in groups),
+            totals=dict(sorted(totals.items())),
+            num_left_out=num_rows - sum(len(group.rows) for group in shown),
+            stopped=self.stopped,
+        )
+
+    def _matches(self, group: _Group, patterns: tuple[str, ...]) -> bool:
+        names = [name_of(found.path) for found in group.found]
+        return any(
+            fnmatchcase(name, pattern) or name.startswith((f"{pattern}.", f"{pattern}["))
+            for name in names
+            for pattern in patterns
+        )
+
+    def _sort_key(self, sort: str) -> Any:
+        def key(group: _Group) -> Any:
+            first = _ordered(group)[0]
+            name = name_of(first.path)
+            if sort == "name":
+                return name
+            if sort == "bytes":
+                return (-group.nbytes, name)
+            obj = first.get()
+            value = tuple(getattr(obj, sort, "") or ()) if sort == "shape" else str(getattr(obj, sort, "cpu"))
+            return (value, name)
+
+        return key
+
+    def _rows(self, group: _Group, limit: int, change_of: Any) -> tuple[CensusRow, ...]:
+        ordered = _ordered(group)[:limit]
+        first = ordered[0]
+        rows = []
+        for found in ordered:
+            obj = found.get()
+            if obj is None:
+                continue
+            shared = "" if found is first else f"{self.name(first)}: {_relation(first.get(), obj)}"
+            rows.append(_row(obj, self.name(found), found, shared, change_of))
+        return tuple(rows)
+
+    def _pins(self, group: _Group, also: Mapping[int, list[str]]) -> tuple[str, ...]:
+        pins: dict[str, None] = {}
+        for found in group.found:
+            if found.holding == "history":
+                pins[history_entry(found.path)] = None
+                pins |= dict.fromkeys(also.get(id(found.get()), []))
+            elif found.holding == "traceback":
+                pins["the last traceback"] = None
+        return tuple(pins)
+
+
+def history_entry(path: Path) -> str:
+    """Return the entry of IPython's history through which `path` goes: "Out[3]"."""
+    while path[0] is not None and path[0][0] is not None:
+        path = path[0]
+    return name_of(path)
+
+
+def _ordered(group: _Group) -> list[_Found]:
+    """Return the names of a group, the one that the others are compared with first: a short one of the user's."""
+    order = {"name": 0, "history": 1, "traceback": 2}
+    is_grad = {"grad": 1}
+    return sorted(group.found, key=lambda f: (order[f.holding], is_grad.get(f.kind, 0)))
+
+
+def _relation(first: Any, other: Any) -> Relation:
+    """Return how two members of one group relate; those that only share a storage with a third one too."""
+    if first is other:
+        return "same object"
+    try:
+        mine, others = extents_of(first), extents_of(other)
+        found = [relation_of(a, b) for a in mine for b in others]
+    except Exception:
+        return "may overlap"
+    best = min((r for r in found if r is not None), key=RELATIONS.index, default=None)
+    if best is None:
+        return "same storage"
+    return best if len(found) == 1 or best == "may overlap" else "overlapping"
+
+
+def _row(obj: Any, name: str, found: _Found, shared: str, change_of: Any) -> CensusRow:
+    change = None
+    try:
+        if isinstance(obj, torch.Tensor):
+            info = inspect(obj)
+            change = change_of(obj, info) if change_of is not None else None
+            shape, dtype, device, nbytes = info.shape, dtype_name(info.dtype), str(info.device), info.nbytes
+            return CensusRow(name, found.kind, shape, dtype, device, nbytes, shared, found.holding, change)
+        array = obj if isinstance(obj, np.ndarray) else np.frombuffer(obj, np.uint8)
+        nbytes = array.size * array.dtype.itemsize
+        return CensusRow(name, found.kind, array.shape, str(array.dtype), "cpu", nbytes, shared, found.holding)
+    except Exception:
+        return CensusRow(name, found.kind, None, type(obj).__name__, "", 0, shared, found.holding, change)
+
+
+def _grouped(found: list[_Found]) -> list[_Group]:
+    """Return the names in groups whose spans meet, directly or through others; one without memory stands alone."""
+    spans = sorted((span, i) for i, item in enumerate(found) for span in item.spans)
+    leaders = list(range(len(found)))
+
+    def leader(i: int) -> int:
+        while leaders[i] != i:
+            leaders[i] = leaders[leaders[i]]
+            i = leaders[i]
+        return i
+
+    at: tuple[str, int] = ("", 0)
+    last = -1
+    for (device, low, high), i in spans:
+        if last >= 0 and device == at[0] and low < at[1]:
+            leaders[leader(i)] = leader(last)
+            at = (device, max(at[1], high))
+        else:
+            at = (device, high)
+        last = i
+    same: dict[int, int] = {}
+    for i, item in enumerate(found):
+        # The same object without memory (a meta tensor) under two names is one.
+        if not item.spans:
+            leaders[leader(i)] = leader(same.setdefault(id(item.get()), i))
+    groups: dict[int, _Group] = {}
+    for i, item in enumerate(found):
+        group = groups.setdefault(leader(i), _Group([], []))
+        group.found.append(item)
+        group.spans += item.spans
+    for group in groups.values():
+        group.nbytes = sum(_merged(group.spans).values())
+    return list(groups.values())
+
+
+def _merged(spans: list[Span]) -> dict[str, int]:
+    """Return the bytes that the spans cover on each device, each byte once."""
+    covered: dict[str, int] = defaultdict(int)
+    at: tuple[str, int] = ("", 0)
+    for device, low, high in sorted(set(spans)):
+        start = max(low, at[1]) if device == at[0] else low
+        covered[device] += max(high - start, 0)
+        at = (device, max(high, at[1]) if device == at[0] else high)
+    return covered
