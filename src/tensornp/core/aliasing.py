@@ -13,7 +13,7 @@ import torch
 
 from tensornp.core import torch_private
 from tensornp.core.apart import quiet
-from tensornp.core.arrays import array_over, extent_of_array, origin_of
+from tensornp.core.arrays import array_over, extent_of_array, has_left, origin_of
 from tensornp.core.dtypes import name_of as dtype_name
 from tensornp.core.extents import Extent, Relation, relation_of, shared_bounds, span_array
 from tensornp.core.facts import TensorInfo
@@ -210,8 +210,8 @@ class _Target:
             return _UNRELATED
         if is_elsewhere:
             return "stale", None, OUTDATED
-        has_left = isinstance(self._obj, np.ndarray) and _has_left(self._obj, self._kin)
-        return ("stale", None, DANGLING) if has_left else _UNRELATED
+        is_left = isinstance(self._obj, np.ndarray) and has_left(self._obj, self._kin)
+        return ("stale", None, DANGLING) if is_left else _UNRELATED
 
     def _compare_array(self, other: Any) -> _Comparison:
         if self._probe is not None and np.may_share_memory(self._probe, other):
@@ -224,7 +224,7 @@ class _Target:
         start = torch_private.storage_address(base)
         is_near = 0 < start < self._high and start + _storage_of(base).nbytes() > self._low
         is_kin = bool(self._counter) and torch_private.version_counter_of(base) == self._counter
-        if (is_near or is_kin) and _has_left(other, base):
+        if (is_near or is_kin) and has_left(other, base):
             return "stale", None, DANGLING
         return ("stale", None, OUTDATED) if is_kin and not is_near else _UNRELATED
 
@@ -261,13 +261,6 @@ def _tensor_under(obj: Any) -> torch.Tensor | None:
     return origin_of(obj).tensor if isinstance(obj, np.ndarray) else None
 
 
-def _has_left(array: Any, base: torch.Tensor) -> bool:
-    """Return whether `array` lies outside of the storage that it was made of, which has then moved under it."""
-    start = torch_private.storage_address(base)
-    low, high = extent_of_array(array).bounds
-    return low < high and not start <= low <= high <= start + _storage_of(base).nbytes()
-
-
 def _storage_of(tensor: torch.Tensor) -> torch.UntypedStorage:
     return torch.Tensor.untyped_storage(tensor)
 
@@ -299,7 +292,7 @@ def memory_spans(obj: Any) -> list[tuple[str, int, int]]:
             return []
     if isinstance(obj, np.ndarray):
         base = origin_of(obj).tensor
-        if base is not None and not _has_left(obj, base):
+        if base is not None and not has_left(obj, base):
             return memory_spans(base)
         low, high = origin_of(obj).bounds
         return [("cpu", low, high)] if low and low < high else []

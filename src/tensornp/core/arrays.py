@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from tensornp.core import torch_private
 from tensornp.core.extents import Extent
 from tensornp.core.instances import own_attributes
 
@@ -65,3 +66,13 @@ def _base_of(obj: Any) -> Any:
         return obj.obj
     # `as_strided` and `sliding_window_view` put a small object of their own between an array and its base.
     return dict(own_attributes(obj)).get("base") if type(obj).__module__.startswith("numpy.") else None
+
+
+def has_left(array: np.ndarray[Any, Any], base: torch.Tensor) -> bool:
+    """Return whether `array` lies outside of the storage of the tensor that it was made of: that has moved under it.
+
+    What the array points to then was given back, and must not be read.
+    """
+    start = torch_private.storage_address(base)
+    low, high = extent_of_array(array).bounds
+    return low < high and not start <= low <= high <= start + torch.Tensor.untyped_storage(base).nbytes()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
@@ -27,7 +27,7 @@ Span = tuple[str, int, int]
 
 
 @dataclass(slots=True)
-class _Found:
+class Found:
     """One name that the search has met; the object is held weakly, so that a census keeps nothing alive."""
 
     obj: Any
@@ -37,6 +37,7 @@ class _Found:
     spans: tuple[Span, ...]
 
     def get(self) -> Any:
+        """Return the object, or None where it is gone."""
         return self.obj() if type(self.obj) is weakref.ref else self.obj
 
 
@@ -92,11 +93,16 @@ class Census:
 
 
 @dataclass(slots=True)
-class _Group:
-    found: list[_Found]
+class Group:
+    """Names whose memory meets, before a table is made of them."""
+
+    found: list[Found]
     spans: list[Span]
     nbytes: int = 0
-    names: list[str] = field(default_factory=list)
+
+    def nbytes_by_device(self) -> dict[str, int]:
+        """Return the bytes of its storages on each device, each byte once."""
+        return _merged(self.spans)
 
 
 class Survey:
@@ -112,7 +118,7 @@ class Survey:
         self.stopped = "" if is_complete else stopped_text(search.num_names + behind.num_names)
         self.groups = _grouped(found)
 
-    def _collect(self, search: Search, holding: Holding) -> Iterable[_Found]:
+    def _collect(self, search: Search, holding: Holding) -> Iterable[Found]:
         with torch_private.undisturbed():
             for obj, kind, path in search:
                 if kind == "parameter":
@@ -127,13 +133,13 @@ class Survey:
                 except TypeError:
                     reference = obj
                 is_history = holding == "name" and root_of(path) == "Out"
-                yield _Found(reference, kind, path, "history" if is_history else holding, spans)
+                yield Found(reference, kind, path, "history" if is_history else holding, spans)
 
-    def name(self, found: _Found) -> str:
+    def name(self, found: Found) -> str:
         """Return how a user reaches it."""
         return name_of(found.path, self._keys)
 
-    def unnamed(self) -> list[_Group]:
+    def unnamed(self) -> list[Group]:
         """Return the groups that no name of the user's reaches."""
         return [group for group in self.groups if group.nbytes and all(f.holding != "name" for f in group.found)]
 
@@ -159,6 +165,9 @@ class Survey:
                 break
             rows = self._rows(group, left, change_of)
             left -= len(rows)
+            if not rows:
+                # It was freed since the search.
+                continue
             shown.append(CensusGroup(rows, group.nbytes, self._pins(group, also or {})))
         totals: dict[str, int] = defaultdict(int)
         for group in groups:
@@ -176,7 +185,7 @@ class Survey:
             stopped=self.stopped,
         )
 
-    def _matches(self, group: _Group, patterns: tuple[str, ...]) -> bool:
+    def _matches(self, group: Group, patterns: tuple[str, ...]) -> bool:
         names = [name_of(found.path) for found in group.found]
         return any(
             fnmatchcase(name, pattern) or name.startswith((f"{pattern}.", f"{pattern}["))
@@ -185,7 +194,7 @@ class Survey:
         )
 
     def _sort_key(self, sort: str) -> Any:
-        def key(group: _Group) -> Any:
+        def key(group: Group) -> Any:
             first = _ordered(group)[0]
             name = name_of(first.path)
             if sort == "name":
@@ -198,7 +207,7 @@ class Survey:
 
         return key
 
-    def _rows(self, group: _Group, limit: int, change_of: Any) -> tuple[CensusRow, ...]:
+    def _rows(self, group: Group, limit: int, change_of: Any) -> tuple[CensusRow, ...]:
         ordered = _ordered(group)[:limit]
         first = ordered[0]
         rows = []
@@ -210,7 +219,7 @@ class Survey:
             rows.append(_row(obj, self.name(found), found, shared, change_of))
         return tuple(rows)
 
-    def _pins(self, group: _Group, also: Mapping[int, list[str]]) -> tuple[str, ...]:
+    def _pins(self, group: Group, also: Mapping[int, list[str]]) -> tuple[str, ...]:
         pins: dict[str, None] = {}
         for found in group.found:
             if found.holding == "history":
@@ -228,7 +237,7 @@ def history_entry(path: Path) -> str:
     return name_of(path)
 
 
-def _ordered(group: _Group) -> list[_Found]:
+def _ordered(group: Group) -> list[Found]:
     """Return the names of a group, the one that the others are compared with first: a short one of the user's."""
     order = {"name": 0, "history": 1, "traceback": 2}
     is_grad = {"grad": 1}
@@ -250,7 +259,7 @@ def _relation(first: Any, other: Any) -> Relation:
     return best if len(found) == 1 or best == "may overlap" else "overlapping"
 
 
-def _row(obj: Any, name: str, found: _Found, shared: str, change_of: Any) -> CensusRow:
+def _row(obj: Any, name: str, found: Found, shared: str, change_of: Any) -> CensusRow:
     change = None
     try:
         if isinstance(obj, torch.Tensor):
@@ -265,7 +274,7 @@ def _row(obj: Any, name: str, found: _Found, shared: str, change_of: Any) -> Cen
         return CensusRow(name, found.kind, None, type(obj).__name__, "", 0, shared, found.holding, change)
 
 
-def _grouped(found: list[_Found]) -> list[_Group]:
+def _grouped(found: list[Found]) -> list[Group]:
     """Return the names in groups whose spans meet, directly or through others; one without memory stands alone."""
     spans = sorted((span, i) for i, item in enumerate(found) for span in item.spans)
     leaders = list(range(len(found)))
@@ -290,9 +299,9 @@ def _grouped(found: list[_Found]) -> list[_Group]:
         # The same object without memory (a meta tensor) under two names is one.
         if not item.spans:
             leaders[leader(i)] = leader(same.setdefault(id(item.get()), i))
-    groups: dict[int, _Group] = {}
+    groups: dict[int, Group] = {}
     for i, item in enumerate(found):
-        group = groups.setdefault(leader(i), _Group([], []))
+        group = groups.setdefault(leader(i), Group([], []))
         group.found.append(item)
         group.spans += item.spans
     for group in groups.values():

@@ -64,7 +64,7 @@ def fingerprint(tensor: torch.Tensor, max_nbytes: int, info: TensorInfo | None =
                 return None
             spans = [dense_span(extent) for extent in extents]
             if all(extent.device == "cpu" for extent in extents) and None not in spans:
-                parts = [_of_span(*span, max_nbytes) for span in spans if span is not None]
+                parts = [fingerprint_of_bytes(*span, max_nbytes) for span in spans if span is not None]
                 return Fingerprint(tuple(d for part in parts for d in part.blocks), max(p.one_in for p in parts))
             if info.form != "strided":
                 return None
@@ -74,7 +74,7 @@ def fingerprint(tensor: torch.Tensor, max_nbytes: int, info: TensorInfo | None =
         return None
 
 
-def _of_span(low: int, nbytes: int, max_nbytes: int) -> Fingerprint:
+def fingerprint_of_bytes(low: int, nbytes: int, max_nbytes: int) -> Fingerprint:
     """Return the fingerprint of bytes without gaps, read where they lie."""
     pieces, one_in = pieces_of(nbytes, max_nbytes)
     memory = memoryview((ctypes.c_char * nbytes).from_address(low)).cast("B")

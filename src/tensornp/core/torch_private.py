@@ -266,7 +266,11 @@ def storage_address(tensor: torch.Tensor) -> int:
 
 def is_lazily_copied(tensor: torch.Tensor) -> bool:
     """Return whether the memory of `tensor` becomes its own at the first write, although others share it until then."""
-    return bool(_is_cow_tensor and _is_cow_tensor(tensor))
+    try:
+        return bool(_is_cow_tensor and _is_cow_tensor(tensor))
+    except RuntimeError:
+        # Sparse and other layouts have no storage to copy.
+        return False
 
 
 def version_counter_of(tensor: torch.Tensor) -> int:

@@ -64,3 +64,20 @@ def _parsed(words: list[str], options: tuple[Option, ...]) -> dict[str, str]:
         ) from None
     names = {flag: option.long for option in options for flag in option.flags}
     return {names[flag]: value for flag, value in pairs}
+
+
+def split_names(text: str) -> list[str]:
+    """Return expressions that are separated by spaces; spaces in brackets or quotes separate nothing."""
+    names, depth, quote = [""], 0, ""
+    for char in text:
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'":
+            quote = char
+        else:
+            depth += (char in "([{") - (char in ")]}")
+        if char.isspace() and not quote and depth <= 0:
+            names.append("")
+        else:
+            names[-1] += char
+    return [name for name in names if name]

@@ -9,9 +9,11 @@ from typing import Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
-from tensornp.notebook.magics import OPTIONS
+from tensornp.notebook import magics, memory_magics
 
+OPTIONS = {**magics.OPTIONS, **memory_magics.OPTIONS}
 _LINE = re.compile(rf"^[^#]*%{{1,2}}({'|'.join(OPTIONS)})\b(.*)$", re.DOTALL)
+_SORTS = ("bytes", "name", "shape", "dtype", "device")
 _DTYPES = (
     "float16 float32 float64 complex64 complex128 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool "
     "bfloat16 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu"
@@ -43,12 +45,14 @@ def _candidates(namespace: dict[str, Any], magic: str, previous: str, fragment: 
     """Return what may stand here, each with its kind; None leaves an expression to IPython's own completion."""
     if previous in ("-d", "--dtype"):
         return [(name, "class") for name in _DTYPES]
+    if magic == "tensors" and previous in ("-s", "--sort"):
+        return [(key, "param") for key in _SORTS]
     if fragment.startswith("-"):
         return [(flag, "param") for option in OPTIONS[magic] for flag in option.flags]
     if not re.fullmatch(r"\w*", fragment):
         return None
-    convertible = _is_array if magic == "totensor" else _is_tensor
-    return [(name, "instance") for name, value in namespace.items() if not name.startswith("_") and convertible(value)]
+    fits = _FITTING.get(magic, _is_tensor)
+    return [(name, "instance") for name, value in namespace.items() if not name.startswith("_") and fits(value)]
 
 
 def _is_tensor(value: Any) -> bool:
@@ -59,3 +63,12 @@ def _is_tensor(value: Any) -> bool:
 def _is_array(value: Any) -> bool:
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(value, numpy.ndarray)
+
+
+def _is_watchable(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return _is_array(value) or _is_tensor(value) or (torch is not None and isinstance(value, torch.nn.Module))
+
+
+_FITTING = {"totensor": _is_array, "tensors": _is_watchable, "tensorwatch": _is_watchable}
+"""What the names that a magic takes stand for; tensors, where nothing else is said."""

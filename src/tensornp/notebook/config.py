@@ -50,6 +50,11 @@ class TensorDisplay(Configurable):
         help="Bytes of a tensor that are read so that a later change is noticed; of a larger one, a sample is read; "
         "0 turns that off.",
     ).tag(config=True)
+    max_watch_nbytes = Int(
+        2**28,
+        min=0,
+        help="Bytes of copies that %tensorwatch keeps to compare with; of what is larger, it tells the place only.",
+    ).tag(config=True)
     receipt = Enum(
         ("folded", "open", "hidden"), _DEFAULT.receipt, help="How a card shows its receipt: folded, open or hidden."
     ).tag(config=True)

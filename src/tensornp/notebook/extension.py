@@ -12,6 +12,7 @@ from tensornp.notebook.formatter import TensorPrinters
 from tensornp.notebook.ledger import Ledger
 from tensornp.notebook.live import LiveToggle
 from tensornp.notebook.magics import TensorMagics
+from tensornp.notebook.memory_magics import MemoryMagics
 
 _loaded: WeakKeyDictionary[Any, Extension] = WeakKeyDictionary()
 
@@ -27,7 +28,8 @@ class Extension:
         self.ledger = Ledger(shell, self.config)
         self.live = LiveToggle(shell, self.config, self.ledger)
         self.printers = TensorPrinters(shell, self.config, self.ledger.look, self.live.note)
-        self._magics = TensorMagics(shell, self.config, self.live, self.ledger)
+        self._memory = MemoryMagics(shell, self.config, self.ledger)
+        self._magics = (self._memory, TensorMagics(shell, self.config, self.live, self.ledger))
         self._matcher = make_matcher(shell)
         self._events = (
             ("post_run_cell", self.live.after_cell),
@@ -37,7 +39,7 @@ class Extension:
     def load(self) -> None:
         """Put in printers, magics, completion, configuration and event callbacks."""
         self.printers.register()
-        self._shell.register_magics(self._magics)
+        self._shell.register_magics(*self._magics)
         self._shell.Completer.custom_matchers.append(self._matcher)
         self._shell.configurables.append(self.config)
         for event, callback in self._events:
@@ -46,9 +48,11 @@ class Extension:
     def unload(self) -> None:
         """Take all of it out again, but nothing that another library has put in its place since."""
         self.live.retire()
+        self._memory.retire()
+        self._memory.watch.remove([])
         for event, callback in self._events:
             self._shell.events.unregister(event, callback)
-        ours = (self.config, self._magics)
+        ours = (self.config, *self._magics)
         # IPython appends each Magics object here and never takes it out.
         self._shell.configurables[:] = [c for c in self._shell.configurables if not any(c is own for own in ours)]
         matchers = self._shell.Completer.custom_matchers
@@ -70,12 +74,13 @@ class Extension:
     def _remove_magics(self) -> None:
         """Take our magics out; IPython has no call for that."""
         manager = self._shell.magics_manager
-        for kind, names in self._magics.magics.items():
-            for name in names:
-                if getattr(manager.magics[kind].get(name), "__self__", None) is self._magics:
-                    del manager.magics[kind][name]
-        if manager.registry.get(type(self._magics).__name__) is self._magics:
-            del manager.registry[type(self._magics).__name__]
+        for magics in self._magics:
+            for kind, names in magics.magics.items():
+                for name in names:
+                    if getattr(manager.magics[kind].get(name), "__self__", None) is magics:
+                        del manager.magics[kind][name]
+            if manager.registry.get(type(magics).__name__) is magics:
+                del manager.registry[type(magics).__name__]
 
 
 def load(shell: Any) -> None:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from tensornp.widget.toggle import TensorWidget
 
 _log = logging.getLogger(__name__)
-_WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
-_NOTHING = {"text/html": "", "text/plain": ""}
+WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
+NOTHING = {"text/html": "", "text/plain": ""}
 
 
 class LiveToggle:
@@ -63,7 +63,7 @@ class LiveToggle:
         self._live = None
         left = widget.closing_words()
         widget.close()
-        bundle = {"text/html": f"<small>{escape(left)}</small>", "text/plain": left} if left else _NOTHING
+        bundle = {"text/html": f"<small>{escape(left)}</small>", "text/plain": left} if left else NOTHING
         update_display(bundle, display_id=display_id, raw=True)
 
     def pin(self, tensor: Any) -> TensorWidget:
@@ -105,10 +105,10 @@ class LiveToggle:
         )
         display_id = f"{anchor}-live"
         # Once the toggle sits in the card, its own output is emptied, so that a saved notebook holds no widget.
-        widget.on_docked = lambda: update_display(_NOTHING, display_id=display_id, raw=True)
+        widget.on_docked = lambda: update_display(NOTHING, display_id=display_id, raw=True)
         bundle, _ = widget._repr_mimebundle_()
         # The static card above says it all where no widget can be shown: then nothing extra appears.
-        display({_WIDGET_MIME: bundle[_WIDGET_MIME], "text/plain": ""}, raw=True, display_id=display_id)
+        display({WIDGET_MIME: bundle[WIDGET_MIME], "text/plain": ""}, raw=True, display_id=display_id)
         if self._config.widget != "always":
             self._live = widget, display_id
 

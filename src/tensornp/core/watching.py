@@ -1,0 +1,212 @@
+"""What happened to a tensor or an array between two moments: which rows, by how much, and by which road."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from tensornp.core.arrays import extent_of_array, has_left, origin_of
+from tensornp.core.changes import Change, change_between, take_snapshot
+from tensornp.core.changes import Snapshot as TensorSnapshot
+from tensornp.core.convert import to_numpy
+from tensornp.core.dtypes import name_of
+from tensornp.core.extents import dense_span
+from tensornp.core.facts import TensorInfo
+from tensornp.core.fingerprint import BLOCK_NBYTES, Fingerprint, fingerprint_of_bytes
+from tensornp.core.info import inspect
+
+MAX_READ_NBYTES = 2**30
+"""Bytes of one tensor that are read after each cell; of a larger one, a sample is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A tensor or an array at one moment; it is held weakly, and `values` are a copy, or None where it is too large."""
+
+    reference: Any
+    snapshot: TensorSnapshot | Fingerprint | None
+    values: Any
+    has_grad: bool
+    nbytes: int
+
+    def is_of(self, obj: Any) -> bool:
+        """Return whether this is still the same object."""
+        return self.reference() is obj
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What has changed between two sightings of one object; empty texts say that nothing did.
+
+    Attributes
+    ----------
+    rows : str
+        Which indices of the first dimension changed: "rows 0, 3–5 of 10".
+    delta : str
+        The largest absolute difference and where: "largest |Δ| 2 at [3, 1]".
+    road : str
+        "through torch", or "behind torch's back".
+    facts : tuple of str
+        What changed besides the values: ".grad: None to set", "moved from cpu to cuda:0".
+    """
+
+    rows: str = ""
+    delta: str = ""
+    road: str = ""
+    facts: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """All of it in one line; empty if nothing changed."""
+        return " · ".join(filter(None, (self.rows, self.delta, self.road, *self.facts)))
+
+
+def sight(obj: Any, max_copy_nbytes: int) -> Sighting:
+    """Return what `obj`, a tensor or an array, is now; its values are copied if they take no more than that."""
+    if isinstance(obj, torch.Tensor):
+        info = inspect(obj)
+        snapshot: Any = take_snapshot(obj, info, "", MAX_READ_NBYTES)
+        nbytes = info.nbytes
+        has_grad = info.has_grad
+    else:
+        snapshot, nbytes, has_grad = _array_fingerprint(obj), obj.nbytes, False
+    values = _copied(obj) if nbytes <= max_copy_nbytes else None
+    return Sighting(weakref.ref(obj), snapshot, values, has_grad, nbytes if values is not None else 0)
+
+
+def _array_fingerprint(array: np.ndarray[Any, Any]) -> Fingerprint | None:
+    base = origin_of(array).tensor
+    if array.dtype.hasobject or (base is not None and has_left(array, base)):
+        return None
+    span = dense_span(extent_of_array(array))
+    if span is None:
+        array = np.ascontiguousarray(array)
+        span = dense_span(extent_of_array(array))
+    return fingerprint_of_bytes(*span, MAX_READ_NBYTES) if span is not None and array.size else None
+
+
+def _copied(obj: Any) -> Any:
+    try:
+        values = to_numpy(obj, copy=True) if isinstance(obj, torch.Tensor) else np.array(obj)
+    except Exception:
+        # There is nothing to copy: a meta tensor, or one that was freed.
+        return None
+    return values if isinstance(values, np.ndarray) and not np.ma.isMaskedArray(values) else None
+
+
+def difference(before: Sighting, after: Sighting) -> Difference:
+    """Return what happened to one object between two sightings of it."""
+    facts: list[str] = []
+    road = ""
+    if isinstance(before.snapshot, TensorSnapshot) and isinstance(after.snapshot, TensorSnapshot):
+        change = change_between(before.snapshot, after.snapshot)
+        facts = _facts(before.snapshot.info, after.snapshot.info, change)
+        road = _road(change)
+        old, new = before.snapshot.fingerprint, after.snapshot.fingerprint
+        info: TensorInfo | None = after.snapshot.info
+    else:
+        old, new, info = before.snapshot, after.snapshot, None  # type: ignore[assignment]
+    if before.has_grad != after.has_grad:
+        facts.append(".grad: None to set" if after.has_grad else ".grad: set to None")
+    if old == new or new is None or (road == "" and info is not None):
+        return Difference(facts=tuple(facts))
+    rows, delta = _where(before, after) if _is_comparable(before, after) else (_by_blocks(old, new, info), "")
+    return Difference(rows, delta, road, tuple(facts))
+
+
+def _road(change: Change | None) -> str:
+    if change is None:
+        return ""
+    roads = {"torch": "through torch", "behind": "behind torch's back", "unknown": "by a road that cannot be told"}
+    return roads.get(change.road, "")
+
+
+def _facts(old: TensorInfo, new: TensorInfo, change: Change | None) -> list[str]:
+    facts = []
+    if old.dtype != new.dtype:
+        facts.append(f"{name_of(old.dtype)} to {name_of(new.dtype)}")
+    if old.shape != new.shape:
+        facts.append(f"shape {old.shape} to {new.shape}")
+    if old.device != new.device:
+        facts.append(f"moved from {old.device} to {new.device}")
+    elif old.storage and new.storage and old.storage.address != new.storage.address:
+        facts.append("its storage is another one now")
+    if old.data_state != new.data_state:
+        facts.append(f"{old.data_state} to {new.data_state}")
+    if old.requires_grad != new.requires_grad:
+        facts.append(f"requires_grad: {old.requires_grad} to {new.requires_grad}")
+    if change is not None and change.road == "may":
+        facts.append(f"torch has counted a write; the sample is unchanged ({change.coverage})")
+    return facts
+
+
+def _is_comparable(before: Sighting, after: Sighting) -> bool:
+    """Return whether there are copies of the values from both moments, of one shape and dtype."""
+    old, new = before.values, after.values
+    return old is not None and new is not None and old.shape == new.shape and old.dtype == new.dtype
+
+
+def _where(before: Sighting, after: Sighting) -> tuple[str, str]:
+    old, new = before.values, after.values
+    differs = _differing(old, new)
+    if not differs.any():
+        return "the same numbers in other bits (the sign of a zero, or a NaN's payload)", ""
+    if old.ndim == 0:
+        return f"{old.item()!r} to {new.item()!r}", ""
+    changed = differs.reshape(len(differs), -1).any(axis=1)
+    noun = "elements" if old.ndim == 1 else "rows"
+    return f"{noun} {ranges_text(np.flatnonzero(changed))} of {len(changed):,}", _delta(old, new, differs)
+
+
+def _differing(old: Any, new: Any) -> Any:
+    """Return where elements differ; NaN equals NaN here."""
+    differs = old != new
+    return differs & ~(np.isnan(old) & np.isnan(new)) if old.dtype.kind in "fc" else differs
+
+
+def _delta(old: Any, new: Any, differs: Any) -> str:
+    """Return the largest absolute difference and its index, and how many values became NaN or infinite."""
+    if old.dtype.kind not in "iufc":
+        return f"{int(differs.sum()):,} differ"
+    with np.errstate(all="ignore"):
+        if old.dtype.kind in "iu":
+            # Exact even where the difference does not fit the dtype: it always fits the unsigned one.
+            delta = np.where(new >= old, new - old, old - new).view(f"u{old.itemsize}")
+            finite = delta
+        else:
+            wide = np.complex128 if old.dtype.kind == "c" else np.float64
+            delta = np.abs(new.astype(wide) - old.astype(wide))
+            finite = np.where(np.isfinite(delta), delta, 0)
+    at = np.unravel_index(int(finite.argmax()), finite.shape)
+    lost = int((differs & ~np.isfinite(delta)).sum())
+    index = ", ".join(str(int(i)) for i in at)
+    texts = [f"largest |Δ| {finite[at].item():.6g} at [{index}]"] if finite[at] else []
+    return " · ".join(texts + ([f"{lost:,} from or to NaN or infinity"] if lost else []))
+
+
+def _by_blocks(old: Fingerprint | None, new: Fingerprint | None, info: TensorInfo | None) -> str:
+    """Return what the blocks of the fingerprints tell of a tensor that is too large to be copied."""
+    if old is None or new is None or old.one_in != new.one_in or len(old.blocks) != len(new.blocks):
+        return "values changed"
+    changed = [i for i, (a, b) in enumerate(zip(old.blocks, new.blocks, strict=True)) if a != b]
+    if new.one_in > 1:
+        return f"values changed in {len(changed)} of {len(new.blocks)} samples ({new.coverage})"
+    if info is None or not info.is_contiguous or not info.shape:
+        return f"values changed in {len(changed):,} of {len(new.blocks):,} blocks"
+    row = max(info.nbytes // info.shape[0], 1)
+    rows = sorted({r for i in changed for r in (i * BLOCK_NBYTES // row, ((i + 1) * BLOCK_NBYTES - 1) // row)})
+    last = min(rows[-1], info.shape[0] - 1)
+    return f"within rows {rows[0]:,}–{last:,} of {info.shape[0]:,} (too large for a copy to compare with)"
+
+
+def ranges_text(indices: Any, max_ranges: int = 6) -> str:
+    """Return sorted indices as ranges: "0, 3–5 and 12 more"."""
+    breaks = np.flatnonzero(np.diff(indices) > 1) + 1
+    groups = np.split(indices, breaks)
+    texts = [f"{int(g[0])}" if len(g) == 1 else f"{int(g[0])}–{int(g[-1])}" for g in groups[:max_ranges]]
+    left = sum(len(group) for group in groups[max_ranges:])
+    return ", ".join(texts) + (f" and {left:,} more" if left else "")

@@ -1,0 +1,95 @@
+"""What IPython itself keeps alive: results of cells, and the frames of the last traceback."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+_UNDERS = ("_", "__", "___")
+
+
+class History:
+    """The history of one shell, of which entries can be dropped; a name that the user has bound is never touched."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+
+    def other_names(self) -> dict[int, list[str]]:
+        """Return which of ``_``, ``__`` and ``___`` hold an object, by its identity."""
+        names: dict[int, list[str]] = {}
+        for under in self._unders():
+            names.setdefault(id(self._shell.user_ns[under]), []).append(under)
+        return names
+
+    def _unders(self) -> list[str]:
+        """Return those of the underscores that are IPython's own: it stops setting them once a user has."""
+        hook, namespace = self._shell.displayhook, self._shell.user_ns
+        return [
+            under
+            for under in _UNDERS
+            if under in namespace and namespace[under] is getattr(hook, under, None) and not _is_blank(namespace[under])
+        ]
+
+    def traceback_names(self) -> dict[str, Any]:
+        """Return what the functions of the last traceback still hold, by a name that says where."""
+        return {
+            f"{name} in {frame.f_code.co_name}() of the last traceback": value
+            for frame in _frames_of_last_error()
+            for name, value in frame.f_locals.items()
+        }
+
+    def drop(self, entry: str) -> None:
+        """Drop one entry of `Out`, ``Out[3]``, with the names that IPython has bound for it."""
+        number = int(entry.removeprefix("Out[").removesuffix("]"))
+        namespace, hook, hidden = self._shell.user_ns, self._shell.displayhook, self._shell.user_ns_hidden
+        outputs = namespace.get("_oh", {})
+        if number not in outputs:
+            return
+        value = outputs.pop(number)
+        if namespace.get(f"_{number}") is value:
+            del namespace[f"_{number}"]
+            hidden.pop(f"_{number}", None)
+        for under in self._unders():
+            if namespace[under] is value:
+                namespace[under] = ""
+                setattr(hook, under, "")
+        # IPython keeps a second table of the names that are its own.
+        hidden.update({under: "" for under in _UNDERS if hidden.get(under) is value})
+        last = getattr(self._shell, "last_execution_result", None)
+        if last is not None and last.result is value:
+            last.result = None
+
+    def clear_last_traceback(self) -> None:
+        """Let go of what the functions of the last traceback hold; the traceback itself stays."""
+        for frame in _frames_of_last_error():
+            try:
+                frame.clear()
+            except RuntimeError:
+                # Still running: a generator, or a function that waits.
+                continue
+            # Up to Python 3.12, a frame keeps a second dictionary of its locals, which asking for it brings up to date.
+            _ = frame.f_locals
+
+
+def _is_blank(value: Any) -> bool:
+    return type(value) is str and not value
+
+
+def _frames_of_last_error() -> Iterator[FrameType]:
+    """Yield the frames of functions, of the last error and of those that led to it, but not of cells."""
+    waiting = [getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)]
+    seen: set[int] = set()
+    while waiting:
+        error = waiting.pop()
+        if not isinstance(error, BaseException) or id(error) in seen:
+            continue
+        seen.add(id(error))
+        at = error.__traceback__
+        while at is not None:
+            if at.tb_frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+                yield at.tb_frame
+            at = at.tb_next
+        waiting += [error.__cause__, error.__context__]

@@ -1,0 +1,139 @@
+"""`%tensors` and `%tensorwatch`."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
+from IPython.display import display, update_display
+
+from tensornp.errors import TensornpError
+from tensornp.notebook.arguments import Option, split_line, split_names
+from tensornp.notebook.live import NOTHING, WIDGET_MIME
+from tensornp.notebook.survey import Surveyor
+from tensornp.notebook.watch import Watch
+
+if TYPE_CHECKING:
+    from tensornp.notebook.config import TensorDisplay
+    from tensornp.notebook.ledger import Ledger
+    from tensornp.widget.table import TensorsTable
+
+OPTIONS: dict[str, tuple[Option, ...]] = {
+    "tensors": (
+        Option("", "release", "drop what only IPython's history and the last traceback hold"),
+        Option("s", "sort", "order by bytes (the default), name, shape, dtype or device", "KEY"),
+    ),
+    "tensorwatch": (Option("", "off", "watch NAME no longer, or nothing at all"),),
+}
+
+
+@magics_class
+class MemoryMagics(Magics):
+    """The magics of one shell that tell what its names hold, and what changes."""
+
+    shell: Any
+
+    def __init__(self, shell: Any, config: TensorDisplay, ledger: Ledger) -> None:
+        super().__init__(shell)
+        self._display = config
+        self._surveyor = Surveyor(shell, ledger)
+        self.watch = Watch(shell, config)
+        self._table: TensorsTable | None = None
+
+    @no_var_expand
+    @line_magic
+    def tensors(self, line: str) -> None:
+        """Show all tensors and arrays of the notebook, grouped by the memory that they share.
+
+        Usage::
+
+            %tensors [-s KEY] [NAME ...]
+            %tensors --release
+
+        Options:
+
+            -s, --sort KEY  order by bytes (the default), name, shape, dtype or device
+            --release       drop what only IPython's history (Out[n], _) and the last traceback hold, and say how many
+                            bytes came free; a name of yours is never touched
+
+        NAME may have wildcards: model, model.* or *.grad show only the groups with such a name. The bytes in the
+        heading count each storage once. "pinned by" tells what else keeps one: a result of a cell, or a traceback.
+        """
+        from tensornp.core.census import SORTS
+
+        options, rest = split_line(line, OPTIONS["tensors"])
+        if "release" in options:
+            if rest or len(options) > 1:
+                raise UsageError("--release takes no name and no other option; a name of yours goes with del")
+            print(self._surveyor.release())
+            return
+        sort = options.get("sort", "bytes")
+        if sort not in SORTS:
+            raise UsageError(f"--sort takes {', '.join(SORTS[:-1])} or {SORTS[-1]}, not {sort!r}")
+        self._show_table(sort, tuple(split_names(rest)))
+
+    def _show_table(self, sort: str, patterns: tuple[str, ...]) -> None:
+        from tensornp.render.census import census_html, census_text
+
+        self.retire()
+        census = self._surveyor.census(max_rows=self._display.max_rows, sort=sort, patterns=patterns)
+        if patterns and not census.groups:
+            raise UsageError(f"no tensor or array is called {' or '.join(patterns)}; %tensors shows them all")
+        anchor = f"tnp-{uuid.uuid4().hex[:8]}"
+        html = census_html(census, anchor)
+        display({"text/plain": census_text(census), "text/html": html}, raw=True)
+        can_show_widgets = getattr(self.shell, "kernel", None) is not None and self._display.widget != "never"
+        if not census.groups or not can_show_widgets:
+            return
+        from tensornp.widget.table import TensorsTable
+
+        self._table = table = TensorsTable(anchor, html)
+        display_id = f"{anchor}-live"
+        # Once it has found the table, its own output is emptied, so that a saved notebook holds no widget.
+        table.on_docked = lambda: update_display(NOTHING, display_id=display_id, raw=True)
+        shown = table._repr_mimebundle_()
+        bundle = shown[0] if isinstance(shown, tuple) else (shown or {})
+        display({WIDGET_MIME: bundle[WIDGET_MIME], "text/plain": ""}, raw=True, display_id=display_id)
+
+    def retire(self) -> None:
+        """Take the live part of the last table back; the table itself stays."""
+        if self._table is not None:
+            self._table.close()
+            self._table = None
+
+    @no_var_expand
+    @line_magic
+    def tensorwatch(self, line: str) -> None:
+        """Tell after each cell what that cell has changed.
+
+        Usage::
+
+            %tensorwatch NAME ...        watch tensors, arrays, or all that a module or a container holds
+            %tensorwatch                 list what is watched
+            %tensorwatch --off [NAME ...]
+
+        A report names the rows, the largest absolute difference, whether torch has counted the write or something wrote
+        behind its back, gradients that were set or dropped, and moves to another device or storage. Watching keeps no
+        tensor alive. It reads what is watched after each cell and keeps a copy of up to %config
+        TensorDisplay.max_watch_nbytes; of what is larger, it tells which blocks changed.
+        """
+        options, rest = split_line(line, OPTIONS["tensorwatch"])
+        names = split_names(rest)
+        if "off" in options:
+            gone = self.watch.remove(names)
+            missing = [name for name in names if name not in gone]
+            if missing:
+                raise UsageError(f"{missing[0]} is not watched; %tensorwatch lists what is")
+            print(f"no longer watched: {', '.join(gone)}" if gone else "nothing is watched")
+            return
+        if not names:
+            watched = ", ".join(self.watch.names)
+            print(f"watched after each cell: {watched}" if watched else "nothing is watched; %tensorwatch NAME begins")
+            return
+        try:
+            count = self.watch.add(names)
+        except TensornpError as error:
+            raise UsageError(str(error)) from None
+        print(f"watching {', '.join(names)} ({count:,} tensor{'s' * (count != 1)} or arrays) after each cell")

@@ -1,0 +1,70 @@
+"""`%tensors`: the namespace as a table, and what IPython's history alone holds let go."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING, Any
+
+from tensornp.notebook.history import History
+
+if TYPE_CHECKING:
+    from tensornp.core.census import Census, Survey
+    from tensornp.notebook.ledger import Ledger
+
+MAX_SECONDS = 2.0
+
+
+class Surveyor:
+    """Takes the census of one shell."""
+
+    def __init__(self, shell: Any, ledger: Ledger) -> None:
+        self._shell = shell
+        self._ledger = ledger
+        self._history = History(shell)
+
+    def census(self, *, max_rows: int, sort: str, patterns: tuple[str, ...]) -> Census:
+        """Return the table of what the notebook's names, its history and its last traceback reach."""
+        return self._survey().census(
+            max_rows=max_rows,
+            sort=sort,
+            patterns=patterns,
+            also=self._history.other_names(),
+            change_of=self._ledger.change_of,
+        )
+
+    def release(self) -> str:
+        """Drop what only IPython's history and the last traceback hold; return what that was and what came free.
+
+        A name of the user's is never touched, and what it reaches stays.
+        """
+        from tensornp.core.census import history_entry
+        from tensornp.render.badges import format_nbytes
+
+        survey = self._survey()
+        unnamed = survey.unnamed()
+        entries = sorted({history_entry(f.path) for g in unnamed for f in g.found if f.holding == "history"})
+        in_traceback = any(found.holding == "traceback" for group in unnamed for found in group.found)
+        if not entries and not in_traceback:
+            return "nothing to release: every tensor and array here has a name of yours"
+        for entry in entries:
+            self._history.drop(entry)
+        if in_traceback:
+            self._history.clear_last_traceback()
+        gc.collect()
+        freed: dict[str, int] = {}
+        kept = 0
+        for group in unnamed:
+            if any(found.get() is not None for found in group.found):
+                kept += group.nbytes
+                continue
+            for device, nbytes in group.nbytes_by_device().items():
+                freed[device] = freed.get(device, 0) + nbytes
+        dropped = [*entries, *(["the locals of the last traceback"] if in_traceback else [])]
+        came = ", ".join(f"{format_nbytes(nbytes)} ({nbytes:,} bytes) on {device}" for device, nbytes in freed.items())
+        still = f"; {format_nbytes(kept)} are still held elsewhere" if kept else ""
+        return f"released {', '.join(dropped)}: {came or 'nothing'} came free{still}"
+
+    def _survey(self) -> Survey:
+        from tensornp.core.census import Survey
+
+        return Survey(self._shell.user_ns, self._history.traceback_names(), MAX_SECONDS)

@@ -1,0 +1,145 @@
+"""`%tensorwatch`: after each cell, what that cell has changed. It keeps no tensor alive."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from IPython.display import display
+
+from tensornp.errors import BadRequestError
+
+if TYPE_CHECKING:
+    from tensornp.core.watching import Sighting
+    from tensornp.notebook.config import TensorDisplay
+
+MAX_TENSORS = 2000
+"""Tensors and arrays that one watched name may hold."""
+MAX_LINES = 20
+MAX_SECONDS = 1.0
+
+
+class Watch:
+    """What one shell watches; while that is nothing, no callback is registered."""
+
+    def __init__(self, shell: Any, config: TensorDisplay) -> None:
+        self._shell = shell
+        self._config = config
+        self._sightings: dict[str, dict[str, Sighting]] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """The expressions that are watched."""
+        return list(self._sightings)
+
+    def add(self, expressions: list[str]) -> int:
+        """Watch what the expressions give from now on; returns how many tensors and arrays that is.
+
+        Raises
+        ------
+        BadRequestError
+            If one gives no tensor, array, module or container of them.
+        """
+        found = {}
+        for expression in expressions:
+            try:
+                found[expression] = self._objects(expression)
+            except Exception as error:
+                raise BadRequestError(f"{expression} cannot be watched ({error}); name a tensor") from None
+            if not found[expression]:
+                raise BadRequestError(f"{expression} holds no tensor or array; name one that does")
+        if not self._sightings:
+            self._shell.events.register("post_run_cell", self._after_cell)
+        for expression, objects in found.items():
+            self._sightings[expression] = self._sight(objects)
+        return sum(map(len, found.values()))
+
+    def remove(self, expressions: list[str]) -> list[str]:
+        """Watch these no longer, or nothing at all if none is named; returns what was watched and is no longer."""
+        gone = [name for name in (expressions or self.names) if self._sightings.pop(name, None) is not None]
+        if gone and not self._sightings:
+            self._shell.events.unregister("post_run_cell", self._after_cell)
+        return gone
+
+    def _after_cell(self, *_: Any) -> None:
+        """Report what the cell that has just ended has changed; a callback that raised would spoil the cell."""
+        try:
+            lines = [line for expression in self.names for line in self._report(expression)]
+        except Exception as error:
+            lines = [f"the watch failed ({type(error).__name__}: {error}); %tensorwatch --off ends it"]
+        if lines:
+            _show(f"In[{self._shell.displayhook.prompt_count}]", lines)
+
+    def _report(self, expression: str) -> list[str]:
+        """Return a line for each change below one watched name, and look at it anew."""
+        from tensornp.core.watching import difference
+
+        try:
+            objects = self._objects(expression)
+        except Exception:
+            self.remove([expression])
+            return [f"{expression}: it is gone, and is no longer watched"]
+        before, lines = self._sightings[expression], []
+        # Which of the tensors are new is asked before they are sighted again.
+        after = self._sight(objects)
+        for name, obj in objects.items():
+            if name not in before:
+                lines.append(f"{name}: new")
+            elif not before[name].is_of(obj):
+                lines.append(f"{name}: another object now, {_described(obj)}")
+            else:
+                text = difference(before[name], after[name]).text
+                lines += [f"{name}: {text}"] if text else []
+        lines += [f"{name}: gone" for name in before if name not in objects]
+        self._sightings[expression] = after
+        return lines
+
+    def _objects(self, expression: str) -> dict[str, Any]:
+        """Return the tensors and arrays that an expression gives, by name: itself, or all that it holds."""
+        import numpy as np
+        import torch
+
+        from tensornp.core.search import Search, name_of
+        from tensornp.core.torch_private import undisturbed
+
+        value = eval(expression, self._shell.user_ns)
+        if isinstance(value, (torch.Tensor, np.ndarray)):
+            return {expression: value}
+        found: dict[str, Any] = {}
+        with undisturbed():
+            for obj, kind, path in Search({expression: value}, MAX_SECONDS):
+                if isinstance(obj, (torch.Tensor, np.ndarray)) and kind != "grad":
+                    found[name_of(path)] = obj
+                if len(found) >= MAX_TENSORS:
+                    break
+        return found
+
+    def _sight(self, objects: dict[str, Any]) -> dict[str, Sighting]:
+        """Return what the objects are now; their values are copied while the budget lasts."""
+        from tensornp.core.watching import sight
+
+        sightings = {}
+        left = self._config.max_watch_nbytes
+        for name, obj in objects.items():
+            sightings[name] = sight(obj, left)
+            left -= sightings[name].nbytes
+        return sightings
+
+
+def _described(obj: Any) -> str:
+    return f"{tuple(obj.shape)} {str(obj.dtype).removeprefix('torch.')}"
+
+
+def _show(cell: str, lines: list[str]) -> None:
+    left_out = len(lines) - MAX_LINES
+    lines = lines[:MAX_LINES] + ([f"… and {left_out:,} more"] if left_out > 0 else [])
+    heading = f"{cell} changed"
+    html = "".join(f"<div>{escape(line)}</div>" for line in lines)
+    display(
+        {
+            "text/plain": "\n  ".join([f"{heading}:", *lines]),
+            "text/html": f'<div class="tensornp" style="font-size:90%;line-height:1.6;padding:2px 0"><b>{heading}</b>'
+            f"{html}</div>",
+        },
+        raw=True,
+    )
