@@ -84,7 +84,7 @@ class Aliases(list[Alias]):
 
     def __str__(self) -> str:
         width = max((len(alias.name) for alias in self), default=0)
-        lines = [f"{alias.name:<{width}}  {alias.relation}  ({alias.kind})" for alias in self]
+        lines = [f"{alias.name:<{width}}  {alias.relation:<13}  {alias.kind}" for alias in self]
         lines += [] if self.is_complete else [stopped_text(self.num_names)]
         return "\n".join(lines) or "nothing else sees these bytes"
 

@@ -9,7 +9,7 @@ import torch
 
 from tensornp.core.dtypes import name_of
 from tensornp.core.facts import TensorInfo
-from tensornp.core.fingerprint import Fingerprint, fingerprint
+from tensornp.core.fingerprint import ALL_BLOCKS, Fingerprint, fingerprint
 
 Road = Literal["torch", "behind", "unknown", "moved", "may", "retyped"]
 _ROADS: dict[Road, str] = {
@@ -67,16 +67,19 @@ class Change:
 
     @property
     def text(self) -> str:
-        """A few words: "changed since the conversion in In[4]"."""
+        """A few words: "changed since the conversion in In[4] · behind torch's back"."""
         if self.road == "retyped":
             return f"was {self.was} at {self.since}"
         verb = {"moved": "moved", "may": "written"}.get(self.road, "changed")
-        return f"{verb} since {self.since}"
+        road = {"torch": "through torch", "behind": "behind torch's back"}.get(self.road, "")
+        sampled = "" if self.coverage == ALL_BLOCKS else self.coverage
+        return " · ".join(filter(None, (f"{verb} since {self.since}", road, sampled)))
 
     @property
     def sentence(self) -> str:
         """The same with the road and what was compared."""
-        return f"{self.text[0].upper()}{self.text[1:]}, {_ROADS[self.road]} ({self.coverage})."
+        words = self.text.partition(" · ")[0]
+        return f"{words[0].upper()}{words[1:]}, {_ROADS[self.road]} ({self.coverage})."
 
 
 def take_snapshot(tensor: torch.Tensor, info: TensorInfo, event: str, max_nbytes: int) -> Snapshot:

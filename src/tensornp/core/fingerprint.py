@@ -18,6 +18,7 @@ from tensornp.core.facts import TensorInfo
 from tensornp.core.holding import plain
 from tensornp.core.info import inspect
 
+ALL_BLOCKS = "all blocks"
 BLOCK_NBYTES = 2**20
 """Bytes of a block, of which each has a fingerprint of its own."""
 SAMPLE_NBYTES = 1024
@@ -45,7 +46,7 @@ class Fingerprint:
     @property
     def coverage(self) -> str:
         """What was read, in words: "all blocks" or "sampled 1/64"."""
-        return "all blocks" if self.one_in == 1 else f"sampled 1/{self.one_in:,}"
+        return ALL_BLOCKS if self.one_in == 1 else f"sampled 1/{self.one_in:,}"
 
 
 def fingerprint(tensor: torch.Tensor, max_nbytes: int, info: TensorInfo | None = None) -> Fingerprint | None:

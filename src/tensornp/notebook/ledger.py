@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import weakref
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
@@ -94,9 +95,13 @@ class Ledger:
         return look_around(tensor, info, search, former=former, shown_as=self._last_line())
 
     def _last_line(self) -> str:
-        """Return the last line of the cell that runs: the name under which a tensor is shown, if it is one."""
+        """Return the expression in the last line of the cell that runs, under which a tensor is shown."""
         lines = str((self._shell.user_ns.get("_ih") or [""])[-1]).strip().splitlines()
-        return lines[-1].strip() if lines else ""
+        try:
+            # Written as names are written here: without a comment, and with single quotes.
+            return ast.unparse(ast.parse(lines[-1].strip(), mode="eval")) if lines else ""
+        except (SyntaxError, ValueError):
+            return ""
 
     def _record_of(self, tensor: Any, info: TensorInfo) -> _Record | None:
         record = self._records.get(id(tensor))

@@ -29,6 +29,7 @@ _BADGE = (
 )
 _PRE = "margin:6px 0 4px;padding:0;background-color:transparent;overflow:auto;font-family:monospace;line-height:1.3"
 _CARD = "padding:4px 0 2px;line-height:1.9"
+_CODE = "padding:0;background-color:transparent"
 _CELL = "padding:1px 12px 1px 0;text-align:left;white-space:nowrap;font-size:90%"
 
 
@@ -50,8 +51,10 @@ def tensor_html(summary: TensorSummary, *, receipt: str = "folded", anchor: str 
 
 
 def _memory_line(line: MemoryLine) -> str:
-    code = '<code title="{}" style="background-color:transparent">{}</code>'
-    names = ", ".join(code.format(escape(title), escape(name)) for name, title in line.names)
+    names = ", ".join(
+        f'<span title="{escape(title)}"><code style="{_CODE}">{escape(name)}</code>{escape(beside)}</span>'
+        for name, beside, title in line.names
+    )
     return f'<div style="font-size:90%;line-height:1.5">{escape(line.words)} {names}{escape(line.rest)}</div>'
 
 
@@ -63,7 +66,9 @@ def _badge(badge: Badge) -> str:
 def _receipt(plan: ConversionPlan, *, is_open: bool) -> str:
     text = "<br>".join(escape(line) for line in receipt_lines(plan))
     code = f'<code style="background-color:transparent">{escape(plan.code)}</code>'
-    opened = " open" if is_open else ""
+    # What a write could spoil is not folded away.
+    has_hazard = plan.shares_memory and plan.writeable and plan.warnings
+    opened = " open" if is_open or has_hazard else ""
     return f'<details{opened} style="font-size:90%"><summary>{plan.mode} · {code}</summary>{text}</details>'
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tensornp.core.aliasing import DANGLING, Alias
 from tensornp.core.surroundings import Surroundings
@@ -20,18 +21,26 @@ _GROUPS = (
 )
 
 
+class MemoryName(NamedTuple):
+    """One name in a line: the expression, what is said beside it, and the sentence behind it."""
+
+    name: str
+    beside: str
+    title: str
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryLine:
-    """One line: its words, the names with what is said of each, and what follows them."""
+    """One line: its words, the names, and what follows them."""
 
     words: str
-    names: tuple[tuple[str, str], ...]
+    names: tuple[MemoryName, ...]
     rest: str = ""
 
     @property
     def text(self) -> str:
         """The line as plain text."""
-        return f"{self.words} {', '.join(name for name, _ in self.names)}{self.rest}".strip()
+        return f"{self.words} {', '.join(item.name + item.beside for item in self.names)}{self.rest}".strip()
 
 
 def memory_lines(around: Surroundings) -> tuple[MemoryLine, ...]:
@@ -52,17 +61,14 @@ def _lines(aliases: Iterable[Alias]) -> Iterator[MemoryLine]:
         if group:
             left_out = len(group) - MAX_NAMES
             rest = f" and {left_out:,} more" if left_out > 0 else ""
-            yield MemoryLine(words, tuple((_name(a), _title(a)) for a in group[:MAX_NAMES]), rest)
+            yield MemoryLine(words, tuple(map(_named, group[:MAX_NAMES])), rest)
         if dangling:
-            names = tuple((_name(alias), _title(alias)) for alias in dangling[:MAX_NAMES])
-            yield MemoryLine("do not touch", names, ": the storage has moved, and their memory was given back")
+            names = tuple(map(_named, dangling[:MAX_NAMES]))
+            yield MemoryLine("do not touch", names, ": the storage has moved, and what lies there was given back")
 
 
-def _name(alias: Alias) -> str:
-    return f"{alias.name} (NumPy array)" if alias.kind == "array" else alias.name
-
-
-def _title(alias: Alias) -> str:
+def _named(alias: Alias) -> MemoryName:
     where = f", bytes {alias.byte_range[0]:,} to {alias.byte_range[1]:,}" if alias.byte_range else ""
     note = f"; {alias.note}" if alias.note else ""
-    return f"{alias.kind}: {alias.relation}{where}{note}"
+    beside = " (NumPy array)" if alias.kind == "array" else ""
+    return MemoryName(alias.name, beside, f"{alias.kind}: {alias.relation}{where}{note}")
