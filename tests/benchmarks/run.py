@@ -14,6 +14,7 @@ from importlib import import_module
 QUESTIONS = {
     "card": "What does a card cost, beside what else shows a tensor?",
     "scale": "Does the card of a huge tensor cost what the card of a small one costs?",
+    "memory": "What do the search for other names and the fingerprint cost?",
     "convert": "What does to_numpy cost, beside plain PyTorch?",
     "kinds": "What do the card and the refusal of every kind in the gallery cost?",
     "load": "What does loading cost, beside importing torch?",

@@ -125,11 +125,13 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
     if namespace is None:
         frame = sys._getframe(1)
         namespace = {**frame.f_globals, **frame.f_locals}
-    return find_aliases([obj], Search(namespace, max_seconds))[0]
+    return find_aliases([(obj, None)], Search(namespace, max_seconds))[0]
 
 
-def find_aliases(objs: list[Any], search: Search, former: dict[int, Any] | None = None) -> list[Aliases]:
-    """Return the same for each of `objs`, from one search.
+def find_aliases(
+    objs: list[tuple[Any, TensorInfo | None]], search: Search, former: dict[int, Any] | None = None
+) -> list[Aliases]:
+    """Return the same for each of `objs`, from one search; with each comes its metadata, where that was read already.
 
     `former` holds weak references, by identity, to arrays that have shared memory with the first of `objs`; those that
     do so now are added.
@@ -137,7 +139,7 @@ def find_aliases(objs: list[Any], search: Search, former: dict[int, Any] | None 
     found: list[list[tuple[Path, Kind, Relation, tuple[int, int] | None, str]]] = [[] for _ in objs]
     keys: dict[int, Path] = {}
     with torch_private.undisturbed():
-        targets = list(zip(map(_Target, objs), found, strict=True))
+        targets = [(_Target(obj, info), hits) for (obj, info), hits in zip(objs, found, strict=True)]
         for other, kind, path in search:
             if kind == "parameter":
                 keys.setdefault(id(other), path)
@@ -165,9 +167,9 @@ def _listed(hits: list[Any], keys: Mapping[int, Path], search: Search) -> Aliase
 class _Target:
     """The bytes of one tensor or array, which others are compared with."""
 
-    def __init__(self, obj: Any) -> None:
+    def __init__(self, obj: Any, info: TensorInfo | None) -> None:
         self._obj = obj
-        self._extents = extents_of(obj)
+        self._extents = extents_of(obj, info)
         self._spans = _spans_of(obj, self._extents)
         self._low = min((low for low, _ in self._spans), default=0)
         self._high = max((high for _, high in self._spans), default=0)

@@ -3,55 +3,63 @@
 from __future__ import annotations
 
 import functools
+import time
+from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from tensornp.core import torch_private
 from tensornp.core.aliasing import extents_of
-from tensornp.core.extents import Extent, relation_of
+from tensornp.core.extents import relation_of
 
-MAX_NODES = 10_000
-"""Nodes of graphs that are visited."""
-MAX_NAMED = 3
+MAX_SECONDS = 1.0
 _grad_fn_slot: Any = torch.Tensor.grad_fn
 _WRITTEN = ("same object", "same elements", "reinterpreted", "overlapping", "may overlap")
 
 
-def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor]) -> tuple[str, ...]:
+class Saved(NamedTuple):
+    """The operations that have saved elements of a tensor, and how many operations were looked at if not all."""
+
+    names: tuple[str, ...]
+    stopped_at: int = 0
+
+
+def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_seconds: float = MAX_SECONDS) -> Saved:
     """Return the names of the operations whose backward has saved elements of `tensor`: ``("ExpBackward0",)``.
 
-    Looks through the graphs behind the tensors `tracked`, and behind `tensor` itself. Nothing is unpacked, so no hook
-    runs and no version is checked. Not seen: what hooks have packed into something else, what a custom function keeps
-    in attributes of its own, graphs that no given tensor leads to, and more than `MAX_NODES` operations.
+    Looks through the graphs behind the tensors `tracked`, and behind `tensor` itself, the nearest operations first.
+    Nothing is unpacked, so no hook runs and no version is checked. Not seen: what hooks have packed into something
+    else, what a custom function keeps in attributes of its own, and graphs that no given tensor leads to.
     """
+    deadline = time.perf_counter() + max_seconds
+    names: dict[str, None] = {}
+    count = 0
     with torch_private.undisturbed():
-        mine = extents_of(tensor)
-        if not mine:
-            return ()
-        names: dict[str, None] = {}
-        for node in _nodes([tensor, *tracked]):
+        begin = [node for node in map(_grad_fn, (tensor, *tracked)) if node is not None]
+        target = _Elements(tensor) if begin else None
+        for node in _nodes(begin):
+            count += 1
             name = type(node).__name__
-            if name not in names and any(_meets(mine, saved) for saved in _saved_tensors(node)):
+            if target is not None and name not in names and any(map(target.meets, _saved_tensors(node))):
                 names[name] = None
-        return tuple(names)
+            if not count % 64 and time.perf_counter() > deadline:
+                return Saved(tuple(names), count)
+    return Saved(tuple(names))
 
 
-def _nodes(tensors: list[torch.Tensor]) -> Iterator[Any]:
-    """Yield each operation behind `tensors` once, the nearest first."""
-    waiting = [fn for fn in map(_grad_fn, tensors) if fn is not None]
+def _nodes(waiting: list[Any]) -> Iterator[Any]:
+    """Yield each operation of the graphs that begin at some of them once, the nearest first."""
     # Kept alive until the end, so that an identity stands for one operation.
     seen: dict[int, Any] = {}
-    for _ in range(MAX_NODES):
-        while waiting and id(waiting[0]) in seen:
-            waiting.pop(0)
-        if not waiting:
-            return
-        node = waiting.pop(0)
-        seen[id(node)] = node
-        yield node
-        waiting += [following for following, _ in node.next_functions if following is not None]
+    queue = deque(waiting)
+    while queue:
+        node = queue.popleft()
+        if id(node) not in seen:
+            seen[id(node)] = node
+            yield node
+            queue.extend(following for following, _ in node.next_functions if following is not None)
 
 
 def _grad_fn(tensor: torch.Tensor) -> Any:
@@ -81,5 +89,21 @@ def _saved_tensors(node: Any) -> Iterator[torch.Tensor]:
             continue
 
 
-def _meets(mine: tuple[Extent, ...], saved: torch.Tensor) -> bool:
-    return any(relation_of(a, b) in _WRITTEN for a in mine for b in extents_of(saved))
+class _Elements:
+    """Where the elements of a tensor lie; most others are told to lie elsewhere by one address."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self._extents = extents_of(tensor)
+        self._low = min((extent.bounds[0] for extent in self._extents), default=0)
+        self._high = max((extent.bounds[1] for extent in self._extents), default=0)
+
+    def meets(self, other: torch.Tensor) -> bool:
+        """Return whether an element of the tensor is, or may be, one of `other`."""
+        try:
+            start = torch_private.storage_address(other)
+            if start >= self._high or start + torch.Tensor.untyped_storage(other).nbytes() <= self._low:
+                return False
+        except Exception:
+            # Sparse tensors and wrappers have no storage of their own, but parts that have.
+            pass
+        return any(relation_of(a, b) in _WRITTEN for a in self._extents for b in extents_of(other))

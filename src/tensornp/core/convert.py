@@ -127,7 +127,7 @@ def plan(
         tensor = tensor_of(tensor)
     info = inspect(tensor)
     if writeable and info.grad_fn is not None:
-        info = replace(info, saved_for=saved_for(tensor, ()))
+        info = replace(info, saved_for=saved_for(tensor).names)
     return plan_from(info, copy=copy, writeable=writeable, dtype=dtype, max_nbytes=max_nbytes)
 
 

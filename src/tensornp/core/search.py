@@ -28,6 +28,7 @@ Path = tuple[Any, Any]
 MAX_CHILDREN = 1_000_000
 """Items of one container that are looked at."""
 _CHECK_EVERY = 64
+_CHUNK = 4096
 _BUFFERS = (memoryview, bytearray, array.array)
 _FOREIGN = frozenset(
     "IPython ipykernel ipywidgets anywidget tensornp traitlets zmq logging threading asyncio concurrent "
@@ -76,11 +77,11 @@ class Search:
         self.tracked: list[torch.Tensor] = []
         self.roots_with_grads: set[str] = set()
         self._namespace = namespace
-        self._max_seconds = max_seconds
+        self.max_seconds = max_seconds
         self._skipped = False
 
     def __iter__(self) -> Iterator[Place]:
-        deadline = time.perf_counter() + self._max_seconds
+        deadline = time.perf_counter() + self.max_seconds
         visitors: dict[type, _Visitor | None] = {}
         parameters: set[type] = set()
         seen: set[int] = set()
@@ -225,10 +226,19 @@ _requires_grad, _is_leaf, _retains_grad, _grad = (
 )
 
 
+def _items(held: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield the items as `dict` itself has them, whatever a subclass makes of them.
+
+    Some thousands are taken at once, which another thread cannot interrupt; all of a huge one would cost a collection
+    of garbage. RuntimeError if such a one grows meanwhile.
+    """
+    items = iter(dict.items(held))
+    while chunk := list(itertools.islice(items, _CHUNK)):
+        yield from chunk
+
+
 def _in_dict(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
-    # The items as `dict` itself has them, whatever a subclass makes of them.
-    items = copied(lambda: list(itertools.islice(dict.items(obj), MAX_CHILDREN)))
-    return ((_Key(key), value, "") for key, value in items)
+    return ((_Key(key), value, "") for key, value in _items(obj))
 
 
 def _in_sequence(base: Any) -> _Visitor:
@@ -264,11 +274,10 @@ def _in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
     held = object.__getattribute__(module, "__dict__")
     is_indexed = any(cls.__name__ in _INDEXED for cls in type(module).__mro__)
     for table, kind in (("_parameters", "parameter"), ("_buffers", "buffer"), ("_modules", "")):
-        members = held.get(table) or {}
-        for name, child in copied(lambda members=members: list(members.items())):  # type: ignore[misc]
+        for name, child in _items(held.get(table) or {}):
             if child is not None:
                 yield _attribute(name, is_indexed), child, kind
-    for name, child in copied(lambda: list(held.items())):
+    for name, child in _items(held):
         if name not in _MODULE_OWN:
             yield f".{name}", child, ""
 

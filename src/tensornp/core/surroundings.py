@@ -54,17 +54,20 @@ def look_around(
 ) -> Surroundings:
     """Return what one `search` tells; `former` are arrays known to have shared, `shown_as` is what the user typed."""
     grad = _grad_of(tensor) if info.has_grad else None
-    found, *rest = find_aliases([tensor, grad] if grad is not None else [tensor], search, former)
+    found, *rest = find_aliases([(tensor, info), *([(grad, None)] if grad is not None else [])], search, former)
     aliases = _without_own_name(found, shown_as)
     missed_by = ""
     if info.is_leaf and info.requires_grad and info.is_parameter and not info.has_grad:
         roots = [alias.name.partition(".")[0].partition("[")[0] for alias in found if alias.relation == "same object"]
         missed_by = next((root for root in roots if root in search.roots_with_grads), "")
+    saved = saved_for(tensor, search.tracked, search.max_seconds)
+    stopped = [] if found.is_complete else [stopped_text(found.num_names)]
+    stopped += [f"search for gradients stopped at {saved.stopped_at:,} operations"] if saved.stopped_at else []
     return Surroundings(
         aliases=tuple(aliases),
         grad_aliases=tuple(alias for alias in (rest[0] if rest else ()) if alias.kind != "grad"),
-        stopped="" if found.is_complete else stopped_text(found.num_names),
-        saved_for=saved_for(tensor, search.tracked),
+        stopped="; ".join(stopped),
+        saved_for=saved.names,
         missed_by=missed_by,
     )
 
