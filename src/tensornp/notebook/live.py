@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import logging
 import weakref
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,10 @@ from IPython.display import display, update_display
 from tensornp.errors import NameTakenError
 
 if TYPE_CHECKING:
+    from tensornp.core.changes import Change
+    from tensornp.core.facts import TensorInfo
     from tensornp.core.summary import TensorSummary
+    from tensornp.core.surroundings import Surroundings
     from tensornp.notebook.config import TensorDisplay
     from tensornp.notebook.ledger import Ledger
     from tensornp.widget.toggle import TensorWidget
@@ -30,12 +34,13 @@ class LiveToggle:
         self._shell = shell
         self._config = config
         self._ledger = ledger
-        self._shown: list[tuple[weakref.ref[Any], str]] = []
+        self._shown: list[tuple[weakref.ref[Any], str, Change | None]] = []
         self._live: tuple[TensorWidget, str] | None = None
 
     def note(self, tensor: Any, summary: TensorSummary, anchor: str) -> None:
         """Remember that the card of `tensor` was shown; one without an array has nothing to toggle."""
-        self._shown.append((weakref.ref(tensor), anchor if summary.plan is not None else ""))
+        anchor = anchor if summary.plan is not None else ""
+        self._shown.append((weakref.ref(tensor), anchor, summary.surroundings.change))
 
     def after_cell(self, *_: Any) -> None:
         """Take the toggle to the last card of the cell that has just ended, or to all of its cards."""
@@ -46,11 +51,11 @@ class LiveToggle:
             self.retire()
         if self._config.widget == "never" or not self._can_show_widgets():
             return
-        for reference, anchor in shown if self._config.widget == "always" else shown[-1:]:
+        for reference, anchor, change in shown if self._config.widget == "always" else shown[-1:]:
             tensor = reference()
             if tensor is not None and anchor:
                 try:
-                    self._show(tensor, anchor)
+                    self._show(tensor, anchor, change)
                 except Exception as error:
                     # The card is complete by itself, and a callback that raises prints a traceback under the cell.
                     _log.warning("the live toggle cannot be shown: %s", error)
@@ -91,13 +96,17 @@ class LiveToggle:
         self._shell.push({name: array})
         return f"{name} is bound"
 
-    def _show(self, tensor: Any, anchor: str) -> None:
+    def _show(self, tensor: Any, anchor: str, change: Change | None) -> None:
         from tensornp.widget.toggle import TensorWidget
+
+        def look(tensor: Any, info: TensorInfo) -> Surroundings:
+            # What had changed when the card was shown is what its toggle goes on to say.
+            return replace(self._ledger.glance(tensor, info), change=change)
 
         widget = TensorWidget(
             tensor,
             options=self._config.options,
-            look=self._ledger.glance,
+            look=look,
             keep=False,
             anchor=anchor,
             suggestion=self._suggest(tensor),
