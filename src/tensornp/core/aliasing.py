@@ -12,13 +12,13 @@ import torch
 
 from tensornp.core import torch_private
 from tensornp.core.apart import quiet
-from tensornp.core.arrays import array_over, extent_of_array, origin_of
+from tensornp.core.arrays import array_over, base_of, extent_of_array, origin_of
 from tensornp.core.dtypes import name_of as dtype_name
 from tensornp.core.extents import Extent, Relation, relation_of, shared_bounds, span_array
 from tensornp.core.facts import TensorInfo
-from tensornp.core.holding import STORAGES, held_tensor, parts_of, tensor_of
+from tensornp.core.holding import STORAGES, held_tensor, holding_of, parts_of, tensor_of
 from tensornp.core.info import inspect
-from tensornp.core.instances import own_attributes
+from tensornp.core.instances import is_subclass, own_attributes
 from tensornp.core.search import Kind, Path, Search, name_of
 from tensornp.errors import NotATensorError
 
@@ -117,7 +117,8 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
     Costs about a microsecond for each tensor or array. Whether two views overlap is exact; where that could take
     exponential time, the answer is "may overlap" after some milliseconds.
     """
-    if not isinstance(obj, (torch.Tensor, np.ndarray, *STORAGES)):
+    # A property `__class__` is not asked.
+    if not any(is_subclass(type(obj), kind) for kind in (torch.Tensor, np.ndarray, *STORAGES)):
         raise NotATensorError(f"aliases takes a tensor or an array, not {type(obj).__name__!r}")
     if namespace is None:
         frame = sys._getframe(1)
@@ -170,9 +171,10 @@ class _Target:
 
     def compare(self, other: Any) -> _Comparison:
         """Return how `other` relates, between which bytes, and a note; quickly for the many that do not."""
-        if isinstance(other, torch.Tensor):
+        # `isinstance` would ask an array of the user's for its `__class__`.
+        if is_subclass(type(other), torch.Tensor):
             return self._compare_tensor(other)
-        if isinstance(other, STORAGES):
+        if any(type(other) is kind for kind in STORAGES):
             return self._compare_tensor(tensor_of(other))
         return self._compare_array(array_over(other))
 
@@ -194,6 +196,8 @@ class _Target:
         """Return "stale" for a tensor of the same version counter, unless it lies in the same storage all the same."""
         try:
             is_elsewhere = _storage_of(other)._cdata != _storage_of(self._kin)._cdata
+            if _never_had_bytes(other) or _never_had_bytes(self._obj) or not (_is_own(other) and _is_own(self._kin)):
+                return _UNRELATED
         except Exception:
             return _UNRELATED
         if is_elsewhere:
@@ -202,12 +206,15 @@ class _Target:
         return ("stale", None, DANGLING) if has_left else _UNRELATED
 
     def _compare_array(self, other: Any) -> _Comparison:
-        if self._probe is not None and np.may_share_memory(self._probe, other):
-            relation, bounds = self._relation_to((extent_of_array(other),), other)
+        extent = extent_of_array(other)
+        if extent.is_empty:
+            return _UNRELATED
+        if self._probe is not None and self._is_near(other):
+            relation, bounds = self._relation_to((extent,), other)
             if relation is not None:
                 return relation, bounds, ""
-        base = _tensor_under(other) if other.base is not None else None
-        if base is None:
+        base = _tensor_under(other) if base_of(other) is not None else None
+        if base is None or _never_had_bytes(self._obj) or not (_is_own(base) and _is_own(self._kin)):
             return _UNRELATED
         start = torch_private.storage_address(base)
         is_near = 0 < start < self._high and start + _storage_of(base).nbytes() > self._low
@@ -216,9 +223,16 @@ class _Target:
             return "stale", None, DANGLING
         return ("stale", None, OUTDATED) if is_kin and not is_near else _UNRELATED
 
+    def _is_near(self, array: Any) -> bool:
+        if type(array) is np.ndarray:
+            return np.may_share_memory(self._probe, array)
+        # Not asked of NumPy: a subclass may answer in its place, or raise.
+        low, high = extent_of_array(array).bounds
+        return low < self._high and high > self._low
+
     def _relation_to(self, extents: tuple[Extent, ...], other: Any) -> tuple[Relation | None, tuple[int, int] | None]:
         """Return the closest relation of any of my extents to any of `extents`."""
-        if self._is_lazy or (isinstance(other, torch.Tensor) and torch_private.is_lazily_copied(other)):
+        if self._is_lazy or (is_subclass(type(other), torch.Tensor) and torch_private.is_lazily_copied(other)):
             return None, None
         best: tuple[Relation | None, tuple[int, int] | None] = (None, None)
         for mine in self._extents:
@@ -249,6 +263,30 @@ def _tensor_under(obj: Any) -> torch.Tensor | None:
     return origin_of(obj).tensor if isinstance(obj, np.ndarray) else None
 
 
+def _never_had_bytes(obj: Any) -> bool:
+    """Return whether `obj` is an empty view of something, not what `set_` or ``.data =`` has made empty."""
+    if isinstance(obj, np.ndarray):
+        return extent_of_array(obj).is_empty
+    return isinstance(obj, torch.Tensor) and not _numel(obj) and _storage_of(obj).nbytes() > 0
+
+
+def _is_own(tensor: Any) -> bool:
+    """Return whether `tensor` has strides over a storage, and who shares its counter has once shared that storage.
+
+    The indices and the values of a sparse tensor share a counter only, and so do a wrapper and what it wraps.
+    """
+    if tensor is None:
+        return True
+    if holding_of(tensor)[:2] not in (("available", "strided"), ("available", "quantized")):
+        return False
+    whole = _view_base(tensor)
+    return whole is None or _layout(whole) == torch.strided
+
+
+_numel: Any = torch.Tensor.numel
+_view_base, _layout = (getattr(torch.Tensor, name).__get__ for name in ("_base", "layout"))
+
+
 def _has_left(array: Any, base: torch.Tensor) -> bool:
     """Return whether `array` lies outside of the storage that it was made of, which has then moved under it."""
     start = torch_private.storage_address(base)
@@ -262,7 +300,7 @@ def _storage_of(tensor: torch.Tensor) -> torch.UntypedStorage:
 
 def _spans_of(obj: Any, extents: tuple[Extent, ...]) -> list[tuple[int, int]]:
     """Return the addresses from and to which the storages or the buffer go, of which `extents` are parts."""
-    if isinstance(obj, torch.Tensor):
+    if is_subclass(type(obj), torch.Tensor):
         if len(extents) == 1:
             try:
                 start = torch_private.storage_address(obj)
@@ -271,17 +309,23 @@ def _spans_of(obj: Any, extents: tuple[Extent, ...]) -> list[tuple[int, int]]:
             except Exception:
                 pass
         return [extent.bounds for extent in extents]
-    if isinstance(obj, STORAGES):
+    if any(type(obj) is kind for kind in STORAGES):
         return [extent.bounds for extent in extents]
-    return [origin_of(array_over(obj)).bounds]
+    (low, high), tensor = origin_of(array_over(obj))
+    if tensor is not None:
+        start = torch_private.storage_address(tensor)
+        end = start + _storage_of(tensor).nbytes()
+        if start <= low and high <= end:
+            return [(start, end)]
+    return [(low, high)]
 
 
 def extents_of(obj: Any) -> tuple[Extent, ...]:
     """Return where the elements of a tensor or an array lie; several for one that consists of several tensors."""
-    if isinstance(obj, STORAGES):
+    if any(type(obj) is kind for kind in STORAGES):
         obj = tensor_of(obj)
-    if not isinstance(obj, torch.Tensor):
-        return (extent_of_array(array_over(obj)),)
+    if not is_subclass(type(obj), torch.Tensor):
+        return tuple(extent for extent in (extent_of_array(array_over(obj)),) if not extent.is_empty)
     with torch_private.undisturbed(), quiet(obj):
         return tuple(extent for extent in _extents_of(obj, 0) if not extent.is_empty)
 
