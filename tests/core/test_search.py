@@ -15,6 +15,7 @@ from gallery import KINDS
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
 from unchanged import unchanged
+from writes import sees
 
 import tensornp as tnp
 
@@ -94,6 +95,15 @@ def test_what_is_no_tensor_is_refused_unasked():
     with pytest.raises(tnp.TensornpError, match="not 'Hostile'"):
         tnp.aliases(hostile(object, 1), {})
     assert CALLS == []
+
+
+def test_the_history_of_ipython_is_reached_by_its_own_name():
+    """`Out[3]`, and neither `_3` nor `_oh`."""
+    t = torch.ones(2)
+    history = {3: t.numpy()}
+    names = {"Out": history, "_oh": history, "_3": history[3], "_": history[3], "b": t.view(2)}
+    assert {a.name: a.relation for a in tnp.aliases(t, names)} == {"b": "same elements", "Out[3]": "same elements"}
+    assert sees(t, eval("Out[3]", names))
 
 
 def test_keys_are_not_compared():

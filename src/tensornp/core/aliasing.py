@@ -195,7 +195,7 @@ class _Target:
     def _once_shared(self, other: Any) -> _Comparison:
         """Return "stale" for a tensor of the same version counter, unless it lies in the same storage all the same."""
         try:
-            is_elsewhere = _storage_of(other)._cdata != _storage_of(self._kin)._cdata
+            is_elsewhere = not _is_one_storage(other, self._kin)
             if _never_had_bytes(other) or _never_had_bytes(self._obj) or not (_is_own(other) and _is_own(self._kin)):
                 return _UNRELATED
         except Exception:
@@ -214,12 +214,14 @@ class _Target:
             if relation is not None:
                 return relation, bounds, ""
         base = _tensor_under(other) if base_of(other) is not None else None
-        if base is None or _never_had_bytes(self._obj) or not (_is_own(base) and _is_own(self._kin)):
+        if base is None:
             return _UNRELATED
         start = torch_private.storage_address(base)
         is_near = 0 < start < self._high and start + _storage_of(base).nbytes() > self._low
         is_kin = bool(self._counter) and torch_private.version_counter_of(base) == self._counter
-        if (is_near or is_kin) and _has_left(other, base):
+        if not (is_near or is_kin) or _never_had_bytes(self._obj) or not (_is_own(base) and _is_own(self._kin)):
+            return _UNRELATED
+        if _has_left(other, base):
             return "stale", None, DANGLING
         return ("stale", None, OUTDATED) if is_kin and not is_near else _UNRELATED
 
@@ -232,7 +234,10 @@ class _Target:
 
     def _relation_to(self, extents: tuple[Extent, ...], other: Any) -> tuple[Relation | None, tuple[int, int] | None]:
         """Return the closest relation of any of my extents to any of `extents`."""
-        if self._is_lazy or (is_subclass(type(other), torch.Tensor) and torch_private.is_lazily_copied(other)):
+        is_tensor = is_subclass(type(other), torch.Tensor)
+        is_lazy = self._is_lazy or (is_tensor and torch_private.is_lazily_copied(other))
+        # The first write makes memory for all views of one lazy copy, and for no other.
+        if is_lazy and not (is_tensor and self._kin is not None and _is_one_storage(other, self._kin)):
             return None, None
         best: tuple[Relation | None, tuple[int, int] | None] = (None, None)
         for mine in self._extents:
@@ -296,6 +301,10 @@ def _has_left(array: Any, base: torch.Tensor) -> bool:
 
 def _storage_of(tensor: torch.Tensor) -> torch.UntypedStorage:
     return torch.Tensor.untyped_storage(tensor)
+
+
+def _is_one_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return bool(_storage_of(a)._cdata == _storage_of(b)._cdata)
 
 
 def _spans_of(obj: Any, extents: tuple[Extent, ...]) -> list[tuple[int, int]]:
