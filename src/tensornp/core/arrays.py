@@ -12,6 +12,8 @@ from tensornp.core.extents import Extent
 from tensornp.core.instances import own_attributes
 
 _MAX_BASES = 100
+_FORMATS = frozenset([*"bBhHiIlLqQefd?", "Zf", "Zd"])
+"""Of memoryviews that NumPy understands; others are looked at as bytes."""
 _interface = np.ndarray.__array_interface__.__get__
 _base, _strides, _shape, _dtype = (getattr(np.ndarray, name).__get__ for name in ("base", "strides", "shape", "dtype"))
 
@@ -24,14 +26,14 @@ class Origin(NamedTuple):
 
 
 def array_over(obj: Any) -> np.ndarray[Any, Any]:
-    """Return `obj` if it is an array, else one over the memory of a memoryview, bytearray or array.array.
+    """Return `obj` if it is an array, else one over the memory of a memoryview, bytearray, array.array or mmap.
 
     Raises ValueError for a memoryview that was released.
     """
     if isinstance(obj, np.ndarray):
         return obj
     view = obj if isinstance(obj, memoryview) else memoryview(obj)
-    return np.asarray(view) if view.format in set("bBhHiIlLqQfd?") else np.frombuffer(view, np.uint8)
+    return np.asarray(view) if view.format in _FORMATS else np.frombuffer(view, np.uint8)
 
 
 def extent_of_array(array: np.ndarray[Any, Any]) -> Extent:
@@ -47,7 +49,7 @@ def origin_of(array: np.ndarray[Any, Any]) -> Origin:
     low, high = extent_of_array(array).bounds
     at: Any = array
     for _ in range(_MAX_BASES):
-        base = _base_of(at)
+        base = base_of(at)
         if base is None:
             break
         if isinstance(base, np.ndarray):
@@ -59,11 +61,14 @@ def origin_of(array: np.ndarray[Any, Any]) -> Origin:
     return Origin((low, high), None)
 
 
-def _base_of(obj: Any) -> Any:
+def base_of(obj: Any) -> Any:
+    """Return what `obj` is a view of, or None where it has memory of its own."""
     if isinstance(obj, np.ndarray):
         return _base(obj)
     if isinstance(obj, memoryview):
         return obj.obj
+    if type(obj) is torch_private.CAPSULE:
+        return torch_private.tensor_in_capsule(obj)
     # `as_strided` and `sliding_window_view` put a small object of their own between an array and its base.
     return dict(own_attributes(obj)).get("base") if type(obj).__module__.startswith("numpy.") else None
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import torch
 
 from tensornp.core import torch_private
-from tensornp.core.aliasing import extents_of
 from tensornp.core.extents import relation_of
+from tensornp.core.reach import extents_of
 
 MAX_SECONDS = 1.0
 _grad_fn_slot: Any = torch.Tensor.grad_fn

@@ -13,11 +13,13 @@ import numpy as np
 import torch
 
 from tensornp.core import torch_private
-from tensornp.core.aliasing import RELATIONS, extents_of, memory_spans, stopped_text
+from tensornp.core.aliasing import stopped_text
 from tensornp.core.changes import Change
 from tensornp.core.dtypes import name_of as dtype_name
 from tensornp.core.extents import Relation, relation_of
 from tensornp.core.info import inspect
+from tensornp.core.reach import extents_of, memory_spans
+from tensornp.core.relations import RELATIONS
 from tensornp.core.search import Kind, Path, Search, name_of, root_of
 
 Holding = Literal["name", "history", "traceback"]

@@ -11,12 +11,12 @@ from typing import Any
 import torch
 
 from tensornp.core import torch_private
-from tensornp.core.aliasing import extents_of
 from tensornp.core.apart import apart
 from tensornp.core.extents import dense_span
 from tensornp.core.facts import TensorInfo
 from tensornp.core.holding import plain
 from tensornp.core.info import inspect
+from tensornp.core.reach import extents_of
 
 ALL_BLOCKS = "all blocks"
 BLOCK_NBYTES = 2**20

@@ -10,12 +10,20 @@ from typing import Any
 
 def own_attributes(obj: Any) -> Iterator[tuple[str, Any]]:
     """Yield the names and values of an instance's own attributes, those in its dictionary first."""
-    return _reader_of(type(obj))(obj)  # type: ignore[arg-type]  # mypy doubts that classes are hashable
+    cls = type(obj)
+    # A metaclass of the user's may compute hashes, or have none.
+    is_hashed_by_identity = type.__getattribute__(type(cls), "__hash__") is type.__hash__
+    return (_reader_of if is_hashed_by_identity else _reader_of.__wrapped__)(cls)(obj)  # type: ignore[arg-type]  # mypy doubts that classes are hashable
 
 
 def has_attributes(cls: type) -> bool:
     """Return whether instances of `cls` may hold anything by name."""
     return _dictionary_of(cls) is not None or bool(_slots_of(cls))
+
+
+def is_subclass(cls: type, base: type) -> bool:
+    """Return whether `cls` derives from `base`, asking no metaclass but that of `base`."""
+    return type.__subclasscheck__(base, cls)
 
 
 @functools.lru_cache(maxsize=512)
@@ -39,8 +47,9 @@ def _dictionary_of(cls: type) -> Callable[[Any], dict[str, Any]] | None:
     """Return what gives the dictionary of an instance, past a property of that name."""
     for base in type.__getattribute__(cls, "__mro__"):
         found = type.__getattribute__(base, "__dict__").get("__dict__")
-        if type(found) is types.GetSetDescriptorType:
-            return found.__get__
+        # `types.SimpleNamespace` has it as a member.
+        if type(found) in (types.GetSetDescriptorType, types.MemberDescriptorType):
+            return found.__get__  # type: ignore[no-any-return]
     return None
 
 
@@ -49,7 +58,7 @@ def _slots_of(cls: type) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
         (name, found.__get__)
         for base in type.__getattribute__(cls, "__mro__")
         for name, found in type.__getattribute__(base, "__dict__").items()
-        if type(found) is types.MemberDescriptorType
+        if type(found) is types.MemberDescriptorType and name != "__dict__"
     )
 
 

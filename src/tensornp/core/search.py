@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import array
 import itertools
+import keyword
+import mmap
 import time
 import types
 from collections import deque
@@ -19,7 +21,7 @@ import torch
 
 from tensornp.core.containers import key_text
 from tensornp.core.holding import STORAGES
-from tensornp.core.instances import copied, has_attributes, own_attributes
+from tensornp.core.instances import copied, has_attributes, is_subclass, own_attributes
 
 Kind = str
 """One of "tensor", "array", "parameter", "buffer", "grad"."""
@@ -29,7 +31,8 @@ MAX_CHILDREN = 1_000_000
 """Items of one container that are looked at."""
 _CHECK_EVERY = 64
 _CHUNK = 4096
-_BUFFERS = (memoryview, bytearray, array.array)
+_BUFFERS = frozenset(map(id, (memoryview, bytearray, array.array, mmap.mmap)))
+"""By identity, as all classes here: to look for one in a tuple would ask a metaclass of the user's for equality."""
 _FOREIGN = frozenset(
     "IPython ipykernel ipywidgets anywidget tensornp traitlets zmq logging threading asyncio concurrent "
     "matplotlib multiprocessing subprocess weakref inspect importlib".split()
@@ -37,7 +40,7 @@ _FOREIGN = frozenset(
 """Packages whose objects are not looked into: they reach the whole kernel, and no user thinks of them as holders."""
 _MODULE_OWN = frozenset(vars(torch.nn.Module()))
 """What every module holds: three dictionaries of what it consists of, flags and hooks."""
-_INDEXED = ("Sequential", "ModuleList", "ParameterList", "ModuleDict", "ParameterDict")
+_BY_INDEX, _BY_KEY = ("ModuleList", "ParameterList"), ("ModuleDict", "ParameterDict")
 
 
 Place = tuple[Any, Kind, Path]
@@ -82,8 +85,8 @@ class Search:
 
     def __iter__(self) -> Iterator[Place]:
         deadline = time.perf_counter() + self.max_seconds
-        visitors: dict[type, _Visitor | None] = {}
-        parameters: set[type] = set()
+        # By identity: a metaclass of the user's may compute hashes, or have none. The class is held, so that it stays.
+        visitors: dict[int, tuple[type, _Visitor | None, Kind]] = {}
         seen: set[int] = set()
         waiting: deque[tuple[Any, Path, _Visitor]] = deque()
         level: Iterable[tuple[Path, Any, Kind]] = (
@@ -96,15 +99,15 @@ class Search:
                     return
                 cls = type(obj)
                 try:
-                    visitor = visitors[cls]
+                    _, visitor, tensor_kind = visitors[id(cls)]
                 except KeyError:
-                    visitor = visitors[cls] = _visitor_for(cls)
-                    if torch.nn.Parameter in type.__getattribute__(cls, "__mro__"):
-                        parameters.add(cls)
+                    visitor = _visitor_for(cls)
+                    tensor_kind = "parameter" if is_subclass(cls, torch.nn.Parameter) else "tensor"
+                    visitors[id(cls)] = cls, visitor, tensor_kind
                 if visitor is None:
                     continue
                 if visitor is _TENSOR:
-                    yield obj, kind or ("parameter" if cls in parameters else "tensor"), path
+                    yield obj, kind or tensor_kind, path
                     if (cls is not torch.Tensor or _requires_grad(obj)) and id(obj) not in seen:
                         seen.add(id(obj))
                         yield from self._beside(obj, path)
@@ -132,7 +135,7 @@ class Search:
                     yield grad, "grad", (path, ".grad")
             if type(tensor) not in _PLAIN:
                 for name, inner in own_attributes(tensor):
-                    if torch.Tensor in type(inner).__mro__:
+                    if is_subclass(type(inner), torch.Tensor):
                         yield inner, "tensor", (path, f".{name}")
         except Exception:
             # Some wrappers have no such attributes, and lazy parameters have none yet.
@@ -146,9 +149,12 @@ class Search:
         return [(name, value) for name, value in items if not is_history_name(name)]
 
     def _children(self, holder: Any, path: Path, visit: _Visitor) -> Iterator[tuple[Path, Any, Kind]]:
+        count = 0
         try:
             for step, child, kind in visit(holder):
+                count += 1
                 yield (path, step), child, kind
+            self._skipped |= count >= MAX_CHILDREN
         except Exception:
             # Another thread changes it just now, or a class of C hides what it holds.
             self._skipped = True
@@ -198,26 +204,26 @@ def _ARRAY(_: Any) -> Iterable[tuple[Any, Any, Kind]]:
 
 def _visitor_for(cls: type) -> _Visitor | None:
     """Return what lists the children of an instance of `cls`, or None where there is nothing to look for."""
-    mro = type.__getattribute__(cls, "__mro__")
-    if torch.Tensor in mro or cls in STORAGES:
+    if is_subclass(cls, torch.Tensor) or id(cls) in _STORAGES:
         return _TENSOR
-    if np.ndarray in mro or cls in _BUFFERS:
+    if is_subclass(cls, np.ndarray) or id(cls) in _BUFFERS:
         return _ARRAY
     for base, visitor in _CONTAINERS.items():
-        if base in mro:
+        if is_subclass(cls, base):
             return visitor
-    if torch.nn.Module in mro:
+    if is_subclass(cls, torch.nn.Module):
         return _in_module
     module = str(type.__getattribute__(cls, "__module__")).partition(".")[0]
-    if type in mro or cls in _ATOMS or module in _FOREIGN:
+    if is_subclass(cls, type) or id(cls) in _ATOMS or module in _FOREIGN:
         return None
     return _in_object if has_attributes(cls) else None
 
 
-_ATOMS = (
+_ATOMS = frozenset(map(id, (
     int, float, complex, str, bytes, bool, type(None), types.ModuleType, types.FunctionType, types.BuiltinFunctionType,
     types.MethodType, types.CodeType, types.FrameType, types.TracebackType, torch.Size, torch.dtype, torch.device,
-)  # fmt: skip
+)))  # fmt: skip
+_STORAGES = frozenset(map(id, STORAGES))
 
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -272,21 +278,31 @@ _CONTAINERS: dict[type, _Visitor] = {
 def _in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
     """Yield what a `torch.nn.Module` consists of, by the names that its users type."""
     held = object.__getattribute__(module, "__dict__")
-    is_indexed = any(cls.__name__ in _INDEXED for cls in type(module).__mro__)
+    mro = type(module).__mro__
+    is_dict, is_list = (any(cls.__name__ in names for cls in mro) for names in (_BY_KEY, _BY_INDEX))
+    is_row = any(cls.__name__ == "Sequential" for cls in mro)
     for table, kind in (("_parameters", "parameter"), ("_buffers", "buffer"), ("_modules", "")):
-        for name, child in _items(held.get(table) or {}):
-            if child is not None:
-                yield _attribute(name, is_indexed), child, kind
+        for i, (name, child) in enumerate(_items(held.get(table) or {})):
+            if child is None:
+                continue
+            if is_row and kind == "":
+                # Its members are counted, whatever their names.
+                step: Any = f"[{i}]"
+            elif is_dict and (kind == "" or isinstance(module, torch.nn.ParameterDict)):
+                step = _Key(name)
+            elif is_list and name.isdecimal():
+                step = f"[{name}]"
+            else:
+                step = _attribute(name, kind or "submodule")
+            yield step, child, kind
     for name, child in _items(held):
         if name not in _MODULE_OWN:
             yield f".{name}", child, ""
 
 
-def _attribute(name: str, is_indexed: bool) -> Any:
+def _attribute(name: str, kind: str) -> str:
     """Return how a member of a module is reached, whose name may be any text."""
-    if is_indexed:
-        return f"[{name}]" if name.isdecimal() else _Key(name)
-    return f".{name}" if name.isidentifier() else f".get_submodule({name!r})"
+    return f".{name}" if name.isidentifier() and not keyword.iskeyword(name) else f".get_{kind}({name!r})"
 
 
 def _in_object(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:

@@ -7,6 +7,7 @@ is a tracer's wrapper. Verified with torch 2.13.
 from __future__ import annotations
 
 import ctypes
+import datetime
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar, cast
@@ -254,7 +255,9 @@ def address_of(tensor: torch.Tensor) -> int:
         return tensor.data_ptr()
     # The private call gives the address of the storage.
     start = int(_data_address(tensor))
-    return start + int(tensor.storage_offset()) * tensor.element_size() if start else 0
+    if not start:
+        return 0
+    return start + int(torch.Tensor.storage_offset(tensor)) * torch.Tensor.element_size(tensor)
 
 
 def storage_address(tensor: torch.Tensor) -> int:
@@ -282,14 +285,15 @@ def version_counter_of(tensor: torch.Tensor) -> int:
     has in common with its detached alias, and neither with its ``.data`` nor with a copy. Only memory of the living
     object is read.
     """
-    return int(_word_at(tensor._cdata + _COUNTER_OFFSET).value) if _COUNTER_OFFSET else 0
+    return int(_word_at(_handle_of(tensor) + _COUNTER_OFFSET).value) if _COUNTER_OFFSET else 0
 
 
 _word_at = ctypes.c_uint64.from_address
+_handle_of = _find("Tensor._cdata.__get__")
 
 
 def _word(tensor: torch.Tensor, index: int) -> int:
-    return int(_word_at(tensor._cdata + 8 * index).value)
+    return int(_word_at(_handle_of(tensor) + 8 * index).value)
 
 
 def _find_counter_word() -> int:
@@ -312,3 +316,54 @@ def _find_counter_word() -> int:
 
 
 _COUNTER_OFFSET = 8 * _find_counter_word()
+
+_capsule_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
+_capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+
+
+def tensor_in_capsule(capsule: Any) -> torch.Tensor | None:
+    """Return the tensor that torch has lent by DLPack to an array whose base is `capsule`; None if it was not torch.
+
+    Neither DLPack nor NumPy has a way to ask for it. A capsule is torch's own if its deleter is; torch then keeps the
+    pointer to the tensor at the start of its part.
+    """
+    name = _capsule_name(capsule)
+    if not _LENT_BY_TORCH or name not in (b"numpy_dltensor_versioned", b"dltensor_versioned"):
+        return None
+    handle, deleter = _lender(capsule, name)
+    return _tensor_at(handle) if deleter == _LENT_BY_TORCH else None
+
+
+def _tensor_at(handle: int) -> torch.Tensor:
+    with undisturbed():
+        return cast(Any, torch.Tensor)(cdata=handle)  # type: ignore[no-any-return]
+
+
+def _lender(capsule: Any, name: bytes) -> tuple[int, int]:
+    """Return the first word of what the lender keeps, and its deleter, from the second and third word of the struct.
+
+    https://dmlc.github.io/dlpack/latest/c_api.html#c.DLManagedTensorVersioned
+    """
+    _version, context, deleter = (int(_word_at(_capsule_pointer(capsule, name) + 8 * i).value) for i in range(3))
+    return (int(_word_at(context).value) if context else 0), deleter
+
+
+def _find_deleter() -> int:
+    """Return the address of the function that ends what torch has lent; 0 where the tensor is not found beside it."""
+    if ctypes.sizeof(ctypes.c_void_p) != 8:
+        return 0
+    with undisturbed():
+        tensor = torch.zeros(3, device="cpu")
+        try:
+            capsule = tensor.__dlpack__(max_version=(1, 0))
+            handle, deleter = _lender(capsule, b"dltensor_versioned")
+            return deleter if handle == tensor._cdata and _tensor_at(handle) is tensor else 0
+        except Exception:
+            return 0
+
+
+CAPSULE: type = type(datetime.datetime_CAPI)
+"""The type of capsules, to which Python gives a name only since 3.13."""
+_LENT_BY_TORCH = _find_deleter()

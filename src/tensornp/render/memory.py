@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tensornp.core.aliasing import DANGLING, Alias
+from tensornp.core.aliasing import Alias
+from tensornp.core.relations import DANGLING
 from tensornp.core.surroundings import Surroundings
 
 MAX_NAMES = 6

@@ -1,0 +1,130 @@
+"""Which bytes a tensor or an array reaches: its elements, and the storages or the buffer that they lie in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from tensornp.core import torch_private
+from tensornp.core.apart import quiet
+from tensornp.core.arrays import array_over, extent_of_array, has_left, origin_of
+from tensornp.core.dtypes import name_of
+from tensornp.core.extents import Extent
+from tensornp.core.facts import TensorInfo
+from tensornp.core.holding import STORAGES, held_tensor, parts_of, tensor_of
+from tensornp.core.info import inspect
+from tensornp.core.instances import is_subclass, own_attributes
+
+_layout_slot: Any = torch.Tensor.layout
+_device_slot: Any = torch.Tensor.device
+
+
+def spans_of(obj: Any, extents: tuple[Extent, ...]) -> list[tuple[int, int]]:
+    """Return the addresses from and to which the storages or the buffer go, of which `extents` are parts."""
+    if is_subclass(type(obj), torch.Tensor):
+        if len(extents) == 1:
+            try:
+                start = torch_private.storage_address(obj)
+                if start:
+                    return [(start, start + storage_of(obj).nbytes())]
+            except Exception:
+                pass
+        return [extent.bounds for extent in extents]
+    if any(type(obj) is kind for kind in STORAGES):
+        return [extent.bounds for extent in extents]
+    (low, high), tensor = origin_of(array_over(obj))
+    if tensor is not None:
+        start = torch_private.storage_address(tensor)
+        end = start + storage_of(tensor).nbytes()
+        if start <= low and high <= end:
+            return [(start, end)]
+    return [(low, high)]
+
+
+def memory_spans(obj: Any) -> list[tuple[str, int, int]]:
+    """Return the devices and addresses from and to which the storages of a tensor, or the buffer of an array, go."""
+    if isinstance(obj, torch.Tensor) and _layout_slot.__get__(obj) == torch.strided:
+        start = torch_private.storage_address(obj)
+        if start:
+            nbytes = storage_of(obj).nbytes()
+            return [(str(_device_slot.__get__(obj)), start, start + nbytes)] if nbytes else []
+        if type(obj) is torch.Tensor:
+            return []
+    if isinstance(obj, np.ndarray):
+        base = origin_of(obj).tensor
+        if base is not None and not has_left(obj, base):
+            return memory_spans(base)
+        low, high = origin_of(obj).bounds
+        return [("cpu", low, high)] if low and low < high else []
+    extents = extents_of(obj)
+    return [(extent.device, *span) for extent, span in zip(extents, spans_of(obj, extents), strict=False)]
+
+
+def extents_of(obj: Any, info: TensorInfo | None = None) -> tuple[Extent, ...]:
+    """Return where the elements of a tensor or an array lie; several for one that consists of several tensors.
+
+    `info` is its metadata, where that was read already.
+    """
+    if info is not None and info.form == "strided":
+        return tuple(extent for extent in _extents_at(info) if not extent.is_empty)
+    if any(type(obj) is kind for kind in STORAGES):
+        obj = tensor_of(obj)
+    if not is_subclass(type(obj), torch.Tensor):
+        return tuple(extent for extent in (extent_of_array(array_over(obj)),) if not extent.is_empty)
+    with torch_private.undisturbed(), quiet(obj):
+        return tuple(extent for extent in _extents_of(obj, 0) if not extent.is_empty)
+
+
+def _extents_of(tensor: torch.Tensor, depth: int) -> Iterator[Extent]:
+    info = inspect(tensor)
+    if info.storage is not None and info.stride is not None:
+        yield from _extents_at(info)
+        return
+    if depth > 8 or info.data_state not in ("available", "wrapped", "remote"):
+        return
+    if info.data_state == "wrapped" or info.form == "dequantized":
+        inner = [value for _, value in own_attributes(tensor) if torch.Tensor in type(value).__mro__]
+    else:
+        held = held_tensor(tensor, info.form)
+        inner = [*([held] if held is not None else []), *parts_of(tensor, info.form)]
+        if info.form == "nested" and held is not None:
+            # The other parts only say where one tensor ends and the next begins.
+            inner = [held]
+    for part in inner:
+        for extent in _extents_of(part, depth + 1):
+            # The bytes of a class that computes its values mean something else than those of the tensor inside.
+            is_plain = info.data_state != "wrapped" and info.form != "dequantized"
+            yield extent if is_plain else replace(extent, meaning=f"{extent.meaning} in {info.type_name}")
+
+
+def _extents_at(info: TensorInfo) -> Iterator[Extent]:
+    # What lies past the end of a storage that was freed or shrunk belongs to others.
+    if info.storage is not None and info.stride is not None and info.data_state == "available":
+        yield extent_of(info)
+
+
+def extent_of(info: TensorInfo) -> Extent:
+    """Return where the elements lie of which `info` knows strides and storage."""
+    assert info.storage is not None and info.stride is not None
+    bits = "conj " * info.is_conj + "neg " * info.is_neg
+    meaning, device = bits + name_of(info.dtype), str(info.device)
+    if info.dtype in (torch.quint4x2, torch.quint2x4):
+        # Several codes a byte: strides count codes, so only the span is known.
+        offset = info.storage_offset or 0
+        per_byte = 2 if info.dtype == torch.quint4x2 else 4
+        span = max(info.storage.reach - offset // per_byte, 0)
+        return Extent(device, info.storage.address, (span,), (1,), 1, meaning)
+    strides = tuple(step * info.itemsize for step in info.stride)
+    return Extent(device, info.storage.address, info.shape, strides, info.itemsize, meaning)
+
+
+def storage_of(tensor: torch.Tensor) -> torch.UntypedStorage:
+    return torch.Tensor.untyped_storage(tensor)
+
+
+def is_one_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return bool(storage_of(a)._cdata == storage_of(b)._cdata)
