@@ -47,6 +47,21 @@ def test_every_kind_of_tensor(tmp_path):
         assert promised in story
 
 
+def test_memory(tmp_path):
+    """The map, the change behind torch's back, the table, the watch, the stale array, and the wrong gradient."""
+    story = "\n".join(executed("3-memory.ipynb", tmp_path))
+    for promised in (
+        "same memory as b (NumPy array), turned", "overlaps row, even, odd", "other elements of the same storage: odd",
+        "same storage   tensor", "changed since the card in In[3] · behind torch's back",
+        "changed since the card in In[6] · through torch", "Out[8], _", "(4,000,000 bytes) on cpu came free",
+        ".grad: None to set", "largest |Δ| 0.1 at [0, 0] · behind torch's back", "missed by backward",
+        "float32 to float16 · its storage is another one now", "no longer shares with before (NumPy array)",
+        "saved for PowBackward0: a NumPy write here gives wrong gradients without an error", "[200.,   6.]",
+        "NumPy refuses: assignment destination is read-only", "[4., 6.]",
+    ):  # fmt: skip
+        assert promised in story
+
+
 def test_view_share_and_copy(tmp_path):
     """The surprise, the three answers, the wrong gradient, and how view mode stops it."""
     cells = executed("2-view-share-copy.ipynb", tmp_path)

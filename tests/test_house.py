@@ -14,6 +14,7 @@ ROOMS = ["errors", "core", "weights", "render", "widget", "notebook"]
 MODULES = sorted(path for path in SRC.rglob("*.py") if path != SRC / "__init__.py")
 HOMES = {
     "matplotlib": {"render/plot.py"},
+    "xxhash": {"core/fingerprint.py"},
     "anywidget": {"widget"},
     "ipywidgets": {"widget"},
     "IPython": {"notebook"},
@@ -62,7 +63,7 @@ def test_each_library_has_one_home(path):
         assert homes is None or homes & where, f"{path.relative_to(SRC)} imports {name}"
 
 
-@pytest.mark.parametrize("name", ["plan", "steps", "wording", "dtypes"])
+@pytest.mark.parametrize("name", ["plan", "steps", "wording", "dtypes", "extents"])
 def test_decisions_need_no_torch(name):
     """A plan is a pure function of facts."""
     assert not any(module.split(".")[0] == "torch" for module in imports_of(SRC / "core" / f"{name}.py"))
@@ -83,7 +84,7 @@ def test_import_is_light():
     """`import tensornp` brings neither torch nor IPython nor matplotlib nor a widget library nor ml_dtypes."""
     code = (
         "import sys, tensornp; dir(tensornp); "
-        "heavy = 'torch IPython matplotlib anywidget ipywidgets ml_dtypes numpy jax psutil'.split(); "
+        "heavy = 'torch IPython matplotlib anywidget ipywidgets ml_dtypes numpy jax psutil xxhash'.split(); "
         "print(sorted(set(heavy) & set(sys.modules)))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)

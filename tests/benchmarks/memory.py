@@ -60,7 +60,7 @@ def _among_names(quick: bool) -> str:
         "in the namespace",
         "card without the search",
         "with it",
-        "what the search adds / card without",
+        "search / card without",
         "claim",
         "",
     )

@@ -91,12 +91,12 @@ def test_memory_lines_table_and_watch_are_legible_in_light_and_dark(page: Page, 
     """Contrast and axe over all that this adds to a page."""
     cells = [
         "w = torch.zeros(3)\nb = w.numpy()\n%tensorwatch w", "w", "b[0] = 1", "%tensors",
-        "%tonumpy --share torch.ones(2, requires_grad=True).exp();",
+        "s = %tonumpy --share torch.ones(2, requires_grad=True).exp()",
     ]  # fmt: skip
     server.write("legible-memory.ipynb", [LOAD, *cells])
     notebook = Notebook(page, server, "legible-memory.ipynb")
     notebook.run_all()
-    expect(notebook.outputs(3)).to_contain_text("w: elements 0 of 3 · largest |Δ| 1 at [0] · behind torch's back")
+    expect(notebook.outputs(3)).to_contain_text("w: element 0 of 3 · largest |Δ| 1 at [0] · behind torch's back")
     expect(notebook.outputs(5).first).to_contain_text("a NumPy write here gives wrong gradients without an error")
     expect(notebook.outputs(4).first.get_by_role("searchbox")).to_be_visible()
     texts = notebook.panel.locator(".tensornp").locator("div, span, code, td, th, button").filter(visible=True)

@@ -158,8 +158,10 @@ def _where(before: Sighting, after: Sighting) -> tuple[str, str]:
     if old.ndim == 0:
         return f"{old.item()!r} to {new.item()!r}", ""
     changed = differs.reshape(len(differs), -1).any(axis=1)
-    noun = "elements" if old.ndim == 1 else "rows"
-    return f"{noun} {ranges_text(np.flatnonzero(changed))} of {len(changed):,}", _delta(old, new, differs)
+    noun = "element" if old.ndim == 1 else "row"
+    indices = np.flatnonzero(changed)
+    plural = "s" * (len(indices) != 1)
+    return f"{noun}{plural} {ranges_text(indices)} of {len(changed):,}", _delta(old, new, differs)
 
 
 def _differing(old: Any, new: Any) -> Any:
