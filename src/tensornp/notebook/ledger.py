@@ -143,9 +143,10 @@ def _storage_reference(tensor: Any, info: TensorInfo) -> Any:
     """Return a weak reference to a storage, which tells when it is gone and its place belongs to another one."""
     from torch.multiprocessing.reductions import StorageWeakRef
 
+    from tensornp.core.reach import storage_of
     from tensornp.core.torch_private import undisturbed
 
     if info.storage is None:
         return None
     with undisturbed():
-        return StorageWeakRef(tensor.untyped_storage())
+        return StorageWeakRef(storage_of(tensor))
