@@ -139,7 +139,7 @@ def find_aliases(
                     continue
                 if relation is not None:
                     hits.append((path, kind, relation, bounds, note))
-                    if former is not None and kind == "array" and hits is found[0] and relation != "stale":
+                    if former is not None and hits is found[0] and relation != "stale" and type(other) is np.ndarray:
                         former[id(other)] = weakref.ref(other)
                 elif former and hits is found[0] and id(other) in former and former[id(other)]() is other:
                     hits.append((path, kind, "stale", None, OUTDATED))

@@ -17,6 +17,7 @@ from tensornp.core.aliasing import stopped_text
 from tensornp.core.changes import Change
 from tensornp.core.dtypes import name_of as dtype_name
 from tensornp.core.extents import Relation, relation_of
+from tensornp.core.holding import STORAGES, Bare, tensor_of
 from tensornp.core.info import inspect
 from tensornp.core.reach import extents_of, memory_spans
 from tensornp.core.relations import RELATIONS
@@ -176,7 +177,7 @@ class Survey:
             for device, nbytes in _merged(group.spans).items():
                 totals[device] += nbytes
         objects = {id(obj): obj for group in groups for found in group.found if (obj := found.get()) is not None}
-        num_arrays = sum(not isinstance(obj, torch.Tensor) for obj in objects.values())
+        num_arrays = sum(not isinstance(obj, (torch.Tensor, *STORAGES)) for obj in objects.values())
         return Census(
             groups=tuple(shown),
             num_tensors=len(objects) - num_arrays,
@@ -203,9 +204,7 @@ class Survey:
                 return name
             if sort == "bytes":
                 return (-group.nbytes, name)
-            obj = first.get()
-            value = tuple(getattr(obj, sort, "") or ()) if sort == "shape" else str(getattr(obj, sort, "cpu"))
-            return (value, name)
+            return (_fact(first.get(), sort), name)
 
         return key
 
@@ -240,10 +239,22 @@ def history_entry(path: Path) -> str:
 
 
 def _ordered(group: Group) -> list[Found]:
-    """Return the names of a group, the one that the others are compared with first: a short one of the user's."""
+    """Return the names of a group, first the one that the others are compared with: the largest that has a name."""
+    if len(group.found) == 1:
+        return group.found
     order = {"name": 0, "history": 1, "traceback": 2}
-    is_grad = {"grad": 1}
-    return sorted(group.found, key=lambda f: (order[f.holding], is_grad.get(f.kind, 0)))
+    return sorted(group.found, key=lambda f: (order[f.holding], f.kind == "grad", -_fact(f.get(), "nbytes")))
+
+
+def _fact(obj: Any, name: str) -> Any:
+    """Return the shape, dtype, device or bytes of a tensor or an array, past whatever its class overrides."""
+    bare: Any = Bare(obj) if isinstance(obj, torch.Tensor) else obj
+    try:
+        if name in ("shape", "nbytes"):
+            return tuple(bare.shape) if name == "shape" else int(bare.nbytes)
+        return dtype_name(getattr(bare, name, "cpu"))
+    except Exception:
+        return {"shape": (), "nbytes": 0}.get(name, "")
 
 
 def _relation(first: Any, other: Any) -> Relation:
@@ -264,10 +275,14 @@ def _relation(first: Any, other: Any) -> Relation:
 def _row(obj: Any, name: str, found: Found, shared: str, change_of: Any) -> CensusRow:
     change = None
     try:
+        if isinstance(obj, STORAGES):
+            obj = tensor_of(obj)
         if isinstance(obj, torch.Tensor):
             info = inspect(obj)
             change = change_of(obj, info) if change_of is not None else None
-            shape, dtype, device, nbytes = info.shape, dtype_name(info.dtype), str(info.device), info.nbytes
+            # One that was freed, or is on the meta device, takes no byte.
+            nbytes = info.nbytes if found.spans else 0
+            shape, dtype, device = info.shape, dtype_name(info.dtype), str(info.device)
             return CensusRow(name, found.kind, shape, dtype, device, nbytes, shared, found.holding, change)
         array = obj if isinstance(obj, np.ndarray) else np.frombuffer(obj, np.uint8)
         nbytes = array.size * array.dtype.itemsize

@@ -14,8 +14,8 @@ _LINE = "border-top:1px solid rgba(128,128,128,.25)"
 
 def census_heading(census: Census) -> str:
     """Return the line over the table: how many, and how many bytes on each device, each storage counted once."""
-    tensors, arrays = _count(census.num_tensors, "tensor"), _count(census.num_arrays, "array")
-    where = f"{tensors} and {arrays} in {_count(census.num_storages, 'storage')}"
+    arrays = f" and {_count(census.num_arrays, 'array')}" if census.num_arrays else ""
+    where = f"{_count(census.num_tensors, 'tensor')}{arrays} in {_count(census.num_storages, 'storage')}"
     totals = [f"{device} {format_nbytes(nbytes)}" for device, nbytes in census.totals.items()]
     return " | ".join([where, *totals, *([census.stopped] if census.stopped else [])])
 
