@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -114,8 +114,19 @@ def _of_rows(
     if nbytes > max(max_nbytes, NUM_SAMPLES * SAMPLE_NBYTES):
         sample = _sample(rows)
         return Fingerprint(digests_of(sample), round(nbytes / max(sample.numel() * sample.element_size(), 1)))
-    step = max(BLOCK_NBYTES // max(nbytes // max(len(rows), 1), 1), 1)
-    return Fingerprint(tuple(d for i in range(0, len(rows), step) for d in digests_of(rows[i : i + step])))
+    return Fingerprint(tuple(digest for block in _blocks(rows) for digest in digests_of(block)))
+
+
+def _blocks(rows: torch.Tensor) -> Iterator[torch.Tensor]:
+    """Yield views of no more than a block each, which cover all of `rows` in order."""
+    row_nbytes = rows.numel() // len(rows) * rows.element_size()
+    if row_nbytes > BLOCK_NBYTES and rows.dim() > 1:
+        for row in rows.unbind():
+            yield from _blocks(row)
+        return
+    step = max(BLOCK_NBYTES // row_nbytes, 1)
+    for start in range(0, len(rows), step):
+        yield rows[start : start + step]
 
 
 def _digests_of(values: torch.Tensor) -> tuple[int, ...]:
@@ -126,7 +137,9 @@ def _digests_of(values: torch.Tensor) -> tuple[int, ...]:
 
 
 def _rows(values: torch.Tensor) -> torch.Tensor:
-    """Return `values` with each element once and its dimensions from the widest stride to the narrowest."""
+    """Return the raw elements, each once, with dimensions from the widest stride to the narrowest."""
+    values = values.conj() if values.is_conj() else values
+    values = torch_private.flip_neg_bit(values) if values.is_neg() else values
     for dim, step in enumerate(values.stride()):
         if step == 0 and values.shape[dim] > 1:
             values = values.narrow(dim, 0, 1)

@@ -89,9 +89,7 @@ class Search:
         visitors: dict[int, tuple[type, _Visitor | None, Kind]] = {}
         seen: set[int] = set()
         waiting: deque[tuple[Any, Path, _Visitor]] = deque()
-        level: Iterable[tuple[Path, Any, Kind]] = (
-            ((None, name), value, "") for name, value in self._roots(self._namespace)
-        )
+        level = self._children(self._namespace, None, _roots)
         while True:
             for path, obj, kind in level:
                 self.num_names += 1
@@ -108,9 +106,9 @@ class Search:
                     continue
                 if visitor is _TENSOR:
                     yield obj, kind or tensor_kind, path
-                    if (cls is not torch.Tensor or _requires_grad(obj)) and id(obj) not in seen:
+                    if cls is not torch.Tensor or _requires_grad(obj):
+                        yield from self._beside(obj, path, is_new=id(obj) not in seen)
                         seen.add(id(obj))
-                        yield from self._beside(obj, path)
                 elif visitor is _ARRAY:
                     yield obj, "array", path
                 elif id(obj) not in seen:
@@ -122,18 +120,19 @@ class Search:
             holder, at, visit = waiting.popleft()
             level = self._children(holder, at, visit)
 
-    def _beside(self, tensor: Any, path: Path) -> Iterator[Place]:
-        """Yield the gradient of a tensor, and the tensors in which one of another class holds its values."""
+    def _beside(self, tensor: Any, path: Path, *, is_new: bool) -> Iterator[Place]:
+        """Yield the gradient of a tensor, and the tensors in which one of another class holds its values, once."""
         try:
             if _requires_grad(tensor):
                 is_leaf = _is_leaf(tensor)
-                if not is_leaf:
+                if not is_leaf and is_new:
                     self.tracked.append(tensor)
                 grad = _grad(tensor) if is_leaf or _retains_grad(tensor) else None
                 if grad is not None:
                     self.roots_with_grads.add(root_of(path))
-                    yield grad, "grad", (path, ".grad")
-            if type(tensor) not in _PLAIN:
+                    if is_new:
+                        yield grad, "grad", (path, ".grad")
+            if is_new and type(tensor) not in _PLAIN:
                 for name, inner in own_attributes(tensor):
                     if is_subclass(type(inner), torch.Tensor):
                         yield inner, "tensor", (path, f".{name}")
@@ -141,14 +140,7 @@ class Search:
             # Some wrappers have no such attributes, and lazy parameters have none yet.
             return
 
-    def _roots(self, namespace: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """Return the names that are the user's: the history of IPython is reached by its own name, `Out`."""
-        items: list[tuple[str, Any]] = copied(lambda: list(namespace.items()))
-        if "_oh" not in namespace:
-            return items
-        return [(name, value) for name, value in items if not is_history_name(name)]
-
-    def _children(self, holder: Any, path: Path, visit: _Visitor) -> Iterator[tuple[Path, Any, Kind]]:
+    def _children(self, holder: Any, path: Path | None, visit: _Visitor) -> Iterator[tuple[Path, Any, Kind]]:
         count = 0
         try:
             for step, child, kind in visit(holder):
@@ -158,6 +150,14 @@ class Search:
         except Exception:
             # Another thread changes it just now, or a class of C hides what it holds.
             self._skipped = True
+
+
+def _roots(namespace: Any) -> Iterator[tuple[Any, Any, Kind]]:
+    """Yield the names that are the user's: the history of IPython is reached by its own name, `Out`."""
+    has_history = "_oh" in namespace
+    for name, value in _items(namespace) if isinstance(namespace, dict) else list(namespace.items()):
+        if not (has_history and is_history_name(name)):
+            yield name, value, ""
 
 
 def is_history_name(name: str) -> bool:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from tensornp.core.surroundings import Surroundings
     from tensornp.notebook.config import TensorDisplay
 
-MAX_RECORDS = 512
-"""Tensors that are remembered, the last ones."""
+MAX_RECORDS = 1024
+"""Entries that are kept, the last ones: two for each tensor."""
 
 
 @dataclass(slots=True)

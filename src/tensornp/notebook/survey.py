@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from tensornp.notebook.history import History
@@ -50,15 +51,18 @@ class Surveyor:
             self._history.drop(entry)
         if in_traceback:
             self._history.clear_last_traceback()
+        watched = [([found.obj for found in group.found], group.nbytes_by_device()) for group in unnamed]
+        # The paths of a survey hold the parameters that are keys of an optimizer's state.
+        del survey, unnamed
         gc.collect()
         freed: dict[str, int] = {}
         kept = 0
-        for group in unnamed:
-            if any(found.get() is not None for found in group.found):
-                kept += group.nbytes
-                continue
-            for device, nbytes in group.nbytes_by_device().items():
-                freed[device] = freed.get(device, 0) + nbytes
+        for objects, nbytes_by_device in watched:
+            is_gone = all(type(obj) is weakref.ref and obj() is None for obj in objects)
+            for device, nbytes in nbytes_by_device.items():
+                freed[device] = freed.get(device, 0) + nbytes * is_gone
+                kept += nbytes * (not is_gone)
+        freed = {device: nbytes for device, nbytes in freed.items() if nbytes}
         dropped = [*entries, *(["the locals of the last traceback"] if in_traceback else [])]
         came = ", ".join(f"{format_nbytes(nbytes)} ({nbytes:,} bytes) on {device}" for device, nbytes in freed.items())
         still = f"; {format_nbytes(kept)} are still held elsewhere" if kept else ""
