@@ -138,3 +138,22 @@ def test_a_lazy_tensor_is_computed_when_asked_for_and_not_by_a_look():
     with pytest.raises(tnp.CopyRequiredError, match="lazy"):
         tnp.to_numpy(t, copy=False)
     assert tnp.to_numpy(t).tobytes() == expected.tobytes()
+
+
+@pytest.mark.cuda
+def test_memory_on_a_gpu_is_compared_fingerprinted_and_counted_there():
+    """Aliases by address and device, changes without a copy to the host, and totals for each device."""
+    from tensornp.core.census import Survey
+    from tensornp.core.fingerprint import fingerprint
+
+    t = torch.arange(1_000_000, device="cuda", dtype=torch.float32)
+    names = {"t": t, "even": t[::2], "odd": t[1::2], "host": t.cpu()}
+    relations = {alias.name: alias.relation for alias in tnp.aliases(names["even"], names)}
+    assert relations == {"even": "same object", "t": "overlapping", "odd": "same storage"}
+    before = fingerprint(t, 2**30)
+    with unchanged(t):
+        assert fingerprint(t, 2**30) == before
+    t[123_456] += 1
+    assert fingerprint(t, 2**30) != before
+    totals = Survey(names, {}, 1.0).census(max_rows=10).totals
+    assert totals == {"cpu": 4_000_000, "cuda:0": 4_000_000}
