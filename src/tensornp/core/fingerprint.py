@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -113,8 +113,19 @@ def _of_rows(
     if nbytes > max(max_nbytes, NUM_SAMPLES * SAMPLE_NBYTES):
         sample = _sample(rows)
         return Fingerprint(digests_of(sample), round(nbytes / max(sample.numel() * sample.element_size(), 1)))
-    step = max(BLOCK_NBYTES // max(nbytes // max(len(rows), 1), 1), 1)
-    return Fingerprint(tuple(d for i in range(0, len(rows), step) for d in digests_of(rows[i : i + step])))
+    return Fingerprint(tuple(digest for block in _blocks(rows) for digest in digests_of(block)))
+
+
+def _blocks(rows: torch.Tensor) -> Iterator[torch.Tensor]:
+    """Yield pieces of at most `BLOCK_NBYTES`: what is allocated for one is a few times that."""
+    row_nbytes = rows[0].numel() * rows.element_size()
+    if row_nbytes > BLOCK_NBYTES and rows.dim() > 1:
+        for row in rows:
+            yield from _blocks(row)
+        return
+    step = max(BLOCK_NBYTES // row_nbytes, 1)
+    for i in range(0, len(rows), step):
+        yield rows[i : i + step]
 
 
 def _digests_of(values: torch.Tensor) -> tuple[int, ...]:
@@ -151,19 +162,27 @@ def _sample(rows: torch.Tensor) -> torch.Tensor:
     return torch.stack(pieces)
 
 
-_FACTOR = -7046029254386353131  # the golden ratio in 64 bits, odd, as xxHash and many others use it
+_STEP = 0x9E3779B97F4A7C15 - 2**64
+_ROUNDS = ((30, 0xBF58476D1CE4E5B9 - 2**64), (27, 0x94D049BB133111EB - 2**64), (31, 1))
+"""The step, and the shifts and factors of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Generators)."""
 
 
 def _sums_of(values: torch.Tensor) -> tuple[int, ...]:
-    """Return a sum of all 64-bit lanes, each mixed with an odd factor of its own, computed on the device."""
-    data = values.contiguous().view(-1).view(torch.uint8)
+    """Return a sum of all 64-bit lanes, each mixed with its place by SplitMix64, computed on the device."""
+    packed = values.resolve_conj().resolve_neg().contiguous()
+    if packed.storage_offset() * packed.element_size() % 8:
+        packed = packed.clone()
+    # Not `view(-1)`, which keeps the odd stride of a single element.
+    data = packed.as_strided((packed.numel(),), (1,)).view(torch.uint8)
     whole = data.numel() // 8 * 8
     lanes = [data[:whole].view(torch.int64), data[whole:].to(torch.int64)]
     digest: Any = 0
     for lane in lanes:
         if lane.numel():
-            factors = torch.arange(1, 2 * lane.numel(), 2, device=lane.device) * _FACTOR
-            mixed = lane * factors
-            # Without the shift, the sum would be linear, and changes could cancel out.
-            digest = digest * 31 + (mixed ^ (mixed >> 29)).sum()
+            mixed = torch.arange(1, lane.numel() + 1, device=lane.device) * _STEP + lane
+            # Fewer rounds would leave a change of the high bits of a lane in few bits of the sum.
+            for shift, factor in _ROUNDS:
+                # The mask, because the shift of a signed number repeats its sign.
+                mixed = (mixed ^ (mixed >> shift & (1 << (64 - shift)) - 1)) * factor
+            digest = digest * 31 + mixed.sum()
     return (int(digest),)
