@@ -156,8 +156,11 @@ def test_an_expanded_tensor_is_read_once():
 def test_what_has_no_bytes_has_no_fingerprint():
     """Empty, meta, uninitialized, symbolic: None, and no error."""
     absent = [
-        torch.empty(0, 3), torch.ones(3, device="meta"), torch.nn.UninitializedParameter(), torch._efficientzerotensor(3)
-    ]  # fmt: skip
+        torch.empty(0, 3),
+        torch.ones(3, device="meta"),
+        torch.nn.UninitializedParameter(),
+        torch._efficientzerotensor(3),
+    ]
     assert [fingerprint(t, ALL) for t in absent] == [None] * 4
     assert of(torch.tensor(1.0)) != of(torch.tensor(2.0))
 

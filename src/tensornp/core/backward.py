@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -40,15 +41,15 @@ def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor]) -> tuple[st
 
 def _nodes(tensors: list[torch.Tensor]) -> Iterator[Any]:
     """Yield each operation behind `tensors` once, the nearest first."""
-    waiting = [fn for fn in map(_grad_fn, tensors) if fn is not None]
+    waiting = deque(fn for fn in map(_grad_fn, tensors) if fn is not None)
     # Kept alive until the end, so that an identity stands for one operation.
     seen: dict[int, Any] = {}
     for _ in range(MAX_NODES):
         while waiting and id(waiting[0]) in seen:
-            waiting.pop(0)
+            waiting.popleft()
         if not waiting:
             return
-        node = waiting.pop(0)
+        node = waiting.popleft()
         seen[id(node)] = node
         yield node
         waiting += [following for following, _ in node.next_functions if following is not None]
