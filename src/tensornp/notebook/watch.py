@@ -45,7 +45,8 @@ class Watch:
             try:
                 found[expression] = self._objects(expression)
             except Exception as error:
-                raise BadRequestError(f"{expression} cannot be watched ({error}); name a tensor") from None
+                reason = " ".join(str(error).split()) or type(error).__name__
+                raise BadRequestError(f"{expression} cannot be watched ({reason}); name a tensor") from None
             if not found[expression]:
                 raise BadRequestError(f"{expression} holds no tensor or array; name one that does")
         if not self._sightings:
