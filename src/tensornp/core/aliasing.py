@@ -300,6 +300,12 @@ def memory_spans(obj: Any) -> list[tuple[str, int, int]]:
     return [(extent.device, *span) for extent, span in zip(extents, _spans_of(obj, extents), strict=False)]
 
 
+def shares_bytes(a: Any, b: Any) -> bool:
+    """Return whether an element of `a` and one of `b`, tensors or arrays, have a byte in common, or may have."""
+    others = extents_of(b)
+    return any(relation_of(mine, other) is not None for mine in extents_of(a) for other in others)
+
+
 def extents_of(obj: Any, info: TensorInfo | None = None) -> tuple[Extent, ...]:
     """Return where the elements of a tensor or an array lie; several for one that consists of several tensors.
 

@@ -188,7 +188,8 @@ class Survey:
     def _matches(self, group: Group, patterns: tuple[str, ...]) -> bool:
         names = [name_of(found.path) for found in group.found]
         return any(
-            fnmatchcase(name, pattern) or name.startswith((f"{pattern}.", f"{pattern}["))
+            # First as it stands: for a wildcard, [3] would be one character.
+            name == pattern or fnmatchcase(name, pattern) or name.startswith((f"{pattern}.", f"{pattern}["))
             for name in names
             for pattern in patterns
         )
@@ -201,9 +202,12 @@ class Survey:
                 return name
             if sort == "bytes":
                 return (-group.nbytes, name)
-            obj = first.get()
-            value = tuple(getattr(obj, sort, "") or ()) if sort == "shape" else str(getattr(obj, sort, "cpu"))
-            return (value, name)
+            try:
+                value = getattr(first.get(), sort)
+            except Exception:
+                # A nested tensor has no shape that torch would tell, and a bytearray has no dtype.
+                value = ()
+            return (tuple(value) if sort == "shape" else str(value or "cpu"), name)
 
         return key
 

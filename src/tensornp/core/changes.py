@@ -87,7 +87,9 @@ class Change:
 def take_snapshot(tensor: torch.Tensor, info: TensorInfo, event: str, max_nbytes: int) -> Snapshot:
     """Return what `tensor` is now; reads at most `max_nbytes`, or 64 KiB of samples, and nothing if that is 0."""
     known = fingerprint(tensor, max_nbytes, info) if max_nbytes and info.data_state == "available" else None
-    return Snapshot(event, info, known, max_nbytes, torch_private.version_counter_of(tensor))
+    with torch_private.undisturbed():
+        counter = torch_private.version_counter_of(tensor)
+    return Snapshot(event, info, known, max_nbytes, counter)
 
 
 def change_between(before: Snapshot, after: Snapshot) -> Change | None:
