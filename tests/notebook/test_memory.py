@@ -65,7 +65,7 @@ def test_a_card_names_who_shares_and_not_itself(shell):
 @pytest.mark.parametrize(
     ("act", "road"),
     [
-        ("w[0] = 5", "through torch"),
+        ("w[0] = 5", "and torch has counted a write since then"),
         ("w.numpy()[0] = 5", "behind torch's back"),
         ("a = %tonumpy -s w\na[0] = 5", "behind torch's back"),
         ("w.data.add_(1)", "behind torch's back"),
@@ -244,6 +244,16 @@ def test_a_name_of_the_users_is_never_touched(shell):
     assert (shell.namespace[f"_{first}"], shell.namespace["_"]) == ("mine", "also mine")
     assert shell.namespace["Out"]["mine"].tolist() == [1] * 5
     del shell.namespace["_"]
+
+
+def test_a_loop_over_underscore_leaves_a_name_of_the_users(shell):
+    """`for _ in batches` keeps the last batch alive: it has a row, and is not released."""
+    cell(shell, "for _ in [torch.zeros(1000)]: pass")
+    assert "in 1 storage | cpu 3.9 KiB" in table(shell, "_")[""]
+    assert "nothing to release" in cell(shell, "%tensors --release")
+    del shell.namespace["_"]
+    cell(shell, "torch.zeros(10)")
+    assert [name for name in table(shell) if name] == [f"Out[{number(shell) - 2}]"]
 
 
 def test_what_is_held_elsewhere_is_said_to_be(shell):

@@ -14,7 +14,7 @@ from tensornp.core.fingerprint import Fingerprint, fingerprint
 
 Road = Literal["torch", "behind", "unknown", "moved", "may", "retyped"]
 _ROADS: dict[Road, str] = {
-    "torch": "through torch, which has counted the write",
+    "torch": "and torch has counted a write since then",
     "behind": "behind torch's back: by NumPy, .data, a fused optimizer or DLPack",
     "unknown": "by a road that cannot be told",
     "moved": "its elements lie elsewhere now",

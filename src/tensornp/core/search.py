@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import array
 import itertools
+import re
 import time
 import types
 from collections import deque
@@ -36,6 +37,7 @@ _FOREIGN = frozenset(
 """Packages whose objects are not looked into: they reach the whole kernel, and no user thinks of them as holders."""
 _MODULE_OWN = frozenset(vars(torch.nn.Module()))
 """What every module holds: three dictionaries of what it consists of, flags and hooks."""
+_RESULT = re.compile(r"_{1,3}|_\d+")
 _INDEXED = ("Sequential", "ModuleList", "ParameterList", "ModuleDict", "ParameterDict")
 
 
@@ -142,7 +144,13 @@ class Search:
         items: list[tuple[str, Any]] = copied(lambda: list(namespace.items()))
         if "_oh" not in namespace:
             return items
-        return [(name, value) for name, value in items if not is_history_name(name)]
+        history = copied(lambda: {id(value) for value in dict.values(namespace["_oh"])})
+        # `_` and `_3` are the user's where they are no result of a cell: after `for _ in ...`.
+        return [
+            (name, value)
+            for name, value in items
+            if not is_history_name(name) or (_RESULT.fullmatch(name) and id(value) not in history)
+        ]
 
     def _children(self, holder: Any, path: Path, visit: _Visitor) -> Iterator[tuple[Path, Any, Kind]]:
         try:

@@ -72,10 +72,13 @@ def sight(obj: Any, max_copy_nbytes: int) -> Sighting:
         snapshot: Any = take_snapshot(obj, info, "", MAX_READ_NBYTES)
         nbytes = info.nbytes
         has_grad = info.has_grad
+        plain: Any = obj
     else:
-        snapshot, nbytes, has_grad = _array_fingerprint(obj), obj.nbytes, False
+        # Nothing that a subclass overrides is asked.
+        plain = np.ndarray.view(obj, np.ndarray)
+        snapshot, nbytes, has_grad = _array_fingerprint(plain), plain.nbytes, False
     # What has no fingerprint must not be read: an array whose memory was given back, or the objects of an object array.
-    values = _copied(obj) if nbytes <= max_copy_nbytes and snapshot is not None else None
+    values = _copied(plain) if nbytes <= max_copy_nbytes and snapshot is not None else None
     return Sighting(weakref.ref(obj), snapshot, values, has_grad, nbytes if values is not None else 0)
 
 
