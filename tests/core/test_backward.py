@@ -213,3 +213,18 @@ def test_the_warning_is_true():
     tnp.to_numpy(y, copy=False, writeable=True)[:] = 100
     y.sum().backward()
     assert np.array_equal(x.grad.numpy(), [100, 100, 100])
+
+
+def test_odd_tensors_that_were_saved_are_found():
+    """Nested, sparse, complex, and a vmapped function, whose wrappers have no storage."""
+    parts = [torch.ones(2), torch.ones(3)]
+    odd = [torch.nested.nested_tensor(parts, layout=layout) for layout in (torch.strided, torch.jagged)]
+    odd += [torch.eye(3).to_sparse(), torch.ones(3, dtype=torch.complex64)]
+    for t in odd:
+        t.requires_grad_()
+        assert saved_for(t, [t * t]) == ("MulBackward0",)
+    x = torch.ones(2, 3, requires_grad=True)
+    assert saved_for(x, [torch.vmap(torch.sin)(x)]) == ("SinBackward0",)
+    seen = []
+    torch.func.grad(lambda t: seen.append(saved_for(x, [t, t.sin() * x.sum()])) or t.sin().sum())(torch.ones(3))
+    assert seen == [()]
