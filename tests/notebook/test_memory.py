@@ -190,6 +190,7 @@ def test_odd_tensors_have_rows_in_every_order(shell):
         ("%tensorwatch nope", "nope cannot be watched (name 'nope' is not defined)"),
         ("%tensorwatch w[", "cannot be watched"),
         ("%tensorwatch 3", "holds no tensor or array"),
+        ("%tensorwatch w[::2]", "w[::2] gives a new object each time; name the tensor that it is made of"),
         ("%tensorwatch (lambda: exec('raise ValueError(\"a\\\\nb\")'))()", "cannot be watched (a b)"),
         ("%tensorwatch -x w", "the options are"),
     ],

@@ -50,6 +50,9 @@ class Watch:
                 raise BadRequestError(f"{expression} cannot be watched ({reason}); name a tensor") from None
             if not found[expression]:
                 raise BadRequestError(f"{expression} holds no tensor or array; name one that does")
+            obj = found[expression].get(expression)
+            if obj is not None and self._objects(expression).get(expression) is not obj:
+                raise BadRequestError(f"{expression} gives a new object each time; name the tensor that it is made of")
         if not self._sightings:
             self._shell.events.register("post_run_cell", self._after_cell)
         for expression, objects in found.items():
