@@ -152,6 +152,12 @@ def _listed(hits: list[Any], keys: Mapping[int, Path], search: Search) -> Aliase
     return Aliases(listed, search.num_names, search.is_complete)
 
 
+def shares_bytes(a: Any, b: Any) -> bool:
+    """Return whether an element of `a` and one of `b`, tensors or arrays, have a byte in common, or may have."""
+    others = extents_of(b)
+    return any(relation_of(mine, other) is not None for mine in extents_of(a) for other in others)
+
+
 def sees_same_elements(tensor: torch.Tensor, array: np.ndarray[Any, Any]) -> bool:
     """Return whether element for element `array` lies where `tensor` does, with the same meaning of its bytes.
 

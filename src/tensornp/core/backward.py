@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import torch
 
@@ -70,14 +70,20 @@ def _grad_fn(tensor: torch.Tensor) -> Any:
         return None
 
 
-@functools.lru_cache(maxsize=512)
+_SAVED_NAMES: WeakKeyDictionary[type, tuple[str, ...]] = WeakKeyDictionary()
+"""By the class of a node, of which a cell may define new ones again and again."""
+
+
 def _saved_names(kind: type) -> tuple[str, ...]:
-    return tuple(name for name in dir(kind) if name.startswith("_raw_saved_"))
+    names = _SAVED_NAMES.get(kind)
+    if names is None:
+        names = _SAVED_NAMES[kind] = tuple(name for name in dir(kind) if name.startswith("_raw_saved_"))
+    return names
 
 
 def _saved_tensors(node: Any) -> Iterator[torch.Tensor]:
     """Yield the tensors that a node has saved, as they are: `SavedTensor.data` runs no hook; freed ones give None."""
-    for name in _saved_names(type(node)):  # type: ignore[arg-type]  # mypy doubts that classes are hashable
+    for name in _saved_names(type(node)):
         try:
             saved = getattr(node, name)
             for item in saved if isinstance(saved, (tuple, list)) else (saved,):
@@ -101,7 +107,8 @@ class _Elements:
         """Return whether an element of the tensor is, or may be, one of `other`."""
         try:
             start = torch_private.storage_address(other)
-            if start >= self._high or start + torch.Tensor.untyped_storage(other).nbytes() <= self._low:
+            end = start + torch.Tensor.untyped_storage(other).nbytes()
+            if start > 0 and (start >= self._high or end <= self._low):
                 return False
         except Exception:
             # Sparse tensors and wrappers have no storage of their own, but parts that have.

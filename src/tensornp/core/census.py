@@ -191,7 +191,8 @@ class Survey:
     def _matches(self, group: Group, patterns: tuple[str, ...]) -> bool:
         names = [name_of(found.path) for found in group.found]
         return any(
-            fnmatchcase(name, pattern) or name.startswith((f"{pattern}.", f"{pattern}["))
+            # First as it stands: for a wildcard, [3] would be one character.
+            name == pattern or fnmatchcase(name, pattern) or name.startswith((f"{pattern}.", f"{pattern}["))
             for name in names
             for pattern in patterns
         )

@@ -7,16 +7,17 @@ from typing import Literal
 
 import torch
 
+from tensornp.core import torch_private
 from tensornp.core.dtypes import name_of
 from tensornp.core.facts import TensorInfo
 from tensornp.core.fingerprint import ALL_BLOCKS, Fingerprint, fingerprint
 
 Road = Literal["torch", "behind", "unknown", "moved", "may", "retyped"]
 _ROADS: dict[Road, str] = {
-    "torch": "through torch, which has counted the write",
+    "torch": "and torch has counted a write since then",
     "behind": "behind torch's back: by NumPy, .data, a fused optimizer or DLPack",
-    "unknown": "by a road that cannot be told: an inference tensor counts no writes",
-    "moved": "its storage is another one now",
+    "unknown": "by a road that cannot be told",
+    "moved": "its elements lie elsewhere now",
     "retyped": "so it has other elements now",
     "may": "torch has counted a write, and the sample that was read is unchanged",
 }
@@ -35,12 +36,15 @@ class Snapshot:
         None where the bits cannot be read, or must not be.
     max_nbytes : int
         The budget under which the fingerprint was taken.
+    counter : int
+        What identifies the version counter; that of another alias of the same elements may be another one.
     """
 
     event: str
     info: TensorInfo
     fingerprint: Fingerprint | None
     max_nbytes: int
+    counter: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,8 @@ class Change:
         "the conversion in In[4]".
     road : str
         "torch", "behind" torch's back, "unknown" (values changed); "retyped" (another dtype or shape); "moved" (equal
-        values in another storage); "may" (torch has counted a write, the sample is unchanged).
+        values in another storage, or values that are not compared, on another device or with other strides); "may"
+        (torch has counted a write, the sample is unchanged).
     coverage : str
         What was compared: "all blocks" or "sampled 1/64".
     was : str
@@ -85,7 +90,9 @@ class Change:
 def take_snapshot(tensor: torch.Tensor, info: TensorInfo, event: str, max_nbytes: int) -> Snapshot:
     """Return what `tensor` is now; reads at most `max_nbytes`, or 64 KiB of samples, and nothing if that is 0."""
     known = fingerprint(tensor, max_nbytes, info) if max_nbytes and info.data_state == "available" else None
-    return Snapshot(event, info, known, max_nbytes)
+    with torch_private.undisturbed():
+        counter = torch_private.version_counter_of(tensor)
+    return Snapshot(event, info, known, max_nbytes, counter)
 
 
 def change_between(before: Snapshot, after: Snapshot) -> Change | None:
@@ -95,12 +102,17 @@ def change_between(before: Snapshot, after: Snapshot) -> Change | None:
         return None
     coverage = after.fingerprint.coverage
     has_moved = old.device != new.device or _place(old) != _place(new)
-    is_counted = old.version != new.version
+    is_same_counter = before.counter == after.counter
+    is_counted = is_same_counter and old.version != new.version
     if old.dtype != new.dtype or old.shape != new.shape:
         was = name_of(old.dtype) if old.dtype != new.dtype else ""
         return Change(before.event, "retyped", coverage, f"{was} {old.shape if old.shape != new.shape else ''}".strip())
+    if old.device != new.device or old.stride != new.stride:
+        # Fingerprints are taken in the order of memory, and each kind of device has its own.
+        return Change(before.event, "moved", "values not compared")
     if before.fingerprint != after.fingerprint:
-        road: Road = "torch" if is_counted else "unknown" if new.version is None else "behind"
+        is_told = is_same_counter and new.version is not None
+        road: Road = "unknown" if not is_told else "torch" if is_counted else "behind"
         return Change(before.event, road, coverage)
     if has_moved:
         return Change(before.event, "moved", coverage)

@@ -137,9 +137,7 @@ def _digests_of(values: torch.Tensor) -> tuple[int, ...]:
 
 
 def _rows(values: torch.Tensor) -> torch.Tensor:
-    """Return the raw elements, each once, with dimensions from the widest stride to the narrowest."""
-    values = values.conj() if values.is_conj() else values
-    values = torch_private.flip_neg_bit(values) if values.is_neg() else values
+    """Return `values` with each element once and its dimensions from the widest stride to the narrowest."""
     for dim, step in enumerate(values.stride()):
         if step == 0 and values.shape[dim] > 1:
             values = values.narrow(dim, 0, 1)
@@ -165,19 +163,27 @@ def _sample(rows: torch.Tensor) -> torch.Tensor:
     return torch.stack(pieces)
 
 
-_FACTOR = -7046029254386353131  # the golden ratio in 64 bits, odd, as xxHash and many others use it
+_STEP = 0x9E3779B97F4A7C15 - 2**64
+_ROUNDS = ((30, 0xBF58476D1CE4E5B9 - 2**64), (27, 0x94D049BB133111EB - 2**64), (31, 1))
+"""The step, and the shifts and factors of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Generators)."""
 
 
 def _sums_of(values: torch.Tensor) -> tuple[int, ...]:
-    """Return a sum of all 64-bit lanes, each mixed with an odd factor of its own, computed on the device."""
-    data = values.contiguous().view(-1).view(torch.uint8)
+    """Return a sum of all 64-bit lanes, each mixed with its place by SplitMix64, computed on the device."""
+    packed = values.resolve_conj().resolve_neg().contiguous()
+    if packed.storage_offset() * packed.element_size() % 8:
+        packed = packed.clone()
+    # Not `view(-1)`, which keeps the odd stride of a single element.
+    data = packed.as_strided((packed.numel(),), (1,)).view(torch.uint8)
     whole = data.numel() // 8 * 8
     lanes = [data[:whole].view(torch.int64), data[whole:].to(torch.int64)]
     digest: Any = 0
     for lane in lanes:
         if lane.numel():
-            factors = torch.arange(1, 2 * lane.numel(), 2, device=lane.device) * _FACTOR
-            mixed = lane * factors
-            # Without the shift, the sum would be linear, and changes could cancel out.
-            digest = digest * 31 + (mixed ^ (mixed >> 29)).sum()
+            mixed = torch.arange(1, lane.numel() + 1, device=lane.device) * _STEP + lane
+            # Fewer rounds would leave a change of the high bits of a lane in few bits of the sum.
+            for shift, factor in _ROUNDS:
+                # The mask, because the shift of a signed number repeats its sign.
+                mixed = (mixed ^ (mixed >> shift & (1 << (64 - shift)) - 1)) * factor
+            digest = digest * 31 + mixed.sum()
     return (int(digest),)

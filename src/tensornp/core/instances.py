@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import functools
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
 
 
 def own_attributes(obj: Any) -> Iterator[tuple[str, Any]]:
     """Yield the names and values of an instance's own attributes, those in its dictionary first."""
     cls = type(obj)
-    # A metaclass of the user's may compute hashes, or have none.
-    is_hashed_by_identity = type.__getattribute__(type(cls), "__hash__") is type.__hash__
-    return (_reader_of if is_hashed_by_identity else _reader_of.__wrapped__)(cls)(obj)  # type: ignore[arg-type]  # mypy doubts that classes are hashable
+    # A metaclass of the user's may compute hashes and equality, or have none.
+    if type(cls) is not type and type(cls) is not type(torch.Tensor):
+        return _reader_of(cls)(obj)
+    reader = _READERS.get(cls)
+    if reader is None:
+        reader = _READERS[cls] = _reader_of(cls)
+    return reader(obj)
 
 
 def has_attributes(cls: type) -> bool:
@@ -26,8 +32,12 @@ def is_subclass(cls: type, base: type) -> bool:
     return type.__subclasscheck__(base, cls)
 
 
-@functools.lru_cache(maxsize=512)
-def _reader_of(cls: type) -> Callable[[Any], Iterator[tuple[str, Any]]]:
+_Reader = Callable[[Any], Iterator[tuple[str, Any]]]
+_READERS: WeakKeyDictionary[type, _Reader] = WeakKeyDictionary()
+"""By class, which a cell may define again and again."""
+
+
+def _reader_of(cls: type) -> _Reader:
     dictionary, slots = _dictionary_of(cls), _slots_of(cls)
 
     def read(obj: Any) -> Iterator[tuple[str, Any]]:

@@ -10,6 +10,7 @@ import array
 import itertools
 import keyword
 import mmap
+import re
 import time
 import types
 from collections import deque
@@ -41,6 +42,7 @@ _FOREIGN = frozenset(
 _MODULE_OWN = frozenset(vars(torch.nn.Module()))
 """What every module holds: three dictionaries of what it consists of, flags and hooks."""
 _BY_INDEX, _BY_KEY = ("ModuleList", "ParameterList"), ("ModuleDict", "ParameterDict")
+_RESULT = re.compile(r"_{1,3}|_\d+")
 
 
 Place = tuple[Any, Kind, Path]
@@ -154,9 +156,12 @@ class Search:
 
 def _roots(namespace: Any) -> Iterator[tuple[Any, Any, Kind]]:
     """Yield the names that are the user's: the history of IPython is reached by its own name, `Out`."""
-    has_history = "_oh" in namespace
+    outputs = namespace.get("_oh")
+    results = copied(lambda: {id(value) for value in dict.values(outputs)}) if isinstance(outputs, dict) else set()
     for name, value in _items(namespace) if isinstance(namespace, dict) else list(namespace.items()):
-        if not (has_history and is_history_name(name)):
+        # `_` and `_3` are the user's where they are no result of a cell: after `for _ in ...`.
+        is_history = outputs is not None and is_history_name(name)
+        if not is_history or (_RESULT.fullmatch(name) and id(value) not in results):
             yield name, value, ""
 
 

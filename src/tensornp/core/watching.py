@@ -72,9 +72,13 @@ def sight(obj: Any, max_copy_nbytes: int) -> Sighting:
         snapshot: Any = take_snapshot(obj, info, "", MAX_READ_NBYTES)
         nbytes = info.nbytes
         has_grad = info.has_grad
+        plain: Any = obj
     else:
-        snapshot, nbytes, has_grad = _array_fingerprint(obj), obj.nbytes, False
-    values = _copied(obj) if nbytes <= max_copy_nbytes else None
+        # Nothing that a subclass overrides is asked.
+        plain = np.ndarray.view(obj, np.ndarray)
+        snapshot, nbytes, has_grad = _array_fingerprint(plain), plain.nbytes, False
+    # What has no fingerprint must not be read: an array whose memory was given back, or the objects of an object array.
+    values = _copied(plain) if nbytes <= max_copy_nbytes and snapshot is not None else None
     return Sighting(weakref.ref(obj), snapshot, values, has_grad, nbytes if values is not None else 0)
 
 
@@ -84,6 +88,9 @@ def _array_fingerprint(array: np.ndarray[Any, Any]) -> Fingerprint | None:
         return None
     span = dense_span(extent_of_array(array))
     if span is None:
+        if array.nbytes > MAX_READ_NBYTES:
+            # It would have to be put together as a whole.
+            return None
         array = np.ascontiguousarray(array)
         span = dense_span(extent_of_array(array))
     return fingerprint_of_bytes(*span, MAX_READ_NBYTES) if span is not None and array.size else None
@@ -112,9 +119,13 @@ def difference(before: Sighting, after: Sighting) -> Difference:
         old, new, info = before.snapshot, after.snapshot, None  # type: ignore[assignment]
     if before.has_grad != after.has_grad:
         facts.append(".grad: None to set" if after.has_grad else ".grad: set to None")
-    if old == new or new is None or (road == "" and info is not None):
+    if old == new or old is None or new is None:
         return Difference(facts=tuple(facts))
-    rows, delta = _where(before, after) if _is_comparable(before, after) else (_by_blocks(old, new, info), "")
+    has_copies = _is_comparable(before, after)
+    # Of what has moved, fingerprints tell nothing, and copies tell the rest.
+    if info is not None and not road and (not has_copies or before.values.tobytes() == after.values.tobytes()):
+        return Difference(facts=tuple(facts))
+    rows, delta = _where(before, after) if has_copies else (_by_blocks(old, new, info), "")
     return Difference(rows, delta, road, tuple(facts))
 
 
@@ -135,6 +146,8 @@ def _facts(old: TensorInfo, new: TensorInfo, change: Change | None) -> list[str]
         facts.append(f"moved from {old.device} to {new.device}")
     elif old.storage and new.storage and old.storage.address != new.storage.address:
         facts.append("its storage is another one now")
+    if old.shape == new.shape and old.stride != new.stride:
+        facts.append(f"strides {old.stride} to {new.stride}")
     if old.data_state != new.data_state:
         facts.append(f"{old.data_state} to {new.data_state}")
     if old.requires_grad != new.requires_grad:
@@ -166,6 +179,11 @@ def _where(before: Sighting, after: Sighting) -> tuple[str, str]:
 
 def _differing(old: Any, new: Any) -> Any:
     """Return where elements differ; NaN equals NaN here."""
+    if old.dtype.kind not in "biufc":
+        # By their bits: NaT, and the NaN of a field or of a dtype of ml_dtypes, are unlike themselves.
+        old, new = (np.ascontiguousarray(values) for values in (old, new))
+        bits = [values.reshape(-1).view(np.uint8).reshape(*values.shape, values.itemsize) for values in (old, new)]
+        return (bits[0] != bits[1]).any(axis=-1)
     differs = old != new
     return differs & ~(np.isnan(old) & np.isnan(new)) if old.dtype.kind in "fc" else differs
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
@@ -35,11 +36,15 @@ class History:
 
     def traceback_names(self) -> dict[str, Any]:
         """Return what the functions of the last traceback still hold, by a name that says where."""
-        return {
-            f"{name} in {frame.f_code.co_name}() of the last traceback": value
-            for frame in _frames_of_last_error()
-            for name, value in frame.f_locals.items()
-        }
+        names: dict[str, Any] = {}
+        calls: Counter[str] = Counter()
+        for frame in _frames_of_last_error():
+            function = frame.f_code.co_name
+            calls[function] += 1
+            # A function that has called itself has several frames, each with locals of its own.
+            call = f"{function}()" if calls[function] == 1 else f"call {calls[function]} of {function}()"
+            names.update({f"{name} in {call} of the last traceback": value for name, value in frame.f_locals.items()})
+        return names
 
     def drop(self, entry: str) -> None:
         """Drop one entry of `Out`, ``Out[3]``, with the names that IPython has bound for it."""
@@ -51,11 +56,14 @@ class History:
         value = outputs.pop(number)
         if namespace.get(f"_{number}") is value:
             del namespace[f"_{number}"]
-            hidden.pop(f"_{number}", None)
-        for under in self._unders():
-            if namespace[under] is value:
-                namespace[under] = ""
-                setattr(hook, under, "")
+        if hidden.get(f"_{number}") is value:
+            del hidden[f"_{number}"]
+        for under in _UNDERS:
+            if getattr(hook, under, None) is value:
+                is_own = namespace.get(under) is value
+                # Where the user has bound the name, IPython must go on to find that it is not its own.
+                setattr(hook, under, "" if is_own else object())
+                namespace.update({under: ""} if is_own else {})
         # IPython keeps a second table of the names that are its own.
         hidden.update({under: "" for under in _UNDERS if hidden.get(under) is value})
         last = getattr(self._shell, "last_execution_result", None)

@@ -58,11 +58,14 @@ class Ledger:
         """Remember what a tensor is now that it was converted; `array` is what it became, or None for several."""
         import numpy as np
 
+        from tensornp.core.aliasing import shares_bytes
         from tensornp.core.info import inspect
 
         info = inspect(tensor)
-        record = self._keep(tensor, info, self._snapshot(tensor, info, "the conversion"), None)
-        if isinstance(array, np.ndarray):
+        before = self._record_of(tensor, info)
+        record = self._keep(tensor, info, self._snapshot(tensor, info, "the conversion"), before)
+        # A copy has never shared, so it must not be said to share no longer.
+        if isinstance(array, np.ndarray) and shares_bytes(tensor, array):
             record.arrays[id(array)] = weakref.ref(array)
 
     def change_of(self, tensor: Any, info: TensorInfo) -> Change | None:
@@ -70,7 +73,7 @@ class Ledger:
         from tensornp.core.changes import take_snapshot
 
         record = self._record_of(tensor, info)
-        if record is None:
+        if record is None or not self._config.max_fingerprint_nbytes:
             return None
         return _change(record, take_snapshot(tensor, info, "now", record.snapshot.max_nbytes))
 
@@ -108,7 +111,11 @@ class Ledger:
         if record is not None and record.tensor() is tensor:
             return record
         record = self._records.get(_place(info))
-        return record if record is not None and record.storage is not None and not record.storage.expired() else None
+        if record is None or record.storage is None or record.storage.expired():
+            return None
+        # A storage that lives on may have moved, and left its place to another one.
+        reference = _storage_reference(tensor, info)
+        return record if reference is not None and record.storage.cdata == reference.cdata else None
 
     def _keep(self, tensor: Any, info: TensorInfo, snapshot: Snapshot, record: _Record | None) -> _Record:
         arrays = record.arrays if record is not None else {}

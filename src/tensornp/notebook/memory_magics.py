@@ -136,4 +136,5 @@ class MemoryMagics(Magics):
             count = self.watch.add(names)
         except TensornpError as error:
             raise UsageError(str(error)) from None
-        print(f"watching {', '.join(names)} ({count:,} tensor{'s' * (count != 1)} or arrays) after each cell")
+        first = "the first " if self.watch.is_partial(names) else ""
+        print(f"watching {', '.join(names)} ({first}{count:,} tensor{'s' * (count != 1)} or arrays) after each cell")

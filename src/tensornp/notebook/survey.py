@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import gc
+import re
 import weakref
 from typing import TYPE_CHECKING, Any
 
 from tensornp.notebook.history import History
 
 if TYPE_CHECKING:
-    from tensornp.core.census import Census, Survey
+    from tensornp.core.census import Census, Found, Survey
     from tensornp.notebook.ledger import Ledger
 
 MAX_SECONDS = 2.0
+_IN_HISTORY = re.compile(r"Out\[\d+\]")
 
 
 class Surveyor:
@@ -42,7 +44,7 @@ class Surveyor:
         from tensornp.render.badges import format_nbytes
 
         survey = self._survey()
-        unnamed = survey.unnamed()
+        unnamed = [group for group in survey.unnamed() if not any(map(_is_of_the_user, group.found))]
         entries = sorted({history_entry(f.path) for g in unnamed for f in g.found if f.holding == "history"})
         in_traceback = any(found.holding == "traceback" for group in unnamed for found in group.found)
         if not entries and not in_traceback:
@@ -72,3 +74,10 @@ class Surveyor:
         from tensornp.core.census import Survey
 
         return Survey(self._shell.user_ns, self._history.traceback_names(), MAX_SECONDS)
+
+
+def _is_of_the_user(found: Found) -> bool:
+    """Return whether the user has put it into `Out`, under a key that IPython would not make."""
+    from tensornp.core.census import history_entry
+
+    return found.holding == "history" and _IN_HISTORY.fullmatch(history_entry(found.path)) is None

@@ -26,6 +26,7 @@ class Watch:
         self._shell = shell
         self._config = config
         self._sightings: dict[str, dict[str, Sighting]] = {}
+        self._partial: set[str] = set()
 
     @property
     def names(self) -> list[str]:
@@ -45,14 +46,22 @@ class Watch:
             try:
                 found[expression] = self._objects(expression)
             except Exception as error:
-                raise BadRequestError(f"{expression} cannot be watched ({error}); name a tensor") from None
+                reason = " ".join(str(error).split()) or type(error).__name__
+                raise BadRequestError(f"{expression} cannot be watched ({reason}); name a tensor") from None
             if not found[expression]:
                 raise BadRequestError(f"{expression} holds no tensor or array; name one that does")
+            obj = found[expression].get(expression)
+            if obj is not None and self._objects(expression).get(expression) is not obj:
+                raise BadRequestError(f"{expression} gives a new object each time; name the tensor that it is made of")
         if not self._sightings:
             self._shell.events.register("post_run_cell", self._after_cell)
         for expression, objects in found.items():
             self._sightings[expression] = self._sight(objects)
         return sum(map(len, found.values()))
+
+    def is_partial(self, expressions: list[str]) -> bool:
+        """Return whether one of these holds more tensors than are watched."""
+        return not self._partial.isdisjoint(expressions)
 
     def remove(self, expressions: list[str]) -> list[str]:
         """Watch these no longer, or nothing at all if none is named; returns what was watched and is no longer."""
@@ -74,23 +83,30 @@ class Watch:
         """Return a line for each change below one watched name, and look at it anew."""
         from tensornp.core.watching import difference
 
+        was_partial = expression in self._partial
         try:
             objects = self._objects(expression)
         except Exception:
             self.remove([expression])
             return [f"{expression}: it is gone, and is no longer watched"]
         before, lines = self._sightings[expression], []
+        # A search that came less far than the last one has not found that anything is gone.
+        is_partial = was_partial or expression in self._partial
         # Which of the tensors are new is asked before they are sighted again.
         after = self._sight(objects)
         for name, obj in objects.items():
             if name not in before:
-                lines.append(f"{name}: new")
+                lines += [] if is_partial else [f"{name}: new"]
             elif not before[name].is_of(obj):
                 lines.append(f"{name}: another object now, {_described(obj)}")
             else:
                 text = difference(before[name], after[name]).text
                 lines += [f"{name}: {text}"] if text else []
-        lines += [f"{name}: gone" for name in before if name not in objects]
+        gone = [name for name in before if name not in objects]
+        if is_partial:
+            after.update({name: before[name] for name in gone})
+        else:
+            lines += [f"{name}: gone" for name in gone]
         self._sightings[expression] = after
         return lines
 
@@ -105,13 +121,23 @@ class Watch:
         value = eval(expression, self._shell.user_ns)
         if isinstance(value, (torch.Tensor, np.ndarray)):
             return {expression: value}
-        found: dict[str, Any] = {}
+        places: list[tuple[Any, Any]] = []
+        keys: dict[int, Any] = {}
+        search = Search({expression: value}, MAX_SECONDS)
         with undisturbed():
-            for obj, kind, path in Search({expression: value}, MAX_SECONDS):
+            for obj, kind, path in search:
+                if kind == "parameter":
+                    keys.setdefault(id(obj), path)
                 if isinstance(obj, (torch.Tensor, np.ndarray)) and kind != "grad":
-                    found[name_of(path)] = obj
-                if len(found) >= MAX_TENSORS:
+                    places.append((obj, path))
+                if len(places) >= MAX_TENSORS:
                     break
+        (self._partial.discard if search.is_complete else self._partial.add)(expression)
+        found: dict[str, Any] = {}
+        for obj, path in places:
+            # Members of a set, and keys that are tensors, have one name for all of them.
+            name = name_of(path, keys)
+            found[name if name not in found else f"{name} ({len(found)})"] = obj
         return found
 
     def _sight(self, objects: dict[str, Any]) -> dict[str, Sighting]:
@@ -127,7 +153,17 @@ class Watch:
 
 
 def _described(obj: Any) -> str:
-    return f"{tuple(obj.shape)} {str(obj.dtype).removeprefix('torch.')}"
+    import numpy as np
+
+    from tensornp.core.arrays import extent_of_array
+    from tensornp.core.dtypes import name_of
+    from tensornp.core.info import inspect
+
+    if isinstance(obj, np.ndarray):
+        extent = extent_of_array(obj)
+        return f"{extent.shape} {extent.meaning}"
+    info = inspect(obj)
+    return f"{info.shape} {name_of(info.dtype)}".replace("-1", "?")
 
 
 def _show(cell: str, lines: list[str]) -> None:

@@ -1,0 +1,235 @@
+"""Two sightings of one object, and the line that tells what happened between them."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+from accelerator import register
+from child import in_child
+
+import tensornp as tnp
+from tensornp.core.watching import Difference, difference, ranges_text, sight
+
+COPY = 2**20
+
+
+def told(obj: Any, act: Callable[[Any], object], max_copy_nbytes: int = COPY) -> str:
+    before = sight(obj, max_copy_nbytes)
+    act(obj)
+    return difference(before, sight(obj, max_copy_nbytes)).text
+
+
+def put(**values: Any) -> Callable[[Any], None]:
+    """Return what puts each value at the place that its name says: ``_0_1=5`` is ``obj[0, 1] = 5``."""
+
+    def act(obj: Any) -> None:
+        for place, value in values.items():
+            obj[tuple(int(i) for i in place[1:].split("_") if i)] = value
+
+    return act
+
+
+INF, NAN = float("inf"), float("nan")
+VALUES: dict[str, tuple[Any, Callable[[Any], object], str]] = {
+    "rows": (torch.zeros(10, 4), put(_3_1=2, _4_0=-1, _5_0=1, _0_0=1), "rows 0, 3–5 of 10 · largest |Δ| 2 at [3, 1]"),
+    "1-d": (torch.zeros(5), put(_4=-2.5), "elements 4 of 5 · largest |Δ| 2.5 at [4]"),
+    "3-d": (torch.zeros(2, 3, 4), put(_1_2_3=1), "rows 1 of 2 · largest |Δ| 1 at [1, 2, 3]"),
+    "0-d": (torch.tensor(3), lambda t: t.add_(1), "3 to 4"),
+    "nan": (torch.tensor([NAN, 1.0]), put(_1=2), "elements 1 of 2 · largest |Δ| 1 at [1]"),
+    "to nan and inf": (torch.zeros(3), put(_0=NAN, _1=INF), "elements 0–1 of 3 · 2 from or to NaN or infinity"),
+    "inf to -inf": (torch.full((2,), INF), put(_0=-INF), "elements 0 of 2 · 1 from or to NaN or infinity"),
+    "int8": (torch.full((2,), -128, dtype=torch.int8), put(_0=127), "elements 0 of 2 · largest |Δ| 255 at [0]"),
+    "uint8": (torch.zeros(2, dtype=torch.uint8), put(_1=255), "elements 1 of 2 · largest |Δ| 255 at [1]"),
+    "int64": (torch.tensor([-(2**63)]), put(_0=2**63 - 1), "elements 0 of 1 · largest |Δ| 1.84467e+19 at [0]"),
+    "complex": (torch.zeros(2, dtype=torch.complex64), put(_1=3 + 4j), "elements 1 of 2 · largest |Δ| 5 at [1]"),
+    "bool": (torch.zeros(2, 2, dtype=torch.bool), put(_1_1=True), "rows 1 of 2 · 1 differ"),
+    "bfloat16": (torch.zeros(3, dtype=torch.bfloat16), put(_2=2), "elements 2 of 3 · largest |Δ| 2 at [2]"),
+    "the sign of a zero": (
+        torch.zeros(3), lambda t: t.neg_(), "the same numbers in other bits (the sign of a zero, or a NaN's payload)"
+    ),
+    "strides": (torch.zeros(4, 6)[::2, 1::2], put(_1_2=1), "rows 1 of 2 · largest |Δ| 1 at [1, 2]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_which_rows_and_by_how_much(name):
+    """Exact for integers at their ends, and NaN is no change of NaN."""
+    values, act, expected = VALUES[name]
+    assert told(values.clone(), act) == f"{expected} · through torch"
+
+
+def test_large_unsigned_integers():
+    """uint64 has no arithmetic in torch, and NumPy's difference of it does not wrap."""
+    assert told(np.zeros(2, np.uint64), put(_0=2**64 - 1)) == "elements 0 of 2 · largest |Δ| 1.84467e+19 at [0]"
+    assert told(np.full(2, 2**64 - 1, np.uint64), put(_0=2**64 - 3)) == "elements 0 of 2 · largest |Δ| 2 at [0]"
+
+
+@pytest.mark.parametrize(
+    ("array", "act", "expected"),
+    [
+        (np.zeros((3, 2)), put(_1_0=5), "rows 1 of 3 · largest |Δ| 5 at [1, 0]"),
+        (np.zeros((4, 4))[::-2, ::2], put(_1_1=5), "rows 1 of 2 · largest |Δ| 5 at [1, 1]"),
+        (np.zeros((3, 2), order="F"), put(_2_0=5), "rows 2 of 3 · largest |Δ| 5 at [2, 0]"),
+        (np.array(["a", "bc"]), put(_1="d"), "elements 1 of 2 · 1 differ"),
+        (np.array([NAN, 1, 2], ml_dtypes.bfloat16), put(_1=3), "elements 1 of 3 · 1 differ"),
+        (np.array(["NaT", "2020-01-01"], "M8[D]"), put(_1="2021-01-01"), "elements 1 of 2 · 1 differ"),
+        (np.array([(NAN, 1), (2, 2)], "f4,i4"), put(_1=(2, 3)), "elements 1 of 2 · 1 differ"),
+        (np.zeros(3, "V8"), lambda a: a.view("u1").__setitem__(9, 1), "elements 1 of 3 · 1 differ"),
+        (np.zeros(3, ">f8"), put(_2=1), "elements 2 of 3 · largest |Δ| 1 at [2]"),
+        (np.array(1.5), lambda a: a.fill(2), "1.5 to 2.0"),
+        (np.array("x"), lambda a: a.fill("y"), "'x' to 'y'"),
+        (np.ma.array([1, 2], mask=[0, 1]), lambda a: a.data.fill(3), "elements 0–1 of 2 · largest |Δ| 2 at [0]"),
+        (np.zeros((0, 3)), lambda a: a.fill(1), ""),
+    ],
+)
+def test_arrays_of_every_kind(array, act, expected):
+    """Strided, strings, dates, structured, short floats, masked: only what changed is said to have."""
+    assert told(array, act) == expected
+    assert told(array, lambda a: None) == ""
+
+
+def test_objects_are_neither_read_nor_kept():
+    """An array of objects holds the user's tensors."""
+
+    class Thing:
+        def __eq__(self, other: object) -> bool:
+            raise AssertionError("compared")
+
+        __hash__ = None  # type: ignore[assignment]
+
+    thing = Thing()
+    reference, array = weakref.ref(thing), np.array([thing, None], dtype=object)
+    sighting = sight(array, COPY)
+    assert difference(sighting, sight(array, COPY)) == Difference()
+    del thing, array
+    gc.collect()
+    assert (reference(), sighting.values) == (None, None)
+
+
+@in_child
+def test_an_array_whose_memory_was_given_back_is_not_read():
+    """Neither for its fingerprint nor for a copy: the process lives on."""
+    t = torch.zeros(2**24)
+    array = tnp.to_numpy(t)
+    before = sight(array, 2**30)
+    assert before.values is not None
+    t.share_memory_()
+    after = sight(array, 2**30)
+    assert (after.snapshot, after.values) == (None, None)
+    assert difference(before, after) == Difference()
+    assert difference(after, before) == Difference()
+
+
+def weight() -> torch.nn.Parameter:
+    return torch.nn.Parameter(torch.arange(6.0).view(2, 3))
+
+
+MOVED = "its storage is another one now"
+
+
+@pytest.mark.parametrize(
+    ("act", "expected"),
+    [
+        (lambda t: t.data.add_(1), "rows 0–1 of 2 · largest |Δ| 1 at [0, 0] · behind torch's back"),
+        (
+            lambda t: tnp.to_numpy(t, copy=False, writeable=True).fill(0),
+            "rows 0–1 of 2 · largest |Δ| 5 at [1, 2] · behind torch's back",
+        ),
+        (lambda t: setattr(t, "data", t.data.clone()), MOVED),
+        (lambda t: setattr(t, "data", t.data.half()), f"float32 to float16 · {MOVED}"),
+        (lambda t: setattr(t, "data", torch.zeros(2)), f"shape (2, 3) to (2,) · {MOVED}"),
+        (lambda t: t.share_memory_(), MOVED),
+        (lambda t: setattr(t, "data", t.data.T.contiguous().T), f"{MOVED} · strides (3, 1) to (1, 2)"),
+        (lambda t: t.sum().backward(), ".grad: None to set"),
+        (lambda t: t.requires_grad_(False), "requires_grad: True to False"),
+        (lambda t: t.untyped_storage().resize_(0), f"{MOVED} · available to freed"),
+        (
+            lambda t: torch.no_grad()(t.set_)(torch.zeros(2, 3)),
+            f"rows 0–1 of 2 · largest |Δ| 5 at [1, 2] · through torch · {MOVED}",
+        ),
+        (lambda t: t * 2, ""),
+    ],
+)
+def test_roads_and_facts(act, expected):
+    """What changed besides the values is told too, and only that."""
+    assert told(weight(), act) == expected
+
+
+def test_a_gradient_that_is_dropped_is_told():
+    """`zero_grad` sets it to None."""
+    w = weight()
+    w.sum().backward()
+    assert told(w, lambda t: setattr(t, "grad", None)) == ".grad: set to None"
+
+
+def test_a_move_with_other_values_tells_both():
+    """Fingerprints of two layouts say nothing, copies do."""
+    act = lambda t: setattr(t, "data", (t.data.T.contiguous().T + 1))  # noqa: E731
+    assert told(weight(), act) == f"rows 0–1 of 2 · largest |Δ| 1 at [0, 0] · {MOVED} · strides (3, 1) to (1, 2)"
+    assert told(weight(), act, 0) == f"{MOVED} · strides (3, 1) to (1, 2)"
+
+
+def test_past_the_budget_of_copies_blocks_tell_the_place():
+    """Rows around the change for what is contiguous, else how many blocks."""
+    t = torch.zeros(1024, 1024)
+    assert told(t, put(_700_3=1), 0) == (
+        "within rows 512–767 of 1,024 (too large for a copy to compare with) · through torch"
+    )
+    assert told(t.T, put(_700_3=1), 0).startswith("values changed in 1 of 4 blocks")
+    assert told(np.zeros((1024, 1024)), put(_700_3=1), 0) == "values changed in 1 of 8 blocks"
+    assert sight(t, t.nbytes - 1).nbytes == 0
+    assert sight(t, t.nbytes).nbytes == t.nbytes
+
+
+def test_past_the_budget_of_reading_samples_tell(monkeypatch):
+    """A counted write whose place was not read is told as that."""
+    monkeypatch.setattr("tensornp.core.watching.MAX_READ_NBYTES", 2**20)
+    t = torch.zeros(2**20)
+    assert told(t, lambda t: t.add_(1), 0) == "values changed in 64 of 64 samples (sampled 1/64) · through torch"
+    assert told(t, put(_1000=9), 0) == "torch has counted a write; the sample is unchanged (sampled 1/64)"
+    assert told(t, lambda t: None, 0) == ""
+
+
+def test_nothing_is_kept_alive():
+    """A sighting holds copies and weak references."""
+    t, a = torch.zeros(10), np.zeros(10)
+    sightings, references = [sight(t, COPY), sight(a, COPY)], [weakref.ref(t), weakref.ref(a)]
+    assert [sighting.is_of(obj) for sighting, obj in zip(sightings, (t, a), strict=True)] == [True, True]
+    del t, a
+    gc.collect()
+    assert [reference() for reference in references] == [None, None]
+
+
+def test_odd_tensors_are_watched_without_an_error():
+    """Meta, sparse, nested, uninitialized, a view of nothing."""
+    odd = [
+        torch.zeros(3, device="meta"), torch.nn.UninitializedParameter(), torch.empty(0), torch.eye(2).to_sparse_csr(),
+        torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), torch.ones(2, dtype=torch.complex64).conj(),
+    ]  # fmt: skip
+    assert [told(t, lambda t: None) for t in odd] == [""] * len(odd)
+    assert told(torch.eye(3).to_sparse(), lambda t: t._values().fill_(5)).startswith("rows 0–2 of 3 · largest |Δ| 4")
+
+
+def test_many_rows_are_told_as_ranges():
+    """Six at most, then how many are left."""
+    assert ranges_text(np.array([0, 3, 4, 5, 9])) == "0, 3–5, 9"
+    assert ranges_text(np.arange(0, 100, 2)) == "0, 2, 4, 6, 8, 10 and 44 more"
+
+
+@in_child
+def test_on_a_device():
+    """Values are copied under the same budget; a change there is told as here."""
+    register()
+    t = torch.zeros(4, 4, device="card")
+    assert told(t, put(_2_1=3)) == "rows 2 of 4 · largest |Δ| 3 at [2, 1] · through torch"
+    module = torch.nn.Linear(3, 3)
+    before = sight(module.weight, COPY)
+    module.to("card")
+    assert difference(before, sight(module.weight, COPY)).text == "moved from cpu to card:0"

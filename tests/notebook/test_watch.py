@@ -1,0 +1,268 @@
+"""`%tensorwatch` in a shell, and memory across the cells of a real kernel."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from IPython.utils.capture import capture_output
+from jupyter_client.manager import start_new_kernel
+
+from tensornp.notebook import watch
+
+
+@pytest.fixture(autouse=True)
+def _names(shell):
+    shell.namespace.update(np=np, w=torch.zeros(3, 2))
+
+
+def report(shell: Any, code: str) -> list[str]:
+    """Run a numbered cell and return the lines of the report under it, without the heading."""
+    with capture_output() as captured:
+        expected = f"In[{shell.ip.execution_count}] changed:"
+        shell.ip.run_cell(code, store_history=True)
+    found = [data for output in captured.outputs if "changed" in (data := output.data).get("text/plain", "")]
+    if not found:
+        return []
+    (data,) = found
+    heading, *lines = data["text/plain"].split("\n  ")
+    assert heading == expected
+    assert data["text/html"].count("<div>") == len(lines)
+    return lines
+
+
+def callbacks(shell: Any) -> int:
+    return len(shell.ip.events.callbacks["post_run_cell"])
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ("w[1] = 2", "w: rows 1 of 3 · largest |Δ| 2 at [1, 0] · through torch"),
+        ("w.numpy()[2, 1] = 2", "w: rows 2 of 3 · largest |Δ| 2 at [2, 1] · behind torch's back"),
+        ("a = %tonumpy -s w\na[0] = 4", "w: rows 0 of 3 · largest |Δ| 4 at [0, 0] · behind torch's back"),
+        ("w = torch.ones(2)", "w: another object now, (2,) float32"),
+        ("w = w.numpy()", "w: another object now, (3, 2) float32"),
+        ("w.requires_grad_()", "w: requires_grad: False to True"),
+        ("del w", "w: it is gone, and is no longer watched"),
+        ("w = 3", "w: gone"),
+        ("w[0] = 1\n1 / 0", "w: rows 0 of 3 · largest |Δ| 1 at [0, 0] · through torch"),
+    ],
+)
+def test_each_cell_that_changes_something_reports_it_once(shell, code, line):
+    """Also a cell that ends in an error; a cell that changes nothing says nothing."""
+    shell.run("%tensorwatch w")
+    assert report(shell, "w + 1") == []
+    assert report(shell, code) == [line]
+    assert report(shell, "5") == []
+
+
+def test_modules_optimizers_and_containers_are_watched_as_a_whole(shell):
+    """By the names that reach each tensor; what is new or gone is told."""
+    shell.run("model = torch.nn.Linear(2, 1); opt = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)")
+    shell.run("d = {'a b': torch.zeros(2), 'n': np.zeros(2)}")
+    shell.run("%tensorwatch model d['a b'] opt")
+    shell.run("%tensorwatch d")
+    assert report(shell, "model(torch.ones(2)).sum().backward()") == [
+        "model.weight: .grad: None to set",
+        "model.bias: .grad: None to set",
+        *[f"opt.param_groups[0]['params'][{i}]: .grad: None to set" for i in (0, 1)],
+    ]
+    assert [line.split(": ")[0] for line in report(shell, "opt.step()")] == [
+        "model.weight",
+        "model.bias",
+        *[f"opt.state[opt.param_groups[0]['params'][{i}]]['momentum_buffer']" for i in (0, 1)],
+        *[f"opt.param_groups[0]['params'][{i}]" for i in (0, 1)],
+    ]
+    assert report(shell, "d['a b'][1] = 3") == [
+        "d['a b']: elements 1 of 2 · largest |Δ| 3 at [1] · through torch",
+        "d['a b']: elements 1 of 2 · largest |Δ| 3 at [1] · through torch",
+    ]
+    shell.run("%tensorwatch --off d['a b'] model opt")
+    assert report(shell, "d['n'][0] = 1; d['new'] = torch.ones(1)") == [
+        "d['n']: elements 0 of 2 · largest |Δ| 1 at [0]",
+        "d['new']: new",
+    ]
+    assert report(shell, "del d['new']") == ["d['new']: gone"]
+
+
+def test_listing_and_ending(shell):
+    """What is watched, and a callback only while something is."""
+    before = callbacks(shell)
+    shell.run("%tensorwatch")
+    assert "nothing is watched" in shell.printed
+    shell.run("v = torch.zeros(1)\n%tensorwatch w v")
+    assert "watching w, v (2 tensors or arrays) after each cell" in shell.printed
+    shell.run("%tensorwatch w")
+    assert callbacks(shell) == before + 1
+    shell.run("%tensorwatch")
+    assert "watched after each cell: w, v" in shell.printed
+    shell.run("%tensorwatch --off w")
+    assert report(shell, "w[0] = 1; v[0] = 1") == ["v: elements 0 of 1 · largest |Δ| 1 at [0] · through torch"]
+    shell.run("%tensorwatch --off")
+    assert "no longer watched: v" in shell.printed
+    assert (callbacks(shell), report(shell, "v[0] = 2")) == (before, [])
+    shell.run("%tensorwatch --off")
+    assert "nothing is watched" in shell.printed
+
+
+def test_unloading_ends_the_watch(shell):
+    """No callback stays."""
+    shell.ip.run_line_magic("unload_ext", "tensornp")
+    before = list(shell.ip.events.callbacks["post_run_cell"])
+    shell.ip.run_line_magic("load_ext", "tensornp")
+    shell.run("%tensorwatch w")
+    assert callbacks(shell) == len(before) + 2
+    shell.ip.run_line_magic("unload_ext", "tensornp")
+    assert shell.ip.events.callbacks["post_run_cell"] == before
+
+
+def test_nothing_is_kept_alive(shell):
+    """A watched tensor that is deleted is gone at once."""
+    reference = weakref.ref(shell.namespace["w"])
+    shell.run("%tensorwatch w")
+    assert report(shell, "w[0] = 1")
+    del shell.namespace["w"]
+    gc.collect()
+    assert reference() is None
+
+
+def test_a_line_of_the_report_is_escaped(shell):
+    """Keys are the user's text."""
+    shell.run("d = {'<b>x</b>': torch.zeros(1)}\n%tensorwatch d")
+    with capture_output() as captured:
+        shell.ip.run_cell("d['<b>x</b>'][0] = 1")
+    html = captured.outputs[-1].data["text/html"]
+    assert "&lt;b&gt;x&lt;/b&gt;" in html
+    assert "<b>x" not in html
+
+
+def test_many_lines_are_bounded(shell):
+    """Twenty, and how many more."""
+    shell.run("many = [torch.zeros(1) for _ in range(50)]\n%tensorwatch many")
+    lines = report(shell, "for t in many: t.add_(1)")
+    assert (len(lines), lines[-1]) == (watch.MAX_LINES + 1, "… and 30 more")
+
+
+def test_past_the_budget_of_copies_the_place_is_told(shell):
+    """`max_watch_nbytes = 0` keeps no copy."""
+    shell.run("%config TensorDisplay.max_watch_nbytes = 0\n%tensorwatch w")
+    assert report(shell, "w[1] = 2") == [
+        "w: within rows 0–2 of 3 (too large for a copy to compare with) · through torch"
+    ]
+
+
+def test_members_of_a_set_are_told_apart(shell):
+    """They have no names of their own, and each is watched."""
+    shell.run("a, b = torch.zeros(1), torch.zeros(1); both = {a, b}\n%tensorwatch both")
+    assert len(report(shell, "a[0] = 1")) == len(report(shell, "b[0] = 1")) == 1
+    assert len(report(shell, "a[0] = 2; b[0] = 2")) == 2
+
+
+def test_what_is_not_searched_to_its_end_is_not_said_to_be_gone(shell, monkeypatch):
+    """A bounded search may come less far than the last one; what it found is told."""
+    shell.run("many = [torch.zeros(1) for _ in range(20)]")
+    monkeypatch.setattr(watch, "MAX_TENSORS", 10)
+    shell.run("%tensorwatch many")
+    assert "watching many (the first 10 tensors" in shell.printed
+    monkeypatch.setattr(watch, "MAX_TENSORS", 5)
+    assert report(shell, "many[3][0] = many[8][0] = 1") == [
+        "many[3]: elements 0 of 1 · largest |Δ| 1 at [0] · through torch"
+    ]
+    monkeypatch.setattr(watch, "MAX_TENSORS", 20)
+    assert report(shell, "5") == ["many[8]: elements 0 of 1 · largest |Δ| 1 at [0] · through torch"]
+
+
+def test_a_subclass_that_raises_is_watched(shell):
+    """Nothing that it overrides is asked."""
+
+    class Odd(np.ndarray):
+        @property
+        def nbytes(self):
+            raise RuntimeError("no")
+
+        shape = dtype = nbytes
+
+    shell.namespace["odd"] = np.zeros(3).view(Odd)
+    shell.run("%tensorwatch odd")
+    assert report(shell, "odd[1] = 1") == ["odd: elements 1 of 3 · largest |Δ| 1 at [1]"]
+    shell.namespace["new"] = np.ones(3).view(Odd)
+    assert report(shell, "odd = new") == ["odd: another object now, (3,) float64"]
+    shell.namespace["nested"] = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+    assert report(shell, "odd = nested") == ["odd: another object now, (2, ?) float32"]
+
+
+def test_an_array_and_a_view_of_it(shell):
+    """Both are told, by their own indices."""
+    shell.run("a = np.zeros((4, 2)); v = a[2:]\n%tensorwatch a v")
+    assert report(shell, "a[3, 1] = 1") == [
+        "a: rows 3 of 4 · largest |Δ| 1 at [3, 1]",
+        "v: rows 1 of 2 · largest |Δ| 1 at [1, 1]",
+    ]
+
+
+def test_odd_tensors_do_not_end_the_watch(shell):
+    """Meta, freed and nested ones beside the ordinary one."""
+    shell.run("odd = [torch.nested.nested_tensor([torch.ones(2)]), torch.ones(2, device='meta'), torch.zeros(2)]")
+    shell.run("%tensorwatch odd")
+    assert report(shell, "odd[2][0] = 1") == ["odd[2]: elements 0 of 2 · largest |Δ| 1 at [0] · through torch"]
+    (line,) = report(shell, "odd[2].untyped_storage().resize_(0);")
+    assert line.startswith("odd[2]: ")
+    assert "available to freed" in line
+    assert report(shell, "5") == []
+
+
+class Kernel:
+    """A kernel, and the texts that its cells show."""
+
+    def __init__(self) -> None:
+        self.manager, self.client = start_new_kernel(kernel_name="python3")
+
+    def run(self, code: str) -> str:
+        """Run a cell and return its outputs as text, errors included."""
+        texts: list[str] = []
+
+        def take(message: dict[str, Any]) -> None:
+            content = message["content"]
+            if message["msg_type"] == "stream":
+                texts.append(content["text"])
+            elif "data" in content:
+                texts.append(content["data"].get("text/plain", ""))
+            elif message["msg_type"] == "error":
+                texts.append(f"{content['ename']}: {content['evalue']}")
+
+        self.client.execute_interactive(code, timeout=100, output_hook=take)
+        return "\n".join(texts)
+
+
+def test_across_the_cells_of_a_kernel():
+    """Cards, conversion, watch, table and release as a user meets them, with the numbers of the cells."""
+    kernel = Kernel()
+    try:
+        kernel.run("%load_ext tensornp\nimport torch")
+        kernel.run("w = torch.zeros(4, 3)")
+        kernel.run("a = %tonumpy -s w")
+        assert "same memory as a (NumPy array)" in kernel.run("w")
+        assert kernel.run("a[1] = 7") == ""
+        assert "changed since the card in In[4]" in kernel.run("w")
+        assert "watching w (1 tensor" in kernel.run("%tensorwatch w")
+        assert kernel.run("a[2, 0] = 1").strip() == (
+            "In[8] changed:\n  w: rows 2 of 4 · largest |Δ| 1 at [2, 0] · behind torch's back"
+        )
+        assert "ZeroDivisionError" in kernel.run("w[0] = 1; 1 / 0")
+        kernel.run("torch.ones(1000)")
+        table = kernel.run("%tensors")
+        assert "2 tensors and 1 array in 2 storages | cpu" in table
+        assert "Out[10]" in table
+        assert "released Out[10]: 3.9 KiB (4,000 bytes) on cpu came free" in kernel.run("%tensors --release")
+        assert "Out[10]" not in kernel.run("%tensors")
+        assert "w: it is gone" in kernel.run("del w")
+        assert kernel.run("%unload_ext tensornp").strip() == ""
+        assert kernel.run("torch.ones(1)").strip() == "tensor([1.])"
+    finally:
+        kernel.client.stop_channels()
+        kernel.manager.shutdown_kernel(now=True)
