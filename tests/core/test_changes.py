@@ -95,7 +95,7 @@ def test_the_words():
     """What the badge and the sentence behind it say."""
     t = torch.nn.Parameter(torch.arange(12.0).view(3, 4))
     change = change_by(t, numpy_write)
-    assert change.text == "changed since the card in In[1]"
+    assert change.text == "changed since the card in In[1] · behind torch's back"
     assert change.sentence == (
         "Changed since the card in In[1], "
         "behind torch's back: by NumPy, .data, a fused optimizer or DLPack (all blocks)."
@@ -112,7 +112,7 @@ def test_of_a_sample_that_is_unchanged_a_counted_write_is_told():
     big = torch.zeros(2**20)
     change = change_by(big, lambda t: t.__setitem__(2**10, 1), 1000)
     assert (change.road, change.coverage) == ("may", "sampled 1/64")
-    assert change.text == "written since the card in In[1]"
+    assert change.text == "written since the card in In[1] · sampled 1/64"
     assert change_by(big, lambda t: t.add_(1), 1000).road == "torch"
     assert change_by(big, lambda t: tnp.to_numpy(t, copy=False, writeable=True).fill(3), 1000).road == "behind"
 
@@ -177,7 +177,7 @@ def test_a_move_to_another_device_is_a_move():
     module.to("card")
     change = change_between(before, snapshot(module.weight))
     assert (change.road, change.coverage) == ("moved", "values not compared")
-    assert change.text == "moved since the card in In[1]"
+    assert change.text == "moved since the card in In[1] · values not compared"
     assert change_by(module.weight, lambda t: memory_of(t.detach()).add_(1)).road == "behind"
     assert change_by(module.weight, lambda t: torch.no_grad()(t.add_)(1)).road == "torch"
     assert change_by(module.weight, lambda t: None) is None

@@ -39,22 +39,22 @@ def put(**values: Any) -> Callable[[Any], None]:
 INF, NAN = float("inf"), float("nan")
 VALUES: dict[str, tuple[Any, Callable[[Any], object], str]] = {
     "rows": (torch.zeros(10, 4), put(_3_1=2, _4_0=-1, _5_0=1, _0_0=1), "rows 0, 3–5 of 10 · largest |Δ| 2 at [3, 1]"),
-    "1-d": (torch.zeros(5), put(_4=-2.5), "elements 4 of 5 · largest |Δ| 2.5 at [4]"),
-    "3-d": (torch.zeros(2, 3, 4), put(_1_2_3=1), "rows 1 of 2 · largest |Δ| 1 at [1, 2, 3]"),
+    "1-d": (torch.zeros(5), put(_4=-2.5), "element 4 of 5 · largest |Δ| 2.5 at [4]"),
+    "3-d": (torch.zeros(2, 3, 4), put(_1_2_3=1), "row 1 of 2 · largest |Δ| 1 at [1, 2, 3]"),
     "0-d": (torch.tensor(3), lambda t: t.add_(1), "3 to 4"),
-    "nan": (torch.tensor([NAN, 1.0]), put(_1=2), "elements 1 of 2 · largest |Δ| 1 at [1]"),
+    "nan": (torch.tensor([NAN, 1.0]), put(_1=2), "element 1 of 2 · largest |Δ| 1 at [1]"),
     "to nan and inf": (torch.zeros(3), put(_0=NAN, _1=INF), "elements 0–1 of 3 · 2 from or to NaN or infinity"),
-    "inf to -inf": (torch.full((2,), INF), put(_0=-INF), "elements 0 of 2 · 1 from or to NaN or infinity"),
-    "int8": (torch.full((2,), -128, dtype=torch.int8), put(_0=127), "elements 0 of 2 · largest |Δ| 255 at [0]"),
-    "uint8": (torch.zeros(2, dtype=torch.uint8), put(_1=255), "elements 1 of 2 · largest |Δ| 255 at [1]"),
-    "int64": (torch.tensor([-(2**63)]), put(_0=2**63 - 1), "elements 0 of 1 · largest |Δ| 1.84467e+19 at [0]"),
-    "complex": (torch.zeros(2, dtype=torch.complex64), put(_1=3 + 4j), "elements 1 of 2 · largest |Δ| 5 at [1]"),
-    "bool": (torch.zeros(2, 2, dtype=torch.bool), put(_1_1=True), "rows 1 of 2 · 1 differ"),
-    "bfloat16": (torch.zeros(3, dtype=torch.bfloat16), put(_2=2), "elements 2 of 3 · largest |Δ| 2 at [2]"),
+    "inf to -inf": (torch.full((2,), INF), put(_0=-INF), "element 0 of 2 · 1 from or to NaN or infinity"),
+    "int8": (torch.full((2,), -128, dtype=torch.int8), put(_0=127), "element 0 of 2 · largest |Δ| 255 at [0]"),
+    "uint8": (torch.zeros(2, dtype=torch.uint8), put(_1=255), "element 1 of 2 · largest |Δ| 255 at [1]"),
+    "int64": (torch.tensor([-(2**63)]), put(_0=2**63 - 1), "element 0 of 1 · largest |Δ| 1.84467e+19 at [0]"),
+    "complex": (torch.zeros(2, dtype=torch.complex64), put(_1=3 + 4j), "element 1 of 2 · largest |Δ| 5 at [1]"),
+    "bool": (torch.zeros(2, 2, dtype=torch.bool), put(_1_1=True), "row 1 of 2 · 1 differ"),
+    "bfloat16": (torch.zeros(3, dtype=torch.bfloat16), put(_2=2), "element 2 of 3 · largest |Δ| 2 at [2]"),
     "the sign of a zero": (
         torch.zeros(3), lambda t: t.neg_(), "the same numbers in other bits (the sign of a zero, or a NaN's payload)"
     ),
-    "strides": (torch.zeros(4, 6)[::2, 1::2], put(_1_2=1), "rows 1 of 2 · largest |Δ| 1 at [1, 2]"),
+    "strides": (torch.zeros(4, 6)[::2, 1::2], put(_1_2=1), "row 1 of 2 · largest |Δ| 1 at [1, 2]"),
 }  # fmt: skip
 
 
@@ -67,22 +67,22 @@ def test_which_rows_and_by_how_much(name):
 
 def test_large_unsigned_integers():
     """uint64 has no arithmetic in torch, and NumPy's difference of it does not wrap."""
-    assert told(np.zeros(2, np.uint64), put(_0=2**64 - 1)) == "elements 0 of 2 · largest |Δ| 1.84467e+19 at [0]"
-    assert told(np.full(2, 2**64 - 1, np.uint64), put(_0=2**64 - 3)) == "elements 0 of 2 · largest |Δ| 2 at [0]"
+    assert told(np.zeros(2, np.uint64), put(_0=2**64 - 1)) == "element 0 of 2 · largest |Δ| 1.84467e+19 at [0]"
+    assert told(np.full(2, 2**64 - 1, np.uint64), put(_0=2**64 - 3)) == "element 0 of 2 · largest |Δ| 2 at [0]"
 
 
 @pytest.mark.parametrize(
     ("array", "act", "expected"),
     [
-        (np.zeros((3, 2)), put(_1_0=5), "rows 1 of 3 · largest |Δ| 5 at [1, 0]"),
-        (np.zeros((4, 4))[::-2, ::2], put(_1_1=5), "rows 1 of 2 · largest |Δ| 5 at [1, 1]"),
-        (np.zeros((3, 2), order="F"), put(_2_0=5), "rows 2 of 3 · largest |Δ| 5 at [2, 0]"),
-        (np.array(["a", "bc"]), put(_1="d"), "elements 1 of 2 · 1 differ"),
-        (np.array([NAN, 1, 2], ml_dtypes.bfloat16), put(_1=3), "elements 1 of 3 · 1 differ"),
-        (np.array(["NaT", "2020-01-01"], "M8[D]"), put(_1="2021-01-01"), "elements 1 of 2 · 1 differ"),
-        (np.array([(NAN, 1), (2, 2)], "f4,i4"), put(_1=(2, 3)), "elements 1 of 2 · 1 differ"),
-        (np.zeros(3, "V8"), lambda a: a.view("u1").__setitem__(9, 1), "elements 1 of 3 · 1 differ"),
-        (np.zeros(3, ">f8"), put(_2=1), "elements 2 of 3 · largest |Δ| 1 at [2]"),
+        (np.zeros((3, 2)), put(_1_0=5), "row 1 of 3 · largest |Δ| 5 at [1, 0]"),
+        (np.zeros((4, 4))[::-2, ::2], put(_1_1=5), "row 1 of 2 · largest |Δ| 5 at [1, 1]"),
+        (np.zeros((3, 2), order="F"), put(_2_0=5), "row 2 of 3 · largest |Δ| 5 at [2, 0]"),
+        (np.array(["a", "bc"]), put(_1="d"), "element 1 of 2 · 1 differ"),
+        (np.array([NAN, 1, 2], ml_dtypes.bfloat16), put(_1=3), "element 1 of 3 · 1 differ"),
+        (np.array(["NaT", "2020-01-01"], "M8[D]"), put(_1="2021-01-01"), "element 1 of 2 · 1 differ"),
+        (np.array([(NAN, 1), (2, 2)], "f4,i4"), put(_1=(2, 3)), "element 1 of 2 · 1 differ"),
+        (np.zeros(3, "V8"), lambda a: a.view("u1").__setitem__(9, 1), "element 1 of 3 · 1 differ"),
+        (np.zeros(3, ">f8"), put(_2=1), "element 2 of 3 · largest |Δ| 1 at [2]"),
         (np.array(1.5), lambda a: a.fill(2), "1.5 to 2.0"),
         (np.array("x"), lambda a: a.fill("y"), "'x' to 'y'"),
         (np.ma.array([1, 2], mask=[0, 1]), lambda a: a.data.fill(3), "elements 0–1 of 2 · largest |Δ| 2 at [0]"),
@@ -228,7 +228,7 @@ def test_on_a_device():
     """Values are copied under the same budget; a change there is told as here."""
     register()
     t = torch.zeros(4, 4, device="card")
-    assert told(t, put(_2_1=3)) == "rows 2 of 4 · largest |Δ| 3 at [2, 1] · through torch"
+    assert told(t, put(_2_1=3)) == "row 2 of 4 · largest |Δ| 3 at [2, 1] · through torch"
     module = torch.nn.Linear(3, 3)
     before = sight(module.weight, COPY)
     module.to("card")

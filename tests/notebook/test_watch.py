@@ -42,15 +42,15 @@ def callbacks(shell: Any) -> int:
 @pytest.mark.parametrize(
     ("code", "line"),
     [
-        ("w[1] = 2", "w: rows 1 of 3 · largest |Δ| 2 at [1, 0] · through torch"),
-        ("w.numpy()[2, 1] = 2", "w: rows 2 of 3 · largest |Δ| 2 at [2, 1] · behind torch's back"),
-        ("a = %tonumpy -s w\na[0] = 4", "w: rows 0 of 3 · largest |Δ| 4 at [0, 0] · behind torch's back"),
+        ("w[1] = 2", "w: row 1 of 3 · largest |Δ| 2 at [1, 0] · through torch"),
+        ("w.numpy()[2, 1] = 2", "w: row 2 of 3 · largest |Δ| 2 at [2, 1] · behind torch's back"),
+        ("a = %tonumpy -s w\na[0] = 4", "w: row 0 of 3 · largest |Δ| 4 at [0, 0] · behind torch's back"),
         ("w = torch.ones(2)", "w: another object now, (2,) float32"),
         ("w = w.numpy()", "w: another object now, (3, 2) float32"),
         ("w.requires_grad_()", "w: requires_grad: False to True"),
         ("del w", "w: it is gone, and is no longer watched"),
         ("w = 3", "w: gone"),
-        ("w[0] = 1\n1 / 0", "w: rows 0 of 3 · largest |Δ| 1 at [0, 0] · through torch"),
+        ("w[0] = 1\n1 / 0", "w: row 0 of 3 · largest |Δ| 1 at [0, 0] · through torch"),
     ],
 )
 def test_each_cell_that_changes_something_reports_it_once(shell, code, line):
@@ -79,12 +79,12 @@ def test_modules_optimizers_and_containers_are_watched_as_a_whole(shell):
         *[f"opt.param_groups[0]['params'][{i}]" for i in (0, 1)],
     ]
     assert report(shell, "d['a b'][1] = 3") == [
-        "d['a b']: elements 1 of 2 · largest |Δ| 3 at [1] · through torch",
-        "d['a b']: elements 1 of 2 · largest |Δ| 3 at [1] · through torch",
+        "d['a b']: element 1 of 2 · largest |Δ| 3 at [1] · through torch",
+        "d['a b']: element 1 of 2 · largest |Δ| 3 at [1] · through torch",
     ]
     shell.run("%tensorwatch --off d['a b'] model opt")
     assert report(shell, "d['n'][0] = 1; d['new'] = torch.ones(1)") == [
-        "d['n']: elements 0 of 2 · largest |Δ| 1 at [0]",
+        "d['n']: element 0 of 2 · largest |Δ| 1 at [0]",
         "d['new']: new",
     ]
     assert report(shell, "del d['new']") == ["d['new']: gone"]
@@ -102,7 +102,7 @@ def test_listing_and_ending(shell):
     shell.run("%tensorwatch")
     assert "watched after each cell: w, v" in shell.printed
     shell.run("%tensorwatch --off w")
-    assert report(shell, "w[0] = 1; v[0] = 1") == ["v: elements 0 of 1 · largest |Δ| 1 at [0] · through torch"]
+    assert report(shell, "w[0] = 1; v[0] = 1") == ["v: element 0 of 1 · largest |Δ| 1 at [0] · through torch"]
     shell.run("%tensorwatch --off")
     assert "no longer watched: v" in shell.printed
     assert (callbacks(shell), report(shell, "v[0] = 2")) == (before, [])
@@ -171,10 +171,10 @@ def test_what_is_not_searched_to_its_end_is_not_said_to_be_gone(shell, monkeypat
     assert "watching many (the first 10 tensors" in shell.printed
     monkeypatch.setattr(watch, "MAX_TENSORS", 5)
     assert report(shell, "many[3][0] = many[8][0] = 1") == [
-        "many[3]: elements 0 of 1 · largest |Δ| 1 at [0] · through torch"
+        "many[3]: element 0 of 1 · largest |Δ| 1 at [0] · through torch"
     ]
     monkeypatch.setattr(watch, "MAX_TENSORS", 20)
-    assert report(shell, "5") == ["many[8]: elements 0 of 1 · largest |Δ| 1 at [0] · through torch"]
+    assert report(shell, "5") == ["many[8]: element 0 of 1 · largest |Δ| 1 at [0] · through torch"]
 
 
 def test_a_subclass_that_raises_is_watched(shell):
@@ -189,7 +189,7 @@ def test_a_subclass_that_raises_is_watched(shell):
 
     shell.namespace["odd"] = np.zeros(3).view(Odd)
     shell.run("%tensorwatch odd")
-    assert report(shell, "odd[1] = 1") == ["odd: elements 1 of 3 · largest |Δ| 1 at [1]"]
+    assert report(shell, "odd[1] = 1") == ["odd: element 1 of 3 · largest |Δ| 1 at [1]"]
     shell.namespace["new"] = np.ones(3).view(Odd)
     assert report(shell, "odd = new") == ["odd: another object now, (3,) float64"]
     shell.namespace["nested"] = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
@@ -200,8 +200,8 @@ def test_an_array_and_a_view_of_it(shell):
     """Both are told, by their own indices."""
     shell.run("a = np.zeros((4, 2)); v = a[2:]\n%tensorwatch a v")
     assert report(shell, "a[3, 1] = 1") == [
-        "a: rows 3 of 4 · largest |Δ| 1 at [3, 1]",
-        "v: rows 1 of 2 · largest |Δ| 1 at [1, 1]",
+        "a: row 3 of 4 · largest |Δ| 1 at [3, 1]",
+        "v: row 1 of 2 · largest |Δ| 1 at [1, 1]",
     ]
 
 
@@ -209,7 +209,7 @@ def test_odd_tensors_do_not_end_the_watch(shell):
     """Meta, freed and nested ones beside the ordinary one."""
     shell.run("odd = [torch.nested.nested_tensor([torch.ones(2)]), torch.ones(2, device='meta'), torch.zeros(2)]")
     shell.run("%tensorwatch odd")
-    assert report(shell, "odd[2][0] = 1") == ["odd[2]: elements 0 of 2 · largest |Δ| 1 at [0] · through torch"]
+    assert report(shell, "odd[2][0] = 1") == ["odd[2]: element 0 of 2 · largest |Δ| 1 at [0] · through torch"]
     (line,) = report(shell, "odd[2].untyped_storage().resize_(0);")
     assert line.startswith("odd[2]: ")
     assert "available to freed" in line
@@ -251,7 +251,7 @@ def test_across_the_cells_of_a_kernel():
         assert "changed since the card in In[4]" in kernel.run("w")
         assert "watching w (1 tensor" in kernel.run("%tensorwatch w")
         assert kernel.run("a[2, 0] = 1").strip() == (
-            "In[8] changed:\n  w: rows 2 of 4 · largest |Δ| 1 at [2, 0] · behind torch's back"
+            "In[8] changed:\n  w: row 2 of 4 · largest |Δ| 1 at [2, 0] · behind torch's back"
         )
         assert "ZeroDivisionError" in kernel.run("w[0] = 1; 1 / 0")
         kernel.run("torch.ones(1000)")
