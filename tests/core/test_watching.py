@@ -233,3 +233,14 @@ def test_on_a_device():
     before = sight(module.weight, COPY)
     module.to("card")
     assert difference(before, sight(module.weight, COPY)).text == "moved from cpu to card:0"
+
+
+def test_the_copy_of_what_has_not_changed_is_kept():
+    """A cell that changes nothing costs one reading and no copy."""
+    t, a = torch.zeros(5), np.zeros(5)
+    for obj in (t, a):
+        before = sight(obj, 1000)
+        assert sight(obj, 1000, before).values is before.values
+        obj[0] = 1
+        after = sight(obj, 1000, before)
+        assert (after.values is before.values, after.values[0]) == (False, 1)

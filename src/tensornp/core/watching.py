@@ -25,7 +25,10 @@ MAX_READ_NBYTES = 2**30
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A tensor or an array at one moment; it is held weakly, and `values` are a copy, or None where it is too large."""
+    """A tensor or an array at one moment; it is held weakly, and `values` are a copy, or None where it is too large.
+
+    `nbytes` are those of the copy.
+    """
 
     reference: Any
     snapshot: TensorSnapshot | Fingerprint | None
@@ -65,8 +68,11 @@ class Difference:
         return " · ".join(filter(None, (self.rows, self.delta, self.road, *self.facts)))
 
 
-def sight(obj: Any, max_copy_nbytes: int) -> Sighting:
-    """Return what `obj`, a tensor or an array, is now; its values are copied if they take no more than that."""
+def sight(obj: Any, max_copy_nbytes: int, before: Sighting | None = None) -> Sighting:
+    """Return what `obj`, a tensor or an array, is now; its values are copied if they take no more than that.
+
+    `before` is the last sighting of it, whose copy is kept where nothing has changed.
+    """
     if isinstance(obj, torch.Tensor):
         info = inspect(obj)
         snapshot: Any = take_snapshot(obj, info, "", MAX_READ_NBYTES)
@@ -78,8 +84,21 @@ def sight(obj: Any, max_copy_nbytes: int) -> Sighting:
         plain = np.ndarray.view(obj, np.ndarray)
         snapshot, nbytes, has_grad = _array_fingerprint(plain), plain.nbytes, False
     # What has no fingerprint must not be read: an array whose memory was given back, or the objects of an object array.
-    values = _copied(plain) if nbytes <= max_copy_nbytes and snapshot is not None else None
-    return Sighting(weakref.ref(obj), snapshot, values, has_grad, nbytes if values is not None else 0)
+    can_copy = nbytes <= max_copy_nbytes and snapshot is not None
+    is_unchanged = before is not None and before.values is not None and _is_equal(before.snapshot, snapshot)
+    values = (before.values if before is not None and is_unchanged else _copied(plain)) if can_copy else None
+    return Sighting(weakref.ref(obj), snapshot, values, has_grad, values.nbytes if values is not None else 0)
+
+
+def _is_equal(before: Any, after: Any) -> bool:
+    """Return whether two snapshots prove that every value is the same, in the same place of the same shape."""
+    if not isinstance(after, TensorSnapshot):
+        return bool(before == after and after is not None and after.one_in == 1)
+    if not isinstance(before, TensorSnapshot) or before.fingerprint is None or before.fingerprint != after.fingerprint:
+        return False
+    old, new = before.info, after.info
+    is_alike = (old.dtype, old.shape, old.stride, old.device) == (new.dtype, new.shape, new.stride, new.device)
+    return is_alike and before.fingerprint.one_in == 1
 
 
 def _array_fingerprint(array: np.ndarray[Any, Any]) -> Fingerprint | None:

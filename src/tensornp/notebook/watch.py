@@ -93,7 +93,7 @@ class Watch:
         # A search that came less far than the last one has not found that anything is gone.
         is_partial = was_partial or expression in self._partial
         # Which of the tensors are new is asked before they are sighted again.
-        after = self._sight(objects)
+        after = self._sight(objects, before)
         for name, obj in objects.items():
             if name not in before:
                 lines += [] if is_partial else [f"{name}: new"]
@@ -140,14 +140,15 @@ class Watch:
             found[name if name not in found else f"{name} ({len(found)})"] = obj
         return found
 
-    def _sight(self, objects: dict[str, Any]) -> dict[str, Sighting]:
-        """Return what the objects are now; their values are copied while the budget lasts."""
+    def _sight(self, objects: dict[str, Any], before: dict[str, Sighting] | None = None) -> dict[str, Sighting]:
+        """Return what the objects are now; the values of those that have changed are copied, while the budget lasts."""
         from tensornp.core.watching import sight
 
         sightings = {}
         left = self._config.max_watch_nbytes
         for name, obj in objects.items():
-            sightings[name] = sight(obj, left)
+            last = before.get(name) if before is not None else None
+            sightings[name] = sight(obj, left, last if last is not None and last.is_of(obj) else None)
             left -= sightings[name].nbytes
         return sightings
 
