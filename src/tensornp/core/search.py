@@ -72,24 +72,28 @@ class Search:
         Whether it looked at everything, once the iteration has ended.
     tracked : list of torch.Tensor
         Those that autograd has computed, found so far.
-    roots_with_grads : set of str
-        The names below which a gradient was found.
     """
 
     def __init__(self, namespace: Mapping[str, Any], max_seconds: float) -> None:
         self.num_names = 0
         self.is_complete = False
         self.tracked: list[torch.Tensor] = []
-        self.roots_with_grads: set[str] = set()
+        self._roots_with_grads: set[str] = set()
         self._namespace = namespace
         self.max_seconds = max_seconds
         self._skipped = False
+        self._links: set[tuple[str, str]] = set()
+
+    def has_grads_below(self, root: str) -> bool:
+        """Return whether a gradient was found below a name, or below another one for something that it holds."""
+        return any(name in self._roots_with_grads for name in (root, *(b for a, b in self._links if a == root)))
 
     def __iter__(self) -> Iterator[Place]:
         deadline = time.perf_counter() + self.max_seconds
         # By identity: a metaclass of the user's may compute hashes, or have none. The class is held, so that it stays.
         visitors: dict[int, tuple[type, _Visitor | None, Kind]] = {}
         seen: set[int] = set()
+        holders: dict[int, str] = {}
         waiting: deque[tuple[Any, Path, _Visitor]] = deque()
         level = self._children(self._namespace, None, _roots)
         while True:
@@ -113,9 +117,11 @@ class Search:
                         seen.add(id(obj))
                 elif visitor is _ARRAY:
                     yield obj, "array", path
-                elif id(obj) not in seen:
-                    seen.add(id(obj))
+                elif id(obj) not in holders:
+                    holders[id(obj)] = root_of(path)
                     waiting.append((obj, path, visitor))
+                else:
+                    self._links.add((root_of(path), holders[id(obj)]))
             if not waiting or time.perf_counter() > deadline:
                 self.is_complete = not waiting and not self._skipped
                 return
@@ -131,7 +137,7 @@ class Search:
                     self.tracked.append(tensor)
                 grad = _grad(tensor) if is_leaf or _retains_grad(tensor) else None
                 if grad is not None:
-                    self.roots_with_grads.add(root_of(path))
+                    self._roots_with_grads.add(root_of(path))
                     if is_new:
                         yield grad, "grad", (path, ".grad")
             if is_new and type(tensor) not in _PLAIN:

@@ -59,7 +59,7 @@ def look_around(
     missed_by = ""
     if info.is_leaf and info.requires_grad and info.is_parameter and not info.has_grad:
         roots = [alias.name.partition(".")[0].partition("[")[0] for alias in found if alias.relation == "same object"]
-        missed_by = next((root for root in roots if root in search.roots_with_grads), "")
+        missed_by = next((root for root in roots if search.has_grads_below(root)), "")
     saved = saved_for(tensor, search.tracked, search.max_seconds)
     stopped = [] if found.is_complete else [stopped_text(found.num_names)]
     stopped += [f"search for gradients stopped at {saved.stopped_at:,} operations"] if saved.stopped_at else []

@@ -1,0 +1,94 @@
+"""What a card says of autograd: leaves, gradients of other kinds, retained ones, parameters that were left out."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import torch
+
+import tensornp as tnp
+
+
+def badge(card: dict[str, str]) -> tuple[str, str]:
+    """Return the text of the grad badge and the sentence behind it."""
+    spans = re.findall(r'<span title="([^"]*)"[^>]*>([^<]*)</span>', card["text/html"])
+    words = ("grad", "frozen", "Backward")
+    return next((html.unescape(text), html.unescape(title)) for title, text in spans if any(w in text for w in words))
+
+
+def test_a_leaf_has_a_gradient_or_not(shell):
+    """Before and after a backward."""
+    x = torch.ones(3, requires_grad=True)
+    assert badge(shell.show(x)) == ("requires grad · leaf", "Autograd tracks this leaf and .grad is empty.")
+    x.sum().backward()
+    assert badge(shell.show(x)) == (
+        "requires grad · leaf · has .grad",
+        "Autograd tracks this leaf and .grad is filled.",
+    )
+
+
+def test_a_gradient_of_another_dtype_or_layout_is_named(shell):
+    """A wider one for a short parameter, and the sparse one of an embedding."""
+    x = torch.ones(3, dtype=torch.bfloat16, requires_grad=True)
+    x.grad_dtype = torch.float32
+    (x.float() * 2).sum().backward()
+    assert x.grad.dtype == torch.float32
+    assert badge(shell.show(x))[0] == "requires grad · leaf · has .grad (float32)"
+    embedding = torch.nn.Embedding(10, 3, sparse=True)
+    embedding(torch.tensor([1, 2])).sum().backward()
+    assert badge(shell.show(embedding.weight))[0] == "requires grad · leaf · has .grad (sparse_coo)"
+
+
+def test_a_retained_gradient_is_told_before_and_after(shell):
+    """Of a tensor that is no leaf."""
+    y = torch.ones(3, requires_grad=True) * 2
+    assert badge(shell.show(y))[0] == "MulBackward0"
+    y.retain_grad()
+    assert badge(shell.show(y))[0] == "MulBackward0 · retains grad"
+    y.sum().backward()
+    assert badge(shell.show(y))[0] == "MulBackward0 · has .grad"
+
+
+def test_the_graph_is_told_one_step_back(shell):
+    """What made it, and from what; of very many, the first few."""
+    x = torch.ones(3, requires_grad=True)
+    y = x.exp() + x
+    assert badge(shell.show(y))[1] == (
+        "Autograd made this tensor by AddBackward0 from ExpBackward0, AccumulateGrad; it is not a leaf."
+    )
+    assert tnp.inspect(torch.cat([x] * 9)).next_functions == (*["AccumulateGrad"] * 4, "…")
+    assert tnp.inspect(x).next_functions == ()
+
+
+def test_a_frozen_parameter_is_told_from_a_plain_tensor(shell):
+    """And one that was frozen with its gradient still there."""
+    p = torch.nn.Parameter(torch.ones(2))
+    p.sum().backward()
+    p.requires_grad_(False)
+    assert badge(shell.show(p))[0] == "frozen · has .grad"
+    assert badge(shell.show(torch.nn.Parameter(torch.ones(2), requires_grad=False)))[0] == "frozen"
+    assert badge(shell.show(torch.ones(2)))[0] == "no grad"
+
+
+def test_a_parameter_that_no_backward_has_reached_is_told_by_its_siblings(shell):
+    """Also where another name reaches the sibling first; before any backward, nothing is missed."""
+    model = torch.nn.ModuleDict({"used": torch.nn.Linear(2, 2), "left": torch.nn.Linear(2, 2)})
+    shell.namespace.update(used=model["used"], model=model)
+    assert badge(shell.show(model["left"].weight))[0] == "requires grad · leaf"
+    model["used"](torch.ones(2)).sum().backward()
+    text, title = badge(shell.show(model["left"].weight))
+    assert text == "requires grad · leaf · missed by backward"
+    assert title.startswith("Other parameters of model have a .grad, and this one has none")
+    assert badge(shell.show(model["used"].weight))[0] == "requires grad · leaf · has .grad"
+
+
+def test_who_shares_the_gradient_is_told(shell):
+    """A flat buffer into which all gradients are views, as distributed training has them."""
+    flat = torch.zeros(4)
+    p = torch.nn.Parameter(torch.ones(2))
+    p.grad = flat[:2]
+    shell.namespace.update(p=p, flat=flat)
+    assert ".grad: overlaps flat" in shell.show(p)["text/plain"].split("\n")
+    assert not any(line.startswith(".grad") for line in shell.show(flat)["text/plain"].split("\n"))
+    assert "overlaps p.grad" in shell.show(flat)["text/plain"].split("\n")
