@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from tensornp.core import torch_private
+from tensornp.core import torch_pointers, torch_private
 from tensornp.core.extents import Extent
 from tensornp.core.instances import own_attributes
 
@@ -67,8 +67,8 @@ def base_of(obj: Any) -> Any:
         return _base(obj)
     if isinstance(obj, memoryview):
         return obj.obj
-    if type(obj) is torch_private.CAPSULE:
-        return torch_private.tensor_in_capsule(obj)
+    if type(obj) is torch_pointers.CAPSULE:
+        return torch_pointers.tensor_in_capsule(obj)
     # `as_strided` and `sliding_window_view` put a small object of their own between an array and its base.
     return dict(own_attributes(obj)).get("base") if type(obj).__module__.startswith("numpy.") else None
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import torch
 
-from tensornp.core import torch_private
+from tensornp.core import torch_pointers, torch_private
 from tensornp.core.dtypes import name_of
 from tensornp.core.facts import TensorInfo
 from tensornp.core.fingerprint import ALL_BLOCKS, Fingerprint, fingerprint
@@ -91,7 +91,7 @@ def take_snapshot(tensor: torch.Tensor, info: TensorInfo, event: str, max_nbytes
     """Return what `tensor` is now; reads at most `max_nbytes`, or 64 KiB of samples, and nothing if that is 0."""
     known = fingerprint(tensor, max_nbytes, info) if max_nbytes and info.data_state == "available" else None
     with torch_private.undisturbed():
-        counter = torch_private.version_counter_of(tensor)
+        counter = torch_pointers.version_counter_of(tensor)
     return Snapshot(event, info, known, max_nbytes, counter)
 
 

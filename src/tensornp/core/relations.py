@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core import torch_private
+from tensornp.core import torch_pointers, torch_private
 from tensornp.core.arrays import array_over, base_of, extent_of_array, has_left, origin_of
 from tensornp.core.extents import Extent, Relation, relation_of, shared_bounds, span_array
 from tensornp.core.facts import TensorInfo
@@ -39,7 +39,7 @@ class Target:
         self._probe = span_array(self._low, self._high) if is_host and self._high else None
         # The tensor whose version counter tells the kin: that of an array is under it.
         self._kin: Any = obj if isinstance(obj, torch.Tensor) else _tensor_under(obj)
-        self._counter = torch_private.version_counter_of(self._kin) if self._kin is not None else 0
+        self._counter = torch_pointers.version_counter_of(self._kin) if self._kin is not None else 0
         self._is_lazy = isinstance(obj, torch.Tensor) and torch_private.is_lazily_copied(obj)
 
     def compare(self, other: Any) -> Comparison:
@@ -63,7 +63,7 @@ class Target:
             relation, bounds = self._relation_to(extents_of(other), other)
             if relation is not None:
                 return relation, bounds, ""
-        if self._counter and torch_private.version_counter_of(other) == self._counter:
+        if self._counter and torch_pointers.version_counter_of(other) == self._counter:
             return self._once_shared(other)
         return _UNRELATED
 
@@ -91,7 +91,7 @@ class Target:
             return _UNRELATED
         start = torch_private.storage_address(base)
         is_near = 0 < start < self._high and start + storage_of(base).nbytes() > self._low
-        is_kin = bool(self._counter) and torch_private.version_counter_of(base) == self._counter
+        is_kin = bool(self._counter) and torch_pointers.version_counter_of(base) == self._counter
         if not (is_near or is_kin) or _never_had_bytes(self._obj) or not (_is_own(base) and _is_own(self._kin)):
             return _UNRELATED
         if has_left(other, base):

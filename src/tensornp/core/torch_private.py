@@ -6,8 +6,6 @@ is a tracer's wrapper. Verified with torch 2.13.
 
 from __future__ import annotations
 
-import ctypes
-import datetime
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar, cast
@@ -17,7 +15,7 @@ import torch
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def _find(path: str) -> Any:
+def find(path: str) -> Any:
     """Return the object at a dotted path below torch, or None where this torch does not have it."""
     found: Any = torch
     for name in path.split("."):
@@ -57,26 +55,26 @@ PRIVATE_NAMES = (
     "Tensor._nested_tensor_size",
     "utils._python_dispatch._disable_current_modes",
 )
-_disable_torch_function = _find("_C.DisableTorchFunction")
-_disable_functorch = _find("_C._DisableFuncTorch")
-_function_modes = _find("_C._len_torch_function_stack")
-_dispatch_modes = _find("_C._len_torch_dispatch_stack")
-_pre_dispatch_modes = _find("_ops._len_torch_dispatch_stack_pre_dispatch")
-_dispatch_keys = _find("_C._dispatch_keys")
-_data_address = _find("_C._data_address")
-_is_cow_tensor = _find("_C._is_cow_tensor")
-_is_functorch_wrapped = _find("_C._functorch.is_functorch_wrapped_tensor")
-_functorch_level = _find("_C._functorch.peek_interpreter_stack")
-_is_functional_tensor = _find("_is_functional_tensor")
-_is_zerotensor = _find("_is_zerotensor")
-_get_tracing_state = _find("_C._get_tracing_state")
-_set_tracing_state = _find("_C._set_tracing_state")
-_unpack_dual = _find("_VF._unpack_dual")
-_set_compile_strategy = _find("_C._dynamo.eval_frame.set_code_exec_strategy")
+_disable_torch_function = find("_C.DisableTorchFunction")
+_disable_functorch = find("_C._DisableFuncTorch")
+_function_modes = find("_C._len_torch_function_stack")
+_dispatch_modes = find("_C._len_torch_dispatch_stack")
+_pre_dispatch_modes = find("_ops._len_torch_dispatch_stack_pre_dispatch")
+_dispatch_keys = find("_C._dispatch_keys")
+_data_address = find("_C._data_address")
+_is_cow_tensor = find("_C._is_cow_tensor")
+_is_functorch_wrapped = find("_C._functorch.is_functorch_wrapped_tensor")
+_functorch_level = find("_C._functorch.peek_interpreter_stack")
+_is_functional_tensor = find("_is_functional_tensor")
+_is_zerotensor = find("_is_zerotensor")
+_get_tracing_state = find("_C._get_tracing_state")
+_set_tracing_state = find("_C._set_tracing_state")
+_unpack_dual = find("_VF._unpack_dual")
+_set_compile_strategy = find("_C._dynamo.eval_frame.set_code_exec_strategy")
 
-PLAIN_DISPATCH = (torch.Tensor.__torch_dispatch__, _find("_C._disabled_torch_dispatch_impl"))
+PLAIN_DISPATCH = (torch.Tensor.__torch_dispatch__, find("_C._disabled_torch_dispatch_impl"))
 """The values of ``__torch_dispatch__`` of a class that leaves operators to torch."""
-MKLDNN: torch.layout | None = _find("_mkldnn")
+MKLDNN: torch.layout | None = find("_mkldnn")
 """The opaque layout of oneDNN, which has no public name."""
 
 
@@ -88,14 +86,14 @@ def never_compiled(function: _F) -> _F:
     function._torchdynamo_disable = True  # type: ignore[attr-defined]
     function._torchdynamo_disable_msg = "tensornp reads values, of which a graph has none"  # type: ignore[attr-defined]
     if _set_compile_strategy is not None:
-        skip = _find("_C._dynamo.eval_frame._FrameAction").SKIP
-        _set_compile_strategy(function.__code__, _find("_C._dynamo.eval_frame._FrameExecStrategy")(skip, skip))
+        skip = find("_C._dynamo.eval_frame._FrameAction").SKIP
+        _set_compile_strategy(function.__code__, find("_C._dynamo.eval_frame._FrameExecStrategy")(skip, skip))
     return function
 
 
 def missing_names() -> list[str]:
     """Return the private names that this torch no longer has; tensornp then works without them, more slowly."""
-    return [name for name in PRIVATE_NAMES if _find(name) is None]
+    return [name for name in PRIVATE_NAMES if find(name) is None]
 
 
 @contextmanager
@@ -151,7 +149,7 @@ def _has_dispatch_modes() -> bool:
 
 
 def _without_dispatch_modes() -> AbstractContextManager[Any]:
-    disable = _find("utils._python_dispatch._disable_current_modes")
+    disable = find("utils._python_dispatch._disable_current_modes")
     return cast(AbstractContextManager[Any], disable()) if disable else nullcontext()
 
 
@@ -234,7 +232,7 @@ def untyped(storage: Any) -> torch.UntypedStorage:
 
 def check_compressed(sparse: Any, pointers: torch.Tensor, others: torch.Tensor) -> None:
     """Raise RuntimeError if the indices of a CSR, CSC, BSR or BSC tensor lie outside of it."""
-    validate = _find("_validate_sparse_compressed_tensor_args")
+    validate = find("_validate_sparse_compressed_tensor_args")
     if validate is not None:
         validate(pointers, others, sparse.values(), sparse.shape, sparse.layout)
 
@@ -274,96 +272,3 @@ def is_lazily_copied(tensor: torch.Tensor) -> bool:
     except RuntimeError:
         # Sparse and other layouts have no storage to copy.
         return False
-
-
-def version_counter_of(tensor: torch.Tensor) -> int:
-    """Return what identifies the version counter of `tensor`, or 0 where that cannot be told.
-
-    A tensor shares its counter with its views and with what `detach` made of it, and keeps it where its storage is
-    replaced (`set_`, ``.data =``, `Module.half`). So two tensors with one counter and two storages shared memory once.
-    torch has no way to ask for it. The word that holds the pointer is found by trying: it is the only one that a tensor
-    has in common with its detached alias, and neither with its ``.data`` nor with a copy. Only memory of the living
-    object is read.
-    """
-    return int(_word_at(_handle_of(tensor) + _COUNTER_OFFSET).value) if _COUNTER_OFFSET else 0
-
-
-_word_at = ctypes.c_uint64.from_address
-_handle_of = _find("Tensor._cdata.__get__")
-
-
-def _word(tensor: torch.Tensor, index: int) -> int:
-    return int(_word_at(_handle_of(tensor) + 8 * index).value)
-
-
-def _find_counter_word() -> int:
-    """Return which word of a tensor's own memory points to its version counter; 0 where none qualifies."""
-    if ctypes.sizeof(ctypes.c_void_p) != 8:
-        return 0
-    with undisturbed():
-        candidates = set(range(2, 12))
-        for size in (3, 5):
-            tensor = torch.zeros(size, device="cpu")
-            same, others = tensor.detach(), (tensor.data, tensor.clone(), torch.zeros(size, device="cpu"))
-            candidates &= {
-                i
-                for i in candidates
-                if _word(tensor, i) > 4096
-                and _word(tensor, i) == _word(same, i)
-                and all(_word(tensor, i) != _word(other, i) for other in others)
-            }
-    return candidates.pop() if len(candidates) == 1 else 0
-
-
-_COUNTER_OFFSET = 8 * _find_counter_word()
-
-_capsule_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
-_capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-    ("PyCapsule_GetPointer", ctypes.pythonapi)
-)
-
-
-def tensor_in_capsule(capsule: Any) -> torch.Tensor | None:
-    """Return the tensor that torch has lent by DLPack to an array whose base is `capsule`; None if it was not torch.
-
-    Neither DLPack nor NumPy has a way to ask for it. A capsule is torch's own if its deleter is; torch then keeps the
-    pointer to the tensor at the start of its part.
-    """
-    name = _capsule_name(capsule)
-    if not _LENT_BY_TORCH or name not in (b"numpy_dltensor_versioned", b"dltensor_versioned"):
-        return None
-    handle, deleter = _lender(capsule, name)
-    return _tensor_at(handle) if deleter == _LENT_BY_TORCH else None
-
-
-def _tensor_at(handle: int) -> torch.Tensor:
-    with undisturbed():
-        return cast(Any, torch.Tensor)(cdata=handle)  # type: ignore[no-any-return]
-
-
-def _lender(capsule: Any, name: bytes) -> tuple[int, int]:
-    """Return the first word of what the lender keeps, and its deleter, from the second and third word of the struct.
-
-    https://dmlc.github.io/dlpack/latest/c_api.html#c.DLManagedTensorVersioned
-    """
-    _version, context, deleter = (int(_word_at(_capsule_pointer(capsule, name) + 8 * i).value) for i in range(3))
-    return (int(_word_at(context).value) if context else 0), deleter
-
-
-def _find_deleter() -> int:
-    """Return the address of the function that ends what torch has lent; 0 where the tensor is not found beside it."""
-    if ctypes.sizeof(ctypes.c_void_p) != 8:
-        return 0
-    with undisturbed():
-        tensor = torch.zeros(3, device="cpu")
-        try:
-            capsule = tensor.__dlpack__(max_version=(1, 0))
-            handle, deleter = _lender(capsule, b"dltensor_versioned")
-            return deleter if handle == tensor._cdata and _tensor_at(handle) is tensor else 0
-        except Exception:
-            return 0
-
-
-CAPSULE: type = type(datetime.datetime_CAPI)
-"""The type of capsules, to which Python gives a name only since 3.13."""
-_LENT_BY_TORCH = _find_deleter()
