@@ -8,6 +8,7 @@ from tensornp.core.census import Census, CensusGroup, CensusRow
 from tensornp.render.badges import format_nbytes
 
 HEADINGS = ("name", "shape", "dtype", "device", "bytes", "shared with", "pinned by", "changed")
+MAX_PINS = 6
 _CELL = "padding:1px 12px 1px 0;text-align:left;white-space:nowrap;font-size:90%"
 _LINE = "border-top:1px solid rgba(128,128,128,.25)"
 
@@ -45,9 +46,15 @@ def row_cells(group: CensusGroup, row: CensusRow) -> tuple[str, ...]:
         row.device,
         format_nbytes(row.nbytes),
         row.shared_with,
-        ", ".join(group.pinned_by) if is_first else "",
+        _pins_text(group.pinned_by) if is_first else "",
         row.change.text if row.change is not None else "",
     )
+
+
+def _pins_text(pins: tuple[str, ...]) -> str:
+    """Return the first of what pins a storage, and how many more: each display of a tensor adds one."""
+    left = len(pins) - MAX_PINS
+    return ", ".join(pins[:MAX_PINS]) + (f" and {left:,} more" if left > 0 else "")
 
 
 def _used(census: Census) -> list[int]:
