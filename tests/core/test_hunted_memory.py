@@ -105,3 +105,11 @@ def test_an_attribute_that_is_no_identifier_has_a_name_that_evaluates():
     names = [alias.name for alias in tnp.aliases(tensor, namespace)]
     assert len(names) == 3
     assert all(eval(name, dict(namespace)) is tensor for name in names)
+
+
+def test_the_table_says_of_a_small_view_how_much_it_keeps():
+    """The bytes by which the table is sorted, and which `del` would bring."""
+    big = torch.zeros(1000)
+    text = census_text(census_of({"view": big[:1], "whole": torch.zeros(10)}))
+    assert "4 bytes of 3.9 KiB" in text
+    assert "40 bytes\n" in f"{text}\n"

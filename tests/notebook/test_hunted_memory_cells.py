@@ -6,6 +6,7 @@ import gc
 import weakref
 
 import pytest
+from IPython.utils.capture import capture_output
 
 
 @pytest.mark.parametrize(
@@ -43,3 +44,24 @@ def test_an_array_of_objects_is_not_said_to_be_watched(shell):
     """Nothing of it is read, so no report would ever come."""
     shell.run("import numpy as np; objects = np.array([1, 'a'], dtype=object)")
     assert shell.fail("%tensorwatch objects").startswith("objects is an array of objects")
+
+
+def test_a_function_that_raises_anew_is_called_once_in_the_table(shell):
+    """It stands in two tracebacks, with the very same locals."""
+    code = """
+import torch
+def fails():
+    mine = torch.zeros(1000)
+    try:
+        1 / 0
+    except ZeroDivisionError as error:
+        raise KeyError("anew") from error
+fails()
+"""
+    with capture_output():
+        shell.ip.run_cell(code)
+        shell.ip.run_cell("%tensors")
+    shell.run("%tensors")
+    table = shell.displayed[0]["text/plain"]
+    assert "mine in fails() of the last traceback" in table
+    assert "call 2" not in table

@@ -38,13 +38,15 @@ def left_out_text(census: Census) -> str:
 def row_cells(group: CensusGroup, row: CensusRow) -> tuple[str, ...]:
     """Return what the columns of `HEADINGS` say; what pins a storage stands in the first row of its group."""
     is_first = row is group.rows[0]
+    # A small view may be all that is left of a large storage, and keeps the whole of it.
+    whole = f" of {format_nbytes(group.nbytes)}" if is_first and group.nbytes > row.nbytes else ""
     name = row.name if row.kind != "array" else f"{row.name} (NumPy array)"
     return (
         name if is_first else f"└ {name}",
         str(row.shape).replace("-1", "?") if row.shape is not None else "",
         row.dtype,
         row.device,
-        format_nbytes(row.nbytes),
+        format_nbytes(row.nbytes) + whole,
         row.shared_with,
         _pins_text(group.pinned_by) if is_first else "",
         row.change.text if row.change is not None else "",
