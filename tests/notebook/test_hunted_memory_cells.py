@@ -65,3 +65,11 @@ fails()
     table = shell.displayed[0]["text/plain"]
     assert "mine in fails() of the last traceback" in table
     assert "call 2" not in table
+
+
+def test_a_card_does_not_name_itself_after_another_statement(shell):
+    """The last expression of a line is what is shown."""
+    with capture_output() as captured:
+        shell.ip.run_cell("import torch; w = torch.zeros(3); other = w; w", store_history=True)
+    lines = captured.stdout.splitlines()
+    assert [line for line in lines if line.startswith("same memory")] == ["same memory as other"]
