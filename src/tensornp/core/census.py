@@ -16,15 +16,17 @@ from tensornp.core import torch_private
 from tensornp.core.aliasing import stopped_text
 from tensornp.core.changes import Change
 from tensornp.core.dtypes import name_of as dtype_name
-from tensornp.core.extents import Relation, relation_of
+from tensornp.core.extents import Relation
 from tensornp.core.holding import STORAGES, Bare, tensor_of
 from tensornp.core.info import inspect
-from tensornp.core.reach import extents_of, memory_spans
-from tensornp.core.relations import RELATIONS
+from tensornp.core.reach import memory_spans
+from tensornp.core.relations import Target
 from tensornp.core.search import Kind, Path, Search, name_of, root_of
 
 Holding = Literal["name", "history", "traceback"]
 """What keeps an object: a name of the user's, IPython's history, or the frames of the last traceback."""
+MIN_ROWS_OF_GROUP = 8
+"""Of a group that has so many, which are shown even where others must be left out for that."""
 SORTS = ("bytes", "name", "shape", "dtype", "device")
 Span = tuple[str, int, int]
 
@@ -163,10 +165,12 @@ class Survey:
         groups.sort(key=self._sort_key(sort))
         shown: list[CensusGroup] = []
         left, num_rows = max_rows, sum(len(group.found) for group in groups)
-        for group in groups:
+        for i, group in enumerate(groups):
             if left <= 0:
                 break
-            rows = self._rows(group, left, change_of)
+            # One tensor that was shown again and again must not hide all others.
+            others = len(groups) - i - 1
+            rows = self._rows(group, max(left - others, min(left, MIN_ROWS_OF_GROUP)), change_of)
             left -= len(rows)
             if not rows:
                 # It was freed since the search.
@@ -244,7 +248,12 @@ def _ordered(group: Group) -> list[Found]:
     if len(group.found) == 1:
         return group.found
     order = {"name": 0, "history": 1, "traceback": 2}
-    return sorted(group.found, key=lambda f: (order[f.holding], f.kind == "grad", -_fact(f.get(), "nbytes")))
+
+    def key(f: Found) -> Any:
+        # An expanded tensor has more elements than its storage has bytes, and is no better name for it.
+        return order[f.holding], f.kind == "grad", -min(_fact(f.get(), "nbytes"), group.nbytes)
+
+    return sorted(group.found, key=key)
 
 
 def _fact(obj: Any, name: str) -> Any:
@@ -260,17 +269,11 @@ def _fact(obj: Any, name: str) -> Any:
 
 def _relation(first: Any, other: Any) -> Relation:
     """Return how two members of one group relate; those that only share a storage with a third one too."""
-    if first is other:
-        return "same object"
     try:
-        mine, others = extents_of(first), extents_of(other)
-        found = [relation_of(a, b) for a in mine for b in others]
+        # The same question as a card asks: of a lazy copy, no write is seen although the bytes are still the same.
+        return Target(first, None).compare(other)[0] or "same storage"
     except Exception:
         return "may overlap"
-    best = min((r for r in found if r is not None), key=RELATIONS.index, default=None)
-    if best is None:
-        return "same storage"
-    return best if len(found) == 1 or best == "may overlap" else "overlapping"
 
 
 def _row(obj: Any, name: str, found: Found, shared: str, change_of: Any) -> CensusRow:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
+
+_CHUNK = 4096
 
 
 def own_attributes(obj: Any) -> Iterator[tuple[str, Any]]:
@@ -42,7 +45,7 @@ def _reader_of(cls: type) -> _Reader:
 
     def read(obj: Any) -> Iterator[tuple[str, Any]]:
         if dictionary is not None:
-            yield from copied(lambda: list(dictionary(obj).items()))
+            yield from in_chunks(iter(dict.items(dictionary(obj))))
         for name, slot in slots:
             try:
                 yield name, slot(obj)
@@ -70,6 +73,15 @@ def _slots_of(cls: type) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
         for name, found in type.__getattribute__(base, "__dict__").items()
         if type(found) is types.MemberDescriptorType and name != "__dict__"
     )
+
+
+def in_chunks(items: Iterator[Any]) -> Iterator[Any]:
+    """Yield what `items` has; some thousands are taken at once, which another thread cannot interrupt.
+
+    All of a huge container at once would take long, and cost a collection of garbage.
+    """
+    while chunk := list(itertools.islice(items, _CHUNK)):
+        yield from chunk
 
 
 def copied(copy: Callable[[], Any]) -> Any:

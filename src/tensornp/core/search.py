@@ -22,7 +22,7 @@ import torch
 
 from tensornp.core.containers import key_text
 from tensornp.core.holding import STORAGES
-from tensornp.core.instances import copied, has_attributes, is_subclass, own_attributes
+from tensornp.core.instances import copied, has_attributes, in_chunks, is_subclass, own_attributes
 
 Kind = str
 """One of "tensor", "array", "parameter", "buffer", "grad"."""
@@ -31,7 +31,6 @@ Path = tuple[Any, Any]
 MAX_CHILDREN = 1_000_000
 """Items of one container that are looked at."""
 _CHECK_EVERY = 64
-_CHUNK = 4096
 _BUFFERS = frozenset(map(id, (memoryview, bytearray, array.array, mmap.mmap)))
 """By identity, as all classes here: to look for one in a tuple would ask a metaclass of the user's for equality."""
 _FOREIGN = frozenset(
@@ -246,12 +245,9 @@ _requires_grad, _is_leaf, _retains_grad, _grad = (
 def _items(held: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
     """Yield the items as `dict` itself has them, whatever a subclass makes of them.
 
-    Some thousands are taken at once, which another thread cannot interrupt; all of a huge one would cost a collection
-    of garbage. RuntimeError if such a one grows meanwhile.
+    RuntimeError if a huge one grows meanwhile.
     """
-    items = iter(dict.items(held))
-    while chunk := list(itertools.islice(items, _CHUNK)):
-        yield from chunk
+    return in_chunks(iter(dict.items(held)))
 
 
 def _in_dict(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
@@ -271,7 +267,7 @@ def _in_sequence(base: Any) -> _Visitor:
 
 def _in_set(base: Any) -> _Visitor:
     def visit(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
-        return (("{…}", child, "") for child in copied(lambda: list(base.__iter__(obj))))
+        return (("{…}", child, "") for child in in_chunks(base.__iter__(obj)))
 
     return visit
 
@@ -292,8 +288,9 @@ def _in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
     mro = type(module).__mro__
     is_dict, is_list = (any(cls.__name__ in names for cls in mro) for names in (_BY_KEY, _BY_INDEX))
     is_row = any(cls.__name__ == "Sequential" for cls in mro)
+    is_scripted = isinstance(held.get("_modules"), torch.jit._script.OrderedDictWrapper)
     for table, kind in (("_parameters", "parameter"), ("_buffers", "buffer"), ("_modules", "")):
-        for i, (name, child) in enumerate(_items(held.get(table) or {})):
+        for i, (name, child) in enumerate(_members(held.get(table))):
             if child is None:
                 continue
             if is_row and kind == "":
@@ -303,18 +300,39 @@ def _in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
                 step = _Key(name)
             elif is_list and name.isdecimal():
                 step = f"[{name}]"
+            elif is_scripted and not _is_plain(name):
+                # It has no `get_submodule`.
+                step = f".{table}[{name!r}]"
             else:
                 step = _attribute(name, kind or "submodule")
             yield step, child, kind
     for name, child in _items(held):
         if name not in _MODULE_OWN:
-            yield f".{name}", child, ""
+            yield _own_attribute(name), child, ""
+
+
+def _members(table: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the items of one table of a module; a scripted module keeps its own in C++."""
+    if not isinstance(table, torch.jit._script.OrderedDictWrapper):
+        return _items(table or {})
+    own = dict(own_attributes(table))
+    # Those of its submodules that have a Python object have it in a dictionary beside.
+    return _items(own["_python_modules"]) if "_python_modules" in own else iter(own["_c"].items())
 
 
 def _attribute(name: str, kind: str) -> str:
     """Return how a member of a module is reached, whose name may be any text."""
-    return f".{name}" if name.isidentifier() and not keyword.iskeyword(name) else f".get_{kind}({name!r})"
+    return f".{name}" if _is_plain(name) else f".get_{kind}({name!r})"
+
+
+def _own_attribute(name: Any) -> str:
+    """Return how an attribute is reached, whose name `setattr` takes as any text."""
+    return f".{name}" if _is_plain(name) else f".__dict__[{key_text(name)}]"
+
+
+def _is_plain(name: Any) -> bool:
+    return type(name) is str and name.isidentifier() and not keyword.iskeyword(name)
 
 
 def _in_object(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
-    return ((f".{name}", child, "") for name, child in own_attributes(obj))
+    return ((_own_attribute(name), child, "") for name, child in own_attributes(obj))

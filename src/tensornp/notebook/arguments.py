@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import getopt
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from IPython.core.error import UsageError
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +28,21 @@ class Option:
     def flags(self) -> tuple[str, ...]:
         """How it is typed: ``("-c", "--copy")``."""
         return (f"-{self.short}", f"--{self.long}") if self.short else (f"--{self.long}",)
+
+
+def keeping_nothing(magic: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """Return `magic` with usage errors that hold no tensor: Python keeps the last error, and with it all its frames."""
+
+    @wraps(magic)
+    def run(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        try:
+            return magic(*args, **kwargs)
+        except UsageError as error:
+            message = str(error)
+        # Not where it was caught: the new error would keep the old one as its context.
+        raise UsageError(message)
+
+    return run
 
 
 def split_line(line: str, options: tuple[Option, ...]) -> tuple[dict[str, str], str]:

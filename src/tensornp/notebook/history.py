@@ -87,7 +87,7 @@ def _is_blank(value: Any) -> bool:
 
 
 def _frames_of_last_error() -> Iterator[FrameType]:
-    """Yield the frames of functions, of the last error and of those that led to it, but not of cells."""
+    """Yield each frame of functions, of the last error and of those that led to it, once, but not of cells."""
     waiting = [getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)]
     seen: set[int] = set()
     while waiting:
@@ -97,7 +97,9 @@ def _frames_of_last_error() -> Iterator[FrameType]:
         seen.add(id(error))
         at = error.__traceback__
         while at is not None:
-            if at.tb_frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+            # A function that has caught one error and raised another stands in the tracebacks of both.
+            if at.tb_frame.f_code.co_flags & inspect.CO_OPTIMIZED and id(at.tb_frame) not in seen:
+                seen.add(id(at.tb_frame))
                 yield at.tb_frame
             at = at.tb_next
         waiting += [error.__cause__, error.__context__]

@@ -101,9 +101,10 @@ class Ledger:
         """Return the expression in the last line of the cell that runs, under which a tensor is shown."""
         lines = str((self._shell.user_ns.get("_ih") or [""])[-1]).strip().splitlines()
         try:
+            last = ast.parse(lines[-1].strip()).body[-1] if lines else None
             # Written as names are written here: without a comment, and with single quotes.
-            return ast.unparse(ast.parse(lines[-1].strip(), mode="eval")) if lines else ""
-        except (SyntaxError, ValueError):
+            return ast.unparse(last.value) if isinstance(last, ast.Expr) else ""
+        except (SyntaxError, ValueError, IndexError):
             return ""
 
     def _record_of(self, tensor: Any, info: TensorInfo) -> _Record | None:

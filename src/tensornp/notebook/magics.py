@@ -19,7 +19,7 @@ from IPython.core.magic import (
 from IPython.display import display
 
 from tensornp.errors import TensornpError
-from tensornp.notebook.arguments import Option, split_line
+from tensornp.notebook.arguments import Option, keeping_nothing, split_line
 
 if TYPE_CHECKING:
     from tensornp.core.facts import TensorInfo
@@ -62,6 +62,7 @@ class TensorMagics(Magics):
     @needs_local_scope
     @output_can_be_silenced
     @line_cell_magic
+    @keeping_nothing
     def tonumpy(self, line: str, cell: str | None = None, local_ns: dict[str, Any] | None = None) -> Any:
         """Convert a tensor to the NumPy array that it is, and show the receipt.
 
@@ -110,6 +111,7 @@ class TensorMagics(Magics):
     @needs_local_scope
     @output_can_be_silenced
     @line_magic
+    @keeping_nothing
     def totensor(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
         """Convert a NumPy array to the tensor that it is: the way back of %tonumpy.
 

@@ -10,7 +10,7 @@ from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 from IPython.display import display, update_display
 
 from tensornp.errors import TensornpError
-from tensornp.notebook.arguments import Option, split_line, split_names
+from tensornp.notebook.arguments import Option, keeping_nothing, split_line, split_names
 from tensornp.notebook.live import NOTHING, WIDGET_MIME
 from tensornp.notebook.survey import Surveyor
 from tensornp.notebook.watch import Watch
@@ -44,6 +44,7 @@ class MemoryMagics(Magics):
 
     @no_var_expand
     @line_magic
+    @keeping_nothing
     def tensors(self, line: str) -> None:
         """Show all tensors and arrays of the notebook, grouped by the memory that they share.
 
@@ -105,6 +106,7 @@ class MemoryMagics(Magics):
 
     @no_var_expand
     @line_magic
+    @keeping_nothing
     def tensorwatch(self, line: str) -> None:
         """Tell after each cell what that cell has changed.
 
@@ -120,7 +122,7 @@ class MemoryMagics(Magics):
         TensorDisplay.max_watch_nbytes; of what is larger, it tells which blocks changed.
         """
         options, rest = split_line(line, OPTIONS["tensorwatch"])
-        names = split_names(rest)
+        names = list(dict.fromkeys(split_names(rest)))
         if "off" in options:
             gone = self.watch.remove(names)
             missing = [name for name in names if name not in gone]
@@ -137,4 +139,5 @@ class MemoryMagics(Magics):
         except TensornpError as error:
             raise UsageError(str(error)) from None
         first = "the first " if self.watch.is_partial(names) else ""
-        print(f"watching {', '.join(names)} ({first}{count:,} tensor{'s' * (count != 1)} or arrays) after each cell")
+        noun = "tensor or array" if count == 1 else "tensors or arrays"
+        print(f"watching {', '.join(names)} ({first}{count:,} {noun}) after each cell")

@@ -41,6 +41,8 @@ class Watch:
         BadRequestError
             If one gives no tensor, array, module or container of them.
         """
+        import numpy as np
+
         found = {}
         for expression in expressions:
             try:
@@ -51,6 +53,9 @@ class Watch:
             if not found[expression]:
                 raise BadRequestError(f"{expression} holds no tensor or array; name one that does")
             obj = found[expression].get(expression)
+            if isinstance(obj, np.ndarray) and np.ndarray.dtype.__get__(obj).hasobject:
+                # It holds addresses, which tell nothing of what lies there.
+                raise BadRequestError(f"{expression} is an array of objects, which is not looked into; name its items")
             if obj is not None and self._objects(expression).get(expression) is not obj:
                 raise BadRequestError(f"{expression} gives a new object each time; name the tensor that it is made of")
         if not self._sightings:

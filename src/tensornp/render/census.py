@@ -8,6 +8,7 @@ from tensornp.core.census import Census, CensusGroup, CensusRow
 from tensornp.render.badges import format_nbytes
 
 HEADINGS = ("name", "shape", "dtype", "device", "bytes", "shared with", "pinned by", "changed")
+MAX_PINS = 6
 _CELL = "padding:1px 12px 1px 0;text-align:left;white-space:nowrap;font-size:90%"
 _LINE = "border-top:1px solid rgba(128,128,128,.25)"
 
@@ -37,17 +38,25 @@ def left_out_text(census: Census) -> str:
 def row_cells(group: CensusGroup, row: CensusRow) -> tuple[str, ...]:
     """Return what the columns of `HEADINGS` say; what pins a storage stands in the first row of its group."""
     is_first = row is group.rows[0]
+    # A small view may be all that is left of a large storage, and keeps the whole of it.
+    whole = f" of {format_nbytes(group.nbytes)}" if is_first and group.nbytes > row.nbytes else ""
     name = row.name if row.kind != "array" else f"{row.name} (NumPy array)"
     return (
         name if is_first else f"└ {name}",
         str(row.shape).replace("-1", "?") if row.shape is not None else "",
         row.dtype,
         row.device,
-        format_nbytes(row.nbytes),
+        format_nbytes(row.nbytes) + whole,
         row.shared_with,
-        ", ".join(group.pinned_by) if is_first else "",
+        _pins_text(group.pinned_by) if is_first else "",
         row.change.text if row.change is not None else "",
     )
+
+
+def _pins_text(pins: tuple[str, ...]) -> str:
+    """Return the first of what pins a storage, and how many more: each display of a tensor adds one."""
+    left = len(pins) - MAX_PINS
+    return ", ".join(pins[:MAX_PINS]) + (f" and {left:,} more" if left > 0 else "")
 
 
 def _used(census: Census) -> list[int]:

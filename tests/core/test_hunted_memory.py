@@ -1,0 +1,115 @@
+"""Faults that were hunted down in the search and the census: each has left the promise that it broke."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+import tensornp as tnp
+from tensornp.core import instances
+from tensornp.core.census import Survey
+from tensornp.core.search import Search, name_of
+from tensornp.render.census import census_text
+
+
+def census_of(namespace, **arguments):
+    """Return the table of a namespace that has no traceback."""
+    return Survey(namespace, {}, 10.0).census(**{"max_rows": 40, **arguments})
+
+
+@pytest.mark.parametrize(
+    "holder", [set(range(100_000)), SimpleNamespace(**{f"a{i}": i for i in range(100_000)})], ids=["set", "object"]
+)
+def test_a_huge_container_is_not_copied_before_its_first_item(holder, monkeypatch):
+    """So a search can stop within it: ten million members of a set would take ten times what a card may."""
+    lengths = []
+    chunks = itertools.islice
+    monkeypatch.setattr(instances.itertools, "islice", lambda items, n: lengths.append(n) or chunks(items, n))
+    search = Search({"holder": holder}, 10.0)
+    assert list(search) == []
+    assert search.is_complete
+    assert len(lengths) > 100_000 / 5000
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+def test_the_parameters_of_a_scripted_module_are_found():
+    """They lie in C++, and so do its buffers; each name gives the very object."""
+    model = torch.jit.script(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2)))
+    search = Search({"model": model}, 10.0)
+    found = {name_of(path): (obj, kind) for obj, kind, path in search}
+    assert search.is_complete
+    assert sum(kind == "parameter" for _, kind in found.values()) == 4
+    assert sum(kind == "buffer" for _, kind in found.values()) == 3
+    for name, (obj, _) in found.items():
+        assert eval(name, {"model": model}).data_ptr() == obj.data_ptr()
+    (alias,) = tnp.aliases(model[0].weight.detach(), {"model": model})
+    assert (alias.kind, alias.relation) == ("parameter", "same elements")
+
+
+def test_the_table_does_not_say_that_a_lazy_copy_has_the_same_elements():
+    """As the card: a write to one is not seen in the other, although both lie at one address until then."""
+    tensor = torch.zeros(4)
+    copy = torch.ops.aten._lazy_clone(tensor)
+    (group,) = census_of({"tensor": tensor, "copy": copy}).groups
+    assert group.rows[1].shared_with == "tensor: same storage"
+    copy[0] = 1
+    assert tensor[0] == 0
+
+
+def test_what_is_shown_often_does_not_hide_the_other_tensors():
+    """Each display adds an entry of `Out`; other groups have a row each all the same."""
+    big = torch.zeros(1000)
+    namespace = {"big": big, "Out": {i: big for i in range(100)}, "_oh": {}, "small": torch.zeros(3), "one": np.ones(1)}
+    census = census_of(namespace)
+    assert [group.rows[0].name for group in census.groups] == ["big", "small", "one"]
+    assert sum(len(group.rows) for group in census.groups) == 40
+    assert census.num_left_out == 101 + 2 - 40
+
+
+def test_what_pins_a_tensor_is_said_in_few_words():
+    """A hundred entries of the history do not make a line of a thousand characters."""
+    tensor = torch.zeros(3)
+    text = census_text(census_of({"tensor": tensor, "Out": {i: tensor for i in range(100)}, "_oh": {}}))
+    assert "Out[0], Out[1], Out[2], Out[3], Out[4], Out[5] and 94 more" in text
+
+
+def test_an_expanded_tensor_does_not_stand_for_what_it_is_a_view_of():
+    """It has more elements than its storage has, and says less of the others."""
+    base = torch.zeros(4, 4)
+    (group,) = census_of({"base": base, "expanded": base[0].expand(100, 4), "alias": base.detach()}).groups
+    assert group.rows[0].name == "base"
+    assert {row.shared_with for row in group.rows[1:]} == {"base: same elements", "base: overlapping"}
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+def test_a_scripted_module_can_be_freed_after_a_census():
+    """What the search makes on its way is held by nobody."""
+    model = torch.jit.script(torch.nn.Linear(2, 2))
+    gone = weakref.ref(model)
+    census_of({"model": model})
+    del model
+    assert gone() is None
+
+
+def test_an_attribute_that_is_no_identifier_has_a_name_that_evaluates():
+    """`setattr` takes any text, and so does a namespace of parsed arguments."""
+    tensor = torch.zeros(3)
+    module = torch.nn.Identity()
+    namespace = {"plain": SimpleNamespace(**{"a-b": tensor, "class": tensor}), "module": module}
+    module.__dict__["no name"] = tensor
+    names = [alias.name for alias in tnp.aliases(tensor, namespace)]
+    assert len(names) == 3
+    assert all(eval(name, dict(namespace)) is tensor for name in names)
+
+
+def test_the_table_says_of_a_small_view_how_much_it_keeps():
+    """The bytes by which the table is sorted, and which `del` would bring."""
+    big = torch.zeros(1000)
+    text = census_text(census_of({"view": big[:1], "whole": torch.zeros(10)}))
+    assert "4 bytes of 3.9 KiB" in text
+    assert "40 bytes\n" in f"{text}\n"
