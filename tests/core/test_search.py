@@ -18,6 +18,7 @@ from unchanged import unchanged
 from writes import sees
 
 import tensornp as tnp
+from tensornp.core.search import Search, name_of
 
 CALLS: list[str] = []
 
@@ -279,3 +280,12 @@ def test_every_kind_of_tensor(part):
     """No exception, nothing changed, no alias that is none, and the memory of each is found."""
     reports = {name: gallery_child.run(look, name) for name in list(KINDS)[part::6]}
     assert {name: what for name, (how, what) in reports.items() if how != "returned"} == {}
+
+
+def test_a_huge_holder_does_not_hide_the_others():
+    """Holders take turns: what a small one holds is found although the time does not suffice for the huge one."""
+    t = torch.zeros(2)
+    names = {"huge": [torch.zeros(1)] * 3_000_000, "small": {"t": t}}
+    search = Search(names, 0.05)
+    found = [name_of(path) for obj, _, path in search if obj is t]
+    assert (found, search.is_complete) == (["small['t']"], False)

@@ -145,7 +145,7 @@ def test_the_table_groups_by_memory_and_counts_each_byte_once(shell):
     cell(shell, "w = torch.zeros(1000); v = w[10:]; a = w.numpy()[::2]; other = torch.zeros(500, dtype=torch.float64)")
     rows = table(shell)
     assert rows[""] == "3 tensors and 1 array in 2 storages | cpu 7.8 KiB"
-    assert [name for name in rows if name] == ["other", "w", "v", "a (NumPy array)"]
+    assert [name for name in rows if name] == ["w", "v", "a (NumPy array)", "other"]
     assert "w: overlapping" in rows["v"]
     assert 'title="3,960 bytes"' in shell.html
     cell(shell, "model = torch.nn.Linear(3, 2); model.head = model.weight; loss = model(torch.ones(3)).sum()")

@@ -44,6 +44,8 @@ class Alias:
         Between which bytes, counted from the tensor's first, both have elements; None where no byte is shared.
     note : str
         A sentence where more must be known.
+    type_name : str
+        The class of what it reaches: "Tensor", "ndarray", "memoryview".
     """
 
     name: str
@@ -51,6 +53,7 @@ class Alias:
     relation: Relation
     byte_range: tuple[int, int] | None = None
     note: str = ""
+    type_name: str = ""
 
 
 class Aliases(list[Alias]):
@@ -124,7 +127,7 @@ def find_aliases(
     `former` holds weak references, by identity, to arrays that have shared memory with the first of `objs`; those that
     do so now are added.
     """
-    found: list[list[tuple[Path, Kind, Relation, tuple[int, int] | None, str]]] = [[] for _ in objs]
+    found: list[list[tuple[Path, Kind, Relation, tuple[int, int] | None, str, type]]] = [[] for _ in objs]
     keys: dict[int, Path] = {}
     with torch_private.undisturbed():
         targets = [(Target(obj, info), hits) for (obj, info), hits in zip(objs, found, strict=True)]
@@ -138,17 +141,20 @@ def find_aliases(
                     # What cannot be read has no address that is known.
                     continue
                 if relation is not None:
-                    hits.append((path, kind, relation, bounds, note))
+                    hits.append((path, kind, relation, bounds, note, type(other)))
                     if former is not None and hits is found[0] and relation != "stale" and type(other) is np.ndarray:
                         former[id(other)] = weakref.ref(other)
                 elif former and hits is found[0] and id(other) in former and former[id(other)]() is other:
-                    hits.append((path, kind, "stale", None, OUTDATED))
+                    hits.append((path, kind, "stale", None, OUTDATED, type(other)))
     return [_listed(hits, keys, search) for hits in found]
 
 
 def _listed(hits: list[Any], keys: Mapping[int, Path], search: Search) -> Aliases:
     hits.sort(key=lambda hit: RELATIONS.index(hit[2]))
-    listed = [Alias(name_of(path, keys), kind, how, where, note) for path, kind, how, where, note in hits]
+    listed = [
+        Alias(name_of(path, keys), kind, how, where, note, type.__getattribute__(cls, "__name__"))
+        for path, kind, how, where, note, cls in hits
+    ]
     return Aliases(listed, search.num_names, search.is_complete)
 
 

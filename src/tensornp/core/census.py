@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -205,11 +206,10 @@ class Survey:
         def key(group: Group) -> Any:
             first = _ordered(group)[0]
             name = name_of(first.path)
-            if sort == "name":
-                return name
             if sort == "bytes":
-                return (-group.nbytes, name)
-            return (_fact(first.get(), sort), name)
+                # Equal ones stay as they were found.
+                return -group.nbytes
+            return (() if sort == "name" else _fact(first.get(), sort), _natural(name))
 
         return key
 
@@ -254,6 +254,11 @@ def _ordered(group: Group) -> list[Found]:
         return order[f.holding], f.kind == "grad", -min(_fact(f.get(), "nbytes"), group.nbytes)
 
     return sorted(group.found, key=key)
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Return a key by which m[9] comes before m[10]."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def _fact(obj: Any, name: str) -> Any:

@@ -11,6 +11,7 @@ import itertools
 import keyword
 import mmap
 import re
+import sys
 import time
 import types
 from collections import deque
@@ -31,6 +32,7 @@ Path = tuple[Any, Any]
 MAX_CHILDREN = 1_000_000
 """Items of one container that are looked at."""
 _CHECK_EVERY = 64
+_TURN = 512
 _BUFFERS = frozenset(map(id, (memoryview, bytearray, array.array, mmap.mmap)))
 """By identity, as all classes here: to look for one in a tuple would ask a metaclass of the user's for equality."""
 _FOREIGN = frozenset(
@@ -61,7 +63,7 @@ class Search:
     ----------
     namespace : mapping of str to object
     max_seconds : float
-        After which it stops; names at hand come first, then what they hold, level by level.
+        After which it stops; names at hand come first, then what they hold, level by level and in turns.
 
     Attributes
     ----------
@@ -93,10 +95,13 @@ class Search:
         visitors: dict[int, tuple[type, _Visitor | None, Kind]] = {}
         seen: set[int] = set()
         holders: dict[int, str] = {}
-        waiting: deque[tuple[Any, Path, _Visitor]] = deque()
-        level = self._children(self._namespace, None, _roots)
+        # Holders take turns, so that a huge one does not hide the others; the names at hand come first.
+        turns: deque[Iterator[tuple[Path, Any, Kind]]] = deque()
+        turn, limit = self._children(self._namespace, None, _roots), sys.maxsize
         while True:
-            for path, obj, kind in level:
+            count = 0
+            for path, obj, kind in itertools.islice(turn, limit):
+                count += 1
                 self.num_names += 1
                 if not self.num_names % _CHECK_EVERY and time.perf_counter() > deadline:
                     return
@@ -118,14 +123,15 @@ class Search:
                     yield obj, "array", path
                 elif id(obj) not in holders:
                     holders[id(obj)] = root_of(path)
-                    waiting.append((obj, path, visitor))
+                    turns.append(self._children(obj, path, visitor))
                 else:
                     self._links.add((root_of(path), holders[id(obj)]))
-            if not waiting or time.perf_counter() > deadline:
-                self.is_complete = not waiting and not self._skipped
+            if count == limit:
+                turns.append(turn)
+            if not turns or time.perf_counter() > deadline:
+                self.is_complete = not turns and not self._skipped
                 return
-            holder, at, visit = waiting.popleft()
-            level = self._children(holder, at, visit)
+            turn, limit = turns.popleft(), _TURN
 
     def _beside(self, tensor: Any, path: Path, *, is_new: bool) -> Iterator[Place]:
         """Yield the gradient of a tensor, and the tensors in which one of another class holds its values, once."""

@@ -12,6 +12,7 @@ from tensornp.core.surroundings import Surroundings
 
 MAX_NAMES = 6
 """Names that a line shows."""
+_CLASSES = {"ndarray": "NumPy array", "": "NumPy array"}
 _SAME = ("same object", "same elements", "reinterpreted")
 _GROUPS = (
     ("same memory as", _SAME),
@@ -71,5 +72,5 @@ def _lines(aliases: Iterable[Alias]) -> Iterator[MemoryLine]:
 def _named(alias: Alias) -> MemoryName:
     where = f", bytes {alias.byte_range[0]:,} to {alias.byte_range[1]:,}" if alias.byte_range else ""
     note = f"; {alias.note}" if alias.note else ""
-    beside = " (NumPy array)" if alias.kind == "array" else ""
+    beside = f" ({_CLASSES.get(alias.type_name, alias.type_name)})" if alias.kind == "array" else ""
     return MemoryName(alias.name, beside, f"{alias.kind}: {alias.relation}{where}{note}")
