@@ -46,8 +46,11 @@ class Target:
         """Return how `other` relates, between which bytes, and a note; quickly for the many that do not."""
         if other is self._obj:
             return "same object", None, ""
+        cls = type(other)
+        if cls is np.ndarray:
+            return self._compare_array(other)
         # `isinstance` would ask an array of the user's for its `__class__`.
-        if is_subclass(type(other), torch.Tensor):
+        if cls is torch.Tensor or is_subclass(cls, torch.Tensor):
             return self._compare_tensor(other)
         if any(type(other) is kind for kind in STORAGES):
             return self._compare_tensor(tensor_of(other))
