@@ -18,7 +18,8 @@ from unchanged import unchanged
 from writes import sees
 
 import tensornp as tnp
-from tensornp.core.search import Search, name_of
+from tensornp.core.paths import name_of
+from tensornp.core.search import Search
 
 CALLS: list[str] = []
 

@@ -17,9 +17,10 @@ from tensornp.core.extents import Relation, relation_of
 from tensornp.core.facts import TensorInfo
 from tensornp.core.holding import STORAGES
 from tensornp.core.instances import is_subclass
+from tensornp.core.paths import Kind, Path, name_of
 from tensornp.core.reach import extents_of
 from tensornp.core.relations import OUTDATED, RELATIONS, Target
-from tensornp.core.search import Kind, Path, Search, name_of
+from tensornp.core.search import Search
 from tensornp.errors import NotATensorError
 
 MAX_SECONDS = 1.0

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,33 +18,17 @@ from tensornp.core.aliasing import stopped_text
 from tensornp.core.changes import Change
 from tensornp.core.dtypes import name_of as dtype_name
 from tensornp.core.extents import Relation
+from tensornp.core.groups import Found, Group, Holding, grouped, history_entry, merged
 from tensornp.core.holding import STORAGES, Bare, tensor_of
 from tensornp.core.info import inspect
+from tensornp.core.paths import Kind, Path, name_of, root_of
 from tensornp.core.reach import memory_spans
 from tensornp.core.relations import Target
-from tensornp.core.search import Kind, Path, Search, name_of, root_of
+from tensornp.core.search import Search
 
-Holding = Literal["name", "history", "traceback"]
-"""What keeps an object: a name of the user's, IPython's history, or the frames of the last traceback."""
 MIN_ROWS_OF_GROUP = 8
 """Of a group that has so many, which are shown even where others must be left out for that."""
 SORTS = ("bytes", "name", "shape", "dtype", "device")
-Span = tuple[str, int, int]
-
-
-@dataclass(slots=True)
-class Found:
-    """One name that the search has met; the object is held weakly, so that a census keeps nothing alive."""
-
-    obj: Any
-    kind: Kind
-    path: Path
-    holding: Holding
-    spans: tuple[Span, ...]
-
-    def get(self) -> Any:
-        """Return the object, or None where it is gone."""
-        return self.obj() if type(self.obj) is weakref.ref else self.obj
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,19 +82,6 @@ class Census:
     stopped: str
 
 
-@dataclass(slots=True)
-class Group:
-    """Names whose memory meets, before a table is made of them."""
-
-    found: list[Found]
-    spans: list[Span]
-    nbytes: int = 0
-
-    def nbytes_by_device(self) -> dict[str, int]:
-        """Return the bytes of its storages on each device, each byte once."""
-        return _merged(self.spans)
-
-
 class Survey:
     """What a search has found, grouped by memory; `census` makes the table, `unnamed` tells what nobody names."""
 
@@ -122,7 +93,7 @@ class Survey:
         found += self._collect(behind, "traceback")
         is_complete = search.is_complete and behind.is_complete
         self.stopped = "" if is_complete else stopped_text(search.num_names + behind.num_names)
-        self.groups = _grouped(found)
+        self.groups = grouped(found)
 
     def _collect(self, search: Search, holding: Holding) -> Iterable[Found]:
         with torch_private.undisturbed():
@@ -179,7 +150,7 @@ class Survey:
             shown.append(CensusGroup(rows, group.nbytes, self._pins(group, also or {})))
         totals: dict[str, int] = defaultdict(int)
         for group in groups:
-            for device, nbytes in _merged(group.spans).items():
+            for device, nbytes in merged(group.spans).items():
                 totals[device] += nbytes
         objects = {id(obj): obj for group in groups for found in group.found if (obj := found.get()) is not None}
         num_arrays = sum(not isinstance(obj, (torch.Tensor, *STORAGES)) for obj in objects.values())
@@ -234,13 +205,6 @@ class Survey:
             elif found.holding == "traceback":
                 pins["the last traceback"] = None
         return tuple(pins)
-
-
-def history_entry(path: Path) -> str:
-    """Return the entry of IPython's history through which `path` goes: "Out[3]"."""
-    while path[0] is not None and path[0][0] is not None:
-        path = path[0]
-    return name_of(path)
 
 
 def _ordered(group: Group) -> list[Found]:
@@ -298,49 +262,3 @@ def _row(obj: Any, name: str, found: Found, shared: str, change_of: Any) -> Cens
         return CensusRow(name, found.kind, array.shape, str(array.dtype), "cpu", nbytes, shared, found.holding)
     except Exception:
         return CensusRow(name, found.kind, None, type(obj).__name__, "", 0, shared, found.holding, change)
-
-
-def _grouped(found: list[Found]) -> list[Group]:
-    """Return the names in groups whose spans meet, directly or through others; one without memory stands alone."""
-    spans = sorted((span, i) for i, item in enumerate(found) for span in item.spans)
-    leaders = list(range(len(found)))
-
-    def leader(i: int) -> int:
-        while leaders[i] != i:
-            leaders[i] = leaders[leaders[i]]
-            i = leaders[i]
-        return i
-
-    at: tuple[str, int] = ("", 0)
-    last = -1
-    for (device, low, high), i in spans:
-        if last >= 0 and device == at[0] and low < at[1]:
-            leaders[leader(i)] = leader(last)
-            at = (device, max(at[1], high))
-        else:
-            at = (device, high)
-        last = i
-    same: dict[int, int] = {}
-    for i, item in enumerate(found):
-        # The same object without memory (a meta tensor) under two names is one.
-        if not item.spans:
-            leaders[leader(i)] = leader(same.setdefault(id(item.get()), i))
-    groups: dict[int, Group] = {}
-    for i, item in enumerate(found):
-        group = groups.setdefault(leader(i), Group([], []))
-        group.found.append(item)
-        group.spans += item.spans
-    for group in groups.values():
-        group.nbytes = sum(_merged(group.spans).values())
-    return list(groups.values())
-
-
-def _merged(spans: list[Span]) -> dict[str, int]:
-    """Return the bytes that the spans cover on each device, each byte once."""
-    covered: dict[str, int] = defaultdict(int)
-    at: tuple[str, int] = ("", 0)
-    for device, low, high in sorted(set(spans)):
-        start = max(low, at[1]) if device == at[0] else low
-        covered[device] += max(high - start, 0)
-        at = (device, max(high, at[1]) if device == at[0] else high)
-    return covered

@@ -6,54 +6,31 @@ its own dictionary and slots alone.
 
 from __future__ import annotations
 
-import array
 import itertools
-import keyword
-import mmap
 import re
 import sys
 import time
-import types
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-import numpy as np
 import torch
 
-from tensornp.core.containers import key_text
-from tensornp.core.holding import STORAGES
-from tensornp.core.instances import copied, has_attributes, in_chunks, is_subclass, own_attributes
+from tensornp.core.holders import IS_ARRAY, IS_TENSOR, MAX_CHILDREN, Visitor, items_of, visitor_for
+from tensornp.core.instances import copied, is_subclass, own_attributes
+from tensornp.core.paths import Kind, Path, root_of
 
-Kind = str
-"""One of "tensor", "array", "parameter", "buffer", "grad"."""
-Path = tuple[Any, Any]
-"""The path to what holds an object, or None, and the last step: text, or a `_Key`."""
-MAX_CHILDREN = 1_000_000
-"""Items of one container that are looked at."""
 _CHECK_EVERY = 64
 _TURN = 512
-_BUFFERS = frozenset(map(id, (memoryview, bytearray, array.array, mmap.mmap)))
-"""By identity, as all classes here: to look for one in a tuple would ask a metaclass of the user's for equality."""
-_FOREIGN = frozenset(
-    "IPython ipykernel ipywidgets anywidget tensornp traitlets zmq logging threading asyncio concurrent "
-    "matplotlib multiprocessing subprocess weakref inspect importlib".split()
-)
-"""Packages whose objects are not looked into: they reach the whole kernel, and no user thinks of them as holders."""
-_MODULE_OWN = frozenset(vars(torch.nn.Module()))
-"""What every module holds: three dictionaries of what it consists of, flags and hooks."""
-_BY_INDEX, _BY_KEY = ("ModuleList", "ParameterList"), ("ModuleDict", "ParameterDict")
 _RESULT = re.compile(r"_{1,3}|_\d+")
 
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_requires_grad, _is_leaf, _retains_grad, _grad = (
+    getattr(torch.Tensor, name).__get__ for name in ("requires_grad", "is_leaf", "retains_grad", "grad")
+)
 Place = tuple[Any, Kind, Path]
 """One tensor or array that was found, its kind, and the way to it."""
-
-
-class _Key(NamedTuple):
-    """A dictionary key, written out only where the name is asked for."""
-
-    key: Any
 
 
 class Search:
@@ -92,7 +69,7 @@ class Search:
     def __iter__(self) -> Iterator[Place]:
         deadline = time.perf_counter() + self.max_seconds
         # By identity: a metaclass of the user's may compute hashes, or have none. The class is held, so that it stays.
-        visitors: dict[int, tuple[type, _Visitor | None, Kind]] = {}
+        visitors: dict[int, tuple[type, Visitor | None, Kind]] = {}
         seen: set[int] = set()
         holders: dict[int, str] = {}
         # Holders take turns, so that a huge one does not hide the others; the names at hand come first.
@@ -109,17 +86,17 @@ class Search:
                 try:
                     _, visitor, tensor_kind = visitors[id(cls)]
                 except KeyError:
-                    visitor = _visitor_for(cls)
+                    visitor = visitor_for(cls)
                     tensor_kind = "parameter" if is_subclass(cls, torch.nn.Parameter) else "tensor"
                     visitors[id(cls)] = cls, visitor, tensor_kind
                 if visitor is None:
                     continue
-                if visitor is _TENSOR:
+                if visitor is IS_TENSOR:
                     yield obj, kind or tensor_kind, path
                     if cls is not torch.Tensor or _requires_grad(obj):
                         yield from self._beside(obj, path, is_new=id(obj) not in seen)
                         seen.add(id(obj))
-                elif visitor is _ARRAY:
+                elif visitor is IS_ARRAY:
                     yield obj, "array", path
                 elif id(obj) not in holders:
                     holders[id(obj)] = root_of(path)
@@ -153,7 +130,7 @@ class Search:
             # Some wrappers have no such attributes, and lazy parameters have none yet.
             return
 
-    def _children(self, holder: Any, path: Path | None, visit: _Visitor) -> Iterator[tuple[Path, Any, Kind]]:
+    def _children(self, holder: Any, path: Path | None, visit: Visitor) -> Iterator[tuple[Path, Any, Kind]]:
         count = 0
         try:
             for step, child, kind in visit(holder):
@@ -169,7 +146,7 @@ def _roots(namespace: Any) -> Iterator[tuple[Any, Any, Kind]]:
     """Yield the names that are the user's: the history of IPython is reached by its own name, `Out`."""
     outputs = namespace.get("_oh")
     results = copied(lambda: {id(value) for value in dict.values(outputs)}) if isinstance(outputs, dict) else set()
-    for name, value in _items(namespace) if isinstance(namespace, dict) else list(namespace.items()):
+    for name, value in items_of(namespace) if isinstance(namespace, dict) else list(namespace.items()):
         # `_` and `_3` are the user's where they are no result of a cell: after `for _ in ...`.
         is_history = outputs is not None and is_history_name(name)
         if not is_history or (_RESULT.fullmatch(name) and id(value) not in results):
@@ -181,164 +158,3 @@ def is_history_name(name: str) -> bool:
     return name in ("In", "_ih", "_oh", "_dh", "_", "__", "___", "exit", "quit", "open", "get_ipython") or (
         (name.startswith("_") and name[1:].lstrip("i").isdecimal()) or name in ("_i", "_ii", "_iii")
     )
-
-
-def name_of(path: Path, keys: Mapping[int, Path] | None = None) -> str:
-    """Return the expression that reaches what lies at `path`: ``model.fc.weight``, ``Out[3]["a"]``.
-
-    `keys` gives the paths of parameters by identity, since those are keys of an optimizer's state.
-    """
-    steps = []
-    at: Any = path
-    while at is not None:
-        at, step = at
-        steps.append(f"[{_key_text(step.key, keys or {})}]" if type(step) is _Key else step)
-    return "".join(reversed(steps))
-
-
-def _key_text(key: Any, keys: Mapping[int, Path]) -> str:
-    return name_of(keys[id(key)]) if id(key) in keys else key_text(key)
-
-
-def root_of(path: Path) -> str:
-    """Return the name with which `path` begins."""
-    while path[0] is not None:
-        path = path[0]
-    return str(path[1])
-
-
-_Visitor = Callable[[Any], Iterable[tuple[Any, Any, Kind]]]
-
-
-def _TENSOR(_: Any) -> Iterable[tuple[Any, Any, Kind]]:
-    return ()
-
-
-def _ARRAY(_: Any) -> Iterable[tuple[Any, Any, Kind]]:
-    return ()
-
-
-def _visitor_for(cls: type) -> _Visitor | None:
-    """Return what lists the children of an instance of `cls`, or None where there is nothing to look for."""
-    if is_subclass(cls, torch.Tensor) or id(cls) in _STORAGES:
-        return _TENSOR
-    if is_subclass(cls, np.ndarray) or id(cls) in _BUFFERS:
-        return _ARRAY
-    for base, visitor in _CONTAINERS.items():
-        if is_subclass(cls, base):
-            return visitor
-    if is_subclass(cls, torch.nn.Module):
-        return _in_module
-    module = str(type.__getattribute__(cls, "__module__")).partition(".")[0]
-    if is_subclass(cls, type) or id(cls) in _ATOMS or module in _FOREIGN:
-        return None
-    return _in_object if has_attributes(cls) else None
-
-
-_ATOMS = frozenset(map(id, (
-    int, float, complex, str, bytes, bool, type(None), types.ModuleType, types.FunctionType, types.BuiltinFunctionType,
-    types.MethodType, types.CodeType, types.FrameType, types.TracebackType, torch.Size, torch.dtype, torch.device,
-)))  # fmt: skip
-_STORAGES = frozenset(map(id, STORAGES))
-
-
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
-_requires_grad, _is_leaf, _retains_grad, _grad = (
-    getattr(torch.Tensor, name).__get__ for name in ("requires_grad", "is_leaf", "retains_grad", "grad")
-)
-
-
-def _items(held: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield the items as `dict` itself has them, whatever a subclass makes of them.
-
-    RuntimeError if a huge one grows meanwhile.
-    """
-    return in_chunks(iter(dict.items(held)))
-
-
-def _in_dict(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
-    return ((_Key(key), value, "") for key, value in _items(obj))
-
-
-def _in_sequence(base: Any) -> _Visitor:
-    def visit(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
-        children = copied(lambda: list(itertools.islice(base.__iter__(obj), MAX_CHILDREN)))
-        fields: Any = type.__getattribute__(type(obj), "__dict__").get("_fields") if base is tuple else None
-        if isinstance(fields, tuple) and len(fields) == len(children):
-            return ((f".{field}", child, "") for field, child in zip(fields, children, strict=True))
-        return ((f"[{i}]", child, "") for i, child in enumerate(children))
-
-    return visit
-
-
-def _in_set(base: Any) -> _Visitor:
-    def visit(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
-        return (("{…}", child, "") for child in in_chunks(base.__iter__(obj)))
-
-    return visit
-
-
-_CONTAINERS: dict[type, _Visitor] = {
-    dict: _in_dict,
-    list: _in_sequence(list),
-    tuple: _in_sequence(tuple),
-    deque: _in_sequence(deque),
-    set: _in_set(set),
-    frozenset: _in_set(frozenset),
-}
-
-
-def _in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
-    """Yield what a `torch.nn.Module` consists of, by the names that its users type."""
-    held = object.__getattribute__(module, "__dict__")
-    mro = type(module).__mro__
-    is_dict, is_list = (any(cls.__name__ in names for cls in mro) for names in (_BY_KEY, _BY_INDEX))
-    is_row = any(cls.__name__ == "Sequential" for cls in mro)
-    is_scripted = isinstance(held.get("_modules"), torch.jit._script.OrderedDictWrapper)
-    for table, kind in (("_parameters", "parameter"), ("_buffers", "buffer"), ("_modules", "")):
-        for i, (name, child) in enumerate(_members(held.get(table))):
-            if child is None:
-                continue
-            if is_row and kind == "":
-                # Its members are counted, whatever their names.
-                step: Any = f"[{i}]"
-            elif is_dict and (kind == "" or isinstance(module, torch.nn.ParameterDict)):
-                step = _Key(name)
-            elif is_list and name.isdecimal():
-                step = f"[{name}]"
-            elif is_scripted and not _is_plain(name):
-                # It has no `get_submodule`.
-                step = f".{table}[{name!r}]"
-            else:
-                step = _attribute(name, kind or "submodule")
-            yield step, child, kind
-    for name, child in _items(held):
-        if name not in _MODULE_OWN:
-            yield _own_attribute(name), child, ""
-
-
-def _members(table: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the items of one table of a module; a scripted module keeps its own in C++."""
-    if not isinstance(table, torch.jit._script.OrderedDictWrapper):
-        return _items(table or {})
-    own = dict(own_attributes(table))
-    # Those of its submodules that have a Python object have it in a dictionary beside.
-    return _items(own["_python_modules"]) if "_python_modules" in own else iter(own["_c"].items())
-
-
-def _attribute(name: str, kind: str) -> str:
-    """Return how a member of a module is reached, whose name may be any text."""
-    return f".{name}" if _is_plain(name) else f".get_{kind}({name!r})"
-
-
-def _own_attribute(name: Any) -> str:
-    """Return how an attribute is reached, whose name `setattr` takes as any text."""
-    return f".{name}" if _is_plain(name) else f".__dict__[{key_text(name)}]"
-
-
-def _is_plain(name: Any) -> bool:
-    return type(name) is str and name.isidentifier() and not keyword.iskeyword(name)
-
-
-def _in_object(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
-    return ((_own_attribute(name), child, "") for name, child in own_attributes(obj))

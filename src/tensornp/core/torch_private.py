@@ -54,6 +54,7 @@ PRIVATE_NAMES = (
     "Tensor._values",
     "Tensor._nested_tensor_size",
     "utils._python_dispatch._disable_current_modes",
+    "jit._script.OrderedDictWrapper",
 )
 _disable_torch_function = find("_C.DisableTorchFunction")
 _disable_functorch = find("_C._DisableFuncTorch")
@@ -272,3 +273,9 @@ def is_lazily_copied(tensor: torch.Tensor) -> bool:
     except RuntimeError:
         # Sparse and other layouts have no storage to copy.
         return False
+
+
+def is_scripted_table(table: Any) -> bool:
+    """Return whether `table` is what `torch.jit.script` puts in the place of a module's dictionary of members."""
+    kind = find("jit._script.OrderedDictWrapper")
+    return kind is not None and isinstance(table, kind)

@@ -102,8 +102,11 @@ class Ledger:
         lines = str((self._shell.user_ns.get("_ih") or [""])[-1]).strip().splitlines()
         try:
             last = ast.parse(lines[-1].strip()).body[-1] if lines else None
+            shown = last.value if isinstance(last, ast.Expr) else None
+            if isinstance(shown, ast.Call) and ast.unparse(shown.func) == "display" and len(shown.args) == 1:
+                shown = shown.args[0]
             # Written as names are written here: without a comment, and with single quotes.
-            return ast.unparse(last.value) if isinstance(last, ast.Expr) else ""
+            return ast.unparse(shown) if shown is not None else ""
         except (SyntaxError, ValueError, IndexError):
             return ""
 

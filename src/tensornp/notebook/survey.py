@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from tensornp.notebook.history import History
 
 if TYPE_CHECKING:
-    from tensornp.core.census import Census, Found, Survey
+    from tensornp.core.census import Census, Survey
+    from tensornp.core.groups import Found
     from tensornp.notebook.ledger import Ledger
 
 MAX_SECONDS = 2.0
@@ -40,7 +41,7 @@ class Surveyor:
 
         A name of the user's is never touched, and what it reaches stays.
         """
-        from tensornp.core.census import history_entry
+        from tensornp.core.groups import history_entry
         from tensornp.render.badges import format_nbytes
 
         survey = self._survey()
@@ -78,6 +79,6 @@ class Surveyor:
 
 def _is_of_the_user(found: Found) -> bool:
     """Return whether the user has put it into `Out`, under a key that IPython would not make."""
-    from tensornp.core.census import history_entry
+    from tensornp.core.groups import history_entry
 
     return found.holding == "history" and _IN_HISTORY.fullmatch(history_entry(found.path)) is None

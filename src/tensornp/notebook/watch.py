@@ -120,7 +120,8 @@ class Watch:
         import numpy as np
         import torch
 
-        from tensornp.core.search import Search, name_of
+        from tensornp.core.paths import name_of
+        from tensornp.core.search import Search
         from tensornp.core.torch_private import undisturbed
 
         value = eval(expression, self._shell.user_ns)
