@@ -9,7 +9,7 @@ from html import unescape
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from strategies import PRINT_OPTIONS, converted, tensors
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -28,6 +28,8 @@ def words(html: str) -> str:
 @given(tensors(), PRINT_OPTIONS)
 def test_html_and_text_hold_what_numpy_prints(shell, t, options):
     """Promise 3 through the real formatter, and promise 1 at the same time."""
+    # With 0 edge items NumPy measures every element; of more than a card prints, it shows the outer ones and says so.
+    assume(options.get("edgeitems") != 0 or t.numel() <= DisplayOptions().max_elements)
     whole = converted(t)
     with np.printoptions(**options):
         data = shell.show(t)
