@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from strategies import PRINT_OPTIONS, converted, tensors
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from tensornp.core.options import DisplayOptions
+
 
 def pre(html: str) -> str:
     """Return the text of the card's array."""
