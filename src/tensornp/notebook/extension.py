@@ -48,8 +48,7 @@ class Extension:
     def unload(self) -> None:
         """Take all of it out again, but nothing that another library has put in its place since."""
         self.live.retire()
-        self._memory.retire()
-        self._memory.watch.remove([])
+        self._memory.end()
         for event, callback in self._events:
             self._shell.events.unregister(event, callback)
         ours = (self.config, *self._magics)

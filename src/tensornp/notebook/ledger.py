@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import weakref
 from collections import OrderedDict
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from tensornp.core.changes import Change, Snapshot
@@ -18,14 +18,13 @@ MAX_RECORDS = 1024
 """Entries that are kept, the last ones: two for each tensor."""
 
 
-@dataclass(slots=True)
-class _Record:
+class _Record(NamedTuple):
     """One tensor as it was when it was last shown or converted, and the arrays that shared its memory."""
 
     tensor: weakref.ref[Any]
     storage: Any
     snapshot: Snapshot
-    arrays: dict[int, Any] = field(default_factory=dict)
+    arrays: dict[int, Any]
 
 
 class Ledger:

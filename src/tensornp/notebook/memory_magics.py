@@ -12,12 +12,12 @@ from IPython.display import display, update_display
 from tensornp.errors import TensornpError
 from tensornp.notebook.arguments import Option, keeping_nothing, split_line, split_names
 from tensornp.notebook.live import NOTHING, WIDGET_MIME
-from tensornp.notebook.survey import Surveyor
-from tensornp.notebook.watch import Watch
 
 if TYPE_CHECKING:
     from tensornp.notebook.config import TensorDisplay
     from tensornp.notebook.ledger import Ledger
+    from tensornp.notebook.survey import Surveyor
+    from tensornp.notebook.watch import Watch
     from tensornp.widget.table import TensorsTable
 
 OPTIONS: dict[str, tuple[Option, ...]] = {
@@ -38,9 +38,23 @@ class MemoryMagics(Magics):
     def __init__(self, shell: Any, config: TensorDisplay, ledger: Ledger) -> None:
         super().__init__(shell)
         self._display = config
-        self._surveyor = Surveyor(shell, ledger)
-        self.watch = Watch(shell, config)
+        self._ledger = ledger
         self._table: TensorsTable | None = None
+        self._watch: Watch | None = None
+
+    @property
+    def watch(self) -> Watch:
+        """What is watched; made when it is first asked for, so that loading stays quick."""
+        if self._watch is None:
+            from tensornp.notebook.watch import Watch
+
+            self._watch = Watch(self.shell, self._display)
+        return self._watch
+
+    def _surveyor(self) -> Surveyor:
+        from tensornp.notebook.survey import Surveyor
+
+        return Surveyor(self.shell, self._ledger)
 
     @no_var_expand
     @line_magic
@@ -68,7 +82,7 @@ class MemoryMagics(Magics):
         if "release" in options:
             if rest or len(options) > 1:
                 raise UsageError("--release takes no name and no other option; a name of yours goes with del")
-            print(self._surveyor.release())
+            print(self._surveyor().release())
             return
         sort = options.get("sort", "bytes")
         if sort not in SORTS:
@@ -79,7 +93,7 @@ class MemoryMagics(Magics):
         from tensornp.render.census import census_html, census_text
 
         self.retire()
-        census = self._surveyor.census(max_rows=self._display.max_rows, sort=sort, patterns=patterns)
+        census = self._surveyor().census(max_rows=self._display.max_rows, sort=sort, patterns=patterns)
         if patterns and not census.groups:
             raise UsageError(f"no tensor or array is called {' or '.join(patterns)}; %tensors shows them all")
         anchor = f"tnp-{uuid.uuid4().hex[:8]}"
@@ -97,6 +111,12 @@ class MemoryMagics(Magics):
         shown = table._repr_mimebundle_()
         bundle = shown[0] if isinstance(shown, tuple) else (shown or {})
         display({WIDGET_MIME: bundle[WIDGET_MIME], "text/plain": ""}, raw=True, display_id=display_id)
+
+    def end(self) -> None:
+        """Take back what is live: the table's part, and the watch."""
+        self.retire()
+        if self._watch is not None:
+            self._watch.remove([])
 
     def retire(self) -> None:
         """Take the live part of the last table back; the table itself stays."""
