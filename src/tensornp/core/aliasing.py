@@ -12,13 +12,11 @@ import numpy as np
 import torch
 
 from tensornp.core import torch_private
-from tensornp.core.arrays import extent_of_array
-from tensornp.core.extents import Relation, relation_of
+from tensornp.core.extents import Relation
 from tensornp.core.facts import TensorInfo
 from tensornp.core.holding import STORAGES
 from tensornp.core.instances import is_subclass
 from tensornp.core.paths import Kind, Path, name_of
-from tensornp.core.reach import extents_of
 from tensornp.core.relations import OUTDATED, RELATIONS, Target
 from tensornp.core.search import Search
 from tensornp.errors import NotATensorError
@@ -157,18 +155,3 @@ def _listed(hits: list[Any], keys: Mapping[int, Path], search: Search) -> Aliase
         for path, kind, how, where, note, cls in hits
     ]
     return Aliases(listed, search.num_names, search.is_complete)
-
-
-def shares_bytes(a: Any, b: Any) -> bool:
-    """Return whether an element of `a` and one of `b`, tensors or arrays, have a byte in common, or may have."""
-    others = extents_of(b)
-    return any(relation_of(mine, other) is not None for mine in extents_of(a) for other in others)
-
-
-def sees_same_elements(tensor: torch.Tensor, array: np.ndarray[Any, Any]) -> bool:
-    """Return whether element for element `array` lies where `tensor` does, with the same meaning of its bytes.
-
-    False where that is not known: lazy conjugates and negatives, empty tensors, other devices. Reads metadata only.
-    """
-    extents = extents_of(tensor)
-    return len(extents) == 1 and relation_of(extents[0], extent_of_array(array)) == "same elements"

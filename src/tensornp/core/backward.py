@@ -11,12 +11,10 @@ from weakref import WeakKeyDictionary
 import torch
 
 from tensornp.core import torch_private
-from tensornp.core.extents import relation_of
-from tensornp.core.reach import extents_of
+from tensornp.core.relations import WRITTEN, Target
 
 MAX_SECONDS = 1.0
 _grad_fn_slot: Any = torch.Tensor.grad_fn
-_WRITTEN = ("same object", "same elements", "reinterpreted", "overlapping", "may overlap")
 
 
 class Saved(NamedTuple):
@@ -38,11 +36,13 @@ def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_se
     count = 0
     with torch_private.undisturbed():
         begin = [node for node in map(_grad_fn, (tensor, *tracked)) if node is not None]
-        target = _Elements(tensor) if begin else None
+        if not begin:
+            return Saved(())
+        target = Target(tensor)
         for node in _nodes(begin):
             count += 1
             name = type(node).__name__
-            if target is not None and name not in names and any(map(target.meets, _saved_tensors(node))):
+            if name not in names and any(target.compare(saved)[0] in WRITTEN for saved in _saved_tensors(node)):
                 names[name] = None
             if not count % 64 and time.perf_counter() > deadline:
                 return Saved(tuple(names), count)
@@ -93,24 +93,3 @@ def _saved_tensors(node: Any) -> Iterator[torch.Tensor]:
         except RuntimeError:
             # Freed by a backward.
             continue
-
-
-class _Elements:
-    """Where the elements of a tensor lie; most others are told to lie elsewhere by one address."""
-
-    def __init__(self, tensor: torch.Tensor) -> None:
-        self._extents = extents_of(tensor)
-        self._low = min((extent.bounds[0] for extent in self._extents), default=0)
-        self._high = max((extent.bounds[1] for extent in self._extents), default=0)
-
-    def meets(self, other: torch.Tensor) -> bool:
-        """Return whether an element of the tensor is, or may be, one of `other`."""
-        try:
-            start = torch_private.storage_address(other)
-            end = start + torch.Tensor.untyped_storage(other).nbytes()
-            if start > 0 and (start >= self._high or end <= self._low):
-                return False
-        except Exception:
-            # Sparse tensors and wrappers have no storage of their own, but parts that have.
-            pass
-        return any(relation_of(a, b) in _WRITTEN for a in self._extents for b in extents_of(other))

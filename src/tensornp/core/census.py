@@ -22,7 +22,7 @@ from tensornp.core.groups import Found, Group, Holding, grouped, history_entry, 
 from tensornp.core.holding import STORAGES, Bare, tensor_of
 from tensornp.core.info import inspect
 from tensornp.core.paths import Kind, Path, name_of, root_of
-from tensornp.core.reach import memory_spans
+from tensornp.core.reach import spans_of
 from tensornp.core.relations import Target
 from tensornp.core.search import Search
 
@@ -101,7 +101,7 @@ class Survey:
                 if kind == "parameter":
                     self._keys.setdefault(id(obj), path)
                 try:
-                    spans = tuple(memory_spans(obj))
+                    spans = tuple(spans_of(obj))
                 except Exception:
                     # Its row says what little is known.
                     spans = ()

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tensornp.core.paths import Kind, Path, name_of
+from tensornp.core.reach import Span
 
 Holding = Literal["name", "history", "traceback"]
 """What keeps an object: a name of the user's, IPython's history, or the frames of the last traceback."""
-Span = tuple[str, int, int]
 
 
 @dataclass(slots=True)

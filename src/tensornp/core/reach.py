@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 
 from tensornp.core import torch_private
@@ -19,49 +18,32 @@ from tensornp.core.holding import STORAGES, held_tensor, parts_of, tensor_of
 from tensornp.core.info import inspect
 from tensornp.core.instances import is_subclass, own_attributes
 
-_layout_slot: Any = torch.Tensor.layout
+Span = tuple[str, int, int]
+"""A device, the address of the first byte and that after the last one."""
 _device_slot: Any = torch.Tensor.device
 
 
-def spans_of(obj: Any, extents: tuple[Extent, ...]) -> list[tuple[int, int]]:
-    """Return the addresses from and to which the storages or the buffer go, of which `extents` are parts."""
-    if is_subclass(type(obj), torch.Tensor):
-        if len(extents) == 1:
-            try:
-                start = torch_private.storage_address(obj)
-                if start:
-                    return [(start, start + storage_of(obj).nbytes())]
-            except Exception:
-                pass
-        return [extent.bounds for extent in extents]
+def spans_of(obj: Any, extents: tuple[Extent, ...] | None = None) -> list[Span]:
+    """Return the devices and addresses from and to which the storages of a tensor, or the buffer of an array, go.
+
+    `extents` are those of `obj`, where they are known already.
+    """
     if any(type(obj) is kind for kind in STORAGES):
-        return [extent.bounds for extent in extents]
-    (low, high), tensor = origin_of(array_over(obj))
-    if tensor is not None:
-        start = torch_private.storage_address(tensor)
-        end = start + storage_of(tensor).nbytes()
-        if start <= low and high <= end:
-            return [(start, end)]
-    return [(low, high)]
-
-
-def memory_spans(obj: Any) -> list[tuple[str, int, int]]:
-    """Return the devices and addresses from and to which the storages of a tensor, or the buffer of an array, go."""
-    if isinstance(obj, torch.Tensor) and _layout_slot.__get__(obj) == torch.strided:
+        obj = tensor_of(obj)
+    if not is_subclass(type(obj), torch.Tensor):
+        (low, high), base = origin_of(array_over(obj))
+        if base is not None and not has_left(obj, base):
+            return spans_of(base)
+        return [("cpu", low, high)] if low and low < high else []
+    try:
         start = torch_private.storage_address(obj)
         if start:
             nbytes = storage_of(obj).nbytes()
             return [(str(_device_slot.__get__(obj)), start, start + nbytes)] if nbytes else []
-        if type(obj) is torch.Tensor:
-            return []
-    if isinstance(obj, np.ndarray):
-        base = origin_of(obj).tensor
-        if base is not None and not has_left(obj, base):
-            return memory_spans(base)
-        low, high = origin_of(obj).bounds
-        return [("cpu", low, high)] if low and low < high else []
-    extents = extents_of(obj)
-    return [(extent.device, *span) for extent, span in zip(extents, spans_of(obj, extents), strict=False)]
+    except Exception:
+        # Sparse tensors and wrappers have no storage of their own, but parts that have.
+        pass
+    return [(extent.device, *extent.bounds) for extent in (extents_of(obj) if extents is None else extents)]
 
 
 def extents_of(obj: Any, info: TensorInfo | None = None) -> tuple[Extent, ...]:

@@ -23,18 +23,20 @@ DANGLING = "its memory was given back when the storage moved: do not read or wri
 OUTDATED = "it keeps the memory that the storage has left"
 Comparison = tuple[Relation | None, tuple[int, int] | None, str]
 """The relation, between which bytes, and a note."""
+WRITTEN = ("same object", "same elements", "reinterpreted", "overlapping", "may overlap")
+"""The relations in which a write on one side is seen on the other, or may be."""
 _UNRELATED: Comparison = (None, None, "")
 
 
 class Target:
     """The bytes of one tensor or array, which others are compared with."""
 
-    def __init__(self, obj: Any, info: TensorInfo | None) -> None:
+    def __init__(self, obj: Any, info: TensorInfo | None = None) -> None:
         self._obj = obj
         self._extents = extents_of(obj, info)
         self._spans = spans_of(obj, self._extents)
-        self._low = min((low for low, _ in self._spans), default=0)
-        self._high = max((high for _, high in self._spans), default=0)
+        self._low = min((low for _, low, _ in self._spans), default=0)
+        self._high = max((high for _, _, high in self._spans), default=0)
         is_host = bool(self._extents) and self._extents[0].device == "cpu"
         self._probe = span_array(self._low, self._high) if is_host and self._high else None
         # The tensor whose version counter tells the kin: that of an array is under it.
@@ -134,10 +136,14 @@ class Target:
 
     def _is_beside(self, extents: tuple[Extent, ...], other: Any) -> bool:
         """Return whether storages or buffers meet, although no element does."""
-        if not extents or not self._extents or extents[0].device != self._extents[0].device:
+        if not extents or not self._extents:
             return False
         spans = spans_of(other, extents)
-        return any(low < top and bottom < high for low, high in self._spans for bottom, top in spans)
+        return any(
+            device == place and low < top and bottom < high
+            for device, low, high in self._spans
+            for place, bottom, top in spans
+        )
 
 
 def _tensor_under(obj: Any) -> torch.Tensor | None:

@@ -57,14 +57,14 @@ class Ledger:
         """Remember what a tensor is now that it was converted; `array` is what it became, or None for several."""
         import numpy as np
 
-        from tensornp.core.aliasing import shares_bytes
         from tensornp.core.info import inspect
+        from tensornp.core.relations import WRITTEN, Target
 
         info = inspect(tensor)
         before = self._record_of(tensor, info)
         record = self._keep(tensor, info, self._snapshot(tensor, info, "the conversion"), before)
         # A copy has never shared, so it must not be said to share no longer.
-        if isinstance(array, np.ndarray) and shares_bytes(tensor, array):
+        if isinstance(array, np.ndarray) and Target(tensor, info).compare(array)[0] in WRITTEN:
             record.arrays[id(array)] = weakref.ref(array)
 
     def change_of(self, tensor: Any, info: TensorInfo) -> Change | None:
