@@ -12,9 +12,9 @@ import torch
 
 import tensornp as tnp
 from tensornp.core import instances
-from tensornp.core.census import Survey
 from tensornp.core.paths import name_of
 from tensornp.core.search import Search
+from tensornp.core.survey import Survey
 from tensornp.render.census import census_text
 
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from tensornp.notebook.history import History
 
 if TYPE_CHECKING:
-    from tensornp.core.census import Census, Survey
+    from tensornp.core.census import Census
     from tensornp.core.groups import Found
+    from tensornp.core.survey import Survey
     from tensornp.notebook.ledger import Ledger
 
 MAX_SECONDS = 2.0
@@ -72,7 +73,7 @@ class Surveyor:
         return f"released {', '.join(dropped)}: {came or 'nothing'} came free{still}"
 
     def _survey(self) -> Survey:
-        from tensornp.core.census import Survey
+        from tensornp.core.survey import Survey
 
         return Survey(self._shell.user_ns, self._history.traceback_names(), MAX_SECONDS)
 

@@ -1,0 +1,211 @@
+"""A survey of all tensors and arrays of a namespace, grouped by the memory that they share, each byte counted once."""
+
+from __future__ import annotations
+
+import re
+import weakref
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+import torch
+
+from tensornp.core import torch_private
+from tensornp.core.aliasing import stopped_text
+from tensornp.core.census import Census, CensusGroup, CensusRow
+from tensornp.core.dtypes import name_of as dtype_name
+from tensornp.core.extents import Relation
+from tensornp.core.groups import Found, Group, Holding, grouped, history_entry, merged
+from tensornp.core.holding import STORAGES, Bare, tensor_of
+from tensornp.core.info import inspect
+from tensornp.core.paths import Path, name_of, root_of
+from tensornp.core.reach import spans_of
+from tensornp.core.relations import Target
+from tensornp.core.search import Search
+
+MIN_ROWS_OF_GROUP = 8
+"""Of a group that has so many, which are shown even where others must be left out for that."""
+
+
+class Survey:
+    """What a search has found, grouped by memory; `census` makes the table, `unnamed` tells what nobody names."""
+
+    def __init__(self, namespace: Mapping[str, Any], tracebacks: Mapping[str, Any], max_seconds: float) -> None:
+        self._keys: dict[int, Path] = {}
+        search = Search(namespace, max_seconds)
+        found = list(self._collect(search, "name"))
+        behind = Search(tracebacks, max_seconds)
+        found += self._collect(behind, "traceback")
+        is_complete = search.is_complete and behind.is_complete
+        self.stopped = "" if is_complete else stopped_text(search.num_names + behind.num_names)
+        self.groups = grouped(found)
+
+    def _collect(self, search: Search, holding: Holding) -> Iterable[Found]:
+        with torch_private.undisturbed():
+            for obj, kind, path in search:
+                if kind == "parameter":
+                    self._keys.setdefault(id(obj), path)
+                try:
+                    spans = tuple(spans_of(obj))
+                except Exception:
+                    # Its row says what little is known.
+                    spans = ()
+                try:
+                    reference: Any = weakref.ref(obj)
+                except TypeError:
+                    reference = obj
+                is_history = holding == "name" and root_of(path) == "Out"
+                yield Found(reference, kind, path, "history" if is_history else holding, spans)
+
+    def name(self, found: Found) -> str:
+        """Return how a user reaches it."""
+        return name_of(found.path, self._keys)
+
+    def unnamed(self) -> list[Group]:
+        """Return the groups that no name of the user's reaches."""
+        return [group for group in self.groups if group.nbytes and all(f.holding != "name" for f in group.found)]
+
+    def census(
+        self,
+        *,
+        max_rows: int,
+        sort: str = "bytes",
+        patterns: tuple[str, ...] = (),
+        also: Mapping[int, list[str]] | None = None,
+        change_of: Any = None,
+    ) -> Census:
+        """Return the table of at most `max_rows` names; totals count everything, whatever is shown.
+
+        `also` gives other names of IPython's own for an object, by identity: ``_``. `change_of` tells what has changed.
+        """
+        groups = [group for group in self.groups if not patterns or self._matches(group, patterns)]
+        groups.sort(key=self._sort_key(sort))
+        shown: list[CensusGroup] = []
+        left, num_rows = max_rows, sum(len(group.found) for group in groups)
+        for i, group in enumerate(groups):
+            if left <= 0:
+                break
+            # One tensor that was shown again and again must not hide all others.
+            others = len(groups) - i - 1
+            rows = self._rows(group, max(left - others, min(left, MIN_ROWS_OF_GROUP)), change_of)
+            left -= len(rows)
+            if not rows:
+                # It was freed since the search.
+                continue
+            shown.append(CensusGroup(rows, group.nbytes, self._pins(group, also or {})))
+        totals: dict[str, int] = defaultdict(int)
+        for group in groups:
+            for device, nbytes in merged(group.spans).items():
+                totals[device] += nbytes
+        objects = {id(obj): obj for group in groups for found in group.found if (obj := found.get()) is not None}
+        num_arrays = sum(not isinstance(obj, (torch.Tensor, *STORAGES)) for obj in objects.values())
+        return Census(
+            groups=tuple(shown),
+            num_tensors=len(objects) - num_arrays,
+            num_arrays=num_arrays,
+            num_storages=sum(bool(group.nbytes) for group in groups),
+            totals=dict(sorted(totals.items())),
+            num_left_out=num_rows - sum(len(group.rows) for group in shown),
+            stopped=self.stopped,
+        )
+
+    def _matches(self, group: Group, patterns: tuple[str, ...]) -> bool:
+        names = [name_of(found.path) for found in group.found]
+        return any(
+            # First as it stands: for a wildcard, [3] would be one character.
+            name == pattern or fnmatchcase(name, pattern) or name.startswith((f"{pattern}.", f"{pattern}["))
+            for name in names
+            for pattern in patterns
+        )
+
+    def _sort_key(self, sort: str) -> Any:
+        def key(group: Group) -> Any:
+            first = _ordered(group)[0]
+            name = name_of(first.path)
+            if sort == "bytes":
+                # Equal ones stay as they were found.
+                return -group.nbytes
+            return (() if sort == "name" else _fact(first.get(), sort), _natural(name))
+
+        return key
+
+    def _rows(self, group: Group, limit: int, change_of: Any) -> tuple[CensusRow, ...]:
+        ordered = _ordered(group)[:limit]
+        first = ordered[0]
+        rows = []
+        for found in ordered:
+            obj = found.get()
+            if obj is None:
+                continue
+            shared = "" if found is first else f"{self.name(first)}: {_relation(first.get(), obj)}"
+            rows.append(_row(obj, self.name(found), found, shared, change_of))
+        return tuple(rows)
+
+    def _pins(self, group: Group, also: Mapping[int, list[str]]) -> tuple[str, ...]:
+        pins: dict[str, None] = {}
+        for found in group.found:
+            if found.holding == "history":
+                pins[history_entry(found.path)] = None
+                pins |= dict.fromkeys(also.get(id(found.get()), []))
+            elif found.holding == "traceback":
+                pins["the last traceback"] = None
+        return tuple(pins)
+
+
+def _ordered(group: Group) -> list[Found]:
+    """Return the names of a group, first the one that the others are compared with: the largest that has a name."""
+    if len(group.found) == 1:
+        return group.found
+    order = {"name": 0, "history": 1, "traceback": 2}
+
+    def key(f: Found) -> Any:
+        # An expanded tensor has more elements than its storage has bytes, and is no better name for it.
+        return order[f.holding], f.kind == "grad", -min(_fact(f.get(), "nbytes"), group.nbytes)
+
+    return sorted(group.found, key=key)
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Return a key by which m[9] comes before m[10]."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+def _fact(obj: Any, name: str) -> Any:
+    """Return the shape, dtype, device or bytes of a tensor or an array, past whatever its class overrides."""
+    bare: Any = Bare(obj) if isinstance(obj, torch.Tensor) else obj
+    try:
+        if name in ("shape", "nbytes"):
+            return tuple(bare.shape) if name == "shape" else int(bare.nbytes)
+        return dtype_name(getattr(bare, name, "cpu"))
+    except Exception:
+        return {"shape": (), "nbytes": 0}.get(name, "")
+
+
+def _relation(first: Any, other: Any) -> Relation:
+    """Return how two members of one group relate; those that only share a storage with a third one too."""
+    try:
+        # The same question as a card asks: of a lazy copy, no write is seen although the bytes are still the same.
+        return Target(first, None).compare(other)[0] or "same storage"
+    except Exception:
+        return "may overlap"
+
+
+def _row(obj: Any, name: str, found: Found, shared: str, change_of: Any) -> CensusRow:
+    change = None
+    try:
+        if isinstance(obj, STORAGES):
+            obj = tensor_of(obj)
+        if isinstance(obj, torch.Tensor):
+            info = inspect(obj)
+            change = change_of(obj, info) if change_of is not None else None
+            # One that was freed, or is on the meta device, takes no byte.
+            nbytes = info.nbytes if found.spans else 0
+            shape, dtype, device = info.shape, dtype_name(info.dtype), str(info.device)
+            return CensusRow(name, found.kind, shape, dtype, device, nbytes, shared, found.holding, change)
+        array = obj if isinstance(obj, np.ndarray) else np.frombuffer(obj, np.uint8)
+        nbytes = array.size * array.dtype.itemsize
+        return CensusRow(name, found.kind, array.shape, str(array.dtype), "cpu", nbytes, shared, found.holding)
+    except Exception:
+        return CensusRow(name, found.kind, None, type(obj).__name__, "", 0, shared, found.holding, change)
