@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,13 +12,12 @@ import torch
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
-import tensornp.widget
 from tensornp.core.options import DisplayOptions
 from tensornp.core.summary import summarize
 from tensornp.render.html import tensor_html
+from tensornp.widget.dock import module, stylesheet
 from tensornp.widget.toggle import TensorWidget
 
-STATIC = Path(tensornp.widget.__file__).parent / "static"
 ANCHOR = "tnp-test"
 STATE = ("mode", "cards", "choices", "array_text", "anchor", "suggestion", "can_bind", "message", "answers")
 PAGE = """<!doctype html>
@@ -59,10 +57,10 @@ class Toggle:
         self.page = page
         widget = TensorWidget(tensor, anchor=anchor, suggestion="w_np", binder=lambda name, array, overwrite: "")
         card = tensor_html(summarize(tensor, DisplayOptions()), anchor=ANCHOR)
-        page.set_content(PAGE.format(css=(STATIC / "toggle.css").read_text() + css, card=card))
+        page.set_content(PAGE.format(css=stylesheet("toggle") + css, card=card))
         self.static = page.locator(f".{ANCHOR}")
         self.static_image = self.static.screenshot()
-        esm = base64.b64encode((STATIC / "toggle.js").read_bytes()).decode()
+        esm = base64.b64encode(module("toggle").encode()).decode()
         page.evaluate(LOAD, [esm, {**{name: getattr(widget, name) for name in STATE}, **state}])
         widget.close()
         self.status = page.get_by_role("status")

@@ -20,11 +20,31 @@ if TYPE_CHECKING:
     from tensornp.core.surroundings import Surroundings
     from tensornp.notebook.config import TensorDisplay
     from tensornp.notebook.ledger import Ledger
+    from tensornp.widget.dock import DockingWidget
     from tensornp.widget.toggle import TensorWidget
 
 _log = logging.getLogger(__name__)
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 NOTHING = {"text/html": "", "text/plain": ""}
+
+
+def can_show_live(shell: Any, config: TensorDisplay) -> bool:
+    """Return whether widgets are wanted, and there is a kernel with a front end; a terminal has none."""
+    return config.widget != "never" and getattr(shell, "kernel", None) is not None
+
+
+def show_live(widget: DockingWidget) -> str:
+    """Show a live part under its static card, into which it docks; returns its display id.
+
+    Once it sits in the card, its own output is emptied, so that a saved notebook holds no widget. Where no widget can
+    be shown, nothing extra appears: the static card above says it all.
+    """
+    display_id = f"{widget.anchor}-live"
+    widget.on_docked = lambda: update_display(NOTHING, display_id=display_id, raw=True)
+    shown = widget._repr_mimebundle_()
+    bundle = shown[0] if isinstance(shown, tuple) else (shown or {})
+    display({WIDGET_MIME: bundle[WIDGET_MIME], "text/plain": ""}, raw=True, display_id=display_id)
+    return display_id
 
 
 class LiveToggle:
@@ -49,7 +69,7 @@ class LiveToggle:
             return
         if self._config.widget != "always":
             self.retire()
-        if self._config.widget == "never" or not self._can_show_widgets():
+        if not can_show_live(self._shell, self._config):
             return
         for reference, anchor, change in shown if self._config.widget == "always" else shown[-1:]:
             tensor = reference()
@@ -112,18 +132,9 @@ class LiveToggle:
             suggestion=self._suggest(tensor),
             binder=self.bind,
         )
-        display_id = f"{anchor}-live"
-        # Once the toggle sits in the card, its own output is emptied, so that a saved notebook holds no widget.
-        widget.on_docked = lambda: update_display(NOTHING, display_id=display_id, raw=True)
-        bundle, _ = widget._repr_mimebundle_()
-        # The static card above says it all where no widget can be shown: then nothing extra appears.
-        display({WIDGET_MIME: bundle[WIDGET_MIME], "text/plain": ""}, raw=True, display_id=display_id)
+        display_id = show_live(widget)
         if self._config.widget != "always":
             self._live = widget, display_id
-
-    def _can_show_widgets(self) -> bool:
-        """Return whether there is a kernel with a front end; a terminal has none."""
-        return getattr(self._shell, "kernel", None) is not None
 
     def _suggest(self, tensor: Any) -> str:
         """Return ``<name>_np`` for the name that the user knows `tensor` by, ``array_np`` for one without."""

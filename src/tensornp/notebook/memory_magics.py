@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
-from IPython.display import display, update_display
+from IPython.display import display
 
 from tensornp.errors import TensornpError
 from tensornp.notebook.arguments import Option, keeping_nothing, split_line, split_names
-from tensornp.notebook.live import NOTHING, WIDGET_MIME
+from tensornp.notebook.live import can_show_live, show_live
 
 if TYPE_CHECKING:
     from tensornp.notebook.config import TensorDisplay
@@ -99,18 +99,11 @@ class MemoryMagics(Magics):
         anchor = f"tnp-{uuid.uuid4().hex[:8]}"
         html = census_html(census, anchor)
         display({"text/plain": census_text(census), "text/html": html}, raw=True)
-        can_show_widgets = getattr(self.shell, "kernel", None) is not None and self._display.widget != "never"
-        if not census.groups or not can_show_widgets:
-            return
-        from tensornp.widget.table import TensorsTable
+        if census.groups and can_show_live(self.shell, self._display):
+            from tensornp.widget.table import TensorsTable
 
-        self._table = table = TensorsTable(anchor, html)
-        display_id = f"{anchor}-live"
-        # Once it has found the table, its own output is emptied, so that a saved notebook holds no widget.
-        table.on_docked = lambda: update_display(NOTHING, display_id=display_id, raw=True)
-        shown = table._repr_mimebundle_()
-        bundle = shown[0] if isinstance(shown, tuple) else (shown or {})
-        display({WIDGET_MIME: bundle[WIDGET_MIME], "text/plain": ""}, raw=True, display_id=display_id)
+            self._table = TensorsTable(anchor=anchor, table_html=html)
+            show_live(self._table)
 
     def end(self) -> None:
         """Take back what is live: the table's part, and the watch."""

@@ -6,10 +6,8 @@ import dataclasses
 import threading
 import weakref
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import anywidget
 import torch
 import traitlets
 
@@ -24,8 +22,8 @@ from tensornp.errors import BadRequestError, NameTakenError, NoDataError, Tensor
 from tensornp.render.badges import badges_of
 from tensornp.render.html import tensor_html
 from tensornp.render.text import receipt_lines, tensor_text
+from tensornp.widget.dock import DockingWidget, module, stylesheet
 
-_STATIC = Path(__file__).parent / "static"
 _MODE_TITLES = {
     "view": "Live and read-only: the array sees every write to the tensor, NumPy cannot write.",
     "share": "Live and writeable: a write on either side is seen on the other.",
@@ -36,7 +34,7 @@ Binder = Callable[[str, Any, bool], str]
 """Binds a name to an array, overwriting only where the third argument says so; returns what it did in a few words."""
 
 
-class TensorWidget(anywidget.AnyWidget):
+class TensorWidget(DockingWidget):
     """A live card: `mode` toggles, `array` is the array of that mode, `close` lets go of the tensor.
 
     Parameters
@@ -54,18 +52,16 @@ class TensorWidget(anywidget.AnyWidget):
         What binds a name in the user's namespace; without one, no name is offered.
     """
 
-    _esm = _STATIC / "toggle.js"
-    _css = _STATIC / "toggle.css"
+    _esm = module("toggle")
+    _css = stylesheet("toggle")
 
     mode = traitlets.Unicode("view", help="view, share or copy").tag(sync=True)
     cards = traitlets.Dict(help="what the page shows of each mode").tag(sync=True)
     choices: traitlets.List[Any] = traitlets.List(help="the modes, and whether each is possible").tag(sync=True)
     array_text = traitlets.Unicode().tag(sync=True)
-    anchor = traitlets.Unicode().tag(sync=True)
     suggestion = traitlets.Unicode().tag(sync=True)
     can_bind = traitlets.Bool().tag(sync=True)
     message = traitlets.Dict().tag(sync=True)
-    answers = traitlets.Int(0, help="counts what the kernel has answered").tag(sync=True)
 
     def __init__(
         self,
@@ -86,7 +82,6 @@ class TensorWidget(anywidget.AnyWidget):
         self._options = options or DisplayOptions()
         self._look = look
         self._summary = summarize(tensor, self._options, look)
-        self.on_docked: Callable[[], None] = lambda: None
         super().__init__(
             mode=self._summary.mode,
             anchor=anchor,
@@ -95,7 +90,6 @@ class TensorWidget(anywidget.AnyWidget):
             array_text="" if anchor else _body(self._summary),
         )
         self._refresh()
-        self.on_msg(self._receive)
 
     @property
     def array(self) -> Any:
@@ -124,8 +118,6 @@ class TensorWidget(anywidget.AnyWidget):
     def close(self) -> None:
         """Take the view out of the page and let go of the tensor."""
         self._held = lambda: None
-        # Every DOM widget has a layout with a comm of its own, which would stay open for good.
-        self.layout.close()
         super().close()
 
     def closing_words(self) -> str:
@@ -144,14 +136,10 @@ class TensorWidget(anywidget.AnyWidget):
             self._answer()
 
     def _receive(self, _: Any, content: Any, buffers: Any) -> None:
-        kind = content.get("type") if isinstance(content, dict) else None
-        if kind == "docks":
-            with self._lock:
-                self.on_docked()
-                self._answer()
-        elif kind == "bind":
-            name, overwrite = content.get("name"), content.get("overwrite") is True
-            with self._lock:
+        with self._lock:
+            super()._receive(_, content, buffers)
+            if isinstance(content, dict) and content.get("type") == "bind":
+                name, overwrite = content.get("name"), content.get("overwrite") is True
                 try:
                     self.message = {"text": self.bind(str(name), overwrite=overwrite)}
                 except Exception as error:
@@ -165,7 +153,7 @@ class TensorWidget(anywidget.AnyWidget):
 
     def _answer(self) -> None:
         self.send_state("mode")
-        self.answers += 1
+        super()._answer()
 
     def _tensor(self) -> torch.Tensor:
         tensor = self._held()

@@ -1,22 +1,7 @@
-// Makes the static table of %tensors sortable and searchable: it finds the table by its anchor class, adds buttons to the
-// headings and a filter over it, and takes both away again when it leaves. Nothing of it is saved in the notebook. Where
-// there is no such table (front ends that isolate outputs) it shows the same one where it was rendered.
+// Makes the static table of %tensors sortable and searchable: adds buttons to the headings and a filter over it, and
+// takes both away again when it leaves.
 
 const ARROWS = { ascending: " ▲", descending: " ▼", none: "" };
-
-function element(tag, className, text) {
-  const node = document.createElement(tag);
-  if (className) node.className = `tensornp-${className}`;
-  if (text !== undefined) node.textContent = text;
-  return node;
-}
-
-// Keys pressed in the filter are no commands of the notebook. Caught at the window, because Notebook 7 takes keys before
-// any node of the page does.
-function keepKeys(event) {
-  const isChord = event.ctrlKey || event.metaKey || event.altKey || event.key === "Escape";
-  if (!isChord && event.target.closest?.(".tensornp-filter, .tensornp-sort")) event.stopPropagation();
-}
 
 // The exact number of bytes stands in the title of a cell, since "1.5 KiB" does not sort.
 function keyOf(row, column) {
@@ -101,42 +86,19 @@ class Sorter {
   }
 }
 
-function cardOf(model) {
-  return model.get("anchor") && document.getElementsByClassName(model.get("anchor"))[0];
-}
-
 export default () => {
   let sorter;
-  let asked = false;
-  // A widget may also come from a file, with no kernel behind it: only one that answers gets to the table.
-  const ask = (model) => {
-    if (!asked) model.send({ type: "docks" });
-    asked = true;
-  };
-  return {
-    initialize({ model }) {
-      const answered = () => {
-        const card = cardOf(model);
-        if (card && !sorter?.table?.isConnected) sorter = new Sorter(card);
-      };
-      model.on("change:answers", answered);
-      window.addEventListener("keydown", keepKeys, true);
-      if (cardOf(model)) ask(model);
-      return () => {
-        window.removeEventListener("keydown", keepKeys, true);
-        sorter?.leave();
-      };
+  return docking({
+    own: ".tensornp-filter, .tensornp-sort",
+    answered(model, card) {
+      if (card && !sorter?.table?.isConnected) sorter = new Sorter(card);
     },
-    render({ model, el }) {
-      el.classList.add("tensornp-widget");
-      if (cardOf(model)) {
-        ask(model);
-        return undefined;
-      }
+    rendered(model, el) {
       // The kernel's own HTML, in which every name is escaped.
       el.innerHTML = model.get("table_html");
       const own = new Sorter(el);
       return () => own.leave();
     },
-  };
+    closed: () => sorter?.leave(),
+  });
 };

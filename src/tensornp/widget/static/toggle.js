@@ -1,29 +1,11 @@
 // The live toggle of a tensor card: view / share / copy, the receipt of the mode, and a name to bind.
-//
-// It docks into the static card that it belongs to (found by its anchor class) as soon as the kernel answers that it is
-// there, and has emptied the output that brought it: nothing of it is saved in the notebook. Where there is no such card
-// (pinned views, front ends that isolate outputs) it stays where it was rendered.
 
 const PENDING_AFTER_MS = 150;
-
-function element(tag, className, text) {
-  const node = document.createElement(tag);
-  if (className) node.className = `tensornp-${className}`;
-  if (text !== undefined) node.textContent = text;
-  return node;
-}
 
 function badge({ text, title, tone }) {
   const node = element("span", `badge tensornp-${tone}`, text);
   node.title = title;
   return node;
-}
-
-// Keys pressed in the bar are no commands of the notebook, but Ctrl+S still saves. Caught at the window, because
-// Notebook 7 takes keys before any node of the page does.
-function keepKeys(event) {
-  const isChord = event.ctrlKey || event.metaKey || event.altKey || event.key === "Escape";
-  if (!isChord && event.target.closest?.(".tensornp-bar")) event.stopPropagation();
 }
 
 class Toggle {
@@ -174,10 +156,6 @@ class Toggle {
   }
 }
 
-function cardOf(model) {
-  return model.get("anchor") && document.getElementsByClassName(model.get("anchor"))[0];
-}
-
 export default () => {
   const toggles = new Set();
   const add = (model) => {
@@ -185,39 +163,18 @@ export default () => {
     toggles.add(toggle);
     return toggle;
   };
-  // A widget may also come from a file, with no kernel behind it: only one that answers gets its toggle docked.
-  let asked = false;
-  const ask = (model) => {
-    if (!asked) model.send({ type: "docks" });
-    asked = true;
-  };
-  return {
-    initialize({ model }) {
-      const answered = () => {
-        const card = cardOf(model);
-        if (card && ![...toggles].some((toggle) => toggle.root.isConnected)) add(model).dock(card);
-        toggles.forEach((toggle) => toggle.answered());
-      };
-      const lost = () => toggles.forEach((toggle) => toggle.die());
-      model.on("change:answers", answered);
-      model.on("comm_live_update", lost);
-      window.addEventListener("keydown", keepKeys, true);
-      // After a reload of the page the model comes back, but not its output.
-      if (cardOf(model)) ask(model);
-      return () => {
-        window.removeEventListener("keydown", keepKeys, true);
-        toggles.forEach((toggle) => toggle.undock());
-      };
+  return docking({
+    own: ".tensornp-bar",
+    answered(model, card) {
+      if (card && ![...toggles].some((toggle) => toggle.root.isConnected)) add(model).dock(card);
+      toggles.forEach((toggle) => toggle.answered());
     },
-    render({ model, el }) {
-      el.classList.add("tensornp-widget");
-      if (cardOf(model)) {
-        ask(model);
-        return undefined;
-      }
+    lost: () => toggles.forEach((toggle) => toggle.die()),
+    rendered(model, el) {
       const toggle = add(model);
       el.append(toggle.root);
       return () => toggles.delete(toggle);
     },
-  };
+    closed: () => toggles.forEach((toggle) => toggle.undock()),
+  });
 };
