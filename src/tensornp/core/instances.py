@@ -1,4 +1,4 @@
-"""What an object itself holds, read from its dictionary and its slots: no property runs, nothing of its class."""
+"""What an object itself is and holds, read from its type, its dictionary and its slots: nothing of its class runs."""
 
 from __future__ import annotations
 
@@ -31,8 +31,30 @@ def has_attributes(cls: type) -> bool:
 
 
 def is_subclass(cls: type, base: type) -> bool:
-    """Return whether `cls` derives from `base`, asking no metaclass but that of `base`."""
+    """Return whether `cls` derives from `base`; neither metaclass is asked."""
     return type.__subclasscheck__(base, cls)
+
+
+def is_tensor(obj: Any) -> bool:
+    """Return whether `obj` is a tensor by its type: `isinstance` would believe what a mock or a proxy says it is."""
+    return type.__subclasscheck__(torch.Tensor, type(obj))
+
+
+def class_name(cls: type) -> str:
+    """Return the name that `cls` was made with, past a metaclass that computes one, or raises."""
+    return str(_name_of(cls))
+
+
+def module_name(cls: type) -> str:
+    """Return the module of `cls`; empty where that is no text."""
+    try:
+        name = _module_of(cls)
+    except AttributeError:
+        return ""
+    return name if type(name) is str else ""
+
+
+_name_of, _module_of = (type.__dict__[name].__get__ for name in ("__name__", "__module__"))
 
 
 _Reader = Callable[[Any], Iterator[tuple[str, Any]]]
