@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,14 +13,12 @@ from urllib.parse import quote
 from environment import VENV, ensure
 
 FIRST_NOTEBOOK = Path(__file__).with_name("1-display.ipynb")
-KERNELS = VENV / "examples"
 
 
 def main() -> int:
     """Ensure the environment, run JupyterLab until Ctrl-C, and return its exit status."""
     options = parse_options()
     python = ensure("examples")
-    load_extension_in_kernels()
     print(f"JupyterLab opens {options.notebook.name}; Ctrl-C ends it.", flush=True)
     return run_lab(python, options)
 
@@ -51,18 +47,6 @@ def parse_options() -> argparse.Namespace:
     return options
 
 
-def load_extension_in_kernels() -> None:
-    """Write a kernel specification that is ipykernel's own, with tensornp loaded from the start.
-
-    It lies where only the JupyterLab started here looks, so that other kernels of the environment stay plain.
-    """
-    spec = KERNELS / "kernels" / "python3"
-    shutil.copytree(VENV / "share" / "jupyter" / "kernels" / "python3", spec, dirs_exist_ok=True)
-    kernel = json.loads((spec / "kernel.json").read_text(encoding="utf-8"))
-    kernel["argv"].append("--ext=tensornp")
-    (spec / "kernel.json").write_text(json.dumps(kernel, indent=1), encoding="utf-8")
-
-
 def run_lab(python: Path, options: argparse.Namespace) -> int:
     """Run JupyterLab, seen from this machine only, until it ends."""
     command = [
@@ -75,7 +59,8 @@ def run_lab(python: Path, options: argparse.Namespace) -> int:
         "--ServerApp.answer_yes=True",  # Ctrl-C ends it without a question
         "--ServerApp.allow_root=True",  # as in a container
     ]
-    places = [str(KERNELS), *filter(None, [os.environ.get("JUPYTER_PATH")])]
+    # Before all other places, so that no kernel of the user's that bears the same name is taken for this one.
+    places = [str(VENV / "share" / "jupyter"), *filter(None, [os.environ.get("JUPYTER_PATH")])]
     lab = subprocess.Popen(command, env={**os.environ, "JUPYTER_PATH": os.pathsep.join(places)})
     # Ctrl-C reaches JupyterLab too: wait while it ends its kernels. A plain kill reaches only this process.
     signal.signal(signal.SIGINT, lambda *_: None)

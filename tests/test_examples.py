@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
 from pathlib import Path
 
 import nbformat
+import pytest
+from jupyter_client import BlockingKernelClient
 from nbclient import NotebookClient
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -75,3 +84,64 @@ def test_view_share_and_copy(tmp_path):
     assert "[200.,   6.]" in cells[7]
     assert "[4., 6.]" in cells[8]
     assert "gradients may be silently wrong" in cells[9]
+
+
+@pytest.mark.parametrize("notebook", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.name)
+def test_each_example_loads_the_extension_in_its_first_cell(notebook):
+    """So it runs anywhere, and a newcomer sees how."""
+    cells = [cell for cell in nbformat.read(notebook, as_version=4).cells if cell.cell_type == "code"]
+    assert cells[0].source.splitlines()[0] == "%load_ext tensornp"
+
+
+@pytest.fixture
+def started(tmp_path):
+    """JupyterLab as `examples/start.py` starts it, in this environment: its address, and a way to ask it."""
+    # The real command would install into the environment of the source tree.
+    code = (
+        "import sys; from pathlib import Path; import environment; environment.VENV = Path(sys.prefix); "
+        "environment.ensure = lambda *_: sys.executable; import start; sys.exit(start.main())"
+    )
+    places = {name: str(tmp_path / name) for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR")}
+    environment = {
+        **os.environ,
+        **places,
+        "JUPYTER_TOKEN": "token",
+        "PYTHONPATH": os.pathsep.join([str(EXAMPLES), *sys.path]),
+    }
+    lab = subprocess.Popen([sys.executable, "-c", code, "--no-browser"], env=environment)
+    try:
+        yield Path(places["JUPYTER_RUNTIME_DIR"])
+    finally:
+        lab.terminate()
+        lab.wait(60)
+
+
+def test_the_first_cell_of_an_example_prints_nothing(started):
+    """What JupyterLab starts is a plain kernel: nothing was loaded beforehand."""
+    server = wait_for(lambda: json.loads(next(started.glob("jpserver-*.json")).read_text()))
+
+    def ask(path, method="GET"):
+        request = urllib.request.Request(
+            f"{server['url']}api/{path}", method=method, headers={"Authorization": "token token"}
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
+
+    kernel = wait_for(lambda: ask("kernels", "POST"))
+    client = BlockingKernelClient(connection_file=str(started / f"kernel-{kernel['id']}.json"))
+    client.load_connection_file()
+    client.start_channels()
+    outputs = []
+    client.execute_interactive("%load_ext tensornp", output_hook=outputs.append, timeout=100)
+    client.stop_channels()
+    assert [message["content"] for message in outputs if message["msg_type"] == "stream"] == []
+
+
+def wait_for(ask):
+    """Return the first answer; while the server starts, there is none, or half of one."""
+    end = time.monotonic() + 100
+    while time.monotonic() < end:
+        with contextlib.suppress(OSError, ValueError, StopIteration):
+            return ask()
+        time.sleep(0.1)
+    raise TimeoutError
