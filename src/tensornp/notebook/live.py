@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import keyword
 import logging
 import weakref
 from dataclasses import replace
@@ -104,15 +103,12 @@ class LiveToggle:
         )
 
     def bind(self, name: str, array: Any, overwrite: bool) -> str:
-        """Bind `array` to `name` in the user's namespace; `NameTakenError` if that is no name, or taken."""
-        if not name.isidentifier() or keyword.iskeyword(name):
-            raise NameTakenError(f"{name!r} is not a valid Python name; choose letters, digits and _")
-        namespace = self._shell.user_ns
-        if name in namespace and not overwrite:
-            kind = type(namespace[name]).__name__
-            raise NameTakenError(
-                f"{name} already names something of type {kind}; press Overwrite to replace it", can_overwrite=True
-            )
+        """Bind `array` to `name` in the user's namespace; `NameTakenError` if that cannot be, or is taken."""
+        from tensornp.notebook.names import occupant
+
+        taken = occupant(self._shell, name)
+        if taken and not overwrite:
+            raise NameTakenError(f"{name} already names {taken}; press Overwrite to replace it", can_overwrite=True)
         self._shell.push({name: array})
         return f"{name} is bound"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import keyword
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -18,8 +17,9 @@ from IPython.core.magic import (
 )
 from IPython.display import display
 
-from tensornp.errors import TensornpError
+from tensornp.errors import NameTakenError, TensornpError
 from tensornp.notebook.arguments import Option, keeping_nothing, split_line
+from tensornp.notebook.names import BUILTIN, check_reachable, occupant
 
 if TYPE_CHECKING:
     from tensornp.core.facts import TensorInfo
@@ -95,7 +95,7 @@ class TensorMagics(Magics):
             %tonumpy -c -o w_np w
             %tonumpy --explain x.T
         """
-        options, rest = split_line(line, OPTIONS["tonumpy"])
+        options, rest = self._split(line, "tonumpy")
         arguments = self._arguments(options)
         if cell is None:
             value = self._evaluate(rest, local_ns, "%tonumpy [options] EXPR")
@@ -127,12 +127,22 @@ class TensorMagics(Magics):
         """
         from tensornp.core.restore import to_tensor
 
-        options, rest = split_line(line, OPTIONS["totensor"])
+        options, rest = self._split(line, "totensor")
         value = self._evaluate(rest, local_ns, "%totensor [-o NAME] EXPR")
         try:
             return self._bound(options, to_tensor(value))
         except TensornpError as error:
             raise UsageError(str(error)) from None
+
+    def _split(self, line: str, magic: str) -> tuple[dict[str, str], str]:
+        """Return the options of `line` and the rest of it; what cannot be bound is refused before anything runs."""
+        options, rest = split_line(line, OPTIONS[magic])
+        try:
+            if "out" in options and occupant(self.shell, options["out"]) == BUILTIN:
+                raise UsageError(f"{options['out']} already names {BUILTIN}; choose another name")
+        except NameTakenError as error:
+            raise UsageError(str(error)) from None
+        return options, rest
 
     def _arguments(self, options: dict[str, str]) -> dict[str, Any]:
         """Return the keyword arguments of `to_numpy` that the options ask for."""
@@ -141,7 +151,6 @@ class TensorMagics(Magics):
         modes = [mode for mode in ("view", "share", "copy") if mode in options]
         if len(modes) > 1:
             raise UsageError(f"--{modes[0]} and --{modes[1]} exclude each other; choose one")
-        _check_name(options.get("out"))
         limit = options.get("max-nbytes", str(self._display.max_nbytes or ""))
         if limit and not limit.replace("_", "").isdecimal():
             raise UsageError(f"--max-nbytes takes a number of bytes, not {limit!r}")
@@ -193,11 +202,9 @@ class TensorMagics(Magics):
 
     def _bound(self, options: dict[str, str], value: Any) -> Any:
         """Bind `value` if ``-o`` says so, which then shows nothing; else return it."""
-        name = options.get("out")
-        if name is None:
+        if "out" not in options:
             return value
-        _check_name(name)
-        self.shell.push({name: value})
+        self.shell.push({options["out"]: value})
         return None
 
     def _evaluate(self, expression: str, local_ns: dict[str, Any] | None, usage: str) -> Any:
@@ -218,7 +225,10 @@ class TensorMagics(Magics):
     def _run(self, cell: str, names: list[str]) -> Any:
         """Run a cell, then return the named variables (one as it is, more as a dict) or the value of its last line."""
         for name in names:
-            _check_name(name)
+            try:
+                check_reachable(name)
+            except NameTakenError as error:
+                raise UsageError(str(error)) from None
         last = self._execute(cell)
         namespace = self.shell.user_ns
         missing = [name for name in names if name not in namespace]
@@ -245,11 +255,6 @@ class TensorMagics(Magics):
         if last is None:
             return None
         return eval(compile(ast.Expression(last.value), filename, "eval"), self.shell.user_ns)
-
-
-def _check_name(name: str | None) -> None:
-    if name is not None and (not name.isidentifier() or keyword.iskeyword(name)):
-        raise UsageError(f"{name!r} is not a valid Python name")
 
 
 def _show_receipts(receipts: list[ConversionPlan]) -> None:
