@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import tracemalloc
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +16,8 @@ from accelerator import register
 from child import in_child
 
 import tensornp as tnp
-from tensornp.core.watching import Difference, difference, ranges_text, sight
+from tensornp.core.rows import ranges_text, rows_and_delta
+from tensornp.core.watching import Difference, difference, sight
 
 COPY = 2**20
 
@@ -45,6 +47,14 @@ VALUES: dict[str, tuple[Any, Callable[[Any], object], str]] = {
     "nan": (torch.tensor([NAN, 1.0]), put(_1=2), "element 1 of 2 · largest |Δ| 1 at [1]"),
     "to nan and inf": (torch.zeros(3), put(_0=NAN, _1=INF), "elements 0–1 of 3 · 2 from or to NaN or infinity"),
     "inf to -inf": (torch.full((2,), INF), put(_0=-INF), "element 0 of 2 · 1 from or to NaN or infinity"),
+    "more than the largest float": (
+        torch.tensor([[-1.5e308], [0]], dtype=torch.float64), put(_0_0=1.5e308, _1_0=1),
+        "rows 0–1 of 2 · largest |Δ| 3e+308 at [0, 0]",
+    ),
+    "more than the largest complex": (
+        torch.tensor([0, complex(-1.7e308, 1.7e308)], dtype=torch.complex128), lambda t: t.neg_(),
+        "element 1 of 2 · largest |Δ| 4.80833e+308 at [1]",
+    ),
     "int8": (torch.full((2,), -128, dtype=torch.int8), put(_0=127), "element 0 of 2 · largest |Δ| 255 at [0]"),
     "uint8": (torch.zeros(2, dtype=torch.uint8), put(_1=255), "element 1 of 2 · largest |Δ| 255 at [1]"),
     "int64": (torch.tensor([-(2**63)]), put(_0=2**63 - 1), "element 0 of 1 · largest |Δ| 1.84467e+19 at [0]"),
@@ -219,8 +229,12 @@ def test_odd_tensors_are_watched_without_an_error():
 
 def test_many_rows_are_told_as_ranges():
     """Six at most, then how many are left."""
-    assert ranges_text(np.array([0, 3, 4, 5, 9])) == "0, 3–5, 9"
-    assert ranges_text(np.arange(0, 100, 2)) == "0, 2, 4, 6, 8, 10 and 44 more"
+    changed = np.zeros(11, bool)
+    for i in (0, 3, 4, 5, 9, 10):
+        changed[i] = True
+    assert ranges_text(changed) == "0, 3–5, 9–10"
+    assert ranges_text(np.arange(100) % 2 == 0) == "0, 2, 4, 6, 8, 10 and 44 more"
+    assert ranges_text(np.ones(3, bool)) == "0–2"
 
 
 @in_child
@@ -244,3 +258,19 @@ def test_the_copy_of_what_has_not_changed_is_kept():
         obj[0] = 1
         after = sight(obj, 1000, before)
         assert (after.values is before.values, after.values[0]) == (False, 1)
+
+
+def test_millions_of_scattered_rows_take_no_memory_of_their_own():
+    """Beside the two copies: a byte for each row, and what is compared at a time."""
+    old = np.zeros(5_000_000, np.float32)
+    new = old.copy()
+    new[::2] = 1
+    tracemalloc.start()
+    told = rows_and_delta(old, new)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert told == (
+        "elements 0, 2, 4, 6, 8, 10 and 2,499,994 more of 5,000,000",
+        "largest |Δ| 1 at [0]",
+    )
+    assert peak < 40_000_000

@@ -18,6 +18,7 @@ from tensornp.core.extents import dense_span
 from tensornp.core.facts import TensorInfo
 from tensornp.core.fingerprint import BLOCK_NBYTES, Fingerprint, fingerprint_of_bytes
 from tensornp.core.info import inspect
+from tensornp.core.rows import rows_and_delta
 
 MAX_READ_NBYTES = 2**30
 """Bytes of one tensor that are read after each cell; of a larger one, a sample is."""
@@ -121,7 +122,8 @@ def _copied(obj: Any) -> Any:
     except Exception:
         # There is nothing to copy: a meta tensor, or one that was freed.
         return None
-    return values if isinstance(values, np.ndarray) and not np.ma.isMaskedArray(values) else None
+    is_plain = isinstance(values, np.ndarray) and not np.ma.isMaskedArray(values)
+    return np.ascontiguousarray(values).reshape(values.shape) if is_plain else None
 
 
 def difference(before: Sighting, after: Sighting) -> Difference:
@@ -144,7 +146,7 @@ def difference(before: Sighting, after: Sighting) -> Difference:
     # Of what has moved, fingerprints tell nothing, and copies tell the rest.
     if info is not None and not road and (not has_copies or before.values.tobytes() == after.values.tobytes()):
         return Difference(facts=tuple(facts))
-    rows, delta = _where(before, after) if has_copies else (_by_blocks(old, new, info), "")
+    rows, delta = rows_and_delta(before.values, after.values) if has_copies else (_by_blocks(old, new, info), "")
     return Difference(rows, delta, road, tuple(facts))
 
 
@@ -182,51 +184,6 @@ def _is_comparable(before: Sighting, after: Sighting) -> bool:
     return old is not None and new is not None and old.shape == new.shape and old.dtype == new.dtype
 
 
-def _where(before: Sighting, after: Sighting) -> tuple[str, str]:
-    old, new = before.values, after.values
-    differs = _differing(old, new)
-    if not differs.any():
-        return "the same numbers in other bits (the sign of a zero, or a NaN's payload)", ""
-    if old.ndim == 0:
-        return f"{old.item()!r} to {new.item()!r}", ""
-    changed = differs.reshape(len(differs), -1).any(axis=1)
-    noun = "element" if old.ndim == 1 else "row"
-    indices = np.flatnonzero(changed)
-    plural = "s" * (len(indices) != 1)
-    return f"{noun}{plural} {ranges_text(indices)} of {len(changed):,}", _delta(old, new, differs)
-
-
-def _differing(old: Any, new: Any) -> Any:
-    """Return where elements differ; NaN equals NaN here."""
-    if old.dtype.kind not in "biufc":
-        # By their bits: NaT, and the NaN of a field or of a dtype of ml_dtypes, are unlike themselves.
-        old, new = (np.ascontiguousarray(values) for values in (old, new))
-        bits = [values.reshape(-1).view(np.uint8).reshape(*values.shape, values.itemsize) for values in (old, new)]
-        return (bits[0] != bits[1]).any(axis=-1)
-    differs = old != new
-    return differs & ~(np.isnan(old) & np.isnan(new)) if old.dtype.kind in "fc" else differs
-
-
-def _delta(old: Any, new: Any, differs: Any) -> str:
-    """Return the largest absolute difference and its index, and how many values became NaN or infinite."""
-    if old.dtype.kind not in "iufc":
-        return f"{int(differs.sum()):,} differ"
-    with np.errstate(all="ignore"):
-        if old.dtype.kind in "iu":
-            # Exact even where the difference does not fit the dtype: it always fits the unsigned one.
-            delta = np.where(new >= old, new - old, old - new).view(f"u{old.itemsize}")
-            finite = delta
-        else:
-            wide = np.complex128 if old.dtype.kind == "c" else np.float64
-            delta = np.abs(new.astype(wide) - old.astype(wide))
-            finite = np.where(np.isfinite(delta), delta, 0)
-    at = np.unravel_index(int(finite.argmax()), finite.shape)
-    lost = int((differs & ~np.isfinite(delta)).sum())
-    index = ", ".join(str(int(i)) for i in at)
-    texts = [f"largest |Δ| {finite[at].item():.6g} at [{index}]"] if finite[at] else []
-    return " · ".join(texts + ([f"{lost:,} from or to NaN or infinity"] if lost else []))
-
-
 def _by_blocks(old: Fingerprint | None, new: Fingerprint | None, info: TensorInfo | None) -> str:
     """Return what the blocks of the fingerprints tell of a tensor that is too large to be copied."""
     if old is None or new is None or old.one_in != new.one_in or len(old.blocks) != len(new.blocks):
@@ -240,12 +197,3 @@ def _by_blocks(old: Fingerprint | None, new: Fingerprint | None, info: TensorInf
     rows = sorted({r for i in changed for r in (i * BLOCK_NBYTES // row, ((i + 1) * BLOCK_NBYTES - 1) // row)})
     last = min(rows[-1], info.shape[0] - 1)
     return f"within rows {rows[0]:,}–{last:,} of {info.shape[0]:,} (too large for a copy to compare with)"
-
-
-def ranges_text(indices: Any, max_ranges: int = 6) -> str:
-    """Return sorted indices as ranges: "0, 3–5 and 12 more"."""
-    breaks = np.flatnonzero(np.diff(indices) > 1) + 1
-    groups = np.split(indices, breaks)
-    texts = [f"{int(g[0])}" if len(g) == 1 else f"{int(g[0])}–{int(g[-1])}" for g in groups[:max_ranges]]
-    left = sum(len(group) for group in groups[max_ranges:])
-    return ", ".join(texts) + (f" and {left:,} more" if left else "")
