@@ -102,3 +102,18 @@ def counts():
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
+
+
+def test_after_a_card_torch_still_swaps_and_converts(shell):
+    """torch refuses to swap a tensor that has a weak reference; a model must move as if nobody had looked."""
+    shell.run("m = torch.nn.Linear(2, 2); u = torch.zeros(2)")
+    shell.run("m.weight")
+    shell.run("%tonumpy u")
+    shell.run("torch.__future__.set_swap_module_params_on_conversion(True)")
+    try:
+        shell.run("m.double()\nm.load_state_dict({name: value + 1 for name, value in m.state_dict().items()})")
+        shell.run("torch.utils.swap_tensors(u, torch.ones(3))")
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(False)
+    assert shell.namespace["m"].weight.dtype == torch.float64
+    assert shell.namespace["u"].tolist() == [1, 1, 1]

@@ -7,10 +7,10 @@ from typing import Literal
 
 import torch
 
-from tensornp.core import torch_pointers, torch_private
 from tensornp.core.dtypes import name_of
 from tensornp.core.facts import TensorInfo
 from tensornp.core.fingerprint import ALL_BLOCKS, Fingerprint, fingerprint
+from tensornp.core.identity import VersionCounter, counter_of
 
 Road = Literal["torch", "behind", "unknown", "moved", "may", "retyped"]
 _ROADS: dict[Road, str] = {
@@ -36,15 +36,15 @@ class Snapshot:
         None where the bits cannot be read, or must not be.
     max_nbytes : int
         The budget under which the fingerprint was taken.
-    counter : int
-        What identifies the version counter; that of another alias of the same elements may be another one.
+    counter : VersionCounter or None
+        That of the tensor, where it can be kept; another alias of the same elements may have another one.
     """
 
     event: str
     info: TensorInfo
     fingerprint: Fingerprint | None
     max_nbytes: int
-    counter: int = 0
+    counter: VersionCounter | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +90,7 @@ class Change:
 def take_snapshot(tensor: torch.Tensor, info: TensorInfo, event: str, max_nbytes: int) -> Snapshot:
     """Return what `tensor` is now; reads at most `max_nbytes`, or 64 KiB of samples, and nothing if that is 0."""
     known = fingerprint(tensor, max_nbytes, info) if max_nbytes and info.data_state == "available" else None
-    with torch_private.undisturbed():
-        counter = torch_pointers.version_counter_of(tensor)
-    return Snapshot(event, info, known, max_nbytes, counter)
+    return Snapshot(event, info, known, max_nbytes, counter_of(tensor))
 
 
 def change_between(before: Snapshot, after: Snapshot) -> Change | None:
@@ -102,7 +100,7 @@ def change_between(before: Snapshot, after: Snapshot) -> Change | None:
         return None
     coverage = after.fingerprint.coverage
     has_moved = old.device != new.device or _place(old) != _place(new)
-    is_same_counter = before.counter == after.counter
+    is_same_counter = before.counter is not None and before.counter == after.counter
     is_counted = is_same_counter and old.version != new.version
     if old.dtype != new.dtype or old.shape != new.shape:
         was = name_of(old.dtype) if old.dtype != new.dtype else ""

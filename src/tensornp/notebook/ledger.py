@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from tensornp.core.changes import Change, Snapshot
     from tensornp.core.facts import TensorInfo
+    from tensornp.core.identity import TensorReference
     from tensornp.core.surroundings import Surroundings
     from tensornp.notebook.config import TensorDisplay
 
@@ -21,8 +22,7 @@ MAX_RECORDS = 1024
 class _Record(NamedTuple):
     """One tensor as it was when it was last shown or converted, and the arrays that shared its memory."""
 
-    tensor: weakref.ref[Any]
-    storage: Any
+    tensor: TensorReference
     snapshot: Snapshot
     arrays: dict[int, Any]
 
@@ -111,18 +111,17 @@ class Ledger:
 
     def _record_of(self, tensor: Any, info: TensorInfo) -> _Record | None:
         record = self._records.get(id(tensor))
-        if record is not None and record.tensor() is tensor:
+        if record is not None and record.tensor.is_of(tensor):
             return record
         record = self._records.get(_place(info))
-        if record is None or record.storage is None or record.storage.expired():
-            return None
         # A storage that lives on may have moved, and left its place to another one.
-        reference = _storage_reference(tensor, info)
-        return record if reference is not None and record.storage.cdata == reference.cdata else None
+        return record if record is not None and info.storage and record.tensor.shares_storage(tensor) else None
 
     def _keep(self, tensor: Any, info: TensorInfo, snapshot: Snapshot, record: _Record | None) -> _Record:
+        from tensornp.core.identity import TensorReference
+
         arrays = record.arrays if record is not None else {}
-        kept = _Record(weakref.ref(tensor), _storage_reference(tensor, info), snapshot, _living(arrays))
+        kept = _Record(TensorReference(tensor, snapshot.counter), snapshot, _living(arrays))
         for key in (id(tensor), _place(info)):
             self._records.pop(key, None)
             self._records[key] = kept
@@ -147,16 +146,3 @@ def _place(info: TensorInfo) -> Any:
     """Return where the elements lie and what they mean: equal for two aliases of the same elements."""
     address = info.storage.address if info.storage else 0
     return (str(info.device), address, info.shape, info.stride, info.dtype, info.is_conj, info.is_neg)
-
-
-def _storage_reference(tensor: Any, info: TensorInfo) -> Any:
-    """Return a weak reference to a storage, which tells when it is gone and its place belongs to another one."""
-    from torch.multiprocessing.reductions import StorageWeakRef
-
-    from tensornp.core.reach import storage_of
-    from tensornp.core.torch_private import undisturbed
-
-    if info.storage is None:
-        return None
-    with undisturbed():
-        return StorageWeakRef(storage_of(tensor))
