@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 from tensornp.core import torch_private
 from tensornp.core.extents import Relation
 from tensornp.core.facts import TensorInfo
-from tensornp.core.holding import STORAGES
-from tensornp.core.instances import is_subclass
+from tensornp.core.holding import is_storage
+from tensornp.core.instances import class_name, is_subclass, is_tensor
 from tensornp.core.paths import Kind, Path, name_of
 from tensornp.core.relations import OUTDATED, RELATIONS, Target
 from tensornp.core.search import Search
@@ -110,8 +109,8 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
     exponential time, the answer is "may overlap" after some milliseconds.
     """
     # A property `__class__` is not asked.
-    if not any(is_subclass(type(obj), kind) for kind in (torch.Tensor, np.ndarray, *STORAGES)):
-        raise NotATensorError(f"aliases takes a tensor or an array, not {type(obj).__name__!r}")
+    if not (is_tensor(obj) or is_subclass(type(obj), np.ndarray) or is_storage(obj)):
+        raise NotATensorError(f"aliases takes a tensor or an array, not '{class_name(type(obj))}'")
     if namespace is None:
         frame = sys._getframe(1)
         namespace = {**frame.f_globals, **frame.f_locals}
@@ -151,7 +150,7 @@ def find_aliases(
 def _listed(hits: list[Any], keys: Mapping[int, Path], search: Search) -> Aliases:
     hits.sort(key=lambda hit: RELATIONS.index(hit[2]))
     listed = [
-        Alias(name_of(path, keys), kind, how, where, note, type.__getattribute__(cls, "__name__"))
+        Alias(name_of(path, keys), kind, how, where, note, class_name(cls))
         for path, kind, how, where, note, cls in hits
     ]
     return Aliases(listed, search.num_names, search.is_complete)

@@ -9,7 +9,7 @@ import torch
 
 from tensornp.core import torch_pointers, torch_private
 from tensornp.core.extents import Extent
-from tensornp.core.instances import own_attributes
+from tensornp.core.instances import is_tensor, module_name, own_attributes
 
 _MAX_BASES = 100
 _FORMATS = frozenset([*"bBhHiIlLqQefd?", "Zf", "Zd"])
@@ -55,7 +55,7 @@ def origin_of(array: np.ndarray[Any, Any]) -> Origin:
         if isinstance(base, np.ndarray):
             bottom, top = extent_of_array(base).bounds
             low, high = min(low, bottom), max(high, top)
-        if isinstance(base, torch.Tensor):
+        if is_tensor(base):
             return Origin((low, high), base)
         at = base
     return Origin((low, high), None)
@@ -70,7 +70,7 @@ def base_of(obj: Any) -> Any:
     if type(obj) is torch_pointers.CAPSULE:
         return torch_pointers.tensor_in_capsule(obj)
     # `as_strided` and `sliding_window_view` put a small object of their own between an array and its base.
-    return dict(own_attributes(obj)).get("base") if type(obj).__module__.startswith("numpy.") else None
+    return dict(own_attributes(obj)).get("base") if module_name(type(obj)).startswith("numpy.") else None
 
 
 def has_left(array: np.ndarray[Any, Any], base: torch.Tensor) -> bool:

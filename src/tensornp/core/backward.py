@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import torch
 
 from tensornp.core import torch_private
+from tensornp.core.instances import class_name, is_tensor
 from tensornp.core.relations import WRITTEN, Target
 
 MAX_SECONDS = 1.0
@@ -41,7 +42,7 @@ def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_se
         target = Target(tensor)
         for node in _nodes(begin):
             count += 1
-            name = type(node).__name__
+            name = class_name(type(node))
             if name not in names and any(target.compare(saved)[0] in WRITTEN for saved in _saved_tensors(node)):
                 names[name] = None
             if not count % 64 and time.perf_counter() > deadline:
@@ -88,7 +89,7 @@ def _saved_tensors(node: Any) -> Iterator[torch.Tensor]:
             saved = getattr(node, name)
             for item in saved if isinstance(saved, (tuple, list)) else (saved,):
                 data = getattr(item, "data", None)
-                if isinstance(data, torch.Tensor):
+                if is_tensor(data):
                     yield data
         except RuntimeError:
             # Freed by a backward.

@@ -7,6 +7,8 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
+from tensornp.core.instances import class_name
+from tensornp.core.legible import legible
 from tensornp.errors import BadRequestError
 
 MAX_DEPTH = 100
@@ -41,13 +43,14 @@ def map_leaves(
     BadRequestError
         If a container holds itself.
     """
-    if isinstance(tree, leaf_type):
+    # By its type: a mock says of itself that it is what it stands for.
+    if issubclass(type(tree), leaf_type):
         return function(tree)
     if not is_container(tree):
         return tree
     if id(tree) in _parents or len(_parents) >= MAX_DEPTH:
         depth = "that holds itself" if id(tree) in _parents else f"below {MAX_DEPTH} levels of containers"
-        raise BadRequestError(f"a {type(tree).__name__} {depth} cannot be converted; pass its parts")
+        raise BadRequestError(f"a {class_name(type(tree))} {depth} cannot be converted; pass its parts")
     below = (*_parents, id(tree))
 
     def convert(child: Any) -> Any:
@@ -113,7 +116,7 @@ def key_text(key: Any) -> str:
             return f"<int of {key.bit_length():,} bits>"
         text = repr(key[:MAX_KEY] if isinstance(key, (str, bytes)) else key)
         return text if len(text) <= MAX_KEY else text[: MAX_KEY - 1] + "…"
-    return f"<{type(key).__name__}>"
+    return f"<{class_name(type(key))}>"
 
 
 def walk(tree: Any, name: str = "", _parents: tuple[int, ...] = ()) -> Iterator[tuple[str, Any]]:
@@ -135,7 +138,8 @@ def walk(tree: Any, name: str = "", _parents: tuple[int, ...] = ()) -> Iterator[
         # torch.return_types name their fields for pattern matching only.
         kind = type(tree)
         fields: tuple[str, ...] = getattr(kind, "_fields", None) or getattr(kind, "__match_args__", None) or ()
-        children = ((f".{fields[i]}" if i < len(fields) else f"[{i}]", child) for i, child in enumerate(tree))
+        steps = [f".{legible(str(field))}" for field in fields]
+        children = ((steps[i] if i < len(steps) else f"[{i}]", child) for i, child in enumerate(tree))
     is_empty = True
     for step, child in children:
         is_empty = False

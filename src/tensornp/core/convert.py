@@ -15,8 +15,9 @@ from tensornp.core.backward import saved_for
 from tensornp.core.containers import is_container, map_leaves
 from tensornp.core.facts import TensorInfo
 from tensornp.core.gather import dequantized
-from tensornp.core.holding import STORAGES, held_tensor, mask_of, plain, tensor_of
+from tensornp.core.holding import STORAGES, held_tensor, is_storage, mask_of, plain, tensor_of
 from tensornp.core.info import inspect
+from tensornp.core.instances import class_name, is_tensor
 from tensornp.core.memory import within_budget
 from tensornp.core.pages import with_page_protection
 from tensornp.core.plan import ConversionPlan, decide
@@ -95,15 +96,15 @@ def to_numpy(
             if writeable is False:
                 array.flags.writeable = False
             return array
-    if isinstance(obj, STORAGES):
+    if is_storage(obj):
         obj = tensor_of(obj)
-    if isinstance(obj, torch.Tensor):
+    if is_tensor(obj):
         return execute(plan(obj, copy=copy, writeable=writeable, dtype=dtype, max_nbytes=max_nbytes), obj)
     arguments: dict[str, Any] = {"copy": copy, "writeable": writeable, "dtype": dtype, "max_nbytes": max_nbytes}
     if not is_container(obj):
         raise NotATensorError(
             "to_numpy takes a tensor, or a dict, list, tuple or dataclass with tensors inside, "
-            f"not {type(obj).__name__!r}"
+            f"not '{class_name(type(obj))}'"
         )
     return map_leaves(lambda leaf: to_numpy(leaf, **arguments), obj, leaf_type=(torch.Tensor, *STORAGES))
 
@@ -123,7 +124,7 @@ def plan(
     backward; graphs that lead from it to other tensors are seen by `%tonumpy` only, which knows the notebook's names.
     Raises the same errors as `to_numpy` for the same arguments.
     """
-    if isinstance(tensor, STORAGES):
+    if is_storage(tensor):
         tensor = tensor_of(tensor)
     info = inspect(tensor)
     if writeable and info.grad_fn is not None:

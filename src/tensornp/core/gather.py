@@ -13,6 +13,7 @@ from tensornp.core import float4, torch_private
 from tensornp.core.facts import TensorInfo
 from tensornp.core.holding import Form, plain
 from tensornp.core.info import inspect
+from tensornp.core.instances import class_name, error_text
 from tensornp.core.places import MAX_NUMEL, NotReadError, Places, index_of, indexed
 from tensornp.core.sparse import dense, found_in_compressed, found_in_coo
 from tensornp.errors import UnsupportedTensorError
@@ -49,8 +50,7 @@ def dequantized(tensor: Any) -> torch.Tensor:
         return plain(values).resolve_conj().resolve_neg().to(tensor.dtype)
     except Exception as error:
         raise UnsupportedTensorError(
-            f"{type(tensor).__name__}.dequantize() failed ({type(error).__name__}: {error}); "
-            "convert the tensors inside it"
+            f"{class_name(type(tensor))}.dequantize() failed ({error_text(error)}); convert the tensors inside it"
         ) from error
 
 

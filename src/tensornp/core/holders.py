@@ -16,7 +16,15 @@ import torch
 from tensornp.core import torch_private
 from tensornp.core.containers import key_text
 from tensornp.core.holding import STORAGES
-from tensornp.core.instances import copied, has_attributes, in_chunks, is_subclass, own_attributes
+from tensornp.core.instances import (
+    class_name,
+    copied,
+    has_attributes,
+    in_chunks,
+    is_subclass,
+    module_name,
+    own_attributes,
+)
 from tensornp.core.paths import Key, Kind, is_plain
 
 MAX_CHILDREN = 1_000_000
@@ -57,7 +65,7 @@ def visitor_for(cls: type) -> Visitor | None:
             return visitor
     if is_subclass(cls, torch.nn.Module):
         return _in_module
-    module = str(type.__getattribute__(cls, "__module__")).partition(".")[0]
+    module = module_name(cls).partition(".")[0]
     if is_subclass(cls, type) or id(cls) in _ATOMS or module in _FOREIGN:
         return None
     return _in_object if has_attributes(cls) else None
@@ -114,8 +122,8 @@ def _in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
     """Yield what a `torch.nn.Module` consists of, by the names that its users type."""
     held = object.__getattribute__(module, "__dict__")
     mro = type(module).__mro__
-    is_dict, is_list = (any(cls.__name__ in names for cls in mro) for names in (_BY_KEY, _BY_INDEX))
-    is_row = any(cls.__name__ == "Sequential" for cls in mro)
+    is_dict, is_list = (any(class_name(cls) in names for cls in mro) for names in (_BY_KEY, _BY_INDEX))
+    is_row = any(class_name(cls) == "Sequential" for cls in mro)
     is_scripted = torch_private.is_scripted_table(held.get("_modules"))
     for table, kind in (("_parameters", "parameter"), ("_buffers", "buffer"), ("_modules", "")):
         for i, (name, child) in enumerate(_members(held.get(table))):

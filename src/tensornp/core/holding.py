@@ -8,7 +8,7 @@ import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]  # public, but not listed
 
 from tensornp.core import torch_private
-from tensornp.core.instances import own_attributes
+from tensornp.core.instances import class_name, is_subclass, is_tensor, module_name, own_attributes
 
 DataState = Literal["available", "meta", "fake", "uninitialized", "freed", "wrapped", "remote"]
 Form = Literal[
@@ -88,12 +88,12 @@ def _held_by_subclass(t: Any) -> Holding:
         return Holding("available", "nested")
     if kind.dequantize is not torch.Tensor.dequantize:
         return Holding("available", "dequantized")
-    return Holding("wrapped", wrapper=kind.__name__)
+    return Holding("wrapped", wrapper=class_name(kind))
 
 
 def _is_kind(kind: type, name: str, module: str) -> bool:
     """Return whether `kind` is one of torch's own classes, which need not be imported to be recognized."""
-    return any(cls.__name__ == name and cls.__module__.startswith(module) for cls in kind.__mro__)
+    return any(class_name(cls) == name and module_name(cls).startswith(module) for cls in kind.__mro__)
 
 
 def _is_whole(dtensor: Any) -> bool:
@@ -186,9 +186,14 @@ def detail_of(t: Any, form: Form) -> str:
 STORAGES = (torch.UntypedStorage, torch.TypedStorage)
 
 
+def is_storage(obj: Any) -> bool:
+    """Return whether `obj` is the memory under a tensor, by its type."""
+    return any(is_subclass(type(obj), kind) for kind in STORAGES)
+
+
 def tensor_of(storage: Any) -> torch.Tensor:
     """Return the one-dimensional tensor over all of a storage: bytes, or elements where the storage has a dtype."""
-    typed = isinstance(storage, torch.TypedStorage)
+    typed = is_subclass(type(storage), torch.TypedStorage)
     with torch_private.undisturbed():
         untyped = torch_private.untyped(storage) if typed else storage
         dtype: torch.dtype = storage.dtype if typed else torch.uint8
@@ -198,4 +203,4 @@ def tensor_of(storage: Any) -> torch.Tensor:
 
 def inner_names(t: torch.Tensor) -> tuple[str, ...]:
     """Return the names of the attributes that hold tensors; no property is called, and nothing of the class runs."""
-    return tuple(name for name, value in own_attributes(t) if isinstance(value, torch.Tensor))
+    return tuple(name for name, value in own_attributes(t) if is_tensor(value))

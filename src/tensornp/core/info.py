@@ -22,7 +22,7 @@ from tensornp.core.holding import (
     inner_names,
     parts_of,
 )
-from tensornp.core.instances import own_attributes
+from tensornp.core.instances import class_name, is_subclass, is_tensor, module_name, own_attributes
 from tensornp.errors import NotATensorError
 
 _PACKED_BITS = {torch.quint4x2: 4, torch.quint2x4: 2}
@@ -41,8 +41,8 @@ def inspect(tensor: torch.Tensor) -> TensorInfo:
     NotATensorError
         If `tensor` is not a `torch.Tensor`.
     """
-    if not isinstance(tensor, torch.Tensor):
-        raise NotATensorError(f"inspect takes a torch.Tensor, not {_article(type(tensor).__name__)}")
+    if not is_tensor(tensor):
+        raise NotATensorError(f"inspect takes a torch.Tensor, not {_article(class_name(type(tensor)))}")
     with torch_private.undisturbed(), quiet(tensor):
         return _read(tensor)
 
@@ -54,13 +54,13 @@ def _article(noun: str) -> str:
 def _read(tensor: torch.Tensor) -> TensorInfo:
     kind = type(tensor)
     # Classes of torch itself override attributes for good reasons; others are stripped to what torch knows.
-    t: Any = tensor if kind.__module__.partition(".")[0] == "torch" else Bare(tensor)
+    t: Any = tensor if module_name(kind).partition(".")[0] == "torch" else Bare(tensor)
     own = dict(own_attributes(tensor))
-    is_parameter = torch.nn.Parameter in kind.__mro__ or bool(own.get("_is_param"))
+    is_parameter = is_subclass(kind, torch.nn.Parameter) or bool(own.get("_is_param"))
     state, form, wrapper = holding_of(tensor)
     if state == "uninitialized":
         return TensorInfo(
-            kind.__name__, (), t.data.dtype, t.data.element_size(), 0, t.data.device, t.data.layout,
+            class_name(kind), (), t.data.dtype, t.data.element_size(), 0, t.data.device, t.data.layout,
             requires_grad=t.requires_grad, is_parameter=is_parameter, data_state=state, wrapper=wrapper,
         )  # fmt: skip
     inner = _inner_of(tensor, form)
@@ -70,7 +70,7 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
     missing = _missing_part(tensor, form) if state == "available" else None
     if missing is not None:
         return TensorInfo(
-            kind.__name__, () if is_nested else _sizes(t.shape), t.dtype, t.dtype.itemsize, 0, t.device, t.layout,
+            class_name(kind), () if is_nested else _sizes(t.shape), t.dtype, t.dtype.itemsize, 0, t.device, t.layout,
             requires_grad=t.requires_grad, is_parameter=is_parameter, data_state="freed", storage=missing, form=form,
         )  # fmt: skip
     shape = _nested_shape(t) if is_nested else _sizes(t.shape)
@@ -84,7 +84,7 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
         state = "freed"
     is_inference = t.is_inference()
     return TensorInfo(
-        type_name=kind.__name__,
+        type_name=class_name(kind),
         shape=shape,
         dtype=t.dtype,
         itemsize=t.dtype.itemsize,
@@ -177,10 +177,10 @@ def _graph_facts(t: Any) -> tuple[bool, str | None, tuple[str, ...]]:
         node = t.grad_fn
         if node is None:
             return t.is_leaf, None, ()
-        behind = [type(fn).__name__ for fn, _ in node.next_functions[: _MAX_NEXT + 1] if fn is not None]
+        behind = [class_name(type(fn)) for fn, _ in node.next_functions[: _MAX_NEXT + 1] if fn is not None]
     except RuntimeError:
         return False, "unknown", ()
-    return False, type(node).__name__, (*behind[:_MAX_NEXT], *["…"] * (len(behind) > _MAX_NEXT))
+    return False, class_name(type(node)), (*behind[:_MAX_NEXT], *["…"] * (len(behind) > _MAX_NEXT))
 
 
 def _is_pinned(t: Any) -> bool:

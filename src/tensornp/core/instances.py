@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import types
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeGuard
 from weakref import WeakKeyDictionary
 
 import torch
+
+from tensornp.core.legible import legible
 
 _CHUNK = 4096
 
@@ -35,14 +37,23 @@ def is_subclass(cls: type, base: type) -> bool:
     return type.__subclasscheck__(base, cls)
 
 
-def is_tensor(obj: Any) -> bool:
+def is_tensor(obj: Any) -> TypeGuard[torch.Tensor]:
     """Return whether `obj` is a tensor by its type: `isinstance` would believe what a mock or a proxy says it is."""
     return type.__subclasscheck__(torch.Tensor, type(obj))
 
 
 def class_name(cls: type) -> str:
-    """Return the name that `cls` was made with, past a metaclass that computes one, or raises."""
-    return str(_name_of(cls))
+    """Return the name that `cls` was made with, `legible`, past a metaclass that computes one, or raises."""
+    return legible(_name_of(cls))
+
+
+def error_text(error: BaseException) -> str:
+    """Return the class and the message of an error, `legible`; one whose message cannot be had has its class alone."""
+    try:
+        message = legible(str(error), keep="\n")
+    except Exception:
+        message = ""
+    return f"{class_name(type(error))}: {message}" if message else class_name(type(error))
 
 
 def module_name(cls: type) -> str:

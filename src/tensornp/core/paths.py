@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tensornp.core.containers import key_text
+from tensornp.core.legible import legible
 
 Kind = str
 """One of "tensor", "array", "parameter", "buffer", "grad"."""
@@ -30,7 +31,7 @@ def name_of(path: Path, keys: Mapping[int, Path] | None = None) -> str:
     while at is not None:
         at, step = at
         steps.append(f"[{_key_text(step.key, keys or {})}]" if type(step) is Key else step)
-    return "".join(reversed(steps))
+    return legible("".join(reversed(steps)))
 
 
 def _key_text(key: Any, keys: Mapping[int, Path]) -> str:

@@ -14,7 +14,7 @@ from tensornp.core.arrays import array_over, extent_of_array, has_left, origin_o
 from tensornp.core.dtypes import name_of
 from tensornp.core.extents import Extent
 from tensornp.core.facts import TensorInfo
-from tensornp.core.holding import STORAGES, held_tensor, parts_of, tensor_of
+from tensornp.core.holding import held_tensor, is_storage, parts_of, tensor_of
 from tensornp.core.info import inspect
 from tensornp.core.instances import is_subclass, own_attributes
 
@@ -28,7 +28,7 @@ def spans_of(obj: Any, extents: tuple[Extent, ...] | None = None) -> list[Span]:
 
     `extents` are those of `obj`, where they are known already.
     """
-    if any(type(obj) is kind for kind in STORAGES):
+    if is_storage(obj):
         obj = tensor_of(obj)
     if not is_subclass(type(obj), torch.Tensor):
         (low, high), base = origin_of(array_over(obj))
@@ -53,7 +53,7 @@ def extents_of(obj: Any, info: TensorInfo | None = None) -> tuple[Extent, ...]:
     """
     if info is not None and info.form == "strided":
         return tuple(extent for extent in _extents_at(info) if not extent.is_empty)
-    if any(type(obj) is kind for kind in STORAGES):
+    if is_storage(obj):
         obj = tensor_of(obj)
     if not is_subclass(type(obj), torch.Tensor):
         return tuple(extent for extent in (extent_of_array(array_over(obj)),) if not extent.is_empty)

@@ -12,7 +12,7 @@ from tensornp.core.arrays import array_over, base_of, extent_of_array, has_left,
 from tensornp.core.extents import Extent, Relation, relation_of, shared_bounds, span_array
 from tensornp.core.facts import TensorInfo
 from tensornp.core.holding import STORAGES, holding_of, tensor_of
-from tensornp.core.instances import is_subclass
+from tensornp.core.instances import is_subclass, is_tensor
 from tensornp.core.reach import extents_of, is_one_storage, spans_of, storage_of
 
 RELATIONS: tuple[Relation, ...] = (
@@ -40,9 +40,9 @@ class Target:
         is_host = bool(self._extents) and self._extents[0].device == "cpu"
         self._probe = span_array(self._low, self._high) if is_host and self._high else None
         # The tensor whose version counter tells the kin: that of an array is under it.
-        self._kin: Any = obj if isinstance(obj, torch.Tensor) else _tensor_under(obj)
+        self._kin: Any = obj if is_tensor(obj) else _tensor_under(obj)
         self._counter = torch_pointers.version_counter_of(self._kin) if self._kin is not None else 0
-        self._is_lazy = isinstance(obj, torch.Tensor) and torch_private.is_lazily_copied(obj)
+        self._is_lazy = is_tensor(obj) and torch_private.is_lazily_copied(obj)
 
     def compare(self, other: Any) -> Comparison:
         """Return how `other` relates, between which bytes, and a note; quickly for the many that do not."""
@@ -155,7 +155,7 @@ def _never_had_bytes(obj: Any) -> bool:
     """Return whether `obj` is an empty view of something, not what `set_` or ``.data =`` has made empty."""
     if isinstance(obj, np.ndarray):
         return extent_of_array(obj).is_empty
-    return isinstance(obj, torch.Tensor) and not _numel(obj) and storage_of(obj).nbytes() > 0
+    return is_tensor(obj) and not _numel(obj) and storage_of(obj).nbytes() > 0
 
 
 def _is_own(tensor: Any) -> bool:

@@ -13,6 +13,7 @@ import torch
 from tensornp.core import dtypes, float4, torch_private
 from tensornp.core.apart import QUIET
 from tensornp.core.containers import is_container, map_leaves
+from tensornp.core.instances import class_name
 from tensornp.errors import BadRequestError, CopyRequiredError, NotATensorError, UnsupportedArrayError
 
 
@@ -63,7 +64,7 @@ def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | st
     if not is_container(array):
         raise NotATensorError(
             "to_tensor takes an array, or a dict, list, tuple or dataclass with arrays inside, "
-            f"not {type(array).__name__!r}"
+            f"not '{class_name(type(array))}'"
         )
     leaf_type = (np.ndarray, np.generic, *_foreign_arrays().values())
     return map_leaves(lambda leaf: to_tensor(leaf, copy=copy, device=device), array, leaf_type=leaf_type)

@@ -13,6 +13,7 @@ from tensornp.core import torch_private
 from tensornp.core.containers import walk
 from tensornp.core.facts import TensorInfo
 from tensornp.core.info import inspect
+from tensornp.core.instances import class_name, error_text, is_tensor
 from tensornp.core.memory import within_budget
 from tensornp.core.options import DisplayOptions
 from tensornp.core.pages import with_page_protection
@@ -86,7 +87,7 @@ def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tupl
     try:
         around = look(tensor, info) if look is not None else NOWHERE
     except Exception as error:
-        around = replace(NOWHERE, stopped=f"the search for other names failed ({type(error).__name__}: {error})")
+        around = replace(NOWHERE, stopped=f"the search for other names failed ({error_text(error)})")
     return (replace(info, saved_for=around.saved_for) if around.saved_for else info), around
 
 
@@ -94,9 +95,9 @@ def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tupl
 def summarize_metadata(tensor: torch.Tensor) -> TensorSummary:
     """Return what is known of `tensor` without any value or plan; never raises."""
     try:
-        return TensorSummary(type(tensor).__name__, "view", inspect(tensor), None, "", None)
+        return TensorSummary(class_name(type(tensor)), "view", inspect(tensor), None, "", None)
     except Exception as error:
-        return TensorSummary(type(tensor).__name__, "view", None, None, f"{type(error).__name__}: {error}", None)
+        return TensorSummary(class_name(type(tensor)), "view", None, None, error_text(error), None)
 
 
 def _guarded(
@@ -106,7 +107,7 @@ def _guarded(
     look: Look | None = None,
 ) -> TensorSummary:
     """Return a summary whatever happens: looking never fails, so every exception ends as the card's sentence."""
-    name, mode, info, plan, around = type(tensor).__name__, options.mode, None, None, NOWHERE
+    name, mode, info, plan, around = class_name(type(tensor)), options.mode, None, None, NOWHERE
     try:
         info = inspect(tensor)
         info, around = looked_at(tensor, info, look)
@@ -117,7 +118,7 @@ def _guarded(
     except TensornpError as error:
         return TensorSummary(name, mode, info, None, str(error), None, around)
     except Exception as error:
-        return TensorSummary(name, mode, info, plan, f"{type(error).__name__}: {error}", None, around)
+        return TensorSummary(name, mode, info, plan, error_text(error), None, around)
 
 
 def _shown_all_the_same(
@@ -170,9 +171,9 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
     if len(leaves) > options.max_rows:
         tail = options.max_rows // 4
         shown = leaves[: options.max_rows - tail] + leaves[len(leaves) - tail :]
-    tensors = [leaf for _, leaf in leaves if isinstance(leaf, torch.Tensor)]
+    tensors = [leaf for _, leaf in leaves if is_tensor(leaf)]
     return ContainerSummary(
-        type_name=type(container).__name__,
+        type_name=class_name(type(container)),
         length=_length(container, leaves),
         rows=tuple(_row(name, leaf, options) for name, leaf in shown),
         num_left_out=len(leaves) - len(shown),
@@ -214,7 +215,7 @@ def _nbytes(tensors: list[torch.Tensor]) -> int:
 
 
 def _row(name: str, leaf: Any, options: DisplayOptions) -> Row:
-    if not isinstance(leaf, torch.Tensor):
+    if not is_tensor(leaf):
         return Row(name, None, _short_text(leaf))
     summary = _guarded(leaf, options, lambda info, plan: Preview(first_values(leaf, info, plan, FIRST_VALUES)))
     return Row(name, summary, summary.preview.text if summary.preview else "")
@@ -227,4 +228,4 @@ def _short_text(leaf: Any) -> str:
             return f"(int of {leaf.bit_length():,} bits)"
         text = repr(leaf[:40] if isinstance(leaf, (str, bytes)) else leaf)
         return text if len(text) <= 40 else text[:39] + "…"
-    return f"({type.__getattribute__(type(leaf), '__name__')})"
+    return f"({class_name(type(leaf))})"

@@ -10,7 +10,6 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
-import torch
 
 from tensornp.core import torch_private
 from tensornp.core.aliasing import stopped_text
@@ -18,8 +17,9 @@ from tensornp.core.census import Census, CensusGroup, CensusRow
 from tensornp.core.dtypes import name_of as dtype_name
 from tensornp.core.extents import Relation
 from tensornp.core.groups import Found, Group, Holding, grouped, history_entry, merged
-from tensornp.core.holding import STORAGES, Bare, tensor_of
+from tensornp.core.holding import Bare, is_storage, tensor_of
 from tensornp.core.info import inspect
+from tensornp.core.instances import class_name, is_tensor
 from tensornp.core.paths import Path, name_of, root_of
 from tensornp.core.reach import spans_of
 from tensornp.core.relations import Target
@@ -100,7 +100,7 @@ class Survey:
             for device, nbytes in merged(group.spans).items():
                 totals[device] += nbytes
         objects = {id(obj): obj for group in groups for found in group.found if (obj := found.get()) is not None}
-        num_arrays = sum(not isinstance(obj, (torch.Tensor, *STORAGES)) for obj in objects.values())
+        num_arrays = sum(not (is_tensor(obj) or is_storage(obj)) for obj in objects.values())
         return Census(
             groups=tuple(shown),
             num_tensors=len(objects) - num_arrays,
@@ -174,7 +174,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 def _fact(obj: Any, name: str) -> Any:
     """Return the shape, dtype, device or bytes of a tensor or an array, past whatever its class overrides."""
-    bare: Any = Bare(obj) if isinstance(obj, torch.Tensor) else obj
+    bare: Any = Bare(obj) if is_tensor(obj) else obj
     try:
         if name in ("shape", "nbytes"):
             return tuple(bare.shape) if name == "shape" else int(bare.nbytes)
@@ -195,9 +195,9 @@ def _relation(first: Any, other: Any) -> Relation:
 def _row(obj: Any, name: str, found: Found, shared: str, change_of: Any) -> CensusRow:
     change = None
     try:
-        if isinstance(obj, STORAGES):
+        if is_storage(obj):
             obj = tensor_of(obj)
-        if isinstance(obj, torch.Tensor):
+        if is_tensor(obj):
             info = inspect(obj)
             change = change_of(obj, info) if change_of is not None else None
             # One that was freed, or is on the meta device, takes no byte.
@@ -208,4 +208,4 @@ def _row(obj: Any, name: str, found: Found, shared: str, change_of: Any) -> Cens
         nbytes = array.size * array.dtype.itemsize
         return CensusRow(name, found.kind, array.shape, str(array.dtype), "cpu", nbytes, shared, found.holding)
     except Exception:
-        return CensusRow(name, found.kind, None, type(obj).__name__, "", 0, shared, found.holding, change)
+        return CensusRow(name, found.kind, None, class_name(type(obj)), "", 0, shared, found.holding, change)

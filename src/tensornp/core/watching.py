@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 from tensornp.core.arrays import extent_of_array, has_left, origin_of
 from tensornp.core.changes import Change, change_between, take_snapshot
@@ -18,6 +17,7 @@ from tensornp.core.extents import dense_span
 from tensornp.core.facts import TensorInfo
 from tensornp.core.fingerprint import BLOCK_NBYTES, Fingerprint, fingerprint_of_bytes
 from tensornp.core.info import inspect
+from tensornp.core.instances import is_tensor
 from tensornp.core.rows import rows_and_delta
 
 MAX_READ_NBYTES = 2**30
@@ -74,7 +74,7 @@ def sight(obj: Any, max_copy_nbytes: int, before: Sighting | None = None) -> Sig
 
     `before` is the last sighting of it, whose copy is kept where nothing has changed.
     """
-    if isinstance(obj, torch.Tensor):
+    if is_tensor(obj):
         info = inspect(obj)
         snapshot: Any = take_snapshot(obj, info, "", MAX_READ_NBYTES)
         nbytes = info.nbytes
@@ -118,7 +118,7 @@ def _array_fingerprint(array: np.ndarray[Any, Any]) -> Fingerprint | None:
 
 def _copied(obj: Any) -> Any:
     try:
-        values = to_numpy(obj, copy=True) if isinstance(obj, torch.Tensor) else np.array(obj)
+        values = to_numpy(obj, copy=True) if is_tensor(obj) else np.array(obj)
     except Exception:
         # There is nothing to copy: a meta tensor, or one that was freed.
         return None

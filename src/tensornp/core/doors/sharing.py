@@ -16,6 +16,7 @@ from tensornp.core.convert import plan, to_numpy
 from tensornp.core.facts import TensorInfo
 from tensornp.core.holding import plain
 from tensornp.core.info import inspect
+from tensornp.core.instances import class_name
 from tensornp.core.plan import ConversionPlan
 from tensornp.core.steps import Step
 from tensornp.errors import (
@@ -54,9 +55,9 @@ def import_library(name: str, library: str) -> Any:
 
 
 def map_container(convert: Callable[[Any], Any], obj: Any, leaf_type: type, what: str) -> Any:
-    if not isinstance(obj, leaf_type) and not is_container(obj):
+    if not issubclass(type(obj), leaf_type) and not is_container(obj):
         raise NotATensorError(
-            f"{what}, or a dict, list, tuple or dataclass with such inside, not {type(obj).__name__!r}"
+            f"{what}, or a dict, list, tuple or dataclass with such inside, not '{class_name(type(obj))}'"
         )
     return map_leaves(convert, obj, leaf_type=leaf_type)
 
