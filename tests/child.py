@@ -36,8 +36,8 @@ def in_two_ranks(test: Callable[[int], None]) -> Callable[..., None]:
         # The end of the interpreter may abort in threads of gloo, so it is skipped.
         body = f"""
 import datetime, os, torch.distributed as dist
-limit = datetime.timedelta(seconds=30)
-dist.init_process_group("gloo", init_method="file://{tmp_path}/rendezvous", rank=%d, world_size=2, timeout=limit)
+limit, store = datetime.timedelta(seconds={TIMEOUT}), dist.FileStore({str(tmp_path / "rendezvous")!r}, 2)
+dist.init_process_group("gloo", store=store, rank=%d, world_size=2, timeout=limit)
 body(dist.get_rank())
 dist.barrier()
 os._exit(0)"""

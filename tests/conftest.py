@@ -1,8 +1,33 @@
-"""Fixtures that all tests share."""
+"""The world that all tests share, and that their children, kernels and servers inherit."""
 
 from __future__ import annotations
 
+import atexit
+import os
 import sys
+import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
+"""Whether this process is one of several that share the tests; they inherit what their parent has set."""
+
+if sys.dont_write_bytecode:
+    # To compile torch anew in each of hundreds of children takes longer than all they do.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(Path(sys.prefix) / "bytecode")
+    sys.dont_write_bytecode = False
+
+if IS_WORKER:
+    # More threads than cores only wait for each other.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+else:
+    # Neither the profile nor the history of whoever runs the tests is theirs to read or to write.
+    _ipython = tempfile.TemporaryDirectory(prefix="ipython ü ")
+    atexit.register(_ipython.cleanup)
+    os.environ["IPYTHONDIR"] = _ipython.name
+    _profile = Path(_ipython.name, "profile_default", "ipython_config.py")
+    _profile.parent.mkdir()
+    # On a busy machine a card may need more than the milliseconds that it takes on a quiet one.
+    _profile.write_text("c.TensorDisplay.max_search_ms = 60_000\nc.HistoryManager.hist_file = ':memory:'\n")

@@ -309,6 +309,7 @@ def shell() -> InteractiveShell:
     """Return a real shell with tensornp loaded and every MIME type active."""
     if not InteractiveShell.initialized():
         quiet = Config({"HistoryManager": {"enabled": False}, "InteractiveShell": {"colors": "nocolor"}})
+        quiet.TensorDisplay.max_search_ms = 60_000
         shell = InteractiveShell.instance(config=quiet)
         shell.display_formatter.active_types = shell.display_formatter.format_types
         shell.run_line_magic("load_ext", "tensornp")

@@ -14,12 +14,12 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import nbformat
 from playwright.sync_api import Locator, Page, expect
 
 TIMEOUT_S = 90
-expect.set_options(timeout=TIMEOUT_S * 1000)
 expect.set_options(timeout=TIMEOUT_S * 1000)
 
 
@@ -127,7 +127,8 @@ class Notebook:
         page.set_default_timeout(TIMEOUT_S * 1000)
         server.set_theme(dark=dark)
         server.set_subshells(used=subshells)
-        route = f"/lab/tree/{name}?reset&token=" if app == "lab" else f"/notebooks/{name}?token="
+        file = quote(name)
+        route = f"/lab/tree/{file}?reset&token=" if app == "lab" else f"/notebooks/{file}?token="
         page.goto(server.base + route + server.token)
         self.panel = page.locator(".jp-NotebookPanel:visible")
         expect(self.panel.locator(".jp-CodeCell").first).to_be_visible()

@@ -20,7 +20,7 @@ from tensornp.render.census import census_text
 
 def census_of(namespace, **arguments):
     """Return the table of a namespace that has no traceback."""
-    return Survey(namespace, {}, 10.0).census(**{"max_rows": 40, **arguments})
+    return Survey(namespace, {}, 600).census(**{"max_rows": 40, **arguments})
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_a_huge_container_is_not_copied_before_its_first_item(holder, monkeypatc
     lengths = []
     chunks = itertools.islice
     monkeypatch.setattr(instances.itertools, "islice", lambda items, n: lengths.append(n) or chunks(items, n))
-    search = Search({"holder": holder}, 10.0)
+    search = Search({"holder": holder}, 600)
     assert list(search) == []
     assert search.is_complete
     assert len(lengths) > 100_000 / 5000
@@ -41,7 +41,7 @@ def test_a_huge_container_is_not_copied_before_its_first_item(holder, monkeypatc
 def test_the_parameters_of_a_scripted_module_are_found():
     """They lie in C++, and so do its buffers; each name gives the very object."""
     model = torch.jit.script(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2)))
-    search = Search({"model": model}, 10.0)
+    search = Search({"model": model}, 600)
     found = {name_of(path): (obj, kind) for obj, kind, path in search}
     assert search.is_complete
     assert sum(kind == "parameter" for _, kind in found.values()) == 4

@@ -196,7 +196,7 @@ def test_names_that_change_while_they_are_searched():
     thread.start()
     try:
         for _ in range(15):
-            found = tnp.aliases(t, names)
+            found = tnp.aliases(t, names, max_seconds=600)
             assert {a.relation for a in found} <= {"same elements", "overlapping", "stale", "same storage"}
             assert len(found) > 100
     finally:
@@ -284,9 +284,8 @@ def test_every_kind_of_tensor(part):
 
 
 def test_a_huge_holder_does_not_hide_the_others():
-    """Holders take turns: what a small one holds is found although the time does not suffice for the huge one."""
+    """Holders take turns: what a small one holds is found after a few looks, not after all that a huge one holds."""
     t = torch.zeros(2)
-    names = {"huge": [torch.zeros(1)] * 3_000_000, "small": {"t": t}}
-    search = Search(names, 0.05)
-    found = [name_of(path) for obj, _, path in search if obj is t]
-    assert (found, search.is_complete) == (["small['t']"], False)
+    search = Search({"huge": [torch.zeros(1)] * 1_000_000, "small": {"t": t}}, 600)
+    assert next(name_of(path) for obj, _, path in search if obj is t) == "small['t']"
+    assert search.num_names < 10_000

@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -185,7 +186,7 @@ def test_an_array_made_in_compiled_code_is_right():
     assert function(torch.arange(3.0)).tolist() == [1, 3, 5]
     assert arrays[0].tolist() == [0, 2, 4]
     assert frames
-    assert not [name for name in frames if "tensornp" in name]
+    assert not [name for name in frames if Path(tnp.__file__).parent in Path(name).parents]
 
 
 @in_child
@@ -201,7 +202,7 @@ def test_torch_cannot_compile_over_an_array_that_stays_read_only():
 @in_child
 def test_fullgraph_refuses_with_a_reason():
     """Torch's error names our function and why it cannot be in a graph."""
-    with pytest.raises(torch._dynamo.exc.Unsupported, match="tensornp"):
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="tensornp reads values"):
         torch.compile(lambda x: tnp.to_numpy(x * 2), backend="eager", fullgraph=True)(torch.ones(2))
 
 

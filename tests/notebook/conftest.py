@@ -10,6 +10,7 @@ import torch
 from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
+from traitlets.config import Config
 from unchanged import unchanged
 
 from tensornp.core.containers import walk
@@ -57,7 +58,7 @@ class Shell:
 
 @pytest.fixture(scope="session")
 def bare_shell() -> InteractiveShell:
-    ip = InteractiveShell.instance(colors="nocolor")
+    ip = InteractiveShell.instance(colors="nocolor", config=Config({"TensorDisplay": {"max_search_ms": 60_000}}))
     ip.display_formatter.active_types = ip.display_formatter.format_types
     # IPython loads its own magics on first use: not what is tested here.
     ip.run_cell("%load_ext autoreload")
