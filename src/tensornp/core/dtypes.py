@@ -101,7 +101,7 @@ def resolve(name: str) -> np.dtype[Any]:
         return found
     try:
         dtype = np.dtype(name)
-    except TypeError:
+    except (TypeError, ValueError):
         dtype = np.dtype(object)
     if dtype.kind not in "biufc":
         raise BadRequestError(

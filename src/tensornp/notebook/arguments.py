@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import getopt
+import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from IPython.core.error import UsageError
 
+from tensornp.errors import TensornpError
+
+NOT_PYTHON = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError)
+"""What compiling may raise: ValueError for NUL bytes and lone surrogates, the last two for what is nested deeply."""
+MAX_MESSAGE = 1000
+"""Characters of a usage error."""
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
@@ -36,13 +44,48 @@ def keeping_nothing(magic: Callable[_Arguments, _Result]) -> Callable[_Arguments
     @wraps(magic)
     def run(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
         try:
-            return magic(*args, **kwargs)
+            result = magic(*args, **kwargs)
         except UsageError as error:
-            message = str(error)
+            message = _printable(error)
+        else:
+            return cast(_Result, _keeping_nothing_later(result)) if inspect.iscoroutine(result) else result
         # Not where it was caught: the new error would keep the old one as its context.
         raise UsageError(message)
 
     return run
+
+
+async def _keeping_nothing_later(coroutine: Coroutine[Any, Any, _Result]) -> _Result:
+    try:
+        return await coroutine
+    except UsageError as error:
+        message = _printable(error)
+    raise UsageError(message)
+
+
+def _printable(error: UsageError) -> str:
+    """Return the sentence, without the middle of what was typed too long, and with lone surrogates as escapes.
+
+    These could not be sent to the page.
+    """
+    text = str(error).encode("utf-8", "backslashreplace").decode()
+    return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE // 2]} … {text[-MAX_MESSAGE // 2 :]}"
+
+
+@contextmanager
+def as_usage_errors() -> Iterator[None]:
+    """Let an error of tensornp end in its sentence alone."""
+    try:
+        yield
+    except TensornpError as error:
+        raise UsageError(str(error)) from None
+
+
+def why_not_python(error: BaseException) -> str:
+    """Return what compiling has to say, one of `NOT_PYTHON`, in a few words."""
+    if isinstance(error, (RecursionError, MemoryError)):
+        return "too deeply nested"
+    return str(getattr(error, "msg", "") or error)
 
 
 def split_line(line: str, options: tuple[Option, ...]) -> tuple[dict[str, str], str]:

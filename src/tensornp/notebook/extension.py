@@ -6,6 +6,7 @@ from copy import deepcopy
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from tensornp.notebook.cell import awaiting
 from tensornp.notebook.completion import make_matcher
 from tensornp.notebook.config import TensorDisplay
 from tensornp.notebook.formatter import TensorPrinters
@@ -31,6 +32,7 @@ class Extension:
         self._memory = MemoryMagics(shell, self.config, self.ledger)
         self._magics = (self._memory, TensorMagics(shell, self.config, self.live, self.ledger))
         self._matcher = make_matcher(shell)
+        self._transformer = awaiting(shell, "tonumpy")
         self._events = (
             ("post_run_cell", self.live.after_cell),
             ("post_execute", self.printers.forget),
@@ -41,6 +43,7 @@ class Extension:
         self.printers.register()
         self._shell.register_magics(*self._magics)
         self._shell.Completer.custom_matchers.append(self._matcher)
+        self._shell.input_transformers_post.append(self._transformer)
         self._shell.configurables.append(self.config)
         for event, callback in self._events:
             self._shell.events.register(event, callback)
@@ -54,9 +57,12 @@ class Extension:
         ours = (self.config, *self._magics)
         # IPython appends each Magics object here and never takes it out.
         self._shell.configurables[:] = [c for c in self._shell.configurables if not any(c is own for own in ours)]
-        matchers = self._shell.Completer.custom_matchers
-        if self._matcher in matchers:
-            matchers.remove(self._matcher)
+        for own, where in (
+            (self._matcher, self._shell.Completer.custom_matchers),
+            (self._transformer, self._shell.input_transformers_post),
+        ):
+            if own in where:
+                where.remove(own)
         self._remove_magics()
         self._restore_config()
         self.ledger.forget()

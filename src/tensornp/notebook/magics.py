@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import ast
+from dataclasses import dataclass, replace
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -17,8 +18,15 @@ from IPython.core.magic import (
 )
 from IPython.display import display
 
-from tensornp.errors import NameTakenError, TensornpError
-from tensornp.notebook.arguments import Option, keeping_nothing, split_line
+from tensornp.notebook.arguments import (
+    NOT_PYTHON,
+    Option,
+    as_usage_errors,
+    keeping_nothing,
+    split_line,
+    why_not_python,
+)
+from tensornp.notebook.cell import Body, compile_body, is_awaited, run, run_async
 from tensornp.notebook.names import BUILTIN, check_reachable, occupant
 
 if TYPE_CHECKING:
@@ -46,6 +54,15 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What one line asks for: its options, and the arguments of `to_numpy` that follow from them."""
+
+    options: dict[str, str]
+    arguments: dict[str, Any]
+    is_quiet: bool
+
+
 @magics_class
 class TensorMagics(Magics):
     """The magics of one shell."""
@@ -60,7 +77,6 @@ class TensorMagics(Magics):
 
     @no_var_expand
     @needs_local_scope
-    @output_can_be_silenced
     @line_cell_magic
     @keeping_nothing
     def tonumpy(self, line: str, cell: str | None = None, local_ns: dict[str, Any] | None = None) -> Any:
@@ -96,16 +112,18 @@ class TensorMagics(Magics):
             %tonumpy --explain x.T
         """
         options, rest = self._split(line, "tonumpy")
-        arguments = self._arguments(options)
+        request = _Request(options, self._arguments(options), rest.endswith(";"))
         if cell is None:
-            value = self._evaluate(rest, local_ns, "%tonumpy [options] EXPR")
-        else:
-            value = self._run(cell, rest.removesuffix(";").split())
-        quiet = rest.endswith(";")
-        try:
-            return self._tonumpy(value, options, arguments, quiet=quiet)
-        except TensornpError as error:
-            raise UsageError(str(error)) from None
+            return self._tonumpy(self._evaluate(rest, local_ns, "%tonumpy [options] EXPR"), request)
+        names = rest.removesuffix(";").split()
+        with as_usage_errors():
+            for name in names:
+                check_reachable(name)
+        body = compile_body(self.shell, cell)
+        request = replace(request, is_quiet=request.is_quiet or body.is_quiet)
+        if is_awaited(self.shell, cell):
+            return self._tonumpy_later(body, names, request)
+        return self._tonumpy(self._wanted(names, run(self.shell, body)), request)
 
     @no_var_expand
     @needs_local_scope
@@ -129,19 +147,15 @@ class TensorMagics(Magics):
 
         options, rest = self._split(line, "totensor")
         value = self._evaluate(rest, local_ns, "%totensor [-o NAME] EXPR")
-        try:
+        with as_usage_errors():
             return self._bound(options, to_tensor(value))
-        except TensornpError as error:
-            raise UsageError(str(error)) from None
 
     def _split(self, line: str, magic: str) -> tuple[dict[str, str], str]:
         """Return the options of `line` and the rest of it; what cannot be bound is refused before anything runs."""
         options, rest = split_line(line, OPTIONS[magic])
-        try:
+        with as_usage_errors():
             if "out" in options and occupant(self.shell, options["out"]) == BUILTIN:
                 raise UsageError(f"{options['out']} already names {BUILTIN}; choose another name")
-        except NameTakenError as error:
-            raise UsageError(str(error)) from None
         return options, rest
 
     def _arguments(self, options: dict[str, str]) -> dict[str, Any]:
@@ -158,13 +172,22 @@ class TensorMagics(Magics):
         arguments = {"dtype": options.get("dtype"), "max_nbytes": int(limit) if limit else None}
         return {**mode_arguments(mode), **arguments}
 
-    def _tonumpy(self, value: Any, options: dict[str, str], arguments: dict[str, Any], *, quiet: bool) -> Any:
+    async def _tonumpy_later(self, body: Body, names: list[str], request: _Request) -> Any:
+        return self._tonumpy(self._wanted(names, await run_async(self.shell, body)), request)
+
+    def _tonumpy(self, value: Any, request: _Request) -> Any:
+        with as_usage_errors():
+            array = self._converted(value, request)
+        return None if request.is_quiet else array
+
+    def _converted(self, value: Any, request: _Request) -> Any:
         import torch
 
         from tensornp.core.containers import map_leaves
         from tensornp.core.convert import plan, plan_from, to_numpy
         from tensornp.core.holding import STORAGES
 
+        options, arguments = request.options, request.arguments
         if "widget" in options:
             if not isinstance(value, torch.Tensor):
                 raise UsageError(f"--widget takes a tensor, not {type(value).__name__!r}")
@@ -189,7 +212,7 @@ class TensorMagics(Magics):
         array = to_numpy(value, **arguments)
         for tensor in tensors[:MAX_NOTED]:
             self._ledger.note_conversion(tensor, array if tensor is value else None)
-        if receipts and not quiet:
+        if receipts and not request.is_quiet:
             _show_receipts(receipts)
         return self._bound(options, array)
 
@@ -216,20 +239,21 @@ class TensorMagics(Magics):
         if local_ns is not None and local_ns is not namespace:
             namespace = {**namespace, **local_ns}
         try:
-            return eval(compile(expression, "<expression>", "eval"), namespace)
-        except SyntaxError as error:
-            raise UsageError(f"{expression!r} is not an expression ({error.msg}); usage: {usage}") from None
+            code = compile(expression, "<expression>", "eval")
+        except NOT_PYTHON as error:
+            said = f"{expression!r} is not an expression ({why_not_python(error)})"
+            raise UsageError(f"{said}; usage: {usage}") from None
+        try:
+            return eval(code, namespace)
         except NameError as error:
+            *_, (frame, _) = walk_tb(error.__traceback__)
+            if frame.f_code.co_filename != code.co_filename:
+                # It is missing in a function that the expression calls.
+                raise
             raise UsageError(f"{error}; define it first") from None
 
-    def _run(self, cell: str, names: list[str]) -> Any:
-        """Run a cell, then return the named variables (one as it is, more as a dict) or the value of its last line."""
-        for name in names:
-            try:
-                check_reachable(name)
-            except NameTakenError as error:
-                raise UsageError(str(error)) from None
-        last = self._execute(cell)
+    def _wanted(self, names: list[str], last: Any) -> Any:
+        """Return what a cell that has run is to convert: the variables (one as it is, more as a dict), or its value."""
         namespace = self.shell.user_ns
         missing = [name for name in names if name not in namespace]
         if missing:
@@ -241,20 +265,6 @@ class TensorMagics(Magics):
         if last is None:
             raise UsageError("the cell has run, but its last line has no value; name the variables to convert")
         return last
-
-    def _execute(self, cell: str) -> Any:
-        """Run the cell in the user's namespace without displaying its value, and return that value."""
-        source = self.shell.transform_cell(cell)
-        filename = self.shell.compile.cache(source, self.shell.execution_count)
-        try:
-            tree = ast.parse(source, filename)
-        except SyntaxError as error:
-            raise UsageError(f"line {error.lineno} of the cell is not valid Python ({error.msg})") from None
-        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-        exec(compile(tree, filename, "exec"), self.shell.user_ns)
-        if last is None:
-            return None
-        return eval(compile(ast.Expression(last.value), filename, "eval"), self.shell.user_ns)
 
 
 def _show_receipts(receipts: list[ConversionPlan]) -> None:
