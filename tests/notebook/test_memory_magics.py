@@ -189,16 +189,21 @@ def test_odd_tensors_have_rows_in_every_order(shell):
         ("%tensorwatch --off w", "w is not watched"),
         ("%tensorwatch nope", "nope cannot be watched (name 'nope' is not defined)"),
         ("%tensorwatch w[", "cannot be watched"),
-        ("%tensorwatch 3", "holds no tensor or array"),
+        ("%tensorwatch 3", "3 would have to be run after each cell"),
+        ("%tensorwatch number", "number holds no tensor or array; name one that does"),
         ("%tensorwatch w[::2]", "w[::2] gives a new object each time; name the tensor that it is made of"),
-        ("%tensorwatch (lambda: exec('raise ValueError(\"a\\\\nb\")'))()", "cannot be watched (a b)"),
+        (
+            "%tensorwatch q.pop()",
+            "q.pop() would have to be run after each cell; watch names, with attributes and constant",
+        ),
         ("%tensorwatch -x w", "the options are"),
     ],
 )
 def test_bad_input_gets_one_clear_sentence(shell, line, says):
-    """No traceback wall."""
-    shell.namespace["w"] = torch.zeros(3)
+    """No traceback wall, and nothing is run to find out."""
+    shell.namespace.update(w=torch.zeros(3), number=3, q=[torch.zeros(1)])
     assert says in shell.fail(line)
+    assert len(shell.namespace["q"]) == 1
 
 
 def test_max_rows_bounds_the_table(shell):

@@ -90,6 +90,42 @@ def test_modules_optimizers_and_containers_are_watched_as_a_whole(shell):
     assert report(shell, "del d['new']") == ["d['new']: gone"]
 
 
+def test_nothing_of_the_users_runs(shell):
+    """What is watched is read where it is kept: no property, no `__getattr__`, before or after a cell."""
+    shell.run("""
+class Loader:
+    asked = 0
+    def __init__(self):
+        self.batch = torch.zeros(2)
+    @property
+    def next(self):
+        self.asked += 1
+        return torch.zeros(2)
+    def __getattr__(self, name):
+        self.asked += 1
+        raise AttributeError(name)
+loader = Loader()
+%tensorwatch loader loader.batch""")
+    assert "loader.next is not kept there" in shell.fail("%tensorwatch loader.next")
+    assert (
+        report(shell, "loader.batch[1] = 3")
+        == ["loader.batch: element 1 of 2 · largest |Δ| 3 at [1] · through torch"] * 2
+    )
+    assert report(shell, "del loader.batch") == [
+        "loader.batch: gone",
+        "loader.batch: it is gone, and is no longer watched",
+    ]
+    assert "asked" not in vars(shell.namespace["loader"])
+
+
+def test_a_gradient_is_watched_by_its_name(shell):
+    """Also while it is not there."""
+    shell.run("p = torch.ones(2, requires_grad=True); p.sum().backward()\n%tensorwatch p.grad")
+    assert report(shell, "p.grad[0] = 5") == ["p.grad: element 0 of 2 · largest |Δ| 4 at [0] · through torch"]
+    assert report(shell, "p.grad = None") == ["p.grad: gone"]
+    assert report(shell, "p.sum().backward()") == ["p.grad: new"]
+
+
 def test_listing_and_ending(shell):
     """What is watched, and a callback only while something is."""
     before = callbacks(shell)

@@ -64,7 +64,7 @@ def visitor_for(cls: type) -> Visitor | None:
         if is_subclass(cls, base):
             return visitor
     if is_subclass(cls, torch.nn.Module):
-        return _in_module
+        return in_module
     module = module_name(cls).partition(".")[0]
     if is_subclass(cls, type) or id(cls) in _ATOMS or module in _FOREIGN:
         return None
@@ -118,7 +118,7 @@ _CONTAINERS: dict[type, Visitor] = {
 }
 
 
-def _in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
+def in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
     """Yield what a `torch.nn.Module` consists of, by the names that its users type."""
     held = object.__getattribute__(module, "__dict__")
     mro = type(module).__mro__
@@ -126,7 +126,7 @@ def _in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
     is_row = any(class_name(cls) == "Sequential" for cls in mro)
     is_scripted = torch_private.is_scripted_table(held.get("_modules"))
     for table, kind in (("_parameters", "parameter"), ("_buffers", "buffer"), ("_modules", "")):
-        for i, (name, child) in enumerate(_members(held.get(table))):
+        for i, (name, child) in enumerate(members_of(held.get(table))):
             if child is None:
                 continue
             if is_row and kind == "":
@@ -147,7 +147,7 @@ def _in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
             yield _own_attribute(name), child, ""
 
 
-def _members(table: Any) -> Iterator[tuple[Any, Any]]:
+def members_of(table: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the items of one table of a module; a scripted module keeps its own in C++."""
     if not torch_private.is_scripted_table(table):
         return items_of(table or {})

@@ -39,25 +39,19 @@ class Watch:
         Raises
         ------
         BadRequestError
-            If one gives no tensor, array, module or container of them.
+            If one is no name of a tensor, an array, a module or a container of them.
         """
         import numpy as np
 
         found = {}
         for expression in expressions:
-            try:
-                found[expression] = self._objects(expression)
-            except Exception as error:
-                reason = " ".join(str(error).split()) or type(error).__name__
-                raise BadRequestError(f"{expression} cannot be watched ({reason}); name a tensor") from None
+            found[expression] = self._objects(expression)
             if not found[expression]:
                 raise BadRequestError(f"{expression} holds no tensor or array; name one that does")
             obj = found[expression].get(expression)
             if isinstance(obj, np.ndarray) and np.ndarray.dtype.__get__(obj).hasobject:
                 # It holds addresses, which tell nothing of what lies there.
                 raise BadRequestError(f"{expression} is an array of objects, which is not looked into; name its items")
-            if obj is not None and self._objects(expression).get(expression) is not obj:
-                raise BadRequestError(f"{expression} gives a new object each time; name the tensor that it is made of")
         if not self._sightings:
             self._shell.events.register("post_run_cell", self._after_cell)
         for expression, objects in found.items():
@@ -120,11 +114,12 @@ class Watch:
         import numpy as np
         import torch
 
+        from tensornp.core.lookup import look_up
         from tensornp.core.paths import name_of
         from tensornp.core.search import Search
         from tensornp.core.torch_private import undisturbed
 
-        value = eval(expression, self._shell.user_ns)
+        value = look_up(expression, self._shell.user_ns)
         if isinstance(value, (torch.Tensor, np.ndarray)):
             return {expression: value}
         places: list[tuple[Any, Any]] = []
