@@ -17,12 +17,14 @@ from tensornp.core import torch_private
 from tensornp.core.containers import key_text
 from tensornp.core.holding import STORAGES
 from tensornp.core.instances import (
+    class_members,
     class_name,
     copied,
     has_attributes,
     in_chunks,
     is_subclass,
     module_name,
+    mro_of,
     own_attributes,
 )
 from tensornp.core.paths import Key, Kind, is_plain
@@ -93,7 +95,7 @@ def _in_dict(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
 def _in_sequence(base: Any) -> Visitor:
     def visit(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
         children = copied(lambda: list(itertools.islice(base.__iter__(obj), MAX_CHILDREN)))
-        fields: Any = type.__getattribute__(type(obj), "__dict__").get("_fields") if base is tuple else None
+        fields: Any = class_members(type(obj)).get("_fields") if base is tuple else None
         if isinstance(fields, tuple) and len(fields) == len(children):
             return ((f".{field}", child, "") for field, child in zip(fields, children, strict=True))
         return ((f"[{i}]", child, "") for i, child in enumerate(children))
@@ -121,7 +123,7 @@ _CONTAINERS: dict[type, Visitor] = {
 def in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
     """Yield what a `torch.nn.Module` consists of, by the names that its users type."""
     held = object.__getattribute__(module, "__dict__")
-    mro = type(module).__mro__
+    mro = mro_of(type(module))
     is_dict, is_list = (any(class_name(cls) in names for cls in mro) for names in (_BY_KEY, _BY_INDEX))
     is_row = any(class_name(cls) == "Sequential" for cls in mro)
     is_scripted = torch_private.is_scripted_table(held.get("_modules"))

@@ -8,7 +8,7 @@ import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]  # public, but not listed
 
 from tensornp.core import torch_private
-from tensornp.core.instances import class_name, is_subclass, is_tensor, module_name, own_attributes
+from tensornp.core.instances import class_name, is_subclass, is_tensor, module_name, mro_of, own_attributes
 
 DataState = Literal["available", "meta", "fake", "uninitialized", "freed", "wrapped", "remote"]
 Form = Literal[
@@ -39,7 +39,7 @@ def holding_of(t: torch.Tensor) -> Holding:
     kind = type(t)
     if kind is torch.Tensor or kind is torch.nn.Parameter:
         return _held_by_torch(t)
-    if UninitializedTensorMixin in kind.__mro__:
+    if is_subclass(kind, UninitializedTensorMixin):
         return Holding("uninitialized", wrapper="an uninitialized module")
     if _is_kind(kind, "FakeTensor", "torch._subclasses"):
         return Holding("fake", wrapper="FakeTensorMode")
@@ -93,7 +93,7 @@ def _held_by_subclass(t: Any) -> Holding:
 
 def _is_kind(kind: type, name: str, module: str) -> bool:
     """Return whether `kind` is one of torch's own classes, which need not be imported to be recognized."""
-    return any(class_name(cls) == name and module_name(cls).startswith(module) for cls in kind.__mro__)
+    return any(class_name(cls) == name and module_name(cls).startswith(module) for cls in mro_of(kind))
 
 
 def _is_whole(dtensor: Any) -> bool:

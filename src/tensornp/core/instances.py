@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeGuard
 from weakref import WeakKeyDictionary
 
@@ -65,7 +65,19 @@ def module_name(cls: type) -> str:
     return name if type(name) is str else ""
 
 
-_name_of, _module_of = (type.__dict__[name].__get__ for name in ("__name__", "__module__"))
+def mro_of(cls: type) -> tuple[type, ...]:
+    """Return `cls` and the classes that it derives from, past a metaclass that computes them, or raises."""
+    return _mro_of(cls)  # type: ignore[no-any-return]
+
+
+def class_members(cls: type) -> Mapping[str, Any]:
+    """Return what the class statement of `cls` has bound, in the same way."""
+    return _members_of(cls)  # type: ignore[no-any-return]
+
+
+_name_of, _module_of, _mro_of, _members_of = (
+    type.__dict__[name].__get__ for name in ("__name__", "__module__", "__mro__", "__dict__")
+)
 
 
 _Reader = Callable[[Any], Iterator[tuple[str, Any]]]
@@ -91,8 +103,8 @@ def _reader_of(cls: type) -> _Reader:
 
 def _dictionary_of(cls: type) -> Callable[[Any], dict[str, Any]] | None:
     """Return what gives the dictionary of an instance, past a property of that name."""
-    for base in type.__getattribute__(cls, "__mro__"):
-        found = type.__getattribute__(base, "__dict__").get("__dict__")
+    for base in mro_of(cls):
+        found: Any = class_members(base).get("__dict__")
         # `types.SimpleNamespace` has it as a member.
         if type(found) in (types.GetSetDescriptorType, types.MemberDescriptorType):
             return found.__get__  # type: ignore[no-any-return]
@@ -102,8 +114,8 @@ def _dictionary_of(cls: type) -> Callable[[Any], dict[str, Any]] | None:
 def _slots_of(cls: type) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
     return tuple(
         (name, found.__get__)
-        for base in type.__getattribute__(cls, "__mro__")
-        for name, found in type.__getattribute__(base, "__dict__").items()
+        for base in mro_of(cls)
+        for name, found in class_members(base).items()
         if type(found) is types.MemberDescriptorType and name != "__dict__"
     )
 

@@ -12,14 +12,13 @@ import torch
 
 from tensornp.core import torch_private
 from tensornp.core.holders import in_module, items_of, members_of
-from tensornp.core.instances import copied, is_subclass, own_attributes
+from tensornp.core.instances import class_members, copied, is_subclass, mro_of, own_attributes
 from tensornp.core.paths import Key
 from tensornp.errors import BadRequestError
 
 _PLAIN_KEYS = (str, int, float, complex, bool, bytes, type(None))
 _TABLES = {"get_parameter": "_parameters", "get_buffer": "_buffers", "get_submodule": "_modules"}
 _grad: Any = torch.Tensor.grad.__get__  # type: ignore[union-attr]  # a slot
-_mro_of, _dict_of = (type.__dict__[name].__get__ for name in ("__mro__", "__dict__"))
 
 
 def look_up(expression: str, namespace: Mapping[str, Any]) -> Any:
@@ -107,12 +106,12 @@ def _attributes(obj: Any, name: str) -> Iterator[Any]:
         tables = (table for held in _TABLES.values() for table in _own(obj, held))
         yield from (child for table in tables for own, child in members_of(table) if _is_same(name, own))
     if is_subclass(cls, tuple):
-        fields = zip(_dict_of(cls).get("_fields", ()), tuple.__iter__(obj), strict=False)
+        fields = zip(class_members(cls).get("_fields", ()), tuple.__iter__(obj), strict=False)
         yield from (value for own, value in fields if _is_same(name, own))
-    for base in _mro_of(obj if is_class else cls):
-        for own, value in _dict_of(base).items():
+    for base in mro_of(obj if is_class else cls):
+        for own, value in class_members(base).items():
             # What has this method computes the attribute, or binds it to the object.
-            if _is_same(name, own) and not any("__get__" in _dict_of(kind) for kind in _mro_of(type(value))):
+            if _is_same(name, own) and not any("__get__" in class_members(kind) for kind in mro_of(type(value))):
                 yield value
 
 

@@ -16,7 +16,7 @@ from tensornp.core.extents import Extent
 from tensornp.core.facts import TensorInfo
 from tensornp.core.holding import held_tensor, is_storage, parts_of, tensor_of
 from tensornp.core.info import inspect
-from tensornp.core.instances import is_subclass, own_attributes
+from tensornp.core.instances import is_subclass, is_tensor, own_attributes
 
 Span = tuple[str, int, int]
 """A device, the address of the first byte and that after the last one."""
@@ -69,7 +69,7 @@ def _extents_of(tensor: torch.Tensor, depth: int) -> Iterator[Extent]:
     if depth > 8 or info.data_state not in ("available", "wrapped", "remote"):
         return
     if info.data_state == "wrapped" or info.form == "dequantized":
-        inner = [value for _, value in own_attributes(tensor) if torch.Tensor in type(value).__mro__]
+        inner = [value for _, value in own_attributes(tensor) if is_tensor(value)]
     else:
         held = held_tensor(tensor, info.form)
         inner = [*([held] if held is not None else []), *parts_of(tensor, info.form)]

@@ -1,0 +1,123 @@
+"""Objects whose classes hide what they are: `%tensors` and the watch go on, and find what they hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from IPython.utils.capture import capture_output
+
+
+class _Raising(type):
+    """A metaclass that raises whatever its classes are asked."""
+
+    @property
+    def __name__(cls) -> str:
+        raise RuntimeError("a metaclass was asked for the name")
+
+    @property
+    def __module__(cls) -> str:
+        raise RuntimeError("a metaclass was asked for the module")
+
+    @property
+    def __mro__(cls) -> Any:
+        raise RuntimeError("a metaclass was asked for the bases")
+
+
+class _RaisingTensor(_Raising, type(torch.Tensor)):  # type: ignore[misc]
+    pass
+
+
+class _NoText:
+    def __str__(self) -> str:
+        raise RuntimeError("a module was written out")
+
+    __repr__ = __str__
+
+
+class HiddenObject(metaclass=_Raising):
+    """A plain object."""
+
+
+class HiddenDict(dict, metaclass=_Raising):  # type: ignore[type-arg]
+    """A container."""
+
+
+class HiddenModule(torch.nn.Module, metaclass=_Raising):
+    """A module."""
+
+
+class HiddenTensor(torch.Tensor, metaclass=_RaisingTensor):
+    """A tensor."""
+
+
+class HiddenArray(np.ndarray, metaclass=_Raising):  # type: ignore[type-arg]
+    """An array."""
+
+
+class Homeless:
+    """A class that belongs to no module."""
+
+    __module__ = None  # type: ignore[assignment]
+
+
+class Unwritten:
+    """A class whose module cannot be written out."""
+
+    __module__ = _NoText()  # type: ignore[assignment]
+
+
+class Misnamed:
+    """A class whose instances have no name but an error."""
+
+    __name__ = property(lambda self: 1 / 0)
+
+
+HOLDERS = (HiddenObject, HiddenModule, Homeless, Unwritten, Misnamed)
+
+
+def holder(cls: type) -> Any:
+    obj = cls()
+    object.__setattr__(obj, "inside", torch.zeros(2))
+    return obj
+
+
+@pytest.fixture
+def odd(shell: Any) -> dict[str, Any]:
+    """Bind one object of each class; returns the names under which `%tensors` must list what they hold."""
+    names = {f"{type.__dict__['__name__'].__get__(cls).lower()}": holder(cls) for cls in HOLDERS}
+    found = {f"{name}.inside": obj.__dict__["inside"] for name, obj in names.items()}
+    names["table"] = HiddenDict(a=torch.zeros(2))
+    names["t"] = found["t"] = torch.zeros(2).as_subclass(HiddenTensor)
+    names["a"] = found["a"] = np.zeros(2).view(HiddenArray)
+    names["keyed"] = {holder(HiddenObject): torch.zeros(2)}
+    shell.namespace.update(names)
+    return {**found, "table['a']": names["table"]["a"], "keyed[<HiddenObject>]": next(iter(names["keyed"].values()))}
+
+
+def test_the_table_is_whole(shell, odd):
+    """Each has its row, and so has the ordinary tensor beside them."""
+    shell.namespace["w"] = torch.zeros(3)
+    shell.run("%tensors")
+    text = table_text(shell)
+    assert "search stopped" not in text
+    listed = {line.split("  ")[0].removesuffix(" (NumPy array)") for line in text.splitlines()[2:]}
+    assert {*odd, "w"} <= listed
+
+
+def table_text(shell: Any) -> str:
+    return next(data["text/plain"] for data in shell.displayed if "storages |" in data["text/plain"])
+
+
+def test_the_watch_goes_on(shell, odd):
+    """What they hold is watched; a change is told."""
+    names = [name.partition(".")[0].partition("[")[0] for name in odd]
+    shell.run(f"%tensorwatch {' '.join(names)}")
+    with capture_output() as captured:
+        for value in odd.values():
+            np.asarray(value.detach() if isinstance(value, torch.Tensor) else value)[0] = 1
+        shell.ip.run_cell("0")
+    (text,) = [data["text/plain"] for o in captured.outputs if "changed" in (data := o.data)["text/plain"]]
+    assert {line.partition(":")[0].strip() for line in text.splitlines()[1:]} == set(odd)
