@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,18 +48,22 @@ def extent_of_array(array: np.ndarray[Any, Any]) -> Extent:
 def origin_of(array: np.ndarray[Any, Any]) -> Origin:
     """Return what `array` is a view of, through arrays, memoryviews and the helpers of stride tricks."""
     low, high = extent_of_array(array).bounds
-    at: Any = array
-    for _ in range(_MAX_BASES):
-        base = base_of(at)
-        if base is None:
-            break
+    for base in bases_of(array):
         if isinstance(base, np.ndarray):
             bottom, top = extent_of_array(base).bounds
             low, high = min(low, bottom), max(high, top)
         if is_tensor(base):
             return Origin((low, high), base)
-        at = base
     return Origin((low, high), None)
+
+
+def bases_of(obj: Any) -> Iterator[Any]:
+    """Yield what an array or a memoryview is a view of, from one to the next, to what the memory belongs to."""
+    for _ in range(_MAX_BASES):
+        obj = base_of(obj)
+        if obj is None:
+            return
+        yield obj
 
 
 def base_of(obj: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,17 +15,13 @@ Holding = Literal["name", "history", "traceback"]
 
 @dataclass(slots=True)
 class Found:
-    """One name that the search has met; the object is held weakly, so that a census keeps nothing alive."""
+    """One name that the search has met, and the object, which is held for as long as the survey is."""
 
     obj: Any
     kind: Kind
     path: Path
     holding: Holding
     spans: tuple[Span, ...]
-
-    def get(self) -> Any:
-        """Return the object, or None where it is gone."""
-        return self.obj() if type(self.obj) is weakref.ref else self.obj
 
 
 @dataclass(slots=True)
@@ -73,7 +68,7 @@ def grouped(found: list[Found]) -> list[Group]:
     for i, item in enumerate(found):
         # The same object without memory (a meta tensor) under two names is one.
         if not item.spans:
-            leaders[leader(i)] = leader(same.setdefault(id(item.get()), i))
+            leaders[leader(i)] = leader(same.setdefault(id(item.obj), i))
     groups: dict[int, Group] = {}
     for i, item in enumerate(found):
         group = groups.setdefault(leader(i), Group([], []))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import array
-import itertools
 import mmap
 import types
 from collections import deque
@@ -29,8 +28,6 @@ from tensornp.core.instances import (
 )
 from tensornp.core.paths import Key, Kind, is_plain
 
-MAX_CHILDREN = 1_000_000
-"""Items of one container that are looked at."""
 _BUFFERS = frozenset(map(id, (memoryview, bytearray, array.array, mmap.mmap)))
 """By identity, as all classes here: to look for one in a tuple would ask a metaclass of the user's for equality."""
 _FOREIGN = frozenset(
@@ -94,9 +91,11 @@ def _in_dict(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
 
 def _in_sequence(base: Any) -> Visitor:
     def visit(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
-        children = copied(lambda: list(itertools.islice(base.__iter__(obj), MAX_CHILDREN)))
+        # A deque must not change while it is read; the others may.
+        items = copied(lambda: list(base.__iter__(obj))) if base is deque else base.__iter__(obj)
+        children = in_chunks(iter(items))
         fields: Any = class_members(type(obj)).get("_fields") if base is tuple else None
-        if isinstance(fields, tuple) and len(fields) == len(children):
+        if isinstance(fields, tuple) and len(fields) == tuple.__len__(obj):
             return ((f".{field}", child, "") for field, child in zip(fields, children, strict=True))
         return ((f"[{i}]", child, "") for i, child in enumerate(children))
 

@@ -7,6 +7,7 @@ conversion of a module whose parameters are of a subclass.
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,6 +15,8 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from tensornp.core import torch_pointers, torch_private
+from tensornp.core.arrays import bases_of
+from tensornp.core.holding import holding_of, is_storage, parts_of
 from tensornp.core.instances import is_subclass, own_attributes
 
 
@@ -119,6 +122,38 @@ def counter_of(tensor: torch.Tensor) -> VersionCounter | None:
         return None
 
 
+class MemoryReference:
+    """What tells when the memory of a tensor, a storage or an array has been given back, and does not keep it."""
+
+    __slots__ = ("_owner", "_storages")
+
+    def __init__(self, obj: Any) -> None:
+        self._storages: list[StorageWeakRef] = []
+        self._owner: Any = None
+        *inner, last = obj, *bases_of(obj)
+        if is_subclass(type(last), torch.Tensor):
+            self._storages = _storages_of(last)
+        elif is_storage(last):
+            self._storages = [StorageWeakRef(torch_private.untyped(last))]
+        else:
+            # What the memory belongs to or, where that can have no weak reference, the last view of it that can.
+            self._owner = next((reference for o in (last, *reversed(inner)) if (reference := _weakly(o))), None)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it is known to be given back."""
+        if self._storages:
+            return all(storage.expired() for storage in self._storages)
+        return self._owner is not None and self._owner() is None
+
+
+def _weakly(obj: Any) -> Any:
+    try:
+        return weakref.ref(obj)
+    except TypeError:
+        return None
+
+
 def _storages_of(tensor: torch.Tensor, depth: int = 0) -> list[StorageWeakRef]:
     """Return weak references to the storage of a tensor, or to those of the tensors inside it."""
     with torch_private.undisturbed():
@@ -131,8 +166,6 @@ def _storages_of(tensor: torch.Tensor, depth: int = 0) -> list[StorageWeakRef]:
 
 
 def _inside(tensor: Any) -> list[torch.Tensor]:
-    from tensornp.core.holding import holding_of, parts_of
-
     inner = [value for _, value in own_attributes(tensor) if is_subclass(type(value), torch.Tensor)]
     try:
         form = holding_of(tensor).form

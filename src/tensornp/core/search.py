@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from tensornp.core.holders import IS_ARRAY, IS_TENSOR, MAX_CHILDREN, Visitor, items_of, visitor_for
+from tensornp.core.holders import IS_ARRAY, IS_TENSOR, Visitor, items_of, visitor_for
 from tensornp.core.instances import copied, is_subclass, own_attributes
 from tensornp.core.paths import Kind, Path, root_of
 
@@ -131,12 +131,9 @@ class Search:
             return
 
     def _children(self, holder: Any, path: Path | None, visit: Visitor) -> Iterator[tuple[Path, Any, Kind]]:
-        count = 0
         try:
             for step, child, kind in visit(holder):
-                count += 1
                 yield (path, step), child, kind
-            self._skipped |= count >= MAX_CHILDREN
         except Exception:
             # Another thread changes it just now, or a class of C hides what it holds.
             self._skipped = True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
@@ -30,7 +29,17 @@ MIN_ROWS_OF_GROUP = 8
 
 
 class Survey:
-    """What a search has found, grouped by memory; `census` makes the table, `unnamed` tells what nobody names."""
+    """What a search has found, grouped by memory; `census` makes the table, `unnamed` tells what nobody names.
+
+    It holds all that it has found, so that nothing goes while it is looked at, and must not be kept.
+
+    Attributes
+    ----------
+    stopped : str
+        "search stopped at 12,345 names", or empty.
+    has_all_names : bool
+        Whether the namespace was searched to its end, without which nothing can be known to have no name.
+    """
 
     def __init__(self, namespace: Mapping[str, Any], tracebacks: Mapping[str, Any], max_seconds: float) -> None:
         self._keys: dict[int, Path] = {}
@@ -38,7 +47,8 @@ class Survey:
         found = list(self._collect(search, "name"))
         behind = Search(tracebacks, max_seconds)
         found += self._collect(behind, "traceback")
-        is_complete = search.is_complete and behind.is_complete
+        self.has_all_names = search.is_complete
+        is_complete = self.has_all_names and behind.is_complete
         self.stopped = "" if is_complete else stopped_text(search.num_names + behind.num_names)
         self.groups = grouped(found)
 
@@ -52,19 +62,15 @@ class Survey:
                 except Exception:
                     # Its row says what little is known.
                     spans = ()
-                try:
-                    reference: Any = weakref.ref(obj)
-                except TypeError:
-                    reference = obj
                 is_history = holding == "name" and root_of(path) == "Out"
-                yield Found(reference, kind, path, "history" if is_history else holding, spans)
+                yield Found(obj, kind, path, "history" if is_history else holding, spans)
 
     def name(self, found: Found) -> str:
         """Return how a user reaches it."""
         return name_of(found.path, self._keys)
 
     def unnamed(self) -> list[Group]:
-        """Return the groups that no name of the user's reaches."""
+        """Return the groups that no name of the user's reaches, as far as the names were searched."""
         return [group for group in self.groups if group.nbytes and all(f.holding != "name" for f in group.found)]
 
     def census(
@@ -91,15 +97,12 @@ class Survey:
             others = len(groups) - i - 1
             rows = self._rows(group, max(left - others, min(left, MIN_ROWS_OF_GROUP)), change_of)
             left -= len(rows)
-            if not rows:
-                # It was freed since the search.
-                continue
             shown.append(CensusGroup(rows, group.nbytes, self._pins(group, also or {})))
         totals: dict[str, int] = defaultdict(int)
         for group in groups:
             for device, nbytes in merged(group.spans).items():
                 totals[device] += nbytes
-        objects = {id(obj): obj for group in groups for found in group.found if (obj := found.get()) is not None}
+        objects = {id(found.obj): found.obj for group in groups for found in group.found}
         num_arrays = sum(not (is_tensor(obj) or is_storage(obj)) for obj in objects.values())
         return Census(
             groups=tuple(shown),
@@ -127,7 +130,7 @@ class Survey:
             if sort == "bytes":
                 # Equal ones stay as they were found.
                 return -group.nbytes
-            return (() if sort == "name" else _fact(first.get(), sort), _natural(name))
+            return (() if sort == "name" else _fact(first.obj, sort), _natural(name))
 
         return key
 
@@ -136,11 +139,8 @@ class Survey:
         first = ordered[0]
         rows = []
         for found in ordered:
-            obj = found.get()
-            if obj is None:
-                continue
-            shared = "" if found is first else f"{self.name(first)}: {_relation(first.get(), obj)}"
-            rows.append(_row(obj, self.name(found), found, shared, change_of))
+            shared = "" if found is first else f"{self.name(first)}: {_relation(first.obj, found.obj)}"
+            rows.append(_row(found.obj, self.name(found), found, shared, change_of))
         return tuple(rows)
 
     def _pins(self, group: Group, also: Mapping[int, list[str]]) -> tuple[str, ...]:
@@ -148,7 +148,7 @@ class Survey:
         for found in group.found:
             if found.holding == "history":
                 pins[history_entry(found.path)] = None
-                pins |= dict.fromkeys(also.get(id(found.get()), []))
+                pins |= dict.fromkeys(also.get(id(found.obj), []))
             elif found.holding == "traceback":
                 pins["the last traceback"] = None
         return tuple(pins)
@@ -162,7 +162,7 @@ def _ordered(group: Group) -> list[Found]:
 
     def key(f: Found) -> Any:
         # An expanded tensor has more elements than its storage has bytes, and is no better name for it.
-        return order[f.holding], f.kind == "grad", -min(_fact(f.get(), "nbytes"), group.nbytes)
+        return order[f.holding], f.kind == "grad", -min(_fact(f.obj, "nbytes"), group.nbytes)
 
     return sorted(group.found, key=key)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getopt
 import inspect
 import re
+import traceback
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -51,6 +52,20 @@ def keeping_nothing(magic: Callable[_Arguments, _Result]) -> Callable[_Arguments
             return cast(_Result, _keeping_nothing_later(result)) if inspect.iscoroutine(result) else result
         # Not where it was caught: the new error would keep the old one as its context.
         raise UsageError(message)
+
+    return run
+
+
+def keeping_no_frames(magic: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """Return `magic`, in which nothing of the user's runs, with errors and interrupts whose frames hold nothing."""
+
+    @wraps(magic)
+    def run(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        try:
+            return magic(*args, **kwargs)
+        except BaseException as error:
+            traceback.clear_frames(error.__traceback__)
+            raise
 
     return run
 

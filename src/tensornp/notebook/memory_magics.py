@@ -10,7 +10,7 @@ from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 from IPython.display import display
 
 from tensornp.errors import TensornpError
-from tensornp.notebook.arguments import Option, keeping_nothing, split_line, split_names
+from tensornp.notebook.arguments import Option, keeping_no_frames, keeping_nothing, split_line, split_names
 from tensornp.notebook.live import can_show_live, show_live
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class MemoryMagics(Magics):
     @no_var_expand
     @line_magic
     @keeping_nothing
+    @keeping_no_frames
     def tensors(self, line: str) -> None:
         """Show all tensors and arrays of the notebook, grouped by the memory that they share.
 
@@ -120,6 +121,7 @@ class MemoryMagics(Magics):
     @no_var_expand
     @line_magic
     @keeping_nothing
+    @keeping_no_frames
     def tensorwatch(self, line: str) -> None:
         """Tell after each cell what that cell has changed.
 
