@@ -117,6 +117,7 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
     return find_aliases([(obj, None)], Search(namespace, max_seconds))[0]
 
 
+@torch_private.unnoticed
 def find_aliases(
     objs: list[tuple[Any, TensorInfo | None]], search: Search, former: dict[int, Any] | None = None
 ) -> list[Aliases]:

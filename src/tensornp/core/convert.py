@@ -23,6 +23,7 @@ from tensornp.core.pages import with_page_protection
 from tensornp.core.plan import ConversionPlan, decide
 from tensornp.core.sparse import dense
 from tensornp.core.steps import Step
+from tensornp.core.unheard import unheard
 from tensornp.errors import NotATensorError
 
 _NATIVE = {getattr(torch, facts.name) for facts in dtypes.KNOWN.values() if facts.numpy and hasattr(torch, facts.name)}
@@ -109,7 +110,7 @@ def to_numpy(
     return map_leaves(lambda leaf: to_numpy(leaf, **arguments), obj, leaf_type=(torch.Tensor, *STORAGES))
 
 
-@torch_private.never_compiled
+@torch_private.unnoticed
 def plan(
     tensor: torch.Tensor,
     *,
@@ -190,10 +191,10 @@ _ON_TENSOR: dict[Step, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
+@apart
 def execute(plan: ConversionPlan, tensor: torch.Tensor) -> Any:
     """Return the array, or the list of arrays, that `plan` describes, made from `tensor`, which stays as it is."""
-    with apart(tensor):
-        return carry_out(plan, tensor)
+    return carry_out(plan, tensor)
 
 
 def carry_out(plan: ConversionPlan, tensor: Any) -> Any:
@@ -251,3 +252,6 @@ def _cast(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, 
         if array.dtype.kind == "c" and not dtypes.is_complex(dtype):
             array = array.real
         return array.astype(dtype)
+
+
+unheard(globals())

@@ -17,6 +17,7 @@ from tensornp.core.facts import TensorInfo
 from tensornp.core.holding import plain
 from tensornp.core.info import inspect
 from tensornp.core.reach import extents_of
+from tensornp.core.unheard import unheard
 
 ALL_BLOCKS = "all blocks"
 BLOCK_NBYTES = 2**20
@@ -58,21 +59,24 @@ def fingerprint(tensor: torch.Tensor, max_nbytes: int, info: TensorInfo | None =
     is allocated. `info` is the metadata of `tensor`, where that was read already.
     """
     try:
-        with apart(tensor):
-            info = info or inspect(tensor)
-            extents = extents_of(tensor, info)
-            if not extents:
-                return None
-            spans = [dense_span(extent) for extent in extents]
-            if all(extent.device == "cpu" for extent in extents) and None not in spans:
-                parts = [fingerprint_of_bytes(*span, max_nbytes) for span in spans if span is not None]
-                return Fingerprint(tuple(d for part in parts for d in part.blocks), max(p.one_in for p in parts))
-            if info.form != "strided":
-                return None
-            return _of_rows(plain(tensor), max_nbytes, _digests_of if info.device.type == "cpu" else _sums_of)
+        return _read_apart(tensor, max_nbytes, info or inspect(tensor))
     except Exception:
         # Looking never fails: a class or a device that cannot do this has no fingerprint.
         return None
+
+
+@apart
+def _read_apart(tensor: torch.Tensor, max_nbytes: int, info: TensorInfo) -> Fingerprint | None:
+    extents = extents_of(tensor, info)
+    if not extents:
+        return None
+    spans = [dense_span(extent) for extent in extents]
+    if all(extent.device == "cpu" for extent in extents) and None not in spans:
+        parts = [fingerprint_of_bytes(*span, max_nbytes) for span in spans if span is not None]
+        return Fingerprint(tuple(d for part in parts for d in part.blocks), max(p.one_in for p in parts))
+    if info.form != "strided":
+        return None
+    return _of_rows(plain(tensor), max_nbytes, _digests_of if info.device.type == "cpu" else _sums_of)
 
 
 def fingerprint_of_bytes(low: int, nbytes: int, max_nbytes: int) -> Fingerprint:
@@ -187,3 +191,6 @@ def _sums_of(values: torch.Tensor) -> tuple[int, ...]:
                 mixed = (mixed ^ (mixed >> shift & (1 << (64 - shift)) - 1)) * factor
             digest = digest * 31 + mixed.sum()
     return (int(digest),)
+
+
+unheard(globals())

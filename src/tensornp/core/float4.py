@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from tensornp.core.dtypes import FLOAT4_VALUES
+from tensornp.core.unheard import unheard
 
 
 def unpack(packed: torch.Tensor) -> torch.Tensor:
@@ -26,3 +27,6 @@ def pack(array: np.ndarray[Any, Any]) -> torch.Tensor:
     """Return the packed tensor of an ml_dtypes array of one value a byte, whose last dimension is even."""
     codes = torch.from_numpy(array.view(np.uint8) & np.uint8(15))
     return (codes[..., 0::2] | codes[..., 1::2] << 4).view(torch.float4_e2m1fn_x2)
+
+
+unheard(globals())

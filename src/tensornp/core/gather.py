@@ -16,6 +16,7 @@ from tensornp.core.info import inspect
 from tensornp.core.instances import class_name, error_text
 from tensornp.core.places import MAX_NUMEL, NotReadError, Places, index_of, indexed
 from tensornp.core.sparse import dense, found_in_compressed, found_in_coo
+from tensornp.core.unheard import unheard
 from tensornp.errors import UnsupportedTensorError
 
 SMALL_NUMEL = 100_000
@@ -147,3 +148,6 @@ _GATHERERS: dict[Form, Callable[[torch.Tensor, TensorInfo, Places], torch.Tensor
     "sparse": _sparse,
     "lazy": _refuse_lazy,
 }
+
+
+unheard(globals())

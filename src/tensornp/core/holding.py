@@ -9,6 +9,7 @@ from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-def
 
 from tensornp.core import torch_private
 from tensornp.core.instances import class_name, is_subclass, is_tensor, module_name, mro_of, own_attributes
+from tensornp.core.unheard import unheard
 
 DataState = Literal["available", "meta", "fake", "uninitialized", "freed", "wrapped", "remote"]
 Form = Literal[
@@ -204,3 +205,6 @@ def tensor_of(storage: Any) -> torch.Tensor:
 def inner_names(t: torch.Tensor) -> tuple[str, ...]:
     """Return the names of the attributes that hold tensors; no property is called, and nothing of the class runs."""
     return tuple(name for name, value in own_attributes(t) if is_tensor(value))
+
+
+unheard(globals())

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 
 from tensornp.core import torch_private
-from tensornp.core.apart import quiet
 from tensornp.core.facts import StorageSpan, TensorInfo
 from tensornp.core.holding import (
     ACCESS,
@@ -23,6 +22,7 @@ from tensornp.core.holding import (
     parts_of,
 )
 from tensornp.core.instances import class_name, is_subclass, is_tensor, module_name, own_attributes
+from tensornp.core.unheard import unheard
 from tensornp.errors import NotATensorError
 
 _PACKED_BITS = {torch.quint4x2: 4, torch.quint2x4: 2}
@@ -43,8 +43,12 @@ def inspect(tensor: torch.Tensor) -> TensorInfo:
     """
     if not is_tensor(tensor):
         raise NotATensorError(f"inspect takes a torch.Tensor, not {_article(class_name(type(tensor)))}")
-    with torch_private.undisturbed(), quiet(tensor):
-        return _read(tensor)
+    return _read_apart(tensor)
+
+
+@torch_private.unnoticed
+def _read_apart(tensor: torch.Tensor) -> TensorInfo:
+    return _read(tensor)
 
 
 def _article(noun: str) -> str:
@@ -198,3 +202,6 @@ def _storage_span(tensor: torch.Tensor, t: Any) -> StorageSpan | None:
         return StorageSpan(torch_private.address_of(tensor), storage.nbytes(), reach, storage.resizable())
     except (RuntimeError, NotImplementedError):
         return None
+
+
+unheard(globals())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from tensornp.core.unheard import unheard
+
 MAX_NUMEL = 4_000_000
 """Elements that are read at most, where those that are printed cannot be read alone."""
 Places = list[list[int]]
@@ -27,3 +29,6 @@ def index_of(places: Places, device: torch.device) -> tuple[torch.Tensor, ...]:
         torch.tensor(place, dtype=torch.int64, device=device).view([-1] + [1] * (len(places) - dim - 1))
         for dim, place in enumerate(places)
     )
+
+
+unheard(globals())

@@ -18,6 +18,8 @@ from tensornp.core.info import inspect
 from tensornp.core.places import NotReadError, Places
 from tensornp.core.plan import ConversionPlan
 from tensornp.core.steps import Step
+from tensornp.core.torch_private import unnoticed
+from tensornp.core.unheard import unheard
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ _AFTER_GATHERING = (Step.TO_HOST, Step.WIDEN, Step.VIEW_BITS, Step.CAST)
 """The steps that are left to do once the elements are gathered."""
 
 
+@unnoticed
 def preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, *, max_elements: int) -> Preview:
     """Return what NumPy prints of the array that `plan` would give, under the user's print options.
 
@@ -95,14 +98,14 @@ def _masked(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, edgeit
 
 def _parts(tensor: torch.Tensor, plan: ConversionPlan, max_elements: int) -> Preview:
     """Return what Python prints of the list of arrays that a nested tensor gives."""
-    with apart(tensor):
-        parts = tensor.unbind()
+    parts = tensor.unbind()
     each = [_preview(part, inspect(part), plan, max(1, max_elements // _MAX_PARTS)).text for part in parts[:_MAX_PARTS]]
     if len(parts) <= _MAX_PARTS:
         return Preview(f"[{', '.join(each)}]")
     return Preview(f"[{', '.join(each)}, ...]", f"the first {_MAX_PARTS} of {len(parts):,} parts are shown")
 
 
+@unnoticed
 def first_values(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, count: int) -> str:
     """Return the first `count` values along the last dimension as NumPy prints them, and an ellipsis if there are more.
 
@@ -153,21 +156,21 @@ def _corners(shape: tuple[int, ...], edgeitems: int) -> Places:
     ]
 
 
+@apart
 def _gathered(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, places: Places) -> Any:
     """Return the array of the elements at `places`."""
     if info.form == "pending" and info.detail != "arrived":
         raise NotReadError("a collective is still making the values, and looking does not wait for it; t.wait() does")
-    with apart(tensor):
-        if info.inner is not None:
-            held: Any = held_tensor(tensor, info.form)
-            array = _gathered(held, info.inner, plan, places)
-            if info.form != "masked":
-                return array
-            mask = mask_of(tensor)
-            return masked_array(array, gather(mask, inspect(mask), places).cpu())
-        few = gather(tensor, info, places)
-        steps = tuple(step for step in plan.steps if step in _AFTER_GATHERING)
-        return carry_out(replace(plan, steps=steps, writeable=True), few)
+    if info.inner is not None:
+        held: Any = held_tensor(tensor, info.form)
+        array = _gathered(held, info.inner, plan, places)
+        if info.form != "masked":
+            return array
+        mask = mask_of(tensor)
+        return masked_array(array, gather(mask, inspect(mask), places).cpu())
+    few = gather(tensor, info, places)
+    steps = tuple(step for step in plan.steps if step in _AFTER_GATHERING)
+    return carry_out(replace(plan, steps=steps, writeable=True), few)
 
 
 def _summarized(corners: np.ndarray[Any, Any], shape: tuple[int, ...], edgeitems: int, options: Any) -> str:
@@ -187,3 +190,6 @@ def _summarized(corners: np.ndarray[Any, Any], shape: tuple[int, ...], edgeitems
     last_line = len(body) + 1 - (body.rfind("\n") + 1)
     breaks = options["legacy"] != "1.13" and last_line + len(extras) + 1 > options["linewidth"]
     return f"{body},{chr(10) + ' ' * len('array(') if breaks else ' '}{extras}"
+
+
+unheard(globals())

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 from tensornp.core import torch_private
-from tensornp.core.apart import quiet
 from tensornp.core.arrays import array_over, extent_of_array, has_left, origin_of
 from tensornp.core.dtypes import name_of
 from tensornp.core.extents import Extent
@@ -17,6 +16,7 @@ from tensornp.core.facts import TensorInfo
 from tensornp.core.holding import held_tensor, is_storage, parts_of, tensor_of
 from tensornp.core.info import inspect
 from tensornp.core.instances import is_subclass, is_tensor, own_attributes
+from tensornp.core.unheard import unheard
 
 Span = tuple[str, int, int]
 """A device, the address of the first byte and that after the last one."""
@@ -57,7 +57,7 @@ def extents_of(obj: Any, info: TensorInfo | None = None) -> tuple[Extent, ...]:
         obj = tensor_of(obj)
     if not is_subclass(type(obj), torch.Tensor):
         return tuple(extent for extent in (extent_of_array(array_over(obj)),) if not extent.is_empty)
-    with torch_private.undisturbed(), quiet(obj):
+    with torch_private.undisturbed():
         return tuple(extent for extent in _extents_of(obj, 0) if not extent.is_empty)
 
 
@@ -110,3 +110,6 @@ def storage_of(tensor: torch.Tensor) -> torch.UntypedStorage:
 
 def is_one_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
     return bool(storage_of(a)._cdata == storage_of(b)._cdata)
+
+
+unheard(globals())

@@ -11,13 +11,13 @@ import numpy as np
 import torch
 
 from tensornp.core import dtypes, float4, torch_private
-from tensornp.core.apart import QUIET
 from tensornp.core.containers import is_container, map_leaves
 from tensornp.core.instances import class_name
+from tensornp.core.unheard import unheard
 from tensornp.errors import BadRequestError, CopyRequiredError, NotATensorError, UnsupportedArrayError
 
 
-@torch_private.never_compiled
+@torch_private.unnoticed
 def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | str | int | None = None) -> Any:
     """Return the tensor of a NumPy array, or the same container with tensors in the place of its arrays.
 
@@ -114,7 +114,7 @@ def _masked_tensor(array: Any, copy: bool | None, device: torch.device) -> Any:
     data = _tensor_of(np.asarray(array.data), True, device)
     shown = _tensor_of(~np.ma.getmaskarray(array), True, device)
     # torch says once in each process that MaskedTensor is a prototype: nothing that the caller could change.
-    with torch_private.undisturbed(), QUIET:
+    with torch_private.undisturbed():
         try:
             return MaskedTensor(data, shown)
         except TypeError as error:
@@ -154,3 +154,6 @@ def _why_not_shared(array: np.ndarray[Any, Any], facts: dtypes.DtypeFacts, devic
     if any(stride < 0 or stride % array.itemsize for stride in array.strides):
         return "an array with negative or uneven strides"
     return ""
+
+
+unheard(globals())

@@ -10,6 +10,7 @@ import torch
 from tensornp.core import dtypes, torch_private
 from tensornp.core.holding import compressed_indices
 from tensornp.core.places import MAX_NUMEL, NotReadError, Places, indexed
+from tensornp.core.unheard import unheard
 from tensornp.errors import UnsupportedTensorError
 
 CHUNK = 1 << 18
@@ -111,3 +112,6 @@ def found_in_compressed(raw: Any, wanted: Places) -> torch.Tensor:
             stored = stored[row % height, column % width] if in_blocks else stored
             out[at] += indexed(stored, dense_dims).to(dtype)
     return out.to(raw.dtype) if facts.dense_through and facts.numpy else out
+
+
+unheard(globals())

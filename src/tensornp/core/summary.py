@@ -69,7 +69,7 @@ class ContainerSummary:
     is_complete: bool
 
 
-@torch_private.never_compiled
+@torch_private.unnoticed
 def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None = None) -> TensorSummary:
     """Return the summary of `tensor`; never raises, reads only the printed elements and changes nothing.
 
@@ -91,7 +91,7 @@ def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tupl
     return (replace(info, saved_for=around.saved_for) if around.saved_for else info), around
 
 
-@torch_private.never_compiled
+@torch_private.unnoticed
 def summarize_metadata(tensor: torch.Tensor) -> TensorSummary:
     """Return what is known of `tensor` without any value or plan; never raises."""
     try:
@@ -162,7 +162,7 @@ def _attempt(info: TensorInfo, mode: str, options: DisplayOptions) -> Conversion
     return plan
 
 
-@torch_private.never_compiled
+@torch_private.unnoticed
 def summarize_container(container: Any, options: DisplayOptions) -> ContainerSummary:
     """Return the summary of a dict, list or tuple: its first and last leaves, and totals over all of them."""
     leaves, is_complete = _leaves(container)

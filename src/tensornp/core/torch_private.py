@@ -6,11 +6,15 @@ is a tracer's wrapper. Verified with torch 2.13.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import copy_context
 from typing import Any, TypeVar, cast
 
 import torch
+
+from tensornp.core.unheard import unheard
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -25,7 +29,10 @@ def find(path: str) -> Any:
 
 PRIVATE_NAMES = (
     "_C.DisableTorchFunction",
+    "_C._is_torch_function_all_disabled",
     "_C._DisableFuncTorch",
+    "_C._InferenceMode",
+    "_C._set_grad_enabled",
     "_C._len_torch_function_stack",
     "_C._len_torch_dispatch_stack",
     "_ops._len_torch_dispatch_stack_pre_dispatch",
@@ -57,7 +64,10 @@ PRIVATE_NAMES = (
     "jit._script.OrderedDictWrapper",
 )
 _disable_torch_function = find("_C.DisableTorchFunction")
+_is_torch_function_off = find("_C._is_torch_function_all_disabled")
 _disable_functorch = find("_C._DisableFuncTorch")
+_inference_mode = find("_C._InferenceMode")
+_set_grad_enabled = find("_C._set_grad_enabled") or torch.set_grad_enabled
 _function_modes = find("_C._len_torch_function_stack")
 _dispatch_modes = find("_C._len_torch_dispatch_stack")
 _pre_dispatch_modes = find("_ops._len_torch_dispatch_stack_pre_dispatch")
@@ -72,6 +82,9 @@ _get_tracing_state = find("_C._get_tracing_state")
 _set_tracing_state = find("_C._set_tracing_state")
 _unpack_dual = find("_VF._unpack_dual")
 _set_compile_strategy = find("_C._dynamo.eval_frame.set_code_exec_strategy")
+_CAN_TELL_MODES = all(
+    (_is_torch_function_off, _dispatch_modes, _pre_dispatch_modes, _functorch_level, _get_tracing_state)
+)
 
 PLAIN_DISPATCH = (torch.Tensor.__torch_dispatch__, find("_C._disabled_torch_dispatch_impl"))
 """The values of ``__torch_dispatch__`` of a class that leaves operators to torch."""
@@ -97,51 +110,88 @@ def missing_names() -> list[str]:
     return [name for name in PRIVATE_NAMES if find(name) is None]
 
 
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Stand outside every mode that the user has entered, so that no mode, tracer or subclass sees what is done inside.
+def unnoticed(function: _F) -> _F:
+    """Return `function` as one that stands outside every mode that the user has entered, and in a context of its own.
 
-    Function modes come off first, because entering `no_grad` is itself a call that they would see.
+    No mode, tracer or subclass sees what is done inside, and nothing of it is left behind, whatever ends it: what was
+    set is set back in the `finally` of a frame by one call of C, between which Python handles no Ctrl-C. It does so
+    between setting a state and entering the block, in any context manager that is written in Python.
     """
-    with _disable_torch_function() if _disable_torch_function else nullcontext(), _ordinary_mode(), _untraced():
-        # Held by name: this guard works from its construction to its deletion, not as a context manager.
-        guard = _disable_functorch() if _disable_functorch else None
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if is_undisturbed():
+            return function(*args, **kwargs)
+        outside = _outside()
         try:
-            if _has_dispatch_modes():
-                with _without_dispatch_modes():
-                    yield
-            else:
-                yield
+            next(outside)
+            # NumPy keeps print options and what becomes of errors in context variables.
+            return copy_context().run(function, *args, **kwargs)
         finally:
-            del guard
+            outside.close()
+
+    return cast(_F, never_compiled(call))
 
 
-def _ordinary_mode() -> AbstractContextManager[Any]:
-    """Stand outside autograd, and outside inference mode, in which some kinds of tensors cannot be taken apart."""
-    if torch.is_inference_mode_enabled():
-        return _without_inference()
-    return torch.no_grad()
+def undisturbed() -> AbstractContextManager[None]:
+    """Stand outside every mode in the block, which costs next to nothing where one stands there already.
+
+    Within an `unnoticed` function, Ctrl-C leaves nothing behind either.
+    """
+    return _INSIDE if is_undisturbed() else contextmanager(_outside)()
 
 
-@contextmanager
-def _without_inference() -> Iterator[None]:
-    with torch.inference_mode(False), torch.no_grad():
-        yield
+_INSIDE = nullcontext()
 
 
-def _untraced() -> AbstractContextManager[Any]:
-    """Stand outside `torch.jit.trace`, which would record what is done, and hand out sizes as tensors."""
+def is_undisturbed() -> bool:
+    """Return whether this thread stands outside every mode; False where that is unknown."""
+    return (
+        _CAN_TELL_MODES
+        and _is_torch_function_off()
+        and not torch.is_grad_enabled()
+        and not torch.is_inference_mode_enabled()
+        and not _is_further_in()
+    )
+
+
+def _outside() -> Generator[None, None, None]:
+    """Stand outside every mode until the iterator is closed.
+
+    Function modes come off first, because all that follows is itself a call that they would see. Outside of inference
+    mode, in which some kinds of tensors cannot be taken apart.
+    """
+    with _disable_torch_function() if _disable_torch_function else nullcontext():
+        is_inference = torch.is_inference_mode_enabled()
+        with (_inference_mode or torch.inference_mode)(False) if is_inference else nullcontext():
+            had_grad = torch.is_grad_enabled()
+            try:
+                _set_grad_enabled(False)
+                if _CAN_TELL_MODES and not _is_further_in():
+                    yield
+                else:
+                    yield from _further_outside()
+            finally:
+                _set_grad_enabled(had_grad)
+
+
+def _is_further_in() -> bool:
+    """Return whether a dispatch mode, a transform or a tracer may be active; to leave them costs more than to ask."""
+    return bool(_dispatch_modes() or _get_tracing_state() or _functorch_level() is not None or _pre_dispatch_modes())
+
+
+def _further_outside() -> Iterator[None]:
+    """Stand outside transforms, dispatch modes and `torch.jit.trace`, which would hand out sizes as tensors."""
     tracer = _get_tracing_state() if _get_tracing_state and _set_tracing_state else None
-    return _without_tracer(tracer) if tracer is not None else nullcontext()
-
-
-@contextmanager
-def _without_tracer(tracer: Any) -> Iterator[None]:
-    _set_tracing_state(None)
-    try:
-        yield
-    finally:
-        _set_tracing_state(tracer)
+    # This guard works from its construction to its deletion, and the statement keeps it.
+    with _disable_functorch() if _disable_functorch else nullcontext():
+        try:
+            if tracer is not None:
+                _set_tracing_state(None)
+            yield from _without_dispatch_modes() if _has_dispatch_modes() else (None,)
+        finally:
+            if tracer is not None:
+                _set_tracing_state(tracer)
 
 
 def _has_dispatch_modes() -> bool:
@@ -149,9 +199,17 @@ def _has_dispatch_modes() -> bool:
     return not (_dispatch_modes and _pre_dispatch_modes) or bool(_dispatch_modes() or _pre_dispatch_modes())
 
 
-def _without_dispatch_modes() -> AbstractContextManager[Any]:
+def _without_dispatch_modes() -> Iterator[None]:
     disable = find("utils._python_dispatch._disable_current_modes")
-    return cast(AbstractContextManager[Any], disable()) if disable else nullcontext()
+    stack = find("utils._python_dispatch._get_current_dispatch_mode_stack")
+    modes = stack() if stack else []
+    try:
+        with disable() if disable else nullcontext():
+            yield
+    finally:
+        # What Ctrl-C has kept torch from putting back.
+        for mode in modes[len(stack()) :] if stack else ():
+            find("utils._python_dispatch._push_mode")(mode)
 
 
 def _plain_keys() -> frozenset[int]:
@@ -279,3 +337,6 @@ def is_scripted_table(table: Any) -> bool:
     """Return whether `table` is what `torch.jit.script` puts in the place of a module's dictionary of members."""
     kind = find("jit._script.OrderedDictWrapper")
     return kind is not None and isinstance(table, kind)
+
+
+unheard(globals())
