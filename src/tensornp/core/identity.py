@@ -18,6 +18,7 @@ from tensornp.core import torch_pointers, torch_private
 from tensornp.core.arrays import bases_of
 from tensornp.core.holding import holding_of, is_storage, parts_of
 from tensornp.core.instances import is_subclass, own_attributes
+from tensornp.core.unheard import unheard
 
 
 class VersionCounter:
@@ -172,3 +173,6 @@ def _inside(tensor: Any) -> list[torch.Tensor]:
         return inner or parts_of(tensor, form)
     except Exception:
         return inner
+
+
+unheard(globals())

@@ -14,6 +14,7 @@ from tensornp.core.facts import TensorInfo
 from tensornp.core.holding import STORAGES, holding_of, tensor_of
 from tensornp.core.instances import is_subclass, is_tensor
 from tensornp.core.reach import extents_of, is_one_storage, spans_of, storage_of
+from tensornp.core.unheard import unheard
 
 RELATIONS: tuple[Relation, ...] = (
     "same object", "same elements", "reinterpreted", "overlapping", "may overlap", "same storage", "stale",
@@ -173,3 +174,6 @@ def _is_own(tensor: Any) -> bool:
 
 _numel: Any = torch.Tensor.numel
 _view_base, _layout = (getattr(torch.Tensor, name).__get__ for name in ("_base", "layout"))
+
+
+unheard(globals())
