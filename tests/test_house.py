@@ -128,7 +128,7 @@ for name in ("_disable_functorch", "_function_modes", "_dispatch_modes", "_pre_d
              "_data_address", "_is_functorch_wrapped", "_functorch_level", "_is_functional_tensor", "_is_zerotensor"):
     assert hasattr(private, name)
     setattr(private, name, None)
-private._CAN_TELL_PLAIN = False
+private._CAN_TELL_PLAIN = private._CAN_TELL_MODES = False
 import tensornp as tnp
 from tensornp.core.options import DisplayOptions
 from tensornp.core.summary import summarize

@@ -80,6 +80,32 @@ def test_a_card_transfers_the_printed_elements_and_no_others():
 
 
 @in_child
+def test_the_card_that_users_get_leaves_the_device_alone_beyond_what_it_prints():
+    """With all that a shell adds: of 4 MiB, seven elements and their places; a fingerprint where it is asked for."""
+    from gallery_child import shell
+
+    ledger, ip = register(), shell()
+    t = torch.arange(2**20, dtype=torch.float32).to("card")
+    ip.user_ns.update(t=t, other=t[::2], model=torch.nn.Linear(2, 2))
+
+    def done_by_a_card() -> Ledger:
+        ledger.clear()
+        data, _ = ip.display_formatter.format(t)
+        assert "overlaps other" in data["text/plain"]
+        return Ledger(list(ledger.ops), ledger.allocated, ledger.to_card, ledger.to_host)
+
+    for _ in range(2):
+        done = done_by_a_card()
+        assert done.to_host == 7 * 4
+        assert done.allocated <= 7 * 4 + 7 * 8
+        assert len(done.ops) <= 10, done.ops
+    ip.run_line_magic("config", "TensorDisplay.max_device_fingerprint_nbytes = 2**22")
+    assert done_by_a_card().allocated > 2**20
+    t.add_(1)
+    assert "changed since the card" in ip.display_formatter.format(t)[0]["text/plain"]
+
+
+@in_child
 def test_a_small_tensor_is_transferred_once():
     """All of it is printed: one copy on the device, one transfer, no index."""
     ledger = register()

@@ -26,6 +26,8 @@ class DisplayOptions:
     max_fingerprint_nbytes : int
         Bytes of a tensor that are read, so that a later change is noticed; of a larger one, a sample is; 0 turns it
         off.
+    max_device_fingerprint_nbytes : int
+        The same for a tensor on an accelerator, which then computes it; 0, the default, leaves the device alone.
     receipt : str
         How a card shows its receipt: "folded", "open" or "hidden".
     """
@@ -37,4 +39,5 @@ class DisplayOptions:
     max_nbytes: int = 0
     max_search_ms: int = 20
     max_fingerprint_nbytes: int = 2**22
+    max_device_fingerprint_nbytes: int = 0
     receipt: str = "folded"

@@ -50,6 +50,12 @@ class TensorDisplay(Configurable):
         help="Bytes of a tensor that are read so that a later change is noticed; of a larger one, a sample is read; "
         "0 turns that off.",
     ).tag(config=True)
+    max_device_fingerprint_nbytes = Int(
+        _DEFAULT.max_device_fingerprint_nbytes,
+        min=0,
+        help="The same for a tensor on an accelerator, which reads it there and needs some MiB of its memory for that; "
+        "0 leaves the device alone.",
+    ).tag(config=True)
     max_watch_nbytes = Int(
         2**28,
         min=0,
@@ -58,6 +64,11 @@ class TensorDisplay(Configurable):
     receipt = Enum(
         ("folded", "open", "hidden"), _DEFAULT.receipt, help="How a card shows its receipt: folded, open or hidden."
     ).tag(config=True)
+
+    def fingerprint_nbytes(self, device: Any) -> int:
+        """Return how many bytes of a tensor on `device` are read, so that a later change is noticed."""
+        is_host = str(device) == "cpu"
+        return int(self.max_fingerprint_nbytes if is_host else self.max_device_fingerprint_nbytes)
 
     @property
     def options(self) -> DisplayOptions:

@@ -72,7 +72,7 @@ class Ledger:
         from tensornp.core.changes import take_snapshot
 
         record = self._record_of(tensor, info)
-        if record is None or not self._config.max_fingerprint_nbytes:
+        if record is None or not self._config.fingerprint_nbytes(info.device):
             return None
         return _change(record, take_snapshot(tensor, info, "now", record.snapshot.max_nbytes))
 
@@ -84,7 +84,7 @@ class Ledger:
         from tensornp.core.changes import take_snapshot
 
         where = f"{event} in {self.cell}"
-        return take_snapshot(tensor, info, where, self._config.max_fingerprint_nbytes)
+        return take_snapshot(tensor, info, where, self._config.fingerprint_nbytes(info.device))
 
     def _search(self, tensor: Any, info: TensorInfo, record: _Record | None) -> Surroundings:
         from tensornp.core.search import Search
