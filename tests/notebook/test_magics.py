@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict, UserDict
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -174,6 +176,23 @@ def test_tab_offers_tensors_and_options_and_nothing_else(shell, line, offered):
     """Nothing in the field completes after a magic."""
     shell.namespace.update(arr=np.ones(2), happy="a string")
     assert shell.complete(line) == offered
+
+
+@pytest.mark.parametrize("magic", ["%tonumpy ", "%%tonumpy -c ", "a = %tonumpy --explain "])
+def test_tab_offers_what_an_expression_may_begin_with(shell, magic):
+    """Tensors, and what they are reached through: modules of either kind, dicts, lists and tuples."""
+    shell.namespace.update(
+        my_model=torch.nn.Linear(1, 1), my_dict={}, my_ordered=OrderedDict(), my_list=[], my_tuple=(), my_text="w",
+        my_user_dict=UserDict(), my_torch=torch, my_function=len, my_array=np.ones(1), _my_tensor=torch.ones(1),
+        my_parameter=torch.nn.Parameter(torch.ones(1)),
+    )  # fmt: skip
+    names = "dict list model ordered parameter torch tuple user_dict".split()
+    assert sorted(shell.complete(f"{magic}my_")) == [f"my_{name}" for name in names]
+    offered = shell.complete(magic)
+    assert "my_model" in offered
+    assert not {"my_array", "_my_tensor", "In", "_ih"} & set(offered)
+    assert shell.complete(f"{magic}_my") == ["_my_tensor"]
+    assert shell.complete(f"{magic}Ou") == ["Out"]
 
 
 def test_tab_inside_an_expression_stays_with_ipython(shell):

@@ -46,9 +46,10 @@ def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | st
         raise BadRequestError(f"copy={copy!r} means nothing here; pass True, False or None")
     copy = None if copy is None else bool(copy)
     try:
-        place = torch.device("cpu" if device is None else device)
-        if place.type != "cpu":
-            torch.empty(0, device=place)
+        with torch_private.undisturbed():
+            place = torch.device("cpu" if device is None else device)
+            if place.type != "cpu":
+                torch.empty(0, device=place)
     except (RuntimeError, TypeError, AssertionError) as error:
         reason = str(error).partition("\n")[0]
         raise BadRequestError(

@@ -12,6 +12,7 @@ import numpy as np
 
 from tensornp.core import torch_private
 from tensornp.core.aliasing import stopped_text
+from tensornp.core.arrays import array_over
 from tensornp.core.census import Census, CensusGroup, CensusRow
 from tensornp.core.dtypes import name_of as dtype_name
 from tensornp.core.extents import Relation
@@ -24,6 +25,7 @@ from tensornp.core.reach import spans_of
 from tensornp.core.relations import Target
 from tensornp.core.search import Search
 
+_bare_array = np.ndarray.view
 MIN_ROWS_OF_GROUP = 8
 """Of a group that has so many, which are shown even where others must be left out for that."""
 
@@ -73,6 +75,7 @@ class Survey:
         """Return the groups that no name of the user's reaches, as far as the names were searched."""
         return [group for group in self.groups if group.nbytes and all(f.holding != "name" for f in group.found)]
 
+    @torch_private.undisturbed()
     def census(
         self,
         *,
@@ -174,8 +177,10 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 def _fact(obj: Any, name: str) -> Any:
     """Return the shape, dtype, device or bytes of a tensor or an array, past whatever its class overrides."""
-    bare: Any = Bare(obj) if is_tensor(obj) else obj
+    bare: Any = obj
     try:
+        if not is_storage(obj):
+            bare = Bare(obj) if is_tensor(obj) else _bare_array(array_over(obj), np.ndarray)
         if name in ("shape", "nbytes"):
             return tuple(bare.shape) if name == "shape" else int(bare.nbytes)
         return dtype_name(getattr(bare, name, "cpu"))
@@ -204,7 +209,7 @@ def _row(obj: Any, name: str, found: Found, shared: str, change_of: Any) -> Cens
             nbytes = info.nbytes if found.spans else 0
             shape, dtype, device = info.shape, dtype_name(info.dtype), str(info.device)
             return CensusRow(name, found.kind, shape, dtype, device, nbytes, shared, found.holding, change)
-        array = obj if isinstance(obj, np.ndarray) else np.frombuffer(obj, np.uint8)
+        array = _bare_array(obj, np.ndarray) if isinstance(obj, np.ndarray) else np.frombuffer(obj, np.uint8)
         nbytes = array.size * array.dtype.itemsize
         return CensusRow(name, found.kind, array.shape, str(array.dtype), "cpu", nbytes, shared, found.holding)
     except Exception:

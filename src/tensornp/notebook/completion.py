@@ -31,7 +31,7 @@ def make_matcher(shell: Any) -> Callable[[CompletionContext], SimpleMatcherResul
         magic, typed = found.groups()
         before, _, fragment = typed.rpartition(" ")
         words = before.split()
-        texts = _candidates(shell.user_ns, magic, words[-1] if words else "", fragment)
+        texts = _candidates(shell, magic, words[-1] if words else "", fragment)
         if texts is None:
             return {"completions": []}
         completions = [SimpleCompletion(text=text, type=kind) for text, kind in texts if text.startswith(fragment)]
@@ -41,7 +41,7 @@ def make_matcher(shell: Any) -> Callable[[CompletionContext], SimpleMatcherResul
     return matcher
 
 
-def _candidates(namespace: dict[str, Any], magic: str, previous: str, fragment: str) -> list[tuple[str, str]] | None:
+def _candidates(shell: Any, magic: str, previous: str, fragment: str) -> list[tuple[str, str]] | None:
     """Return what may stand here, each with its kind; None leaves an expression to IPython's own completion."""
     if previous in ("-d", "--dtype"):
         return [(name, "class") for name in _DTYPES]
@@ -51,24 +51,30 @@ def _candidates(namespace: dict[str, Any], magic: str, previous: str, fragment: 
         return [(flag, "param") for option in OPTIONS[magic] for flag in option.flags]
     if not re.fullmatch(r"\w*", fragment):
         return None
-    fits = _FITTING.get(magic, _is_tensor)
-    return [(name, "instance") for name, value in namespace.items() if not name.startswith("_") and fits(value)]
+    kinds = _kinds(magic)
+    return [
+        (name, "instance")
+        for name, value in list(shell.user_ns.items())
+        # What IPython hides, and what begins with _, is offered to whoever has begun to type it.
+        if type(name) is str and (fragment or not (name.startswith("_") or name in shell.user_ns_hidden))
+        # By its type: an object may run code when it is asked for its class.
+        if any(type.__subclasscheck__(kind, type(value)) for kind in kinds)
+    ]
 
 
-def _is_tensor(value: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
+def _kinds(magic: str) -> list[type]:
+    """Return the classes of what an expression after `magic` may begin with, as far as they have been imported."""
+    places = (path.rpartition(".") for path in _FITTING[magic])
+    found = (getattr(sys.modules.get(module), name, None) for module, _, name in places)
+    return [kind for kind in found if isinstance(kind, type)]
 
 
-def _is_array(value: Any) -> bool:
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(value, numpy.ndarray)
-
-
-def _is_watchable(value: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return _is_array(value) or _is_tensor(value) or (torch is not None and isinstance(value, torch.nn.Module))
-
-
-_FITTING = {"totensor": _is_array, "tensors": _is_watchable, "tensorwatch": _is_watchable}
-"""What the names that a magic takes stand for; tensors, where nothing else is said."""
+_WATCHABLE = ("torch.Tensor", "numpy.ndarray", "torch.nn.Module")
+_TREES = ("torch.nn.Module", "types.ModuleType", "builtins.dict", "builtins.list", "builtins.tuple")
+_FITTING = {
+    "tonumpy": ("torch.Tensor", *_TREES, "collections.abc.Mapping"),
+    "totensor": ("numpy.ndarray",),
+    "tensors": _WATCHABLE,
+    "tensorwatch": _WATCHABLE,
+}
+"""What the names that a magic takes stand for."""

@@ -186,11 +186,13 @@ class TensorMagics(Magics):
         from tensornp.core.containers import map_leaves
         from tensornp.core.convert import plan, plan_from, to_numpy
         from tensornp.core.holding import STORAGES
+        from tensornp.core.instances import class_name, is_tensor
+        from tensornp.core.torch_private import undisturbed
 
         options, arguments = request.options, request.arguments
         if "widget" in options:
-            if not isinstance(value, torch.Tensor):
-                raise UsageError(f"--widget takes a tensor, not {type(value).__name__!r}")
+            if not is_tensor(value):
+                raise UsageError(f"--widget takes a tensor, not {class_name(type(value))!r}")
             display(self._live.pin(value))
             return None
         receipts: list[ConversionPlan] = []
@@ -198,20 +200,21 @@ class TensorMagics(Magics):
 
         def note(leaf: Any) -> None:
             receipts.append(plan(leaf, **arguments))
-            if isinstance(leaf, torch.Tensor):
+            if is_tensor(leaf):
                 tensors.append(leaf)
 
         map_leaves(note, value, leaf_type=(torch.Tensor, *STORAGES))
-        if isinstance(value, torch.Tensor):
+        if is_tensor(value):
             receipts = [plan_from(self._seen(value), **arguments)]
         if "explain" in options:
             if not receipts:
-                raise UsageError(f"--explain takes a tensor, not {type(value).__name__!r}")
+                raise UsageError(f"--explain takes a tensor, not {class_name(type(value))!r}")
             print("\n\n".join(str(receipt) for receipt in receipts))
             return None
         array = to_numpy(value, **arguments)
-        for tensor in tensors[:MAX_NOTED]:
-            self._ledger.note_conversion(tensor, array if tensor is value else None)
+        with undisturbed():
+            for tensor in tensors[:MAX_NOTED]:
+                self._ledger.note_conversion(tensor, array if tensor is value else None)
         if receipts and not request.is_quiet:
             _show_receipts(receipts)
         return self._bound(options, array)

@@ -143,13 +143,15 @@ class Watch:
 
     def _sight(self, objects: dict[str, Any], before: dict[str, Sighting] | None = None) -> dict[str, Sighting]:
         """Return what the objects are now; the values of those that have changed are copied, while the budget lasts."""
+        from tensornp.core.torch_private import undisturbed
         from tensornp.core.watching import sight
 
         sightings = {}
         left = self._config.max_watch_nbytes
         for name, obj in objects.items():
             last = before.get(name) if before is not None else None
-            sightings[name] = sight(obj, left, last if last is not None and last.is_of(obj) else None)
+            with undisturbed():
+                sightings[name] = sight(obj, left, last if last is not None and last.is_of(obj) else None)
             left -= sightings[name].nbytes
         return sightings
 

@@ -1,0 +1,38 @@
+"""A toggle is a look as well: choosing a mode and binding are seen by nobody, whatever the tensor is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from odd import forget_what_was_asked, many_kinds, nothing_was_asked, plain
+from unchanged import unchanged
+
+from tensornp.widget.toggle import TensorWidget
+
+
+def _send(widget: TensorWidget, data: dict[str, Any]) -> None:
+    """Do what a page does."""
+    widget._handle_msg({"content": {"data": data}, "buffers": []})
+
+
+@pytest.mark.parametrize("name", many_kinds())
+def test_choosing_a_mode_and_binding_are_not_seen(name):
+    """A mode reads no values, and of a tensor that is bound, only what sharing memory means is another."""
+    kinds, bound = many_kinds(), {}
+    tensors = [plain(t) for t in kinds.values()]
+    forget_what_was_asked()
+    with unchanged(*tensors):
+        widget = TensorWidget(kinds[name], binder=lambda name, array, overwrite: bound.update({name: array}) or "bound")
+        for mode in ("share", "copy", "view", "nonsense", "copy"):
+            _send(widget, {"method": "update", "state": {"mode": mode}})
+        possible = [choice["name"] for choice in widget.choices if choice["enabled"]]
+    with unchanged(*tensors, but=("resizable", "lazily copied", "address")):
+        for mode in possible:
+            _send(widget, {"method": "update", "state": {"mode": mode}})
+            _send(widget, {"method": "custom", "content": {"type": "bind", "name": mode}})
+            assert widget.message == {"text": "bound"}
+    assert list(bound) == possible != []
+    assert all(isinstance(array, (np.ndarray, list)) for array in bound.values())
+    assert nothing_was_asked()
