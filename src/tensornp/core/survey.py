@@ -75,7 +75,6 @@ class Survey:
         """Return the groups that no name of the user's reaches, as far as the names were searched."""
         return [group for group in self.groups if group.nbytes and all(f.holding != "name" for f in group.found)]
 
-    @torch_private.undisturbed()
     def census(
         self,
         *,
