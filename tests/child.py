@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
+import importlib
 import os
 import subprocess
 import sys
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import Forked
 
 TIMEOUT = 200
 
@@ -29,26 +32,59 @@ def in_child(test: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def in_fork(test: Callable[..., None]) -> Callable[..., None]:
+    """Return `test` as one that runs its body in a process that costs little, since torch is imported there already.
+
+    It is not fresh: see `forked_server`. Its arguments must be such as can be pickled.
+    """
+
+    @functools.wraps(test)
+    def run(**arguments: Any) -> None:
+        _expect_return(Forked([run_body], *_place_of(test), arguments))
+
+    return run
+
+
 def in_two_ranks(test: Callable[[int], None]) -> Callable[..., None]:
-    """Return `test` as one whose body runs in two processes of a gloo group on this machine, and is given the rank."""
+    """Return `test` as one whose body runs in two processes of a gloo group on this machine, given its `rank`."""
 
     def run(tmp_path: Path) -> None:
-        # The end of the interpreter may abort in threads of gloo, so it is skipped.
-        body = f"""
-import datetime, os, torch.distributed as dist
-limit, store = datetime.timedelta(seconds={TIMEOUT}), dist.FileStore({str(tmp_path / "rendezvous")!r}, 2)
-dist.init_process_group("gloo", store=store, rank=%d, world_size=2, timeout=limit)
-body(dist.get_rank())
-dist.barrier()
-os._exit(0)"""
-        _wait_for([_start(test, body % rank, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME=_LOOPBACK) for rank in (0, 1)])
+        ranks = [Forked([run_rank], *_place_of(test), str(tmp_path / "rendezvous"), rank) for rank in (0, 1)]
+        _expect_return(*ranks)
 
     run.__name__, run.__doc__, run.__module__ = test.__name__, test.__doc__, test.__module__
     run.__wrapped_body__ = test  # type: ignore[attr-defined]
     return run
 
 
-_LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
+def run_body(file: str, name: str, arguments: dict[str, Any]) -> None:
+    """Run the body of the test with this name in this file."""
+    sys.path.insert(0, str(Path(file).parent))
+    test = getattr(importlib.import_module(Path(file).stem), name)
+    body = getattr(test, "__wrapped_body__", None) or test.__wrapped__
+    body(**arguments)
+
+
+def run_rank(file: str, name: str, rendezvous: str, rank: int) -> None:
+    """Run the body of a test as one of two ranks, which meet at a file."""
+    import torch.distributed as dist
+
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo0" if sys.platform == "darwin" else "lo"
+    store, limit = dist.FileStore(rendezvous, 2), datetime.timedelta(seconds=TIMEOUT)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=2, timeout=limit)
+    run_body(file, name, {"rank": rank})
+    dist.barrier()
+
+
+def _place_of(test: Callable[..., None]) -> tuple[str, str]:
+    return test.__code__.co_filename, test.__name__
+
+
+def _expect_return(*children: Forked) -> None:
+    """Wait for all children, and fail with what each had to say that did not return."""
+    endings = [ending for child in children for ending in child.endings()]
+    if failed := [f"a child {how} {what}" for how, what in endings if how != "returned"]:
+        pytest.fail("\n".join(failed), pytrace=False)
 
 
 def _start(test: Callable[..., None], code: str, **environment: str) -> subprocess.Popen[str]:

@@ -8,6 +8,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent))
 
 IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
@@ -31,3 +33,10 @@ else:
     _profile.parent.mkdir()
     # On a busy machine a card may need more than the milliseconds that it takes on a quiet one.
     _profile.write_text("c.TensorDisplay.max_search_ms = 60_000\nc.HistoryManager.hist_file = ':memory:'\n")
+
+
+@pytest.fixture(scope="session")
+def folder_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers of this run share."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if IS_WORKER else own

@@ -1,18 +1,11 @@
-"""What is done with one kind of the gallery, in a process of its own that may die: the checks, and the folk recipe.
-
-The process is forked from one that has imported this module already, so that each costs little; where there is no fork,
-it is spawned.
-"""
+"""What is done with one kind of the gallery, in a process of its own that may die: the checks, and the folk recipe."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import multiprocessing.forkserver
-import os
 import re
 import sys
-import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import ml_dtypes
 import numpy as np
 import torch
+from forked import Ending, run_each
 from gallery import KINDS, Case
 from IPython.core.interactiveshell import InteractiveShell
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -31,8 +25,6 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.core.steps import MODES, mode_arguments
-
-TIMEOUT_S = 60
 
 
 @contextlib.contextmanager
@@ -57,59 +49,6 @@ SURROUNDINGS: tuple[Callable[[], contextlib.AbstractContextManager[Any]], ...] =
     _flushed_denormals,
 )
 """What a user may have entered; neither a card nor a conversion may depend on it."""
-
-
-def run(task: Callable[..., Any], *arguments: Any) -> tuple[str, Any]:
-    """Return how `task` ended in a child process: "returned" what, "raised" which traceback, "died" of which code."""
-    context = _context()
-    ours, theirs = context.Pipe(duplex=False)
-    child = context.Process(target=_report, args=(theirs, task, arguments), daemon=True)
-    child.start()
-    theirs.close()
-    try:
-        if not ours.poll(TIMEOUT_S):
-            child.kill()
-            return "died", "timeout"
-        return ours.recv()
-    except EOFError:
-        child.join()
-        return "died", child.exitcode
-    finally:
-        child.join()
-
-
-def _context() -> Any:
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    # IPython puts a module of its own in the place of the main one, which multiprocessing then cannot ask.
-    vars(sys.modules["__main__"]).setdefault("__spec__", None)
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["gallery_server"])
-    # Python 3.11 does not hand its own path on to the server, which then imports nothing, and says nothing.
-    path = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parent), path]))
-    try:
-        multiprocessing.forkserver.ensure_running()
-    finally:
-        os.environ.pop("PYTHONPATH") if path is None else os.environ.update(PYTHONPATH=path)
-    return context
-
-
-def _report(pipe: Any, task: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    # A test may crash on purpose; nobody needs its dump.
-    with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), 2)
-        os.dup2(nowhere.fileno(), 1)
-    torch.set_num_threads(1)
-    # What torch warns of once, and a maker may have made it say already, it would first say to someone who only looks.
-    torch.set_warn_always(True)
-    try:
-        pipe.send(("returned", task(*arguments)))
-    except BaseException:
-        pipe.send(("raised", traceback.format_exc()))
-    # Leave without the goodbyes of libraries, which may hang or crash.
-    pipe.close()
-    os._exit(0)
 
 
 def check(name: str) -> None:
@@ -303,6 +242,15 @@ def ours(name: str) -> str:
     except Exception:
         return "raised"
     return "right" if case.expected is not None and _equal(array, case.expected) else "wrong"
+
+
+OUTCOMES = (ours, torch_repr, recipe)
+"""What the README counts, for each kind."""
+
+
+def endings(name: str, *tasks: Callable[[str], Any]) -> dict[str, Ending]:
+    """Return how each of `tasks` ended for one kind, by the task's name."""
+    return dict(zip((task.__name__ for task in tasks), run_each(tasks, name), strict=True))
 
 
 def shell() -> InteractiveShell:

@@ -1,18 +1,20 @@
 """The README's table of what becomes of every kind of tensor: `python tests/gallery_table.py` prints it, `--write` puts
 it into the README.
 
-Each kind of the gallery is made in processes of its own, which may die: once for the folk recipe, once for torch's own
-`repr`, once for tensornp.
+Each kind of the gallery is made in processes that may die: for tensornp, for torch's own `repr`, and for the folk
+recipe.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
-import gallery_child
+from forked import Ending
 from gallery import names_by_group
+from gallery_child import OUTCOMES, endings
 
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- made by tests/gallery_table.py -->", "<!-- end -->"
@@ -22,30 +24,33 @@ HEADINGS = (
 )  # fmt: skip
 
 
-def table() -> str:
+def outcomes(name: str) -> dict[str, Ending]:
+    """Return what becomes of one kind, by the task that tells."""
+    return endings(name, *OUTCOMES)
+
+
+def table(outcomes: Callable[[str], dict[str, Ending]] = outcomes) -> str:
     """Return the table in Markdown: the kinds of each group by what becomes of them, and the sums."""
-    rows = [[group, *counts(names)] for group, names in names_by_group()]
+    rows = [[group, *counts([outcomes(name) for name in names])] for group, names in names_by_group()]
     rows.append(["**all**", *map(sum, zip(*(row[1:] for row in rows), strict=True))])
     lines = [HEADINGS, ["---", *["---:"] * (len(HEADINGS) - 1)], *rows]
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
-def counts(names: list[str]) -> list[int]:
+def counts(kinds: list[dict[str, Ending]]) -> list[int]:
     """Return the figures of one row, in the order of the headings."""
-    recipe = Counter(outcome(gallery_child.recipe, name) for name in names)
-    shown = Counter(outcome(gallery_child.torch_repr, name) for name in names)
-    ours = Counter(outcome(gallery_child.ours, name) for name in names)
+    ours, shown, recipe = (Counter(in_a_word(kind[task.__name__]) for kind in kinds) for task in OUTCOMES)
     return [
-        len(names), recipe["right"], recipe["raised"], recipe["wrong"], recipe["died"],
-        ours["right"], ours["refused"], len(names) - ours["right"] - ours["refused"],
+        len(kinds), recipe["right"], recipe["raised"], recipe["wrong"], recipe["died"],
+        ours["right"], ours["refused"], len(kinds) - ours["right"] - ours["refused"],
         shown["raised"], shown["died"],
     ]  # fmt: skip
 
 
-def outcome(task, name: str) -> str:
-    """Return how a task ended: its own word for it, "raised" or "died"."""
-    how, what = gallery_child.run(task, name)
-    assert how != "raised", f"{name}: {what}"
+def in_a_word(ending: Ending) -> str:
+    """Return how a task ended: its own word for it, or "died"."""
+    how, what = ending
+    assert how != "raised", what
     return what if how == "returned" else how
 
 

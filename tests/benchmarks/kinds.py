@@ -10,7 +10,7 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import gallery_child
+from forked import run
 from gallery import KINDS
 from side_by_side import table
 
@@ -23,7 +23,7 @@ def report(*, quick: bool) -> Iterator[str]:
     names = list(KINDS)[:: 10 if quick else 1]
     cards, refusals = [], []
     for name in names:
-        how, what = gallery_child.run(measure, name)
+        how, what = run(measure, name)
         if how != "returned":
             yield f"{name}: {how} {what}"
             continue

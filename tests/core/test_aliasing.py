@@ -12,7 +12,7 @@ from collections import ChainMap, OrderedDict, UserDict, deque, namedtuple
 import numpy as np
 import pytest
 import torch
-from child import in_child
+from child import in_fork
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -379,7 +379,7 @@ def test_a_wrapper_is_not_stale():
 
 
 @pytest.mark.parametrize("how", ["share_memory_", "resize_", "freed"])
-@in_child
+@in_fork
 def test_an_array_whose_memory_was_given_back_is_stale(how):
     """It dangles, so it is never read: its address lies outside of the storage."""
     t = torch.ones(8)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from accelerator import memory_of, register
-from child import in_child
+from child import in_fork
 
 import tensornp as tnp
 from tensornp.core.changes import Change, Snapshot, change_between, take_snapshot
@@ -168,7 +168,7 @@ def test_a_snapshot_keeps_nothing_alive():
     assert kept.fingerprint is not None
 
 
-@in_child
+@in_fork
 def test_a_move_to_another_device_is_a_move():
     """Equal values on another device are not called changed; a change there is."""
     register()

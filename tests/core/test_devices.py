@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from accelerator import Ledger, memory_of, register
-from child import in_child
+from child import in_fork
 from display import display
 from unchanged import unchanged
 
@@ -29,7 +29,7 @@ def copies_are_explained(t: torch.Tensor, expected: np.ndarray, device: str) -> 
 DTYPES = [torch.float32, torch.bfloat16, torch.float8_e4m3fn, torch.complex64, torch.int64, torch.bool]
 
 
-@in_child
+@in_fork
 def test_what_the_device_holds_is_copied_bit_for_bit():
     """Every dtype, strided or not, with autograd or lazy bits or without."""
     register()
@@ -55,7 +55,7 @@ def ledger_of_a_display(ledger: Ledger, on_card: torch.Tensor, array: np.ndarray
     return done
 
 
-@in_child
+@in_fork
 def test_a_card_transfers_the_printed_elements_and_no_others():
     """Of a million elements 49 are printed: these come to the host, and the device holds them and their indices."""
     ledger = register()
@@ -79,7 +79,7 @@ def test_a_card_transfers_the_printed_elements_and_no_others():
         assert torch.equal(memory_of(on_card), before)
 
 
-@in_child
+@in_fork
 def test_the_card_that_users_get_leaves_the_device_alone_beyond_what_it_prints():
     """With all that a shell adds: of 4 MiB, seven elements and their places; a fingerprint where it is asked for."""
     from gallery_child import shell
@@ -105,7 +105,7 @@ def test_the_card_that_users_get_leaves_the_device_alone_beyond_what_it_prints()
     assert "changed since the card" in ip.display_formatter.format(t)[0]["text/plain"]
 
 
-@in_child
+@in_fork
 def test_a_small_tensor_is_transferred_once():
     """All of it is printed: one copy on the device, one transfer, no index."""
     ledger = register()
@@ -114,7 +114,7 @@ def test_a_small_tensor_is_transferred_once():
     assert (done.allocated, done.to_card, done.to_host) == (240, 0, 240)
 
 
-@in_child
+@in_fork
 def test_metadata_never_touches_the_device():
     """inspect and plan run no operator there."""
     ledger = register()
@@ -127,7 +127,7 @@ def test_metadata_never_touches_the_device():
     assert (str(info.device), info.storage.nbytes, info.data_state) == ("card:0", 40_000, "available")
 
 
-@in_child
+@in_fork
 def test_arrays_go_to_the_device():
     """`to_tensor(device=...)` copies there, and never pretends to share."""
     register()
@@ -139,7 +139,7 @@ def test_arrays_go_to_the_device():
         tnp.to_tensor(array, copy=False, device="card")
 
 
-@in_child
+@in_fork
 def test_a_lazy_tensor_is_computed_when_asked_for_and_not_by_a_look():
     """Its storage has no memory, and yet nothing was freed; by torch's own counters a display has run nothing."""
     import torch._lazy

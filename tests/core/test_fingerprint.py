@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from accelerator import Ledger, memory_of, register
-from child import in_child
+from child import in_fork
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
@@ -180,7 +180,7 @@ def test_parts_of_sparse_and_quantized_tensors_count():
     assert of(quantized[0]) == of(quantized[2]) != of(quantized[1])
 
 
-@in_child
+@in_fork
 def test_freed_storage_is_not_read():
     """The process lives on."""
     t = torch.ones(1000)
@@ -265,7 +265,7 @@ def on_the_card(ledger: Ledger, host: torch.Tensor, index: tuple[object, ...]) -
     assert fingerprint(card[index], ALL) != before
 
 
-@in_child
+@in_fork
 def test_on_a_device_the_same_holds_and_only_sums_come_to_the_host():
     """Every dtype, whole or with gaps; the largest piece that is allocated is some blocks."""
     ledger = register()

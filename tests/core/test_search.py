@@ -7,10 +7,10 @@ import threading
 import warnings
 from contextlib import nullcontext
 
-import gallery_child
 import numpy as np
 import pytest
 import torch
+from forked import run
 from gallery import KINDS
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
@@ -279,7 +279,7 @@ def look(name):
 @pytest.mark.parametrize("part", range(6))
 def test_every_kind_of_tensor(part):
     """No exception, nothing changed, no alias that is none, and the memory of each is found."""
-    reports = {name: gallery_child.run(look, name) for name in list(KINDS)[part::6]}
+    reports = {name: run(look, name) for name in list(KINDS)[part::6]}
     assert {name: what for name, (how, what) in reports.items() if how != "returned"} == {}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from child import in_child
+from child import in_child, in_fork
 from display import display
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import forward_ad
@@ -131,7 +131,7 @@ def test_export_gets_no_guard_and_the_same_program():
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-@in_child
+@in_fork
 def test_compile_breaks_the_graph_once_and_compiles_nothing_of_ours(backend):
     """Graphs, recompilations and results are those of a plain graph break at the same place."""
     from torch._dynamo.backends.registry import lookup_backend
@@ -161,7 +161,7 @@ def test_compile_breaks_the_graph_once_and_compiles_nothing_of_ours(backend):
     assert run(lambda y: tnp.to_numpy(y, copy=True)) == expected
 
 
-@in_child
+@in_fork
 def test_an_array_made_in_compiled_code_is_right():
     """Values are those of the moment, and the first call costs no compilation of our frames."""
     from torch._dynamo import convert_frame
@@ -189,7 +189,7 @@ def test_an_array_made_in_compiled_code_is_right():
     assert not [name for name in frames if Path(tnp.__file__).parent in Path(name).parents]
 
 
-@in_child
+@in_fork
 def test_torch_cannot_compile_over_an_array_that_stays_read_only():
     """Not ours to cure: torch 2.13 thaws a read-only array, and asserts where it cannot; once it can, say so."""
     frozen = np.ones(3, np.float32)
@@ -199,7 +199,7 @@ def test_torch_cannot_compile_over_an_array_that_stays_read_only():
             torch.compile(lambda a: a + 1, backend="eager")(array)
 
 
-@in_child
+@in_fork
 def test_fullgraph_refuses_with_a_reason():
     """Torch's error names our function and why it cannot be in a graph."""
     with pytest.raises(torch._dynamo.exc.Unsupported, match="tensornp reads values"):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from accelerator import register
-from child import in_child
+from child import in_fork
 
 import tensornp as tnp
 from tensornp.core.rows import ranges_text, rows_and_delta
@@ -123,7 +123,7 @@ def test_objects_are_neither_read_nor_kept():
     assert (reference(), sighting.values) == (None, None)
 
 
-@in_child
+@in_fork
 def test_an_array_whose_memory_was_given_back_is_not_read():
     """Neither for its fingerprint nor for a copy: the process lives on."""
     t = torch.zeros(2**24)
@@ -237,7 +237,7 @@ def test_many_rows_are_told_as_ranges():
     assert ranges_text(np.ones(3, bool)) == "0–2"
 
 
-@in_child
+@in_fork
 def test_on_a_device():
     """Values are copied under the same budget; a change there is told as here."""
     register()
