@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from forked import Forked
 
-TIMEOUT = 200
+TIMEOUT_S = 1000
 
 
 def in_child(test: Callable[..., None]) -> Callable[..., None]:
@@ -70,7 +70,7 @@ def run_rank(file: str, name: str, rendezvous: str, rank: int) -> None:
     import torch.distributed as dist
 
     os.environ["GLOO_SOCKET_IFNAME"] = "lo0" if sys.platform == "darwin" else "lo"
-    store, limit = dist.FileStore(rendezvous, 2), datetime.timedelta(seconds=TIMEOUT)
+    store, limit = dist.FileStore(rendezvous, 2), datetime.timedelta(seconds=TIMEOUT_S)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=2, timeout=limit)
     run_body(file, name, {"rank": rank})
     dist.barrier()
@@ -100,7 +100,7 @@ def _start(test: Callable[..., None], code: str, **environment: str) -> subproce
 
 def _wait_for(children: list[subprocess.Popen[str]]) -> None:
     """Wait until all have ended, kill those that hang, and fail with what each had to say."""
-    deadline = time.monotonic() + TIMEOUT
+    deadline = time.monotonic() + TIMEOUT_S
     reports = []
     for child in children:
         try:
@@ -109,7 +109,7 @@ def _wait_for(children: list[subprocess.Popen[str]]) -> None:
         except subprocess.TimeoutExpired:
             child.kill()
             _, error = child.communicate()
-            ended = f"hung for {TIMEOUT} seconds"
+            ended = f"hung for {TIMEOUT_S} seconds"
         if child.returncode:
             reports.append(f"a child {ended}\n{error[-4000:]}")
     if reports:

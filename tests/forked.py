@@ -14,7 +14,7 @@ from typing import Any
 
 Ending = tuple[str, Any]
 """How a task ended: "returned" what, "raised" which traceback, or "died" of what."""
-TIMEOUT_S = 200
+TIMEOUT_S = 1000
 
 
 class Forked:

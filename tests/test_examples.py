@@ -14,6 +14,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from jupyter_client import BlockingKernelClient
+from kernels import TIMEOUT_S
 from nbclient import NotebookClient
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -22,7 +23,8 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 def executed(name: str, tmp_path: Path) -> list[str]:
     """Run a notebook as a newcomer would, and return the text of each code cell's outputs."""
     notebook = nbformat.read(EXAMPLES / name, as_version=4)
-    NotebookClient(notebook, timeout=240, resources={"metadata": {"path": tmp_path}}).execute()
+    patience = {"timeout": TIMEOUT_S, "startup_timeout": TIMEOUT_S}
+    NotebookClient(notebook, resources={"metadata": {"path": tmp_path}}, **patience).execute()
     return ["".join(map(text_of, cell.outputs)) for cell in notebook.cells if cell.cell_type == "code"]
 
 
@@ -124,7 +126,7 @@ def test_the_first_cell_of_an_example_prints_nothing(started):
         request = urllib.request.Request(
             f"{server['url']}api/{path}", method=method, headers={"Authorization": "token token"}
         )
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
             return json.load(answer)
 
     kernel = wait_for(lambda: ask("kernels", "POST"))
@@ -132,14 +134,14 @@ def test_the_first_cell_of_an_example_prints_nothing(started):
     client.load_connection_file()
     client.start_channels()
     outputs = []
-    client.execute_interactive("%load_ext tensornp", output_hook=outputs.append, timeout=100)
+    client.execute_interactive("%load_ext tensornp", output_hook=outputs.append, timeout=TIMEOUT_S)
     client.stop_channels()
     assert [message["content"] for message in outputs if message["msg_type"] == "stream"] == []
 
 
 def wait_for(ask):
     """Return the first answer; while the server starts, there is none, or half of one."""
-    end = time.monotonic() + 100
+    end = time.monotonic() + TIMEOUT_S
     while time.monotonic() < end:
         with contextlib.suppress(OSError, ValueError, StopIteration):
             return ask()

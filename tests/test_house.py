@@ -87,7 +87,7 @@ def test_import_is_light():
         "heavy = 'torch IPython matplotlib anywidget ipywidgets ml_dtypes numpy jax psutil xxhash'.split(); "
         "print(sorted(set(heavy) & set(sys.modules)))"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
 
 
@@ -137,5 +137,5 @@ assert tnp.to_numpy(t).tolist() == [1, 2]
 assert tnp.inspect(t).storage.address == t.data_ptr()
 print(summarize(t, DisplayOptions()).preview.text)
 """
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False)
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert out.stdout.strip() == "array([1, 2])", out.stderr

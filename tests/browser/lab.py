@@ -19,7 +19,7 @@ from urllib.parse import quote
 import nbformat
 from playwright.sync_api import Locator, Page, expect
 
-TIMEOUT_S = 90
+TIMEOUT_S = 240
 expect.set_options(timeout=TIMEOUT_S * 1000)
 
 
@@ -83,7 +83,7 @@ class Server:
         request = urllib.request.Request(
             self.base + path, method=method, headers={"Authorization": f"token {self.token}"}
         )
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
             body = answer.read()
         return json.loads(body) if body else None
 

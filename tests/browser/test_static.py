@@ -9,7 +9,7 @@ import nbclient
 import nbformat
 import pytest
 from browser.contrast import READABLE, contrast
-from browser.lab import Notebook, Server
+from browser.lab import TIMEOUT_S, Notebook, Server
 from nbconvert import HTMLExporter
 from nbformat.sign import NotebookNotary
 from playwright.sync_api import Locator, Page, expect
@@ -36,7 +36,11 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> nbformat.NotebookNode:
     cells = ["%load_ext tensornp\nimport torch", *CARDS]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     client = nbclient.NotebookClient(
-        notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+        notebook,
+        timeout=TIMEOUT_S,
+        startup_timeout=TIMEOUT_S,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(folder)}},
     )
     client.execute(env={**os.environ, "IPYTHONDIR": str(folder / "ipython")})
     return notebook

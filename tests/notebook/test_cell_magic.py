@@ -12,7 +12,7 @@ import pytest
 import torch
 from IPython.core.error import InputRejected
 from IPython.utils.capture import capture_output
-from jupyter_client.manager import start_new_kernel
+from kernels import TIMEOUT_S, start_kernel
 
 AWAITED = "import asyncio\nasync def f():\n    await asyncio.sleep(0)\n    return w * 2\n"
 REFUSED = [
@@ -219,8 +219,8 @@ def test_a_name_that_is_missing_deep_inside_has_a_traceback(shell):
 
 @pytest.fixture(scope="module")
 def kernel() -> Iterator[object]:
-    manager, client = start_new_kernel(kernel_name="python3")
-    client.execute_interactive("%load_ext tensornp\nimport torch\nw = torch.arange(3.)", timeout=120)
+    manager, client = start_kernel()
+    client.execute_interactive("%load_ext tensornp\nimport torch\nw = torch.arange(3.)", timeout=TIMEOUT_S)
     yield manager, client
     client.stop_channels()
     manager.shutdown_kernel(now=True)
@@ -233,7 +233,7 @@ def _outputs(client, code, on_output=lambda kind, content: None):
         outputs.append((message["msg_type"], message["content"]))
         on_output(message["msg_type"], message["content"])
 
-    reply = client.execute_interactive(code, timeout=120, output_hook=keep)
+    reply = client.execute_interactive(code, timeout=TIMEOUT_S, output_hook=keep)
     return reply["content"], outputs
 
 

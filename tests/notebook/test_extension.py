@@ -121,9 +121,7 @@ def test_methods_of_a_dict_subclass_are_respected(shell):
 
 
 def in_a_child(code: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=300, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -185,7 +183,7 @@ def test_a_profile_loads_and_configures_it(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "IPython", "--profile-dir", str(tmp_path), "--colors=nocolor", "-c",
          "import torch\ndisplay(torch.ones(1))\n%config TensorDisplay.max_rows"],
-        capture_output=True, text=True, timeout=300, check=False,
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "copy: asked for · 4 bytes" in done.stdout, done.stderr
     assert "7" in done.stdout.splitlines()[-1]

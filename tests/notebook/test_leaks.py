@@ -13,7 +13,7 @@ import torch
 from child import in_child
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
-from jupyter_client.manager import start_new_kernel
+from kernels import TIMEOUT_S, start_kernel
 
 DISPLAYS_A_CELL = 100
 
@@ -76,7 +76,7 @@ def test_ten_thousand_displays_leave_nothing_behind():
 
 def test_in_a_kernel_only_the_last_toggle_stays_open():
     """After many cells with a card each there are as many comms and widgets as after the first."""
-    manager, client = start_new_kernel(kernel_name="python3")
+    manager, client = start_kernel()
     counts = """
 from comm import get_comm_manager
 from ipywidgets.widgets.widget import _instances
@@ -87,7 +87,7 @@ def counts():
 
     def run(code: str) -> str:
         reply = client.execute_interactive(
-            code, user_expressions={"counts": "counts()"}, timeout=100, output_hook=lambda _: None
+            code, user_expressions={"counts": "counts()"}, timeout=TIMEOUT_S, output_hook=lambda _: None
         )["content"]
         assert reply["status"] == "ok", reply
         return reply["user_expressions"]["counts"].get("data", {}).get("text/plain", "")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from IPython.utils.capture import capture_output
-from jupyter_client.manager import start_new_kernel
+from kernels import TIMEOUT_S, start_kernel
 
 from tensornp.notebook import watch
 
@@ -256,7 +256,7 @@ class Kernel:
     """A kernel, and the texts that its cells show."""
 
     def __init__(self) -> None:
-        self.manager, self.client = start_new_kernel(kernel_name="python3")
+        self.manager, self.client = start_kernel()
 
     def run(self, code: str) -> str:
         """Run a cell and return its outputs as text, errors included."""
@@ -271,7 +271,7 @@ class Kernel:
             elif message["msg_type"] == "error":
                 texts.append(f"{content['ename']}: {content['evalue']}")
 
-        self.client.execute_interactive(code, timeout=100, output_hook=take)
+        self.client.execute_interactive(code, timeout=TIMEOUT_S, output_hook=take)
         return "\n".join(texts)
 
 

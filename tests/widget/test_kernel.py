@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from jupyter_client.manager import start_new_kernel
+from kernels import TIMEOUT_S, start_kernel
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
@@ -15,7 +15,7 @@ class Kernel:
     """A kernel, and what it has published for each display id."""
 
     def __init__(self) -> None:
-        self.manager, self.client = start_new_kernel(kernel_name="python3")
+        self.manager, self.client = start_kernel()
         self.shown: dict[str, dict[str, Any]] = {}
         self.comms: dict[str, dict[str, Any]] = {}
 
@@ -32,14 +32,14 @@ class Kernel:
     def value(self, expression: str) -> str:
         """Return the text of an expression's repr, evaluated in the kernel."""
         reply = self.client.execute_interactive(
-            "", user_expressions={"v": f"repr({expression})"}, timeout=60, output_hook=lambda _: None
+            "", user_expressions={"v": f"repr({expression})"}, timeout=TIMEOUT_S, output_hook=lambda _: None
         )
         return reply["content"]["user_expressions"]["v"]["data"]["text/plain"].strip("\"'")
 
     def _outputs_until_idle(self, message_id: str) -> list[dict[str, Any]]:
         outputs = []
         while True:
-            message = self.client.get_iopub_msg(timeout=120)
+            message = self.client.get_iopub_msg(timeout=TIMEOUT_S)
             kind, content = message["msg_type"], message["content"]
             if kind == "comm_open":
                 self.comms[content["comm_id"]] = dict(content["data"]["state"])
