@@ -64,8 +64,10 @@ def preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, *, max
 def _preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, max_elements: int) -> Preview:
     if info.form == "nested":
         return _parts(tensor, plan, max_elements)
-    options = np.get_printoptions()
     shape = info.array_shape
+    if 0 in shape:
+        return Preview(repr(_empty(info, plan)))
+    options = np.get_printoptions()
     asked = options["edgeitems"] if math.prod(shape) > options["threshold"] else None
     edgeitems = _affordable(shape, asked, max_elements)
     note = ""
@@ -94,6 +96,12 @@ def _masked(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, edgeit
     with np.printoptions(threshold=0, edgeitems=edgeitems, formatter=np.get_printoptions()["formatter"]):
         text = repr(_gathered(tensor, info, plan, _corners(info.shape, edgeitems)))
     return Preview(text, f"the outer elements of a masked array of shape {info.shape}")
+
+
+def _empty(info: TensorInfo, plan: ConversionPlan) -> Any:
+    """Return the array of a tensor without elements: its indices are not listed, of which there may be billions."""
+    array = np.empty(info.array_shape, plan.dtype)
+    return np.ma.MaskedArray(array, np.empty(array.shape, bool)) if info.form == "masked" else array
 
 
 def _parts(tensor: torch.Tensor, plan: ConversionPlan, max_elements: int) -> Preview:
