@@ -15,6 +15,7 @@ MODULES = sorted(path for path in SRC.rglob("*.py") if path != SRC / "__init__.p
 HOMES = {
     "matplotlib": {"render/plot.py"},
     "xxhash": {"core/fingerprint.py"},
+    "ctypes": {"core/raw_memory.py"},
     "anywidget": {"widget"},
     "ipywidgets": {"widget"},
     "IPython": {"notebook"},

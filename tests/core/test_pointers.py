@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import tensornp as tnp
-from tensornp.core import torch_pointers
+from tensornp.core import raw_memory
 from tensornp.core.aliasing import find_aliases
 from tensornp.core.search import Search
 
@@ -17,26 +17,26 @@ def test_a_counter_is_shared_by_views_and_detached_aliases_alone():
     t = torch.zeros(4)
     kin = {"detached": t.detach(), "view": t[1:], "transposed": t.view(2, 2).T, "numpy": t.numpy().base}
     others = {"data": t.data, "clone": t.clone(), "like": torch.zeros(4), "from_numpy": torch.from_numpy(t.numpy())}
-    counter = torch_pointers.version_counter_of(t)
+    counter = raw_memory.version_counter_of(t)
     assert counter
     before = {name: other._version for name, other in {**kin, **others}.items()}
     t.add_(1)
     for name, other in {**kin, **others}.items():
-        assert (torch_pointers.version_counter_of(other) == counter) == (other._version > before[name]), name
+        assert (raw_memory.version_counter_of(other) == counter) == (other._version > before[name]), name
 
 
 def test_inference_tensors_have_no_counter():
     """Two of them are no kin."""
     with torch.inference_mode():
         a, b = torch.zeros(2), torch.zeros(2)
-    assert torch_pointers.version_counter_of(a) == torch_pointers.version_counter_of(b) == 0
+    assert raw_memory.version_counter_of(a) == raw_memory.version_counter_of(b) == 0
 
 
 @pytest.fixture
 def without_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A torch whose memory is laid out in another way."""
-    monkeypatch.setattr(torch_pointers, "_COUNTER_OFFSET", 0)
-    monkeypatch.setattr(torch_pointers, "_LENT_BY_TORCH", 0)
+    monkeypatch.setattr(raw_memory._known, "counter_offset", 0)
+    monkeypatch.setattr(raw_memory._known, "torch_deleter", 0)
 
 
 @pytest.mark.usefixtures("without_answers")

@@ -152,7 +152,7 @@ def test_unloading_ends_the_watch(shell):
     before = list(shell.ip.events.callbacks["post_run_cell"])
     shell.ip.run_line_magic("load_ext", "tensornp")
     shell.run("%tensorwatch w")
-    assert callbacks(shell) == len(before) + 2
+    assert callbacks(shell) == len(before) + 3
     shell.ip.run_line_magic("unload_ext", "tensornp")
     assert shell.ip.events.callbacks["post_run_cell"] == before
 

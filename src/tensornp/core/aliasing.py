@@ -13,6 +13,7 @@ import numpy as np
 from tensornp.core import torch_private
 from tensornp.core.extents import Relation
 from tensornp.core.facts import TensorInfo
+from tensornp.core.gradients import NOT_LOOKED_AT
 from tensornp.core.holding import is_storage
 from tensornp.core.instances import class_name, is_subclass, is_tensor
 from tensornp.core.paths import Kind, Path, name_of
@@ -63,10 +64,13 @@ class Aliases(list[Alias]):
         Objects that were looked at.
     is_complete : bool
         Whether that was all that the namespace reaches.
+    left_out : str
+        Why gradients were not looked at; empty where they were.
     """
 
-    def __init__(self, found: list[Alias], num_names: int, is_complete: bool) -> None:
+    def __init__(self, found: list[Alias], num_names: int, is_complete: bool, left_out: str = "") -> None:
         super().__init__(found)
+        self.left_out = left_out
         self.num_names = num_names
         self.is_complete = is_complete
 
@@ -74,6 +78,7 @@ class Aliases(list[Alias]):
         width = max((len(alias.name) for alias in self), default=0)
         lines = [f"{alias.name:<{width}}  {alias.relation:<13}  {alias.kind}" for alias in self]
         lines += [] if self.is_complete else [stopped_text(self.num_names)]
+        lines += [self.left_out] if self.left_out else []
         return "\n".join(lines) or "nothing else sees these bytes"
 
 
@@ -154,4 +159,4 @@ def _listed(hits: list[Any], keys: Mapping[int, Path], search: Search) -> Aliase
         Alias(name_of(path, keys), kind, how, where, note, class_name(cls))
         for path, kind, how, where, note, cls in hits
     ]
-    return Aliases(listed, search.num_names, search.is_complete)
+    return Aliases(listed, search.num_names, search.is_complete, NOT_LOOKED_AT if search.unguarded.left_out else "")

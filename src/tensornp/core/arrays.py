@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from tensornp.core import torch_pointers, torch_private
+from tensornp.core import raw_memory, torch_private
 from tensornp.core.extents import Extent
 from tensornp.core.instances import is_tensor, module_name, own_attributes
 
@@ -72,8 +72,8 @@ def base_of(obj: Any) -> Any:
         return _base(obj)
     if isinstance(obj, memoryview):
         return obj.obj
-    if type(obj) is torch_pointers.CAPSULE:
-        return torch_pointers.tensor_in_capsule(obj)
+    if type(obj) is raw_memory.CAPSULE:
+        return raw_memory.tensor_in_capsule(obj)
     # `as_strided` and `sliding_window_view` put a small object of their own between an array and its base.
     return dict(own_attributes(obj)).get("base") if module_name(type(obj)).startswith("numpy.") else None
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
 
 from tensornp.core import torch_private
+from tensornp.core.gradients import Unguarded
 from tensornp.core.instances import class_name, is_tensor
 from tensornp.core.relations import WRITTEN, Target
 
@@ -19,10 +21,14 @@ _grad_fn_slot: Any = torch.Tensor.grad_fn
 
 
 class Saved(NamedTuple):
-    """The operations that have saved elements of a tensor, and how many operations were looked at if not all."""
+    """The operations that have saved elements of a tensor, and how many operations were looked at if not all.
+
+    `left_out` tells that another thread runs, so that what they have saved was not looked at.
+    """
 
     names: tuple[str, ...]
     stopped_at: int = 0
+    left_out: bool = False
 
 
 def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_seconds: float = MAX_SECONDS) -> Saved:
@@ -39,12 +45,16 @@ def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_se
         begin = [node for node in map(_grad_fn, (tensor, *tracked)) if node is not None]
         if not begin:
             return Saved(())
-        target = Target(tensor)
+        target, unguarded = Target(tensor), Unguarded()
         for node in _nodes(begin):
             count += 1
             name = class_name(type(node))
-            if name not in names and any(target.compare(saved)[0] in WRITTEN for saved in _saved_tensors(node)):
+            if name not in names and any(
+                target.compare(saved)[0] in WRITTEN for saved in _saved_tensors(node, unguarded)
+            ):
                 names[name] = None
+            if unguarded.left_out:
+                return Saved(tuple(names), left_out=True)
             if not count % 64 and time.perf_counter() > deadline:
                 return Saved(tuple(names), count)
     return Saved(tuple(names))
@@ -82,15 +92,17 @@ def _saved_names(kind: type) -> tuple[str, ...]:
     return names
 
 
-def _saved_tensors(node: Any) -> Iterator[torch.Tensor]:
+def _saved_tensors(node: Any, unguarded: Unguarded) -> Iterator[torch.Tensor]:
     """Yield the tensors that a node has saved, as they are: `SavedTensor.data` runs no hook; freed ones give None."""
     for name in _saved_names(type(node)):
         try:
-            saved = getattr(node, name)
-            for item in saved if isinstance(saved, (tuple, list)) else (saved,):
-                data = getattr(item, "data", None)
-                if is_tensor(data):
-                    yield data
+            yield from unguarded.read(partial(_read_saved, name=name), node) or ()
         except RuntimeError:
             # Freed by a backward.
             continue
+
+
+def _read_saved(node: Any, name: str) -> list[torch.Tensor]:
+    saved = getattr(node, name)
+    found = [getattr(item, "data", None) for item in (saved if isinstance(saved, (tuple, list)) else (saved,))]
+    return [data for data in found if is_tensor(data)]

@@ -96,7 +96,7 @@ def take_snapshot(tensor: torch.Tensor, info: TensorInfo, event: str, max_nbytes
 def change_between(before: Snapshot, after: Snapshot) -> Change | None:
     """Return how two snapshots of one tensor, taken under one budget, differ; None where they do not."""
     old, new = before.info, after.info
-    if before.fingerprint is None or after.fingerprint is None:
+    if before.fingerprint is None or after.fingerprint is None or before.fingerprint.way != after.fingerprint.way:
         return None
     coverage = after.fingerprint.coverage
     has_moved = old.device != new.device or _place(old) != _place(new)

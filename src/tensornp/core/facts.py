@@ -44,6 +44,8 @@ class TensorInfo:
     none (inference tensors). `is_readonly_map` is looked up by `with_page_protection` only, since that walks the memory
     map of the process.
 
+    `has_grad` is None where `.grad` was not looked at: torch does not guard it against another thread that runs.
+
     `next_functions` are the operations one step behind `grad_fn`, the first few; `grad_dtype` and `grad_layout` are
     those of `.grad` where it is filled. `saved_for` names the operations whose backward has saved elements of this
     tensor, which only a search through the graphs around it can tell: a card and `%tonumpy` do that.
@@ -67,7 +69,7 @@ class TensorInfo:
     is_leaf: bool = True
     grad_fn: str | None = None
     next_functions: tuple[str, ...] = ()
-    has_grad: bool = False
+    has_grad: bool | None = False
     retains_grad: bool = False
     grad_dtype: torch.dtype | None = None
     grad_layout: torch.layout | None = None

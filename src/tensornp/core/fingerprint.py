@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 
-from tensornp.core import torch_private
+from tensornp.core import own_copy, raw_memory, threads, torch_private
 from tensornp.core.apart import apart
-from tensornp.core.extents import dense_span
+from tensornp.core.arrays import extent_of_array
+from tensornp.core.extents import Extent, dense_span
 from tensornp.core.facts import TensorInfo
 from tensornp.core.holding import plain
 from tensornp.core.info import inspect
-from tensornp.core.reach import extents_of
+from tensornp.core.reach import extent_of, parts_under
 from tensornp.core.unheard import unheard
 
 ALL_BLOCKS = "all blocks"
@@ -39,10 +40,13 @@ class Fingerprint:
         64 bits each.
     one_in : int
         1 if every byte was read; n if about one byte of n.
+    way : str
+        How they were computed; only those of one way can be compared.
     """
 
     blocks: tuple[int, ...]
     one_in: int = 1
+    way: str = "xxh3"
 
     @property
     def coverage(self) -> str:
@@ -67,23 +71,65 @@ def fingerprint(tensor: torch.Tensor, max_nbytes: int, info: TensorInfo | None =
 
 @apart
 def _read_apart(tensor: torch.Tensor, max_nbytes: int, info: TensorInfo) -> Fingerprint | None:
-    extents = extents_of(tensor, info)
-    if not extents:
+    if info.data_state != "available":
         return None
-    spans = [dense_span(extent) for extent in extents]
-    if all(extent.device == "cpu" for extent in extents) and None not in spans:
-        parts = [fingerprint_of_bytes(*span, max_nbytes) for span in spans if span is not None]
-        return Fingerprint(tuple(d for part in parts for d in part.blocks), max(p.one_in for p in parts))
-    if info.form != "strided":
-        return None
-    return _of_rows(plain(tensor), max_nbytes, _digests_of if info.device.type == "cpu" else _sums_of)
+    parts = [plain(part) for part in ([tensor] if info.form == "strided" else parts_under(tensor))]
+    return _joined([_of_part(part, max_nbytes) for part in parts if part.numel()])
 
 
-def fingerprint_of_bytes(low: int, nbytes: int, max_nbytes: int) -> Fingerprint:
-    """Return the fingerprint of bytes without gaps, read where they lie."""
+def _joined(found: list[Fingerprint | None]) -> Fingerprint | None:
+    known = [part for part in found if part is not None]
+    if not known or len(known) < len(found):
+        return None
+    return Fingerprint(tuple(d for part in known for d in part.blocks), max(p.one_in for p in known), known[0].way)
+
+
+def _of_part(part: torch.Tensor, max_nbytes: int) -> Fingerprint | None:
+    """Return the fingerprint of an alias that nobody else has; of codes with gaps between them there is none."""
+    itemsize = part.element_size()
+    strides = tuple(step * itemsize for step in part.stride())
+    extent = Extent(str(part.device), torch_private.address_of(part), tuple(part.shape), strides, itemsize, "")
+    if part.is_quantized:
+        extent = extent_of(inspect(part))
+    span = dense_span(extent)
+    is_read_raw = part.device.type == "cpu" and raw_memory.is_on()
+    if is_read_raw and span is not None:
+        return fingerprint_of_bytes(raw_memory.memory_of(part), *span, max_nbytes)
+    if part.is_quantized:
+        return None
+    if not is_read_raw:
+        return replace(_of_rows(part, max_nbytes, _sums_of), way="sums")
+    with threads.GATE:
+        return _of_rows(part, max_nbytes, _digests_of)
+
+
+def fingerprint_of_bytes(memory: raw_memory.Memory, low: int, nbytes: int, max_nbytes: int) -> Fingerprint:
+    """Return the fingerprint of bytes of `memory` without gaps: `nbytes` from the address `low`."""
     pieces, one_in = pieces_of(nbytes, max_nbytes)
-    memory = memoryview((ctypes.c_char * nbytes).from_address(low)).cast("B")
-    return Fingerprint(_digests(memory, pieces), one_in)
+    with threads.GATE:
+        in_place = raw_memory.can_be_read_in_place(memory, nbytes)
+        return Fingerprint(_digests(memory, low, pieces, in_place), one_in)
+
+
+def fingerprint_of_array(array: np.ndarray[Any, Any], max_nbytes: int) -> Fingerprint | None:
+    """Return the fingerprint of an array; None for an empty one, or one with gaps that has more than `max_nbytes`."""
+    import xxhash
+
+    extent = extent_of_array(array)
+    if extent.is_empty:
+        return None
+    span = dense_span(extent)
+    low, high = extent.bounds
+    memory = raw_memory.Memory(array, low, high - low)
+    if span is not None and raw_memory.is_on():
+        return fingerprint_of_bytes(memory, *span, max_nbytes)
+    if array.nbytes > max_nbytes:
+        # It would have to be put together as a whole.
+        return None
+    values = own_copy.array_copied(array).reshape(-1).view(np.uint8)
+    pieces, _ = pieces_of(values.nbytes, max_nbytes)
+    way = "xxh3" if raw_memory.is_on() else "xxh3 in order"
+    return Fingerprint(tuple(xxhash.xxh3_64_intdigest(values[i:j].data) for i, j in pieces), way=way)
 
 
 def pieces_of(nbytes: int, max_nbytes: int) -> tuple[list[tuple[int, int]], int]:
@@ -94,15 +140,15 @@ def pieces_of(nbytes: int, max_nbytes: int) -> tuple[list[tuple[int, int]], int]
     return [(i, i + SAMPLE_NBYTES) for i in starts], round(nbytes / (NUM_SAMPLES * SAMPLE_NBYTES))
 
 
-def _digests(memory: memoryview, pieces: list[tuple[int, int]]) -> tuple[int, ...]:
+def _digests(memory: raw_memory.Memory, low: int, pieces: list[tuple[int, int]], in_place: bool) -> tuple[int, ...]:
     import xxhash
 
     def digest(pieces: list[tuple[int, int]]) -> list[int]:
-        return [xxhash.xxh3_64_intdigest(memory[low:high]) for low, high in pieces]
+        return raw_memory.use_each(memory, low, pieces, xxhash.xxh3_64_intdigest, in_place=in_place)
 
     if sum(high - low for low, high in pieces) < _PARALLEL_NBYTES:
         return tuple(digest(pieces))
-    # xxhash lets go of the interpreter's lock while it reads.
+    # Both xxhash and the system's copy let go of the interpreter's lock while they read.
     share = -(-len(pieces) // _NUM_THREADS)
     with ThreadPoolExecutor(_NUM_THREADS) as pool:
         parts = pool.map(digest, (pieces[i : i + share] for i in range(0, len(pieces), share)))
@@ -134,10 +180,14 @@ def _blocks(rows: torch.Tensor) -> Iterator[torch.Tensor]:
 
 
 def _digests_of(values: torch.Tensor) -> tuple[int, ...]:
-    packed = values.contiguous()
+    packed = _steady(values).contiguous()
     nbytes = packed.numel() * packed.element_size()
-    memory = memoryview((ctypes.c_char * nbytes).from_address(torch_private.address_of(packed))).cast("B")
-    return _digests(memory, [(0, nbytes)])
+    return _digests(raw_memory.memory_of(packed), torch_private.address_of(packed), [(0, nbytes)], in_place=True)
+
+
+def _steady(values: torch.Tensor) -> torch.Tensor:
+    """Return a view itself where nobody can take its memory away, else a copy that the system has made."""
+    return values if own_copy.is_steady(values) else own_copy.copied(values)
 
 
 def _rows(values: torch.Tensor) -> torch.Tensor:
@@ -163,7 +213,7 @@ def _sample(rows: torch.Tensor) -> torch.Tensor:
             at, position = divmod(at, size)
             index.append(position)
         start = (width - length) * i // (NUM_SAMPLES - 1)
-        pieces.append(rows[tuple(reversed(index))][start : start + length])
+        pieces.append(_steady(rows[tuple(reversed(index))][start : start + length]))
     return torch.stack(pieces)
 
 

@@ -9,12 +9,15 @@ from typing import Any
 
 import torch
 
-from tensornp.core import float4, torch_private
+from tensornp.core import float4, threads, torch_private
 from tensornp.core.facts import TensorInfo
 from tensornp.core.holding import Form, plain
 from tensornp.core.info import inspect
 from tensornp.core.instances import class_name, error_text
+from tensornp.core.own_copy import copied, elements, is_steady
 from tensornp.core.places import MAX_NUMEL, NotReadError, Places, index_of, indexed
+from tensornp.core.raw_memory import check_readable
+from tensornp.core.reach import extents_of
 from tensornp.core.sparse import dense, found_in_compressed, found_in_coo
 from tensornp.core.unheard import unheard
 from tensornp.errors import UnsupportedTensorError
@@ -26,7 +29,7 @@ SMALL_NUMEL = 100_000
 def gather(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Tensor:
     """Return the elements at `places`, dense and in new memory on the tensor's own device, lazy bits resolved.
 
-    Call it `apart`.
+    Call it `apart`. It holds where another thread takes the memory away, or its file has become shorter.
     `places` has a list of indices for each dimension of ``info.array_shape``. The dtype is the tensor's own, or one
     that holds its values exactly, where torch cannot compute in its own.
 
@@ -35,7 +38,16 @@ def gather(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Tens
     NotReadError
         If the elements cannot be had without reading far more than is printed.
     """
+    if info.form not in ("strided", "zero", "lazy"):
+        check_parts(tensor, info)
     return _GATHERERS[info.form](tensor, info, places)
+
+
+def check_parts(tensor: torch.Tensor, info: TensorInfo) -> None:
+    """Raise `NotReadError` if a part of `tensor` in main memory cannot be read: the file behind it is shorter now."""
+    for extent in extents_of(tensor, info):
+        if extent.device == "cpu":
+            check_readable(*extent.bounds)
 
 
 def dequantized(tensor: Any) -> torch.Tensor:
@@ -58,11 +70,23 @@ def dequantized(tensor: Any) -> torch.Tensor:
 def _strided(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Tensor:
     """Index the raw elements: the lazy bits come off first, since torch would otherwise resolve all of the tensor."""
     raw = plain(tensor)
+    if tuple(raw.shape) != info.shape or raw.dtype != info.dtype:
+        raise NotReadError("another thread has made another tensor of it meanwhile")
     if info.array_shape != info.shape:
         return _packed(raw, places)
+    return _resolved(raw, info, lambda raw: elements(raw, places))
+
+
+def own_values(tensor: torch.Tensor, info: TensorInfo) -> torch.Tensor:
+    """Return a copy of all elements of a strided tensor in main memory, as `gather` does of some."""
+    with threads.GATE:
+        return _resolved(plain(tensor), info, lambda raw: raw.clone() if is_steady(raw) else copied(raw))
+
+
+def _resolved(raw: torch.Tensor, info: TensorInfo, take: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    """Return what `take` makes of `raw` without its lazy bits, with them applied."""
     raw = torch_private.flip_neg_bit(raw) if info.is_neg else raw
-    raw = raw.conj() if info.is_conj else raw
-    few = indexed(raw, places)
+    few = take(raw.conj() if info.is_conj else raw)
     few = few.conj().resolve_conj() if info.is_conj else few
     return torch_private.flip_neg_bit(few).resolve_neg() if info.is_neg else few
 
@@ -70,7 +94,7 @@ def _strided(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Te
 def _packed(raw: torch.Tensor, places: Places) -> torch.Tensor:
     """Read the byte of each 4-bit value, then its half."""
     codes = raw.view(torch.uint8)
-    codes = indexed(codes if codes.dim() else codes.view(1), [*places[:-1], [place // 2 for place in places[-1]]])
+    codes = elements(codes if codes.dim() else codes.view(1), [*places[:-1], [place // 2 for place in places[-1]]])
     shifts = torch.tensor([4 * (place % 2) for place in places[-1]], dtype=torch.uint8, device=codes.device)
     return float4.decode(codes >> shifts & 15)
 
@@ -94,7 +118,7 @@ def _quantized(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.
     codes = torch.empty(0, dtype=codes_dtype, device=raw.device)
     codes = codes.set_(raw.untyped_storage(), raw.storage_offset(), raw.shape, raw.stride())
     index = list(index_of(places, raw.device))
-    return torch_private.quantized_like(indexed(codes, places), raw, index).dequantize()
+    return torch_private.quantized_like(elements(codes, places), raw, index).dequantize()
 
 
 def _dequantized(tensor: Any, info: TensorInfo, places: Places) -> torch.Tensor:

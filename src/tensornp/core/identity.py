@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from tensornp.core import torch_pointers, torch_private
+from tensornp.core import raw_memory, torch_private
 from tensornp.core.arrays import bases_of
 from tensornp.core.holding import holding_of, is_storage, parts_of
 from tensornp.core.instances import is_subclass, own_attributes
@@ -32,11 +32,11 @@ class VersionCounter:
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.address, self._holder = 0, None
-        address = torch_pointers.version_counter_of(tensor)
+        address = raw_memory.version_counter_of(tensor)
         if address:
             self._holder = _holder_of_counter(tensor)
             # Where it has another one, the address says nothing once the tensor is gone.
-            self.address = address if torch_pointers.version_counter_of(self._holder) == address else 0
+            self.address = address if raw_memory.version_counter_of(self._holder) == address else 0
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, VersionCounter) and self.address == other.address != 0
@@ -45,7 +45,7 @@ class VersionCounter:
 
     def is_of(self, tensor: torch.Tensor) -> bool:
         """Return whether `tensor` is on this counter; False where that cannot be told."""
-        return self.address != 0 and torch_pointers.version_counter_of(tensor) == self.address
+        return self.address != 0 and raw_memory.version_counter_of(tensor) == self.address
 
 
 def _holder_of_counter(tensor: torch.Tensor) -> torch.Tensor:

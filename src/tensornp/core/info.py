@@ -11,6 +11,7 @@ import torch
 
 from tensornp.core import torch_private
 from tensornp.core.facts import StorageSpan, TensorInfo
+from tensornp.core.gradients import Unguarded
 from tensornp.core.holding import (
     ACCESS,
     Bare,
@@ -81,7 +82,8 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
     strided = t.layout == torch.strided and not is_nested and -1 not in shape
     leaf, grad_fn, next_functions = _graph_facts(t)
     retains_grad = not leaf and bool(t.retains_grad)
-    grad = t.grad if leaf or retains_grad else None
+    unguarded = Unguarded()
+    grad = unguarded.grad_of(tensor) if leaf or retains_grad else None
     has_storage = strided and state == "available" and form in ("strided", "quantized")
     storage = _storage_span(tensor, t) if has_storage else None
     if storage is not None and (storage.reach > storage.nbytes or (storage.address == 0 and storage.reach)):
@@ -101,7 +103,7 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
         is_leaf=leaf,
         grad_fn=grad_fn,
         next_functions=next_functions,
-        has_grad=grad is not None,
+        has_grad=None if unguarded.left_out else grad is not None,
         retains_grad=retains_grad,
         grad_dtype=grad.dtype if grad is not None else None,
         grad_layout=grad.layout if grad is not None else None,

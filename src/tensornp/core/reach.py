@@ -20,6 +20,7 @@ from tensornp.core.unheard import unheard
 
 Span = tuple[str, int, int]
 """A device, the address of the first byte and that after the last one."""
+Part = tuple[torch.Tensor, TensorInfo, tuple[str, ...]]
 _device_slot: Any = torch.Tensor.device
 
 
@@ -58,18 +59,33 @@ def extents_of(obj: Any, info: TensorInfo | None = None) -> tuple[Extent, ...]:
     if not is_subclass(type(obj), torch.Tensor):
         return tuple(extent for extent in (extent_of_array(array_over(obj)),) if not extent.is_empty)
     with torch_private.undisturbed():
-        return tuple(extent for extent in _extents_of(obj, 0) if not extent.is_empty)
+        return tuple(extent for extent in _extents_of(obj) if not extent.is_empty)
 
 
-def _extents_of(tensor: torch.Tensor, depth: int) -> Iterator[Extent]:
+def _extents_of(tensor: torch.Tensor) -> Iterator[Extent]:
+    for _, info, holders in _parts_under(tensor, ()):
+        for extent in _extents_at(info):
+            yield replace(extent, meaning=" in ".join((extent.meaning, *holders)))
+
+
+def parts_under(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """Return the tensors over storages in which `tensor` holds what it holds: itself, for an ordinary one."""
+    return [part for part, _, _ in _parts_under(tensor, ())]
+
+
+def _parts_under(tensor: torch.Tensor, holders: tuple[str, ...]) -> Iterator[Part]:
+    """Yield each such part with its metadata, and the classes in which it means something else, the inmost first."""
     info = inspect(tensor)
     if info.storage is not None and info.stride is not None:
-        yield from _extents_at(info)
+        yield tensor, info, tuple(name for name in holders if name)
         return
-    if depth > 8 or info.data_state not in ("available", "wrapped", "remote"):
+    if len(holders) > 8 or info.data_state not in ("available", "wrapped", "remote"):
         return
+    # The bytes of a class that computes its values mean something else than those of the tensor inside.
+    name = ""
     if info.data_state == "wrapped" or info.form == "dequantized":
         inner = [value for _, value in own_attributes(tensor) if is_tensor(value)]
+        name = info.type_name
     else:
         held = held_tensor(tensor, info.form)
         inner = [*([held] if held is not None else []), *parts_of(tensor, info.form)]
@@ -77,10 +93,7 @@ def _extents_of(tensor: torch.Tensor, depth: int) -> Iterator[Extent]:
             # The other parts only say where one tensor ends and the next begins.
             inner = [held]
     for part in inner:
-        for extent in _extents_of(part, depth + 1):
-            # The bytes of a class that computes its values mean something else than those of the tensor inside.
-            is_plain = info.data_state != "wrapped" and info.form != "dequantized"
-            yield extent if is_plain else replace(extent, meaning=f"{extent.meaning} in {info.type_name}")
+        yield from _parts_under(part, (name, *holders))
 
 
 def _extents_at(info: TensorInfo) -> Iterator[Extent]:

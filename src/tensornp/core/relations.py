@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core import torch_pointers, torch_private
+from tensornp.core import raw_memory, torch_private
 from tensornp.core.arrays import array_over, base_of, extent_of_array, has_left, origin_of
 from tensornp.core.extents import Extent, Relation, relation_of, shared_bounds, span_array
 from tensornp.core.facts import TensorInfo
@@ -42,7 +42,7 @@ class Target:
         self._probe = span_array(self._low, self._high) if is_host and self._high else None
         # The tensor whose version counter tells the kin: that of an array is under it.
         self._kin: Any = obj if is_tensor(obj) else _tensor_under(obj)
-        self._counter = torch_pointers.version_counter_of(self._kin) if self._kin is not None else 0
+        self._counter = raw_memory.version_counter_of(self._kin) if self._kin is not None else 0
         self._is_lazy = is_tensor(obj) and torch_private.is_lazily_copied(obj)
 
     def compare(self, other: Any) -> Comparison:
@@ -69,7 +69,7 @@ class Target:
             relation, bounds = self._relation_to(extents_of(other), other)
             if relation is not None:
                 return relation, bounds, ""
-        if self._counter and torch_pointers.version_counter_of(other) == self._counter:
+        if self._counter and raw_memory.version_counter_of(other) == self._counter:
             return self._once_shared(other)
         return _UNRELATED
 
@@ -97,7 +97,7 @@ class Target:
             return _UNRELATED
         start = torch_private.storage_address(base)
         is_near = 0 < start < self._high and start + storage_of(base).nbytes() > self._low
-        is_kin = bool(self._counter) and torch_pointers.version_counter_of(base) == self._counter
+        is_kin = bool(self._counter) and raw_memory.version_counter_of(base) == self._counter
         if not (is_near or is_kin) or _never_had_bytes(self._obj) or not (_is_own(base) and _is_own(self._kin)):
             return _UNRELATED
         if has_left(other, base):

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from tensornp.core.gradients import Unguarded
 from tensornp.core.holders import IS_ARRAY, IS_TENSOR, Visitor, items_of, visitor_for
 from tensornp.core.instances import copied, is_subclass, own_attributes
 from tensornp.core.paths import Kind, Path, root_of
@@ -26,8 +27,8 @@ _RESULT = re.compile(r"_{1,3}|_\d+")
 
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
-_requires_grad, _is_leaf, _retains_grad, _grad = (
-    getattr(torch.Tensor, name).__get__ for name in ("requires_grad", "is_leaf", "retains_grad", "grad")
+_requires_grad, _is_leaf, _retains_grad = (
+    getattr(torch.Tensor, name).__get__ for name in ("requires_grad", "is_leaf", "retains_grad")
 )
 Place = tuple[Any, Kind, Path]
 """One tensor or array that was found, its kind, and the way to it."""
@@ -48,6 +49,8 @@ class Search:
         Tensors, arrays and other objects that were looked at so far.
     is_complete : bool
         Whether it looked at everything, once the iteration has ended.
+    unguarded : Unguarded
+        What has read the gradients, or left them out.
     tracked : list of torch.Tensor
         Those that autograd has computed, found so far.
     """
@@ -60,6 +63,7 @@ class Search:
         self._namespace = namespace
         self.max_seconds = max_seconds
         self._skipped = False
+        self.unguarded = Unguarded()
         self._links: set[tuple[str, str]] = set()
 
     def has_grads_below(self, root: str) -> bool:
@@ -117,7 +121,7 @@ class Search:
                 is_leaf = _is_leaf(tensor)
                 if not is_leaf and is_new:
                     self.tracked.append(tensor)
-                grad = _grad(tensor) if is_leaf or _retains_grad(tensor) else None
+                grad = self.unguarded.grad_of(tensor) if is_leaf or _retains_grad(tensor) else None
                 if grad is not None:
                     self._roots_with_grads.add(root_of(path))
                     if is_new:

@@ -13,6 +13,7 @@ from tensornp.core.aliasing import Alias, find_aliases, stopped_text
 from tensornp.core.backward import saved_for
 from tensornp.core.changes import Change
 from tensornp.core.facts import TensorInfo
+from tensornp.core.gradients import NOT_LOOKED_AT
 from tensornp.core.search import Search
 
 
@@ -27,7 +28,7 @@ class Surroundings:
     grad_aliases : tuple of Alias
         The same for its ``.grad``.
     stopped : str
-        "search stopped at 12,345 names", or empty.
+        What was not looked at: "search stopped at 12,345 names", gradients while another thread runs; or empty.
     saved_for : tuple of str
         Operations that have saved its elements for backward.
     missed_by : str
@@ -44,7 +45,6 @@ class Surroundings:
 
 
 NOWHERE = Surroundings()
-_grad_slot: Any = torch.Tensor.grad
 Look = Callable[[torch.Tensor, TensorInfo], Surroundings]
 """What looks around a tensor."""
 
@@ -53,16 +53,20 @@ def look_around(
     tensor: torch.Tensor, info: TensorInfo, search: Search, *, former: dict[int, Any], shown_as: str
 ) -> Surroundings:
     """Return what one `search` tells; `former` are arrays known to have shared, `shown_as` is what the user typed."""
-    grad = _grad_of(tensor) if info.has_grad else None
+    unguarded = search.unguarded
+    with torch_private.undisturbed():
+        grad = unguarded.grad_of(tensor) if info.has_grad else None
     found, *rest = find_aliases([(tensor, info), *([(grad, None)] if grad is not None else [])], search, former)
     aliases = _without_own_name(found, shown_as)
     missed_by = ""
-    if info.is_leaf and info.requires_grad and info.is_parameter and not info.has_grad:
+    if info.is_leaf and info.requires_grad and info.is_parameter and info.has_grad is False:
         roots = [alias.name.partition(".")[0].partition("[")[0] for alias in found if alias.relation == "same object"]
         missed_by = next((root for root in roots if search.has_grads_below(root)), "")
     saved = saved_for(tensor, search.tracked, search.max_seconds)
     stopped = [] if found.is_complete else [stopped_text(found.num_names)]
     stopped += [f"search for gradients stopped at {saved.stopped_at:,} operations"] if saved.stopped_at else []
+    is_left_out = unguarded.left_out or info.has_grad is None or saved.left_out
+    stopped += [NOT_LOOKED_AT] if is_left_out else []
     return Surroundings(
         aliases=tuple(aliases),
         grad_aliases=tuple(alias for alias in (rest[0] if rest else ()) if alias.kind != "grad"),
@@ -70,12 +74,6 @@ def look_around(
         saved_for=saved.names,
         missed_by=missed_by,
     )
-
-
-def _grad_of(tensor: torch.Tensor) -> torch.Tensor | None:
-    with torch_private.undisturbed():
-        grad: torch.Tensor | None = _grad_slot.__get__(tensor)
-        return grad
 
 
 def _without_own_name(found: list[Alias], shown_as: str) -> list[Alias]:

@@ -16,6 +16,7 @@ from tensornp.core.arrays import array_over
 from tensornp.core.census import Census, CensusGroup, CensusRow
 from tensornp.core.dtypes import name_of as dtype_name
 from tensornp.core.extents import Relation
+from tensornp.core.gradients import NOT_LOOKED_AT
 from tensornp.core.groups import Found, Group, Holding, grouped, history_entry, merged
 from tensornp.core.holding import Bare, is_storage, tensor_of
 from tensornp.core.info import inspect
@@ -51,7 +52,9 @@ class Survey:
         found += self._collect(behind, "traceback")
         self.has_all_names = search.is_complete
         is_complete = self.has_all_names and behind.is_complete
-        self.stopped = "" if is_complete else stopped_text(search.num_names + behind.num_names)
+        stopped = [] if is_complete else [stopped_text(search.num_names + behind.num_names)]
+        stopped += [NOT_LOOKED_AT] if search.unguarded.left_out or behind.unguarded.left_out else []
+        self.stopped = "; ".join(stopped)
         self.groups = grouped(found)
 
     def _collect(self, search: Search, holding: Holding) -> Iterable[Found]:

@@ -7,17 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
-from tensornp.core.arrays import extent_of_array, has_left, origin_of
+from tensornp.core.apart import apart
+from tensornp.core.arrays import has_left, origin_of
 from tensornp.core.changes import Change, change_between, take_snapshot
 from tensornp.core.changes import Snapshot as TensorSnapshot
 from tensornp.core.convert import to_numpy
 from tensornp.core.dtypes import name_of
-from tensornp.core.extents import dense_span
 from tensornp.core.facts import TensorInfo
-from tensornp.core.fingerprint import BLOCK_NBYTES, Fingerprint, fingerprint_of_bytes
+from tensornp.core.fingerprint import BLOCK_NBYTES, Fingerprint, fingerprint_of_array
+from tensornp.core.gather import check_parts, own_values
 from tensornp.core.info import inspect
 from tensornp.core.instances import is_tensor
+from tensornp.core.own_copy import array_copied
+from tensornp.core.places import NotReadError
 from tensornp.core.rows import rows_and_delta
 
 MAX_READ_NBYTES = 2**30
@@ -34,7 +38,7 @@ class Sighting:
     reference: Any
     snapshot: TensorSnapshot | Fingerprint | None
     values: Any
-    has_grad: bool
+    has_grad: bool | None
     nbytes: int
 
     def is_of(self, obj: Any) -> bool:
@@ -78,7 +82,8 @@ def sight(obj: Any, max_copy_nbytes: int, before: Sighting | None = None) -> Sig
         info = inspect(obj)
         snapshot: Any = take_snapshot(obj, info, "", MAX_READ_NBYTES)
         nbytes = info.nbytes
-        has_grad = info.has_grad
+        # Where it was not looked at, it is compared with what it was when it was seen last.
+        has_grad = before.has_grad if info.has_grad is None and before is not None else info.has_grad
         plain: Any = obj
     else:
         # Nothing that a subclass overrides is asked.
@@ -106,24 +111,28 @@ def _array_fingerprint(array: np.ndarray[Any, Any]) -> Fingerprint | None:
     base = origin_of(array).tensor
     if array.dtype.hasobject or (base is not None and has_left(array, base)):
         return None
-    span = dense_span(extent_of_array(array))
-    if span is None:
-        if array.nbytes > MAX_READ_NBYTES:
-            # It would have to be put together as a whole.
-            return None
-        array = np.ascontiguousarray(array)
-        span = dense_span(extent_of_array(array))
-    return fingerprint_of_bytes(*span, MAX_READ_NBYTES) if span is not None and array.size else None
+    try:
+        return fingerprint_of_array(array, MAX_READ_NBYTES)
+    except NotReadError:
+        return None
 
 
 def _copied(obj: Any) -> Any:
     try:
-        values = to_numpy(obj, copy=True) if is_tensor(obj) else np.array(obj)
+        values = _tensor_copied(obj) if is_tensor(obj) else array_copied(obj)
     except Exception:
         # There is nothing to copy: a meta tensor, or one that was freed.
         return None
     is_plain = isinstance(values, np.ndarray) and not np.ma.isMaskedArray(values)
     return np.ascontiguousarray(values).reshape(values.shape) if is_plain else None
+
+
+def _tensor_copied(tensor: torch.Tensor) -> Any:
+    info = inspect(tensor)
+    if info.form != "strided" or info.device.type != "cpu":
+        check_parts(tensor, info)
+        return to_numpy(tensor, copy=True)
+    return to_numpy(apart(own_values)(tensor, info))
 
 
 def difference(before: Sighting, after: Sighting) -> Difference:
@@ -138,9 +147,9 @@ def difference(before: Sighting, after: Sighting) -> Difference:
         info: TensorInfo | None = after.snapshot.info
     else:
         old, new, info = before.snapshot, after.snapshot, None  # type: ignore[assignment]
-    if before.has_grad != after.has_grad:
+    if before.has_grad != after.has_grad and None not in (before.has_grad, after.has_grad):
         facts.append(".grad: None to set" if after.has_grad else ".grad: set to None")
-    if old == new or old is None or new is None:
+    if old == new or old is None or new is None or old.way != new.way:
         return Difference(facts=tuple(facts))
     has_copies = _is_comparable(before, after)
     # Of what has moved, fingerprints tell nothing, and copies tell the rest.

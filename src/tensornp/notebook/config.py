@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import fields
 from typing import Any
 
-from traitlets import Enum, Int
+from traitlets import Bool, Enum, Int, observe
 from traitlets.config import Configurable
 
 from tensornp.core.options import DisplayOptions
@@ -61,9 +62,20 @@ class TensorDisplay(Configurable):
         min=0,
         help="Bytes of copies that %tensorwatch keeps to compare with; of what is larger, it tells the place only.",
     ).tag(config=True)
+    raw_memory = Bool(
+        os.environ.get("TENSORNP_RAW_MEMORY", "1") != "0",
+        help="Whether memory is read by its address, in the whole process. Where it is not, torch's own operators read "
+        "what is shown, and what only pointers tell (arrays made through DLPack, what has moved away) is not known.",
+    ).tag(config=True)
     receipt = Enum(
         ("folded", "open", "hidden"), _DEFAULT.receipt, help="How a card shows its receipt: folded, open or hidden."
     ).tag(config=True)
+
+    @observe("raw_memory")
+    def _switch_raw_memory(self, change: Any) -> None:
+        from tensornp.core import raw_memory
+
+        raw_memory.switch(change["new"])
 
     def fingerprint_nbytes(self, device: Any) -> int:
         """Return how many bytes of a tensor on `device` are read, so that a later change is noticed."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from copy import deepcopy
+from traceback import walk_stack
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from tensornp.core import threads
 from tensornp.notebook.cell import awaiting
 from tensornp.notebook.completion import make_matcher
 from tensornp.notebook.config import TensorDisplay
@@ -34,6 +37,8 @@ class Extension:
         self._matcher = make_matcher(shell)
         self._transformer = awaiting(shell, "tonumpy")
         self._events = (
+            ("pre_run_cell", threads.cells.begin),
+            ("post_run_cell", threads.cells.end),
             ("post_run_cell", self.live.after_cell),
             ("post_execute", self.printers.forget),
         )
@@ -47,6 +52,8 @@ class Extension:
         self._shell.configurables.append(self.config)
         for event, callback in self._events:
             self._shell.events.register(event, callback)
+        if _is_in_cell():
+            threads.cells.begin()
 
     def unload(self) -> None:
         """Take all of it out again, but nothing that another library has put in its place since."""
@@ -54,6 +61,8 @@ class Extension:
         self._memory.end()
         for event, callback in self._events:
             self._shell.events.unregister(event, callback)
+        if _is_in_cell():
+            threads.cells.end()
         ours = (self.config, *self._magics)
         # IPython appends each Magics object here and never takes it out.
         self._shell.configurables[:] = [c for c in self._shell.configurables if not any(c is own for own in ours)]
@@ -86,6 +95,12 @@ class Extension:
                         del manager.magics[kind][name]
             if manager.registry.get(type(magics).__name__) is magics:
                 del manager.registry[type(magics).__name__]
+
+
+def _is_in_cell() -> bool:
+    """Return whether this is called by a cell, and not by a configuration that loads us before any."""
+    # IPython has no word for it.
+    return any(frame.f_code.co_name == "run_code" for frame, _ in walk_stack(sys._getframe()))
 
 
 def load(shell: Any) -> None:

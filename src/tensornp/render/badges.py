@@ -83,7 +83,10 @@ def _grad(info: TensorInfo, around: Surroundings) -> Badge:
             "no backward since they were filled has reached it."
         )
         return Badge("grad", "requires grad · leaf · missed by backward", sentence, "copied")
-    sentence = f"Autograd tracks this leaf and .grad is {'filled' if info.has_grad else 'empty'}."
+    state = "was not looked at, since another thread is running"
+    if info.has_grad is not None:
+        state = f"is {'filled' if info.has_grad else 'empty'}"
+    sentence = f"Autograd tracks this leaf and .grad {state}."
     return Badge("grad", f"requires grad · leaf{filled}", sentence, "grad")
 
 

@@ -1,0 +1,31 @@
+"""What the memory of this process is mapped to: a file, a device, or nothing but memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+
+class Mapping(NamedTuple):
+    """One line of the memory map of the process."""
+
+    is_readable: bool
+    is_writeable: bool
+    is_file: bool
+
+
+def mappings(low: int, high: int) -> Iterator[Mapping]:
+    """Yield the mappings between two addresses, by ``/proc/self/maps`` (Linux; ``man 5 proc_pid_maps``).
+
+    Takes about 0.1 ms. Elsewhere there are none.
+    """
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+            for line in maps:
+                bounds, flags, _, _, inode, *path = line.split(maxsplit=5)
+                start, end = (int(bound, 16) for bound in bounds.split("-"))
+                if start < high and end > low:
+                    is_device = bool(path) and path[0].startswith("/dev/") and not path[0].startswith("/dev/shm/")
+                    yield Mapping("r" in flags, "w" in flags, inode != "0" and not is_device)
+    except OSError:
+        return

@@ -1,0 +1,260 @@
+"""Looking never ends the process: shapes that would list billions, and memory that others made, broke or gave back."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+import numpy as np
+import pytest
+import torch
+from child import in_child
+
+import tensornp as tnp
+from tensornp.core.options import DisplayOptions
+from tensornp.core.raw_memory import SHORTENED
+from tensornp.core.summary import summarize, summarize_container
+from tensornp.notebook.config import TensorDisplay
+from tensornp.notebook.ledger import Ledger
+from tensornp.render.text import container_text, tensor_text
+
+
+def shell_with(**names: object):
+    """Return a shell with these names and the extension loaded."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell.instance()
+    shell.user_ns.update(names)
+    shell.run_line_magic("load_ext", "tensornp")
+    return shell
+
+
+def card(t: torch.Tensor, /, **names: object) -> str:
+    """Return the text of the card that a notebook with these names shows of `t`."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell()
+    shell.user_ns.update(names)
+    return tensor_text(summarize(t, DisplayOptions(), Ledger(shell, TensorDisplay()).look))
+
+
+def limit_memory(nbytes: int) -> None:
+    """Let this process take no more than `nbytes` beyond what it has mapped now."""
+    resource = pytest.importorskip("resource")
+    with open("/proc/self/statm", encoding="ascii") as statm:
+        mapped = int(statm.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (mapped + nbytes, resource.RLIM_INFINITY))
+
+
+LONG = [(10**9, 0), (0, 10**9), (0, 10**9, 0), (3, 0, 10**9), (10**9, 0, 2)]
+
+
+@in_child
+def test_an_empty_tensor_with_a_long_dimension_takes_no_memory():
+    """Alone, in containers, nested, masked and sparse: within 200 MB, where a list of all indices takes gigabytes."""
+    if not os.path.exists("/proc/self/statm"):
+        return
+    empties = [torch.zeros(shape, dtype=dtype) for shape in LONG for dtype in (torch.float32, torch.bfloat16)]
+    nested = torch.nested.as_nested_tensor([torch.zeros(10**9, 0), torch.zeros(2, 0)])
+    sparse = torch.sparse_coo_tensor(torch.zeros(2, 0, dtype=torch.int64), torch.zeros(0), (10**9, 0))
+    # What is imported when it is first used is imported now.
+    container_text(summarize_container([torch.zeros(3), torch.zeros(2, 2).to_sparse()], DisplayOptions()))
+    card(torch.zeros(3))
+    limit_memory(200 * 2**20)
+    for t in (*empties, sparse):
+        expected = repr(tnp.to_numpy(t))
+        assert expected in tensor_text(summarize(t, DisplayOptions()))
+        assert expected in card(t, t=t)
+    assert f"[{', '.join(map(repr, tnp.to_numpy(nested)))}]" in tensor_text(summarize(nested, DisplayOptions()))
+    container_text(summarize_container({"all": empties, "nested": nested, "sparse": sparse}, DisplayOptions()))
+
+
+def test_an_empty_masked_tensor_is_shown_as_numpy_prints_it():
+    """With the mask of no element."""
+    from torch.masked import masked_tensor
+
+    t = masked_tensor(torch.zeros(4, 0), torch.zeros(4, 0, dtype=torch.bool))
+    assert repr(tnp.to_numpy(t)) in tensor_text(summarize(t, DisplayOptions()))
+
+
+def foreign_array(manager_context: int, owner: list[object]) -> np.ndarray:
+    """Return an array that NumPy took by DLPack from a producer whose `manager_ctx` is this number."""
+
+    class Device(ctypes.Structure):
+        _fields_ = (("kind", ctypes.c_int32), ("index", ctypes.c_int32))
+
+    class Tensor(ctypes.Structure):
+        _fields_ = (
+            ("data", ctypes.c_void_p), ("device", Device), ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8),
+            ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16), ("shape", ctypes.c_void_p),
+            ("strides", ctypes.c_void_p), ("byte_offset", ctypes.c_uint64),
+        )  # fmt: skip
+
+    class Managed(ctypes.Structure):
+        _fields_ = (
+            ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("manager_ctx", ctypes.c_void_p),
+            ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("tensor", Tensor),
+        )  # fmt: skip
+
+    values, sizes = (ctypes.c_float * 3)(1, 2, 3), (ctypes.c_int64 * 2)(3, 1)
+    delete = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: None)
+    shape = ctypes.addressof(sizes)
+    tensor = Tensor(ctypes.addressof(values), Device(1, 0), 1, 2, 32, 1, shape, shape + 8, 0)
+    managed = Managed(1, 0, manager_context, ctypes.cast(delete, ctypes.c_void_p), 0, tensor)
+    owner += [values, sizes, delete, managed]
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+        ("PyCapsule_New", ctypes.pythonapi)
+    )
+    name = ctypes.create_string_buffer(b"dltensor_versioned")
+    owner.append(name)
+
+    class Producer:
+        def __dlpack__(self, **_: object) -> object:
+            return make(ctypes.addressof(managed), ctypes.cast(name, ctypes.c_char_p), None)
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 1, 0
+
+    return np.from_dlpack(Producer())
+
+
+@in_child
+def test_a_producer_may_keep_any_number_where_torch_keeps_a_pointer():
+    """DLPack calls `manager_ctx` opaque; an array of such a producer among the names harms no card and no table."""
+    owner: list[object] = []
+    arrays = [foreign_array(context, owner) for context in (7, 2**40, 2**63, 0)]
+    assert arrays[0].tolist() == [1, 2, 3]
+    t = torch.arange(3.0)
+    lent = np.from_dlpack(t)
+    assert "same memory as lent (NumPy array)" in card(t, t=t, lent=lent, arrays=arrays)
+    assert [alias.name for alias in tnp.aliases(t, {"lent": lent, "arrays": arrays})] == ["lent"]
+    assert [alias.name for alias in tnp.aliases(arrays[0], {"arrays": arrays})] == ["arrays[0]"]
+    shell = shell_with(t=t, arrays=arrays)
+    shell.run_line_magic("tensors", "")
+    shell.run_line_magic("tensorwatch", "arrays t")
+    # The end of the interpreter frees what the arrays need in any order.
+    os._exit(0)
+
+
+def shortened_tensors(folder: str) -> dict[str, torch.Tensor]:
+    """Return tensors over files that are then cut to their first page."""
+    checkpoint = os.path.join(folder, "checkpoint.pt")
+    torch.save({"w": torch.arange(100_000.0).view(100, -1), "b": torch.ones(30_000, dtype=torch.bfloat16)}, checkpoint)
+    loaded = torch.load(checkpoint, mmap=True)
+    names = [os.path.join(folder, name) for name in ("small", "large", "values")]
+    for name, nbytes in zip(names, (40_000, 2**26, 2**20), strict=True):
+        np.zeros(nbytes, np.uint8).tofile(name)
+    small = torch.from_file(names[0], shared=True, size=10_000)
+    large = torch.from_numpy(np.memmap(names[1], np.float32, "r+"))
+    values = torch.from_file(names[2], shared=True, size=2**18)
+    coordinates = torch.stack([torch.arange(2**18) // 512, torch.arange(2**18) % 512])
+    found = {
+        "w": loaded["w"], "b": loaded["b"], "column": loaded["w"][:, 3], "small": small[9_000:], "large": large,
+        "strided": large[::5000],
+        "sparse": torch.sparse_coo_tensor(
+            coordinates, values, (512, 512), check_invariants=False, is_coalesced=True
+        ),
+        "row": torch.sparse_csr_tensor(
+            torch.tensor([0, 2**18]), torch.arange(2**18), values, (1, 2**18), check_invariants=False
+        ),
+    }  # fmt: skip
+    for t in found.values():
+        assert "array(" in tensor_text(summarize(t, DisplayOptions()))
+    for name in (checkpoint, *names):
+        os.truncate(name, 4096)
+    return found
+
+
+@in_child
+def test_memory_of_a_file_that_has_become_shorter_is_said_and_not_read():
+    """In cards, tables, %tensors and %tensorwatch, where SIGBUS would end the process."""
+    import sys
+    import tempfile
+
+    if sys.platform != "linux":
+        return
+    shell = shell_with()
+    with tempfile.TemporaryDirectory() as folder:
+        names = shortened_tensors(folder)
+        shell.user_ns.update(names, arrays=[names["large"].numpy(), names["strided"].numpy()])
+        for name, t in names.items():
+            text = shell.display_formatter.format(t)[0]["text/plain"]
+            assert SHORTENED in text, (name, text)
+        shell.display_formatter.format(list(names.values()))
+        shell.run_line_magic("tensors", "")
+        shell.run_line_magic("tensorwatch", f"{' '.join(names)} arrays")
+        shell.run_cell("large.add_(0) if False else None")
+        # What still has its bytes is shown.
+        assert "0., 0., 0." in tensor_text(summarize(names["large"][:1000], DisplayOptions()))
+
+
+@in_child
+def test_a_card_before_and_after_the_file_was_cut():
+    """A fingerprint and a watch from before do not read it again."""
+    import sys
+    import tempfile
+
+    if sys.platform != "linux":
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        name = os.path.join(folder, "values")
+        np.zeros(2**20, np.uint8).tofile(name)
+        t = torch.from_file(name, shared=True, size=2**18)
+        array = np.memmap(name, np.uint8, "r+")
+        shell = shell_with(t=t, array=array, gaps=array[::3])
+        shell.display_formatter.format(t)
+        shell.run_line_magic("tensorwatch", "t array gaps")
+        os.truncate(name, 4096)
+        shell.run_cell("pass")
+        shell.run_line_magic("tensors", "")
+        assert SHORTENED in shell.display_formatter.format(t)[0]["text/plain"]
+
+
+@in_child
+def test_with_the_switch_off_nothing_is_read_by_address_and_all_still_work():
+    """Cards, fingerprints and watches by torch's own operators; what only pointers tell is not known."""
+    import tensornp.core.raw_memory as raw
+
+    shell = shell_with(t=torch.arange(4096.0).view(64, 64))
+    t, a = shell.user_ns["t"], shell.user_ns["t"].numpy()
+    lent = np.from_dlpack(t)
+    shell.user_ns.update(a=a, lent=lent, sparse=t.to_sparse())
+
+    def text(of: torch.Tensor) -> str:
+        return shell.display_formatter.format(of)[0]["text/plain"]
+
+    shown = text(t)
+    shell.run_cell("%config TensorDisplay.raw_memory = False")
+    assert not raw.is_on()
+    for name in ("_copy", "_bytes_at", "_word_at", "_capsule_pointer"):
+        setattr(raw, name, None)
+    # Fingerprints of two kinds are not compared, so no change is claimed.
+    assert text(t) == shown
+    assert raw.version_counter_of(t) == 0
+    t[3, 3] = -1
+    assert "changed since the card" in text(t)
+    assert repr(tnp.to_numpy(t)[:, :3].copy()) in text(t[:, :3].clone())
+    text(shell.user_ns["sparse"])
+    shell.run_line_magic("tensorwatch", "t a sparse")
+    shell.run_cell("t[0, 0] = 7")
+    shell.run_line_magic("tensors", "")
+    assert {alias.name for alias in tnp.aliases(t, {"a": a, "lent": lent})} == {"a", "lent"}
+
+
+def test_the_environment_turns_raw_memory_off_before_any_is_read():
+    """TENSORNP_RAW_MEMORY=0; the option then says so."""
+    import subprocess
+    import sys
+
+    code = """
+import ctypes
+from tensornp.core import raw_memory
+from tensornp.notebook.config import TensorDisplay
+assert not raw_memory.is_on() and not TensorDisplay().raw_memory
+assert raw_memory._find_counter_word.cache_info().misses == 0 == raw_memory._find_system_copy.cache_info().misses
+import torch, tensornp as tnp
+t = torch.zeros(3)
+assert [alias.name for alias in tnp.aliases(t, {"a": t.numpy()})] == ["a"]
+"""
+    environment = os.environ | {"TENSORNP_RAW_MEMORY": "0"}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=100)
