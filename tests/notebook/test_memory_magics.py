@@ -318,3 +318,23 @@ def test_help_and_tab_name_the_options(shell):
     for magic in ("tensors", "tensorwatch"):
         offered = [shell.complete(f"%{magic} {start}") for start in ("ar", "te", "mo")]
         assert offered == [["arr"], ["ten"], ["mod"]]
+
+
+@pytest.mark.parametrize("call", ["%tonumpy f(w)", "%%tonumpy\nf(w)", "%time f(w)", "%totensor f(w)"])
+def test_what_a_magic_has_called_is_told_of_an_error_and_not_the_whole_namespace(shell, call):
+    """A magic has all names among its locals while it calls, and none of them is pinned by that."""
+    shell.run("import torch\nw = torch.ones(3)\ndef f(t):\n    big = t * 2\n    raise ValueError")
+    shell.ip.run_cell(call)
+    shell.run("%tensors")
+    (table,) = shell.displayed
+    assert "big in f() of the last traceback" in table["text/plain"]
+    assert "['" not in table["text/plain"]
+
+
+def test_a_deep_expression_in_the_last_line_does_not_end_the_search(shell):
+    """It is asked under which name the tensor is shown, and has none."""
+    shell.run("import torch\nw = torch.ones(3)")
+    with capture_output() as captured:
+        shell.ip.run_cell("+".join(["w"] * 500), store_history=True)
+    assert "array([500., 500., 500.]" in captured.stdout
+    assert "failed" not in captured.stdout

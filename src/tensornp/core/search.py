@@ -42,6 +42,8 @@ class Search:
     namespace : mapping of str to object
     max_seconds : float
         After which it stops; names at hand come first, then what they hold, level by level and in turns.
+    besides : object, optional
+        A container that is not looked into, wherever it is met: it is searched by itself.
 
     Attributes
     ----------
@@ -55,13 +57,14 @@ class Search:
         Those that autograd has computed, found so far.
     """
 
-    def __init__(self, namespace: Mapping[str, Any], max_seconds: float) -> None:
+    def __init__(self, namespace: Mapping[str, Any], max_seconds: float, *, besides: object = None) -> None:
         self.num_names = 0
         self.is_complete = False
         self.tracked: list[torch.Tensor] = []
         self._roots_with_grads: set[str] = set()
         self._namespace = namespace
         self.max_seconds = max_seconds
+        self._besides = besides
         self._skipped = False
         self.unguarded = Unguarded()
         self._links: set[tuple[str, str]] = set()
@@ -75,7 +78,7 @@ class Search:
         # By identity: a metaclass of the user's may compute hashes, or have none. The class is held, so that it stays.
         visitors: dict[int, tuple[type, Visitor | None, Kind]] = {}
         seen: set[int] = set()
-        holders: dict[int, str] = {}
+        holders: dict[int, str] = {id(self._besides): ""}
         # Holders take turns, so that a huge one does not hide the others; the names at hand come first.
         turns: deque[Iterator[tuple[Path, Any, Kind]]] = deque()
         turn, limit = self._children(self._namespace, None, _roots), sys.maxsize

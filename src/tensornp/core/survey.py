@@ -48,7 +48,8 @@ class Survey:
         self._keys: dict[int, Path] = {}
         search = Search(namespace, max_seconds)
         found = list(self._collect(search, "name"))
-        behind = Search(tracebacks, max_seconds)
+        # A magic that has called what failed has the whole namespace among its locals.
+        behind = Search(tracebacks, max_seconds, besides=namespace)
         found += self._collect(behind, "traceback")
         self.has_all_names = search.is_complete
         is_complete = self.has_all_names and behind.is_complete

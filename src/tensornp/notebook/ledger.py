@@ -106,7 +106,7 @@ class Ledger:
                 shown = shown.args[0]
             # Written as names are written here: without a comment, and with single quotes.
             return ast.unparse(shown) if shown is not None else ""
-        except (SyntaxError, ValueError, IndexError):
+        except (SyntaxError, ValueError, IndexError, RecursionError, MemoryError):
             return ""
 
     def _record_of(self, tensor: Any, info: TensorInfo) -> _Record | None:
