@@ -25,6 +25,7 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.core.steps import MODES, mode_arguments
+from tensornp.widget.toggle import TensorWidget
 
 
 @contextlib.contextmanager
@@ -67,6 +68,7 @@ def check(name: str) -> None:
         return
     for mode in MODES:
         _check_mode(case, mode)
+    _check_toggle(case)
 
 
 def _text(case: Case) -> str:
@@ -155,6 +157,25 @@ def _check_mode(case: Case, mode: str) -> None:
         _check_sharing(case, first, plan)
     names = {"t": case.tensor, "np": np, "torch": torch, "ml_dtypes": ml_dtypes}
     _check_code(plan, case, names)
+
+
+def _check_toggle(case: Case) -> None:
+    """In each mode that a live card offers, what it shows is what Bind binds."""
+    bound: dict[str, Any] = {}
+
+    def bind(name: str, array: Any, overwrite: bool) -> str:
+        bound[name] = array
+        return name
+
+    widget = TensorWidget(case.tensor, binder=bind)
+    for mode in [choice["name"] for choice in widget.choices if choice["enabled"]]:
+        with unchanged(case.tensor):
+            widget.mode = mode
+        widget.bind(mode)
+        # Looking does not read everything; then nothing is shown.
+        assert widget.array_text in ("", repr(bound[mode])), (mode, widget.array_text)
+        assert widget.array_text or "looking" in _text(case)
+    widget.close()
 
 
 def _check_code(plan: Any, case: Case, names: dict[str, Any]) -> None:

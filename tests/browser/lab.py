@@ -169,9 +169,11 @@ class Notebook:
 
     def run_all(self) -> None:
         """Run all cells, and fail with what a cell says if one fails."""
-        self.menu("Run", "Run All Cells")
         last = self.panel.locator(".jp-CodeCell").count() - 1
+        before = self._prompt(last).inner_text()
+        self.menu("Run", "Run All Cells")
         failed = self.panel.locator("[data-mime-type='application/vnd.jupyter.stderr']")
+        expect(self._prompt(last)).not_to_have_text(before)
         ran = self._prompt(last).filter(has_text=re.compile(r"\[\d+\]"))
         expect(ran.or_(failed).first).to_be_visible()
         assert not failed.count(), failed.first.inner_text()

@@ -19,7 +19,9 @@ from tensornp.widget.dock import module, stylesheet
 from tensornp.widget.toggle import TensorWidget
 
 ANCHOR = "tnp-test"
-STATE = ("mode", "cards", "choices", "array_text", "anchor", "suggestion", "can_bind", "message", "answers")
+STATE = (
+    "mode", "cards", "choices", "array_text", "anchor", "parting", "suggestion", "can_bind", "message", "answers",
+)  # fmt: skip
 PAGE = """<!doctype html>
 <html lang="en"><head><title>A card</title><style>{css}</style></head>
 <body style="font-family:sans-serif"><main><h1>A card</h1>{card}<div id="output"></div></main></body></html>"""
@@ -37,6 +39,7 @@ LOAD = """async ([esm, state]) => {
   };
   const fire = (event) => handlers.forEach(([name, callback]) => name === event && callback());
   window.answer = (update) => { Object.assign(state, update, { answers: state.answers + 1 }); fire("change:answers"); };
+  window.move = (update) => { Object.assign(state, update); fire("change:anchor"); };
   window.lose = () => fire("comm_live_update");
   const module = await import("data:text/javascript;base64," + esm);
   const widget = module.default();
@@ -70,7 +73,9 @@ class Toggle:
         return self.page.get_by_role("radio", name=mode, exact=True)
 
     def sent(self) -> Any:
-        return self.page.evaluate("window.sent")
+        """Return what the page has sent, without the numbers by which the kernel knows it again."""
+        sent = self.page.evaluate("window.sent")
+        return [{name: value for name, value in message.items() if name != "id"} for message in sent]
 
     def answer(self, **update: Any) -> None:
         self.page.evaluate("(update) => window.answer(update)", update)
@@ -102,9 +107,25 @@ def test_the_modes_are_radio_buttons_that_arrow_keys_move(toggle: MakeToggle) ->
     expect(shown.radio("share")).to_be_checked()
     shown.page.keyboard.press("ArrowRight")
     expect(shown.radio("copy")).to_be_checked()
-    assert shown.sent() == [{"mode": "share"}, {"mode": "copy"}]
+    assert shown.sent() == [{"type": "choose", "mode": "share"}, {"type": "choose", "mode": "copy"}]
     shown.page.keyboard.press("Tab")
     expect(shown.name).to_be_focused()
+
+
+def test_what_stays_without_an_answer_is_said_and_sent_once_more(toggle: MakeToggle) -> None:
+    """Nothing waits for ever: what to do is said, and the kernel knows the second request for the first."""
+    shown = toggle()
+    shown.page.clock.install()
+    shown.name.fill("mine")
+    shown.name.press("Enter")
+    shown.page.clock.run_for(1000)
+    expect(shown.status).to_have_text("waiting for the kernel …")
+    shown.page.clock.run_for(60_000)
+    expect(shown.status).to_contain_text("reload the page")
+    first, second = shown.page.evaluate("window.sent")
+    assert first == second
+    shown.answer(message={"text": "mine is bound"})
+    expect(shown.status).to_have_text("mine is bound")
 
 
 def test_a_chosen_mode_is_shown_at_once_and_faint_until_the_kernel_confirms_it(toggle: MakeToggle) -> None:
@@ -114,7 +135,7 @@ def test_a_chosen_mode_is_shown_at_once_and_faint_until_the_kernel_confirms_it(t
     shown.radio("copy").click()
     expect(badges).to_contain_text("copy: asked for · 8 bytes")
     expect(badges).to_have_css("opacity", "0.6")
-    shown.answer()
+    shown.answer(mode="copy")
     expect(badges).to_have_css("opacity", "1")
     expect(badges).to_contain_text("copy: asked for · 8 bytes")
 
@@ -138,7 +159,7 @@ def test_a_mode_that_cannot_be_is_disabled_and_its_title_says_why(toggle: MakeTo
     view.click(force=True)
     shown.radio("copy").press("ArrowRight")
     expect(shown.radio("share")).to_be_checked()
-    assert shown.sent() == [{"mode": "share"}]
+    assert shown.sent() == [{"type": "choose", "mode": "share"}]
 
 
 def test_enter_in_the_name_field_binds_and_a_taken_name_is_overwritten_only_when_confirmed(toggle: MakeToggle) -> None:
@@ -179,7 +200,7 @@ def test_it_says_that_it_waits_only_while_the_kernel_is_slow(toggle: MakeToggle)
     expect(shown.status).to_have_text("")
     shown.radio("share").click()
     expect(shown.status).to_have_text("")
-    shown.page.clock.run_for(10_000)
+    shown.page.clock.run_for(1_000)
     expect(shown.status).to_have_text("waiting for the kernel …")
     shown.answer()
     expect(shown.status).to_have_text("")
@@ -217,10 +238,35 @@ def test_in_the_card_it_takes_the_place_of_badges_and_receipt_and_gives_it_back(
     assert shown.static.screenshot() == shown.static_image
 
 
+def test_a_card_that_is_made_anew_gets_its_toggle_back(toggle: MakeToggle) -> None:
+    """A cell that is moved, or cut and pasted, renders its output again; one that comes into sight was not there."""
+    shown = toggle(anchor=ANCHOR)
+    shown.answer()
+    expect(shown.static.get_by_role("radiogroup")).to_be_visible()
+    shown.static.evaluate(
+        "(card) => { const copy = card.cloneNode(true);"
+        "copy.querySelectorAll('.tensornp-live, .tensornp-badges').forEach((node) => node.remove());"
+        "copy.querySelectorAll('[style]').forEach((node) => { node.style.display = ''; }); card.replaceWith(copy); }"
+    )
+    expect(shown.static.get_by_role("radiogroup")).to_have_count(1)
+    expect(shown.static.get_by_text("float32", exact=True).filter(visible=True)).to_have_count(1)
+
+
+def test_it_moves_to_the_next_card_and_says_what_was_chosen_in_the_one_it_leaves(toggle: MakeToggle) -> None:
+    """The card that it left is static again, also where the next one comes into the page later."""
+    shown = toggle(anchor=ANCHOR)
+    shown.answer()
+    shown.page.evaluate("window.move({ anchor: 'tnp-next', parting: 'copy was chosen' })")
+    expect(shown.page.get_by_role("radiogroup")).to_have_count(0)
+    expect(shown.static.get_by_text("copy was chosen")).to_be_visible()
+    card = "<div class=tnp-next><div></div><pre></pre></div>"
+    shown.page.evaluate("(card) => document.querySelector('main').insertAdjacentHTML('beforeend', card)", card)
+    expect(shown.page.locator(".tnp-next").get_by_role("radiogroup")).to_be_visible()
+
+
 def test_without_its_card_it_stays_where_it_was_shown(toggle: MakeToggle) -> None:
     """A front end that keeps outputs apart still has a toggle, and one that stands alone shows the array."""
     shown = toggle(anchor="tnp-elsewhere")
-    assert shown.sent() == []
     expect(shown.page.locator("#output").get_by_role("radiogroup")).to_be_visible()
     assert shown.static.screenshot() == shown.static_image
     alone = toggle(torch.arange(2))

@@ -19,15 +19,19 @@ class Kernel:
         self.shown: dict[str, dict[str, Any]] = {}
         self.comms: dict[str, dict[str, Any]] = {}
 
-    def run(self, code: str) -> list[dict[str, Any]]:
-        """Run a cell; return the bundles of its outputs, in order."""
-        return self._outputs_until_idle(self.client.execute(code))
+    def run(self, code: str, cell_id: str | None = None) -> list[dict[str, Any]]:
+        """Run a cell, which the page calls by an id; return the bundles of its outputs, in order."""
+        request = {"code": code, "silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False}
+        message = self.client.session.msg("execute_request", request)
+        message["metadata"] = {"cellId": cell_id} if cell_id else {}
+        self.client.shell_channel.send(message)
+        return self._outputs_until_idle(message["header"]["msg_id"])
 
-    def send(self, comm_id: str, data: dict[str, Any]) -> None:
-        """Send to a widget what the page would send, and wait until it is handled."""
+    def send(self, comm_id: str, data: Any) -> list[dict[str, Any]]:
+        """Send to a widget what the page would send, wait until it is handled, and return what that shows."""
         message = self.client.session.msg("comm_msg", {"comm_id": comm_id, "data": data})
         self.client.shell_channel.send(message)
-        self._outputs_until_idle(message["header"]["msg_id"])
+        return self._outputs_until_idle(message["header"]["msg_id"])
 
     def value(self, expression: str) -> str:
         """Return the text of an expression's repr, evaluated in the kernel."""
@@ -74,18 +78,35 @@ def kernel() -> Iterator[Kernel]:
     kernel.manager.shutdown_kernel(now=True)
 
 
-def test_the_toggle_comes_unasked_and_moves_on(kernel):
-    """Card first, toggle second; the next card takes the toggle along, and what stays holds no widget."""
-    card, toggle = kernel.run("w = torch.zeros(3)\nw")
+def test_one_toggle_comes_unasked_and_moves_from_card_to_card(kernel):
+    """The card is the only output; one comm serves all, and a cell without a card leaves the toggle where it is."""
+    (card,) = kernel.run("w = torch.zeros(3)\nw")
     assert set(card) == {"text/plain", "text/html"}
-    assert WIDGET in toggle
-    (comm,) = kernel.toggles()
-    kernel.run("v = torch.ones(2)\nv")
-    assert comm not in kernel.toggles()
-    assert len(kernel.toggles()) == 1
-    assert sum(WIDGET in data for data in kernel.shown.values()) == 1
-    kernel.run("5")
-    assert len(kernel.toggles()) == 1
+    ((comm, state),) = kernel.toggles().items()
+    first = state["anchor"]
+    assert first in card["text/html"]
+    (card,) = kernel.run("v = torch.ones(2)\nv")
+    ((same, state),) = kernel.toggles().items()
+    assert same == comm
+    assert state["anchor"] != first and state["anchor"] in card["text/html"]
+    assert (state["suggestion"], state["mode"]) == ("v_np", "view")
+    opened = set(kernel.comms)
+    for other in ("5", "torch.ones(1, device='meta')", "%tensors", "[w, v]"):
+        kernel.run(other)
+        assert kernel.comms[comm]["anchor"] == state["anchor"]
+    assert len(set(kernel.comms) - opened) == 1, "the table's own, which stays too"
+    assert not any(WIDGET in data for data in kernel.shown.values())
+
+
+def test_whoever_only_asks_for_a_representation_gets_no_toggle(kernel):
+    """A variable inspector formats what nobody sees; the toggle stays at the card that was shown."""
+    kernel.run("w = torch.zeros(3)\nv = torch.ones(2)\nw")
+    ((comm, state),) = kernel.toggles().items()
+    kernel.run("_ = get_ipython().display_formatter.format(v)")
+    kernel.run("%%capture\ndisplay(v)")
+    assert kernel.comms[comm]["anchor"] == state["anchor"]
+    kernel.run("display(v)\nget_ipython().display_formatter.format(w)\nNone")
+    assert kernel.comms[comm]["suggestion"] == "v_np"
 
 
 def test_a_click_changes_the_mode_in_the_kernel_and_a_name_is_bound(kernel):
@@ -108,25 +129,89 @@ def test_a_click_changes_the_mode_in_the_kernel_and_a_name_is_bound(kernel):
     assert "not a valid Python name" in kernel.comms[comm]["message"]["text"]
 
 
-def test_once_docked_the_output_of_the_toggle_is_emptied(kernel):
-    """So a saved notebook holds no widget; a mode that differs from the card's is stated when the toggle leaves."""
+def test_what_was_chosen_is_said_where_the_toggle_was(kernel):
+    """The page puts it into the card that the toggle leaves."""
     kernel.run("w = torch.zeros(3)\nw")
     (comm,) = kernel.toggles()
-    kernel.send(comm, {"method": "custom", "content": {"type": "docks"}})
-    assert not any(WIDGET in data for data in kernel.shown.values())
-    kernel.send(comm, {"method": "update", "state": {"mode": "copy"}, "buffer_paths": []})
-    kernel.send(comm, {"method": "custom", "content": {"type": "bind", "name": "mine"}})
+    kernel.send(comm, {"method": "custom", "content": {"type": "choose", "mode": "copy", "id": "1"}})
+    kernel.send(comm, {"method": "custom", "content": {"type": "bind", "name": "mine", "id": "2"}})
     kernel.run("torch.ones(1)")
-    assert "copy was chosen, mine is its copy" in [data["text/plain"] for data in kernel.shown.values()]
+    assert kernel.comms[comm]["parting"] == "copy was chosen, mine is its copy"
+
+
+def test_a_request_that_comes_twice_is_done_once(kernel):
+    """The page asks again where an answer is late; the name that is bound by then is not taken for somebody else's."""
+    kernel.run("w = torch.zeros(3)\nw")
+    (comm,) = kernel.toggles()
+    for _ in range(2):
+        kernel.send(comm, {"method": "custom", "content": {"type": "bind", "name": "mine", "id": "7"}})
+        assert kernel.comms[comm]["message"] == {"text": "mine is bound"}
+
+
+def test_what_is_shown_is_what_bind_binds(kernel):
+    """bfloat16 prints its own dtype in share mode, and the values as they are when the name is bound."""
+    (card,) = kernel.run("w = torch.ones(2).bfloat16()\nw")
+    (comm,) = kernel.toggles()
+    assert "dtype=float32" in card["text/plain"]
+    kernel.run("w[0] = 3")
+    for mode in ("share", "copy"):
+        kernel.send(comm, {"method": "custom", "content": {"type": "choose", "mode": mode}})
+        kernel.send(comm, {"method": "custom", "content": {"type": "bind", "name": f"{mode}d"}})
+        assert kernel.comms[comm]["array_text"] == kernel.value(f"{mode}d").replace("\\n", "\n")
 
 
 def test_widget_never_and_always(kernel):
-    """never shows none; always leaves each where it is."""
+    """never shows none; always gives each living card one comm, until its cell runs again or its tensor is gone."""
     kernel.run("%config TensorDisplay.widget = 'never'")
     assert len(kernel.run("torch.ones(1)")) == 1
+    assert kernel.comms == {}
     kernel.run("%config TensorDisplay.widget = 'always'\na, b = torch.ones(1), torch.ones(2)")
-    assert len(kernel.run("display(a)\nb")) == 4
+    assert len(kernel.run("display(a)\nb", cell_id="one")) == 2
     assert len(kernel.toggles()) == 2
+    assert len(kernel.comms) == 3, "two toggles and the layout that all share"
+    kernel.run("display(a)\nb", cell_id="one")
+    assert len(kernel.toggles()) == 2
+    kernel.run("display(a)\nb", cell_id="two")
+    assert len(kernel.toggles()) == 4
+    kernel.run("del a")
+    assert [state["suggestion"] for state in kernel.toggles().values()] == ["b_np"] * 2
+
+
+def test_a_pinned_card_keeps_no_tensor_that_has_a_name(kernel):
+    """Run again and again, released, or unloaded: what it was made of goes when its last name goes."""
+    alive = (
+        "import gc; _ = gc.collect(); n = sum(type(o) is torch.Tensor and o.shape == (77,) for o in gc.get_objects())"
+    )
+    kernel.run("x = torch.zeros(77)")
+    for _ in range(3):
+        kernel.run("%tonumpy -w x", cell_id="pin")
+    assert len(kernel.toggles()) == 1
+    kernel.run("del x\n" + alive)
+    assert kernel.value("n") == "0"
+    kernel.run("%tonumpy -w torch.zeros(77)", cell_id="other")
+    kernel.run(alive)
+    assert kernel.value("n") == "1", "nothing else keeps it"
+    kernel.run("%tensors --release\n" + alive)
+    assert kernel.value("n") == "0"
+    kernel.run("%tonumpy -w torch.zeros(77)", cell_id="other")
+    kernel.run("%unload_ext tensornp\n" + alive)
+    assert kernel.value("n") == "0"
+    assert kernel.comms == {}
+
+
+NONSENSE = ({"method": "update", "state": 3}, {"method": "update", "state": [[]]}, {"method": "update"}, {"method": 5},
+            {"method": "update", "state": {"mode": [1], "x": {}}, "buffer_paths": [["a"]]}, {"state": None}, [], "text",
+            {"method": "custom"}, {"method": "custom", "content": {"type": "bind", "id": []}})  # fmt: skip
+
+
+def test_nonsense_in_a_message_of_the_page_raises_nothing(kernel):
+    """Nothing is printed under any cell, and the toggle goes on."""
+    kernel.run("w = torch.zeros(3)\nw")
+    (comm,) = kernel.toggles()
+    for data in NONSENSE:
+        assert kernel.send(comm, data) == []
+    kernel.send(comm, {"method": "update", "state": {"mode": "copy"}, "buffer_paths": []})
+    assert kernel.comms[comm]["mode"] == "copy"
 
 
 def test_a_card_whose_tensor_is_gone_or_has_no_values_gets_no_toggle(kernel):
@@ -139,6 +224,6 @@ def test_unloading_takes_the_toggle_back(kernel):
     """No comm is left open."""
     kernel.run("w = torch.ones(1)\nw")
     kernel.run("%unload_ext tensornp")
-    assert kernel.toggles() == {}
+    assert kernel.comms == {}
     (data,) = kernel.run("w")
     assert data == {"text/plain": "tensor([1.])"}

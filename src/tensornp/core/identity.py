@@ -101,14 +101,25 @@ class TensorReference:
         for obj in likely:
             if id(obj) == self._id and self.is_of(obj):
                 return obj  # type: ignore[no-any-return]
-        if self.is_gone:
-            return None
-        objects = gc.get_objects()
+        return None if self.is_gone else _found([self])[0]
+
+
+def living(references: list[TensorReference]) -> list[bool]:
+    """Return for each whether its tensor lives, told from all objects; costs some tens of milliseconds."""
+    return [tensor is not None for tensor in _found(references)]
+
+
+def _found(references: list[TensorReference]) -> list[torch.Tensor | None]:
+    objects = gc.get_objects()
+    places = list(map(id, objects))
+    found: list[torch.Tensor | None] = []
+    for reference in references:
         try:
-            found: Any = objects[list(map(id, objects)).index(self._id)]
+            obj: Any = objects[places.index(reference._id)]
         except ValueError:
-            return None
-        return found if self.is_of(found) else None
+            obj = None
+        found.append(obj if reference.is_of(obj) else None)
+    return found
 
 
 def counter_of(tensor: torch.Tensor) -> VersionCounter | None:

@@ -6,7 +6,7 @@ import os
 from dataclasses import fields
 from typing import Any
 
-from traitlets import Bool, Enum, Int, observe
+from traitlets import All, Bool, Enum, Int, observe
 from traitlets.config import Configurable
 
 from tensornp.core.options import DisplayOptions
@@ -71,6 +71,8 @@ class TensorDisplay(Configurable):
         ("folded", "open", "hidden"), _DEFAULT.receipt, help="How a card shows its receipt: folded, open or hidden."
     ).tag(config=True)
 
+    _options: DisplayOptions | None = None
+
     @observe("raw_memory")
     def _switch_raw_memory(self, change: Any) -> None:
         from tensornp.core import raw_memory
@@ -85,5 +87,11 @@ class TensorDisplay(Configurable):
     @property
     def options(self) -> DisplayOptions:
         """The options as they are now, frozen."""
-        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(DisplayOptions)}
-        return DisplayOptions(**values)
+        if self._options is None:
+            values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(DisplayOptions)}
+            self._options = DisplayOptions(**values)
+        return self._options
+
+    @observe(All)
+    def _forget(self, _: Any) -> None:
+        self._options = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from copy import deepcopy
 from traceback import walk_stack
 from typing import Any
@@ -26,75 +27,100 @@ class Extension:
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
-        section = TensorDisplay.__name__
-        self._config_before = deepcopy(shell.config[section]) if section in shell.config else None
-        self.config = TensorDisplay(parent=shell)
-        self.ledger = Ledger(shell, self.config)
-        self.live = LiveToggle(shell, self.config, self.ledger)
-        self.printers = TensorPrinters(shell, self.config, self.ledger.look, self.live.note)
-        self._memory = MemoryMagics(shell, self.config, self.ledger)
-        self._magics = (self._memory, TensorMagics(shell, self.config, self.live, self.ledger))
-        self._matcher = make_matcher(shell)
-        self._transformer = awaiting(shell, "tonumpy")
-        self._events = (
-            ("pre_run_cell", threads.cells.begin),
-            ("post_run_cell", threads.cells.end),
-            ("post_run_cell", self.live.after_cell),
-            ("post_execute", self.printers.forget),
-        )
+        self._undo = ExitStack()
 
     def load(self) -> None:
-        """Put in printers, magics, completion, configuration and event callbacks."""
-        self.printers.register()
-        self._shell.register_magics(*self._magics)
-        self._shell.Completer.custom_matchers.append(self._matcher)
-        self._shell.input_transformers_post.append(self._transformer)
-        self._shell.configurables.append(self.config)
-        for event, callback in self._events:
-            self._shell.events.register(event, callback)
-        if _is_in_cell():
-            threads.cells.begin()
+        """Put in printers, magics, completion, options and callbacks: all of it, or nothing where a step raises."""
+        with ExitStack() as undo:
+            self._put_in(undo)
+            self._undo = undo.pop_all()
 
     def unload(self) -> None:
         """Take all of it out again, but nothing that another library has put in its place since."""
-        self.live.retire()
-        self._memory.end()
-        for event, callback in self._events:
-            self._shell.events.unregister(event, callback)
-        if _is_in_cell():
-            threads.cells.end()
-        ours = (self.config, *self._magics)
-        # IPython appends each Magics object here and never takes it out.
-        self._shell.configurables[:] = [c for c in self._shell.configurables if not any(c is own for own in ours)]
-        for own, where in (
-            (self._matcher, self._shell.Completer.custom_matchers),
-            (self._transformer, self._shell.input_transformers_post),
-        ):
-            if own in where:
-                where.remove(own)
-        self._remove_magics()
-        self._restore_config()
-        self.ledger.forget()
-        self.printers.unregister()
+        self._undo.close()
 
-    def _restore_config(self) -> None:
+    def _put_in(self, undo: ExitStack) -> None:
+        """Do each step after saying how it is undone."""
+        shell = self._shell
+        undo.callback(self._restore_config, _section_of(shell))
+        ours: list[Any] = []
+        undo.callback(self._remove_configurables, ours)
+        config = TensorDisplay(parent=shell)
+        ours.append(config)
+        shell.configurables.append(config)
+        ledger = Ledger(shell, config)
+        undo.callback(ledger.forget)
+        live = LiveToggle(shell, config, ledger)
+        undo.callback(live.close)
+        for publisher in live.publishers:
+            undo.callback(publisher.unregister_hook, live.see)
+            publisher.register_hook(live.see)
+        printers = TensorPrinters(shell, config, ledger.look, live.note)
+        undo.callback(printers.unregister)
+        printers.register()
+        memory = MemoryMagics(shell, config, ledger, live)
+        ours.append(memory)
+        undo.callback(memory.end)
+        ours.append(TensorMagics(shell, config, live, ledger))
+        for magics in ours[1:]:
+            undo.callback(self._remove_magics, magics)
+            shell.register_magics(magics)
+        for where, own in (
+            (shell.Completer.custom_matchers, make_matcher(shell)),
+            (shell.input_transformers_post, awaiting(shell, "tonumpy")),
+        ):
+            undo.callback(_remove, where, own)
+            where.append(own)
+        for event, callback in (
+            ("pre_run_cell", threads.cells.begin),
+            ("pre_run_cell", live.before_cell),
+            ("post_run_cell", threads.cells.end),
+            ("post_run_cell", live.after_cell),
+            ("post_execute", printers.forget),
+        ):
+            undo.callback(_unregister, shell.events, event, callback)
+            shell.events.register(event, callback)
+        undo.callback(lambda: threads.cells.end() if _is_in_cell() else None)
+        if _is_in_cell():
+            threads.cells.begin()
+
+    def _remove_configurables(self, ours: list[Any]) -> None:
+        """Take out what is ours; IPython appends each Magics object here and never takes it out."""
+        configurables = self._shell.configurables
+        configurables[:] = [other for other in configurables if not any(other is own for own in ours)]
+
+    def _restore_config(self, before: Any) -> None:
         """Take back what `%config TensorDisplay` has written into the shell's own configuration."""
         section = TensorDisplay.__name__
-        if self._config_before is None:
+        if before is None:
             self._shell.config.pop(section, None)
         else:
-            self._shell.config[section] = self._config_before
+            self._shell.config[section] = before
 
-    def _remove_magics(self) -> None:
+    def _remove_magics(self, magics: Any) -> None:
         """Take our magics out; IPython has no call for that."""
         manager = self._shell.magics_manager
-        for magics in self._magics:
-            for kind, names in magics.magics.items():
-                for name in names:
-                    if getattr(manager.magics[kind].get(name), "__self__", None) is magics:
-                        del manager.magics[kind][name]
-            if manager.registry.get(type(magics).__name__) is magics:
-                del manager.registry[type(magics).__name__]
+        for kind, names in magics.magics.items():
+            for name in names:
+                if getattr(manager.magics[kind].get(name), "__self__", None) is magics:
+                    del manager.magics[kind][name]
+        if manager.registry.get(type(magics).__name__) is magics:
+            del manager.registry[type(magics).__name__]
+
+
+def _section_of(shell: Any) -> Any:
+    section = TensorDisplay.__name__
+    return deepcopy(shell.config[section]) if section in shell.config else None
+
+
+def _remove(items: list[Any], item: Any) -> None:
+    if item in items:
+        items.remove(item)
+
+
+def _unregister(events: Any, event: str, callback: Any) -> None:
+    if callback in events.callbacks[event]:
+        events.unregister(event, callback)
 
 
 def _is_in_cell() -> bool:

@@ -38,6 +38,7 @@ class TensorPrinters:
         self._on_shown = on_shown
         self._summaries: dict[str, tuple[Any, Any, str]] = {}
         self._registered: list[tuple[Any, Any, Any, Any]] = []
+        self._lent: type | None = None
 
     def register(self) -> None:
         """Put the printers into the shell; torch need not be imported yet."""
@@ -54,7 +55,7 @@ class TensorPrinters:
                     if previous is not None:
                         table[key] = previous
         self._registered.clear()
-        self._summaries.clear()
+        self.forget()
 
     def _own(self) -> tuple[tuple[Any, Any], ...]:
         by_mime = self._formatter.formatters
@@ -72,15 +73,13 @@ class TensorPrinters:
     def forget(self, *_: Any) -> None:
         """Drop summaries that no MIME type has asked for."""
         self._summaries.clear()
+        self._take_back()
 
     def _prepare(self, obj: Any) -> Any:
-        self._summaries.clear()
+        self.forget()
         if not _shows(obj):
             return self._as_before(self._formatter.mimebundle_formatter, obj, include=None, exclude=None)
-        plain = self._formatter.formatters["text/plain"]
-        # IPython's text printer prefers the `__repr__` of a subclass to a printer for its base.
-        if type(obj) not in plain.type_printers:
-            self._put(plain, type(obj), self._print_plain)
+        self._lend(type(obj))
         summary, anchor = self._summarize(obj), ""
         if _is_tensor(obj):
             anchor = f"tnp-{uuid.uuid4().hex[:8]}"
@@ -88,6 +87,20 @@ class TensorPrinters:
         prepared = obj, summary, anchor
         self._summaries = {"text/plain": prepared, "text/html": prepared}
         return None
+
+    def _lend(self, cls: type) -> None:
+        """Have the text printer ask us for this one object: it prefers the `__repr__` of a subclass to its base's."""
+        printers = self._formatter.formatters["text/plain"].type_printers
+        if cls not in printers:
+            printers[cls] = self._print_plain
+            self._lent = cls
+
+    def _take_back(self) -> None:
+        """Let go of the class, which a cell may define again and again."""
+        cls, self._lent = self._lent, None
+        printers = self._formatter.formatters["text/plain"].type_printers
+        if cls is not None and printers.get(cls) == self._print_plain:
+            del printers[cls]
 
     def _summarize(self, obj: Any) -> Any:
         from tensornp.core.summary import summarize, summarize_container
@@ -112,6 +125,7 @@ class TensorPrinters:
         if len(p.stack) > 1:
             p.text(tensor_line(summarize_metadata(obj)))
             return
+        self._take_back()
         summary, _ = self._summary_for("text/plain", obj)
         text = tensor_text(summary) if isinstance(summary, TensorSummary) else container_text(summary)
         for i, line in enumerate(text.split("\n")):

@@ -11,11 +11,12 @@ from IPython.display import display
 
 from tensornp.errors import TensornpError
 from tensornp.notebook.arguments import Option, keeping_no_frames, keeping_nothing, split_line, split_names
-from tensornp.notebook.live import can_show_live, show_live
+from tensornp.notebook.live import IsolatedOutput, can_show_live
 
 if TYPE_CHECKING:
     from tensornp.notebook.config import TensorDisplay
     from tensornp.notebook.ledger import Ledger
+    from tensornp.notebook.live import LiveToggle
     from tensornp.notebook.survey import Surveyor
     from tensornp.notebook.watch import Watch
     from tensornp.widget.table import TensorsTable
@@ -35,10 +36,12 @@ class MemoryMagics(Magics):
 
     shell: Any
 
-    def __init__(self, shell: Any, config: TensorDisplay, ledger: Ledger) -> None:
+    def __init__(self, shell: Any, config: TensorDisplay, ledger: Ledger, live: LiveToggle) -> None:
         super().__init__(shell)
         self._display = config
         self._ledger = ledger
+        self._live = live
+        self._output = IsolatedOutput(shell)
         self._table: TensorsTable | None = None
         self._watch: Watch | None = None
 
@@ -83,6 +86,7 @@ class MemoryMagics(Magics):
         if "release" in options:
             if rest or len(options) > 1:
                 raise UsageError("--release takes no name and no other option; a name of yours goes with del")
+            self._live.unpin_unnamed()
             print(self._surveyor().release())
             return
         sort = options.get("sort", "bytes")
@@ -93,7 +97,6 @@ class MemoryMagics(Magics):
     def _show_table(self, sort: str, patterns: tuple[str, ...]) -> None:
         from tensornp.render.census import census_html, census_text
 
-        self.retire()
         census = self._surveyor().census(max_rows=self._display.max_rows, sort=sort, patterns=patterns)
         if patterns and not census.groups:
             raise UsageError(f"no tensor or array is called {' or '.join(patterns)}; %tensors shows them all")
@@ -101,22 +104,21 @@ class MemoryMagics(Magics):
         html = census_html(census, anchor)
         display({"text/plain": census_text(census), "text/html": html}, raw=True)
         if census.groups and can_show_live(self.shell, self._display):
-            from tensornp.widget.table import TensorsTable
+            self._make_sortable(anchor, html)
 
-            self._table = TensorsTable(anchor=anchor, table_html=html)
-            show_live(self._table)
+    def _make_sortable(self, anchor: str, html: str) -> None:
+        """Move the live part to the table that was just shown."""
+        from tensornp.widget.table import TensorsTable
+
+        self._table = self._table or TensorsTable()
+        self._table.show(anchor, html if self._output.is_needed else "")
+        self._output.show(self._table)
 
     def end(self) -> None:
-        """Take back what is live: the table's part, and the watch."""
-        self.retire()
+        """Take the watch back, and the output of the table's live part."""
+        self._output.clear()
         if self._watch is not None:
             self._watch.remove([])
-
-    def retire(self) -> None:
-        """Take the live part of the last table back; the table itself stays."""
-        if self._table is not None:
-            self._table.close()
-            self._table = None
 
     @no_var_expand
     @line_magic

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import anywidget
+import ipywidgets
 import traitlets
 
 _STATIC = Path(__file__).parent / "static"
@@ -23,21 +25,35 @@ def stylesheet(name: str) -> str:
 
 
 class DockingWidget(anywidget.AnyWidget):
-    """A widget that docks into the static card of class `anchor`; empty for one that stands alone."""
+    """A widget that docks into the static card of class `anchor`; empty for one that stands alone, or rests.
+
+    One widget lives as long as the extension and is moved from card to card. JupyterLab 4.6 lets its subshell of comms
+    go when the last one closes, and what the page sends through it in that moment never arrives.
+    """
 
     anchor = traitlets.Unicode().tag(sync=True)
+    parting = traitlets.Unicode(help="what is said in the card that it leaves").tag(sync=True)
     answers = traitlets.Int(0, help="counts what the kernel has answered").tag(sync=True)
 
     def __init__(self, **traits: Any) -> None:
         self.on_docked: Callable[[], None] = lambda: None
-        super().__init__(**traits)
+        super().__init__(layout=_shared_layout(), **traits)
         self.on_msg(self._receive)
+        _living.add(self)
 
-    def close(self) -> None:
-        """Take the live part out of the page; the static card stays."""
-        # Every DOM widget has a layout with a comm of its own, which would stay open for good.
-        self.layout.close()
-        super().close()
+    def _handle_msg(self, msg: Any) -> None:
+        """Take a message of the comm, which may be anything: one that makes no sense is passed over."""
+        try:
+            data, buffers = msg["content"]["data"], msg.get("buffers")
+            method, state, content = (data.get(name) for name in ("method", "state", "content"))
+        except (AttributeError, KeyError, TypeError):
+            return
+        if method == "update":
+            self.set_state(state)
+        elif method == "request_state":
+            self.send_state()
+        elif method == "custom":
+            self._handle_custom_msg(content, buffers)
 
     def _receive(self, _: Any, content: Any, buffers: Any) -> None:
         """Take a message of the page, which may be anything."""
@@ -47,3 +63,22 @@ class DockingWidget(anywidget.AnyWidget):
 
     def _answer(self) -> None:
         self.answers += 1
+
+
+_living: WeakSet[DockingWidget] = WeakSet()
+_layouts: list[ipywidgets.Layout] = []
+
+
+def _shared_layout() -> ipywidgets.Layout:
+    """Return the layout of all: each DOM widget has one, with a comm of its own, and none of ours says anything."""
+    if not _layouts:
+        _layouts.append(ipywidgets.Layout())
+    return _layouts[0]
+
+
+def close_all() -> None:
+    """Take every live part out of the page, with its comm."""
+    for widget in list(_living):
+        widget.close()
+    while _layouts:
+        _layouts.pop().close()

@@ -10,12 +10,17 @@ from tensornp.widget.dock import DockingWidget, module, stylesheet
 
 
 class TensorsTable(DockingWidget):
-    """The live part of a table."""
+    """The live part of the last table."""
 
     _esm = module("table")
     _css = stylesheet("table")
 
     table_html = traitlets.Unicode(help="the same table, where outputs are isolated from each other").tag(sync=True)
+
+    def show(self, anchor: str, table_html: str = "") -> None:
+        """Move to the table of class `anchor`."""
+        with self.hold_sync():
+            self.table_html, self.anchor = table_html, anchor
 
     def set_state(self, sync_data: dict[str, Any]) -> None:
         """Take nothing from the browser, which may send anything."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-import weakref
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -12,11 +12,12 @@ import torch
 import traitlets
 
 from tensornp.core.convert import to_numpy
+from tensornp.core.identity import TensorReference
 from tensornp.core.info import inspect
 from tensornp.core.options import DisplayOptions
 from tensornp.core.plan import ConversionPlan
 from tensornp.core.steps import MODES, mode_arguments
-from tensornp.core.summary import TensorSummary, looked_at, plan_modes, summarize
+from tensornp.core.summary import TensorSummary, plan_modes, summarize
 from tensornp.core.surroundings import Look
 from tensornp.errors import BadRequestError, NameTakenError, NoDataError, TensornpError
 from tensornp.render.badges import badges_of
@@ -29,9 +30,14 @@ _MODE_TITLES = {
     "share": "Live and writeable: a write on either side is seen on the other.",
     "copy": "New memory: no later write is seen on the other side.",
 }
+_GONE = "the tensor of this card is gone; show it again"
+_MAX_REQUESTS = 100
+"""Requests of pages that are remembered: one that comes a second time is not done again."""
 
 Binder = Callable[[str, Any, bool], str]
 """Binds a name to an array, overwriting only where the third argument says so; returns what it did in a few words."""
+Held = Callable[[], torch.Tensor | None]
+"""Gives the tensor of a card, or None where it is gone."""
 
 
 class TensorWidget(DockingWidget):
@@ -39,11 +45,11 @@ class TensorWidget(DockingWidget):
 
     Parameters
     ----------
-    tensor : torch.Tensor
+    tensor : torch.Tensor, or None for one that rests until `show`
     look : callable, optional
         What looks around the tensor, in a notebook: for other names of its memory and for what backward has saved.
     keep : bool
-        Whether the widget keeps the tensor alive until it is closed; otherwise it holds a weak reference.
+        Whether the widget keeps the tensor alive until it is closed; otherwise it finds it again while it lives.
     anchor : str
         The class of the static card that it docks into; empty for one that stands alone, with the array in it.
     suggestion : str
@@ -58,14 +64,14 @@ class TensorWidget(DockingWidget):
     mode = traitlets.Unicode("view", help="view, share or copy").tag(sync=True)
     cards = traitlets.Dict(help="what the page shows of each mode").tag(sync=True)
     choices: traitlets.List[Any] = traitlets.List(help="the modes, and whether each is possible").tag(sync=True)
-    array_text = traitlets.Unicode().tag(sync=True)
+    array_text = traitlets.Unicode(help="what NumPy prints; empty where the static card shows that").tag(sync=True)
     suggestion = traitlets.Unicode().tag(sync=True)
     can_bind = traitlets.Bool().tag(sync=True)
     message = traitlets.Dict().tag(sync=True)
 
     def __init__(
         self,
-        tensor: torch.Tensor,
+        tensor: torch.Tensor | None = None,
         *,
         options: DisplayOptions | None = None,
         look: Look | None = None,
@@ -74,22 +80,43 @@ class TensorWidget(DockingWidget):
         suggestion: str = "array_np",
         binder: Binder | None = None,
     ) -> None:
-        # Callbacks may run in a thread of their own while a cell runs (ipykernel 7.0 to 7.3).
+        # Callbacks may run in a thread of their own while a cell runs (a subshell of the kernel).
         self._lock = threading.RLock()
-        self._held: Callable[[], torch.Tensor | None] = (lambda: tensor) if keep else weakref.ref(tensor)
         self._binder = binder
-        self._bound: list[str] = []
         self._options = options or DisplayOptions()
-        self._look = look
-        self._summary = summarize(tensor, self._options, look)
-        super().__init__(
-            mode=self._summary.mode,
-            anchor=anchor,
-            suggestion=suggestion,
-            can_bind=binder is not None,
-            array_text="" if anchor else _body(self._summary),
-        )
-        self._refresh()
+        self._handled: deque[Any] = deque(maxlen=_MAX_REQUESTS)
+        self._bound: list[str] = []
+        self._held: Held = _none
+        if tensor is None:
+            self._aim(_none, _NOTHING, None, anchor)
+        else:
+            held: Held = (lambda: tensor) if keep else TensorReference(tensor).find
+            self._aim(held, summarize(tensor, self._options, look), look, anchor)
+        super().__init__(anchor=anchor, suggestion=suggestion, can_bind=binder is not None, **self._said())
+
+    def show(
+        self, held: Held, summary: TensorSummary, *, options: DisplayOptions, look: Look, anchor: str, suggestion: str
+    ) -> None:
+        """Move to the card of class `anchor`, which shows `summary`; `held` gives its tensor while that lives."""
+        with self._lock, self.hold_sync():
+            self.parting = self.closing_words()
+            self._options = options
+            self._aim(held, summary, look, anchor)
+            self._paint()
+            self.message, self.suggestion, self.anchor = {}, suggestion, anchor
+
+    def rest(self) -> None:
+        """Leave the card, and wait for the next."""
+        with self._lock, self.hold_sync():
+            self.parting = self.closing_words()
+            self.anchor = ""
+            self._held = _none
+
+    def _aim(self, held: Held, summary: TensorSummary, look: Look | None, anchor: str) -> None:
+        self._held, self._look = held, look
+        self._static = self._now = summary
+        self._is_in_card = bool(anchor)
+        self._bound = []
 
     @property
     def array(self) -> Any:
@@ -112,41 +139,55 @@ class TensorWidget(DockingWidget):
             raise BadRequestError("there is no notebook to bind a name in; take .array instead")
         with self._lock:
             done = self._binder(name, self.array, overwrite)
+            # What is shown is what was bound, also where the tensor was written since it was shown.
+            self._now = self._seen_in(self.mode)
+            self._paint()
             self._bound.append(f"{name} is its {self.mode}")
             return done
 
     def close(self) -> None:
         """Take the view out of the page and let go of the tensor."""
-        self._held = lambda: None
+        self._held = _none
         super().close()
 
     def closing_words(self) -> str:
-        """Return what a static line should say once the toggle is gone: empty while the card itself says it all."""
-        said = [f"{self.mode} was chosen"] if self.mode != self._summary.mode else []
+        """Return what is said in the card once the toggle is gone: empty while the card itself says it all."""
+        said = [f"{self.mode} was chosen"] if self.mode != self._static.mode else []
         return ", ".join(said + self._bound)
 
-    def set_state(self, sync_data: dict[str, Any]) -> None:
+    def set_state(self, sync_data: Any) -> None:
         """Take what the browser sends, which may be anything: only a mode is taken, and errors go back as text."""
-        with self._lock:
+        with self._lock, self.hold_sync():
             try:
-                super().set_state({key: value for key, value in sync_data.items() if key == "mode"})
+                if isinstance(sync_data, dict) and "mode" in sync_data:
+                    super().set_state({"mode": sync_data["mode"]})
                 self.message = {}
             except (traitlets.TraitError, TensornpError) as error:
                 self._complain(error)
             self._answer()
 
     def _receive(self, _: Any, content: Any, buffers: Any) -> None:
-        with self._lock:
+        with self._lock, self.hold_sync():
             super()._receive(_, content, buffers)
-            if isinstance(content, dict) and content.get("type") == "bind":
-                name, overwrite = content.get("name"), content.get("overwrite") is True
-                try:
-                    self.message = {"text": self.bind(str(name), overwrite=overwrite)}
-                except Exception as error:
-                    self._complain(error)
-                    if isinstance(error, NameTakenError) and error.can_overwrite:
-                        self.message = {**self.message, "confirm": name}
+            kind = content.get("type") if isinstance(content, dict) else None
+            if kind == "choose":
+                self.set_state({"mode": content.get("mode")})
+            elif kind == "bind":
+                self._bind_once(content)
                 self._answer()
+
+    def _bind_once(self, request: dict[str, Any]) -> None:
+        """Do what the page asks, unless it asks again because an answer was late."""
+        name, number = request.get("name"), request.get("id")
+        if number is not None and number in self._handled:
+            return
+        self._handled.append(number)
+        try:
+            self.message = {"text": self.bind(str(name), overwrite=request.get("overwrite") is True)}
+        except Exception as error:
+            self._complain(error)
+            if isinstance(error, NameTakenError) and error.can_overwrite:
+                self.message = {**self.message, "confirm": name}
 
     def _complain(self, error: Exception) -> None:
         self.message = {"text": str(error), "tone": "error"}
@@ -158,7 +199,7 @@ class TensorWidget(DockingWidget):
     def _tensor(self) -> torch.Tensor:
         tensor = self._held()
         if tensor is None:
-            raise NoDataError("the tensor of this card is gone; show it again")
+            raise NoDataError(_GONE)
         return tensor
 
     @traitlets.validate("mode")
@@ -166,38 +207,60 @@ class TensorWidget(DockingWidget):
         mode = str(proposal["value"])
         if mode not in MODES:
             raise traitlets.TraitError(f"{mode!r} is not a mode; choose view, share or copy")
-        tensor = self._held()
-        if tensor is None:
-            raise traitlets.TraitError("the tensor of this card is gone; show it again")
-        plans = plan_modes(inspect(tensor), self._options)
-        planned = plans[mode]
-        if isinstance(planned, str) and any(isinstance(plan, ConversionPlan) for plan in plans.values()):
-            raise traitlets.TraitError(planned)
+        if mode != self._now.mode:
+            try:
+                self._now = self._seen_in(mode)
+            except TensornpError as error:
+                raise traitlets.TraitError(str(error)) from None
         return mode
 
+    def _seen_in(self, mode: str) -> TensorSummary:
+        """Return what the card says in `mode` now, from one look at the tensor."""
+        summary = summarize(self._tensor(), dataclasses.replace(self._options, mode=mode), self._look)
+        if summary.mode != mode and summary.info is not None:
+            raise BadRequestError(str(plan_modes(summary.info, self._options)[mode]))
+        return summary
+
     @traitlets.observe("mode")
-    def _refresh(self, _: Any = None) -> None:
-        """Say again what each mode means; reads metadata only."""
-        tensor = self._held()
-        if tensor is not None:
-            info, around = looked_at(tensor, inspect(tensor), self._look)
-            plans = plan_modes(info, self._options)
-            now = dataclasses.replace(self._summary, info=info, surroundings=around)
-            self.cards = {mode: _card(now, mode, plan) for mode, plan in plans.items()}
-            self.choices = [_choice(mode, plan) for mode, plan in plans.items()]
+    def _follow(self, _: Any) -> None:
+        if self._painted is not self._now:
+            self._paint()
+
+    def _paint(self) -> None:
+        """Say what each mode means now."""
+        for name, value in self._said().items():
+            setattr(self, name, value)
+
+    def _said(self) -> dict[str, Any]:
+        now = self._painted = self._now
+        plans = plan_modes(now.info, self._options) if now.info is not None else dict.fromkeys(MODES, now.refusal)
+        text = _body(now)
+        return {
+            "cards": {mode: _card(now, mode, plan) for mode, plan in plans.items()},
+            "choices": [_choice(mode, plan) for mode, plan in plans.items()],
+            "array_text": "" if self._is_in_card and text == _body(self._static) else text,
+            "mode": now.mode,
+        }
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         shown = super()._repr_mimebundle_()
         data, metadata = shown if isinstance(shown, tuple) else (shown or {}, {})
         # What is read where no widget can be shown: the static card.
-        fallback = {"text/plain": tensor_text(self._summary), "text/html": tensor_html(self._summary)}
+        fallback = {"text/plain": tensor_text(self._static), "text/html": tensor_html(self._static)}
         return {**data, **fallback}, metadata
 
     def _repr_html_(self) -> str:
-        return tensor_html(self._summary)
+        return tensor_html(self._static)
 
     def __repr__(self) -> str:
         return f"<TensorWidget in mode {self.mode}; .array is its array>"
+
+
+def _none() -> None:
+    """Stand for a tensor that is not there."""
+
+
+_NOTHING = TensorSummary("Tensor", "view", None, None, _GONE, None)
 
 
 def _body(summary: TensorSummary) -> str:

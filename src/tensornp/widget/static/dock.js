@@ -1,9 +1,12 @@
 // What every live part does that sits in a static card. This text stands before the widget's own in one module, since a
 // widget is a single file to its front end.
 //
-// It finds its card by the anchor class, asks the kernel whether it is there, and docks when that answers and has
-// emptied the output that brought it: nothing of it is saved in the notebook. Where there is no such card (pinned views,
-// front ends that isolate outputs) it stays where it was rendered.
+// One model moves from card to card: it finds the card by the anchor class, whenever that comes into the page (the cell
+// may be moved, or scrolled out of sight and back), and docks once the kernel has answered. Nothing of it is an output,
+// so nothing is saved in the notebook. A pinned view, or one in a front end that isolates outputs, is rendered instead.
+
+const ASK_AGAIN_MS = 4000;
+const MAX_TRIES = 5;
 
 function element(tag, className, text) {
   const node = document.createElement(tag);
@@ -16,40 +19,78 @@ function cardOf(model) {
   return model.get("anchor") && document.getElementsByClassName(model.get("anchor"))[0];
 }
 
-// `own` is the selector of what takes keys; `answered(model, card)` docks, `lost()` says that the kernel is gone,
-// `rendered(model, el)` shows it without a card and returns what takes it back, `closed()` takes it out of the card.
-function docking({ own, answered, lost, rendered, closed }) {
+// What is said in a card that the part has left, or nothing.
+function setParting(card, words) {
+  card?.querySelector(".tensornp-parting")?.remove();
+  if (words) card?.append(element("small", "parting", words));
+}
+
+// `own` is the selector of what takes keys; `dock(model, card)` puts a part into a card and returns what takes it out,
+// `rendered(model, el)` shows it without a card and returns what takes it back, `answered()` comes with each answer of
+// the kernel, and `lost()` when the kernel is gone.
+function docking({ own, dock, rendered, answered, lost }) {
   // Keys pressed there are no commands of the notebook, but Ctrl+S still saves. Caught at the window, because Notebook 7
   // takes keys before any node of the page does.
   const keepKeys = (event) => {
     const isChord = event.ctrlKey || event.metaKey || event.altKey || event.key === "Escape";
     if (!isChord && event.target.closest?.(own)) event.stopPropagation();
   };
-  // A widget may also come from a file, with no kernel behind it: only one that answers gets docked.
-  let asked = false;
-  const ask = (model) => {
-    if (!asked) model.send({ type: "docks" });
-    asked = true;
-  };
   return {
     initialize({ model }) {
-      model.on("change:answers", () => answered(model, cardOf(model)));
-      if (lost) model.on("comm_live_update", lost);
+      // A widget may also come from a file, with no kernel behind it: only one that answers gets docked.
+      let isAlive = false;
+      let tries = 0;
+      let timer;
+      const ask = () => {
+        if (isAlive || tries >= MAX_TRIES || !model.get("anchor")) return;
+        tries += 1;
+        model.send({ type: "docks" });
+        clearTimeout(timer);
+        timer = setTimeout(ask, ASK_AGAIN_MS);
+      };
+      let docked;
+      const leave = (words = "") => {
+        docked?.undock();
+        setParting(docked?.card, words);
+        docked = undefined;
+      };
+      const place = () => {
+        if (!isAlive || (docked?.card.isConnected && docked.anchor === model.get("anchor"))) return;
+        const card = cardOf(model);
+        if (!card) return;
+        leave();
+        setParting(card, "");
+        docked = { card, anchor: model.get("anchor"), undock: dock(model, card) };
+      };
+      model.on("change:anchor", () => {
+        leave(model.get("parting"));
+        ask();
+        place();
+      });
+      model.on("change:answers", () => {
+        isAlive = true;
+        clearTimeout(timer);
+        place();
+        answered?.();
+      });
+      model.on("comm_live_update", () => {
+        isAlive = false;
+        lost?.();
+      });
+      const observer = new MutationObserver(place);
+      observer.observe(document.body, { childList: true, subtree: true });
       window.addEventListener("keydown", keepKeys, true);
-      // After a reload of the page the model comes back, but not its output.
-      if (cardOf(model)) ask(model);
+      ask();
       return () => {
+        clearTimeout(timer);
+        observer.disconnect();
         window.removeEventListener("keydown", keepKeys, true);
-        closed();
+        leave();
       };
     },
     render({ model, el }) {
       el.classList.add("tensornp-widget");
-      if (cardOf(model)) {
-        ask(model);
-        return undefined;
-      }
-      return rendered(model, el);
+      return cardOf(model) ? undefined : rendered(model, el);
     },
   };
 }

@@ -86,12 +86,12 @@ class Sorter {
   }
 }
 
-export default () => {
-  let sorter;
-  return docking({
+export default () =>
+  docking({
     own: ".tensornp-filter, .tensornp-sort",
-    answered(model, card) {
-      if (card && !sorter?.table?.isConnected) sorter = new Sorter(card);
+    dock(model, card) {
+      const sorter = new Sorter(card);
+      return () => sorter.leave();
     },
     rendered(model, el) {
       // The kernel's own HTML, in which every name is escaped.
@@ -99,6 +99,4 @@ export default () => {
       const own = new Sorter(el);
       return () => own.leave();
     },
-    closed: () => sorter?.leave(),
   });
-};

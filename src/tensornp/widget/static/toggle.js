@@ -1,6 +1,9 @@
 // The live toggle of a tensor card: view / share / copy, the receipt of the mode, and a name to bind.
 
 const PENDING_AFTER_MS = 150;
+const LATE_AFTER_MS = 5000;
+const WAITING = "waiting for the kernel …";
+const LATE = "the kernel has not answered yet: it may be busy with a cell; if it is idle, reload the page";
 
 function badge({ text, title, tone }) {
   const node = element("span", `badge tensornp-${tone}`, text);
@@ -19,6 +22,7 @@ class Toggle {
     this.receipt = element("details", "receipt");
     this.root.append(this.badges, this.array, this.receipt, this.bar());
     this.hidden = [];
+    this.count = 0;
     this.paint();
   }
 
@@ -38,7 +42,7 @@ class Toggle {
     this.form.append(this.name, this.button);
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
-      this.ask(() => this.model.send({ type: "bind", name: this.name.value, overwrite: this.overwrites() }));
+      this.ask({ type: "bind", name: this.name.value, overwrite: this.overwrites() });
     });
     this.name.addEventListener("input", () => this.paintButton());
     this.status = element("output", "status");
@@ -51,17 +55,26 @@ class Toggle {
     return this.model.get("message").confirm === this.name.value;
   }
 
-  ask(send) {
+  // A request that stays without an answer is sent once more; by its id, the kernel knows it again.
+  ask(request) {
+    const message = { ...request, id: `${this.group}-${(this.count += 1)}` };
     clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.wait(message), PENDING_AFTER_MS);
+    this.model.send(message);
+  }
+
+  wait(message) {
+    this.root.classList.add("tensornp-pending");
+    this.say(WAITING);
     this.timer = setTimeout(() => {
-      this.root.classList.add("tensornp-pending");
-      this.say("waiting for the kernel …");
-    }, PENDING_AFTER_MS);
-    send();
+      this.say(LATE);
+      this.model.send(message);
+    }, LATE_AFTER_MS);
   }
 
   answered() {
     clearTimeout(this.timer);
+    this.chosen = undefined;
     this.root.classList.remove("tensornp-pending");
     this.badges.classList.remove("tensornp-unconfirmed");
     this.receipt.classList.remove("tensornp-unconfirmed");
@@ -70,23 +83,34 @@ class Toggle {
 
   // Badges and receipt of the new mode are shown at once, faint until the kernel has confirmed them.
   choose(mode) {
-    this.model.set("mode", mode);
+    this.chosen = mode;
     this.paint();
     this.badges.classList.add("tensornp-unconfirmed");
     this.receipt.classList.add("tensornp-unconfirmed");
-    this.ask(() => this.model.save_changes());
+    this.ask({ type: "choose", mode });
+  }
+
+  mode() {
+    return this.chosen ?? this.model.get("mode");
   }
 
   paint() {
-    const card = this.model.get("cards")[this.model.get("mode")];
+    const card = this.model.get("cards")[this.mode()];
     this.badges.replaceChildren(...card.badges.map(badge));
-    this.array.textContent = this.model.get("array_text");
-    this.array.hidden = this.docked || !this.array.textContent;
+    this.paintArray(this.model.get("array_text"));
     this.paintReceipt(card.receipt);
     this.paintModes(this.model.get("choices"));
     this.paintButton();
     const { text = "", tone = "plain" } = this.model.get("message");
     this.say(text, tone);
+  }
+
+  // In a card, its own text stands as long as that is what the array of this mode prints.
+  paintArray(text) {
+    const isOwn = Boolean(text) && text !== this.printed?.textContent;
+    if (isOwn) this.array.textContent = text;
+    this.array.style.display = isOwn ? "" : "none";
+    if (this.printed) this.printed.style.display = isOwn ? "none" : "";
   }
 
   paintReceipt({ mode, code, lines }) {
@@ -96,7 +120,7 @@ class Toggle {
   }
 
   paintModes(modes) {
-    const current = this.model.get("mode");
+    const current = this.mode();
     if (!this.radios) {
       this.radios = modes.map(({ name }) => {
         const label = element("label", "mode");
@@ -129,20 +153,26 @@ class Toggle {
     this.status.className = `tensornp-status tensornp-${tone}`;
   }
 
-  // Take the place of the card's own badges and receipt, which come back when the toggle leaves.
+  // Take the place of the card's own badges, text and receipt, which come back when the toggle leaves.
   dock(card) {
-    this.docked = true;
     this.hidden = [card.firstElementChild, card.querySelector("details")].filter(Boolean);
     for (const node of this.hidden) node.style.display = "none";
     card.prepend(this.badges);
+    this.printed = card.querySelector("pre");
+    if (this.printed) {
+      this.array.remove();
+      this.array = this.printed.cloneNode(false);
+      this.printed.after(this.array);
+    }
     card.append(this.root);
     this.paint();
   }
 
   undock() {
     clearTimeout(this.timer);
-    for (const node of this.hidden) node.style.display = "";
+    for (const node of [...this.hidden, this.printed].filter(Boolean)) node.style.display = "";
     this.badges.remove();
+    this.array.remove();
     this.root.remove();
   }
 
@@ -150,6 +180,7 @@ class Toggle {
     this.dead = true;
     clearTimeout(this.timer);
     this.root.classList.remove("tensornp-pending");
+    this.chosen = undefined;
     this.root.classList.add("tensornp-dead");
     this.paint();
     this.say("the kernel was restarted; run the cell again", "error");
@@ -165,16 +196,20 @@ export default () => {
   };
   return docking({
     own: ".tensornp-bar",
-    answered(model, card) {
-      if (card && ![...toggles].some((toggle) => toggle.root.isConnected)) add(model).dock(card);
-      toggles.forEach((toggle) => toggle.answered());
+    dock(model, card) {
+      const toggle = add(model);
+      toggle.dock(card);
+      return () => {
+        toggle.undock();
+        toggles.delete(toggle);
+      };
     },
-    lost: () => toggles.forEach((toggle) => toggle.die()),
     rendered(model, el) {
       const toggle = add(model);
       el.append(toggle.root);
       return () => toggles.delete(toggle);
     },
-    closed: () => toggles.forEach((toggle) => toggle.undock()),
+    answered: () => toggles.forEach((toggle) => toggle.answered()),
+    lost: () => toggles.forEach((toggle) => toggle.die()),
   });
 };

@@ -1,0 +1,42 @@
+"""What most people do: Run All, and then a click."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from browser.lab import Notebook, Server
+from playwright.sync_api import Page, expect
+
+TIMES = 20
+CELLS = [
+    "%load_ext tensornp\nimport torch",
+    *(f"w{i} = torch.arange({i + 2}.)\nw{i}" for i in range(4)),
+    "%tensors",
+    "torch.ones(3, device='meta')",
+]
+LAST_CARD = 4
+
+
+@pytest.mark.parametrize("app", ["lab", "notebooks"])
+def test_after_run_all_the_toggle_always_answers(page: Page, server: Server, app: str) -> None:
+    """Twenty times, with the settings that everybody has; the page meets no error, and the file holds no trace."""
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    server.write("all.ipynb", CELLS)
+    notebook = Notebook(page, server, "all.ipynb", app=app)
+    errors.clear()
+    card = notebook.cell(LAST_CARD)
+    for time in range(TIMES):
+        notebook.run_all()
+        mode, fact = (("share", "shares memory · writeable"), ("copy", "copy: asked for · 20 bytes"))[time % 2]
+        card.get_by_role("radio", name=mode, exact=True).click()
+        expect(card.get_by_text(fact, exact=True)).to_be_visible()
+        expect(card.locator(".tensornp-unconfirmed")).to_have_count(0)
+        card.get_by_role("textbox").fill(f"{mode}_{time}")
+        card.get_by_role("button", name="Bind").click()
+        expect(notebook.status()).to_have_text(f"{mode}_{time} is bound")
+    assert not [error for error in errors if "widget" in error.lower() or "comm" in error.lower() or "model" in error]
+    outputs = [cell["outputs"] for cell in json.loads(notebook.save().read_text())["cells"]]
+    assert [len(found) for found in outputs] == [1] * len(CELLS), "the first says that the extension is loaded"
