@@ -18,18 +18,23 @@ _CHUNK = 4096
 def own_attributes(obj: Any) -> Iterator[tuple[str, Any]]:
     """Yield the names and values of an instance's own attributes, those in its dictionary first."""
     cls = type(obj)
-    # A metaclass of the user's may compute hashes and equality, or have none.
-    if type(cls) is not type and type(cls) is not type(torch.Tensor):
-        return _reader_of(cls)(obj)
-    reader = _READERS.get(cls)
-    if reader is None:
-        reader = _READERS[cls] = _reader_of(cls)
-    return reader(obj)
+    places = _places_of(cls)
+    mro = mro_of(cls)
+    for i, name in places:
+        try:
+            found = class_members(mro[i])[name].__get__(obj)
+        except (AttributeError, LookupError):
+            # A slot that was never filled, or a class whose bases have changed.
+            continue
+        if name == "__dict__":
+            yield from in_chunks(iter(dict.items(found)))
+        else:
+            yield name, found
 
 
 def has_attributes(cls: type) -> bool:
     """Return whether instances of `cls` may hold anything by name."""
-    return _dictionary_of(cls) is not None or bool(_slots_of(cls))
+    return bool(_places_of(cls))
 
 
 def is_subclass(cls: type, base: type) -> bool:
@@ -80,44 +85,34 @@ _name_of, _module_of, _mro_of, _members_of = (
 )
 
 
-_Reader = Callable[[Any], Iterator[tuple[str, Any]]]
-_READERS: WeakKeyDictionary[type, _Reader] = WeakKeyDictionary()
-"""By class, which a cell may define again and again."""
+_Places = tuple[tuple[int, str], ...]
+_PLACES: WeakKeyDictionary[type, _Places] = WeakKeyDictionary()
+"""By class, which a cell may define again and again: so nothing is kept that holds the class, as its descriptors do."""
 
 
-def _reader_of(cls: type) -> _Reader:
-    dictionary, slots = _dictionary_of(cls), _slots_of(cls)
-
-    def read(obj: Any) -> Iterator[tuple[str, Any]]:
-        if dictionary is not None:
-            yield from in_chunks(iter(dict.items(dictionary(obj))))
-        for name, slot in slots:
-            try:
-                yield name, slot(obj)
-            except AttributeError:
-                # A slot that was never filled.
-                continue
-
-    return read
+def _places_of(cls: type) -> _Places:
+    """Return in which of the bases of `cls`, and by which name, what its instances hold is described."""
+    # A metaclass of the user's may compute hashes and equality, or have none.
+    if type(cls) is not type and type(cls) is not type(torch.Tensor):
+        return _found_places(cls)
+    places = _PLACES.get(cls)
+    if places is None:
+        places = _PLACES[cls] = _found_places(cls)
+    return places
 
 
-def _dictionary_of(cls: type) -> Callable[[Any], dict[str, Any]] | None:
-    """Return what gives the dictionary of an instance, past a property of that name."""
-    for base in mro_of(cls):
-        found: Any = class_members(base).get("__dict__")
-        # `types.SimpleNamespace` has it as a member.
-        if type(found) in (types.GetSetDescriptorType, types.MemberDescriptorType):
-            return found.__get__  # type: ignore[no-any-return]
-    return None
+def _found_places(cls: type) -> _Places:
+    """Return the dictionary, past a property of that name, and the slots."""
+    described = [(i, name, type(found)) for i, base in enumerate(mro_of(cls)) for name, found in _items(base)]
+    # `types.SimpleNamespace` has it as a member.
+    kinds = (types.GetSetDescriptorType, types.MemberDescriptorType)
+    dictionaries = [(i, name) for i, name, kind in described if name == "__dict__" and kind in kinds]
+    slots = [(i, name) for i, name, kind in described if name != "__dict__" and kind is types.MemberDescriptorType]
+    return (*dictionaries[:1], *slots)
 
 
-def _slots_of(cls: type) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
-    return tuple(
-        (name, found.__get__)
-        for base in mro_of(cls)
-        for name, found in class_members(base).items()
-        if type(found) is types.MemberDescriptorType and name != "__dict__"
-    )
+def _items(cls: type) -> list[tuple[str, Any]]:
+    return copied(lambda: list(class_members(cls).items()))  # type: ignore[no-any-return]
 
 
 def in_chunks(items: Iterator[Any]) -> Iterator[Any]:
