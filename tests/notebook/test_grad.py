@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 
+import pytest
 import torch
 
 import tensornp as tnp
@@ -81,6 +82,18 @@ def test_a_parameter_that_no_backward_has_reached_is_told_by_its_siblings(shell)
     assert text == "requires grad · leaf · missed by backward"
     assert title.startswith("Other parameters of model have a .grad, and this one has none")
     assert badge(shell.show(model["used"].weight))[0] == "requires grad · leaf · has .grad"
+
+
+@pytest.mark.parametrize("names", ["pair = [trained, fresh]", "pair = dict(a=trained, b=fresh)", "w = fresh.weight"])
+def test_a_backward_misses_nothing_of_a_model_that_it_was_not_for(shell, names):
+    """An untrained model beside a trained one, and lone parameters, have no others: a container is no model."""
+    shell.run("trained, fresh = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)")
+    shell.run("trained(torch.ones(2)).sum().backward()")
+    shell.run(f"{names}; loose = dict(used=trained.weight, left=torch.nn.Parameter(torch.ones(2)))")
+    assert badge(shell.show(shell.namespace["fresh"].weight))[0] == "requires grad · leaf"
+    assert badge(shell.show(shell.namespace["loose"]["left"]))[0] == "requires grad · leaf"
+    shell.run("fresh.bias.grad = torch.ones(2)")
+    assert badge(shell.show(shell.namespace["fresh"].weight))[1].startswith("Other parameters of fresh have a .grad")
 
 
 def test_who_shares_the_gradient_is_told(shell):

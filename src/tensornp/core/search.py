@@ -11,15 +11,15 @@ import re
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
 
 from tensornp.core.gradients import Unguarded
-from tensornp.core.holders import IS_ARRAY, IS_TENSOR, Visitor, items_of, visitor_for
+from tensornp.core.holders import IS_ARRAY, IS_TENSOR, Visitor, in_module, items_of, visitor_for
 from tensornp.core.instances import copied, is_subclass, own_attributes
-from tensornp.core.paths import Kind, Path, root_of
+from tensornp.core.paths import Kind, Path
 
 _CHECK_EVERY = 64
 _TURN = 512
@@ -61,24 +61,38 @@ class Search:
         self.num_names = 0
         self.is_complete = False
         self.tracked: list[torch.Tensor] = []
-        self._roots_with_grads: set[str] = set()
+        self._filled: set[int] = set()
+        self._modules: dict[int, Path] = {}
+        self._held_by: dict[int, list[int]] = {}
         self._namespace = namespace
         self.max_seconds = max_seconds
         self._besides = besides
         self._skipped = False
         self.unguarded = Unguarded()
-        self._links: set[tuple[str, str]] = set()
 
-    def has_grads_below(self, root: str) -> bool:
-        """Return whether a gradient was found below a name, or below another one for something that it holds."""
-        return any(name in self._roots_with_grads for name in (root, *(b for a, b in self._links if a == root)))
+    def trained_module_of(self, parameter: torch.Tensor) -> Path | None:
+        """Return the innermost module that holds `parameter` and in which another parameter has a gradient."""
+        trained = self._modules_above(self._filled)
+        above = (module for module in self._modules_above([id(parameter)]) if module in trained)
+        return self._modules.get(next(above, 0))
+
+    def _modules_above(self, members: Iterable[int]) -> dict[int, None]:
+        """Return the modules that hold any of some parameters, the innermost first, all by identity."""
+        found: dict[int, None] = {}
+        waiting = deque(members)
+        while waiting:
+            for module in self._held_by.get(waiting.popleft(), ()):
+                if module not in found:
+                    found[module] = None
+                    waiting.append(module)
+        return found
 
     def __iter__(self) -> Iterator[Place]:
         deadline = time.perf_counter() + self.max_seconds
         # By identity: a metaclass of the user's may compute hashes, or have none. The class is held, so that it stays.
         visitors: dict[int, tuple[type, Visitor | None, Kind]] = {}
         seen: set[int] = set()
-        holders: dict[int, str] = {id(self._besides): ""}
+        holders: set[int] = {id(self._besides)}
         # Holders take turns, so that a huge one does not hide the others; the names at hand come first.
         turns: deque[Iterator[tuple[Path, Any, Kind]]] = deque()
         turn, limit = self._children(self._namespace, None, _roots), sys.maxsize
@@ -106,10 +120,8 @@ class Search:
                 elif visitor is IS_ARRAY:
                     yield obj, "array", path
                 elif id(obj) not in holders:
-                    holders[id(obj)] = root_of(path)
+                    holders.add(id(obj))
                     turns.append(self._children(obj, path, visitor))
-                else:
-                    self._links.add((root_of(path), holders[id(obj)]))
             if count == limit:
                 turns.append(turn)
             if not turns or time.perf_counter() > deadline:
@@ -126,7 +138,7 @@ class Search:
                     self.tracked.append(tensor)
                 grad = self.unguarded.grad_of(tensor) if is_leaf or _retains_grad(tensor) else None
                 if grad is not None:
-                    self._roots_with_grads.add(root_of(path))
+                    self._filled.add(id(tensor))
                     if is_new:
                         yield grad, "grad", (path, ".grad")
             if is_new and type(tensor) not in _PLAIN:
@@ -138,8 +150,13 @@ class Search:
             return
 
     def _children(self, holder: Any, path: Path | None, visit: Visitor) -> Iterator[tuple[Path, Any, Kind]]:
+        is_module = visit is in_module and path is not None
+        if is_module and path is not None:
+            self._modules[id(holder)] = path
         try:
             for step, child, kind in visit(holder):
+                if is_module and (kind == "parameter" or is_subclass(type(child), torch.nn.Module)):
+                    self._held_by.setdefault(id(child), []).append(id(holder))
                 yield (path, step), child, kind
         except Exception:
             # Another thread changes it just now, or a class of C hides what it holds.

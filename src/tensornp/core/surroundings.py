@@ -14,6 +14,7 @@ from tensornp.core.backward import saved_for
 from tensornp.core.changes import Change
 from tensornp.core.facts import TensorInfo
 from tensornp.core.gradients import NOT_LOOKED_AT
+from tensornp.core.paths import name_of
 from tensornp.core.search import Search
 
 
@@ -32,7 +33,7 @@ class Surroundings:
     saved_for : tuple of str
         Operations that have saved its elements for backward.
     missed_by : str
-        The name of its module, if a backward has filled other gradients there, and not this one.
+        The name of the innermost module that holds it in which a backward has filled other gradients, and not this one.
     change : Change or None
     """
 
@@ -58,10 +59,9 @@ def look_around(
         grad = unguarded.grad_of(tensor) if info.has_grad else None
     found, *rest = find_aliases([(tensor, info), *([(grad, None)] if grad is not None else [])], search, former)
     aliases = _without_own_name(found, shown_as)
-    missed_by = ""
+    module = None
     if info.is_leaf and info.requires_grad and info.is_parameter and info.has_grad is False:
-        roots = [alias.name.partition(".")[0].partition("[")[0] for alias in found if alias.relation == "same object"]
-        missed_by = next((root for root in roots if search.has_grads_below(root)), "")
+        module = search.trained_module_of(tensor)
     saved = saved_for(tensor, search.tracked, search.max_seconds)
     stopped = [] if found.is_complete else [stopped_text(found.num_names)]
     stopped += [f"search for gradients stopped at {saved.stopped_at:,} operations"] if saved.stopped_at else []
@@ -72,7 +72,7 @@ def look_around(
         grad_aliases=tuple(alias for alias in (rest[0] if rest else ()) if alias.kind != "grad"),
         stopped="; ".join(stopped),
         saved_for=saved.names,
-        missed_by=missed_by,
+        missed_by=name_of(module) if module is not None else "",
     )
 
 
