@@ -96,6 +96,17 @@ def test_a_backward_misses_nothing_of_a_model_that_it_was_not_for(shell, names):
     assert badge(shell.show(shell.namespace["fresh"].weight))[1].startswith("Other parameters of fresh have a .grad")
 
 
+def test_a_buffer_is_told_where_its_module_is_found(shell):
+    """The tensor itself does not know, and `inspect` does not claim to."""
+    norm = torch.nn.BatchNorm1d(2)
+    assert tnp.inspect(norm.running_mean).is_buffer is None
+    assert badge(shell.show(norm.running_mean))[0] == "no grad"
+    shell.namespace.update(norm=norm, same=norm.running_mean)
+    assert badge(shell.show(norm.running_mean))[0] == "no grad · buffer"
+    assert badge(shell.show(torch.ones(2)))[0] == "no grad"
+    assert tnp.inspect(norm.weight).is_buffer is False
+
+
 def test_who_shares_the_gradient_is_told(shell):
     """A flat buffer into which all gradients are views, as distributed training has them."""
     flat = torch.zeros(4)

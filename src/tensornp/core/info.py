@@ -108,7 +108,7 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
         grad_dtype=grad.dtype if grad is not None else None,
         grad_layout=grad.layout if grad is not None else None,
         is_parameter=is_parameter,
-        is_buffer=bool(own.get("_is_buffer")),
+        is_buffer=bool(own.get("_is_buffer")) or (False if is_parameter else None),
         is_conj=t.is_conj(),
         is_neg=t.is_neg(),
         is_shared=storage is not None and t.device.type == "cpu" and t.untyped_storage().is_shared(),

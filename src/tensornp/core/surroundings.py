@@ -35,6 +35,8 @@ class Surroundings:
     missed_by : str
         The name of the innermost module that holds it in which a backward has filled other gradients, and not this one.
     change : Change or None
+    is_buffer : bool
+        Whether a module was found that has registered it as a buffer.
     """
 
     aliases: tuple[Alias, ...] = ()
@@ -43,6 +45,7 @@ class Surroundings:
     saved_for: tuple[str, ...] = ()
     missed_by: str = ""
     change: Change | None = None
+    is_buffer: bool = False
 
 
 NOWHERE = Surroundings()
@@ -72,6 +75,7 @@ def look_around(
         grad_aliases=tuple(alias for alias in (rest[0] if rest else ()) if alias.kind != "grad"),
         stopped="; ".join(stopped),
         saved_for=saved.names,
+        is_buffer=any(alias.kind == "buffer" and alias.relation == "same object" for alias in found),
         missed_by=name_of(module) if module is not None else "",
     )
 

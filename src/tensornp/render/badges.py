@@ -71,6 +71,8 @@ def _grad(info: TensorInfo, around: Surroundings) -> Badge:
     if not info.requires_grad:
         if info.is_parameter:
             return Badge("grad", f"frozen{filled}", "A parameter that requires no grad: no optimizer step changes it.")
+        if info.is_buffer:
+            return Badge("grad", f"no grad · buffer{filled}", "A buffer of a module: autograd does not track it.")
         return Badge("grad", f"no grad{filled}", "Autograd does not track this tensor.")
     if not info.is_leaf:
         retained = " · retains grad" if info.retains_grad and not info.has_grad else ""
