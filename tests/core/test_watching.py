@@ -6,6 +6,7 @@ import gc
 import tracemalloc
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -22,10 +23,10 @@ from tensornp.core.watching import Difference, difference, sight
 COPY = 2**20
 
 
-def told(obj: Any, act: Callable[[Any], object], max_copy_nbytes: int = COPY) -> str:
-    before = sight(obj, max_copy_nbytes)
+def told(obj: Any, act: Callable[[Any], object], max_copy_nbytes: int = COPY, max_read_nbytes: int = 2**30) -> str:
+    before = sight(obj, max_copy_nbytes, None, max_read_nbytes)
     act(obj)
-    return difference(before, sight(obj, max_copy_nbytes)).text
+    return difference(before, sight(obj, max_copy_nbytes, None, max_read_nbytes)).text
 
 
 def put(**values: Any) -> Callable[[Any], None]:
@@ -198,13 +199,70 @@ def test_past_the_budget_of_copies_blocks_tell_the_place():
     assert sight(t, t.nbytes).nbytes == t.nbytes
 
 
-def test_past_the_budget_of_reading_samples_tell(monkeypatch):
+def test_past_the_budget_of_reading_samples_tell():
     """A counted write whose place was not read is told as that."""
-    monkeypatch.setattr("tensornp.core.watching.MAX_READ_NBYTES", 2**20)
     t = torch.zeros(2**20)
-    assert told(t, lambda t: t.add_(1), 0) == "values changed in 64 of 64 samples (sampled 1/64) · through torch"
-    assert told(t, put(_1000=9), 0) == "torch has counted a write; the sample is unchanged (sampled 1/64)"
-    assert told(t, lambda t: None, 0) == ""
+    assert told(t, lambda t: t.add_(1), 0, 2**20) == (
+        "values changed in 64 of 64 samples (sampled 1/64) · through torch"
+    )
+    assert told(t, put(_1000=9), 0, 2**20) == "torch has counted a write; the sample is unchanged (sampled 1/64)"
+    assert told(t, lambda t: None, 0, 2**20) == ""
+    assert told(np.zeros(2**20), lambda a: a.fill(1), 0, 2**20).startswith("values changed in 64 of 64 samples")
+
+
+@pytest.mark.parametrize(
+    ("make", "nbytes"),
+    [
+        (lambda: torch.zeros(2**18), 2**20),
+        (lambda: np.zeros(2**17), 2**20),
+        (lambda: torch.zeros(2**17, 2).T[::2], 2**19),
+        (lambda: torch.zeros(2**9, 1).expand(2**9, 2**9), 2**11),
+        (lambda: torch.eye(300).to_sparse(), 300 * 4 + 2 * 300 * 8),
+        (lambda: torch.zeros(0), 0),
+    ],
+)
+def test_what_is_read_is_counted_and_bounded(make, nbytes):
+    """All of it, else a sample of at most 64 KiB, else nothing; each is said."""
+    obj = make()
+    whole = sight(obj, 0, None, nbytes)
+    assert (whole.nbytes_read, whole.left_out) == (nbytes, "")
+    if nbytes > 2**16:
+        part = sight(obj, 0, None, nbytes - 1)
+        assert (part.nbytes_read <= 2**16, part.left_out) == (True, "sampled")
+        assert difference(whole, part) == difference(part, whole) == Difference(), "what is not comparable is no change"
+    if nbytes:
+        nothing = sight(obj, COPY, None, min(nbytes, 2**16) - 1)
+        assert (nothing.nbytes_read, nothing.left_out, nothing.values) == (0, "unread", None)
+        assert difference(whole, nothing) == difference(nothing, whole) == Difference()
+
+
+def test_a_gradient_that_was_not_looked_at_is_no_change():
+    """Where another thread runs, `.grad` is not read; what was known before is compared with what comes after."""
+    w = weight()
+    seen = sight(w, COPY)
+    unseen = replace(seen, has_grad=None)
+    assert difference(seen, unseen) == difference(unseen, seen) == Difference()
+    w.sum().backward()
+    assert difference(unseen, sight(w, COPY)) == Difference()
+    assert difference(seen, sight(w, COPY)).text == ".grad: None to set"
+
+
+def test_another_tensor_in_the_place_of_a_tensor_has_another_storage():
+    """Whether the object has moved or another one has taken its identity and its address, that is true of both."""
+    memory = np.zeros(4, np.float32)
+    t = torch.from_numpy(memory)
+    before = sight(t, COPY)
+    t.data = torch.from_numpy(memory)
+    assert difference(before, sight(t, COPY)).text == MOVED
+    for swapped, expected in [
+        (torch.zeros(4), MOVED),
+        (torch.ones(4), f"elements 0–3 of 4 · largest |Δ| 1 at [0] · by a road that cannot be told · {MOVED}"),
+    ]:
+        t = torch.zeros(4)
+        before = sight(t, COPY)
+        torch.utils.swap_tensors(t, swapped)
+        assert before.is_of(t)
+        assert difference(before, sight(t, COPY)).text == expected
 
 
 def test_nothing_is_kept_alive():

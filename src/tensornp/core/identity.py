@@ -71,6 +71,16 @@ class TensorReference:
         self._counter = counter if counter is not None else counter_of(tensor)
 
     @property
+    def id(self) -> int:
+        """The identity of the Python object; once the tensor is gone, another one may have it."""
+        return self._id
+
+    @property
+    def storages(self) -> frozenset[int]:
+        """What identifies the storages in which it lies, for as long as this reference lives."""
+        return frozenset(storage.cdata for storage in self._storages)
+
+    @property
     def is_gone(self) -> bool:
         """Whether the tensor is known to be gone; its storage may live on without it."""
         return bool(self._storages) and all(storage.expired() for storage in self._storages)

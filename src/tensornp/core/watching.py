@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from dataclasses import dataclass
 from typing import Any
@@ -15,24 +16,37 @@ from tensornp.core.changes import Change, change_between, take_snapshot
 from tensornp.core.changes import Snapshot as TensorSnapshot
 from tensornp.core.convert import to_numpy
 from tensornp.core.dtypes import name_of
+from tensornp.core.extents import Extent
 from tensornp.core.facts import TensorInfo
-from tensornp.core.fingerprint import BLOCK_NBYTES, Fingerprint, fingerprint_of_array
+from tensornp.core.fingerprint import BLOCK_NBYTES, NUM_SAMPLES, SAMPLE_NBYTES, Fingerprint, fingerprint_of_array
 from tensornp.core.gather import check_parts, own_values
+from tensornp.core.identity import TensorReference
 from tensornp.core.info import inspect
 from tensornp.core.instances import is_tensor
 from tensornp.core.own_copy import array_copied
 from tensornp.core.places import NotReadError
+from tensornp.core.reach import extents_of
 from tensornp.core.rows import rows_and_delta
 
 MAX_READ_NBYTES = 2**30
-"""Bytes of one tensor that are read after each cell; of a larger one, a sample is."""
+"""Bytes that are read after each cell; of what is left then, a sample is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A tensor or an array at one moment; it is held weakly, and `values` are a copy, or None where it is too large.
+    """A tensor or an array at one moment, which is not kept alive.
 
-    `nbytes` are those of the copy.
+    Attributes
+    ----------
+    reference : TensorReference or weakref.ref
+    values : numpy.ndarray or None
+        A copy of `nbytes` bytes, where the budget allowed one.
+    has_grad : bool or None
+        None where that has never been looked at.
+    nbytes_read : int
+        What was read to know a change again.
+    left_out : str
+        Why not all was: "sampled" or "unread", since the budget was spent; "pending", since a collective is; or empty.
     """
 
     reference: Any
@@ -40,9 +54,13 @@ class Sighting:
     values: Any
     has_grad: bool | None
     nbytes: int
+    nbytes_read: int = 0
+    left_out: str = ""
 
     def is_of(self, obj: Any) -> bool:
-        """Return whether this is still the same object."""
+        """Return whether `obj` is in the place of this object: it may be another one if its storage is."""
+        if isinstance(self.reference, TensorReference):
+            return is_tensor(obj) and self.reference.id == id(obj)
         return self.reference() is obj
 
 
@@ -73,27 +91,71 @@ class Difference:
         return " · ".join(filter(None, (self.rows, self.delta, self.road, *self.facts)))
 
 
-def sight(obj: Any, max_copy_nbytes: int, before: Sighting | None = None) -> Sighting:
+def sight(
+    obj: Any, max_copy_nbytes: int, before: Sighting | None = None, max_read_nbytes: int = MAX_READ_NBYTES
+) -> Sighting:
     """Return what `obj`, a tensor or an array, is now; its values are copied if they take no more than that.
 
-    `before` is the last sighting of it, whose copy is kept where nothing has changed.
+    Of what has more than `max_read_nbytes`, a sample is read, and nothing if even that is more. `before` is the last
+    sighting of it, whose copy is kept where nothing has changed.
     """
+    plain: Any
     if is_tensor(obj):
         info = inspect(obj)
-        snapshot: Any = take_snapshot(obj, info, "", MAX_READ_NBYTES)
-        nbytes = info.nbytes
-        # Where it was not looked at, it is compared with what it was when it was seen last.
-        has_grad = before.has_grad if info.has_grad is None and before is not None else info.has_grad
-        plain: Any = obj
+        nbytes, has_grad, plain = info.nbytes, info.has_grad, obj
+        if has_grad is None and before is not None:
+            # Where it was not looked at, it is compared with what it was when it was seen last.
+            has_grad = before.has_grad
+        budget, nbytes_read, left_out = _share_of(_extents_of(obj, info), max_read_nbytes)
+        if _is_pending(info):
+            budget, nbytes_read, left_out = 0, 0, "pending"
+        snapshot: Any = take_snapshot(obj, info, "", budget)
+        known = snapshot.fingerprint
+        reference: Any = TensorReference(obj, snapshot.counter)
     else:
         # Nothing that a subclass overrides is asked.
         plain = np.ndarray.view(obj, np.ndarray)
-        snapshot, nbytes, has_grad = _array_fingerprint(plain), plain.nbytes, False
+        nbytes, has_grad, reference = plain.nbytes, False, weakref.ref(obj)
+        budget, nbytes_read, left_out = _share_of(_extents_of(plain, None), max_read_nbytes)
+        known = snapshot = _array_fingerprint(plain, budget)
+        if known is None and left_out == "sampled":
+            nbytes_read, left_out = 0, "unread"
     # What has no fingerprint must not be read: an array whose memory was given back, or the objects of an object array.
-    can_copy = nbytes <= max_copy_nbytes and snapshot is not None
+    can_copy = known is not None and known.one_in == 1 and nbytes <= max_copy_nbytes
     is_unchanged = before is not None and before.values is not None and _is_equal(before.snapshot, snapshot)
     values = (before.values if before is not None and is_unchanged else _copied(plain)) if can_copy else None
-    return Sighting(weakref.ref(obj), snapshot, values, has_grad, values.nbytes if values is not None else 0)
+    return Sighting(
+        reference, snapshot, values, has_grad, values.nbytes if values is not None else 0, nbytes_read, left_out
+    )
+
+
+def _extents_of(obj: Any, info: TensorInfo | None) -> tuple[Extent, ...]:
+    try:
+        return extents_of(obj, info)
+    except Exception:
+        # What cannot be told apart has no fingerprint either.
+        return ()
+
+
+def _share_of(extents: tuple[Extent, ...], left: int) -> tuple[int, int, str]:
+    """Return up to how many bytes the whole is read, how many are read of it, and what is left out."""
+    each = [
+        extent.itemsize * math.prod(n for n, step in zip(extent.shape, extent.strides, strict=True) if step)
+        for extent in extents
+    ]
+    if sum(each) <= left:
+        return left, sum(each), ""
+    sample = sum(min(nbytes, NUM_SAMPLES * SAMPLE_NBYTES) for nbytes in each)
+    return (1, sample, "sampled") if sample <= left else (0, 0, "unread")
+
+
+def _is_pending(info: TensorInfo | None) -> bool:
+    """Return whether a collective may still write what a tensor, or one inside it, holds."""
+    while info is not None:
+        if info.form == "pending" and info.detail == "pending":
+            return True
+        info = info.inner
+    return False
 
 
 def _is_equal(before: Any, after: Any) -> bool:
@@ -107,12 +169,12 @@ def _is_equal(before: Any, after: Any) -> bool:
     return is_alike and before.fingerprint.one_in == 1
 
 
-def _array_fingerprint(array: np.ndarray[Any, Any]) -> Fingerprint | None:
+def _array_fingerprint(array: np.ndarray[Any, Any], max_nbytes: int) -> Fingerprint | None:
     base = origin_of(array).tensor
-    if array.dtype.hasobject or (base is not None and has_left(array, base)):
+    if not max_nbytes or array.dtype.hasobject or (base is not None and has_left(array, base)):
         return None
     try:
-        return fingerprint_of_array(array, MAX_READ_NBYTES)
+        return fingerprint_of_array(array, max_nbytes)
     except NotReadError:
         return None
 
@@ -136,12 +198,13 @@ def _tensor_copied(tensor: torch.Tensor) -> Any:
 
 
 def difference(before: Sighting, after: Sighting) -> Difference:
-    """Return what happened to one object between two sightings of it."""
+    """Return what happened to one object between two sightings of it; values are compared where both read as much."""
     facts: list[str] = []
     road = ""
     if isinstance(before.snapshot, TensorSnapshot) and isinstance(after.snapshot, TensorSnapshot):
         change = change_between(before.snapshot, after.snapshot)
-        facts = _facts(before.snapshot.info, after.snapshot.info, change)
+        is_elsewhere = before.reference.storages != after.reference.storages
+        facts = _facts(before.snapshot.info, after.snapshot.info, change, is_elsewhere=is_elsewhere)
         road = _road(change)
         old, new = before.snapshot.fingerprint, after.snapshot.fingerprint
         info: TensorInfo | None = after.snapshot.info
@@ -149,7 +212,7 @@ def difference(before: Sighting, after: Sighting) -> Difference:
         old, new, info = before.snapshot, after.snapshot, None  # type: ignore[assignment]
     if before.has_grad != after.has_grad and None not in (before.has_grad, after.has_grad):
         facts.append(".grad: None to set" if after.has_grad else ".grad: set to None")
-    if old == new or old is None or new is None or old.way != new.way:
+    if old == new or old is None or new is None or (old.way, old.one_in) != (new.way, new.one_in):
         return Difference(facts=tuple(facts))
     has_copies = _is_comparable(before, after)
     # Of what has moved, fingerprints tell nothing, and copies tell the rest.
@@ -166,7 +229,7 @@ def _road(change: Change | None) -> str:
     return roads.get(change.road, "")
 
 
-def _facts(old: TensorInfo, new: TensorInfo, change: Change | None) -> list[str]:
+def _facts(old: TensorInfo, new: TensorInfo, change: Change | None, *, is_elsewhere: bool) -> list[str]:
     facts = []
     if old.dtype != new.dtype:
         facts.append(f"{name_of(old.dtype)} to {name_of(new.dtype)}")
@@ -174,7 +237,7 @@ def _facts(old: TensorInfo, new: TensorInfo, change: Change | None) -> list[str]
         facts.append(f"shape {old.shape} to {new.shape}")
     if old.device != new.device:
         facts.append(f"moved from {old.device} to {new.device}")
-    elif old.storage and new.storage and old.storage.address != new.storage.address:
+    elif old.storage and new.storage and (is_elsewhere or old.storage.address != new.storage.address):
         facts.append("its storage is another one now")
     if old.shape == new.shape and old.stride != new.stride:
         facts.append(f"strides {old.stride} to {new.stride}")
