@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import gc
+import threading
 import weakref
 from typing import Any
 
@@ -103,6 +104,24 @@ def test_what_hides_its_items_leaves_all_in_place(shell):
         patch.setitem(holders._CONTAINERS, collections.deque, raising)
         assert "nothing was released" in cell(shell, "%tensors --release")
     assert entry in shell.namespace["Out"]
+
+
+def test_a_result_that_may_be_a_gradient_is_not_released(shell):
+    """Where gradients must not be looked at, since another thread runs, one of them may be what `Out` holds."""
+    cell(shell, "p = torch.ones(2, requires_grad=True); p.sum().backward()")
+    entry = shell.ip.execution_count
+    cell(shell, "p.grad")
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    try:
+        said = cell(shell, "%tensors --release")
+        assert said.startswith("nothing was released: another thread is running: gradients were not looked at, so Out[")
+    finally:
+        done.set()
+        thread.join()
+    assert entry in shell.namespace["Out"]
+    assert "nothing to release" in cell(shell, "%tensors --release")
 
 
 def test_what_came_free_is_told_by_the_memory(shell):

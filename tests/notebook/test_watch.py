@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import datetime
 import gc
+import threading
 import weakref
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from child import in_two_ranks
+from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from kernels import TIMEOUT_S, start_kernel
+from unchanged import unchanged
 
+from tensornp.core import watched
+from tensornp.core.watching import difference
 from tensornp.notebook import watch
 
 
@@ -126,6 +133,21 @@ def test_a_gradient_is_watched_by_its_name(shell):
     assert report(shell, "p.sum().backward()") == ["p.grad: new"]
 
 
+def test_a_gradient_that_must_not_be_read_is_neither_gone_nor_new(shell):
+    """While another thread runs, it is not looked at; after that it is compared with what it was before."""
+    shell.run("p = torch.ones(2, requires_grad=True); q = [p]; p.sum().backward()\n%tensorwatch p.grad q")
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    try:
+        assert report(shell, "p.grad = None") == []
+        assert "another thread is running" in shell.fail("%tensorwatch q[0].grad")
+    finally:
+        done.set()
+        thread.join()
+    assert report(shell, "5") == ["p.grad: gone", "q[0]: .grad: set to None"]
+
+
 def test_listing_and_ending(shell):
     """What is watched, and a callback only while something is."""
     before = callbacks(shell)
@@ -202,14 +224,14 @@ def test_members_of_a_set_are_told_apart(shell):
 def test_what_is_not_searched_to_its_end_is_not_said_to_be_gone(shell, monkeypatch):
     """A bounded search may come less far than the last one; what it found is told."""
     shell.run("many = [torch.zeros(1) for _ in range(20)]")
-    monkeypatch.setattr(watch, "MAX_TENSORS", 10)
+    monkeypatch.setattr(watched, "MAX_TENSORS", 10)
     shell.run("%tensorwatch many")
     assert "watching many (the first 10 tensors" in shell.printed
-    monkeypatch.setattr(watch, "MAX_TENSORS", 5)
+    monkeypatch.setattr(watched, "MAX_TENSORS", 5)
     assert report(shell, "many[3][0] = many[8][0] = 1") == [
         "many[3]: element 0 of 1 · largest |Δ| 1 at [0] · through torch"
     ]
-    monkeypatch.setattr(watch, "MAX_TENSORS", 20)
+    monkeypatch.setattr(watched, "MAX_TENSORS", 20)
     assert report(shell, "5") == ["many[8]: element 0 of 1 · largest |Δ| 1 at [0] · through torch"]
 
 
@@ -250,6 +272,128 @@ def test_odd_tensors_do_not_end_the_watch(shell):
     assert line.startswith("odd[2]: ")
     assert "available to freed" in line
     assert report(shell, "5") == []
+
+
+def test_torch_swaps_what_is_watched(shell):
+    """It refuses that for a tensor with a weak reference: so conversions of watched modules would raise."""
+    shell.run("model = torch.nn.Linear(2, 1); a, b = torch.zeros(2), torch.ones(2)\n%tensorwatch model a")
+    assert report(shell, "torch.utils.swap_tensors(a, b)") == [
+        "a: elements 0–1 of 2 · largest |Δ| 1 at [0] · by a road that cannot be told · its storage is another one now"
+    ]
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        assert report(shell, "model.double();") == [
+            f"model.{name}: float32 to float64 · its storage is another one now" for name in ("weight", "bias")
+        ]
+        state = "{'weight': torch.zeros(1, 2), 'bias': torch.zeros(1)}"
+        assert len(report(shell, f"model.load_state_dict({state})")) == 2
+        assert report(shell, "5") == []
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(False)
+    assert len(report(shell, f"model.load_state_dict({state}, assign=False)")) == 0
+    assert [line.partition(":")[2][:19] for line in report(shell, f"model.load_state_dict({state}, assign=True)")] == [
+        " another object now"
+    ] * 2
+
+
+def test_watching_changes_nothing(shell):
+    """No mode sees a call of it, whatever is watched; nothing warns."""
+    w = torch.ones(3, 2, requires_grad=True)
+    (w * w).sum().backward()
+    odd = [
+        torch.eye(3).to_sparse(),
+        torch.ones(4)[1:],
+        torch.eye(2, dtype=torch.complex64).conj(),
+        torch._lazy_clone(w),
+    ]
+    shell.namespace.update(w=w, odd=odd, a=np.ones(3))
+    with unchanged(w, *odd):
+        shell.run("%tensorwatch w odd a")
+        shell.run("5")
+        shell.run("a[0] = 2")
+        shell.run("%tensorwatch --off")
+
+
+def test_one_bound_holds_for_all_that_is_watched(shell):
+    """What is left out is said when the watch begins, when that changes, and with each report; not after each cell."""
+    shell.run("%config TensorDisplay.max_watch_read_nbytes = 2_200_000")
+    shell.run("a, b, c = (torch.zeros(250_000) for _ in range(3)); d = [a, b]\n%tensorwatch a b d c")
+    said = "only a sample was read of c; %config TensorDisplay.max_watch_read_nbytes is 2.1 MiB"
+    assert said in shell.printed, "each object is read once, however many names it has"
+    assert report(shell, "5") == []
+    assert report(shell, "c.add_(1); a[3] = 1") == [
+        "a: element 3 of 250,000 · largest |Δ| 1 at [3] · through torch",
+        "d[0]: element 3 of 250,000 · largest |Δ| 1 at [3] · through torch",
+        "c: values changed in 64 of 64 samples (sampled 1/15) · through torch",
+        said,
+    ]
+    shell.run("%tensorwatch --off a b d")
+    with capture_output() as captured:
+        shell.ip.run_cell("%config TensorDisplay.max_watch_read_nbytes = 50_000", store_history=True)
+    (data,) = [output.data["text/plain"] for output in captured.outputs]
+    assert ": not all was compared:\n  not read: c; %config" in data
+    assert report(shell, "c.add_(1); 5") == []
+    assert report(shell, "%config TensorDisplay.max_watch_read_nbytes = 2**30") == []
+    assert report(shell, "c[1] = 5") == ["c: element 1 of 250,000 · largest |Δ| 3 at [1] · through torch"]
+
+
+def test_an_interrupt_in_the_report_leaves_the_watch_as_it_was(shell, monkeypatch):
+    """The next report tells of both cells, and so does its heading."""
+    shell.run("v = torch.zeros(2)\n%tensorwatch w v")
+    cell = shell.ip.execution_count
+
+    def interrupted(before: Any, after: Any) -> Any:
+        if before.snapshot.info.shape == (2,):
+            raise KeyboardInterrupt
+        return difference(before, after)
+
+    monkeypatch.setattr(watched, "difference", interrupted)
+    with capture_output() as captured:
+        shell.ip.run_cell("w[0] = 1; v[0] = 1; del_me = 1", store_history=True)
+    assert captured.stdout == f"%tensorwatch was interrupted; the next report tells of In[{cell}] too\n"
+    assert captured.stderr == ""
+    monkeypatch.undo()
+    with capture_output() as captured:
+        shell.ip.run_cell("v[1] = 2", store_history=True)
+    assert captured.outputs[0].data["text/plain"].splitlines() == [
+        f"In[{cell}] to In[{cell + 1}] changed:",
+        "  w: row 0 of 3 · largest |Δ| 1 at [0, 0] · through torch",
+        "  v: elements 0–1 of 2 · largest |Δ| 2 at [1] · through torch",
+    ]
+    assert report(shell, "v[1] = 3") == ["v: element 1 of 2 · largest |Δ| 1 at [1] · through torch"]
+
+
+@in_two_ranks
+def test_a_pending_collective_is_not_waited_for(rank):
+    """The other rank may never join; what it then writes is no change, and a write after that is one."""
+    import torch.distributed as dist
+    from torch.distributed import _functional_collectives as collectives
+
+    store = dist.distributed_c10d._get_default_store()
+    begin = lambda: collectives.all_reduce(torch.ones(3) + rank, "sum", dist.group.WORLD)  # noqa: E731
+    if rank:
+        store.wait(["looked"], datetime.timedelta(seconds=100))
+        assert begin().tolist() == [3, 3, 3]
+        return
+    ip = InteractiveShell.instance(colors="nocolor")
+    ip.run_line_magic("load_ext", "tensornp")
+
+    def run(cell: str) -> str:
+        with capture_output() as captured:
+            ip.run_cell(cell).raise_error()
+        return captured.stdout + "".join(output.data["text/plain"] for output in captured.outputs)
+
+    ip.user_ns.update(y=begin(), store=store)
+    ip.user_ns["d"] = {"y": ip.user_ns["y"]}
+    assert type(ip.user_ns["y"]).__name__ == "AsyncCollectiveTensor"
+    assert "waiting for a collective: y, d['y']" in run("%tensorwatch y d")
+    assert run("x = 5") == ""
+    run("%tensors")
+    store.set("looked", "yes")
+    assert run("assert y.tolist() == [3, 3, 3]") == ""
+    assert run("x = 6") == ""
+    assert "y: element 1 of 3 · largest |Δ| 4 at [1]" in (said := run("y.elem[1] = 7")), said
+    assert run("x = 7") == ""
 
 
 class Kernel:

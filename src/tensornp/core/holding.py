@@ -81,7 +81,7 @@ def _held_by_subclass(t: Any) -> Holding:
     kind = type(t)
     if _is_kind(kind, "DTensor", "torch.distributed"):
         return Holding("available" if _is_whole(t) else "remote", "local", str(tuple(t.placements)))
-    if _is_kind(kind, "AsyncCollectiveTensor", "torch.distributed"):
+    if is_of_collective(t):
         return Holding("available", "pending")
     if _is_kind(kind, "MaskedTensor", "torch.masked"):
         return Holding("available", "masked")
@@ -90,6 +90,11 @@ def _held_by_subclass(t: Any) -> Holding:
     if kind.dequantize is not torch.Tensor.dequantize:
         return Holding("available", "dequantized")
     return Holding("wrapped", wrapper=class_name(kind))
+
+
+def is_of_collective(t: Any) -> bool:
+    """Return whether `t` stands for the result of an asynchronous collective, which may or may not have arrived."""
+    return _is_kind(type(t), "AsyncCollectiveTensor", "torch.distributed")
 
 
 def _is_kind(kind: type, name: str, module: str) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from tensornp.core import torch_private
+from tensornp.core.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.holders import in_module, items_of, members_of
 from tensornp.core.instances import class_members, copied, is_subclass, mro_of, own_attributes
 from tensornp.core.paths import Key
@@ -18,7 +19,10 @@ from tensornp.errors import BadRequestError
 
 _PLAIN_KEYS = (str, int, float, complex, bool, bytes, type(None))
 _TABLES = {"get_parameter": "_parameters", "get_buffer": "_buffers", "get_submodule": "_modules"}
-_grad: Any = torch.Tensor.grad.__get__  # type: ignore[union-attr]  # a slot
+
+
+class NotLookedAtError(BadRequestError):
+    """What a name reaches must not be read now: a gradient, while another thread runs."""
 
 
 def look_up(expression: str, namespace: Mapping[str, Any]) -> Any:
@@ -98,8 +102,12 @@ def _attributes(obj: Any, name: str) -> Iterator[Any]:
     cls = type(obj)
     is_class = is_subclass(cls, type)
     if name == "grad" and is_subclass(cls, torch.Tensor):
+        unguarded = Unguarded()
         with torch_private.undisturbed():
-            yield _grad(obj)
+            grad = unguarded.grad_of(obj)
+        if unguarded.left_out:
+            raise NotLookedAtError(f"{NOT_LOOKED_AT}; watch it once that has ended")
+        yield grad
     if not is_class:
         yield from _own(obj, name)
     if is_subclass(cls, torch.nn.Module):

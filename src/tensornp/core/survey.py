@@ -51,8 +51,8 @@ class Survey:
         # A magic that has called what failed has the whole namespace among its locals.
         behind = Search(tracebacks, max_seconds, besides=namespace)
         found += self._collect(behind, "traceback")
-        self.has_all_names = search.is_complete
-        is_complete = self.has_all_names and behind.is_complete
+        self.has_all_names = search.is_complete and not search.unguarded.left_out
+        is_complete = search.is_complete and behind.is_complete
         stopped = [] if is_complete else [stopped_text(search.num_names + behind.num_names)]
         stopped += [NOT_LOOKED_AT] if search.unguarded.left_out or behind.unguarded.left_out else []
         self.stopped = "; ".join(stopped)

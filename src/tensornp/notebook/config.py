@@ -67,6 +67,12 @@ class TensorDisplay(Configurable):
         help="Whether memory is read by its address, in the whole process. Where it is not, torch's own operators read "
         "what is shown, and what only pointers tell (arrays made through DLPack, what has moved away) is not known.",
     ).tag(config=True)
+    max_watch_read_nbytes = Int(
+        2**30,
+        min=0,
+        help="Bytes that %tensorwatch reads after each cell to find what has changed, of all that is watched together; "
+        "of what is left then, it reads a sample or nothing, and says so.",
+    ).tag(config=True)
     receipt = Enum(
         ("folded", "open", "hidden"), _DEFAULT.receipt, help="How a card shows its receipt: folded, open or hidden."
     ).tag(config=True)

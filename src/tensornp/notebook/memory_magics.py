@@ -133,10 +133,14 @@ class MemoryMagics(Magics):
             %tensorwatch                 list what is watched
             %tensorwatch --off [NAME ...]
 
+        NAME is a name with attributes and constant keys, as cards and %tensors write it: model.fc.weight, d["a"][0].
+        It is looked up after each cell, and nothing is run for that: no call, no property.
+
         A report names the rows, the largest absolute difference, whether torch has counted the write or something wrote
         behind its back, gradients that were set or dropped, and moves to another device or storage. Watching keeps no
-        tensor alive. It reads what is watched after each cell and keeps a copy of up to %config
-        TensorDisplay.max_watch_nbytes; of what is larger, it tells which blocks changed.
+        tensor alive, and waits for no collective. After each cell it reads up to %config
+        TensorDisplay.max_watch_read_nbytes of all that is watched, and says what is left out; it keeps copies of up to
+        max_watch_nbytes; of what has none, it tells which blocks changed.
         """
         options, rest = split_line(line, OPTIONS["tensorwatch"])
         names = list(dict.fromkeys(split_names(rest)))
@@ -158,3 +162,5 @@ class MemoryMagics(Magics):
         first = "the first " if self.watch.is_partial(names) else ""
         noun = "tensor or array" if count == 1 else "tensors or arrays"
         print(f"watching {', '.join(names)} ({first}{count:,} {noun}) after each cell")
+        if self.watch.left_out:
+            print(self.watch.left_out)

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from IPython.display import display
 
-from tensornp.errors import BadRequestError
-
 if TYPE_CHECKING:
+    from tensornp.core.watched import Look
     from tensornp.core.watching import Sighting
     from tensornp.notebook.config import TensorDisplay
 
-MAX_TENSORS = 2000
-"""Tensors and arrays that one watched name may hold."""
 MAX_LINES = 20
-MAX_SECONDS = 1.0
+MAX_NAMED = 3
+"""Names that are given of what was left out."""
+
+
+class _State(NamedTuple):
+    """What is watched, as it was when it was last looked at; replaced as a whole, so that an interrupt leaves it so.
+
+    Attributes
+    ----------
+    sightings : dict
+        By expression and name.
+    partial : frozenset of str
+        Expressions that hold more than is watched.
+    left_out : str
+        What was not read, as it was last told.
+    """
+
+    sightings: dict[str, dict[str, Sighting]]
+    partial: frozenset[str]
+    left_out: str
 
 
 class Watch:
@@ -25,161 +41,131 @@ class Watch:
     def __init__(self, shell: Any, config: TensorDisplay) -> None:
         self._shell = shell
         self._config = config
-        self._sightings: dict[str, dict[str, Sighting]] = {}
-        self._partial: set[str] = set()
+        self._state = _State({}, frozenset(), "")
+        # The first cell of which no report was made.
+        self._untold = ""
 
     @property
     def names(self) -> list[str]:
         """The expressions that are watched."""
-        return list(self._sightings)
+        return list(self._state.sightings)
+
+    @property
+    def left_out(self) -> str:
+        """What is not read of all that is watched, and why; empty if nothing is left out."""
+        return self._state.left_out
 
     def add(self, expressions: list[str]) -> int:
-        """Watch what the expressions give from now on; returns how many tensors and arrays that is.
+        """Watch what the expressions name from now on; returns how many tensors and arrays that is.
 
         Raises
         ------
         BadRequestError
             If one is no name of a tensor, an array, a module or a container of them.
         """
-        import numpy as np
+        from tensornp.core.torch_private import undisturbed
 
-        found = {}
-        for expression in expressions:
-            found[expression] = self._objects(expression)
-            if not found[expression]:
-                raise BadRequestError(f"{expression} holds no tensor or array; name one that does")
-            obj = found[expression].get(expression)
-            if isinstance(obj, np.ndarray) and np.ndarray.dtype.__get__(obj).hasobject:
-                # It holds addresses, which tell nothing of what lies there.
-                raise BadRequestError(f"{expression} is an array of objects, which is not looked into; name its items")
-        if not self._sightings:
-            self._shell.events.register("post_run_cell", self._after_cell)
-        for expression, objects in found.items():
-            self._sightings[expression] = self._sight(objects)
-        return sum(map(len, found.values()))
+        with undisturbed():
+            look = self._look()
+            for expression in dict.fromkeys([*self.names, *expressions]):
+                if expression in expressions:
+                    look.begin(expression)
+                else:
+                    look.keep(expression, self._state.sightings[expression], is_partial=self.is_partial([expression]))
+        self._set(self._state_of(look))
+        return sum(len(self._state.sightings[expression]) for expression in expressions)
 
     def is_partial(self, expressions: list[str]) -> bool:
         """Return whether one of these holds more tensors than are watched."""
-        return not self._partial.isdisjoint(expressions)
+        return not self._state.partial.isdisjoint(expressions)
 
     def remove(self, expressions: list[str]) -> list[str]:
         """Watch these no longer, or nothing at all if none is named; returns what was watched and is no longer."""
-        gone = [name for name in (expressions or self.names) if self._sightings.pop(name, None) is not None]
-        if gone and not self._sightings:
-            self._shell.events.unregister("post_run_cell", self._after_cell)
+        gone = [name for name in (expressions or self.names) if name in self._state.sightings]
+        kept = {name: found for name, found in self._state.sightings.items() if name not in gone}
+        self._set(self._state._replace(sightings=kept))
         return gone
+
+    def _look(self) -> Look:
+        from tensornp.core.watched import Look
+
+        return Look(self._shell.user_ns, self._config.max_watch_nbytes, self._config.max_watch_read_nbytes)
+
+    def _state_of(self, look: Look) -> _State:
+        left_out = _left_out_text(look, self._config.max_watch_read_nbytes)
+        return _State(look.sightings, frozenset(look.partial), left_out)
+
+    def _set(self, state: _State) -> None:
+        """Remember `state`, and be called after a cell exactly while something is watched."""
+        self._state = state
+        events = self._shell.events
+        is_called = self._after_cell in events.callbacks["post_run_cell"]
+        if state.sightings and not is_called:
+            events.register("post_run_cell", self._after_cell)
+        elif is_called and not state.sightings:
+            events.unregister("post_run_cell", self._after_cell)
 
     def _after_cell(self, *_: Any) -> None:
         """Report what the cell that has just ended has changed; a callback that raised would spoil the cell."""
+        from tensornp.core.instances import error_text
+
+        cell = f"In[{self._shell.displayhook.prompt_count}]"
         try:
-            lines = [line for expression in self.names for line in self._report(expression)]
+            self._report(cell)
+        except KeyboardInterrupt:
+            # It is looked at anew after the next cell, against what was there before this one.
+            self._untold = self._untold or cell
+            print(f"%tensorwatch was interrupted; the next report tells of {cell} too")
         except Exception as error:
-            lines = [f"the watch failed ({type(error).__name__}: {error}); %tensorwatch --off ends it"]
-        if lines:
-            _show(f"In[{self._shell.displayhook.prompt_count}]", lines)
+            _show(f"{cell}: the watch failed", [f"{error_text(error)}; %tensorwatch --off ends it"])
 
-    def _report(self, expression: str) -> list[str]:
-        """Return a line for each change below one watched name, and look at it anew."""
-        from tensornp.core.watching import difference
-
-        was_partial = expression in self._partial
-        try:
-            objects = self._objects(expression)
-        except Exception:
-            self.remove([expression])
-            return [f"{expression}: it is gone, and is no longer watched"]
-        before, lines = self._sightings[expression], []
-        # A search that came less far than the last one has not found that anything is gone.
-        is_partial = was_partial or expression in self._partial
-        # Which of the tensors are new is asked before they are sighted again.
-        after = self._sight(objects, before)
-        for name, obj in objects.items():
-            if name not in before:
-                lines += [] if is_partial else [f"{name}: new"]
-            elif not before[name].is_of(obj):
-                lines.append(f"{name}: another object now, {_described(obj)}")
-            else:
-                text = difference(before[name], after[name]).text
-                lines += [f"{name}: {text}"] if text else []
-        gone = [name for name in before if name not in objects]
-        if is_partial:
-            after.update({name: before[name] for name in gone})
-        else:
-            lines += [f"{name}: gone" for name in gone]
-        self._sightings[expression] = after
-        return lines
-
-    def _objects(self, expression: str) -> dict[str, Any]:
-        """Return the tensors and arrays that an expression gives, by name: itself, or all that it holds."""
-        import numpy as np
-        import torch
-
-        from tensornp.core.lookup import look_up
-        from tensornp.core.paths import name_of
-        from tensornp.core.search import Search
+    def _report(self, cell: str) -> None:
+        """Show a line for each change, and for what was left out of the look where that has not been told yet."""
         from tensornp.core.torch_private import undisturbed
 
-        value = look_up(expression, self._shell.user_ns)
-        if isinstance(value, (torch.Tensor, np.ndarray)):
-            return {expression: value}
-        places: list[tuple[Any, Any]] = []
-        keys: dict[int, Any] = {}
-        search = Search({expression: value}, MAX_SECONDS)
         with undisturbed():
-            for obj, kind, path in search:
-                if kind == "parameter":
-                    keys.setdefault(id(obj), path)
-                if isinstance(obj, (torch.Tensor, np.ndarray)) and kind != "grad":
-                    places.append((obj, path))
-                if len(places) >= MAX_TENSORS:
-                    break
-        (self._partial.discard if search.is_complete else self._partial.add)(expression)
-        found: dict[str, Any] = {}
-        for obj, path in places:
-            # Members of a set, and keys that are tensors, have one name for all of them.
-            name = name_of(path, keys)
-            found[name if name not in found else f"{name} ({len(found)})"] = obj
-        return found
-
-    def _sight(self, objects: dict[str, Any], before: dict[str, Sighting] | None = None) -> dict[str, Sighting]:
-        """Return what the objects are now; the values of those that have changed are copied, while the budget lasts."""
-        from tensornp.core.torch_private import undisturbed
-        from tensornp.core.watching import sight
-
-        sightings = {}
-        left = self._config.max_watch_nbytes
-        for name, obj in objects.items():
-            last = before.get(name) if before is not None else None
-            with undisturbed():
-                sightings[name] = sight(obj, left, last if last is not None and last.is_of(obj) else None)
-            left -= sightings[name].nbytes
-        return sightings
+            look = self._look()
+            lines = [
+                line
+                for expression, before in self._state.sightings.items()
+                for line in look.report(expression, before, was_partial=self.is_partial([expression]))
+            ]
+        state = self._state_of(look)
+        heading = f"{self._untold} to {cell}" if self._untold else cell
+        if state.left_out and (lines or state.left_out != self._state.left_out):
+            heading += " changed" if lines else ": not all was compared"
+            _show(heading, lines, state.left_out)
+        elif lines:
+            _show(f"{heading} changed", lines)
+        self._set(state)
+        self._untold = ""
 
 
-def _described(obj: Any) -> str:
-    import numpy as np
+def _left_out_text(look: Look, max_read_nbytes: int) -> str:
+    from tensornp.render.badges import format_nbytes
 
-    from tensornp.core.arrays import extent_of_array
-    from tensornp.core.dtypes import name_of
-    from tensornp.core.info import inspect
-
-    if isinstance(obj, np.ndarray):
-        extent = extent_of_array(obj)
-        return f"{extent.shape} {extent.meaning}"
-    info = inspect(obj)
-    return f"{info.shape} {name_of(info.dtype)}".replace("-1", "?")
+    words = {"sampled": "only a sample was read of", "unread": "not read:", "pending": "waiting for a collective:"}
+    texts = [f"{words[reason]} {_listed(list(names))}" for reason, names in look.left_out.items() if names]
+    if look.left_out["sampled"] or look.left_out["unread"]:
+        texts.append(f"%config TensorDisplay.max_watch_read_nbytes is {format_nbytes(max_read_nbytes)}")
+    return "; ".join(texts)
 
 
-def _show(cell: str, lines: list[str]) -> None:
-    left_out = len(lines) - MAX_LINES
-    lines = lines[:MAX_LINES] + ([f"… and {left_out:,} more"] if left_out > 0 else [])
-    heading = f"{cell} changed"
+def _listed(names: list[str]) -> str:
+    left = len(names) - MAX_NAMED
+    return ", ".join(names[:MAX_NAMED]) + (f" and {left:,} more" if left > 0 else "")
+
+
+def _show(heading: str, lines: list[str], left_out: str = "") -> None:
+    num_more = len(lines) - MAX_LINES
+    lines = lines[:MAX_LINES] + ([f"… and {num_more:,} more"] if num_more > 0 else [])
+    lines += [left_out] if left_out else []
     html = "".join(f"<div>{escape(line)}</div>" for line in lines)
     display(
         {
             "text/plain": "\n  ".join([f"{heading}:", *lines]),
-            "text/html": f'<div class="tensornp" style="font-size:90%;line-height:1.6;padding:2px 0"><b>{heading}</b>'
-            f"{html}</div>",
+            "text/html": '<div class="tensornp" style="font-size:90%;line-height:1.6;padding:2px 0">'
+            f"<b>{escape(heading)}</b>{html}</div>",
         },
         raw=True,
     )
