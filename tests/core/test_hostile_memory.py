@@ -258,3 +258,30 @@ assert [alias.name for alias in tnp.aliases(t, {"a": t.numpy()})] == ["a"]
 """
     environment = os.environ | {"TENSORNP_RAW_MEMORY": "0"}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=100)
+
+
+@in_child
+def test_a_card_in_a_forked_process_does_not_wait_for_threads_that_were_not_copied():
+    """Sparse ones of each layout, large ones with gaps and whole ones, after the parent has computed on all cores."""
+    import faulthandler
+
+    if not hasattr(os, "fork"):
+        return
+    torch.set_num_threads(2)
+    large = torch.randn(2_000, 2_000)
+    assert (large @ large).exp().sum() > 0
+    tensors = [
+        torch.eye(5).to_sparse(), torch.eye(700).to_sparse(), torch.eye(700).to_sparse_csr(),
+        torch.ones(300, 300).to_sparse(), torch.ones(64, 64).to_sparse_bsr((8, 8)), large[:, ::2], large,
+        torch.ones(300, 1_000, dtype=torch.bfloat16),
+    ]  # fmt: skip
+    shown = [card(t) for t in tensors]
+    child = os.fork()
+    if not child:
+        faulthandler.dump_traceback_later(100, exit=True)
+        with np.printoptions(threshold=10**6):
+            card(tensors[-1])
+        same = [card(t) for t in tensors] == shown and [tnp.to_numpy(t).sum() for t in tensors[:5]]
+        os._exit(0 if same and torch.get_num_threads() == 2 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert torch.get_num_threads() == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections import Counter
@@ -23,6 +24,9 @@ _AT_REST: dict[Role, str] = {"loop": "selectors", "pool": "concurrent.futures.th
 
 GATE = threading.RLock()
 """Held while something is read that torch does not guard; a cell takes it for a moment when it begins."""
+if hasattr(os, "register_at_fork"):
+    # Nobody would open a gate that another thread had closed when the process was copied.
+    os.register_at_fork(before=GATE.acquire, after_in_parent=GATE.release, after_in_child=GATE.release)
 _roles: WeakKeyDictionary[threading.Thread, Role] = WeakKeyDictionary()
 
 
