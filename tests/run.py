@@ -23,6 +23,7 @@ CHECKS = {
     "ruff check": ["ruff", "check"],
     "ruff format": ["ruff", "format", "--check"],
     "mypy": ["mypy"],
+    "pytest": ["pytest", "--numprocesses=logical", "--maxprocesses=4", "--dist=loadgroup"],
 }
 BROWSER_COMMANDS = (
     "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge", "msedge",
@@ -49,7 +50,7 @@ def main() -> int:
     if os.environ.get("CI"):
         os.environ["TENSORNP_REQUIRE_BROWSER"] = "1"
 
-    checks = {**({} if pytest_arguments else CHECKS), "pytest": ["pytest", *pytest_arguments]}
+    checks = {"pytest": ["pytest", *pytest_arguments]} if pytest_arguments else CHECKS
     results = {name: run(name, [python, "-m", *command]) for name, command in checks.items()}
     print("\n" + ", ".join(f"{name} {'ok' if ok else 'FAILED'}" for name, ok in results.items()))
     return 0 if all(results.values()) else 1
