@@ -12,6 +12,7 @@ from browser.lab import Server
 from playwright.sync_api import Browser, Page, sync_playwright
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
