@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from kernels import TIMEOUT_S, start_kernel
 
+pytestmark = pytest.mark.xdist_group("kernel")
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -69,13 +70,24 @@ class Kernel:
         return {comm: state for comm, state in self.comms.items() if "anchor" in state}
 
 
-@pytest.fixture
-def kernel() -> Iterator[Kernel]:
+@pytest.fixture(scope="module")
+def plain_kernel() -> Iterator[Kernel]:
+    """A kernel without tensornp."""
     kernel = Kernel()
-    kernel.run("%load_ext tensornp\nimport torch")
     yield kernel
     kernel.client.stop_channels()
     kernel.manager.shutdown_kernel(now=True)
+
+
+@pytest.fixture
+def kernel(plain_kernel: Kernel) -> Iterator[Kernel]:
+    """The same kernel for all, without names, and with tensornp loaded anew."""
+    plain_kernel.run("%reset -f")
+    plain_kernel.comms.clear()
+    plain_kernel.shown.clear()
+    plain_kernel.run("%load_ext tensornp\nimport torch")
+    yield plain_kernel
+    plain_kernel.run("%unload_ext tensornp")
 
 
 def test_one_toggle_comes_unasked_and_moves_from_card_to_card(kernel):
