@@ -34,30 +34,30 @@ def bind(shell):
     return send
 
 
-@pytest.mark.parametrize("name", NEVER)
-def test_what_python_cannot_reach_and_what_is_ipythons_is_refused(shell, bind, name):
+def test_what_python_cannot_reach_and_what_is_ipythons_is_refused(shell, bind):
     """One sentence, the name is nowhere, and there is no Overwrite; the page may say what it likes."""
     before = dict(shell.namespace)
-    for overwrite in (False, True):
-        said = bind(name, overwrite)
-        assert (said["tone"], "confirm" in said) == ("error", False)
-    if name and " " not in name:
-        for magic in ("%tonumpy", "%totensor"):
-            assert said["text"] in shell.fail(f"{magic} -o {name} nothing_is_evaluated()")
-    assert {k: v for k, v in shell.namespace.items() if k in before} == before
-    assert name in before or name not in shell.namespace
+    for name in NEVER:
+        for overwrite in (False, True):
+            said = bind(name, overwrite)
+            assert (said["tone"], "confirm" in said) == ("error", False)
+        if name and " " not in name:
+            for magic in ("%tonumpy", "%totensor"):
+                assert said["text"] in shell.fail(f"{magic} -o {name} nothing_is_evaluated()")
+        assert {k: v for k, v in shell.namespace.items() if k in before} == before
+        assert name in before or name not in shell.namespace
 
 
-@pytest.mark.parametrize("name", TAKEN)
-def test_a_builtin_is_taken(shell, bind, name):
+def test_a_builtin_is_taken(shell, bind):
     """Bind asks first, `-o` refuses."""
-    before = shell.namespace.get(name)
-    assert bind(name)["confirm"] == name
-    assert "already names a builtin" in shell.fail(f"%tonumpy -o {name} w")
-    assert "already names a builtin" in shell.fail(f"%totensor -o {name} w.numpy()")
-    assert shell.namespace.get(name) is before
-    assert bind(name, overwrite=True) == {"text": f"{name} is bound"}
-    assert shell.namespace[name].tolist() == [0, 0]
+    for name in TAKEN:
+        before = shell.namespace.get(name)
+        assert bind(name)["confirm"] == name
+        assert "already names a builtin" in shell.fail(f"%tonumpy -o {name} w")
+        assert "already names a builtin" in shell.fail(f"%totensor -o {name} w.numpy()")
+        assert shell.namespace.get(name) is before
+        assert bind(name, overwrite=True) == {"text": f"{name} is bound"}
+        assert shell.namespace.pop(name).tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("name", ["mine", "input"])
@@ -72,12 +72,12 @@ def test_a_variable_of_the_users_own_is_overwritten_by_o_and_asked_about_by_bind
     assert isinstance(shell.namespace[name], torch.Tensor)
 
 
-@pytest.mark.parametrize("name", FREE)
-def test_all_other_names_are_free(shell, bind, name):
+def test_all_other_names_are_free(shell, bind):
     """Other alphabets, soft keywords, and names that only look like those of IPython."""
-    assert bind(name) == {"text": f"{name} is bound"}
-    shell.run(f"del {name}\n%tonumpy -o {name} w")
-    assert eval(name, shell.namespace).tolist() == [0, 0]
+    for name in FREE:
+        assert bind(name) == {"text": f"{name} is bound"}
+        shell.run(f"del {name}\n%tonumpy -o {name} w")
+        assert eval(name, shell.namespace).tolist() == [0, 0]
 
 
 def test_nothing_that_ipython_or_python_binds_by_itself_can_be_bound(shell, bind):

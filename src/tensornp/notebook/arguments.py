@@ -44,6 +44,8 @@ def keeping_nothing(magic: Callable[_Arguments, _Result]) -> Callable[_Arguments
 
     @wraps(magic)
     def run(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        # IPython leaves frames out that say so: of an error in the user's code, only that code is shown.
+        __tracebackhide__ = True
         try:
             result = magic(*args, **kwargs)
         except UsageError as error:

@@ -102,8 +102,8 @@ class TensorMagics(Magics):
         EXPR is any expression that gives a tensor, or a container with tensors inside; it is taken exactly as typed.
         One that begins with - goes into parentheses. A trailing ; shows nothing.
 
-        As a cell magic it runs the cell, then converts the variables NAME, or the value of the cell's last line: one
-        array, or a dict of arrays by name.
+        As a cell magic it runs the cell as IPython does, also with await, then converts the variables NAME, or the
+        value of the cell's last line: one array, or a dict of arrays by name.
 
         Examples::
 
@@ -111,6 +111,7 @@ class TensorMagics(Magics):
             %tonumpy -c -o w_np w
             %tonumpy --explain x.T
         """
+        __tracebackhide__ = True
         options, rest = self._split(line, "tonumpy")
         request = _Request(options, self._arguments(options), rest.endswith(";"))
         if cell is None:
@@ -145,6 +146,7 @@ class TensorMagics(Magics):
         """
         from tensornp.core.restore import to_tensor
 
+        __tracebackhide__ = True
         options, rest = self._split(line, "totensor")
         value = self._evaluate(rest, local_ns, "%totensor [-o NAME] EXPR")
         with as_usage_errors():
@@ -235,6 +237,7 @@ class TensorMagics(Magics):
 
     def _evaluate(self, expression: str, local_ns: dict[str, Any] | None, usage: str) -> Any:
         """Return the value of `expression` where the magic was called, local names included."""
+        __tracebackhide__ = True
         expression = expression.rstrip().removesuffix(";").rstrip()
         if not expression:
             raise UsageError(f"there is no expression; usage: {usage}")
