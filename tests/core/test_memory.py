@@ -65,12 +65,73 @@ def test_small_arrays_are_made_without_asking(monkeypatch):
         tnp.plan(torch.ones(1).expand(2**27), copy=True)
 
 
+def test_the_limit_is_that_of_a_container_as_a_whole():
+    """Four arrays of which each would fit; what shares takes none."""
+    many = {"a": torch.ones(250), "b": [torch.ones(250), torch.ones(250, dtype=torch.float64)[::2]]}
+    assert tnp.to_numpy(many, copy=True, max_nbytes=3000)["b"][1].nbytes == 1000
+    with pytest.raises(tnp.TooLargeError, match="together take 3,000 bytes and more, more than the 2,999"):
+        tnp.to_numpy(many, copy=True, max_nbytes=2999)
+    assert tnp.to_numpy(many, max_nbytes=0)["a"].nbytes == 1000
+    with pytest.raises(tnp.TooLargeError, match="together take 2,000"):
+        tnp.to_numpy([torch.ones(250, dtype=torch.bfloat16)] * 9, max_nbytes=1500)
+
+
+def test_what_is_free_is_for_a_container_as_a_whole(monkeypatch):
+    """Also where each tensor is small, plain and widened, which needs no plan."""
+    monkeypatch.setattr("tensornp.core.memory._free_nbytes_at", lambda second: 0)
+    monkeypatch.setattr("tensornp.core.memory.SMALL_NBYTES", 5000)
+    narrow = torch.ones(1000, dtype=torch.bfloat16)
+    assert len(tnp.to_numpy([narrow])) == 1
+    with pytest.raises(tnp.TooLargeError, match="free"):
+        tnp.to_numpy([narrow, narrow])
+    with pytest.raises(tnp.TooLargeError, match="free"):
+        tnp.to_numpy([narrow.float()] * 2, copy=True)
+    assert len(tnp.to_numpy([narrow.float()] * 2)) == 2
+
+
+def _group(folder, limit, used, cached, version=2):
+    limit_file, used_file, key = {
+        2: ("memory.max", "memory.current", "inactive_file"),
+        1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    }[version]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / limit_file).write_text(f"{limit}\n")
+    (folder / used_file).write_text(f"{used}\n")
+    (folder / "memory.stat").write_text(f"anon 300000\n{key} {cached}\n")
+
+
 def test_a_container_of_the_operating_system_has_less(tmp_path):
     """The limit of its control group counts, less what is used and more what can be dropped."""
-    (tmp_path / "memory.max").write_text("1000000\n")
-    (tmp_path / "memory.current").write_text("400000\n")
-    (tmp_path / "memory.stat").write_text("anon 300000\ninactive_file 50000\n")
-    assert free_nbytes(tmp_path) == 650_000
-    (tmp_path / "memory.max").write_text("max\n")
-    assert free_nbytes(tmp_path) > 650_000
-    assert free_nbytes(tmp_path / "absent") > 650_000
+    root, own = tmp_path / "cgroup", tmp_path / "own"
+    own.write_text("0::/\n")
+    _group(root, 1_000_000, 400_000, 50_000)
+    assert free_nbytes(root, own) == 650_000
+    _group(root, "max", 400_000, 50_000)
+    assert free_nbytes(root, own) > 650_000
+    assert free_nbytes(root / "absent", own) > 650_000
+    assert free_nbytes(root, tmp_path / "absent") > 650_000
+
+
+def test_the_smallest_limit_of_all_groups_around_the_process_holds(tmp_path):
+    """Its own group and those that this lies in, up to the root; others do not count."""
+    root, own = tmp_path / "cgroup", tmp_path / "own"
+    own.write_text("0::/user.slice/job/step\n")
+    _group(root / "user.slice" / "job" / "step", 3_000_000, 1_000_000, 0)
+    _group(root / "user.slice" / "job", 5_000_000, 4_000_000, 200_000)
+    _group(root / "user.slice", "max", 4_000_000, 0)
+    _group(root / "other.slice", 1_000, 0, 0)
+    assert free_nbytes(root, own) == 1_200_000
+    _group(root / "user.slice" / "job" / "step", 3_000_000, 3_500_000, 0)
+    assert free_nbytes(root, own) == 0
+
+
+@pytest.mark.parametrize("group", ["job", ""])
+def test_control_groups_of_version_1_are_read(tmp_path, group):
+    """The controller has a folder of its own; in a container, its root is the group of the process."""
+    root, own = tmp_path / "cgroup", tmp_path / "own"
+    own.write_text("7:cpu,cpuacct:/elsewhere\n5:memory:/job\n1:name=systemd:/\n")
+    _group(root / "memory" / group, 2_000_000, 500_000, 100_000, version=1)
+    _group(root / "cpu" / "elsewhere", 1_000, 0, 0, version=1)
+    assert free_nbytes(root, own) == 1_600_000
+    _group(root / "memory" / group, 2**63 - 4096, 500_000, 100_000, version=1)
+    assert free_nbytes(root, own) > 1_600_000

@@ -18,7 +18,7 @@ from tensornp.core.gather import dequantized
 from tensornp.core.holding import STORAGES, held_tensor, is_storage, mask_of, plain, tensor_of
 from tensornp.core.info import inspect
 from tensornp.core.instances import class_name, is_tensor
-from tensornp.core.memory import within_budget
+from tensornp.core.memory import Budget, within_budget
 from tensornp.core.pages import with_page_protection
 from tensornp.core.plan import ConversionPlan, decide
 from tensornp.core.sparse import dense
@@ -63,7 +63,7 @@ def to_numpy(
         or comes as the zero-copy ml_dtypes array where ``copy=False`` or its own name is passed. Any other dtype
         converts, even where that loses values: `plan` says so beforehand.
     max_nbytes : int, optional
-        Bytes that a new array may take at most; None: what main memory has free.
+        Bytes that new arrays may take at most, all of a container together; None: what main memory has free.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def to_numpy(
     the result is waited for.
     """
     if dtype is None and max_nbytes is None and (writeable is None or writeable is False):
-        array = _convert_plain(obj, copy)
+        array = _convert_plain(obj, copy, None)
         if array is not None:
             if writeable is False:
                 array.flags.writeable = False
@@ -101,13 +101,24 @@ def to_numpy(
         obj = tensor_of(obj)
     if is_tensor(obj):
         return execute(plan(obj, copy=copy, writeable=writeable, dtype=dtype, max_nbytes=max_nbytes), obj)
-    arguments: dict[str, Any] = {"copy": copy, "writeable": writeable, "dtype": dtype, "max_nbytes": max_nbytes}
     if not is_container(obj):
         raise NotATensorError(
             "to_numpy takes a tensor, or a dict, list, tuple or dataclass with tensors inside, "
             f"not '{class_name(type(obj))}'"
         )
-    return map_leaves(lambda leaf: to_numpy(leaf, **arguments), obj, leaf_type=(torch.Tensor, *STORAGES))
+    budget = Budget(max_nbytes)
+    is_plain = dtype is None and writeable is None
+
+    def convert(leaf: Any) -> Any:
+        array = _convert_plain(leaf, copy, budget) if is_plain else None
+        if array is not None:
+            return array
+        leaf = tensor_of(leaf) if is_storage(leaf) else leaf
+        planned = _planned(leaf, copy=copy, writeable=writeable, dtype=dtype)
+        budget.take(planned.nbytes_copied)
+        return execute(planned, leaf)
+
+    return map_leaves(convert, obj, leaf_type=(torch.Tensor, *STORAGES))
 
 
 @torch_private.unnoticed
@@ -127,10 +138,14 @@ def plan(
     """
     if is_storage(tensor):
         tensor = tensor_of(tensor)
+    return within_budget(_planned(tensor, copy=copy, writeable=writeable, dtype=dtype), max_nbytes)
+
+
+def _planned(tensor: torch.Tensor, **arguments: Any) -> ConversionPlan:
     info = inspect(tensor)
-    if writeable and info.grad_fn is not None:
+    if arguments["writeable"] and info.grad_fn is not None:
         info = replace(info, saved_for=saved_for(tensor).names)
-    return plan_from(info, copy=copy, writeable=writeable, dtype=dtype, max_nbytes=max_nbytes)
+    return _decided(info, **arguments)
 
 
 def plan_from(
@@ -142,12 +157,14 @@ def plan_from(
     max_nbytes: int | None = None,
 ) -> ConversionPlan:
     """Return the same from metadata that were read already, with what a search around the tensor has added to them."""
-    if writeable:
-        info = with_page_protection(info)
-    return within_budget(decide(info, copy=copy, writeable=writeable, dtype=dtype), max_nbytes)
+    return within_budget(_decided(info, copy=copy, writeable=writeable, dtype=dtype), max_nbytes)
 
 
-def _convert_plain(tensor: Any, copy: bool | None) -> np.ndarray[Any, Any] | None:
+def _decided(info: TensorInfo, **arguments: Any) -> ConversionPlan:
+    return decide(with_page_protection(info) if arguments["writeable"] else info, **arguments)
+
+
+def _convert_plain(tensor: Any, copy: bool | None, budget: Budget | None) -> np.ndarray[Any, Any] | None:
     """Return the array of an ordinary CPU tensor: read-only if shared, new if widened; None if it is not one.
 
     `plan` would decide the same, at several times the cost.
@@ -168,6 +185,8 @@ def _convert_plain(tensor: Any, copy: bool | None) -> np.ndarray[Any, Any] | Non
         return None
     values = tensor.detach() if tensor.requires_grad else tensor
     if wide is not None:
+        if budget is not None:
+            budget.take(tensor.numel() * wide.itemsize)
         return _numpy(values.to(wide))
     array = _numpy(values)
     array.flags.writeable = False
