@@ -6,7 +6,9 @@ import ctypes
 import dataclasses
 import functools
 import mmap
+import sys
 import types
+import weakref
 from collections import ChainMap, OrderedDict, UserDict, deque, namedtuple
 
 import numpy as np
@@ -397,3 +399,45 @@ def test_an_array_whose_memory_was_given_back_is_stale(how):
     (alias,) = tnp.aliases(t, {"array": array})
     assert (alias.relation, "do not read" in alias.note) == ("stale", True)
     assert relations(array, t=t) == {"t": "stale"}
+
+
+def test_the_locals_of_the_caller_are_not_kept():
+    """What a function lets go is free at once; its own `locals()` are what they were."""
+
+    def ask():
+        big, beside = torch.ones(1000), np.ones(3)
+        gone = weakref.ref(beside)
+        first = [alias.name for alias in tnp.aliases(big)]
+        del beside
+        is_gone = gone() is None
+        own = locals()
+        second = [alias.name for alias in tnp.aliases(big)]
+        return first, is_gone, second, own["big"] is big
+
+    assert ask() == (["big"], True, ["big", "own['big']"], True)
+
+
+def test_an_empty_alias_is_not_called_stale():
+    """Neither has a byte that the other could have shared."""
+    t = torch.empty(0)
+    alias = t.detach()
+    t.data = t.data.double()
+    assert tnp.aliases(t, {"alias": alias}) == [] == tnp.aliases(alias, {"t": t})
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the protection of pages")
+def test_a_map_that_is_read_only_in_a_later_part_is_not_handed_out_writeable():
+    """A write to that part would end the process; a tensor before it is writeable."""
+    page = mmap.PAGESIZE
+    memory = mmap.mmap(-1, 4 * page)
+    t = torch.frombuffer(memory, dtype=torch.uint8)
+    assert tnp.to_numpy(t, copy=False, writeable=True).flags.writeable
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.mprotect(ctypes.c_void_p(t.data_ptr() + 2 * page), page, mmap.PROT_READ) == 0
+    with pytest.raises(tnp.CopyRequiredError):
+        tnp.to_numpy(t, copy=False, writeable=True)
+    with pytest.raises(tnp.CopyRequiredError):
+        tnp.to_numpy(t[page : 2 * page + 1], copy=False, writeable=True)
+    for part in (t[: 2 * page], t[3 * page :]):
+        assert tnp.to_numpy(part, copy=False, writeable=True).flags.writeable
+    assert not tnp.to_numpy(t).flags.writeable

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -117,9 +119,20 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
     if not (is_tensor(obj) or is_subclass(type(obj), np.ndarray) or is_storage(obj)):
         raise NotATensorError(f"aliases takes a tensor or an array, not '{class_name(type(obj))}'")
     if namespace is None:
-        frame = sys._getframe(1)
-        namespace = {**frame.f_globals, **frame.f_locals}
+        namespace = _names_in(sys._getframe(1))
     return find_aliases([(obj, None)], Search(namespace, max_seconds))[0]
+
+
+def _names_in(frame: FrameType) -> dict[str, Any]:
+    """Return the names that a frame sees; Python 3.12 and before would keep its locals alive until it returns."""
+    names = frame.f_locals
+    found = {**frame.f_globals, **names}
+    # Python makes this dictionary anew when it is next asked for; who holds it already is left alone. The frame, the
+    # name here and the argument are three references.
+    is_snapshot = type(names) is dict and frame.f_code.co_flags & inspect.CO_OPTIMIZED
+    if is_snapshot and sys.getrefcount(names) <= 3:
+        names.clear()
+    return found
 
 
 @torch_private.unnoticed

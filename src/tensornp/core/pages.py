@@ -17,17 +17,20 @@ def with_page_protection(info: TensorInfo) -> TensorInfo:
         return dataclasses.replace(info, inner=with_page_protection(info.inner))
     if info.storage is None or not info.storage.address:
         return info
-    return dataclasses.replace(info, is_readonly_map=_is_mapped_readonly(info.storage.address))
+    low = info.storage.address
+    high = low + max(info.storage.reach - (info.storage_offset or 0) * info.itemsize, 1)
+    return dataclasses.replace(info, is_readonly_map=_is_mapped_readonly(low, high))
 
 
-def _is_mapped_readonly(address: int) -> bool:
+def _is_mapped_readonly(low: int, high: int) -> bool:
+    """Return whether any page between two addresses is mapped read-only: a map may be so in a later part alone."""
     try:
         with open("/proc/self/maps", encoding="ascii", errors="replace") as maps:
             for line in maps:
                 bounds, flags = line.split(maxsplit=2)[:2]
                 start, end = (int(bound, 16) for bound in bounds.split("-"))
-                if start <= address < end:
-                    return "w" not in flags
+                if start < high and low < end and "w" not in flags:
+                    return True
     except OSError:
         pass
     return False

@@ -79,6 +79,9 @@ class Target:
             is_elsewhere = not is_one_storage(other, self._kin)
             if _never_had_bytes(other) or _never_had_bytes(self._obj) or not (_is_own(other) and _is_own(self._kin)):
                 return _UNRELATED
+            if _is_empty(other) and _is_empty(self._obj):
+                # Nothing is left of what they may have shared.
+                return _UNRELATED
         except Exception:
             return _UNRELATED
         if is_elsewhere:
@@ -154,9 +157,13 @@ def _tensor_under(obj: Any) -> torch.Tensor | None:
 
 def _never_had_bytes(obj: Any) -> bool:
     """Return whether `obj` is an empty view of something, not what `set_` or ``.data =`` has made empty."""
+    return _is_empty(obj) and (isinstance(obj, np.ndarray) or storage_of(obj).nbytes() > 0)
+
+
+def _is_empty(obj: Any) -> bool:
     if isinstance(obj, np.ndarray):
         return extent_of_array(obj).is_empty
-    return is_tensor(obj) and not _numel(obj) and storage_of(obj).nbytes() > 0
+    return is_tensor(obj) and not _numel(obj)
 
 
 def _is_own(tensor: Any) -> bool:
