@@ -289,3 +289,16 @@ def test_a_huge_holder_does_not_hide_the_others():
     search = Search({"huge": [torch.zeros(1)] * 1_000_000, "small": {"t": t}}, 600)
     assert next(name_of(path) for obj, _, path in search if obj is t) == "small['t']"
     assert search.num_names < 10_000
+
+
+def test_plain_values_are_passed_over_and_hide_nothing():
+    """Numbers and texts hold no tensor: several are one name to the search, and still others have their turn."""
+    t = torch.zeros(2)
+    names = {"numbers": [0] * 3_000_000, "texts": dict.fromkeys(range(1_000_000), ""), "small": {"t": t}}
+    search = Search(names, 600)
+    assert next(name_of(path) for obj, _, path in search if obj is t) == "small['t']"
+    assert search.num_names < 2000
+    search = Search(names, 600)
+    assert [name_of(path) for _, _, path in search] == ["small['t']"]
+    assert search.is_complete
+    assert search.num_names < 300_000

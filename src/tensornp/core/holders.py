@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import array
+import itertools
 import mmap
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,8 @@ from tensornp.core.instances import (
 )
 from tensornp.core.paths import Key, Kind, is_plain
 
+_AT_ONCE = 16
+"""Items that are asked together whether there is any to look at."""
 _BUFFERS = frozenset(map(id, (memoryview, bytearray, array.array, mmap.mmap)))
 """By identity, as all classes here: to look for one in a tuple would ask a metaclass of the user's for equality."""
 _FOREIGN = frozenset(
@@ -86,18 +90,27 @@ def items_of(held: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
 
 
 def _in_dict(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
-    return ((Key(key), value, "") for key, value in items_of(obj))
+    return _children(items_of(obj), Key)
+
+
+def _children(items: Iterator[tuple[Any, Any]], step: Callable[[Any], Any]) -> Iterator[tuple[Any, Any, Kind]]:
+    """Yield the items of a container with the steps to them; of several that are all plain values, none."""
+    while some := list(itertools.islice(items, _AT_ONCE)):
+        if _ATOMS.issuperset(map(id, map(type, map(itemgetter(1), some)))):
+            # One for all of them, at which the search asks how late it is.
+            yield "", None, ""
+        else:
+            yield from ((step(key), value, "") for key, value in some)
 
 
 def _in_sequence(base: Any) -> Visitor:
     def visit(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
         # A deque must not change while it is read; the others may.
-        items = copied(lambda: list(base.__iter__(obj))) if base is deque else base.__iter__(obj)
-        children = in_chunks(iter(items))
+        children = copied(lambda: list(base.__iter__(obj))) if base is deque else base.__iter__(obj)
         fields: Any = class_members(type(obj)).get("_fields") if base is tuple else None
         if isinstance(fields, tuple) and len(fields) == tuple.__len__(obj):
             return ((f".{field}", child, "") for field, child in zip(fields, children, strict=True))
-        return ((f"[{i}]", child, "") for i, child in enumerate(children))
+        return _children(enumerate(children), "[{}]".format)
 
     return visit
 
