@@ -136,6 +136,9 @@ def counter_of(tensor: torch.Tensor) -> VersionCounter | None:
     """Return the version counter of a tensor, or None where that cannot be kept."""
     if type(tensor).__torch_dispatch__ not in torch_private.PLAIN_DISPATCH:
         return None
+    if torch_private.is_functional_wrapper(tensor):
+        # Setting its data ends the process.
+        return None
     try:
         with torch_private.undisturbed():
             return VersionCounter(tensor)
