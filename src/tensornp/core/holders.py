@@ -59,6 +59,8 @@ def IS_ARRAY(_: Any) -> Iterable[tuple[Any, Any, Kind]]:
 
 def visitor_for(cls: type) -> Visitor | None:
     """Return what lists the children of an instance of `cls`, or None where there is nothing to look for."""
+    if id(cls) in _ATOMS:
+        return None
     if is_subclass(cls, torch.Tensor) or id(cls) in _STORAGES:
         return IS_TENSOR
     if is_subclass(cls, np.ndarray) or id(cls) in _BUFFERS:
@@ -69,7 +71,7 @@ def visitor_for(cls: type) -> Visitor | None:
     if is_subclass(cls, torch.nn.Module):
         return in_module
     module = module_name(cls).partition(".")[0]
-    if is_subclass(cls, type) or id(cls) in _ATOMS or module in _FOREIGN:
+    if is_subclass(cls, type) or module in _FOREIGN:
         return None
     return _in_object if has_attributes(cls) else None
 

@@ -68,11 +68,12 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
             class_name(kind), (), t.data.dtype, t.data.element_size(), 0, t.data.device, t.data.layout,
             requires_grad=t.requires_grad, is_parameter=is_parameter, data_state=state, wrapper=wrapper,
         )  # fmt: skip
-    inner = _inner_of(tensor, form)
+    # One with strides holds its values itself.
+    inner = _inner_of(tensor, form) if form != "strided" else None
     if inner is not None and state == "available":
         state = inner.data_state
     is_nested = form == "nested"
-    missing = _missing_part(tensor, form) if state == "available" else None
+    missing = _missing_part(tensor, form) if state == "available" and form != "strided" else None
     if missing is not None:
         return TensorInfo(
             class_name(kind), () if is_nested else _sizes(t.shape), t.dtype, t.dtype.itemsize, 0, t.device, t.layout,
@@ -147,7 +148,7 @@ def _inner_of(tensor: torch.Tensor, form: Form) -> TensorInfo | None:
 
 def _sizes(sizes: Iterable[object]) -> tuple[int, ...]:
     """Return sizes as plain ints, and -1 for a symbolic one: comparing that would add a guard to a user's graph."""
-    return tuple(int(n) if isinstance(n, (int, torch.Tensor)) else -1 for n in sizes)
+    return tuple([n if type(n) is int else int(n) if isinstance(n, (int, torch.Tensor)) else -1 for n in sizes])
 
 
 def _nested_shape(t: Any) -> tuple[int, ...]:

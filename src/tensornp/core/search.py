@@ -26,6 +26,7 @@ _TURN = 512
 _RESULT = re.compile(r"_{1,3}|_\d+")
 
 
+_OF_IPYTHON = frozenset("In _ih _oh _dh _ __ ___ _i _ii _iii exit quit open get_ipython".split())
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _requires_grad, _is_leaf, _retains_grad = (
     getattr(torch.Tensor, name).__get__ for name in ("requires_grad", "is_leaf", "retains_grad")
@@ -176,6 +177,4 @@ def _roots(namespace: Any) -> Iterator[tuple[Any, Any, Kind]]:
 
 def is_history_name(name: str) -> bool:
     """Return whether IPython itself binds `name`: what a cell gave or said is reached as ``Out[n]`` and ``In[n]``."""
-    return name in ("In", "_ih", "_oh", "_dh", "_", "__", "___", "exit", "quit", "open", "get_ipython") or (
-        (name.startswith("_") and name[1:].lstrip("i").isdecimal()) or name in ("_i", "_ii", "_iii")
-    )
+    return name in _OF_IPYTHON or (name[:1] == "_" and name[1:].lstrip("i").isdecimal())

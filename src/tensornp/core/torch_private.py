@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar, cast
 
 import torch
@@ -126,7 +126,9 @@ def unnoticed(function: _F) -> _F:
         try:
             next(outside)
             # NumPy keeps print options and what becomes of errors in context variables.
-            return copy_context().run(function, *args, **kwargs)
+            context = copy_context()
+            context.run(_stands_outside.set, True)
+            return context.run(function, *args, **kwargs)
         finally:
             outside.close()
 
@@ -142,6 +144,8 @@ def undisturbed() -> AbstractContextManager[None]:
 
 
 _INSIDE = nullcontext()
+_stands_outside = ContextVar("_stands_outside", default=False)
+"""Whether an `unnoticed` function is running: what it stands outside of need not be asked again."""
 
 
 def is_undisturbed() -> bool:
@@ -151,7 +155,7 @@ def is_undisturbed() -> bool:
         and _is_torch_function_off()
         and not torch.is_grad_enabled()
         and not torch.is_inference_mode_enabled()
-        and not _is_further_in()
+        and (_stands_outside.get() or not _is_further_in())
     )
 
 

@@ -12,6 +12,7 @@ from tensornp.core.plan import ConversionPlan
 from tensornp.core.summary import TensorSummary
 from tensornp.core.surroundings import Surroundings
 from tensornp.core.wording import saved_text
+from tensornp.render.once import once_for_each_card
 
 Tone = Literal["plain", "shared", "copied", "grad", "refused"]
 
@@ -36,6 +37,7 @@ def format_nbytes(nbytes: int) -> str:
     return f"{nbytes / 1024**power:.1f} {unit}".replace(".0 ", " ")
 
 
+@once_for_each_card
 def badges_of(summary: TensorSummary) -> tuple[Badge, ...]:
     """Return the badges of a tensor in the order in which they are shown."""
     info = summary.info

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from tensornp.core.aliasing import Alias
 from tensornp.core.relations import DANGLING
 from tensornp.core.surroundings import Surroundings
+from tensornp.render.once import once_for_each_card
 
 MAX_NAMES = 6
 """Names that a line shows."""
@@ -45,6 +46,7 @@ class MemoryLine:
         return f"{self.words} {', '.join(item.name + item.beside for item in self.names)}{self.rest}".strip()
 
 
+@once_for_each_card
 def memory_lines(around: Surroundings) -> tuple[MemoryLine, ...]:
     """Return what a card says of the memory, the closest relation first; nothing where nobody else sees it."""
     lines = list(_lines(around.aliases))
@@ -55,6 +57,8 @@ def memory_lines(around: Surroundings) -> tuple[MemoryLine, ...]:
 
 def _lines(aliases: Iterable[Alias]) -> Iterator[MemoryLine]:
     aliases = list(aliases)
+    if not aliases:
+        return
     for words, relations in _GROUPS:
         # Where names are left out, those of IPython's history are the first to go.
         group = sorted((a for a in aliases if a.relation in relations), key=lambda a: a.name.startswith("Out["))
