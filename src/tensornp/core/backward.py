@@ -38,7 +38,7 @@ def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_se
     Nothing is unpacked, so no hook runs and no version is checked. Not seen: what hooks have packed into something
     else, what a custom function keeps in attributes of its own, and graphs that no given tensor leads to.
     """
-    deadline = time.perf_counter() + max_seconds
+    deadline = time.thread_time() + max_seconds
     names: dict[str, None] = {}
     count = 0
     with torch_private.undisturbed():
@@ -55,7 +55,7 @@ def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_se
                 names[name] = None
             if unguarded.left_out:
                 return Saved(tuple(names), left_out=True)
-            if not count % 64 and time.perf_counter() > deadline:
+            if not count % 64 and time.thread_time() > deadline:
                 return Saved(tuple(names), count)
     return Saved(tuple(names))
 

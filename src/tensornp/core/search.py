@@ -42,7 +42,8 @@ class Search:
     ----------
     namespace : mapping of str to object
     max_seconds : float
-        After which it stops; names at hand come first, then what they hold, level by level and in turns.
+        Of this thread's own time, however busy the machine is, after which it stops; names at hand come first, then
+        what they hold, level by level and in turns.
     besides : object, optional
         A container that is not looked into, wherever it is met: it is searched by itself.
 
@@ -89,7 +90,7 @@ class Search:
         return found
 
     def __iter__(self) -> Iterator[Place]:
-        deadline = time.perf_counter() + self.max_seconds
+        deadline = time.thread_time() + self.max_seconds
         # By identity: a metaclass of the user's may compute hashes, or have none. The class is held, so that it stays.
         visitors: dict[int, tuple[type, Visitor | None, Kind]] = {}
         seen: set[int] = set()
@@ -102,7 +103,7 @@ class Search:
             for path, obj, kind in itertools.islice(turn, limit):
                 count += 1
                 self.num_names += 1
-                if not self.num_names % _CHECK_EVERY and time.perf_counter() > deadline:
+                if not self.num_names % _CHECK_EVERY and time.thread_time() > deadline:
                     return
                 cls = type(obj)
                 try:
@@ -125,7 +126,7 @@ class Search:
                     turns.append(self._children(obj, path, visitor))
             if count == limit:
                 turns.append(turn)
-            if not turns or time.perf_counter() > deadline:
+            if not turns or time.thread_time() > deadline:
                 self.is_complete = not turns and not self._skipped
                 return
             turn, limit = turns.popleft(), _TURN

@@ -87,7 +87,7 @@ def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tupl
     try:
         around = look(tensor, info) if look is not None else NOWHERE
     except Exception as error:
-        around = replace(NOWHERE, stopped=f"the search for other names failed ({error_text(error)})")
+        around = replace(NOWHERE, left_out=f"the search for other names failed ({error_text(error)})")
     return replace(info, saved_for=around.saved_for, is_buffer=around.is_buffer or info.is_buffer), around
 
 

@@ -29,7 +29,9 @@ class Surroundings:
     grad_aliases : tuple of Alias
         The same for its ``.grad``.
     stopped : str
-        What was not looked at: "search stopped at 12,345 names", gradients while another thread runs; or empty.
+        Where the search ended before it was through: "search stopped at 12,345 names", or empty.
+    left_out : str
+        What was not looked at for another reason: gradients, while another thread runs; or empty.
     saved_for : tuple of str
         Operations that have saved its elements for backward.
     missed_by : str
@@ -42,6 +44,7 @@ class Surroundings:
     aliases: tuple[Alias, ...] = ()
     grad_aliases: tuple[Alias, ...] = ()
     stopped: str = ""
+    left_out: str = ""
     saved_for: tuple[str, ...] = ()
     missed_by: str = ""
     change: Change | None = None
@@ -69,11 +72,11 @@ def look_around(
     stopped = [] if found.is_complete else [stopped_text(found.num_names)]
     stopped += [f"search for gradients stopped at {saved.stopped_at:,} operations"] if saved.stopped_at else []
     is_left_out = unguarded.left_out or info.has_grad is None or saved.left_out
-    stopped += [NOT_LOOKED_AT] if is_left_out else []
     return Surroundings(
         aliases=tuple(aliases),
         grad_aliases=tuple(alias for alias in (rest[0] if rest else ()) if alias.kind != "grad"),
         stopped="; ".join(stopped),
+        left_out=NOT_LOOKED_AT if is_left_out else "",
         saved_for=saved.names,
         is_buffer=any(alias.kind == "buffer" and alias.relation == "same object" for alias in found),
         missed_by=name_of(module) if module is not None else "",

@@ -6,8 +6,9 @@ from html import escape
 
 from tensornp.core.plan import ConversionPlan
 from tensornp.core.summary import ContainerSummary, TensorSummary
+from tensornp.core.surroundings import NOWHERE, Surroundings
 from tensornp.render.badges import Badge, Tone, badges_of
-from tensornp.render.memory import MemoryLine, memory_lines
+from tensornp.render.memory import MemoryLine, memory_lines, stopped_text
 from tensornp.render.text import (
     HEADINGS,
     container_heading,
@@ -44,9 +45,12 @@ def tensor_html(summary: TensorSummary, *, receipt: str = "folded", anchor: str 
         body = f'<pre style="{_PRE}">{escape(summary.preview.text)}</pre>{note}' if summary.preview.text else note
     else:
         body = f'<div style="{_PRE}">{escape(summary.refusal)}</div>'
+    around = summary.surroundings
+    memory = "".join(map(_memory_line, memory_lines(around)))
     if summary.plan is not None and receipt != "hidden":
-        body += _receipt(summary.plan, is_open=receipt == "open")
-    memory = "".join(map(_memory_line, memory_lines(summary.surroundings)))
+        body += _receipt(summary.plan, around, is_open=receipt == "open")
+    elif around.stopped:
+        memory += _memory_line(MemoryLine(stopped_text(around), ()))
     return f'<div class="tensornp {escape(anchor)}" style="{_CARD}"><div>{badges}</div>{memory}{body}</div>'
 
 
@@ -63,8 +67,8 @@ def _badge(badge: Badge) -> str:
     return f'<span title="{escape(badge.title)}" style="{style}">{escape(badge.text)}</span>'
 
 
-def _receipt(plan: ConversionPlan, *, is_open: bool) -> str:
-    text = "<br>".join(escape(line) for line in receipt_lines(plan))
+def _receipt(plan: ConversionPlan, around: Surroundings, *, is_open: bool) -> str:
+    text = "<br>".join(escape(line) for line in receipt_lines(plan, around))
     code = f'<code style="background-color:transparent">{escape(plan.code)}</code>'
     # What a write could spoil is not folded away.
     has_hazard = plan.shares_memory and plan.writeable and plan.warnings
@@ -74,7 +78,7 @@ def _receipt(plan: ConversionPlan, *, is_open: bool) -> str:
 
 def receipt_html(plan: ConversionPlan) -> str:
     """Return the receipt of a conversion that was done, as one line that unfolds."""
-    return f'<div class="tensornp" style="{_CARD}">{_receipt(plan, is_open=False)}</div>'
+    return f'<div class="tensornp" style="{_CARD}">{_receipt(plan, NOWHERE, is_open=False)}</div>'
 
 
 def container_html(summary: ContainerSummary) -> str:

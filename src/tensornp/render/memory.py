@@ -51,8 +51,13 @@ def memory_lines(around: Surroundings) -> tuple[MemoryLine, ...]:
     """Return what a card says of the memory, the closest relation first; nothing where nobody else sees it."""
     lines = list(_lines(around.aliases))
     lines += [MemoryLine(f".grad: {line.words}", line.names, line.rest) for line in _lines(around.grad_aliases)]
-    lines += [MemoryLine(around.stopped, ())] if around.stopped else []
+    lines += [MemoryLine(around.left_out, ())] if around.left_out else []
     return tuple(lines)
+
+
+def stopped_text(around: Surroundings) -> str:
+    """Return that the search was not through, and the cure; empty where it was. It is for the folded part of a card."""
+    return f"{around.stopped}; %config TensorDisplay.max_search_ms lets it take longer" if around.stopped else ""
 
 
 def _lines(aliases: Iterable[Alias]) -> Iterator[MemoryLine]:

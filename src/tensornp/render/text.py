@@ -5,14 +5,16 @@ from __future__ import annotations
 from tensornp.core.dtypes import name_of
 from tensornp.core.plan import ConversionPlan
 from tensornp.core.summary import ContainerSummary, Row, TensorSummary
+from tensornp.core.surroundings import NOWHERE, Surroundings
 from tensornp.render.badges import badges_of, format_nbytes, memory_word
-from tensornp.render.memory import memory_lines
+from tensornp.render.memory import memory_lines, stopped_text
 
 
 def tensor_text(summary: TensorSummary) -> str:
     """Return the badges in one line over the array, or over the reason why there is none."""
     badges = " | ".join(badge.text for badge in badges_of(summary))
-    facts = "\n".join([badges, *(line.text for line in memory_lines(summary.surroundings))])
+    around = summary.surroundings
+    facts = "\n".join(filter(None, [badges, *(line.text for line in memory_lines(around)), stopped_text(around)]))
     if summary.preview is None:
         return f"{facts}\n{summary.refusal}"
     note = f"({summary.preview.note})" if summary.preview.note else ""
@@ -43,11 +45,12 @@ def receipts_text(plans: list[ConversionPlan]) -> str:
     return f"{len(plans)} tensors: {', '.join(parts)}"
 
 
-def receipt_lines(plan: ConversionPlan) -> list[str]:
-    """Return what the folded receipt says, a line each."""
+def receipt_lines(plan: ConversionPlan, around: Surroundings = NOWHERE) -> list[str]:
+    """Return what the folded receipt says, a line each, and where the search around the tensor was not through."""
     lines = [f"{plan.dtype} · {exactness(plan)} · {plan.nbytes_copied:,} bytes copied", plan.reason]
     lines += [f"steps: {', '.join(plan.steps)}"] if plan.steps else []
-    return lines + [f"note: {warning}" for warning in plan.warnings]
+    lines += [f"note: {warning}" for warning in plan.warnings]
+    return lines + ([stopped_text(around)] if around.stopped else [])
 
 
 def exactness(plan: ConversionPlan) -> str:

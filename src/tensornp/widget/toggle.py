@@ -274,7 +274,7 @@ def _card(summary: TensorSummary, mode: str, plan: ConversionPlan | str) -> dict
         receipt = {"mode": mode, "code": "", "lines": [plan]}
     else:
         now = dataclasses.replace(summary, mode=mode, plan=plan, refusal="")
-        receipt = {"mode": plan.mode, "code": plan.code, "lines": receipt_lines(plan)}
+        receipt = {"mode": plan.mode, "code": plan.code, "lines": receipt_lines(plan, summary.surroundings)}
     return {"badges": [dataclasses.asdict(badge) for badge in badges_of(now)], "receipt": receipt}
 
 
