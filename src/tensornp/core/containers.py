@@ -7,6 +7,8 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
+import torch
+
 from tensornp.core.instances import class_name
 from tensornp.core.legible import legible
 from tensornp.errors import BadRequestError
@@ -119,31 +121,60 @@ def key_text(key: Any) -> str:
     return f"<{class_name(type(key))}>"
 
 
-def walk(tree: Any, name: str = "", _parents: tuple[int, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """Yield each leaf with the expression that reaches it from `tree`: ``["a"][0].values``, depth first.
+Way = tuple[Any, Any]
+"""How a leaf is reached: the way to what holds it, or None, and the last step: its text, or a key alone in a tuple."""
+
+
+def leaves(tree: Any, _way: Way | None = None, _parents: tuple[int, ...] = ()) -> Iterator[tuple[Way | None, Any]]:
+    """Yield each leaf with the way to it, which `name_at` turns into an expression: depth first, and lightly.
 
     A container that holds itself is yielded as a leaf the second time.
     """
-    followed = isinstance(tree, (dict, list, tuple)) or _is_dataclass(tree)
-    if not followed or id(tree) in _parents or len(_parents) >= MAX_DEPTH:
-        yield name, tree
+    if not _is_followed(tree) or id(tree) in _parents or len(_parents) >= MAX_DEPTH:
+        yield _way, tree
         return
     below = (*_parents, id(tree))
-    children: Iterator[tuple[str, Any]]
-    if isinstance(tree, dict):
-        children = ((f"[{key_text(key)}]", child) for key, child in tree.items())
-    elif not isinstance(tree, (list, tuple)):
-        children = ((f".{name}", child) for name, child in _fields(tree))
-    else:
-        # torch.return_types name their fields for pattern matching only.
-        kind = type(tree)
-        fields: tuple[str, ...] = getattr(kind, "_fields", None) or getattr(kind, "__match_args__", None) or ()
-        steps = [f".{legible(str(field))}" for field in fields]
-        children = ((steps[i] if i < len(steps) else f"[{i}]", child) for i, child in enumerate(tree))
     is_empty = True
-    for step, child in children:
+    for step, child in _children(tree):
         is_empty = False
-        yield from walk(child, name + step, below)
+        if id(type(child)) in _LEAVES:
+            yield (_way, step), child
+        else:
+            yield from leaves(child, (_way, step), below)
     if is_empty:
         # An empty container is a leaf too, so that who counts leaves counts it.
-        yield name, tree
+        yield _way, tree
+
+
+def _is_followed(tree: Any) -> bool:
+    return isinstance(tree, (dict, list, tuple)) or _is_dataclass(tree)
+
+
+_LEAVES = frozenset(map(id, (torch.Tensor, torch.nn.Parameter, int, float, complex, bool, str, bytes, type(None))))
+"""Classes whose instances hold nothing, by identity: a metaclass of the user's may compute hashes."""
+
+
+def _children(tree: Any) -> Iterator[tuple[Any, Any]]:
+    if isinstance(tree, dict):
+        return (((key,), child) for key, child in tree.items())
+    if not isinstance(tree, (list, tuple)):
+        return ((f".{name}", child) for name, child in _fields(tree))
+    # torch.return_types name their fields for pattern matching only.
+    kind = type(tree)
+    fields: tuple[str, ...] = getattr(kind, "_fields", None) or getattr(kind, "__match_args__", None) or ()
+    steps = [f".{legible(str(field))}" for field in fields]
+    return ((steps[i] if i < len(steps) else f"[{i}]", child) for i, child in enumerate(tree))
+
+
+def name_at(way: Way | None) -> str:
+    """Return the expression that goes a `way` from the container: ``["a"][0].values``."""
+    steps = []
+    while way is not None:
+        way, step = way
+        steps.append(f"[{key_text(step[0])}]" if type(step) is tuple else step)
+    return "".join(reversed(steps))
+
+
+def walk(tree: Any) -> Iterator[tuple[str, Any]]:
+    """Yield each leaf with the expression that reaches it from `tree`: ``["a"][0].values``, depth first."""
+    return ((name_at(way), leaf) for way, leaf in leaves(tree))

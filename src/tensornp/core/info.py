@@ -47,6 +47,19 @@ def inspect(tensor: torch.Tensor) -> TensorInfo:
     return _read_apart(tensor)
 
 
+def span_of(tensor: torch.Tensor) -> tuple[tuple[object, int, int] | None, int]:
+    """Return the place of the elements, None where they have none, and their bytes; call it `unnoticed`.
+
+    What `inspect` would tell of an ordinary tensor, in a microsecond instead of some tens: for long lists.
+    """
+    if type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.layout == torch.strided and not tensor.is_nested:
+        nbytes = tensor.numel() * tensor.element_size()
+        address = torch_private.address_of(tensor)
+        return ((tensor.device, address, nbytes) if address else None), nbytes
+    info = _read(tensor)
+    return ((info.device, info.storage.address, info.nbytes) if info.storage else None), info.nbytes
+
+
 @torch_private.unnoticed
 def _read_apart(tensor: torch.Tensor) -> TensorInfo:
     return _read(tensor)

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from tensornp.core import torch_private
-from tensornp.core.containers import walk
+from tensornp.core.containers import Way, leaves, name_at
 from tensornp.core.facts import TensorInfo
-from tensornp.core.info import inspect
+from tensornp.core.info import inspect, span_of
 from tensornp.core.instances import class_name, error_text, is_tensor
 from tensornp.core.memory import within_budget
 from tensornp.core.options import DisplayOptions
@@ -165,39 +165,39 @@ def _attempt(info: TensorInfo, mode: str, options: DisplayOptions) -> Conversion
 @torch_private.unnoticed
 def summarize_container(container: Any, options: DisplayOptions) -> ContainerSummary:
     """Return the summary of a dict, list or tuple: its first and last leaves, and totals over all of them."""
-    leaves, is_complete = _leaves(container)
-    leaves = leaves[:MAX_LEAVES]
-    shown = leaves
-    if len(leaves) > options.max_rows:
+    found, is_complete = _leaves(container)
+    found = found[:MAX_LEAVES]
+    shown = found
+    if len(found) > options.max_rows:
         tail = options.max_rows // 4
-        shown = leaves[: options.max_rows - tail] + leaves[len(leaves) - tail :]
-    tensors = [leaf for _, leaf in leaves if is_tensor(leaf)]
+        shown = found[: options.max_rows - tail] + found[len(found) - tail :]
+    tensors = [leaf for _, leaf in found if is_tensor(leaf)]
     return ContainerSummary(
         type_name=class_name(type(container)),
-        length=_length(container, leaves),
-        rows=tuple(_row(name, leaf, options) for name, leaf in shown),
-        num_left_out=len(leaves) - len(shown),
+        length=_length(container, found),
+        rows=tuple(_row(name_at(way), leaf, options) for way, leaf in shown),
+        num_left_out=len(found) - len(shown),
         num_tensors=len(tensors),
         nbytes=_nbytes(tensors),
         is_complete=is_complete,
     )
 
 
-def _leaves(container: Any) -> tuple[list[tuple[str, Any]], bool]:
+def _leaves(container: Any) -> tuple[list[tuple[Way | None, Any]], bool]:
     """Return the leaves up to the first that cannot be reached, and whether these are all."""
-    leaves: list[tuple[str, Any]] = []
+    found: list[tuple[Way | None, Any]] = []
     try:
-        leaves.extend(islice(walk(container), MAX_LEAVES + 1))
+        found.extend(islice(leaves(container), MAX_LEAVES + 1))
     except Exception:
-        return leaves[:MAX_LEAVES], False
-    return leaves, len(leaves) <= MAX_LEAVES
+        return found[:MAX_LEAVES], False
+    return found, len(found) <= MAX_LEAVES
 
 
-def _length(container: Any, leaves: list[tuple[str, Any]]) -> int:
+def _length(container: Any, found: list[Any]) -> int:
     try:
         return len(container)
     except Exception:
-        return len(leaves)
+        return len(found)
 
 
 def _nbytes(tensors: list[torch.Tensor]) -> int:
@@ -205,12 +205,11 @@ def _nbytes(tensors: list[torch.Tensor]) -> int:
     places: dict[object, int] = {}
     for tensor in tensors:
         try:
-            info = inspect(tensor)
+            place, nbytes = span_of(tensor)
         except Exception:
             # Its row says what is wrong; it adds no bytes that are known.
             continue
-        place = (info.device, info.storage.address, info.nbytes) if info.storage else id(tensor)
-        places[place] = info.nbytes
+        places[place or id(tensor)] = nbytes
     return sum(places.values())
 
 

@@ -177,8 +177,11 @@ class TensorPrinters:
 
 
 def _is_tensor(obj: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and hasattr(torch, "Tensor") and isinstance(obj, torch.Tensor)
+    if not hasattr(sys.modules.get("torch"), "Tensor"):
+        return False
+    from tensornp.core.instances import is_tensor
+
+    return is_tensor(obj)
 
 
 def _shows(obj: Any) -> bool:
@@ -187,10 +190,10 @@ def _shows(obj: Any) -> bool:
         return True
     if "torch" not in sys.modules or not isinstance(obj, (list, tuple, dict)):
         return False
-    from tensornp.core.containers import walk
+    from tensornp.core.containers import leaves
 
     try:
-        return any(_is_tensor(leaf) for _, leaf in islice(walk(obj), MAX_SEARCHED))
+        return any(_is_tensor(leaf) for _, leaf in islice(leaves(obj), MAX_SEARCHED))
     except Exception:
         # A container whose iteration raises is left to IPython.
         return False
