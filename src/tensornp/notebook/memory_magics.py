@@ -79,6 +79,7 @@ class MemoryMagics(Magics):
 
         NAME may have wildcards: model, model.* or *.grad show only the groups with such a name. The bytes in the
         heading count each storage once. "pinned by" tells what else keeps one: a result of a cell, or a traceback.
+        --release drops nothing where your names could not all be searched, since one of them may reach it.
         """
         from tensornp.core.census import SORTS
 
