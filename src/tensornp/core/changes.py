@@ -96,7 +96,7 @@ def take_snapshot(tensor: torch.Tensor, info: TensorInfo, event: str, max_nbytes
 def change_between(before: Snapshot, after: Snapshot) -> Change | None:
     """Return how two snapshots of one tensor, taken under one budget, differ; None where they do not."""
     old, new = before.info, after.info
-    if before.fingerprint is None or after.fingerprint is None or before.fingerprint.way != after.fingerprint.way:
+    if before.fingerprint is None or after.fingerprint is None:
         return None
     coverage = after.fingerprint.coverage
     has_moved = old.device != new.device or _place(old) != _place(new)
@@ -108,6 +108,8 @@ def change_between(before: Snapshot, after: Snapshot) -> Change | None:
     if old.device != new.device or old.stride != new.stride:
         # Fingerprints are taken in the order of memory, and each kind of device has its own.
         return Change(before.event, "moved", "values not compared")
+    if (before.fingerprint.way, before.fingerprint.one_in) != (after.fingerprint.way, after.fingerprint.one_in):
+        return None
     if before.fingerprint != after.fingerprint:
         is_told = is_same_counter and new.version is not None
         road: Road = "unknown" if not is_told else "torch" if is_counted else "behind"
