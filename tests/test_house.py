@@ -81,6 +81,14 @@ def test_only_info_and_private_names_read_tensor_attributes_that_can_lie():
         assert not calls or path == SRC / "core" / "convert.py"
 
 
+def test_gradients_are_read_in_one_place():
+    """Torch does not guard them against a backward in another thread: who reads them must ask first."""
+    for path in MODULES:
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        reads = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr == "grad"]
+        assert not reads or path == SRC / "core" / "gradients.py", path
+
+
 def test_import_is_light():
     """`import tensornp` brings neither torch nor IPython nor matplotlib nor a widget library nor ml_dtypes."""
     code = (

@@ -13,6 +13,7 @@ from numpy.lib.stride_tricks import as_strided
 from strategies import DTYPES, tensors
 from unchanged import unchanged
 
+from tensornp.core import threads
 from tensornp.core.fingerprint import (
     BLOCK_NBYTES,
     NUM_SAMPLES,
@@ -286,3 +287,16 @@ def test_on_a_device_the_same_holds_and_only_sums_come_to_the_host():
     memory_of(big).add_(1)
     assert fingerprint(big, ALL) != before
     assert fingerprint(big, 1000) != sampled
+
+
+@pytest.mark.parametrize("view", [
+    lambda t: t, lambda t: t[::3, 1::2], lambda t: t.T, lambda t: t[:, :1].expand(-1, 7), lambda t: t.conj()[::2],
+    lambda t: t.conj().imag[1::2], lambda t: t.real[:, ::5],
+], ids=range(7))  # fmt: skip
+def test_what_the_system_copies_has_the_fingerprint_of_what_is_read_in_place(view, monkeypatch):
+    """Beside another thread as alone, whole and as a sample."""
+    t = view(torch.randn(400, 500, dtype=torch.complex64, generator=torch.Generator().manual_seed(0)))
+    alone = [fingerprint(t, budget) for budget in (ALL, 1000)]
+    monkeypatch.setattr(threads, "others_run", lambda: True)
+    assert [fingerprint(t, budget) for budget in (ALL, 1000)] == alone
+    assert None not in alone

@@ -239,6 +239,8 @@ def test_with_the_switch_off_nothing_is_read_by_address_and_all_still_work():
     shell.run_cell("t[0, 0] = 7")
     shell.run_line_magic("tensors", "")
     assert {alias.name for alias in tnp.aliases(t, {"a": a, "lent": lent})} == {"a", "lent"}
+    shell.run_line_magic("unload_ext", "tensornp")
+    assert raw.is_on()
 
 
 def test_the_environment_turns_raw_memory_off_before_any_is_read():

@@ -93,6 +93,10 @@ def _of_part(part: torch.Tensor, max_nbytes: int) -> Fingerprint | None:
         extent = extent_of(inspect(part))
     span = dense_span(extent)
     is_read_raw = part.device.type == "cpu" and raw_memory.is_on()
+    if is_read_raw and (part.is_conj() or part.is_neg()):
+        # What is read is bytes, whether torch puts them together or the system.
+        part = part.conj() if part.is_conj() else part
+        part = torch_private.flip_neg_bit(part) if part.is_neg() else part
     if is_read_raw and span is not None:
         return fingerprint_of_bytes(raw_memory.memory_of(part), *span, max_nbytes)
     if part.is_quantized:

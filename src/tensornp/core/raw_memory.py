@@ -81,7 +81,9 @@ def read(memory: Memory, addresses: Sequence[int] | np.ndarray[Any, Any], nbytes
     """
     copies = np.empty((len(addresses), nbytes), np.uint8)
     if copies.size:
-        memory.check(int(min(addresses)), int(max(addresses)) + nbytes)
+        is_one = len(addresses) == 1
+        low, high = (addresses[0], addresses[0]) if is_one else (np.min(addresses), np.max(addresses))
+        memory.check(int(low), int(high) + nbytes)
         _copy(copies, addresses)
         memory.check(memory.address, memory.address)
     return copies

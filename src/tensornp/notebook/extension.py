@@ -46,6 +46,8 @@ class Extension:
         ours: list[Any] = []
         undo.callback(self._remove_configurables, ours)
         config = TensorDisplay(parent=shell)
+        # It holds for the process, which goes on without this shell's options.
+        undo.callback(setattr, config, "raw_memory", config.traits()["raw_memory"].default_value)
         ours.append(config)
         shell.configurables.append(config)
         ledger = Ledger(shell, config)
