@@ -8,7 +8,6 @@ import importlib
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,21 @@ def in_child(test: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(test)
     def run(**arguments: Any) -> None:
-        _wait_for([_start(test, f"body(**{arguments!r})")])
+        code = f"import child; child.run_body({test.__code__.co_filename!r}, {test.__name__!r}, {arguments!r})"
+        path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+        child = subprocess.Popen(
+            [sys.executable, "-X", "faulthandler", "-c", code],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": path},
+        )  # fmt: skip
+        try:
+            _, error = child.communicate(timeout=TIMEOUT_S)
+            ended = f"ended with {child.returncode}"
+        except subprocess.TimeoutExpired:
+            child.kill()
+            _, error = child.communicate()
+            ended = f"hung for {TIMEOUT_S} seconds"
+        if child.returncode:
+            pytest.fail(f"a child {ended}\n{error[-4000:]}", pytrace=False)
 
     return run
 
@@ -35,7 +48,7 @@ def in_child(test: Callable[..., None]) -> Callable[..., None]:
 def in_fork(test: Callable[..., None]) -> Callable[..., None]:
     """Return `test` as one that runs its body in a process that costs little, since torch is imported there already.
 
-    It is not fresh: see `forked_server`. Its arguments must be such as can be pickled.
+    It is not fresh: `forked_server` says what has been done there. Its arguments must be such as can be pickled.
     """
 
     @functools.wraps(test)
@@ -85,32 +98,3 @@ def _expect_return(*children: Forked) -> None:
     endings = [ending for child in children for ending in child.endings()]
     if failed := [f"a child {how} {what}" for how, what in endings if how != "returned"]:
         pytest.fail("\n".join(failed), pytrace=False)
-
-
-def _start(test: Callable[..., None], code: str, **environment: str) -> subprocess.Popen[str]:
-    path = Path(test.__code__.co_filename)
-    find = f"import {path.stem} as tests; test = tests.{test.__name__}"
-    find += "; body = getattr(test, '__wrapped_body__', None) or test.__wrapped__\n"
-    environment["PYTHONPATH"] = os.pathsep.join([str(path.parent), *filter(None, sys.path)])
-    return subprocess.Popen(
-        [sys.executable, "-X", "faulthandler", "-c", find + code],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=os.environ | environment,
-    )  # fmt: skip
-
-
-def _wait_for(children: list[subprocess.Popen[str]]) -> None:
-    """Wait until all have ended, kill those that hang, and fail with what each had to say."""
-    deadline = time.monotonic() + TIMEOUT_S
-    reports = []
-    for child in children:
-        try:
-            _, error = child.communicate(timeout=max(0, deadline - time.monotonic()))
-            ended = f"ended with {child.returncode}"
-        except subprocess.TimeoutExpired:
-            child.kill()
-            _, error = child.communicate()
-            ended = f"hung for {TIMEOUT_S} seconds"
-        if child.returncode:
-            reports.append(f"a child {ended}\n{error[-4000:]}")
-    if reports:
-        pytest.fail("\n".join(reports), pytrace=False)
