@@ -26,6 +26,8 @@ def shell_with(**names: object):
     shell = InteractiveShell.instance()
     shell.user_ns.update(names)
     shell.run_line_magic("load_ext", "tensornp")
+    # No test depends on how far a search comes on a busy machine.
+    shell.run_line_magic("config", "TensorDisplay.max_search_ms = 60_000")
     return shell
 
 
@@ -35,7 +37,7 @@ def card(t: torch.Tensor, /, **names: object) -> str:
 
     shell = InteractiveShell()
     shell.user_ns.update(names)
-    return tensor_text(summarize(t, DisplayOptions(), Ledger(shell, TensorDisplay()).look))
+    return tensor_text(summarize(t, DisplayOptions(), Ledger(shell, TensorDisplay(max_search_ms=60_000)).look))
 
 
 def limit_memory(nbytes: int) -> None:

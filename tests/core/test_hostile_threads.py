@@ -28,6 +28,8 @@ def shell_with(**names: object):
     shell = InteractiveShell.instance()
     shell.user_ns.update(names)
     shell.run_line_magic("load_ext", "tensornp")
+    # No test depends on how far a search comes on a busy machine.
+    shell.run_line_magic("config", "TensorDisplay.max_search_ms = 60_000")
     sys.stdout = io.StringIO()
     return shell
 
