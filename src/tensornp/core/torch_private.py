@@ -81,6 +81,7 @@ _is_zerotensor = find("_is_zerotensor")
 _get_tracing_state = find("_C._get_tracing_state")
 _set_tracing_state = find("_C._set_tracing_state")
 _unpack_dual = find("_VF._unpack_dual")
+_is_grad_enabled, _is_inference = torch.is_grad_enabled, torch.is_inference_mode_enabled
 _set_compile_strategy = find("_C._dynamo.eval_frame.set_code_exec_strategy")
 _CAN_TELL_MODES = all(
     (_is_torch_function_off, _dispatch_modes, _pre_dispatch_modes, _functorch_level, _get_tracing_state)
@@ -153,8 +154,8 @@ def is_undisturbed() -> bool:
     return (
         _CAN_TELL_MODES
         and _is_torch_function_off()
-        and not torch.is_grad_enabled()
-        and not torch.is_inference_mode_enabled()
+        and not _is_grad_enabled()
+        and not _is_inference()
         and (_stands_outside.get() or not _is_further_in())
     )
 
@@ -166,9 +167,9 @@ def _outside() -> Generator[None, None, None]:
     mode, in which some kinds of tensors cannot be taken apart.
     """
     with _disable_torch_function() if _disable_torch_function else nullcontext():
-        is_inference = torch.is_inference_mode_enabled()
+        is_inference = _is_inference()
         with (_inference_mode or torch.inference_mode)(False) if is_inference else nullcontext():
-            had_grad = torch.is_grad_enabled()
+            had_grad = _is_grad_enabled()
             try:
                 _set_grad_enabled(False)
                 if _CAN_TELL_MODES and not _is_further_in():
