@@ -16,6 +16,7 @@ from tensornp.core.options import DisplayOptions
 from tensornp.core.search import Search
 from tensornp.core.summary import summarize
 from tensornp.core.surroundings import look_around
+from tensornp.core.torch_private import undisturbed
 
 HITS = 1000
 """Moments at which it is interrupted, two microseconds from one to the next."""
@@ -104,6 +105,9 @@ def _interrupt(tensors):
             signal.setitimer(signal.ITIMER_REAL, 2e-6 * (1 + i))
             _card(tensor, {"t": tensor, "rest": tensors})
             tnp.to_numpy(tensor, dtype="float16" if i % 2 else None)
+            for _ in range(20):
+                with undisturbed():
+                    assert not torch.is_grad_enabled()
             signal.setitimer(signal.ITIMER_REAL, 0)
         except KeyboardInterrupt:
             num_hits += 1

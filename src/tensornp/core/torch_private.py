@@ -7,8 +7,9 @@ is a tracer's wrapper. Verified with torch 2.13.
 from __future__ import annotations
 
 import functools
+import io
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar, cast
 
@@ -136,17 +137,32 @@ def unnoticed(function: _F) -> _F:
     return cast(_F, never_compiled(call))
 
 
-def undisturbed() -> AbstractContextManager[None]:
-    """Stand outside every mode in the block, which costs next to nothing where one stands there already.
-
-    Within an `unnoticed` function, Ctrl-C leaves nothing behind either.
-    """
-    return _INSIDE if is_undisturbed() else contextmanager(_outside)()
+def undisturbed() -> AbstractContextManager[Any]:
+    """Stand outside every mode in the block, which costs next to nothing where one stands there already."""
+    return _INSIDE if is_undisturbed() else _Outside()
 
 
 _INSIDE = nullcontext()
 _stands_outside = ContextVar("_stands_outside", default=False)
 """Whether an `unnoticed` function is running: what it stands outside of need not be asked again."""
+
+
+class _Outside(io.IOBase):
+    """Stands outside every mode in a block, at the end of which Ctrl-C cannot come too early.
+
+    A file, because the `__exit__` of files is written in C, and calls `close`: that of the iterator, which is as well.
+    """
+
+    def __init__(self) -> None:
+        self._outside = _outside()
+        self.close = self._outside.close  # type: ignore[method-assign]
+
+    def __enter__(self) -> None:  # type: ignore[override]
+        try:
+            next(self._outside)
+        except BaseException:
+            self.close()
+            raise
 
 
 def is_undisturbed() -> bool:
