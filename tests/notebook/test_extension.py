@@ -58,6 +58,54 @@ def test_loading_twice_and_unloading_twice_do_no_harm(bare_shell):
     assert state(bare_shell) == before
 
 
+class _Broken(RuntimeError):
+    pass
+
+
+@pytest.mark.parametrize(
+    "place", ["events.register", "register_magics", "Completer.custom_matchers", "display_formatter.formatters"]
+)
+def test_loading_is_all_or_nothing(bare_shell, monkeypatch, place):
+    """A step that raises undoes the others, and the next try loads."""
+    import tensornp
+
+    before = state(bare_shell)
+
+    def fail(*_, **__):
+        raise _Broken
+
+    owner, _, name = place.rpartition(".")
+    of = getattr(bare_shell, owner) if owner else bare_shell
+    with monkeypatch.context() as patch:
+        if name in ("register", "register_magics"):
+            patch.setattr(of, name, fail)
+        else:
+            patch.setattr(type(of), name, property(fail), raising=False)
+        with pytest.raises(_Broken):
+            tensornp.load_ipython_extension(bare_shell)
+    assert state(bare_shell) == before
+    tensornp.load_ipython_extension(bare_shell)
+    assert state(bare_shell) != before
+    tensornp.unload_ipython_extension(bare_shell)
+    assert state(bare_shell) == before
+
+
+def test_unloading_goes_on_where_a_step_raises(bare_shell, monkeypatch):
+    """What can be taken back is."""
+    import tensornp
+    from tensornp.notebook.ledger import Ledger
+
+    def fail(*_):
+        raise _Broken
+
+    monkeypatch.setattr(Ledger, "forget", fail)
+    before = state(bare_shell)
+    tensornp.load_ipython_extension(bare_shell)
+    with pytest.raises(_Broken):
+        tensornp.unload_ipython_extension(bare_shell)
+    assert state(bare_shell) == before
+
+
 @pytest.mark.parametrize("kind", [torch.Tensor, list])
 @pytest.mark.parametrize("mime", ["text/plain", "text/html"])
 def test_a_printer_that_was_there_before_comes_back(bare_shell, kind, mime):
