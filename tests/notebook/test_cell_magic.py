@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import re
 import threading
 from collections.abc import Iterator
@@ -59,6 +60,19 @@ def test_a_cell_that_awaits_takes_options_errors_and_a_semicolon_like_any_other(
     assert "has no value" in shell.fail("%%tonumpy\nx = await f()")
     assert "not 'int'" in shell.fail("%%tonumpy\nawait f()\n3")
     assert "not a valid Python name" in shell.fail("%%tonumpy -o 1a\nawait f()")
+
+
+@pytest.mark.parametrize("value", ["f()", "await g(f())"])
+def test_a_usage_error_holds_no_tensor(shell, value):
+    """Python keeps the last error, and would keep what its frames hold."""
+    made = (
+        "import weakref\nasync def g(t): return t\ndef f():\n    global seen\n"
+        "    t = torch.ones(2, dtype=torch.complex64).conj()\n    seen = weakref.ref(t)\n    return t"
+    )
+    shell.run(made)
+    assert "pass copy=None" in shell.fail(f"%%tonumpy -s\n{value}")
+    gc.collect()
+    assert shell.namespace["seen"]() is None
 
 
 def test_await_is_off_where_the_shell_has_it_off(shell):
