@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,3 +41,19 @@ def folder_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that all workers of this run share."""
     own = tmp_path_factory.getbasetemp()
     return own.parent if IS_WORKER else own
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hand tests out one by one, but what shares a server or a kernel to one worker, and the browser's first."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class OneServer(LoadScopeScheduling):
+        # pytest-xdist 3.8 has a mark for that, which pytest 9.2 does not see.
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            if "/browser/" in file and "toggle_js" not in file:
+                return "browser"
+            return file if file.endswith(("test_kernel.py", "test_cell_magic.py", "test_packaging.py")) else nodeid
+
+    return OneServer(config, log)

@@ -23,7 +23,7 @@ CHECKS = {
     "ruff check": ["ruff", "check"],
     "ruff format": ["ruff", "format", "--check"],
     "mypy": ["mypy"],
-    "pytest": ["pytest", "--numprocesses=logical", "--maxprocesses=4", "--dist=loadgroup"],
+    "pytest": ["pytest", "--numprocesses=logical", "--maxprocesses=4"],
 }
 BROWSER_COMMANDS = (
     "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge", "msedge",

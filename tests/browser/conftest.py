@@ -12,14 +12,10 @@ from browser.lab import Server
 from playwright.sync_api import Browser, Page, sync_playwright
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.browser)
-            if {"server", "executed"} & set(getattr(item, "fixturenames", ())):
-                # Of several processes that share the tests, one has the server, and begins with it.
-                item.add_marker(pytest.mark.xdist_group("server"))
 
 
 def _chromium() -> str | None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from kernels import TIMEOUT_S, start_kernel
 
-pytestmark = pytest.mark.xdist_group("kernel")
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
