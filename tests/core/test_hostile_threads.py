@@ -18,7 +18,7 @@ import tensornp as tnp
 from tensornp.core import threads
 from tensornp.core.gradients import NOT_LOOKED_AT
 
-NUM_LOOKS = 40
+NUM_LOOKS = 25
 
 
 def shell_with(**names: object):
