@@ -34,7 +34,7 @@ def test_after_run_all_the_toggle_always_answers(page: Page, server: Server, app
         card.get_by_role("radio", name=mode, exact=True).click()
         expect(card.get_by_text(fact, exact=True)).to_be_visible()
         expect(card.locator(".tensornp-unconfirmed")).to_have_count(0)
-        card.get_by_role("textbox").fill(f"{mode}_{time}")
+        card.get_by_role("textbox", name="Name to bind the array to").fill(f"{mode}_{time}")
         card.get_by_role("button", name="Bind").click()
         expect(notebook.status()).to_have_text(f"{mode}_{time} is bound")
     assert not [error for error in errors if "widget" in error.lower() or "comm" in error.lower() or "model" in error]
