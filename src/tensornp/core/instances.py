@@ -85,6 +85,7 @@ _name_of, _module_of, _mro_of, _members_of = (
 )
 
 
+_hash, _equals = type.__hash__, type.__eq__
 _Places = tuple[tuple[int, str], ...]
 _PLACES: WeakKeyDictionary[type, _Places] = WeakKeyDictionary()
 """By class, which a cell may define again and again: so nothing is kept that holds the class, as its descriptors do."""
@@ -92,8 +93,9 @@ _PLACES: WeakKeyDictionary[type, _Places] = WeakKeyDictionary()
 
 def _places_of(cls: type) -> _Places:
     """Return in which of the bases of `cls`, and by which name, what its instances hold is described."""
+    kind = type(cls)
     # A metaclass of the user's may compute hashes and equality, or have none.
-    if type(cls) is not type and type(cls) is not type(torch.Tensor):
+    if kind is not type and not (type(kind) is type and kind.__hash__ is _hash and kind.__eq__ is _equals):
         return _found_places(cls)
     places = _PLACES.get(cls)
     if places is None:
