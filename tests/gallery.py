@@ -61,6 +61,20 @@ def kind(group: str, name: str = "", *, only_on: str = "") -> Callable[[Callable
     return register
 
 
+COMPLETE_SINCE = (2, 13)
+"""The torch that can make every kind; an older one may lack a dtype, an operator or a class."""
+
+
+def made(name: str) -> Case | str:
+    """Return the case of a kind, or in a sentence why this torch, older than `COMPLETE_SINCE`, cannot make one."""
+    try:
+        return KINDS[name][1]()
+    except Exception as error:
+        if tuple(int(number) for number in torch.__version__.split(".")[:2]) >= COMPLETE_SINCE:
+            raise
+        return f"this torch cannot make the kind: {type(error).__name__}: {error}".partition("\n")[0]
+
+
 def shared(tensor: torch.Tensor, expected: Any) -> Case:
     """Return the case of a tensor whose own memory holds the values."""
     return Case(tensor, expected, memory=tensor)

@@ -17,7 +17,7 @@ import ml_dtypes
 import numpy as np
 import torch
 from forked import Ending, run_each
-from gallery import KINDS, Case
+from gallery import KINDS, Case, made
 from IPython.core.interactiveshell import InteractiveShell
 from torch._subclasses.fake_tensor import FakeTensorMode
 from traitlets.config import Config
@@ -52,9 +52,11 @@ SURROUNDINGS: tuple[Callable[[], contextlib.AbstractContextManager[Any]], ...] =
 """What a user may have entered; neither a card nor a conversion may depend on it."""
 
 
-def check(name: str) -> None:
-    """Hold one kind to every promise; an AssertionError tells which one is broken."""
-    case = KINDS[name][1]()
+def check(name: str) -> str:
+    """Hold one kind to every promise; an AssertionError tells which one is broken, the text why there is none."""
+    case = made(name)
+    if isinstance(case, str):
+        return case
     text = _check_display(case)
     for surroundings in SURROUNDINGS:
         with surroundings():
@@ -65,10 +67,11 @@ def check(name: str) -> None:
             _check_values_within(case)
     if case.error is not None:
         _check_refusal(case)
-        return
+        return ""
     for mode in MODES:
         _check_mode(case, mode)
     _check_toggle(case)
+    return ""
 
 
 def _text(case: Case) -> str:

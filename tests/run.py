@@ -1,6 +1,8 @@
 """Check all of tensornp: style, types and tests, in an environment of its own that the first run makes.
 
 With arguments, run pytest alone, and hand them to it: `python tests/run.py -x tests/core`.
+
+With another torch, run what needs neither a browser nor a linter: `python tests/run.py --torch 2.6.0`.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "examples"))
+
+import lanes  # noqa: E402
 
 from environment import ensure  # noqa: E402
 
@@ -42,6 +46,8 @@ BROWSER_FILES = (
 def main() -> int:
     """Run the checks, the later ones even if an earlier one fails; 0 if all passed."""
     options, pytest_arguments = parse_options()
+    if options.torch:
+        return run_with(options.torch, pytest_arguments)
     python = ensure("examples", "test")
     browser = find_browser(python) or (options.browser_install and install_browser(python))
     print(f"Browser: {browser or 'none'}", flush=True)
@@ -58,13 +64,25 @@ def main() -> int:
 
 def parse_options() -> tuple[argparse.Namespace, list[str]]:
     """The options of this command, and what is left for pytest."""
-    summary, usage = __doc__.split("\n\n")
+    summary, _, usage = __doc__.partition("\n\n")
     parser = argparse.ArgumentParser(description=summary, epilog=usage, allow_abbrev=False)
+    parser.add_argument("--torch", metavar="VERSION", help="test with this torch, in an environment of its own")
     parser.add_argument(
         "--no-browser-install", dest="browser_install", action="store_false",
         help="if there is no Chromium, Chrome or Edge, do without one",
     )  # fmt: skip
     return parser.parse_known_args()
+
+
+def run_with(torch: str, pytest_arguments: list[str]) -> int:
+    """Run pytest with another torch, and print the row of the README's table that this makes; 0 if all passed."""
+    environment = lanes.environment(torch)
+    python = environment.ensure("examples", "test")
+    report = environment.folder / "tests.xml"
+    command = [python, "-m", "pytest", "-m", "not browser", f"--junit-xml={report}", *pytest_arguments]
+    passed = run("pytest", command)
+    print(f"\n{lanes.row(python, report)}")
+    return 0 if passed else 1
 
 
 def run(name: str, command: list[str | Path]) -> bool:

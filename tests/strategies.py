@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from tensornp.core.dtypes import KNOWN
 
-DTYPES = [getattr(torch, name) for name, facts in KNOWN.items() if facts.values_per_element == 1]
+DTYPES = [
+    getattr(torch, name) for name, facts in KNOWN.items() if facts.values_per_element == 1 and hasattr(torch, name)
+]
 NATIVE_DTYPES = [getattr(torch, name) for name, facts in KNOWN.items() if facts.numpy]
 
 

@@ -34,6 +34,8 @@ def test_a_kind_keeps_every_promise(name, endings):
     """It shows, it becomes the right array or is refused with a cure, and is not changed by being looked at."""
     how, what = endings(name)["check"]
     assert how == "returned", what
+    if what:
+        pytest.skip(what)
 
 
 @pytest.mark.skipif(

@@ -81,11 +81,19 @@ def _state_of_libraries() -> dict[str, Any]:
         "rng": torch.get_rng_state().tolist(),
         "numpy rng": str(np.random.get_state()),
         "dtype": torch.get_default_dtype(),
-        "device": torch.get_default_device(),
+        "device": _default_device(),
         "grad mode": torch.is_grad_enabled(),
         "numpy print options": np.get_printoptions(),
         "torch print options": vars(_tensor_str.PRINT_OPTS).copy(),
     }
+
+
+def _default_device() -> torch.device | None:
+    try:
+        return torch.get_default_device()
+    except AttributeError:
+        # Before 2.7, torch cannot tell once there was one and it was taken back.
+        return None
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from accelerator import memory_of, register
+from accelerator import memory_of, needs_card, register
 from child import in_fork
 
 import tensornp as tnp
@@ -168,6 +168,7 @@ def test_a_snapshot_keeps_nothing_alive():
     assert kept.fingerprint is not None
 
 
+@needs_card
 @in_fork
 def test_a_move_to_another_device_is_a_move():
     """Equal values on another device are not called changed; a change there is."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from accelerator import Ledger, memory_of, register
+from accelerator import Ledger, memory_of, needs_card, register
 from child import in_fork
 from display import display
 from unchanged import unchanged
@@ -29,6 +29,7 @@ def copies_are_explained(t: torch.Tensor, expected: np.ndarray, device: str) -> 
 DTYPES = [torch.float32, torch.bfloat16, torch.float8_e4m3fn, torch.complex64, torch.int64, torch.bool]
 
 
+@needs_card
 @in_fork
 def test_what_the_device_holds_is_copied_bit_for_bit():
     """Every dtype, strided or not, with autograd or lazy bits or without."""
@@ -55,6 +56,7 @@ def ledger_of_a_display(ledger: Ledger, on_card: torch.Tensor, array: np.ndarray
     return done
 
 
+@needs_card
 @in_fork
 def test_a_card_transfers_the_printed_elements_and_no_others():
     """Of a million elements 49 are printed: these come to the host, and the device holds them and their indices."""
@@ -79,6 +81,7 @@ def test_a_card_transfers_the_printed_elements_and_no_others():
         assert torch.equal(memory_of(on_card), before)
 
 
+@needs_card
 @in_fork
 def test_the_card_that_users_get_leaves_the_device_alone_beyond_what_it_prints():
     """With all that a shell adds: of 4 MiB, seven elements and their places; a fingerprint where it is asked for."""
@@ -105,6 +108,7 @@ def test_the_card_that_users_get_leaves_the_device_alone_beyond_what_it_prints()
     assert "changed since the card" in ip.display_formatter.format(t)[0]["text/plain"]
 
 
+@needs_card
 @in_fork
 def test_a_small_tensor_is_transferred_once():
     """All of it is printed: one copy on the device, one transfer, no index."""
@@ -114,6 +118,7 @@ def test_a_small_tensor_is_transferred_once():
     assert (done.allocated, done.to_card, done.to_host) == (240, 0, 240)
 
 
+@needs_card
 @in_fork
 def test_metadata_never_touches_the_device():
     """inspect and plan run no operator there."""
@@ -127,6 +132,7 @@ def test_metadata_never_touches_the_device():
     assert (str(info.device), info.storage.nbytes, info.data_state) == ("card:0", 40_000, "available")
 
 
+@needs_card
 @in_fork
 def test_arrays_go_to_the_device():
     """`to_tensor(device=...)` copies there, and never pretends to share."""

@@ -380,7 +380,7 @@ def through(
         decide_for_numpy(info, writeable=True, dtype=asked),
         decide_for_numpy(info, copy=True, dtype=asked),
     )
-    door = Door("JAX" if constant else "CuPy", constant, reaches, copied.dtype, "dlpack({})", "put({})")
+    door = Door("JAX" if constant else "CuPy", constant, reaches, True, copied.dtype, "dlpack({})", "put({})")
     return crossing.decide(door, info, free, copied, copy)
 
 

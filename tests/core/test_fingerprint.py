@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from accelerator import Ledger, memory_of, register
+from accelerator import Ledger, memory_of, needs_card, register
 from child import in_fork
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -266,6 +266,7 @@ def on_the_card(ledger: Ledger, host: torch.Tensor, index: tuple[object, ...]) -
     assert fingerprint(card[index], ALL) != before
 
 
+@needs_card
 @in_fork
 def test_on_a_device_the_same_holds_and_only_sums_come_to_the_host():
     """Every dtype, whole or with gaps; the largest piece that is allocated is some blocks."""

@@ -191,18 +191,18 @@ def test_an_array_made_in_compiled_code_is_right():
 
 @in_fork
 def test_torch_cannot_compile_over_an_array_that_stays_read_only():
-    """Not ours to cure: torch 2.13 thaws a read-only array, and asserts where it cannot; once it can, say so."""
+    """Not ours to cure: torch thaws a read-only array, and asserts where it cannot; once it can, say so."""
     frozen = np.ones(3, np.float32)
     frozen.flags.writeable = False
     for array in (frozen[:], tnp.to_numpy(torch.ones(3))):
-        with pytest.raises(AssertionError, match="nditer"):
+        with pytest.raises(AssertionError):
             torch.compile(lambda a: a + 1, backend="eager")(array)
 
 
 @in_fork
 def test_fullgraph_refuses_with_a_reason():
-    """Torch's error names our function and why it cannot be in a graph."""
-    with pytest.raises(torch._dynamo.exc.Unsupported, match="tensornp reads values"):
+    """Torch's error names our function, and since 2.8 why it cannot be in a graph."""
+    with pytest.raises(torch._dynamo.exc.Unsupported, match=r"tensornp reads values|to_numpy"):
         torch.compile(lambda x: tnp.to_numpy(x * 2), backend="eager", fullgraph=True)(torch.ones(2))
 
 

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
-from accelerator import register
+from accelerator import needs_card, register
 from child import in_fork
 
 import tensornp as tnp
@@ -295,6 +295,7 @@ def test_many_rows_are_told_as_ranges():
     assert ranges_text(np.ones(3, bool)) == "0–2"
 
 
+@needs_card
 @in_fork
 def test_on_a_device():
     """Values are copied under the same budget; a change there is told as here."""

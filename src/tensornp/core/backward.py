@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -14,21 +15,30 @@ import torch
 from tensornp.core import torch_private
 from tensornp.core.gradients import Unguarded
 from tensornp.core.instances import class_name, is_tensor
+from tensornp.core.private_names import find
 from tensornp.core.relations import WRITTEN, Target
 
 MAX_SECONDS = 1.0
+_MAX_ASKED = 1000
+"""Operations that are asked whether they have saved anything, where torch does not tell what."""
+_UNTOLD = f"this torch ({torch.__version__}) does not tell what backward has saved"
 _grad_fn_slot: Any = torch.Tensor.grad_fn
+
+
+_data_of_saved = find("_C._autograd.SavedTensor.data")
 
 
 class Saved(NamedTuple):
     """The operations that have saved elements of a tensor, and how many operations were looked at if not all.
 
-    `left_out` tells that another thread runs, so that what they have saved was not looked at.
+    `left_out` tells that another thread runs, so that what they have saved was not looked at; `untold` is a clause
+    where some have saved something, and this torch does not tell what.
     """
 
     names: tuple[str, ...]
     stopped_at: int = 0
     left_out: bool = False
+    untold: str = ""
 
 
 def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_seconds: float = MAX_SECONDS) -> Saved:
@@ -45,6 +55,9 @@ def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_se
         begin = [node for node in map(_grad_fn, (tensor, *tracked)) if node is not None]
         if not begin:
             return Saved(())
+        if _data_of_saved is None:
+            has_saved = any(_saved_names(type(node)) for node in itertools.islice(_nodes(begin), _MAX_ASKED))
+            return Saved((), untold=_UNTOLD if has_saved else "")
         target, unguarded = Target(tensor), Unguarded()
         for node in _nodes(begin):
             count += 1

@@ -144,7 +144,8 @@ def plan(
 def _planned(tensor: torch.Tensor, **arguments: Any) -> ConversionPlan:
     info = inspect(tensor)
     if arguments["writeable"] and info.grad_fn is not None:
-        info = replace(info, saved_for=saved_for(tensor).names)
+        saved = saved_for(tensor)
+        info = replace(info, saved_for=saved.names, untold=saved.untold)
     return _decided(info, **arguments)
 
 

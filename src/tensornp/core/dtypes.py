@@ -97,6 +97,8 @@ def resolve(name: str) -> np.dtype[Any]:
     if name in EXTENSIONS:
         import ml_dtypes
 
+        if not hasattr(ml_dtypes, name):
+            raise BadRequestError(f"ml_dtypes {ml_dtypes.__version__} has no {name}; install a newer one")
         found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
         return found
     try:
@@ -108,6 +110,14 @@ def resolve(name: str) -> np.dtype[Any]:
             f"{name!r} is not a dtype that a tensor can become; name a numeric NumPy dtype such as 'float32'"
         )
     return dtype
+
+
+@functools.cache
+def has_extension(name: str) -> bool:
+    """Return whether the ml_dtypes that is installed has a dtype `name`; before 0.6 there is no complex32."""
+    import ml_dtypes
+
+    return hasattr(ml_dtypes, name)
 
 
 @functools.cache

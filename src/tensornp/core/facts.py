@@ -48,9 +48,9 @@ class TensorInfo:
 
     `next_functions` are the operations one step behind `grad_fn`, the first few; `grad_dtype` and `grad_layout` are
     those of `.grad` where it is filled. `saved_for` names the operations whose backward has saved elements of this
-    tensor, which only a search through the graphs around it can tell: a card and `%tonumpy` do that. `is_buffer` is
-    None where it is not known: no tensor says whether a module has registered it, but one made by `nn.Buffer`; a card
-    finds that out where a name leads to the module.
+    tensor, which only a search through the graphs around it can tell: a card and `%tonumpy` do that. `untold` is what
+    this torch does not tell of it, as a clause. `is_buffer` is None where it is not known: no tensor says whether a
+    module has registered it, but one made by `nn.Buffer`; a card finds that out where a name leads to the module.
 
     `form` says how the values are held: "strided", another layout, or in another tensor, of which `inner` is then the
     metadata and `access` the expression; `detail` says more in a few words ("4 stored", "3 parts"). `wrapper` names
@@ -76,6 +76,7 @@ class TensorInfo:
     grad_dtype: torch.dtype | None = None
     grad_layout: torch.layout | None = None
     saved_for: tuple[str, ...] = ()
+    untold: str = ""
     is_parameter: bool = False
     is_buffer: bool | None = None
     is_conj: bool = False

@@ -85,10 +85,17 @@ def own_values(tensor: torch.Tensor, info: TensorInfo) -> torch.Tensor:
 
 def _resolved(raw: torch.Tensor, info: TensorInfo, take: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
     """Return what `take` makes of `raw` without its lazy bits, with them applied."""
-    raw = torch_private.flip_neg_bit(raw) if info.is_neg else raw
-    few = take(raw.conj() if info.is_conj else raw)
+    if not (info.is_conj or info.is_neg):
+        return take(raw)
+    few = take(_over_storage(raw, raw.dtype))
     few = few.conj().resolve_conj() if info.is_conj else few
-    return torch_private.flip_neg_bit(few).resolve_neg() if info.is_neg else few
+    return few.neg() if info.is_neg else few
+
+
+def _over_storage(raw: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return the tensor over the same elements that takes them for `dtype`, without lazy bits or a scheme of scales."""
+    over = torch.empty(0, dtype=dtype, device=raw.device)
+    return over.set_(raw.untyped_storage(), raw.storage_offset(), raw.shape, raw.stride())
 
 
 def _packed(raw: torch.Tensor, places: Places) -> torch.Tensor:
@@ -115,10 +122,12 @@ def _quantized(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.
     if codes_dtype is None:
         _refuse_large(info, "dequantize")
         return indexed(raw.dequantize(), places)
-    codes = torch.empty(0, dtype=codes_dtype, device=raw.device)
-    codes = codes.set_(raw.untyped_storage(), raw.storage_offset(), raw.shape, raw.stride())
-    index = list(index_of(places, raw.device))
-    return torch_private.quantized_like(elements(codes, places), raw, index).dequantize()
+    codes = elements(_over_storage(raw, codes_dtype), places)
+    few = torch_private.quantized_like(codes, raw, list(index_of(places, raw.device)))
+    if few is not None:
+        return few.dequantize()
+    _refuse_large(info, "dequantize")
+    return indexed(raw.dequantize(), places)
 
 
 def _dequantized(tensor: Any, info: TensorInfo, places: Places) -> torch.Tensor:

@@ -73,7 +73,7 @@ def _held_by_torch(bare: Any, tensor: torch.Tensor | None = None) -> Holding:
         return Holding("available", "quantized")
     if bare.layout == torch.strided:
         return Holding("available", "zero" if torch_private.is_zero_tensor(t) else "strided")
-    return Holding("available", "mkldnn" if bare.layout == torch_private.MKLDNN else "sparse")
+    return Holding("available", "mkldnn" if torch_private.is_mkldnn(bare.layout) else "sparse")
 
 
 def _held_by_subclass(t: Any) -> Holding:

@@ -222,7 +222,7 @@ def _refuse_unsupported(info: TensorInfo) -> dtypes.DtypeFacts:
 def _target(facts: dtypes.DtypeFacts, copy: bool | None, dtype: object) -> tuple[bool, np.dtype[Any]]:
     """Return whether the bits are kept as an ml_dtypes array, and the dtype of the array."""
     if dtype is None:
-        as_bits = facts.bits is not None and copy is False
+        as_bits = copy is False and facts.bits is not None and dtypes.has_extension(facts.extension or "")
         return as_bits, _natural(facts, as_bits)
     try:
         target = dtypes.resolve(dtypes.name_of(dtype))

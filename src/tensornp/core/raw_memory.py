@@ -25,7 +25,8 @@ import torch
 from tensornp.core import threads
 from tensornp.core.mappings import mappings
 from tensornp.core.places import NotReadError
-from tensornp.core.torch_private import find, storage_address, undisturbed
+from tensornp.core.private_names import find
+from tensornp.core.torch_private import storage_address, undisturbed
 
 _T = TypeVar("_T")
 

@@ -38,8 +38,10 @@ def _check_indices(sparse: Any) -> None:
             sizes = torch.tensor(sparse.shape[: indices.shape[0]], device=indices.device)[:, None]
             if bool(((indices < 0) | (indices >= sizes)).any()):
                 raise RuntimeError("an index is outside of the shape")
-        elif sparse.layout != torch_private.MKLDNN:
-            torch_private.check_compressed(sparse, *compressed_indices(sparse))
+        elif not torch_private.is_mkldnn(sparse.layout):
+            # Made anew over the same memory, for the checks alone.
+            options: Any = {"size": sparse.shape, "layout": sparse.layout, "check_invariants": True}
+            torch.sparse_compressed_tensor(*compressed_indices(sparse), sparse.values(), **options)
     except RuntimeError as error:
         reason = str(error).partition("\n")[0]
         raise UnsupportedTensorError(

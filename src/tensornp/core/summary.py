@@ -88,7 +88,8 @@ def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tupl
         around = look(tensor, info) if look is not None else NOWHERE
     except Exception as error:
         around = replace(NOWHERE, left_out=f"the search for other names failed ({error_text(error)})")
-    return replace(info, saved_for=around.saved_for, is_buffer=around.is_buffer or info.is_buffer), around
+    is_buffer = around.is_buffer or info.is_buffer
+    return replace(info, saved_for=around.saved_for, untold=around.untold, is_buffer=is_buffer), around
 
 
 @torch_private.unnoticed

@@ -34,6 +34,8 @@ class Surroundings:
         What was not looked at for another reason: gradients, while another thread runs; or empty.
     saved_for : tuple of str
         Operations that have saved its elements for backward.
+    untold : str
+        What this torch does not tell of that, as a clause, or empty.
     missed_by : str
         The name of the innermost module that holds it in which a backward has filled other gradients, and not this one.
     change : Change or None
@@ -46,6 +48,7 @@ class Surroundings:
     stopped: str = ""
     left_out: str = ""
     saved_for: tuple[str, ...] = ()
+    untold: str = ""
     missed_by: str = ""
     change: Change | None = None
     is_buffer: bool = False
@@ -78,6 +81,7 @@ def look_around(
         stopped="; ".join(stopped),
         left_out=NOT_LOOKED_AT if is_left_out else "",
         saved_for=saved.names,
+        untold=saved.untold,
         is_buffer=any(alias.kind == "buffer" and alias.relation == "same object" for alias in found),
         missed_by=name_of(module) if module is not None else "",
     )

@@ -1,13 +1,14 @@
-"""The private names of torch that tensornp relies on, each with a fallback, and nothing else.
+"""What torch has no public word for, by its private names where it has them, and in another way where not.
 
 Private, because torch has no public way to stand outside the modes that a user has entered, or to ask whether a tensor
-is a tracer's wrapper. Verified with torch 2.13.
+is a tracer's wrapper. Tried with torch 2.4 to 2.15.
 """
 
 from __future__ import annotations
 
 import functools
 import io
+import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, copy_context
@@ -15,55 +16,11 @@ from typing import Any, TypeVar, cast
 
 import torch
 
+from tensornp.core.private_names import find
 from tensornp.core.unheard import unheard
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-
-def find(path: str) -> Any:
-    """Return the object at a dotted path below torch, or None where this torch does not have it."""
-    found: Any = torch
-    for name in path.split("."):
-        found = getattr(found, name, None)
-    return found
-
-
-PRIVATE_NAMES = (
-    "_C.DisableTorchFunction",
-    "_C._is_torch_function_all_disabled",
-    "_C._DisableFuncTorch",
-    "_C._InferenceMode",
-    "_C._set_grad_enabled",
-    "_C._len_torch_function_stack",
-    "_C._len_torch_dispatch_stack",
-    "_ops._len_torch_dispatch_stack_pre_dispatch",
-    "_C._dispatch_keys",
-    "_C._data_address",
-    "_C._is_cow_tensor",
-    "Tensor._cdata",
-    "_C._functorch.is_functorch_wrapped_tensor",
-    "_C._functorch.peek_interpreter_stack",
-    "_C._get_tracing_state",
-    "_C._set_tracing_state",
-    "_C._disabled_torch_dispatch_impl",
-    "_C._dynamo.eval_frame.set_code_exec_strategy",
-    "_C._dynamo.eval_frame._FrameExecStrategy",
-    "_C._dynamo.eval_frame._FrameAction",
-    "_is_functional_tensor",
-    "_is_zerotensor",
-    "_mkldnn",
-    "_validate_sparse_compressed_tensor_args",
-    "_make_per_channel_quantized_tensor",
-    "_make_per_tensor_quantized_tensor",
-    "_neg_view",
-    "_VF._unpack_dual",
-    "Tensor._nnz",
-    "Tensor._indices",
-    "Tensor._values",
-    "Tensor._nested_tensor_size",
-    "utils._python_dispatch._disable_current_modes",
-    "jit._script.OrderedDictWrapper",
-)
 _disable_torch_function = find("_C.DisableTorchFunction")
 _is_torch_function_off = find("_C._is_torch_function_all_disabled")
 _disable_functorch = find("_C._DisableFuncTorch")
@@ -73,6 +30,7 @@ _function_modes = find("_C._len_torch_function_stack")
 _dispatch_modes = find("_C._len_torch_dispatch_stack")
 _pre_dispatch_modes = find("_ops._len_torch_dispatch_stack_pre_dispatch")
 _dispatch_keys = find("_C._dispatch_keys")
+_raw_repr = find("_C.DispatchKeySet.raw_repr")
 _data_address = find("_C._data_address")
 _is_cow_tensor = find("_C._is_cow_tensor")
 _is_functorch_wrapped = find("_C._functorch.is_functorch_wrapped_tensor")
@@ -83,15 +41,24 @@ _get_tracing_state = find("_C._get_tracing_state")
 _set_tracing_state = find("_C._set_tracing_state")
 _unpack_dual = find("_VF._unpack_dual")
 _is_grad_enabled, _is_inference = torch.is_grad_enabled, torch.is_inference_mode_enabled
-_set_compile_strategy = find("_C._dynamo.eval_frame.set_code_exec_strategy")
+_nnz, _indices, _values = (find(f"Tensor.{name}") for name in ("_nnz", "_indices", "_values"))
+_nested_layout = [find(f"Tensor._nested_tensor_{name}") for name in ("size", "strides", "storage_offsets")]
+_quantize_per_tensor = find("_make_per_tensor_quantized_tensor")
+_quantize_per_channel = find("_make_per_channel_quantized_tensor")
+_disable_dispatch_modes = find("utils._python_dispatch._disable_current_modes")
+_mode_stack = find("utils._python_dispatch._get_current_dispatch_mode_stack")
+_push_mode = find("utils._python_dispatch._push_mode")
+_scripted_table = find("jit._script.OrderedDictWrapper")
+_eval_frame = "_C._dynamo.eval_frame"
+_skip_code = find(f"{_eval_frame}.skip_code")
+_set_compile_strategy = find(f"{_eval_frame}.set_code_exec_strategy")
+_CompileStrategy, _SKIP = find(f"{_eval_frame}._FrameExecStrategy"), find(f"{_eval_frame}._FrameAction.SKIP")
 _CAN_TELL_MODES = all(
     (_is_torch_function_off, _dispatch_modes, _pre_dispatch_modes, _functorch_level, _get_tracing_state)
 )
 
 PLAIN_DISPATCH = (torch.Tensor.__torch_dispatch__, find("_C._disabled_torch_dispatch_impl"))
 """The values of ``__torch_dispatch__`` of a class that leaves operators to torch."""
-MKLDNN: torch.layout | None = find("_mkldnn")
-"""The opaque layout of oneDNN, which has no public name."""
 
 
 def never_compiled(function: _F) -> _F:
@@ -99,17 +66,31 @@ def never_compiled(function: _F) -> _F:
 
     As `torch.compiler.disable` does, which would import the whole compiler, and costs time at each call.
     """
-    function._torchdynamo_disable = True  # type: ignore[attr-defined]
-    function._torchdynamo_disable_msg = "tensornp reads values, of which a graph has none"  # type: ignore[attr-defined]
-    if _set_compile_strategy is not None:
-        skip = find("_C._dynamo.eval_frame._FrameAction").SKIP
-        _set_compile_strategy(function.__code__, find("_C._dynamo.eval_frame._FrameExecStrategy")(skip, skip))
-    return function
+    if _set_compile_strategy and _CompileStrategy and _SKIP:
+        _set_compile_strategy(function.__code__, _CompileStrategy(_SKIP, _SKIP))
+        never = function
+    else:
+        never = _disabled_when_compiling(function)
+    never._torchdynamo_disable = True  # type: ignore[attr-defined]
+    never._torchdynamo_disable_msg = "tensornp reads values, of which a graph has none"  # type: ignore[attr-defined]
+    return never
 
 
-def missing_names() -> list[str]:
-    """Return the private names that this torch no longer has; tensornp then works without them, more slowly."""
-    return [name for name in PRIVATE_NAMES if find(name) is None]
+def _disabled_when_compiling(function: _F) -> _F:
+    """Return `function` as one that calls what `torch.compiler.disable` makes of it once there is a compiler."""
+    disabled: list[Any] = []
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        if "torch._dynamo" not in sys.modules:
+            return function(*arguments, **keywords)
+        if not disabled:
+            disabled.append(torch.compiler.disable(function))
+        return disabled[0](*arguments, **keywords)
+
+    if _skip_code is not None:
+        _skip_code(cast(Any, call).__code__)
+    return cast(_F, call)
 
 
 def unnoticed(function: _F) -> _F:
@@ -221,24 +202,23 @@ def _has_dispatch_modes() -> bool:
 
 
 def _without_dispatch_modes() -> Iterator[None]:
-    disable = find("utils._python_dispatch._disable_current_modes")
-    stack = find("utils._python_dispatch._get_current_dispatch_mode_stack")
+    stack = _mode_stack if _push_mode else None
     modes = stack() if stack else []
     try:
-        with disable() if disable else nullcontext():
+        with _disable_dispatch_modes() if _disable_dispatch_modes else nullcontext():
             yield
     finally:
         # What Ctrl-C has kept torch from putting back.
         for mode in modes[len(stack()) :] if stack else ():
-            find("utils._python_dispatch._push_mode")(mode)
+            _push_mode(mode)
 
 
 def _plain_keys() -> frozenset[int]:
     """Return the dispatch keys of an ordinary dense CPU tensor, which has no lazy bit, wrapper or odd layout."""
-    if _dispatch_keys is None:
+    if not (_dispatch_keys and _raw_repr):
         return frozenset()
     with undisturbed(), torch.inference_mode(False):
-        return frozenset({_dispatch_keys(torch.empty(0, device="cpu")).raw_repr()})
+        return frozenset({_raw_repr(_dispatch_keys(torch.empty(0, device="cpu")))})
 
 
 _PLAIN_KEYS = _plain_keys()
@@ -253,7 +233,7 @@ def is_plain_and_undisturbed(tensor: torch.Tensor) -> bool:
         and not _dispatch_modes()
         and _functorch_level() is None
         and not (_get_tracing_state and _get_tracing_state())
-        and _dispatch_keys(tensor).raw_repr() in _PLAIN_KEYS
+        and _raw_repr(_dispatch_keys(tensor)) in _PLAIN_KEYS
     )
 
 
@@ -264,44 +244,58 @@ def is_functorch_wrapper(tensor: torch.Tensor) -> bool:
 
 def is_functional_wrapper(tensor: torch.Tensor) -> bool:
     """Return whether `tensor` is wrapped by functionalization; its `numpy()` would return garbage."""
-    return bool(_is_functional_tensor and _is_functional_tensor(tensor))
+    return bool(_is_functional_tensor(tensor) if _is_functional_tensor else _has_key(tensor, "Functionalize"))
 
 
 def is_zero_tensor(tensor: torch.Tensor) -> bool:
     """Return whether `tensor` is a symbolic zero of autograd, which has no memory at all."""
-    return bool(_is_zerotensor and _is_zerotensor(tensor))
+    return bool(_is_zerotensor(tensor) if _is_zerotensor else _has_key(tensor, "ZeroTensor"))
+
+
+def _has_key(tensor: torch.Tensor, name: str) -> bool:
+    """Return whether torch dispatches `tensor` by the key `name`; False where that is unknown."""
+    return _dispatch_keys is not None and name in str(_dispatch_keys(tensor))
+
+
+def is_mkldnn(layout: torch.layout) -> bool:
+    """Return whether `layout` is the opaque one of oneDNN, which has no public name."""
+    return str(layout) == "torch._mkldnn"
 
 
 def has_tangent(tensor: torch.Tensor) -> bool:
     """Return whether forward-mode differentiation carries a tangent along with `tensor`."""
     from torch.autograd import forward_ad
 
-    level = getattr(forward_ad, "_current_level", -1)
-    return level >= 0 and _unpack_dual is not None and _unpack_dual(tensor, level=level)[1] is not None
-
-
-def flip_neg_bit(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a view with the negative bit set where it was not, and the other way round: the raw bytes, if it was."""
-    return torch._neg_view(tensor)
+    level = getattr(forward_ad, "_current_level", 0)
+    if level < 0:
+        return False
+    unpacked = _unpack_dual(tensor, level=level) if _unpack_dual else forward_ad.unpack_dual(tensor)
+    return unpacked[1] is not None
 
 
 def num_stored(sparse: Any) -> int:
     """Return how many elements (or blocks) a sparse tensor stores, duplicates counted."""
-    return int(sparse._nnz() if hasattr(sparse, "_nnz") else sparse.values().shape[0])
+    if _nnz is not None:
+        return int(_nnz(sparse))
+    values = stored_elements(sparse)[1] if sparse.layout == torch.sparse_coo else sparse.values()
+    return int(values.shape[0])
 
 
 def stored_elements(sparse: Any) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the indices and the values of a COO tensor as stored, which torch has no public way to ask for."""
-    if hasattr(sparse, "_indices"):
-        return sparse._indices(), sparse._values()
-    coalesced = sparse.coalesce()
+    if _indices is not None and _values is not None:
+        return _indices(sparse), _values(sparse)
+    try:
+        coalesced = sparse.coalesce()
+    except RuntimeError:
+        # torch adds no float8 numbers.
+        coalesced = sparse.to(torch.complex64 if sparse.is_complex() else torch.float32).coalesce()
     return coalesced.indices(), coalesced.values()
 
 
 def nested_sizes(nested: Any) -> list[torch.Tensor]:
     """Return the tensors by which a strided nested tensor tells its parts apart."""
-    names = ("_nested_tensor_size", "_nested_tensor_strides", "_nested_tensor_storage_offsets")
-    return [getattr(nested, name)() for name in names if hasattr(nested, name)]
+    return [read(nested) for read in _nested_layout if read is not None]
 
 
 def untyped(storage: Any) -> torch.UntypedStorage:
@@ -310,21 +304,22 @@ def untyped(storage: Any) -> torch.UntypedStorage:
     return found
 
 
-def check_compressed(sparse: Any, pointers: torch.Tensor, others: torch.Tensor) -> None:
-    """Raise RuntimeError if the indices of a CSR, CSC, BSR or BSC tensor lie outside of it."""
-    validate = find("_validate_sparse_compressed_tensor_args")
-    if validate is not None:
-        validate(pointers, others, sparse.values(), sparse.shape, sparse.layout)
+def quantized_like(codes: torch.Tensor, scheme: torch.Tensor, places: list[torch.Tensor]) -> torch.Tensor | None:
+    """Return `codes`, which are those of `scheme` at `places` (one index tensor a dimension), with their scales.
 
-
-def quantized_like(codes: torch.Tensor, scheme: torch.Tensor, places: list[torch.Tensor]) -> torch.Tensor:
-    """Return `codes`, which are those of `scheme` at `places` (one index tensor a dimension), with their scales."""
+    None where torch has no way to put the two together.
+    """
+    if not (_quantize_per_tensor and _quantize_per_channel):
+        return None
+    made: torch.Tensor
     if "channel" not in str(scheme.qscheme()):
-        return torch._make_per_tensor_quantized_tensor(codes, scheme.q_scale(), scheme.q_zero_point())
+        made = _quantize_per_tensor(codes, scheme.q_scale(), scheme.q_zero_point())
+        return made
     axis = scheme.q_per_channel_axis()
     chosen = places[axis].flatten()
     scales, zero_points = scheme.q_per_channel_scales()[chosen], scheme.q_per_channel_zero_points()[chosen]
-    return torch._make_per_channel_quantized_tensor(codes, scales, zero_points, axis)
+    made = _quantize_per_channel(codes, scales, zero_points, axis)
+    return made
 
 
 def address_of(tensor: torch.Tensor) -> int:
@@ -356,8 +351,7 @@ def is_lazily_copied(tensor: torch.Tensor) -> bool:
 
 def is_scripted_table(table: Any) -> bool:
     """Return whether `table` is what `torch.jit.script` puts in the place of a module's dictionary of members."""
-    kind = find("jit._script.OrderedDictWrapper")
-    return kind is not None and isinstance(table, kind)
+    return _scripted_table is not None and isinstance(table, _scripted_table)
 
 
 unheard(globals())

@@ -104,6 +104,8 @@ def warning_texts(
     if shares and not frozen:
         if info.requires_grad and not info.saved_for:
             warnings.append("autograd does not see a NumPy write, so gradients may be silently wrong")
+        elif info.untold:
+            warnings.append(f"{info.untold}: a NumPy write may give wrong gradients without an error")
         if info.may_overlap_itself:
             warnings.append("several indices may address one element, so a NumPy write may change more than one")
         if info.is_inference:

@@ -51,7 +51,7 @@ def memory_lines(around: Surroundings) -> tuple[MemoryLine, ...]:
     """Return what a card says of the memory, the closest relation first; nothing where nobody else sees it."""
     lines = list(_lines(around.aliases))
     lines += [MemoryLine(f".grad: {line.words}", line.names, line.rest) for line in _lines(around.grad_aliases)]
-    lines += [MemoryLine(around.left_out, ())] if around.left_out else []
+    lines += [MemoryLine(text, ()) for text in (around.left_out, around.untold) if text]
     return tuple(lines)
 
 

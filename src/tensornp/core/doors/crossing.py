@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core import wording
+from tensornp.core import dtypes, wording
 from tensornp.core.facts import TensorInfo
 from tensornp.core.plan import ConversionPlan
 from tensornp.core.steps import Step
@@ -29,6 +29,8 @@ class Door:
         Whether its arrays cannot be written, and must be dense and aligned: JAX.
     reaches : bool
         Whether the array is to be on the tensor's own device, where the library works too.
+    lends : bool
+        Whether this torch hands out the tensor's dtype by DLPack.
     holds : numpy.dtype
         What it makes of the planned dtype.
     share, place : str
@@ -38,6 +40,7 @@ class Door:
     library: str
     is_constant: bool
     reaches: bool
+    lends: bool
     holds: np.dtype[Any]
     share: str
     place: str
@@ -77,7 +80,8 @@ def decide(
         default = f"{door.library} {'takes its arrays for constants' if door.is_constant else 'may write its arrays'}"
         result = replace(result, reason=f"copy: {obstacle or f'{default}; pass copy=False to share'}")
     change = tuple(step for step in copied.steps if step not in (*_SAME_BYTES, Step.COPY))
-    if door.reaches and info.device.type != "cpu" and _has_memory(info) and change in ((), (Step.WIDEN,)):
+    is_lent = change == (Step.WIDEN,) or (not change and door.lends)
+    if door.reaches and info.device.type != "cpu" and _has_memory(info) and is_lent:
         made = f".to(torch.{copied.dtype})" if change else ".clone()"
         steps = (*detach, *(change or (Step.COPY,)))
         result = replace(result, steps=steps, code=door.share.format(f"t.detach(){made}"))
@@ -94,6 +98,8 @@ def _obstacle(door: Door, info: TensorInfo, free: ConversionPlan) -> str:
         return f"the tensor is on {info.device} and the array is not to be there"
     if not _has_memory(info):
         return "it has no memory of its own"
+    if not door.lends:
+        return f"this torch hands out no {dtypes.name_of(info.dtype)} by DLPack"
     if door.holds != free.dtype:
         return f"JAX has {free.dtype} only with jax_enable_x64"
     if not door.is_constant:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from tensornp.core.info import inspect
 from tensornp.core.instances import class_name
 from tensornp.core.plan import ConversionPlan
 from tensornp.core.steps import Step
+from tensornp.core.unheard import unheard
 from tensornp.errors import (
     BadRequestError,
     CopyRequiredError,
@@ -74,6 +76,17 @@ def compared_plans(
     if not copied.dtype.isnative:
         raise BadRequestError(f"{library} has no arrays of foreign byte order; pass a native dtype")
     return plan(tensor, writeable=True, dtype=dtype), copied
+
+
+@functools.cache
+def is_lent(dtype: torch.dtype) -> bool:
+    """Return whether this torch hands out elements of `dtype` by DLPack: the float8 family since 2.9."""
+    with torch_private.undisturbed():
+        try:
+            torch.empty(1, dtype=dtype, device="cpu").__dlpack__()
+        except _REFUSALS:
+            return False
+        return True
 
 
 def is_by_dlpack(crossing: Crossing) -> bool:
@@ -139,3 +152,6 @@ def shared_tensor(
             f"this {library} array cannot share memory with torch, because {obstacle}; pass copy=None to allow a copy"
         )
     return None
+
+
+unheard(globals())
