@@ -244,12 +244,23 @@ def is_functorch_wrapper(tensor: torch.Tensor) -> bool:
 
 def is_functional_wrapper(tensor: torch.Tensor) -> bool:
     """Return whether `tensor` is wrapped by functionalization; its `numpy()` would return garbage."""
-    return bool(_is_functional_tensor(tensor) if _is_functional_tensor else _has_key(tensor, "Functionalize"))
+    if _is_functional_tensor is not None:
+        return bool(_is_functional_tensor(tensor))
+    return _has_key(tensor, "Functionalize") if _dispatch_keys is not None else _has_bytes_nowhere(tensor)
 
 
 def is_zero_tensor(tensor: torch.Tensor) -> bool:
     """Return whether `tensor` is a symbolic zero of autograd, which has no memory at all."""
     return bool(_is_zerotensor(tensor) if _is_zerotensor else _has_key(tensor, "ZeroTensor"))
+
+
+def _has_bytes_nowhere(tensor: torch.Tensor) -> bool:
+    try:
+        storage = torch.Tensor.untyped_storage(tensor)
+        return storage.device.type != "meta" and storage.nbytes() > 0 and not storage_address(tensor)
+    except RuntimeError:
+        # Sparse and other layouts have no storage.
+        return False
 
 
 def _has_key(tensor: torch.Tensor, name: str) -> bool:
