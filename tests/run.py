@@ -79,7 +79,8 @@ def run_with(torch: str, pytest_arguments: list[str]) -> int:
     environment = lanes.environment(torch)
     python = environment.ensure("examples", "test")
     report = environment.folder / "tests.xml"
-    command = [python, "-m", "pytest", "-m", "not browser", f"--junit-xml={report}", *pytest_arguments]
+    tests = ["pytest", *pytest_arguments] if pytest_arguments else CHECKS["pytest"]
+    command = [python, "-m", *tests, "-m", "not browser", f"--junit-xml={report}"]
     passed = run("pytest", command)
     print(f"\n{lanes.row(python, report)}")
     return 0 if passed else 1

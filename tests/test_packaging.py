@@ -12,9 +12,12 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import lanes
 import pytest
 import yaml
 from packaging.version import Version
+
+from tensornp.core.private_names import NEWEST_TRIED
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
@@ -87,17 +90,21 @@ def test_continuous_integration_covers_what_the_project_claims():
     workflow = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text(encoding="utf-8"))
     job = workflow["jobs"]["tests"]
     assert "python tests/run.py" in [step.get("run") for step in job["steps"]]
+    lanes_job = workflow["jobs"]["lanes"]
+    assert "python tests/run.py --torch ${{ matrix.torch }}" in [step.get("run") for step in lanes_job["steps"]]
+    tried = [".".join(version.split(".")[:2]) for version in lanes_job["strategy"]["matrix"]["torch"]]
+    assert [version for version in tried if version in lanes.OF_ITS_TIME] == tried[:-1]
+    assert tuple(map(int, tried[-1].split("."))) == NEWEST_TRIED
 
     matrix = job["strategy"]["matrix"]
     pythons = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
     assert matrix["python"] == pythons
     assert PROJECT["requires-python"] == f">={pythons[0]}"
 
-    (pins,) = [entry["constraints"] for entry in matrix["include"] if "constraints" in entry]
-    bounds = re.findall(r"([\w-]+)>=([\d.]+)", "\n".join(PROJECT["dependencies"]))
-    assert {name: Version(pin) for name, pin in re.findall(r"([\w-]+)==([\d.]+)", pins)} == {
-        name: Version(bound) for name, bound in bounds
-    }
+    oldest = lanes.environment(lanes_job["strategy"]["matrix"]["torch"][0]).constraints
+    pins = {name: Version(pin) for name, pin in re.findall(r"([\w-]+)==([\d.]+)", oldest)}
+    for name, bound in re.findall(r"([\w-]+)>=([\d.]+)", "\n".join(PROJECT["dependencies"])):
+        assert pins[name].release[:2] == Version(bound).release[:2]
 
 
 @pytest.fixture
@@ -105,7 +112,7 @@ def commands(tmp_path):
     """A copy of the two commands, with no environment beside it."""
     for folder in ("examples", "tests"):
         (tmp_path / folder).mkdir()
-    for file in ("examples/environment.py", "examples/start.py", "tests/run.py"):
+    for file in ("examples/environment.py", "examples/start.py", "tests/run.py", "tests/lanes.py"):
         shutil.copy(ROOT / file, tmp_path / file)
     return tmp_path
 
@@ -119,7 +126,7 @@ def test_help_says_what_a_command_does_and_does_nothing(commands, command, words
 
 
 def test_the_commands_can_be_read_by_an_older_python_that_is_to_say_so():
-    for file in ("examples/environment.py", "examples/start.py", "tests/run.py"):
+    for file in ("examples/environment.py", "examples/start.py", "tests/run.py", "tests/lanes.py"):
         ast.parse((ROOT / file).read_text(encoding="utf-8"), feature_version=(3, 8))
 
 
@@ -130,10 +137,10 @@ def environment(monkeypatch, tmp_path):
     import environment
 
     monkeypatch.setattr(environment, "VENV", tmp_path)
-    monkeypatch.setattr(environment, "PYTHON", Path(sys.executable))
-    monkeypatch.setattr(environment, "STAMP", tmp_path / "installed.json")
     monkeypatch.setattr(environment, "ran", [], raising=False)
-    monkeypatch.setattr(environment, "_run", lambda *command: environment.ran.append(" ".join(map(str, command))))
+    kind = environment.Environment
+    monkeypatch.setattr(kind, "python", Path(sys.executable))
+    monkeypatch.setattr(kind, "_run", lambda _, *command: environment.ran.append(" ".join(map(str, command))))
     monkeypatch.delenv("TENSORNP_CONSTRAINTS", raising=False)
     return environment
 
@@ -156,7 +163,7 @@ def test_the_environment_installs_only_what_it_does_not_have(environment, monkey
 
 
 def test_a_failed_installation_is_not_taken_for_a_finished_one(environment, monkeypatch):
-    monkeypatch.setattr(environment, "_run", lambda *_: sys.exit("pip failed"))
+    monkeypatch.setattr(environment.Environment, "_run", lambda *_: sys.exit("pip failed"))
     for _ in range(2):
         with pytest.raises(SystemExit, match="pip failed"):
             environment.ensure("test")
@@ -166,3 +173,14 @@ def test_a_python_that_is_too_old_is_told_so_in_a_sentence(environment, monkeypa
     monkeypatch.setattr(environment, "OLDEST_PYTHON", (99, 0))
     with pytest.raises(SystemExit, match=r"needs Python 99\.0 or later, and this is 3\.\d+\."):
         environment.ensure("test")
+
+
+def test_each_torch_has_an_environment_of_its_own_with_a_numpy_of_its_time():
+    """The folder is beside `.venv`; what is no version, or too old, is told in a sentence."""
+    old, new = lanes.environment("2.7.1"), lanes.environment("2.99.0")
+    assert (old.folder.parent, old.folder.name) == (ROOT, ".venv-torch-2.7.1")
+    assert "torch==2.7.1\nnumpy==2.2.*\n" in old.constraints
+    assert new.constraints == "torch==2.99.0\n"
+    for version, says in ("2.3.1", "2.4 or later"), ("two", "a version like 2.6.0"):
+        with pytest.raises(SystemExit, match=says):
+            lanes.environment(version)

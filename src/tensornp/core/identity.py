@@ -141,8 +141,7 @@ def counter_of(tensor: torch.Tensor) -> VersionCounter | None:
         return None
     try:
         with torch_private.undisturbed():
-            # To set the data of a wrapper of functionalization ends the process.
-            return VersionCounter(tensor) if holding_of(tensor).state == "available" else None
+            return VersionCounter(tensor)
     except Exception:
         # Sparse, nested and other layouts, whose data cannot be set.
         return None

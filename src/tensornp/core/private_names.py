@@ -33,7 +33,6 @@ PRIVATE_NAMES = (
     "_C._get_tracing_state",
     "_C._set_tracing_state",
     "_C._disabled_torch_dispatch_impl",
-    "_C._dynamo.eval_frame.skip_code",
     "_C._dynamo.eval_frame.set_code_exec_strategy",  # since 2.7
     "_C._dynamo.eval_frame._FrameExecStrategy",
     "_C._dynamo.eval_frame._FrameAction.SKIP",

@@ -50,6 +50,7 @@ _mode_stack = find("utils._python_dispatch._get_current_dispatch_mode_stack")
 _push_mode = find("utils._python_dispatch._push_mode")
 _scripted_table = find("jit._script.OrderedDictWrapper")
 _eval_frame = "_C._dynamo.eval_frame"
+# What there was in the place of the next ones before 2.7.
 _skip_code = find(f"{_eval_frame}.skip_code")
 _set_compile_strategy = find(f"{_eval_frame}.set_code_exec_strategy")
 _CompileStrategy, _SKIP = find(f"{_eval_frame}._FrameExecStrategy"), find(f"{_eval_frame}._FrameAction.SKIP")
