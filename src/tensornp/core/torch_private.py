@@ -240,14 +240,16 @@ def is_plain_and_undisturbed(tensor: torch.Tensor) -> bool:
 
 def is_functorch_wrapper(tensor: torch.Tensor) -> bool:
     """Return whether `tensor` stands for a value inside (or escaped from) a torch.func transform."""
-    return bool(_is_functorch_wrapped and _is_functorch_wrapped(tensor))
+    if _is_functorch_wrapped is not None:
+        return bool(_is_functorch_wrapped(tensor))
+    return _has_key(tensor, "FuncTorch") if _dispatch_keys is not None else _nbytes_of_storage(tensor) is None
 
 
 def is_functional_wrapper(tensor: torch.Tensor) -> bool:
     """Return whether `tensor` is wrapped by functionalization; its `numpy()` would return garbage."""
     if _is_functional_tensor is not None:
         return bool(_is_functional_tensor(tensor))
-    return _has_key(tensor, "Functionalize") if _dispatch_keys is not None else _has_bytes_nowhere(tensor)
+    return _has_key(tensor, "Functionalize") if _dispatch_keys is not None else _is_nowhere(tensor)
 
 
 def is_zero_tensor(tensor: torch.Tensor) -> bool:
@@ -255,13 +257,19 @@ def is_zero_tensor(tensor: torch.Tensor) -> bool:
     return bool(_is_zerotensor(tensor) if _is_zerotensor else _has_key(tensor, "ZeroTensor"))
 
 
-def _has_bytes_nowhere(tensor: torch.Tensor) -> bool:
+def _nbytes_of_storage(tensor: torch.Tensor) -> int | None:
+    """Return the bytes of the storage, which sparse and other layouts need not have; None where one is missing."""
     try:
-        storage = torch.Tensor.untyped_storage(tensor)
-        return storage.device.type != "meta" and storage.nbytes() > 0 and not storage_address(tensor)
+        return torch.Tensor.untyped_storage(tensor).nbytes()
     except RuntimeError:
-        # Sparse and other layouts have no storage.
-        return False
+        layout: Any = torch.Tensor.layout
+        return None if layout.__get__(tensor) == torch.strided else 0
+
+
+def _is_nowhere(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor with elements has no address."""
+    device: Any = torch.Tensor.device
+    return bool(_nbytes_of_storage(tensor)) and device.__get__(tensor).type != "meta" and not storage_address(tensor)
 
 
 def _has_key(tensor: torch.Tensor, name: str) -> bool:
@@ -348,7 +356,11 @@ def address_of(tensor: torch.Tensor) -> int:
 def storage_address(tensor: torch.Tensor) -> int:
     """Return the address at which the storage of `tensor` starts; 0 where there is no memory."""
     if _data_address is None:
-        return torch.Tensor.untyped_storage(tensor).data_ptr()
+        try:
+            return torch.Tensor.untyped_storage(tensor).data_ptr()
+        except RuntimeError:
+            # So torch says that there is no memory.
+            return 0
     return int(_data_address(tensor))
 
 
