@@ -15,7 +15,7 @@ from tensornp.core.apart import apart
 from tensornp.core.arrays import extent_of_array
 from tensornp.core.extents import Extent, dense_span
 from tensornp.core.facts import TensorInfo
-from tensornp.core.holding import plain
+from tensornp.core.holding import over_storage, plain
 from tensornp.core.info import inspect
 from tensornp.core.reach import extent_of, parts_under
 from tensornp.core.unheard import unheard
@@ -95,8 +95,7 @@ def _of_part(part: torch.Tensor, max_nbytes: int) -> Fingerprint | None:
     is_read_raw = part.device.type == "cpu" and raw_memory.is_on()
     if is_read_raw and (part.is_conj() or part.is_neg()):
         # What is read is bytes, whether torch puts them together or the system.
-        part = part.conj() if part.is_conj() else part
-        part = torch_private.flip_neg_bit(part) if part.is_neg() else part
+        part = over_storage(part, part.dtype)
     if is_read_raw and span is not None:
         return fingerprint_of_bytes(raw_memory.memory_of(part), *span, max_nbytes)
     if part.is_quantized:

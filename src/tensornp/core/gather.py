@@ -11,7 +11,7 @@ import torch
 
 from tensornp.core import float4, threads, torch_private
 from tensornp.core.facts import TensorInfo
-from tensornp.core.holding import Form, plain
+from tensornp.core.holding import Form, over_storage, plain
 from tensornp.core.info import inspect
 from tensornp.core.instances import class_name, error_text
 from tensornp.core.own_copy import copied, elements, is_steady
@@ -87,15 +87,9 @@ def _resolved(raw: torch.Tensor, info: TensorInfo, take: Callable[[torch.Tensor]
     """Return what `take` makes of `raw` without its lazy bits, with them applied."""
     if not (info.is_conj or info.is_neg):
         return take(raw)
-    few = take(_over_storage(raw, raw.dtype))
+    few = take(over_storage(raw, raw.dtype))
     few = few.conj().resolve_conj() if info.is_conj else few
     return few.neg() if info.is_neg else few
-
-
-def _over_storage(raw: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Return the tensor over the same elements that takes them for `dtype`, without lazy bits or a scheme of scales."""
-    over = torch.empty(0, dtype=dtype, device=raw.device)
-    return over.set_(raw.untyped_storage(), raw.storage_offset(), raw.shape, raw.stride())
 
 
 def _packed(raw: torch.Tensor, places: Places) -> torch.Tensor:
@@ -122,7 +116,7 @@ def _quantized(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.
     if codes_dtype is None:
         _refuse_large(info, "dequantize")
         return indexed(raw.dequantize(), places)
-    codes = elements(_over_storage(raw, codes_dtype), places)
+    codes = elements(over_storage(raw, codes_dtype), places)
     few = torch_private.quantized_like(codes, raw, list(index_of(places, raw.device)))
     if few is not None:
         return few.dequantize()

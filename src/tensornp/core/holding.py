@@ -115,6 +115,12 @@ def plain(tensor: torch.Tensor) -> torch.Tensor:
     return values if type(values) is torch.Tensor else torch.Tensor.as_subclass(values, torch.Tensor)
 
 
+def over_storage(raw: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Return the tensor over the same elements that takes them for `dtype`, without lazy bits or a scheme of scales."""
+    over = torch.empty(0, dtype=dtype, device=raw.device)
+    return over.set_(raw.untyped_storage(), raw.storage_offset(), raw.shape, raw.stride())
+
+
 def held_tensor(t: Any, form: Form) -> torch.Tensor | None:
     """Return the tensor in which `t` holds its values, if it holds them in another one; nothing is waited for."""
     held: torch.Tensor | None = None

@@ -84,8 +84,10 @@ def copied(raw: torch.Tensor) -> torch.Tensor:
     """Return a contiguous copy of such an alias, which the system makes; raises as `elements` does."""
     first, itemsize = _first_of(raw)
     memory = memory_of(raw)
-    strides = tuple(step * itemsize for step in raw.stride())
-    return _tensor_over(packed(memory, first, tuple(raw.shape), strides, itemsize), raw.dtype, raw.shape)
+    # NumPy has 64 dimensions, 32 before 2.0, and the bytes are one more.
+    long = [(n, step * itemsize) for n, step in zip(raw.shape, raw.stride(), strict=True) if n != 1]
+    shape, strides = tuple(n for n, _ in long), tuple(step for _, step in long)
+    return _tensor_over(packed(memory, first, shape, strides, itemsize), raw.dtype, raw.shape)
 
 
 def array_copied(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
