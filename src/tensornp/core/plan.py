@@ -17,7 +17,7 @@ from tensornp.errors import BadRequestError, CopyRequiredError, NoDataError, Uns
 if TYPE_CHECKING:
     from tensornp.core.facts import TensorInfo
 
-MAX_NDIM = 64
+MAX_NDIM = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
 """Dimensions of an array at most; NumPy 1.x stops at 32, and its own error says so."""
 MAX_NBYTES = 2**63 - 1
 """Bytes that NumPy can address."""
