@@ -6,6 +6,7 @@ import atexit
 import os
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,10 @@ if sys.dont_write_bytecode:
 if IS_WORKER:
     # More threads than cores only wait for each other.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # The threads by which a worker hears of its tests run nothing of the user's, and no notebook has them.
+    _of_all_threads = sys._current_frames
+    _of_the_worker = set(_of_all_threads()) - {threading.get_ident()}
+    sys._current_frames = lambda: {i: frame for i, frame in _of_all_threads().items() if i not in _of_the_worker}
 else:
     # Neither the profile nor the history of whoever runs the tests is theirs to read or to write.
     _ipython = tempfile.TemporaryDirectory(prefix="ipython ü ")
