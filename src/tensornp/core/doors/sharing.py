@@ -57,6 +57,9 @@ def import_library(name: str, library: str) -> Any:
 
 
 def map_container(convert: Callable[[Any], Any], obj: Any, leaf_type: type, what: str) -> Any:
+    # A tracer of JAX is an array by what it says of itself alone.
+    if leaf_type is not torch.Tensor and isinstance(obj, leaf_type):
+        return convert(obj)
     if not issubclass(type(obj), leaf_type) and not is_container(obj):
         raise NotATensorError(
             f"{what}, or a dict, list, tuple or dataclass with such inside, not '{class_name(type(obj))}'"
