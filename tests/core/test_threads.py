@@ -1,0 +1,25 @@
+"""Who counts as running code, and who only serves."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import torch
+
+import tensornp as tnp
+
+
+def test_a_process_that_asyncio_waits_for_hides_no_gradient():
+    """Up to Python 3.11 a thread waits for it, which runs nothing of the user's."""
+    p = torch.nn.Parameter(torch.ones(2))
+    p.grad = torch.ones(2)
+
+    async def look() -> bool | None:
+        child = await asyncio.create_subprocess_exec(sys.executable, "-c", "input()", stdin=asyncio.subprocess.PIPE)
+        try:
+            return tnp.inspect(p).has_grad
+        finally:
+            await child.communicate(b"\n")
+
+    assert asyncio.run(look()) is True
