@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
 import tempfile
 import threading
@@ -22,6 +23,10 @@ if sys.dont_write_bytecode:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(Path(sys.prefix) / "bytecode")
     sys.dont_write_bytecode = False
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # What was started in the background ignores Ctrl-C, and tests send it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if IS_WORKER:
     # More threads than cores only wait for each other.
