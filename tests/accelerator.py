@@ -51,8 +51,9 @@ def register() -> Ledger:
     aten = torch.ops.aten
     library, others = torch.library.Library("aten", "IMPL"), torch.library.Library("_", "IMPL")
     _kept.extend([library, others])
-    for op in (aten.as_strided, aten.view, aten._reshape_alias, aten.unfold, aten.view_as_real):
-        library.impl(op.default.name(), _metadata_only(op.default), "PrivateUse1")
+    same = [aten.as_strided, aten.view, aten._reshape_alias, aten.unfold, aten.view_as_real]
+    for op in (*(packet.default for packet in same), aten.set_.source_Storage_storage_offset):
+        library.impl(op.name(), _metadata_only(op), "PrivateUse1")
     library.impl("empty.memory_format", _empty, "PrivateUse1")
     library.impl("empty_strided", _empty_strided, "PrivateUse1")
     library.impl("_copy_from", _copy_from, "PrivateUse1")

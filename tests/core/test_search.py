@@ -146,7 +146,7 @@ def test_a_module_with_a_hundred_thousand_parameters_is_left_in_time():
     assert [a.name for a in found] == ["b"]
     assert not found.is_complete
     assert found.num_names < 100_000
-    assert str(found).endswith(f"search stopped at {found.num_names:,} names")
+    assert f"search stopped at {found.num_names:,} names" in str(found)
     found = tnp.aliases(model.p99999.detach(), {"model": model}, max_seconds=600)
     assert [a.name for a in found] == ["model.p99999"]
     assert found.is_complete

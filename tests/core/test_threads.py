@@ -6,10 +6,12 @@ import asyncio
 import sys
 
 import torch
+from child import in_child
 
 import tensornp as tnp
 
 
+@in_child
 def test_a_process_that_asyncio_waits_for_hides_no_gradient():
     """Up to Python 3.11 a thread waits for it, which runs nothing of the user's."""
     p = torch.nn.Parameter(torch.ones(2))

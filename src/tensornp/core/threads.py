@@ -12,9 +12,9 @@ from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 _SERVANTS = (
-    "ipykernel", "IPython.core.history", "asyncio.unix_events", "jupyter_client", "zmq", "tornado.platform", "tqdm",
-    "debugpy", "pydevd", "_pydevd_bundle", "_pydev_bundle", "multiprocessing.queues", "torch.utils.data", "tensorboard",
-    "wandb",
+    "ipykernel", "IPython.core.history", "asyncio.unix_events", "jupyter_client", "jupyter_core", "zmq",
+    "tornado.platform", "tqdm", "debugpy", "pydevd", "_pydevd_bundle", "_pydev_bundle", "multiprocessing.queues",
+    "torch.utils.data", "tensorboard", "wandb",
 )  # fmt: skip
 """Modules whose threads serve the kernel, the debugger or a progress bar, and run no code of the user's."""
 _LOOPS = ("asyncio", "tornado", "ipykernel.subshell")
