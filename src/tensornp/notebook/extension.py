@@ -10,7 +10,6 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from tensornp.core import threads
-from tensornp.core.private_names import warn_of_untried_torch
 from tensornp.notebook.cell import awaiting
 from tensornp.notebook.completion import make_matcher
 from tensornp.notebook.config import TensorDisplay
@@ -136,7 +135,6 @@ def load(shell: Any) -> None:
     """Load into `shell`; a second time does nothing."""
     if shell in _loaded:
         return
-    warn_of_untried_torch()
     extension = Extension(shell)
     extension.load()
     _loaded[shell] = extension

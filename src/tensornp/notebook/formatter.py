@@ -39,6 +39,7 @@ class TensorPrinters:
         self._summaries: dict[str, tuple[Any, Any, str]] = {}
         self._registered: list[tuple[Any, Any, Any, Any]] = []
         self._lent: type | None = None
+        self._has_met_torch = False
 
     def register(self) -> None:
         """Put the printers into the shell; torch need not be imported yet."""
@@ -88,6 +89,14 @@ class TensorPrinters:
         self._summaries = {"text/plain": prepared, "text/html": prepared}
         return None
 
+    def _meet_torch(self) -> None:
+        """Log once if this torch is newer than all that were tried; the extension may be loaded before torch is."""
+        if not self._has_met_torch:
+            from tensornp.core.private_names import warn_of_untried_torch
+
+            self._has_met_torch = True
+            warn_of_untried_torch()
+
     def _lend(self, cls: type) -> None:
         """Have the text printer ask us for this one object: it prefers the `__repr__` of a subclass to its base's."""
         printers = self._formatter.formatters["text/plain"].type_printers
@@ -105,6 +114,7 @@ class TensorPrinters:
     def _summarize(self, obj: Any) -> Any:
         from tensornp.core.summary import summarize, summarize_container
 
+        self._meet_torch()
         options = self._config.options
         return summarize(obj, options, self._look) if _is_tensor(obj) else summarize_container(obj, options)
 
