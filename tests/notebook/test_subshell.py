@@ -97,6 +97,8 @@ def test_looking_from_a_subshell_while_the_main_shell_trains_harms_neither(kerne
     """Every kind of look, both shells alive, and the training bit-equal to one that nobody watched."""
     kernel.run("%tensorwatch model", kernel.subshell)
     training = kernel.start(TRAIN)
+    has_begun = (kernel.run("count > 1", kernel.subshell)[0]["text/plain"] == "True" for _ in range(1000))
+    assert any(has_begun)
     for _ in range(NUM_ROUNDS):
         for look in LOOKS:
             outputs = kernel.run(look, kernel.subshell)
