@@ -93,7 +93,7 @@ def test_continuous_integration_covers_what_the_project_claims():
     lanes_job = workflow["jobs"]["lanes"]
     assert "python tests/run.py --torch ${{ matrix.torch }}" in [step.get("run") for step in lanes_job["steps"]]
     tried = [".".join(version.split(".")[:2]) for version in lanes_job["strategy"]["matrix"]["torch"]]
-    assert [version for version in tried if version in lanes.OF_ITS_TIME] == tried[:-1]
+    assert set(tried) <= set(lanes.OF_ITS_TIME)
     assert tuple(map(int, tried[-1].split("."))) == NEWEST_TRIED
 
     matrix = job["strategy"]["matrix"]
