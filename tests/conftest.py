@@ -62,8 +62,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         # pytest-xdist 3.8 has a mark for that, which pytest 9.2 does not see.
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
-            if "/browser/" in file and "toggle_js" not in file:
-                return "browser"
-            return file if file.endswith(("test_kernel.py", "test_cell_magic.py", "test_packaging.py")) else nodeid
+            if file.endswith(("test_toggle_js.py", "test_kernel.py", "test_cell_magic.py", "test_packaging.py")):
+                return file
+            return "browser" if "/browser/" in file else nodeid
 
     return OneServer(config, log)

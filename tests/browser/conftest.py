@@ -23,8 +23,9 @@ def _chromium() -> str | None:
     return os.environ.get("TENSORNP_CHROMIUM") or next((path for name in names if (path := shutil.which(name))), None)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """A browser for each file: while Playwright lives, its event loop runs in this thread, where others need theirs."""
     path = _chromium()
     if path is None and not os.environ.get("TENSORNP_REQUIRE_BROWSER"):
         pytest.skip("no Chromium found; python tests/run.py installs one")

@@ -205,13 +205,20 @@ def _has_dispatch_modes() -> bool:
 def _without_dispatch_modes() -> Iterator[None]:
     stack = _mode_stack if _push_mode else None
     modes = stack() if stack else []
+    disabled: Any = _disable_dispatch_modes() if _disable_dispatch_modes else None
     try:
-        with _disable_dispatch_modes() if _disable_dispatch_modes else nullcontext():
-            yield
+        if disabled:
+            disabled.__enter__()
+        yield
     finally:
-        # What Ctrl-C has kept torch from putting back.
-        for mode in modes[len(stack()) :] if stack else ():
-            _push_mode(mode)
+        try:
+            if disabled:
+                # A `with` that Ctrl-C has ended as it began would leave this to the garbage collector.
+                disabled.gen.close()
+        finally:
+            # What Ctrl-C has kept torch from putting back.
+            for mode in modes[len(stack()) :] if stack else ():
+                _push_mode(mode)
 
 
 def _plain_keys() -> frozenset[int]:
