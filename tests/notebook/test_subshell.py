@@ -57,6 +57,7 @@ class Kernel:
         self.client.control_channel.send(request)
         self.subshell = self.client.get_control_msg(timeout=TIMEOUT_S)["content"].get("subshell_id")
         self.outputs: dict[str, list[dict[str, Any]]] = {}
+        self.ended: set[str] = set()
 
     def start(self, code: str, subshell: str | None = None) -> str:
         """Start a cell; returns its id."""
@@ -67,14 +68,16 @@ class Kernel:
 
     def wait(self, cell: str) -> list[dict[str, Any]]:
         """Wait until a cell has ended; returns its outputs, by MIME type."""
-        while True:
+        # It may end while another cell is waited for.
+        while cell not in self.ended:
             message = self.client.get_iopub_msg(timeout=TIMEOUT_S)
             of, kind, content = message["parent_header"].get("msg_id"), message["msg_type"], message["content"]
             assert kind != "error", "\n".join(content["traceback"])
             if kind in ("execute_result", "display_data"):
                 self.outputs.setdefault(of, []).append(content["data"])
-            if of == cell and kind == "status" and content["execution_state"] == "idle":
-                return self.outputs.pop(cell, [])
+            if kind == "status" and content["execution_state"] == "idle":
+                self.ended.add(of)
+        return self.outputs.pop(cell, [])
 
     def run(self, code: str, subshell: str | None = None) -> list[dict[str, Any]]:
         """Run a cell to its end."""
