@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from older import needs_what_is_saved
 from torch.autograd.graph import saved_tensors_hooks
 
 import tensornp as tnp
 from tensornp.core.backward import saved_for
-from tensornp.core.private_names import find
 
-pytestmark = pytest.mark.skipif(
-    find("_C._autograd.SavedTensor.data") is None, reason="what backward has saved is told since torch 2.9"
-)
+pytestmark = needs_what_is_saved
 F = torch.nn.functional
 
 

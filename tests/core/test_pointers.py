@@ -36,7 +36,7 @@ def test_inference_tensors_have_no_counter():
 def without_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A torch whose memory is laid out in another way."""
     monkeypatch.setattr(raw_memory._known, "counter_offset", 0)
-    monkeypatch.setattr(raw_memory._known, "torch_deleter", 0)
+    monkeypatch.setattr(raw_memory._known, "torch_deleters", frozenset())
 
 
 @pytest.mark.usefixtures("without_answers")

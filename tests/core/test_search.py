@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from forked import run
-from gallery import KINDS
+from gallery import KINDS, made
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
 from unchanged import unchanged
@@ -257,7 +257,9 @@ def test_looking_leaves_no_mark():
 
 def look(name):
     """Search for one kind of the gallery among others of its kind, as the target and as a name."""
-    case, t = KINDS[name][1](), torch.ones(3)
+    case, t = made(name), torch.ones(3)
+    if isinstance(case, str):
+        return
     try:
         other = KINDS[name][1]()
     except (ValueError, RuntimeError):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from IPython.utils.capture import capture_output
+from older import needs_what_is_saved
 
 from tensornp.notebook.memory_magics import OPTIONS
 
@@ -112,6 +113,7 @@ def test_an_array_that_was_left_behind_is_named(shell):
     assert len(found) == 1
 
 
+@needs_what_is_saved
 def test_saved_for_backward_is_a_badge_where_numpy_can_write(shell):
     """In share mode; in view mode the receipt says that NumPy cannot spoil it."""
     cell(shell, "x = torch.ones(3, requires_grad=True); y = x.exp()")

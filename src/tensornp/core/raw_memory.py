@@ -38,7 +38,7 @@ class _Known:
     is_on: bool = False
     system_copy: Any = None
     counter_offset: int = 0
-    torch_deleter: int = 0
+    torch_deleters: frozenset[int] = frozenset()
 
 
 _known = _Known()
@@ -270,16 +270,14 @@ def tensor_in_capsule(capsule: Any) -> torch.Tensor | None:
     """Return the tensor that torch has lent by DLPack to an array whose base is `capsule`; None if it was not torch.
 
     Neither DLPack nor NumPy has a way to ask for it. A capsule is torch's own if its deleter is; torch then keeps the
-    pointer to the tensor at the start of its part.
+    pointer to the tensor, or to a view that it has made of it, at the start of its part.
     """
-    if not _known.torch_deleter:
-        return None
-    name = _capsule_name(capsule)
-    if name not in (b"numpy_dltensor_versioned", b"dltensor_versioned"):
+    name = _capsule_name(capsule) if _known.torch_deleters else None
+    if name not in _LENDER_OFFSETS:
         return None
     context, deleter = _lender(capsule, name)
     # What another producer keeps there need not be a pointer.
-    return _tensor_at(int(_word_at(context).value)) if deleter == _known.torch_deleter and context else None
+    return _tensor_at(int(_word_at(context).value)) if deleter in _known.torch_deleters and context else None
 
 
 def _tensor_at(handle: int) -> torch.Tensor:
@@ -287,29 +285,48 @@ def _tensor_at(handle: int) -> torch.Tensor:
         return cast(Any, torch.Tensor)(cdata=handle)  # type: ignore[no-any-return]
 
 
-def _lender(capsule: Any, name: bytes) -> tuple[int, int]:
-    """Return where the lender keeps its part, and its deleter: the second and the third word of the struct.
+_LENDER_OFFSETS = {
+    b"dltensor_versioned": 8, b"numpy_dltensor_versioned": 8, b"dltensor": 48, b"numpy_dltensor": 48,
+}  # fmt: skip
+"""In which byte of what a capsule of this name holds the lender's part begins: since DLPack 1.0, and before.
 
-    https://dmlc.github.io/dlpack/latest/c_api.html#c.DLManagedTensorVersioned
-    """
-    pointer = _capsule_pointer(capsule, name)
-    return int(_word_at(pointer + 8).value), int(_word_at(pointer + 16).value)
+https://dmlc.github.io/dlpack/latest/c_api.html#c.DLManagedTensorVersioned and #c.DLManagedTensor
+"""
+
+
+def _lender(capsule: Any, name: bytes) -> tuple[int, int]:
+    """Return where the lender keeps its part, and its deleter."""
+    start = _capsule_pointer(capsule, name) + _LENDER_OFFSETS[name]
+    return int(_word_at(start).value), int(_word_at(start + 8).value)
 
 
 @functools.cache
-def _find_deleter() -> int:
-    """Return the address of the function that ends what torch has lent; 0 where the tensor is not found beside it."""
+def _find_deleters() -> frozenset[int]:
+    """Return the addresses of the functions that end what torch has lent, beside which the tensor is found."""
+    return frozenset(filter(None, (_find_deleter(max_version=(1, 0)), _find_deleter())))
+
+
+def _find_deleter(**arguments: Any) -> int:
+    """Return the address of one, by what torch lends when asked with these arguments; 0 where it does not qualify."""
     if ctypes.sizeof(ctypes.c_void_p) != 8:
         return 0
     with undisturbed():
         tensor = torch.zeros(3, device="cpu")
         try:
-            capsule = tensor.__dlpack__(max_version=(1, 0))
-            context, deleter = _lender(capsule, b"dltensor_versioned")
-            handle = int(_word_at(context).value)
-            return deleter if handle == tensor._cdata and _tensor_at(handle) is tensor else 0
+            capsule = tensor.__dlpack__(**arguments)
+            context, deleter = _lender(capsule, _capsule_name(capsule))
+            return deleter if _is_alias(int(_word_at(context).value), tensor) else 0
         except Exception:
             return 0
+
+
+def _is_alias(handle: int, tensor: torch.Tensor) -> bool:
+    """Return whether at `handle` there is a tensor over the memory of `tensor`: itself or, before 2.9, a view of it."""
+    first_word = np.empty((1, 8), np.uint8)
+    _copy(first_word, [handle])
+    # It tells the class of an object of C++.
+    is_tensor = first_word.view(np.uint64) == _word(tensor, 0)
+    return bool(is_tensor) and storage_address(_tensor_at(handle)) == storage_address(tensor)
 
 
 def is_on() -> bool:
@@ -327,7 +344,7 @@ def switch(on: bool) -> None:
     _known.is_on = on
     _known.system_copy = _find_system_copy() if on else None
     _known.counter_offset = 8 * _find_counter_word() if on else 0
-    _known.torch_deleter = _find_deleter() if on else 0
+    _known.torch_deleters = _find_deleters() if on else frozenset()
 
 
 switch(os.environ.get("TENSORNP_RAW_MEMORY", "1") != "0")
