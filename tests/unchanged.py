@@ -114,7 +114,9 @@ def unchanged(*tensors: torch.Tensor, but: tuple[str, ...] = ()) -> Iterator[Non
         assert warnings.filters == filters
     assert _snapshot(tensors, but) == before
     assert (functions.seen, dispatches.seen) == ([], []), f"seen: {functions.seen}, {dispatches.seen}"
-    assert [str(warning.message) for warning in warned] == []
+    # ipywidgets 8.1.0 is older than the traitlets that it asks for.
+    heard = [text for warning in warned if not (text := str(warning.message)).startswith("Deprecated in traitlets")]
+    assert not heard, heard
 
 
 def _snapshot(tensors: tuple[torch.Tensor, ...], but: tuple[str, ...]) -> tuple[object, ...]:

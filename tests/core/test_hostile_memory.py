@@ -35,7 +35,8 @@ def card(t: torch.Tensor, /, **names: object) -> str:
     """Return the text of the card that a notebook with these names shows of `t`."""
     from IPython.core.interactiveshell import InteractiveShell
 
-    shell = InteractiveShell()
+    # An older IPython starts a thread for each shell.
+    shell = InteractiveShell.instance()
     shell.user_ns.update(names)
     return tensor_text(summarize(t, DisplayOptions(), Ledger(shell, TensorDisplay(max_search_ms=60_000)).look))
 
@@ -79,8 +80,8 @@ def test_an_empty_masked_tensor_is_shown_as_numpy_prints_it():
     assert repr(tnp.to_numpy(t)) in tensor_text(summarize(t, DisplayOptions()))
 
 
-def foreign_array(manager_context: int, owner: list[object]) -> np.ndarray:
-    """Return an array that NumPy took by DLPack from a producer whose `manager_ctx` is this number."""
+def foreign_array(manager_context: int, owner: list[object], *, is_versioned: bool) -> np.ndarray:
+    """Return an array that NumPy took by DLPack, 1.0 or older, from a producer whose `manager_ctx` is this number."""
 
     class Device(ctypes.Structure):
         _fields_ = (("kind", ctypes.c_int32), ("index", ctypes.c_int32))
@@ -93,6 +94,9 @@ def foreign_array(manager_context: int, owner: list[object]) -> np.ndarray:
         )  # fmt: skip
 
     class Managed(ctypes.Structure):
+        _fields_ = (("tensor", Tensor), ("manager_ctx", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
+
+    class ManagedVersioned(ctypes.Structure):
         _fields_ = (
             ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("manager_ctx", ctypes.c_void_p),
             ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("tensor", Tensor),
@@ -102,12 +106,17 @@ def foreign_array(manager_context: int, owner: list[object]) -> np.ndarray:
     delete = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: None)
     shape = ctypes.addressof(sizes)
     tensor = Tensor(ctypes.addressof(values), Device(1, 0), 1, 2, 32, 1, shape, shape + 8, 0)
-    managed = Managed(1, 0, manager_context, ctypes.cast(delete, ctypes.c_void_p), 0, tensor)
+    deleter = ctypes.cast(delete, ctypes.c_void_p)
+    managed = (
+        ManagedVersioned(1, 0, manager_context, deleter, 0, tensor)
+        if is_versioned
+        else Managed(tensor, manager_context, deleter)
+    )
     owner += [values, sizes, delete, managed]
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
         ("PyCapsule_New", ctypes.pythonapi)
     )
-    name = ctypes.create_string_buffer(b"dltensor_versioned")
+    name = ctypes.create_string_buffer(b"dltensor_versioned" if is_versioned else b"dltensor")
     owner.append(name)
 
     class Producer:
@@ -124,7 +133,12 @@ def foreign_array(manager_context: int, owner: list[object]) -> np.ndarray:
 def test_a_producer_may_keep_any_number_where_torch_keeps_a_pointer():
     """DLPack calls `manager_ctx` opaque; an array of such a producer among the names harms no card and no table."""
     owner: list[object] = []
-    arrays = [foreign_array(context, owner) for context in (7, 2**40, 2**63, 0)]
+    takes_versioned = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+    arrays = [
+        foreign_array(context, owner, is_versioned=is_versioned)
+        for is_versioned in ([False, True] if takes_versioned else [False])
+        for context in (7, 2**40, 2**63, 0)
+    ]
     assert arrays[0].tolist() == [1, 2, 3]
     t = torch.arange(3.0)
     lent = np.from_dlpack(t)

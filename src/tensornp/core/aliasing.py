@@ -119,8 +119,19 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
     if not (is_tensor(obj) or is_subclass(type(obj), np.ndarray) or is_storage(obj)):
         raise NotATensorError(f"aliases takes a tensor or an array, not '{class_name(type(obj))}'")
     if namespace is None:
-        namespace = _names_in(sys._getframe(1))
+        namespace = _names_in(_caller_of(sys._getframe()))
     return find_aliases([(obj, None)], Search(namespace, max_seconds))[0]
+
+
+def _caller_of(frame: FrameType) -> FrameType:
+    """Return the frame that called, over those that keep `torch.compile` out before torch 2.7."""
+    caller = frame.f_back
+    while caller is not None and caller.f_globals.get("__name__") in _KEEPERS:
+        caller = caller.f_back
+    return caller or frame
+
+
+_KEEPERS = (torch_private.__name__, "torch._dynamo.eval_frame")
 
 
 def _names_in(frame: FrameType) -> dict[str, Any]:

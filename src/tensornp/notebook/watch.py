@@ -105,11 +105,12 @@ class Watch:
         elif is_called and not state.sightings:
             events.unregister("post_run_cell", self._after_cell)
 
-    def _after_cell(self, *_: Any) -> None:
+    def _after_cell(self, result: Any) -> None:
         """Report what the cell that has just ended has changed; a callback that raised would spoil the cell."""
         from tensornp.core.instances import error_text
 
-        cell = f"In[{self._shell.displayhook.prompt_count}]"
+        # Only a cell that is not stored has no number, and the shell still stands at the last one then.
+        cell = f"In[{result.execution_count or self._shell.displayhook.prompt_count}]"
         try:
             self._report(cell)
         except KeyboardInterrupt:
