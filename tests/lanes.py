@@ -26,7 +26,7 @@ OF_ITS_TIME = {
     "2.6": "numpy==2.2.* torchao==0.8.0 tensordict==0.7.2",
     "2.8": "numpy==2.3.* torchao==0.13.0 tensordict==0.9.1",
     "2.13": "numpy==2.4.*",
-    "2.14": "",
+    "2.15": "",
 }
 """What is pinned beside torch, by the first version of torch that it goes with."""
 

@@ -13,7 +13,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
+from older import HAS_COMPLEX32
 from strategies import DTYPES, NATIVE_DTYPES, tensors
 
 import tensornp as tnp
@@ -93,6 +94,7 @@ def test_widened_means_are_right():
 def test_there_and_back_is_bit_exact(t):
     """`to_tensor(to_numpy(t))` holds the same bits, for every dtype, stride and lazy bit."""
     plain = t.detach().resolve_conj().resolve_neg()
+    assume(HAS_COMPLEX32 or t.dtype != torch.complex32)
     by_bits = tnp.to_tensor(tnp.to_numpy(plain.contiguous(), copy=False))
     assert by_bits.dtype == plain.dtype
     assert raw(by_bits) == raw(plain)

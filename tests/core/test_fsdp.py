@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 from child import in_two_ranks
 from display import display
+from older import since
 
 import tensornp as tnp
 
@@ -75,6 +76,7 @@ def look_on_rank_0(t: torch.Tensor) -> None:
         look(t)
 
 
+@since("2.8", "FSDP2 is tried on a CPU")
 @in_two_ranks
 def test_training_goes_on_bit_for_bit_while_parameters_are_shown(rank):
     """Gathered or sharded, on all ranks or on one; a stray `.numpy()` at the same place ends the training."""
@@ -101,6 +103,7 @@ def alone(rank: int, look: Callable[[], None]) -> None:
     dist.barrier()
 
 
+@since("2.5", "DTensor is public")
 @in_two_ranks
 def test_one_rank_shows_a_dtensor_alone(rank):
     """Sharded, partial or replicated, with grad or without: no collective is begun, so the other rank may sleep."""

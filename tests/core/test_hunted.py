@@ -9,6 +9,7 @@ from itertools import islice
 import numpy as np
 import pytest
 import torch
+from older import since
 
 import tensornp as tnp
 from tensornp.core.containers import walk
@@ -126,6 +127,7 @@ def test_a_container_that_cannot_be_walked_or_printed_still_shows(container):
     assert len(text) < 2000
 
 
+@since("2.8", "float4 is there")
 def test_read_only_float4_code_runs():
     """The array is longer than the tensor, so its shape is spelled out."""
     t = torch.arange(4, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from older import since
 from torch._subclasses.fake_tensor import FakeTensorMode
 from unchanged import unchanged
 
@@ -33,6 +34,11 @@ def test_grad_facts_of_leaf_and_non_leaf():
         "SumBackward0",
         False,
     )
+
+
+@since("2.5", "Buffer is a class")
+def test_a_buffer_is_told_by_its_class():
+    """Without the module that it is registered in."""
     assert tnp.inspect(torch.nn.Buffer(torch.ones(1))).is_buffer
 
 

@@ -23,7 +23,7 @@ def beside_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def bits(t: torch.Tensor) -> bytes:
-    return t.contiguous().view(-1).view(torch.uint8).numpy().tobytes()
+    return t.contiguous().view(-1).view(torch.uint8).numpy().tobytes() if t.numel() else b""
 
 
 @settings(max_examples=200, deadline=None)

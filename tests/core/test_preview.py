@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
+from older import needs_numpy_2
 from strategies import PRINT_OPTIONS, converted, tensors
 
 import tensornp as tnp
@@ -40,6 +41,7 @@ def test_more_elements_than_a_page_holds_are_cut_with_a_note():
     assert "1,000" in result.note
 
 
+@needs_numpy_2
 def test_a_repr_of_the_user_does_not_take_the_corners_for_the_whole():
     """`override_repr` gets small arrays; a big one is printed by NumPy itself."""
     with np.printoptions(override_repr=lambda a: f"mine {a.shape}"):

@@ -26,7 +26,7 @@ SAMPLE = (
     "meta", "fake", "escaped from vmap", "escaped from grad", "functional", "plain subclass", "wrapper of two tensors",
     "masked tensor", "wrapper that dequantizes", "dual of forward mode",
 )  # fmt: skip
-AT_THE_MERCY = {"raising subclass", "lying subclass", "uninitialized buffer"}
+AT_THE_MERCY = {"raising subclass", "lying subclass", "uninitialized buffer", "causal bias"}
 """Kinds whose class answers for torch itself, where `_C.DisableTorchFunction` does not keep it from that."""
 REFUSED = {"symbolic zero of autograd", "tangent that is a symbolic zero"}
 """Kinds that are refused without any of the names: nothing tells them from memory that is gone."""

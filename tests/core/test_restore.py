@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
+from older import needs_complex32, since
 
 import tensornp as tnp
 
@@ -54,6 +55,7 @@ def test_a_masked_array_becomes_a_masked_tensor_and_comes_back(hidden):
         tnp.to_tensor(array, copy=False)
 
 
+@since("2.8", "float4 is there")
 def test_float4_is_packed_by_twos_and_comes_back():
     """NumPy has one value a byte, torch two; an odd number cannot be packed."""
     packed = torch.arange(8, dtype=torch.uint8).mul(17).view(2, 4).view(torch.float4_e2m1fn_x2)
@@ -64,6 +66,7 @@ def test_float4_is_packed_by_twos_and_comes_back():
         tnp.to_tensor(array[:, 1:])
 
 
+@needs_complex32
 def test_complex32_shares_its_bits_both_ways():
     """The zero-copy array writes into the tensor that is made of it."""
     t = torch.view_as_complex(torch.arange(4, dtype=torch.float16).view(2, 2))

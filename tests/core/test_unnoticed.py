@@ -13,11 +13,13 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 
 import tensornp as tnp
 from tensornp.core.options import DisplayOptions
+from tensornp.core.private_names import find
 from tensornp.core.search import Search
 from tensornp.core.summary import summarize
 from tensornp.core.surroundings import look_around
 from tensornp.core.torch_private import undisturbed
 
+_are_functions_off = find("_C._is_torch_function_all_disabled")
 HITS = 1000
 """Moments at which it is interrupted, two microseconds from one to the next."""
 
@@ -73,7 +75,7 @@ def _state():
     return {
         "grad mode": torch.is_grad_enabled(),
         "inference mode": torch.is_inference_mode_enabled(),
-        "functions seen": not torch._C._is_torch_function_all_disabled(),
+        "functions off": _are_functions_off is not None and _are_functions_off(),
         "dispatch modes": len(_get_current_dispatch_mode_stack()),
         "denormals flushed": not np.float32(1e-45) * np.float32(1),
         "tracer": torch._C._get_tracing_state() is not None,

@@ -132,7 +132,7 @@ def test_a_click_changes_the_mode_in_the_kernel_and_a_name_is_bound(kernel):
         assert state["cards"][mode]["receipt"]["mode"] == mode
         kernel.send(comm, {"method": "custom", "content": {"type": "bind", "name": f"{mode}_np"}})
     kernel.run("w[0] = 7")
-    assert kernel.value("(share_np[0] == 7, copy_np[0] == 7)") == "(np.True_, np.False_)"
+    assert kernel.value("(bool(share_np[0] == 7), bool(copy_np[0] == 7))") == "(True, False)"
     kernel.send(comm, {"method": "custom", "content": {"type": "bind", "name": "w"}})
     assert kernel.comms[comm]["message"]["confirm"] == "w"
     assert kernel.value("type(w).__name__") == "Tensor"

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-NEWEST_TRIED = (2, 13)
+NEWEST_TRIED = (2, 15)
 """The newest release of torch that the tests are run with."""
 
 PRIVATE_NAMES = (

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar, cast
 
+import numpy as np
 import torch
 
 from tensornp.core.private_names import find
@@ -106,10 +107,10 @@ def unnoticed(function: _F) -> _F:
     def call(*args: Any, **kwargs: Any) -> Any:
         if is_undisturbed():
             return function(*args, **kwargs)
-        outside = _outside()
+        outside = _way_out()
         try:
             next(outside)
-            # NumPy keeps print options and what becomes of errors in context variables.
+            # NumPy keeps print options and what becomes of errors there.
             context = copy_context()
             context.run(_stands_outside.set, True)
             return context.run(function, *args, **kwargs)
@@ -136,7 +137,7 @@ class _Outside(io.IOBase):
     """
 
     def __init__(self) -> None:
-        self._outside = _outside()
+        self._outside = _way_out()
         self.close = self._outside.close  # type: ignore[method-assign]
 
     def __enter__(self) -> None:  # type: ignore[override]
@@ -176,6 +177,19 @@ def _outside() -> Generator[None, None, None]:
                     yield from _further_outside()
             finally:
                 _set_grad_enabled(had_grad)
+
+
+def _outside_and_kept() -> Generator[None, None, None]:
+    """Do so, and in the end set back what NumPy before 2.0 keeps for the whole process, not for a context."""
+    errors, options = np.geterr(), np.get_printoptions()
+    try:
+        yield from _outside()
+    finally:
+        np.seterr(**errors)
+        np.set_printoptions(**options)
+
+
+_way_out = _outside if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else _outside_and_kept
 
 
 def _is_further_in() -> bool:

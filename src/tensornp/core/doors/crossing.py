@@ -35,6 +35,8 @@ class Door:
         What it makes of the planned dtype.
     share, place : str
         Its code for the DLPack import of a tensor, and for a NumPy array; both with one ``{}``.
+    keeps_order : bool
+        Whether it reads the tensor's dimensions in the order in which they lie in memory.
     """
 
     library: str
@@ -44,6 +46,7 @@ class Door:
     holds: np.dtype[Any]
     share: str
     place: str
+    keeps_order: bool = True
 
 
 def decide(
@@ -80,7 +83,7 @@ def decide(
         default = f"{door.library} {'takes its arrays for constants' if door.is_constant else 'may write its arrays'}"
         result = replace(result, reason=f"copy: {obstacle or f'{default}; pass copy=False to share'}")
     change = tuple(step for step in copied.steps if step not in (*_SAME_BYTES, Step.COPY))
-    is_lent = change == (Step.WIDEN,) or (not change and door.lends)
+    is_lent = door.keeps_order and (change == (Step.WIDEN,) or (not change and door.lends))
     if door.reaches and info.device.type != "cpu" and _has_memory(info) and is_lent:
         made = f".to(torch.{copied.dtype})" if change else ".clone()"
         steps = (*detach, *(change or (Step.COPY,)))
@@ -108,6 +111,8 @@ def _obstacle(door: Door, info: TensorInfo, free: ConversionPlan) -> str:
         return "its memory is pinned"
     if not _is_dense(info):
         return "JAX takes no strides that leave gaps or repeat elements"
+    if not door.keeps_order:
+        return "this version of JAX reads every tensor row by row"
     if info.device.type == "cpu" and info.storage and info.storage.address % 64:
         return "JAX needs memory that is aligned to 64 bytes"
     return ""

@@ -7,6 +7,7 @@ returned (JAX 0.10.2; jax-ml/jax#37830).
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from typing import Any
 
@@ -176,8 +177,18 @@ def _cross_to_jax(jax: Any, tensor: torch.Tensor, copy: bool | None, dtype: obje
         holds=holds,
         share="jax.dlpack.from_dlpack({})",
         place=f'jax.device_put({{}}, jax.local_devices(backend="{target.platform}")[{devices.index(target)}])',
+        keeps_order=info.is_contiguous or _takes_columns(),
     )
     return Crossing(decide(door, info, free, copied, copy), info, asked, target)
+
+
+@functools.cache
+def _takes_columns() -> bool:
+    """Return whether this JAX reads what lies column by column as it lies; 0.6 does not, and says nothing."""
+    jax = import_library("jax", "JAX")
+    with torch_private.undisturbed():
+        columns = torch.tensor([[0, 1], [2, 3]], dtype=torch.int32, device="cpu").T
+        return bool(np.asarray(jax.dlpack.from_dlpack(columns))[1, 0] == columns[1, 0].item())
 
 
 def _jax_devices(jax: Any, info: TensorInfo, device: Any) -> tuple[Any, Any]:
