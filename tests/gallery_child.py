@@ -169,8 +169,8 @@ def _check_toggle(case: Case) -> None:
     """In each mode that a live card offers, what it shows is what Bind binds."""
     bound: dict[str, Any] = {}
 
-    def bind(name: str, array: Any, overwrite: bool) -> str:
-        bound[name] = array
+    def bind(name: str, make: Callable[[], Any], overwrite: bool) -> str:
+        bound[name] = make()
         return name
 
     widget = TensorWidget(case.tensor, binder=bind)

@@ -58,7 +58,7 @@ class Toggle:
 
     def __init__(self, page: Page, tensor: torch.Tensor, *, anchor: str = "", css: str = "", **state: Any) -> None:
         self.page = page
-        widget = TensorWidget(tensor, anchor=anchor, suggestion="w_np", binder=lambda name, array, overwrite: "")
+        widget = TensorWidget(tensor, anchor=anchor, suggestion="w_np", binder=lambda name, make, overwrite: "")
         card = tensor_html(summarize(tensor, DisplayOptions()), anchor=ANCHOR)
         page.set_content(PAGE.format(css=stylesheet("toggle") + css, card=card))
         self.static = page.locator(f".{ANCHOR}")

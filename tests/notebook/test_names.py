@@ -85,3 +85,10 @@ def test_nothing_that_ipython_or_python_binds_by_itself_can_be_bound(shell, bind
     shell.ip.run_cell("0", store_history=True)
     theirs = set(shell.ip.user_ns_hidden) | set(vars(builtins)) | set(keyword.kwlist)
     assert all(bind(name).get("tone") == "error" for name in theirs)
+
+
+def test_a_name_that_is_taken_is_told_before_anything_is_converted(shell, bind):
+    """The array of a large tensor would be made for nothing; where it cannot be, the name is what is said first."""
+    del shell.namespace["w"]
+    assert bind("print")["confirm"] == "print"
+    assert "gone" in bind("mine")["text"]

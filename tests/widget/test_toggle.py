@@ -11,6 +11,7 @@ import traitlets
 from unchanged import unchanged
 
 import tensornp as tnp
+from tensornp.core.identity import TensorReference
 from tensornp.core.options import DisplayOptions
 from tensornp.widget.toggle import TensorWidget
 
@@ -99,7 +100,7 @@ def test_a_pinned_card_keeps_its_tensor_until_it_is_closed():
 def test_the_automatic_card_does_not_keep_its_tensor_alive():
     """It holds a weak reference, and says so when the tensor is gone."""
     t = torch.ones(2)
-    card = TensorWidget(t, keep=False)
+    card = TensorWidget(t, held=TensorReference(t).find)
     del t
     gc.collect()
     with pytest.raises(tnp.NoDataError, match="show it again"):
@@ -118,10 +119,10 @@ def test_binding_asks_before_it_overwrites():
     """From the browser: the first time a question, the second time done."""
     bound = {"a": 1}
 
-    def binder(name, array, overwrite):
+    def binder(name, make, overwrite):
         if name in bound and not overwrite:
             raise tnp.NameTakenError("a is taken", can_overwrite=True)
-        bound[name] = array
+        bound[name] = make()
         return "done"
 
     card = TensorWidget(torch.ones(2), binder=binder)

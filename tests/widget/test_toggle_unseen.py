@@ -24,7 +24,7 @@ def test_choosing_a_mode_and_binding_are_not_seen(name):
     tensors = [plain(t) for t in kinds.values()]
     forget_what_was_asked()
     with unchanged(*tensors):
-        widget = TensorWidget(kinds[name], binder=lambda name, array, overwrite: bound.update({name: array}) or "bound")
+        widget = TensorWidget(kinds[name], binder=lambda name, make, overwrite: bound.update({name: make()}) or "bound")
         for mode in ("share", "copy", "view", "nonsense", "copy"):
             _send(widget, {"method": "update", "state": {"mode": mode}})
         possible = [choice["name"] for choice in widget.choices if choice["enabled"]]

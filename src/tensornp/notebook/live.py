@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -214,7 +214,7 @@ class LiveToggle:
             tensor,
             options=self._config.options,
             look=self._ledger.glance,
-            keep=not self._is_named(tensor),
+            held=(lambda: reference.find(self._likely())) if self._is_named(tensor) else None,
             suggestion=self._suggest(reference),
             binder=self.bind,
         )
@@ -227,14 +227,14 @@ class LiveToggle:
             if not resident.widget.anchor:
                 self._close(resident)
 
-    def bind(self, name: str, array: Any, overwrite: bool) -> str:
-        """Bind `array` to `name` in the user's namespace; `NameTakenError` if that cannot be, or is taken."""
+    def bind(self, name: str, make: Callable[[], Any], overwrite: bool) -> str:
+        """Bind what `make` returns to `name` for the user; `NameTakenError` if that cannot be, or is taken."""
         from tensornp.notebook.names import occupant
 
         taken = occupant(self._shell, name)
         if taken and not overwrite:
             raise NameTakenError(f"{name} already names {taken}; press Overwrite to replace it", can_overwrite=True)
-        self._shell.push({name: array})
+        self._shell.push({name: make()})
         return f"{name} is bound"
 
     def _cell_id(self) -> str | None:

@@ -12,7 +12,6 @@ import torch
 import traitlets
 
 from tensornp.core.convert import to_numpy
-from tensornp.core.identity import TensorReference
 from tensornp.core.info import inspect
 from tensornp.core.options import DisplayOptions
 from tensornp.core.plan import ConversionPlan
@@ -34,8 +33,9 @@ _GONE = "the tensor of this card is gone; show it again"
 _MAX_REQUESTS = 100
 """Requests of pages that are remembered: one that comes a second time is not done again."""
 
-Binder = Callable[[str, Any, bool], str]
-"""Binds a name to an array, overwriting only where the third argument says so; returns what it did in a few words."""
+Binder = Callable[[str, Callable[[], Any], bool], str]
+"""Binds a name to the array that the second argument makes, overwriting only where the third says so; returns what it
+did in a few words."""
 Held = Callable[[], torch.Tensor | None]
 """Gives the tensor of a card, or None where it is gone."""
 
@@ -48,8 +48,8 @@ class TensorWidget(DockingWidget):
     tensor : torch.Tensor, or None for one that rests until `show`
     look : callable, optional
         What looks around the tensor, in a notebook: for other names of its memory and for what backward has saved.
-    keep : bool
-        Whether the widget keeps the tensor alive until it is closed; otherwise it finds it again while it lives.
+    held : callable, optional
+        What gives the tensor while it lives; without it, the widget keeps it alive until it is closed.
     anchor : str
         The class of the static card that it docks into; empty for one that stands alone, with the array in it.
     suggestion : str
@@ -75,7 +75,7 @@ class TensorWidget(DockingWidget):
         *,
         options: DisplayOptions | None = None,
         look: Look | None = None,
-        keep: bool = True,
+        held: Held | None = None,
         anchor: str = "",
         suggestion: str = "array_np",
         binder: Binder | None = None,
@@ -90,8 +90,7 @@ class TensorWidget(DockingWidget):
         if tensor is None:
             self._aim(_none, _NOTHING, None, anchor)
         else:
-            held: Held = (lambda: tensor) if keep else TensorReference(tensor).find
-            self._aim(held, summarize(tensor, self._options, look), look, anchor)
+            self._aim(held or (lambda: tensor), summarize(tensor, self._options, look), look, anchor)
         super().__init__(anchor=anchor, suggestion=suggestion, can_bind=binder is not None, **self._said())
 
     def show(
@@ -138,7 +137,7 @@ class TensorWidget(DockingWidget):
         if self._binder is None:
             raise BadRequestError("there is no notebook to bind a name in; take .array instead")
         with self._lock:
-            done = self._binder(name, self.array, overwrite)
+            done = self._binder(name, lambda: self.array, overwrite)
             # What is shown is what was bound, also where the tensor was written since it was shown.
             self._now = self._seen_in(self.mode)
             self._paint()
