@@ -51,7 +51,7 @@ def test_the_first_tour(tmp_path):
         assert promised in story
 
 
-@since("2.8", "float4, which the example shows, is there")
+@since("2.8", "float4 is there")
 def test_every_kind_of_tensor(tmp_path):
     """Each kind that the text names: its array, or the reason why there is none."""
     story = "\n".join(executed("4-every-kind.ipynb", tmp_path))

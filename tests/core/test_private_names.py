@@ -122,7 +122,7 @@ def test_private_names_of_torch_are_all_there():
     if torch.__version__.startswith("2.13."):
         assert missing_names() == []
     elif missing_names():
-        pytest.skip(f"this torch lacks {', '.join(missing_names())}")
+        pytest.skip(f"this torch lacks private names: {', '.join(missing_names())}")
 
 
 def test_a_torch_newer_than_all_that_were_tried_is_one_line_of_the_log(monkeypatch, caplog):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -58,7 +59,8 @@ class Shell:
 
 @pytest.fixture(scope="session")
 def bare_shell() -> InteractiveShell:
-    ip = InteractiveShell.instance(colors="nocolor", config=Config({"TensorDisplay": {"max_search_ms": 60_000}}))
+    config = Config({"TensorDisplay": {"max_search_ms": 60_000}, "HistoryManager": {"hist_file": ":memory:"}})
+    ip = InteractiveShell.instance(colors="nocolor", config=config)
     ip.display_formatter.active_types = ip.display_formatter.format_types
     # IPython loads its own magics on first use: not what is tested here.
     ip.run_cell("%load_ext autoreload")
@@ -66,6 +68,9 @@ def bare_shell() -> InteractiveShell:
     ip.run_cell("%config")
     for name in list(ip.magics_manager.magics["line"]):
         ip.find_line_magic(name)
+    # A shell that is reset collects garbage: not among all that was imported.
+    gc.collect()
+    gc.freeze()
     return ip
 
 
