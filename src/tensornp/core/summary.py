@@ -89,7 +89,9 @@ def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tupl
     except Exception as error:
         around = replace(NOWHERE, left_out=f"the search for other names failed ({error_text(error)})")
     is_buffer = around.is_buffer or info.is_buffer
-    return replace(info, saved_for=around.saved_for, untold=around.untold, is_buffer=is_buffer), around
+    if around.saved_for or around.untold or is_buffer is not info.is_buffer:
+        info = replace(info, saved_for=around.saved_for, untold=around.untold, is_buffer=is_buffer)
+    return info, around
 
 
 @torch_private.unnoticed

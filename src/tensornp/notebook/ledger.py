@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import weakref
 from collections import OrderedDict
 from dataclasses import replace
@@ -44,9 +45,9 @@ class Ledger:
         """Return what surrounds a tensor whose card is about to be shown, and remember what it is now."""
         record = self._record_of(tensor, info)
         now = self._snapshot(tensor, info, "the card")
-        around = replace(self._search(tensor, info, record), change=_change(record, now))
+        around, change = self._search(tensor, info, record), _change(record, now)
         self._keep(tensor, info, now, record)
-        return around
+        return replace(around, change=change) if change is not None else around
 
     def glance(self, tensor: Any, info: TensorInfo) -> Surroundings:
         """Return the same and remember nothing."""
@@ -98,16 +99,7 @@ class Ledger:
 
     def _last_line(self) -> str:
         """Return the expression in the last line of the cell that runs, under which a tensor is shown."""
-        lines = str((self._shell.user_ns.get("_ih") or [""])[-1]).strip().splitlines()
-        try:
-            last = ast.parse(lines[-1].strip()).body[-1] if lines else None
-            shown = last.value if isinstance(last, ast.Expr) else None
-            if isinstance(shown, ast.Call) and ast.unparse(shown.func) == "display" and len(shown.args) == 1:
-                shown = shown.args[0]
-            # Written as names are written here: without a comment, and with single quotes.
-            return ast.unparse(shown) if shown is not None else ""
-        except (SyntaxError, ValueError, IndexError, RecursionError, MemoryError):
-            return ""
+        return _shown_by(str((self._shell.user_ns.get("_ih") or [""])[-1]))
 
     def _record_of(self, tensor: Any, info: TensorInfo) -> _Record | None:
         record = self._records.get(id(tensor))
@@ -128,6 +120,21 @@ class Ledger:
         while len(self._records) > MAX_RECORDS:
             self._records.popitem(last=False)
         return kept
+
+
+@functools.lru_cache(maxsize=1)
+def _shown_by(cell: str) -> str:
+    """Return the expression in the last line of a cell, or in the `display` that it consists of; empty without one."""
+    lines = cell.strip().splitlines()
+    try:
+        last = ast.parse(lines[-1].strip()).body[-1] if lines else None
+        shown = last.value if isinstance(last, ast.Expr) else None
+        if isinstance(shown, ast.Call) and ast.unparse(shown.func) == "display" and len(shown.args) == 1:
+            shown = shown.args[0]
+        # Written as names are written here: without a comment, and with single quotes.
+        return ast.unparse(shown) if shown is not None else ""
+    except (SyntaxError, ValueError, IndexError, RecursionError, MemoryError):
+        return ""
 
 
 def _change(record: _Record | None, now: Snapshot) -> Change | None:
