@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -248,6 +250,71 @@ def test_a_thread_may_change_everything_about_a_tensor_while_it_is_looked_at():
             for name in ("plain", "view", "strided", "big", "freed", "all", "array"):
                 shell.display_formatter.format(names[name])
                 tnp.aliases(names["plain"], names)
+            shell.run_line_magic("tensors", "")
+            shell.run_cell("pass")
+    os._exit(0)
+
+
+def kinds_of_parts() -> dict[str, tuple[torch.Tensor, list[torch.Tensor]]]:
+    """Return tensors that consist of several, which torch's own operators read, with the parts of each."""
+    from torch.masked import masked_tensor
+
+    coo, values = torch.eye(400).to_sparse().coalesce(), torch.randn(300, 300)
+    csr, bsr = values.to_sparse_csr(), torch.randn(512, 512).to_sparse_bsr((8, 8))
+    scales, zeros = torch.rand(300) + 0.1, torch.zeros(300, dtype=torch.int64)
+    quantized = torch.quantize_per_channel(values, scales, zeros, 0, torch.qint8)
+    jagged = torch.nested.nested_tensor([values.clone(), values[:9].clone()], layout=torch.jagged)
+    data, mask = values.clone(), values > 0
+    return {
+        "coo": (coo, [coo.indices(), coo.values()]),
+        "csr": (csr, [csr.crow_indices(), csr.col_indices(), csr.values()]),
+        "bsr": (bsr, [bsr.crow_indices(), bsr.col_indices(), bsr.values()]),
+        "quantized": (quantized, [quantized.q_per_channel_scales(), quantized.q_per_channel_zero_points()]),
+        "jagged": (jagged, [jagged.values()]),
+        "masked": (masked_tensor(data, mask), [data, mask]),
+    }
+
+
+@in_child
+def test_what_consists_of_several_tensors_is_shown_beside_a_thread_as_it_is_alone():
+    """Sparse, quantized per channel, nested and masked ones: the same values while another thread only runs."""
+    kinds = kinds_of_parts()
+    shell = shell_with()
+
+    def texts() -> list[str]:
+        shown = [shell.display_formatter.format(t)[0]["text/plain"] for t, _ in kinds.values()]
+        return [text[text.index("array(") :] for text in shown]
+
+    assert texts() == answer_from(texts)
+
+
+@in_child
+def test_a_thread_may_free_the_parts_of_a_tensor_while_it_is_looked_at():
+    """In cards, tables, %tensors and %tensorwatch of what torch's own operators would read."""
+    if sys.platform == "linux":
+        # M_MMAP_THRESHOLD: what is freed is mapped no longer, so that who reads it dies.
+        ctypes.CDLL(None).mallopt(-3, 2**12)
+    torch.set_num_threads(1)
+    sys.setswitchinterval(1e-5)
+    kinds = kinds_of_parts()
+    shell = shell_with(**{name: t for name, (t, _) in kinds.items()})
+    shell.user_ns["all"] = [t for t, _ in kinds.values()]
+
+    def disturb() -> None:
+        for _, parts in kinds.values():
+            for part in parts:
+                kept, storage = part.clone(), part.untyped_storage()
+                nbytes = storage.nbytes()
+                storage.resize_(0)
+                time.sleep(0)
+                storage.resize_(nbytes)
+                part.copy_(kept)
+
+    shell.run_line_magic("tensorwatch", "all")
+    with in_the_background(disturb):
+        for _ in range(NUM_LOOKS):
+            for name in (*kinds, "all"):
+                shell.display_formatter.format(shell.user_ns[name])
             shell.run_line_magic("tensors", "")
             shell.run_cell("pass")
     os._exit(0)

@@ -15,10 +15,11 @@ from tensornp.core.holding import Form, over_storage, plain
 from tensornp.core.info import inspect
 from tensornp.core.instances import class_name, error_text
 from tensornp.core.own_copy import copied, elements, is_steady
-from tensornp.core.places import MAX_NUMEL, NotReadError, Places, index_of, indexed
+from tensornp.core.places import MAX_NUMEL, NotReadError, Places, indexed
 from tensornp.core.raw_memory import check_readable
 from tensornp.core.reach import extents_of
 from tensornp.core.sparse import dense, found_in_compressed, found_in_coo
+from tensornp.core.still import CODES, still
 from tensornp.core.unheard import unheard
 from tensornp.errors import UnsupportedTensorError
 
@@ -40,7 +41,8 @@ def gather(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Tens
     """
     if info.form not in ("strided", "zero", "lazy"):
         check_parts(tensor, info)
-    return _GATHERERS[info.form](tensor, info, places)
+    with threads.GATE:
+        return _GATHERERS[info.form](tensor, info, places)
 
 
 def check_parts(tensor: torch.Tensor, info: TensorInfo) -> None:
@@ -112,20 +114,18 @@ def _opaque(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Ten
 def _quantized(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Tensor:
     """Take the codes at `places` out of the storage, and dequantize these alone."""
     raw = plain(tensor)
-    codes_dtype = {torch.quint8: torch.uint8, torch.qint8: torch.int8, torch.qint32: torch.int32}.get(raw.dtype)
-    if codes_dtype is None:
-        _refuse_large(info, "dequantize")
-        return indexed(raw.dequantize(), places)
-    codes = elements(over_storage(raw, codes_dtype), places)
-    few = torch_private.quantized_like(codes, raw, list(index_of(places, raw.device)))
-    if few is not None:
-        return few.dequantize()
+    if raw.dtype in CODES:
+        codes = elements(over_storage(raw, CODES[raw.dtype]), places)
+        few = torch_private.quantized_like(codes, raw, lambda part, dim: elements(plain(part), [places[dim]]))
+        if few is not None:
+            return few.dequantize()
     _refuse_large(info, "dequantize")
-    return indexed(raw.dequantize(), places)
+    return indexed(still(raw, info).dequantize(), places)
 
 
 def _dequantized(tensor: Any, info: TensorInfo, places: Places) -> torch.Tensor:
     """Dequantize the rows that are wanted, by the class's own slicing; the whole where it is small."""
+    tensor = still(tensor, info)
     if info.numel <= SMALL_NUMEL or not places:
         return indexed(dequantized(tensor), places)
     rows = sorted(set(places[0]))
@@ -158,7 +158,7 @@ def _refuse_lazy(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torc
 
 def _sparse(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Tensor:
     """Look the elements up among the stored ones; lay out the whole only where that is small."""
-    raw = plain(tensor)
+    raw = plain(still(tensor, info))
     if info.numel <= SMALL_NUMEL:
         return indexed(dense(raw), places)
     wanted = [sorted(set(place)) for place in places]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from tensornp.core import threads
 from tensornp.core.apart import apart
 from tensornp.core.convert import carry_out, masked_array
 from tensornp.core.facts import TensorInfo
@@ -18,6 +19,7 @@ from tensornp.core.info import inspect
 from tensornp.core.places import NotReadError, Places
 from tensornp.core.plan import ConversionPlan
 from tensornp.core.steps import Step
+from tensornp.core.still import still
 from tensornp.core.torch_private import unnoticed
 from tensornp.core.unheard import unheard
 
@@ -63,7 +65,8 @@ def preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, *, max
 
 def _preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, max_elements: int) -> Preview:
     if info.form == "nested":
-        return _parts(tensor, plan, max_elements)
+        with threads.GATE:
+            return _parts(still(tensor, info), plan, max_elements)
     shape = info.array_shape
     if 0 in shape:
         return Preview(repr(_empty(info, plan)))

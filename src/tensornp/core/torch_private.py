@@ -345,8 +345,10 @@ def untyped(storage: Any) -> torch.UntypedStorage:
     return found
 
 
-def quantized_like(codes: torch.Tensor, scheme: torch.Tensor, places: list[torch.Tensor]) -> torch.Tensor | None:
-    """Return `codes`, which are those of `scheme` at `places` (one index tensor a dimension), with their scales.
+def quantized_like(
+    codes: torch.Tensor, scheme: torch.Tensor, take: Callable[[torch.Tensor, int], torch.Tensor]
+) -> torch.Tensor | None:
+    """Return `codes`, which are some of `scheme`, with the scales that `take` takes out of all along a dimension.
 
     None where torch has no way to put the two together.
     """
@@ -357,8 +359,7 @@ def quantized_like(codes: torch.Tensor, scheme: torch.Tensor, places: list[torch
         made = _quantize_per_tensor(codes, scheme.q_scale(), scheme.q_zero_point())
         return made
     axis = scheme.q_per_channel_axis()
-    chosen = places[axis].flatten()
-    scales, zero_points = scheme.q_per_channel_scales()[chosen], scheme.q_per_channel_zero_points()[chosen]
+    scales, zero_points = take(scheme.q_per_channel_scales(), axis), take(scheme.q_per_channel_zero_points(), axis)
     made = _quantize_per_channel(codes, scales, zero_points, axis)
     return made
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from tensornp.core import threads
 from tensornp.core.apart import apart
 from tensornp.core.arrays import has_left, origin_of
 from tensornp.core.changes import Change, change_between, take_snapshot
@@ -27,6 +28,7 @@ from tensornp.core.own_copy import array_copied
 from tensornp.core.places import NotReadError
 from tensornp.core.reach import extents_of
 from tensornp.core.rows import rows_and_delta
+from tensornp.core.still import still
 
 MAX_READ_NBYTES = 2**30
 """Bytes that are read after each cell; of what is left then, a sample is."""
@@ -185,15 +187,18 @@ def _copied(obj: Any) -> Any:
     except Exception:
         # There is nothing to copy: a meta tensor, or one that was freed.
         return None
-    is_plain = isinstance(values, np.ndarray) and not np.ma.isMaskedArray(values)
-    return np.ascontiguousarray(values).reshape(values.shape) if is_plain else None
+    return np.ascontiguousarray(values).reshape(values.shape) if isinstance(values, np.ndarray) else None
 
 
 def _tensor_copied(tensor: torch.Tensor) -> Any:
     info = inspect(tensor)
+    if info.form in ("masked", "nested"):
+        # What they become is no one plain array.
+        return None
     if info.form != "strided" or info.device.type != "cpu":
         check_parts(tensor, info)
-        return to_numpy(tensor, copy=True)
+        with threads.GATE:
+            return to_numpy(apart(still)(tensor, info), copy=True)
     return to_numpy(apart(own_values)(tensor, info))
 
 
