@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
 from IPython.utils.capture import capture_output
+
+import tensornp as tnp
 
 
 class _Raising(type):
@@ -108,7 +113,7 @@ def test_the_table_is_whole(shell, odd):
 
 
 def table_text(shell: Any) -> str:
-    return next(data["text/plain"] for data in shell.displayed if "storages |" in data["text/plain"])
+    return next(data["text/plain"] for data in shell.displayed if re.search(r" storages? \|", data["text/plain"]))
 
 
 def test_the_watch_goes_on(shell, odd):
@@ -121,3 +126,47 @@ def test_the_watch_goes_on(shell, odd):
         shell.ip.run_cell("0")
     (text,) = [data["text/plain"] for o in captured.outputs if "changed" in (data := o.data)["text/plain"]]
     assert {line.partition(":")[0].strip() for line in text.splitlines()[1:]} == set(odd)
+
+
+def _raise(*_: Any) -> Any:
+    raise RuntimeError("a look has run what is the user's")
+
+
+def unseen(what: str) -> Any:
+    """Return an object that raises where it, or its class, is asked `what`; pytest would ask classes of the module."""
+    if what.startswith("class "):
+        return type(f"Meta{what[6:]}", (type,), {what[6:]: _raise})("Hidden", (), {})()
+    if what == "mock":
+        return Mock(spec=dict)
+    if what == "fields":
+        return dataclasses.make_dataclass("Hidden", ["inside"], namespace={"__getattribute__": _raise})(0)
+    return type("Hidden", (), {"__class__": property(_raise)})()
+
+
+UNSEEN = ("class __eq__", "class __hash__", "class __getattribute__", "class __instancecheck__", "mock", "fields", "is")
+
+
+@pytest.mark.parametrize("what", UNSEEN)
+def test_a_table_has_a_row_for_what_cannot_be_asked(shell, what):
+    """And goes on behind it; no metaclass, property or mock is believed, or asked."""
+    t = torch.arange(3.0)
+    shell.namespace["many"] = [t, unseen(what), t + 5]
+    shown = shell.show_within_modes(shell.namespace["many"])
+    assert {"text/plain", "text/html"} <= set(shown)
+    assert "5., 6., 7." in shown["text/plain"]
+    if what != "fields":
+        # Those of a dataclass are converted, so that they must be had.
+        first, _, last = tnp.to_numpy([t, unseen(what), t])
+        assert (first.tolist(), last.tolist()) == ([0, 1, 2], [0, 1, 2])
+
+
+def test_a_tensor_that_raises_for_its_class_is_watched_and_listed(shell):
+    """Alone, and in a list beside an ordinary one."""
+    t = torch.arange(3.0)
+    hidden = type("HiddenEverywhere", (torch.Tensor,), {"__getattribute__": _raise})
+    shell.namespace["t"] = torch.Tensor._make_subclass(hidden, t)
+    shell.namespace["many"] = [shell.namespace["t"], t]
+    shell.run("%tensorwatch t many")
+    shell.run("%tensors")
+    assert {"t", "many[0]", "many[1]"} <= {line.split("  ")[0].lstrip("├└ ") for line in table_text(shell).splitlines()}
+    assert "(HiddenEverywhere)" not in shell.show_within_modes(shell.namespace["many"])["text/plain"]

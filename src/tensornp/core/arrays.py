@@ -10,7 +10,7 @@ import torch
 
 from tensornp.core import raw_memory, torch_private
 from tensornp.core.extents import Extent
-from tensornp.core.instances import is_tensor, module_name, own_attributes
+from tensornp.core.instances import is_array, is_tensor, module_name, own_attributes
 
 _MAX_BASES = 100
 _FORMATS = frozenset([*"bBhHiIlLqQefd?", "Zf", "Zd"])
@@ -31,7 +31,7 @@ def array_over(obj: Any) -> np.ndarray[Any, Any]:
 
     Raises ValueError for a memoryview that was released.
     """
-    if isinstance(obj, np.ndarray):
+    if is_array(obj):
         return obj
     view = obj if isinstance(obj, memoryview) else memoryview(obj)
     return np.asarray(view) if view.format in _FORMATS else np.frombuffer(view, np.uint8)
@@ -49,7 +49,7 @@ def origin_of(array: np.ndarray[Any, Any]) -> Origin:
     """Return what `array` is a view of, through arrays, memoryviews and the helpers of stride tricks."""
     low, high = extent_of_array(array).bounds
     for base in bases_of(array):
-        if isinstance(base, np.ndarray):
+        if is_array(base):
             bottom, top = extent_of_array(base).bounds
             low, high = min(low, bottom), max(high, top)
         if is_tensor(base):
@@ -68,7 +68,7 @@ def bases_of(obj: Any) -> Iterator[Any]:
 
 def base_of(obj: Any) -> Any:
     """Return what `obj` is a view of, or None where it has memory of its own."""
-    if isinstance(obj, np.ndarray):
+    if is_array(obj):
         return _base(obj)
     if isinstance(obj, memoryview):
         return obj.obj

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import torch
 
-from tensornp.core.instances import class_name
+from tensornp.core.instances import class_members, class_name, is_subclass, mro_of
 from tensornp.core.legible import legible
 from tensornp.errors import BadRequestError
 
@@ -22,11 +22,19 @@ MAX_KEY = 120
 
 def is_container(obj: Any) -> bool:
     """Return whether `map_leaves` looks inside `obj`."""
-    return isinstance(obj, (dict, list, tuple, Mapping)) or _is_dataclass(obj)
+    return _is_followed(obj) or _is_mapping(type(obj))
 
 
-def _is_dataclass(obj: Any) -> bool:
-    return dataclasses.is_dataclass(obj) and not isinstance(obj, type)
+def _is_mapping(cls: type) -> bool:
+    try:
+        return issubclass(cls, Mapping)
+    except Exception:
+        # Its registry asks for the hash of a class, which a metaclass may not have; the bases tell the rest.
+        return is_subclass(cls, Mapping)
+
+
+def _is_dataclass(cls: type) -> bool:
+    return not is_subclass(cls, type) and any("__dataclass_fields__" in class_members(base) for base in mro_of(cls))
 
 
 def map_leaves(
@@ -58,15 +66,15 @@ def map_leaves(
     def convert(child: Any) -> Any:
         return map_leaves(function, child, leaf_type=leaf_type, _parents=below)
 
-    if isinstance(tree, Mapping):
+    if _is_mapping(type(tree)):
         return _same_mapping(tree, {key: convert(child) for key, child in tree.items()})
-    if not isinstance(tree, (list, tuple)):
+    if not _is_sequence(type(tree)):
         return _same_dataclass(tree, {name: convert(child) for name, child in _fields(tree)})
     children = [convert(child) for child in tree]
     kind = type(tree)
     if hasattr(kind, "_make"):
         return kind._make(children)
-    if isinstance(tree, list):
+    if is_subclass(kind, list):
         return children if kind is list else _same_list(tree, children)
     try:
         # Past the constructor of a subclass, which may ask for other arguments.
@@ -85,8 +93,8 @@ def _same_list(original: list[Any], children: list[Any]) -> Any:
     return other
 
 
-def _same_mapping(original: Mapping[Any, Any], items: dict[Any, Any]) -> Any:
-    if type(original) is dict or not isinstance(original, dict):
+def _same_mapping(original: Any, items: dict[Any, Any]) -> Any:
+    if type(original) is dict or not is_subclass(type(original), dict):
         return items
     try:
         other = copy.copy(original)
@@ -111,9 +119,14 @@ def _same_dataclass(original: Any, fields: dict[str, Any]) -> Any:
     return other
 
 
+def is_plain_value(obj: Any) -> bool:
+    """Return whether `obj` is a number, a text, bytes or None, and of no other class: its own repr can be called."""
+    return id(type(obj)) in _PLAIN
+
+
 def key_text(key: Any) -> str:
     """Return the repr of a plain key, shortened; other keys by their type alone, since a tensor's repr can crash."""
-    if type(key) in (str, int, float, bool, bytes, type(None)):
+    if is_plain_value(key):
         if type(key) is int and key.bit_length() > 1000:
             return f"<int of {key.bit_length():,} bits>"
         text = repr(key[:MAX_KEY] if isinstance(key, (str, bytes)) else key)
@@ -133,9 +146,15 @@ def leaves(tree: Any, _way: Way | None = None, _parents: tuple[int, ...] = ()) -
     if not _is_followed(tree) or id(tree) in _parents or len(_parents) >= MAX_DEPTH:
         yield _way, tree
         return
+    try:
+        children = _children(tree)
+    except Exception:
+        # Its class does not let its items or fields be seen.
+        yield _way, tree
+        return
     below = (*_parents, id(tree))
     is_empty = True
-    for step, child in _children(tree):
+    for step, child in children:
         is_empty = False
         if id(type(child)) in _LEAVES:
             yield (_way, step), child
@@ -147,17 +166,23 @@ def leaves(tree: Any, _way: Way | None = None, _parents: tuple[int, ...] = ()) -
 
 
 def _is_followed(tree: Any) -> bool:
-    return isinstance(tree, (dict, list, tuple)) or _is_dataclass(tree)
+    cls = type(tree)
+    return is_subclass(cls, dict) or _is_sequence(cls) or _is_dataclass(cls)
 
 
-_LEAVES = frozenset(map(id, (torch.Tensor, torch.nn.Parameter, int, float, complex, bool, str, bytes, type(None))))
+def _is_sequence(cls: type) -> bool:
+    return is_subclass(cls, list) or is_subclass(cls, tuple)
+
+
+_PLAIN = frozenset(map(id, (int, float, complex, bool, str, bytes, type(None))))
+_LEAVES = _PLAIN | {id(torch.Tensor), id(torch.nn.Parameter)}
 """Classes whose instances hold nothing, by identity: a metaclass of the user's may compute hashes."""
 
 
 def _children(tree: Any) -> Iterator[tuple[Any, Any]]:
-    if isinstance(tree, dict):
+    if is_subclass(type(tree), dict):
         return (((key,), child) for key, child in tree.items())
-    if not isinstance(tree, (list, tuple)):
+    if not _is_sequence(type(tree)):
         return ((f".{name}", child) for name, child in _fields(tree))
     # torch.return_types name their fields for pattern matching only.
     kind = type(tree)

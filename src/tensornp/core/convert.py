@@ -171,7 +171,7 @@ def _convert_plain(tensor: Any, copy: bool | None, budget: Budget | None) -> np.
     `plan` would decide the same, at several times the cost.
     """
     if (
-        type(tensor) not in (torch.Tensor, torch.nn.Parameter)
+        (type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter)
         or not (copy is None or copy is False)
         or not torch_private.is_plain_and_undisturbed(tensor)
         or not 0 < tensor.numel() < _QUICK_NUMEL

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeGuard
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
 
 from tensornp.core.legible import legible
@@ -45,6 +46,11 @@ def is_subclass(cls: type, base: type) -> bool:
 def is_tensor(obj: Any) -> TypeGuard[torch.Tensor]:
     """Return whether `obj` is a tensor by its type: `isinstance` would believe what a mock or a proxy says it is."""
     return type.__subclasscheck__(torch.Tensor, type(obj))
+
+
+def is_array(obj: Any) -> TypeGuard[np.ndarray[Any, Any]]:
+    """Return whether `obj` is an array, in the same way."""
+    return type.__subclasscheck__(np.ndarray, type(obj))
 
 
 def class_name(cls: type) -> str:

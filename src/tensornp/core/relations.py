@@ -12,7 +12,7 @@ from tensornp.core.arrays import array_over, base_of, extent_of_array, has_left,
 from tensornp.core.extents import Extent, Relation, relation_of, shared_bounds, span_array
 from tensornp.core.facts import TensorInfo
 from tensornp.core.holding import STORAGES, holding_of, tensor_of
-from tensornp.core.instances import is_subclass, is_tensor
+from tensornp.core.instances import is_array, is_subclass, is_tensor
 from tensornp.core.reach import extents_of, is_one_storage, spans_of, storage_of
 from tensornp.core.unheard import unheard
 
@@ -86,7 +86,7 @@ class Target:
             return _UNRELATED
         if is_elsewhere:
             return "stale", None, OUTDATED
-        is_left = isinstance(self._obj, np.ndarray) and has_left(self._obj, self._kin)
+        is_left = is_array(self._obj) and has_left(self._obj, self._kin)
         return ("stale", None, DANGLING) if is_left else _UNRELATED
 
     def _compare_array(self, other: Any) -> Comparison:
@@ -152,16 +152,16 @@ class Target:
 
 def _tensor_under(obj: Any) -> torch.Tensor | None:
     """Return the tensor that an array was made of, if it is a view of one."""
-    return origin_of(obj).tensor if isinstance(obj, np.ndarray) else None
+    return origin_of(obj).tensor if is_array(obj) else None
 
 
 def _never_had_bytes(obj: Any) -> bool:
     """Return whether `obj` is an empty view of something, not what `set_` or ``.data =`` has made empty."""
-    return _is_empty(obj) and (isinstance(obj, np.ndarray) or storage_of(obj).nbytes() > 0)
+    return _is_empty(obj) and (is_array(obj) or storage_of(obj).nbytes() > 0)
 
 
 def _is_empty(obj: Any) -> bool:
-    if isinstance(obj, np.ndarray):
+    if is_array(obj):
         return extent_of_array(obj).is_empty
     return is_tensor(obj) and not _numel(obj)
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from tensornp.core import torch_private
-from tensornp.core.containers import Way, leaves, name_at
+from tensornp.core.containers import Way, is_plain_value, leaves, name_at
 from tensornp.core.facts import TensorInfo
 from tensornp.core.info import inspect, span_of
 from tensornp.core.instances import class_name, error_text, is_tensor
@@ -225,7 +225,7 @@ def _row(name: str, leaf: Any, options: DisplayOptions) -> Row:
 
 def _short_text(leaf: Any) -> str:
     """Return a few words for what is not a tensor; only for plain types is its own repr called."""
-    if leaf is None or type(leaf) in (bool, int, float, complex, str, bytes):
+    if is_plain_value(leaf):
         if type(leaf) is int and leaf.bit_length() > 1000:
             return f"(int of {leaf.bit_length():,} bits)"
         text = repr(leaf[:40] if isinstance(leaf, (str, bytes)) else leaf)

@@ -20,7 +20,7 @@ from tensornp.core.gradients import NOT_LOOKED_AT
 from tensornp.core.groups import Found, Group, Holding, grouped, history_entry, merged
 from tensornp.core.holding import Bare, is_storage, tensor_of
 from tensornp.core.info import inspect
-from tensornp.core.instances import class_name, is_tensor
+from tensornp.core.instances import class_name, is_array, is_tensor
 from tensornp.core.paths import Path, name_of, root_of
 from tensornp.core.reach import spans_of
 from tensornp.core.relations import Target
@@ -212,7 +212,7 @@ def _row(obj: Any, name: str, found: Found, shared: str, change_of: Any) -> Cens
             nbytes = info.nbytes if found.spans else 0
             shape, dtype, device = info.shape, dtype_name(info.dtype), str(info.device)
             return CensusRow(name, found.kind, shape, dtype, device, nbytes, shared, found.holding, change)
-        array = _bare_array(obj, np.ndarray) if isinstance(obj, np.ndarray) else np.frombuffer(obj, np.uint8)
+        array = _bare_array(obj, np.ndarray) if is_array(obj) else np.frombuffer(obj, np.uint8)
         nbytes = array.size * array.dtype.itemsize
         return CensusRow(name, found.kind, array.shape, str(array.dtype), "cpu", nbytes, shared, found.holding)
     except Exception:

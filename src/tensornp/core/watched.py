@@ -11,7 +11,7 @@ from tensornp.core.arrays import extent_of_array
 from tensornp.core.dtypes import name_of as dtype_name
 from tensornp.core.holding import is_of_collective
 from tensornp.core.info import inspect
-from tensornp.core.instances import is_subclass, is_tensor
+from tensornp.core.instances import is_array, is_tensor
 from tensornp.core.lookup import NotLookedAtError, look_up
 from tensornp.core.paths import name_of
 from tensornp.core.search import Search
@@ -54,7 +54,7 @@ class Look:
         if not objects:
             raise BadRequestError(f"{expression} holds no tensor or array; name one that does")
         obj = objects.get(expression)
-        if isinstance(obj, np.ndarray) and np.ndarray.dtype.__get__(obj).hasobject:
+        if is_array(obj) and np.ndarray.dtype.__get__(obj).hasobject:
             # It holds addresses, which tell nothing of what lies there.
             raise BadRequestError(f"{expression} is an array of objects, which is not looked into; name its items")
 
@@ -121,7 +121,7 @@ class Look:
     def _objects(self, expression: str) -> dict[str, Any]:
         """Return the tensors and arrays that an expression names, by name: itself, or all that it holds."""
         value = look_up(expression, self._namespace)
-        if is_tensor(value) or is_subclass(type(value), np.ndarray):
+        if is_tensor(value) or is_array(value):
             return {expression: value}
         places: list[tuple[Any, Any]] = []
         keys: dict[int, Any] = {}
@@ -134,7 +134,7 @@ class Look:
                 collectives.add(id(path))
             # What a collective writes is told of what stands for it, once it has arrived.
             is_inside = id(path[0]) in collectives
-            if (is_tensor(obj) or is_subclass(type(obj), np.ndarray)) and kind != "grad" and not is_inside:
+            if (is_tensor(obj) or is_array(obj)) and kind != "grad" and not is_inside:
                 places.append((obj, path))
             if len(places) >= MAX_TENSORS:
                 break
@@ -154,7 +154,7 @@ class Look:
 
 
 def _described(obj: Any) -> str:
-    if isinstance(obj, np.ndarray):
+    if is_array(obj):
         extent = extent_of_array(obj)
         return f"{extent.shape} {extent.meaning}"
     info = inspect(obj)

@@ -198,7 +198,7 @@ def _shows(obj: Any) -> bool:
     """Return whether `obj` is a tensor, or a container in which a bounded search finds one."""
     if _is_tensor(obj):
         return True
-    if "torch" not in sys.modules or not isinstance(obj, (list, tuple, dict)):
+    if "torch" not in sys.modules or not any(type.__subclasscheck__(kind, type(obj)) for kind in CONTAINERS):
         return False
     from tensornp.core.containers import leaves
 
