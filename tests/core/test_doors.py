@@ -355,6 +355,16 @@ def test_a_wrapper_is_never_handed_to_dlpack():
         tnp.to_jax(Wrapper(), copy=False)
 
 
+def test_what_is_free_is_for_all_that_goes_to_jax_together(monkeypatch):
+    """Each array is small enough to be made without asking, and all together are not."""
+    monkeypatch.setattr("tensornp.core.memory._free_nbytes_at", lambda second: 0)
+    monkeypatch.setattr("tensornp.core.memory.SMALL_NBYTES", 5000)
+    t = torch.ones(1000)
+    assert len(tnp.to_jax([t])) == 1
+    with pytest.raises(tnp.TooLargeError, match="together take 8,000 bytes"):
+        tnp.to_jax({"a": t, "b": [t]})
+
+
 def test_freed_storage_is_refused_and_not_read():
     """As FSDP leaves its parameters."""
     t = torch.ones(1000)

@@ -31,6 +31,7 @@ from tensornp.core.doors.sharing import (
 )
 from tensornp.core.facts import TensorInfo
 from tensornp.core.info import inspect
+from tensornp.core.memory import Budget
 from tensornp.core.plan import ConversionPlan
 from tensornp.core.restore import to_tensor
 from tensornp.errors import BadRequestError, NoDataError, UnsupportedArrayError, UnsupportedTensorError
@@ -73,7 +74,7 @@ def to_jax(obj: Any, *, copy: bool | None = None, dtype: object = None, device: 
         If JAX is not installed.
     CopyRequiredError
         If ``copy=False`` and the memory cannot be shared.
-    NoDataError, UnsupportedTensorError, NotATensorError
+    NoDataError, UnsupportedTensorError, TooLargeError, NotATensorError
         As `to_numpy` does; UnsupportedTensorError also for values that JAX has only with ``jax_enable_x64``.
 
     Notes
@@ -82,11 +83,13 @@ def to_jax(obj: Any, *, copy: bool | None = None, dtype: object = None, device: 
     resizability of a CPU storage; that of a GPU stays, so that freeing it leaves the array on freed memory.
     """
     jax = import_library("jax", "JAX")
+    budget = Budget(None)
 
     def convert(tensor: torch.Tensor) -> Any:
         crossing = _cross_to_jax(jax, tensor, copy, dtype, device)
         if is_by_dlpack(crossing):
             return by_dlpack(crossing, tensor, jax.dlpack.from_dlpack, lambda array: array.unsafe_buffer_pointer())
+        budget.take(crossing.plan.nbytes_copied)
         arrays = to_numpy(tensor, copy=True, dtype=crossing.asked)
         # JAX may keep this very memory, which nobody else holds.
         return map_leaves(
