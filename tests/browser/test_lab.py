@@ -139,6 +139,43 @@ def test_a_cell_that_is_moved_or_cut_and_pasted_has_its_toggle_again(page: Page,
     expect(notebook.panel.get_by_text("copy: asked for · 12 bytes")).to_be_visible()
 
 
+def test_a_notebook_that_is_closed_and_opened_again_has_one_toggle_that_answers(page: Page, server: Server) -> None:
+    """The page keeps the widgets of the closed one, which have no kernel any more and leave the card alone."""
+    server.write("closed.ipynb", [LOAD, SHOW_W, SHOW_V])
+    notebook = Notebook(page, server, "closed.ipynb")
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    expect(notebook.toggles()).to_be_visible()
+    notebook.save()
+    page.locator(".lm-TabBar-tab.jp-mod-current .lm-TabBar-tabCloseIcon").first.click()
+    expect(page.locator(".jp-NotebookPanel")).to_have_count(0)
+    page.locator(".jp-DirListing-item", has_text="closed.ipynb").dblclick()
+    notebook.radio("share").click()
+    expect(notebook.cell(1).get_by_text("shares memory · writeable")).to_be_visible()
+    expect(notebook.cell(1).locator(".tensornp-unconfirmed")).to_have_count(0)
+    expect(notebook.toggles()).to_have_count(1)
+    notebook.run_cell(2)
+    expect(notebook.cell(2).get_by_role("radiogroup")).to_be_visible()
+    expect(notebook.toggles()).to_have_count(1)
+
+
+def test_a_kernel_that_was_shut_down_is_told_at_the_first_click(page: Page, server: Server) -> None:
+    """The page says to no widget that it is gone, and raises where one sends; the toggle says what to do."""
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    server.write("shut.ipynb", [LOAD, SHOW_W])
+    notebook = Notebook(page, server, "shut.ipynb")
+    notebook.run_all()
+    expect(notebook.toggles()).to_be_visible()
+    notebook.menu("Kernel", "Shut Down Kernel")
+    expect(page.locator(".jp-Notebook-ExecutionIndicator:visible")).to_have_attribute("data-status", "unknown")
+    notebook.radio("share").click()
+    expect(notebook.status()).to_contain_text("run the cell again")
+    expect(notebook.radio("copy")).to_be_disabled()
+    expect(notebook.cell(1).get_by_text("shares memory · read-only").filter(visible=True)).to_have_count(1)
+    assert not errors
+
+
 def test_live_and_static_cards_are_legible_in_light_and_dark(page: Page, server: Server) -> None:
     """Every badge, the array, the receipt and the toggle contrast with what is painted behind them."""
     static = [

@@ -44,7 +44,8 @@ LOAD = """async ([esm, state]) => {
   const module = await import("data:text/javascript;base64," + esm);
   const widget = module.default();
   window.close_model = widget.initialize({ model });
-  await widget.render({ model, el: document.getElementById("output") });
+  window.show_again = () => widget.render({ model, el: document.getElementById("output") });
+  await window.show_again();
 }"""
 LAB_DARK = """
 :root { --jp-ui-font-color1: rgba(255, 255, 255, 0.87); --jp-ui-font-color2: rgba(255, 255, 255, 0.54);
@@ -219,6 +220,11 @@ def test_when_the_kernel_is_gone_nothing_can_be_pressed_and_it_says_what_to_do(t
     assert controls.count() == 5
     assert all(control.is_disabled() for control in controls.all())
     expect(shown.status).to_contain_text("run the cell again")
+    expect(shown.page.locator(".tensornp-unconfirmed")).to_have_count(0)
+    # The page shows a pinned one anew where its cell is moved.
+    shown.page.evaluate("window.show_again()")
+    expect(shown.radio("copy")).to_have_count(2)
+    assert all(control.is_disabled() for control in controls.all())
 
 
 def test_in_the_card_it_takes_the_place_of_badges_and_receipt_and_gives_it_back(toggle: MakeToggle) -> None:
@@ -245,9 +251,11 @@ def test_a_card_that_is_made_anew_gets_its_toggle_back(toggle: MakeToggle) -> No
     expect(shown.static.get_by_role("radiogroup")).to_be_visible()
     shown.static.evaluate(
         "(card) => { const copy = card.cloneNode(true);"
+        "copy.removeAttribute('data-tensornp-live');"
         "copy.querySelectorAll('.tensornp-live, .tensornp-badges').forEach((node) => node.remove());"
         "copy.querySelectorAll('[style]').forEach((node) => { node.style.display = ''; }); card.replaceWith(copy); }"
     )
+    shown.answer()
     expect(shown.static.get_by_role("radiogroup")).to_have_count(1)
     expect(shown.static.get_by_text("float32", exact=True).filter(visible=True)).to_have_count(1)
 

@@ -7,6 +7,7 @@
 
 const ASK_AGAIN_MS = 4000;
 const MAX_TRIES = 5;
+const TAKEN = "data-tensornp-live";
 
 function element(tag, className, text) {
   const node = document.createElement(tag);
@@ -15,8 +16,9 @@ function element(tag, className, text) {
   return node;
 }
 
-function cardOf(model) {
-  return model.get("anchor") && document.getElementsByClassName(model.get("anchor"))[0];
+function cardsOf(model) {
+  const anchor = model.get("anchor");
+  return anchor ? [...document.getElementsByClassName(anchor)] : [];
 }
 
 // What is said in a card that the part has left, or nothing.
@@ -41,26 +43,49 @@ function docking({ own, dock, rendered, answered, lost }) {
       let isAlive = false;
       let tries = 0;
       let timer;
+      let docked;
+      const observer = new MutationObserver(() => place());
+      const close = () => {
+        clearTimeout(timer);
+        observer.disconnect();
+        window.removeEventListener("keydown", keepKeys, true);
+        leave();
+      };
       const ask = () => {
         if (isAlive || tries >= MAX_TRIES || !model.get("anchor")) return;
         tries += 1;
-        model.send({ type: "docks" });
         clearTimeout(timer);
-        timer = setTimeout(ask, ASK_AGAIN_MS);
+        try {
+          model.send({ type: "docks" });
+          timer = setTimeout(ask, ASK_AGAIN_MS);
+        } catch {
+          // The page keeps the widgets of a notebook that was closed, and tells them nothing.
+          close();
+        }
       };
-      let docked;
       const leave = (words = "") => {
-        docked?.undock();
-        setParting(docked?.card, words);
+        if (!docked) return;
+        docked.undock();
+        docked.card.removeAttribute(TAKEN);
+        setParting(docked.card, words);
         docked = undefined;
       };
       const place = () => {
-        if (!isAlive || (docked?.card.isConnected && docked.anchor === model.get("anchor"))) return;
-        const card = cardOf(model);
+        if (!isAlive || docked?.card.isConnected) return;
+        // A notebook and a console on one kernel have a model each, and a card takes one.
+        const card = cardsOf(model).find((one) => !one.hasAttribute(TAKEN));
         if (!card) return;
-        leave();
+        if (docked) {
+          // The page has made the card anew, perhaps for another model: whoever still has a kernel docks again.
+          leave();
+          isAlive = false;
+          tries = 0;
+          ask();
+          return;
+        }
         setParting(card, "");
-        docked = { card, anchor: model.get("anchor"), undock: dock(model, card) };
+        card.setAttribute(TAKEN, "");
+        docked = { card, undock: dock(model, card) };
       };
       model.on("change:anchor", () => {
         leave(model.get("parting"));
@@ -77,20 +102,14 @@ function docking({ own, dock, rendered, answered, lost }) {
         isAlive = false;
         lost?.();
       });
-      const observer = new MutationObserver(place);
       observer.observe(document.body, { childList: true, subtree: true });
       window.addEventListener("keydown", keepKeys, true);
       ask();
-      return () => {
-        clearTimeout(timer);
-        observer.disconnect();
-        window.removeEventListener("keydown", keepKeys, true);
-        leave();
-      };
+      return close;
     },
     render({ model, el }) {
       el.classList.add("tensornp-widget");
-      return cardOf(model) ? undefined : rendered(model, el);
+      return cardsOf(model).length ? undefined : rendered(model, el);
     },
   };
 }

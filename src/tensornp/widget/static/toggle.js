@@ -3,6 +3,7 @@
 const PENDING_AFTER_MS = 150;
 const LATE_AFTER_MS = 5000;
 const WAITING = "waiting for the kernel …";
+const GONE = "the kernel of this card is gone; run the cell again";
 const LATE = "the kernel has not answered yet: it may be busy with a cell; if it is idle, reload the page";
 
 function badge({ text, title, tone }) {
@@ -60,7 +61,16 @@ class Toggle {
     const message = { ...request, id: `${this.group}-${(this.count += 1)}` };
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.wait(message), PENDING_AFTER_MS);
-    this.model.send(message);
+    this.send(message);
+  }
+
+  // Where the kernel was shut down, the page says so to nobody, and refuses to send.
+  send(message) {
+    try {
+      this.model.send(message);
+    } catch {
+      this.die();
+    }
   }
 
   wait(message) {
@@ -68,7 +78,7 @@ class Toggle {
     this.say(WAITING);
     this.timer = setTimeout(() => {
       this.say(LATE);
-      this.model.send(message);
+      this.send(message);
     }, LATE_AFTER_MS);
   }
 
@@ -76,8 +86,7 @@ class Toggle {
     clearTimeout(this.timer);
     this.chosen = undefined;
     this.root.classList.remove("tensornp-pending");
-    this.badges.classList.remove("tensornp-unconfirmed");
-    this.receipt.classList.remove("tensornp-unconfirmed");
+    for (const node of [this.badges, this.receipt]) node.classList.remove("tensornp-unconfirmed");
     this.paint();
   }
 
@@ -85,8 +94,7 @@ class Toggle {
   choose(mode) {
     this.chosen = mode;
     this.paint();
-    this.badges.classList.add("tensornp-unconfirmed");
-    this.receipt.classList.add("tensornp-unconfirmed");
+    for (const node of [this.badges, this.receipt]) node.classList.add("tensornp-unconfirmed");
     this.ask({ type: "choose", mode });
   }
 
@@ -178,20 +186,20 @@ class Toggle {
 
   die() {
     this.dead = true;
-    clearTimeout(this.timer);
-    this.root.classList.remove("tensornp-pending");
-    this.chosen = undefined;
+    this.answered();
     this.root.classList.add("tensornp-dead");
-    this.paint();
-    this.say("the kernel was restarted; run the cell again", "error");
+    this.say(GONE, "error");
   }
 }
 
 export default () => {
   const toggles = new Set();
+  let isLost = false;
   const add = (model) => {
     const toggle = new Toggle(model);
     toggles.add(toggle);
+    // The page shows a pinned one anew where its cell is moved.
+    if (isLost) toggle.die();
     return toggle;
   };
   return docking({
@@ -210,6 +218,9 @@ export default () => {
       return () => toggles.delete(toggle);
     },
     answered: () => toggles.forEach((toggle) => toggle.answered()),
-    lost: () => toggles.forEach((toggle) => toggle.die()),
+    lost: () => {
+      isLost = true;
+      toggles.forEach((toggle) => toggle.die());
+    },
   });
 };
