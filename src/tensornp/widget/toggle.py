@@ -137,9 +137,11 @@ class TensorWidget(DockingWidget):
         if self._binder is None:
             raise BadRequestError("there is no notebook to bind a name in; take .array instead")
         with self._lock:
+            # Kept meanwhile, since the name may be its last one.
+            tensor = self._tensor()
             done = self._binder(name, lambda: self.array, overwrite)
             # What is shown is what was bound, also where the tensor was written since it was shown.
-            self._now = self._seen_in(self.mode)
+            self._now = self._seen_in(self.mode, tensor)
             self._paint()
             self._bound.append(f"{name} is its {self.mode}")
             return done
@@ -208,14 +210,14 @@ class TensorWidget(DockingWidget):
             raise traitlets.TraitError(f"{mode!r} is not a mode; choose view, share or copy")
         if mode != self._now.mode:
             try:
-                self._now = self._seen_in(mode)
+                self._now = self._seen_in(mode, self._tensor())
             except TensornpError as error:
                 raise traitlets.TraitError(str(error)) from None
         return mode
 
-    def _seen_in(self, mode: str) -> TensorSummary:
+    def _seen_in(self, mode: str, tensor: torch.Tensor) -> TensorSummary:
         """Return what the card says in `mode` now, from one look at the tensor."""
-        summary = summarize(self._tensor(), dataclasses.replace(self._options, mode=mode), self._look)
+        summary = summarize(tensor, dataclasses.replace(self._options, mode=mode), self._look)
         if summary.mode != mode and summary.info is not None:
             raise BadRequestError(str(plan_modes(summary.info, self._options)[mode]))
         return summary
