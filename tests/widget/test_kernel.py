@@ -140,6 +140,31 @@ def test_a_click_changes_the_mode_in_the_kernel_and_a_name_is_bound(kernel):
     assert "not a valid Python name" in kernel.comms[comm]["message"]["text"]
 
 
+def test_the_last_name_of_a_tensor_can_be_bound_to_its_array(kernel):
+    """The tensor goes with it; that the name is bound is said all the same, and shown is what it is bound to."""
+    kernel.run("w = torch.zeros(3)\ndisplay(w)")
+    (comm,) = kernel.toggles()
+    kernel.run("w[0] = 5")
+    kernel.send(comm, {"method": "custom", "content": {"type": "bind", "name": "w", "overwrite": True}})
+    assert kernel.comms[comm]["message"] == {"text": "w is bound"}
+    assert kernel.comms[comm]["array_text"] == kernel.value("w")
+    kernel.send(comm, {"method": "custom", "content": {"type": "choose", "mode": "copy"}})
+    assert "show it again" in kernel.comms[comm]["message"]["text"]
+
+
+def test_a_card_that_a_callback_shows_gets_the_toggle(kernel):
+    """A button or a slider of ipywidgets runs no cell."""
+    kernel.run("import ipywidgets\nv, w, button = torch.zeros(2), torch.ones(3), ipywidgets.Button()")
+    (button,) = (comm for comm, state in kernel.comms.items() if state.get("_model_name") == "ButtonModel")
+    kernel.run("button.on_click(lambda _: display(v))\nw")
+    ((toggle, state),) = kernel.toggles().items()
+    (card,) = kernel.send(button, {"method": "custom", "content": {"event": "click"}})
+    state = kernel.comms[toggle]
+    assert state["anchor"] in card["text/html"]
+    assert state["suggestion"] == "v_np"
+    kernel.run("ipywidgets.Widget.close_all()")
+
+
 def test_what_was_chosen_is_said_where_the_toggle_was(kernel):
     """The page puts it into the card that the toggle leaves."""
     kernel.run("w = torch.zeros(3)\nw")

@@ -79,6 +79,7 @@ class Extension:
             ("post_run_cell", threads.cells.end),
             ("post_run_cell", live.after_cell),
             ("post_execute", printers.forget),
+            ("post_execute", live.after_callback),
         ):
             undo.callback(_unregister, shell.events, event, callback)
             shell.events.register(event, callback)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from IPython.display import display, update_display
 
+from tensornp.core.threads import cells
 from tensornp.errors import NameTakenError
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
+_ANCHOR = re.compile(r"tnp-[0-9a-f]{8}")
 NOTHING = {"text/html": "", "text/plain": ""}
 
 
@@ -112,7 +116,7 @@ class LiveToggle:
         """Look at a message on its way to the page: whoever only asks for a representation gets no toggle."""
         if self._made:
             html = str(message.get("content", {}).get("data", {}).get("text/html", ""))
-            self._published |= {anchor for anchor in self._made if anchor in html}
+            self._published |= self._made.keys() & _ANCHOR.findall(html)
         return message
 
     def before_cell(self, *_: Any) -> None:
@@ -137,6 +141,12 @@ class LiveToggle:
         except Exception as error:
             # The card is complete by itself, and a callback that raises prints a traceback under the cell.
             _log.warning("the live toggle cannot be shown: %s", error)
+
+    def after_callback(self, *_: Any) -> None:
+        """Do the same where a widget's callback, which is no cell, has shown a card."""
+        runs_cell = cells.run_in(threading.get_ident()) or cells.run_in(threading.main_thread().ident)
+        if self._made and not runs_cell:
+            self.after_cell()
 
     def _move(self, shown: list[_Card]) -> None:
         self._close_outlived()
