@@ -247,3 +247,15 @@ def test_keys_pressed_in_the_toggle_are_no_notebook_commands_but_ctrl_s_saves(pa
     expect(control).to_have_value("w_npabxmy")
     kinds = [cell["cell_type"] for cell in json.loads((server.root / notebook.name).read_text())["cells"]]
     assert kinds == ["code", "code"]
+
+
+def test_keys_are_the_notebook_s_again_once_its_cell_is_clicked(page: Page, server: Server) -> None:
+    """The toggle was used, then its cell is selected by the prompt, and x cuts it."""
+    server.write("again.ipynb", [LOAD, SHOW_W])
+    notebook = Notebook(page, server, "again.ipynb")
+    notebook.run_all()
+    notebook.radio("share").click()
+    expect(notebook.cell(1).get_by_text("shares memory · writeable")).to_be_visible()
+    notebook.cell(1).locator(".jp-InputPrompt").first.click()
+    page.keyboard.press("x")
+    expect(notebook.panel.locator(".jp-CodeCell")).to_have_count(1)

@@ -37,6 +37,11 @@ function docking({ own, dock, rendered, answered, lost }) {
     const isChord = event.ctrlKey || event.metaKey || event.altKey || event.key === "Escape";
     if (!isChord && event.target.closest?.(own)) event.stopPropagation();
   };
+  // Where the prompt of the same cell is clicked, JupyterLab leaves the focus where it is, and so the keys.
+  const letGo = ({ target }) => {
+    const focused = document.activeElement;
+    if (focused?.closest(own) && !target.closest?.(own)) focused.blur();
+  };
   return {
     initialize({ model }) {
       // A widget may also come from a file, with no kernel behind it: only one that answers gets docked.
@@ -49,6 +54,7 @@ function docking({ own, dock, rendered, answered, lost }) {
         clearTimeout(timer);
         observer.disconnect();
         window.removeEventListener("keydown", keepKeys, true);
+        window.removeEventListener("pointerdown", letGo, true);
         leave();
       };
       const ask = () => {
@@ -104,6 +110,7 @@ function docking({ own, dock, rendered, answered, lost }) {
       });
       observer.observe(document.body, { childList: true, subtree: true });
       window.addEventListener("keydown", keepKeys, true);
+      window.addEventListener("pointerdown", letGo, true);
       ask();
       return close;
     },
