@@ -121,8 +121,7 @@ class TensorWidget(DockingWidget):
     def array(self) -> Any:
         """The array of the current mode, converted now; `NoDataError` where the tensor is gone."""
         with self._lock:
-            limit = self._options.max_nbytes or None
-            return to_numpy(self._tensor(), max_nbytes=limit, **mode_arguments(self.mode))
+            return self._array_of(self._held())
 
     def bind(self, name: str, *, overwrite: bool = False) -> str:
         """Bind the array of the current mode to `name` in the notebook; returns what was done in a few words.
@@ -138,10 +137,10 @@ class TensorWidget(DockingWidget):
             raise BadRequestError("there is no notebook to bind a name in; take .array instead")
         with self._lock:
             # Kept meanwhile, since the name may be its last one.
-            tensor = self._tensor()
-            done = self._binder(name, lambda: self.array, overwrite)
+            tensor = self._held()
+            done = self._binder(name, lambda: self._array_of(tensor), overwrite)
             # What is shown is what was bound, also where the tensor was written since it was shown.
-            self._now = self._seen_in(self.mode, tensor)
+            self._now = self._seen_in(self.mode, _living(tensor))
             self._paint()
             self._bound.append(f"{name} is its {self.mode}")
             return done
@@ -197,11 +196,9 @@ class TensorWidget(DockingWidget):
         self.send_state("mode")
         super()._answer()
 
-    def _tensor(self) -> torch.Tensor:
-        tensor = self._held()
-        if tensor is None:
-            raise NoDataError(_GONE)
-        return tensor
+    def _array_of(self, tensor: torch.Tensor | None) -> Any:
+        limit = self._options.max_nbytes or None
+        return to_numpy(_living(tensor), max_nbytes=limit, **mode_arguments(self.mode))
 
     @traitlets.validate("mode")
     def _check_mode(self, proposal: Any) -> str:
@@ -210,7 +207,7 @@ class TensorWidget(DockingWidget):
             raise traitlets.TraitError(f"{mode!r} is not a mode; choose view, share or copy")
         if mode != self._now.mode:
             try:
-                self._now = self._seen_in(mode, self._tensor())
+                self._now = self._seen_in(mode, _living(self._held()))
             except TensornpError as error:
                 raise traitlets.TraitError(str(error)) from None
         return mode
@@ -259,6 +256,12 @@ class TensorWidget(DockingWidget):
 
 def _none() -> None:
     """Stand for a tensor that is not there."""
+
+
+def _living(tensor: torch.Tensor | None) -> torch.Tensor:
+    if tensor is None:
+        raise NoDataError(_GONE)
+    return tensor
 
 
 _NOTHING = TensorSummary("Tensor", "view", None, None, _GONE, None)
