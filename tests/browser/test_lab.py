@@ -139,6 +139,28 @@ def test_a_cell_that_is_moved_or_cut_and_pasted_has_its_toggle_again(page: Page,
     expect(notebook.panel.get_by_text("copy: asked for · 12 bytes")).to_be_visible()
 
 
+def test_a_card_that_is_pasted_into_another_notebook_does_not_bind_in_the_first(page: Page, server: Server) -> None:
+    """The toggle belongs to the kernel of the notebook that it was shown in, and comes back there."""
+    server.write("other.ipynb", ["5"])
+    server.write("first.ipynb", [LOAD, SHOW_W, "5"])
+    notebook = Notebook(page, server, "first.ipynb")
+    notebook.run_all()
+    expect(notebook.toggles()).to_be_visible()
+    notebook.cell(1).locator(".jp-InputPrompt").first.click()
+    page.keyboard.press("x")
+    expect(notebook.toggles()).to_have_count(0)
+    page.locator(".jp-DirListing-item", has_text="other.ipynb").dblclick()
+    other = page.locator(".jp-NotebookPanel:visible", has_not_text="%load_ext")
+    other.locator(".jp-InputPrompt").first.click()
+    page.keyboard.press("v")
+    expect(other.get_by_text("array([0., 1., 2.], dtype=float32)")).to_be_visible()
+    page.locator(".lm-TabBar-tab", has_text="first.ipynb").click()
+    notebook.cell(1).locator(".jp-InputPrompt").first.click()
+    page.keyboard.press("v")
+    expect(notebook.cell(2).get_by_role("radiogroup")).to_be_visible()
+    expect(page.get_by_role("radiogroup", include_hidden=True)).to_have_count(1)
+
+
 def test_a_notebook_that_is_closed_and_opened_again_has_one_toggle_that_answers(page: Page, server: Server) -> None:
     """The page keeps the widgets of the closed one, which have no kernel any more and leave the card alone."""
     server.write("closed.ipynb", [LOAD, SHOW_W, SHOW_V])

@@ -8,6 +8,7 @@
 const ASK_AGAIN_MS = 4000;
 const MAX_TRIES = 5;
 const TAKEN = "data-tensornp-live";
+const DOCUMENTS = ".jp-NotebookPanel, .jp-CodeConsole";
 
 function element(tag, className, text) {
   const node = document.createElement(tag);
@@ -49,6 +50,7 @@ function docking({ own, dock, rendered, answered, lost }) {
       let tries = 0;
       let timer;
       let docked;
+      let home;
       const observer = new MutationObserver(() => place());
       const close = () => {
         clearTimeout(timer);
@@ -78,8 +80,10 @@ function docking({ own, dock, rendered, answered, lost }) {
       };
       const place = () => {
         if (!isAlive || docked?.card.isConnected) return;
-        // A notebook and a console on one kernel have a model each, and a card takes one.
-        const card = cardsOf(model).find((one) => !one.hasAttribute(TAKEN));
+        // A notebook and a console on one kernel have a model each, and a card takes one. One that was pasted into
+        // another notebook, where a name bound here would not be found, gets none.
+        const isElsewhere = (one) => home?.isConnected && !home.contains(one);
+        const card = cardsOf(model).find((one) => !one.hasAttribute(TAKEN) && !isElsewhere(one));
         if (!card) return;
         if (docked) {
           // The page has made the card anew, perhaps for another model: whoever still has a kernel docks again.
@@ -91,10 +95,12 @@ function docking({ own, dock, rendered, answered, lost }) {
         }
         setParting(card, "");
         card.setAttribute(TAKEN, "");
+        home = card.closest(DOCUMENTS);
         docked = { card, undock: dock(model, card) };
       };
       model.on("change:anchor", () => {
         leave(model.get("parting"));
+        home = undefined;
         ask();
         place();
       });
