@@ -255,6 +255,31 @@ def test_a_thread_may_change_everything_about_a_tensor_while_it_is_looked_at():
     os._exit(0)
 
 
+class Codes(torch.Tensor):
+    """A tensor that computes its values from others, as those of torchao do."""
+
+    @staticmethod
+    def __new__(cls, codes: torch.Tensor, scale: torch.Tensor) -> Codes:
+        return torch.Tensor._make_wrapper_subclass(cls, codes.shape, dtype=scale.dtype)
+
+    def __init__(self, codes: torch.Tensor, scale: torch.Tensor) -> None:
+        self.codes, self.scale = codes, scale
+
+    def __tensor_flatten__(self) -> tuple[list[str], None]:
+        return ["codes", "scale"], None
+
+    @classmethod
+    def __tensor_unflatten__(cls, inner: dict[str, torch.Tensor], *_: Any) -> Codes:
+        return cls(inner["codes"], inner["scale"])
+
+    def dequantize(self) -> torch.Tensor:
+        return self.codes * self.scale
+
+    @classmethod
+    def __torch_dispatch__(cls, function: Any, *_: Any) -> Any:
+        raise NotImplementedError(function)
+
+
 def kinds_of_parts() -> dict[str, tuple[torch.Tensor, list[torch.Tensor]]]:
     """Return tensors that consist of several, which torch's own operators read, with the parts of each."""
     from torch.masked import masked_tensor
@@ -265,6 +290,7 @@ def kinds_of_parts() -> dict[str, tuple[torch.Tensor, list[torch.Tensor]]]:
     quantized = torch.quantize_per_channel(values, scales, zeros, 0, torch.qint8)
     jagged = torch.nested.nested_tensor([values.clone(), values[:9].clone()], layout=torch.jagged)
     data, mask = values.clone(), values > 0
+    codes, scale = torch.ones(300, 300, dtype=torch.int8), torch.rand(300, 1)
     return {
         "coo": (coo, [coo.indices(), coo.values()]),
         "csr": (csr, [csr.crow_indices(), csr.col_indices(), csr.values()]),
@@ -272,6 +298,7 @@ def kinds_of_parts() -> dict[str, tuple[torch.Tensor, list[torch.Tensor]]]:
         "quantized": (quantized, [quantized.q_per_channel_scales(), quantized.q_per_channel_zero_points()]),
         "jagged": (jagged, [jagged.values()]),
         "masked": (masked_tensor(data, mask), [data, mask]),
+        "codes": (Codes(codes, scale), [codes, scale]),
     }
 
 

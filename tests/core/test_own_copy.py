@@ -74,3 +74,13 @@ def test_what_was_given_back_is_refused():
     if raw_memory._known.system_copy is not None:
         with pytest.raises(NotReadError):
             raw_memory.read(raw_memory.Memory(None, low, 2**16), [low], 2**16)
+
+
+def test_what_the_system_could_not_copy_is_not_read_where_it_lies(monkeypatch):
+    """It was given back and taken again meanwhile, and may go once more; only the memory of a device is read so."""
+    if raw_memory._known.system_copy is None:
+        pytest.skip("the system copies no memory here")
+    monkeypatch.setattr(raw_memory._known, "system_copy", lambda *_: -1)
+    memory = raw_memory.memory_of(torch.zeros(1000))
+    with pytest.raises(NotReadError, match="given this memory back"):
+        raw_memory.read(memory, [memory.address], 8)

@@ -12,6 +12,7 @@ class Mapping(NamedTuple):
     is_readable: bool
     is_writeable: bool
     is_file: bool
+    is_device: bool
 
 
 def mappings(low: int, high: int) -> Iterator[Mapping]:
@@ -26,6 +27,6 @@ def mappings(low: int, high: int) -> Iterator[Mapping]:
                 start, end = (int(bound, 16) for bound in bounds.split("-"))
                 if start < high and end > low:
                     is_device = bool(path) and path[0].startswith("/dev/") and not path[0].startswith("/dev/shm/")
-                    yield Mapping("r" in flags, "w" in flags, inode != "0" and not is_device)
+                    yield Mapping("r" in flags, "w" in flags, inode != "0" and not is_device, is_device)
     except OSError:
         return

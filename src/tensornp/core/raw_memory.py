@@ -195,6 +195,9 @@ def _refuse_unless_device(address: int) -> None:
         raise NotReadError(SHORTENED)
     if not mapping.is_readable:
         raise NotReadError("this memory is mapped, and cannot be read")
+    if not mapping.is_device:
+        # It was none just now, and may go again.
+        raise NotReadError(GIVEN_BACK)
 
 
 def _bytes_at(address: int, nbytes: int) -> memoryview:
