@@ -27,7 +27,8 @@ CHECKS = {
     "ruff check": ["ruff", "check"],
     "ruff format": ["ruff", "format", "--check"],
     "mypy": ["mypy"],
-    "pytest": ["pytest", "--numprocesses=logical", "--maxprocesses=4"],
+    # One more than there are cores, since some wait for a kernel or a page.
+    "pytest": ["pytest", f"--numprocesses={min(os.cpu_count() or 1, 4) + 1}"],
 }
 BROWSER_COMMANDS = (
     "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge", "msedge",
