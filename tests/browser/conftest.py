@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser.lab import Server
+from browser.lab import Server, close_notebooks
 from playwright.sync_api import Browser, Page, sync_playwright
 
 
@@ -40,6 +40,20 @@ def page(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1200, "height": 900})
     yield context.new_page()
     context.close()
+
+
+@pytest.fixture(scope="module")
+def _lab(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture
+def lab(_lab: Page) -> Iterator[Page]:
+    """A page for JupyterLab, which takes seconds to load: each test of a file leaves it open, without a notebook."""
+    yield _lab
+    close_notebooks(_lab)
 
 
 @pytest.fixture(scope="session")

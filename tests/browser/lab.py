@@ -20,6 +20,11 @@ import nbformat
 from playwright.sync_api import Locator, Page, expect
 
 TIMEOUT_S = 240
+OPEN = """async (path) => {
+  await jupyterapp.commands.execute("filebrowser:refresh");
+  await jupyterapp.commands.execute("docmanager:open", { path });
+}"""
+CLOSE = "[...jupyterapp.shell.widgets('main')].forEach((widget) => widget.dispose())"
 expect.set_options(timeout=TIMEOUT_S * 1000)
 
 
@@ -48,7 +53,7 @@ class Server:
             sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1",
             f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={self.root}",
             "--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
-            "--ServerApp.terminals_enabled=False",
+            "--ServerApp.terminals_enabled=False", "--LabApp.expose_app_in_browser=True",
         ]  # fmt: skip
         self.process = subprocess.Popen(
             command,
@@ -118,19 +123,23 @@ class Server:
 
 
 class Notebook:
-    """An open notebook in JupyterLab, or in Notebook 7."""
+    """An open notebook in JupyterLab, or in Notebook 7; where the page has JupyterLab already, in a tab of it."""
 
     def __init__(
         self, page: Page, server: Server, name: str, *, app: str = "lab", dark: bool = False, subshells: bool = True
     ) -> None:
         self.page, self.server, self.name = page, server, name
         page.set_default_timeout(TIMEOUT_S * 1000)
-        server.set_theme(dark=dark)
-        server.set_subshells(used=subshells)
-        file = quote(name)
-        route = f"/lab/tree/{file}?reset&token=" if app == "lab" else f"/notebooks/{file}?token="
-        page.goto(server.base + route + server.token)
         self.panel = page.locator(".jp-NotebookPanel:visible")
+        if page.url.startswith(f"{server.base}/lab"):
+            page.evaluate(OPEN, name)
+            self.change_theme(dark=dark)
+        else:
+            server.set_theme(dark=dark)
+            server.set_subshells(used=subshells)
+            file = quote(name)
+            route = f"/lab/tree/{file}?reset&token=" if app == "lab" else f"/notebooks/{file}?token="
+            page.goto(server.base + route + server.token)
         expect(self.panel.locator(".jp-CodeCell").first).to_be_visible()
         server.wait_for_kernel(name)
         self._expect_theme(dark)
@@ -208,6 +217,11 @@ class Notebook:
 
         _wait_until(is_saved, "the notebook to be saved", self.server.log)
         return path
+
+
+def close_notebooks(page: Page) -> None:
+    """Close all that is open in JupyterLab, saved or not."""
+    page.evaluate(CLOSE)
 
 
 def _is_json(text: str) -> bool:

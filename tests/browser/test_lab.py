@@ -16,7 +16,7 @@ SHOW_W = "w = torch.arange(3.)\nw"
 SHOW_V = "v = torch.tensor([7., 8.])\nv"
 
 
-def test_the_toggle_binds_arrays_that_share_or_copy_as_their_mode_says(page: Page, server: Server) -> None:
+def test_the_toggle_binds_arrays_that_share_or_copy_as_their_mode_says(lab: Page, server: Server) -> None:
     """Mouse and keyboard choose the mode; what each name is bound to is proved in the kernel by writes."""
     proof = """
         w[0] = 10
@@ -28,7 +28,7 @@ def test_the_toggle_binds_arrays_that_share_or_copy_as_their_mode_says(page: Pag
         print(w.tolist(), by_view.tolist(), by_share.tolist(), by_copy.tolist())
     """
     server.write("modes.ipynb", [LOAD, SHOW_W, "if True:" + proof])
-    notebook = Notebook(page, server, "modes.ipynb")
+    notebook = Notebook(lab, server, "modes.ipynb")
     notebook.run_cell(0)
     notebook.run_cell(1)
     card, name = notebook.outputs(1).first, notebook.panel.get_by_role("textbox", name="Name to bind the array to")
@@ -64,11 +64,13 @@ def test_the_toggle_binds_arrays_that_share_or_copy_as_their_mode_says(page: Pag
     expect(notebook.outputs(2)).to_have_text(f"read-only\n{seen} {seen} {seen} [0.0, 1.0, 2.0]")
 
 
-def test_the_toggle_moves_on_and_a_saved_notebook_holds_cards_and_no_widget(page: Page, server: Server) -> None:
+def test_the_toggle_moves_on_and_a_saved_notebook_holds_cards_and_no_widget(
+    lab: Page, page: Page, server: Server
+) -> None:
     """The last shown card has the toggle, the one before is static again, and the file opens complete anywhere."""
     arrays = {1: "array([0., 1., 2.], dtype=float32)", 2: "array([7., 8.], dtype=float32)"}
     server.write("saved.ipynb", [LOAD, SHOW_W, SHOW_V])
-    notebook = Notebook(page, server, "saved.ipynb")
+    notebook = Notebook(lab, server, "saved.ipynb")
     notebook.run_cell(0)
     notebook.run_cell(1)
     expect(notebook.cell(1).get_by_role("radiogroup")).to_be_visible()
@@ -116,10 +118,10 @@ def test_after_a_reload_of_the_page_the_toggle_is_back(page: Page, server: Serve
     expect(notebook.cell(1).locator(".tensornp-unconfirmed")).to_have_count(0)
 
 
-def test_a_cell_that_is_moved_or_cut_and_pasted_has_its_toggle_again(page: Page, server: Server) -> None:
+def test_a_cell_that_is_moved_or_cut_and_pasted_has_its_toggle_again(lab: Page, server: Server) -> None:
     """The page makes its output anew, and the toggle finds it, with its mode."""
     server.write("moved.ipynb", [LOAD, SHOW_W, "5"])
-    notebook = Notebook(page, server, "moved.ipynb")
+    notebook = Notebook(lab, server, "moved.ipynb")
     notebook.run_all()
     notebook.radio("share").click()
     expect(notebook.cell(1).get_by_text("shares memory · writeable")).to_be_visible()
@@ -129,49 +131,49 @@ def test_a_cell_that_is_moved_or_cut_and_pasted_has_its_toggle_again(page: Page,
         expect(notebook.toggles()).to_have_count(1)
 
     notebook.cell(1).locator(".jp-InputPrompt").click()
-    page.keyboard.press("Control+Shift+ArrowDown")
+    lab.keyboard.press("Control+Shift+ArrowDown")
     expect_toggle_in(2)
-    page.keyboard.press("x")
+    lab.keyboard.press("x")
     expect(notebook.toggles()).to_have_count(0)
-    page.keyboard.press("v")
+    lab.keyboard.press("v")
     expect(notebook.toggles()).to_have_count(1)
     notebook.radio("copy").click()
     expect(notebook.panel.get_by_text("copy: asked for · 12 bytes")).to_be_visible()
 
 
-def test_a_card_that_is_pasted_into_another_notebook_does_not_bind_in_the_first(page: Page, server: Server) -> None:
+def test_a_card_that_is_pasted_into_another_notebook_does_not_bind_in_the_first(lab: Page, server: Server) -> None:
     """The toggle belongs to the kernel of the notebook that it was shown in, and comes back there."""
     server.write("other.ipynb", ["5"])
     server.write("first.ipynb", [LOAD, SHOW_W, "5"])
-    notebook = Notebook(page, server, "first.ipynb")
+    notebook = Notebook(lab, server, "first.ipynb")
     notebook.run_all()
     expect(notebook.toggles()).to_be_visible()
     notebook.cell(1).locator(".jp-InputPrompt").first.click()
-    page.keyboard.press("x")
+    lab.keyboard.press("x")
     expect(notebook.toggles()).to_have_count(0)
-    page.locator(".jp-DirListing-item", has_text="other.ipynb").dblclick()
-    other = page.locator(".jp-NotebookPanel:visible", has_not_text="%load_ext")
+    lab.locator(".jp-DirListing-item", has_text="other.ipynb").dblclick()
+    other = lab.locator(".jp-NotebookPanel:visible", has_not_text="%load_ext")
     other.locator(".jp-InputPrompt").first.click()
-    page.keyboard.press("v")
+    lab.keyboard.press("v")
     expect(other.get_by_text("array([0., 1., 2.], dtype=float32)")).to_be_visible()
-    page.locator(".lm-TabBar-tab", has_text="first.ipynb").click()
+    lab.locator(".lm-TabBar-tab", has_text="first.ipynb").click()
     notebook.cell(1).locator(".jp-InputPrompt").first.click()
-    page.keyboard.press("v")
+    lab.keyboard.press("v")
     expect(notebook.cell(2).get_by_role("radiogroup")).to_be_visible()
-    expect(page.get_by_role("radiogroup", include_hidden=True)).to_have_count(1)
+    expect(lab.get_by_role("radiogroup", include_hidden=True)).to_have_count(1)
 
 
-def test_a_notebook_that_is_closed_and_opened_again_has_one_toggle_that_answers(page: Page, server: Server) -> None:
+def test_a_notebook_that_is_closed_and_opened_again_has_one_toggle_that_answers(lab: Page, server: Server) -> None:
     """The page keeps the widgets of the closed one, which have no kernel any more and leave the card alone."""
     server.write("closed.ipynb", [LOAD, SHOW_W, SHOW_V])
-    notebook = Notebook(page, server, "closed.ipynb")
+    notebook = Notebook(lab, server, "closed.ipynb")
     notebook.run_cell(0)
     notebook.run_cell(1)
     expect(notebook.toggles()).to_be_visible()
     notebook.save()
-    page.locator(".lm-TabBar-tab.jp-mod-current .lm-TabBar-tabCloseIcon").first.click()
-    expect(page.locator(".jp-NotebookPanel")).to_have_count(0)
-    page.locator(".jp-DirListing-item", has_text="closed.ipynb").dblclick()
+    lab.locator(".lm-TabBar-tab.jp-mod-current .lm-TabBar-tabCloseIcon").first.click()
+    expect(lab.locator(".jp-NotebookPanel")).to_have_count(0)
+    lab.locator(".jp-DirListing-item", has_text="closed.ipynb").dblclick()
     notebook.radio("share").click()
     expect(notebook.cell(1).get_by_text("shares memory · writeable")).to_be_visible()
     expect(notebook.cell(1).locator(".tensornp-unconfirmed")).to_have_count(0)
@@ -198,7 +200,7 @@ def test_a_kernel_that_was_shut_down_is_told_at_the_first_click(page: Page, serv
     assert not errors
 
 
-def test_live_and_static_cards_are_legible_in_light_and_dark(page: Page, server: Server) -> None:
+def test_live_and_static_cards_are_legible_in_light_and_dark(lab: Page, server: Server) -> None:
     """Every badge, the array, the receipt and the toggle contrast with what is painted behind them."""
     static = [
         "torch.zeros(3, requires_grad=True)",
@@ -206,7 +208,7 @@ def test_live_and_static_cards_are_legible_in_light_and_dark(page: Page, server:
         "torch.zeros(3, device='meta')",
     ]
     server.write("legible.ipynb", [LOAD, *static, SHOW_W])
-    notebook = Notebook(page, server, "legible.ipynb")
+    notebook = Notebook(lab, server, "legible.ipynb")
     notebook.run_all()
     expect(notebook.cell(4).get_by_role("radiogroup")).to_be_visible()
     for receipt in notebook.panel.locator("summary").filter(visible=True).all():
@@ -219,7 +221,7 @@ def test_live_and_static_cards_are_legible_in_light_and_dark(page: Page, server:
         expect(texts.nth(30)).to_be_visible()
         for text in texts.all():
             assert contrast(text) >= READABLE, text.inner_text()
-        found = Axe().run(page, context=".tensornp")
+        found = Axe().run(lab, context=".tensornp")
         assert not found.violations_count, found.generate_report()
 
 
@@ -255,29 +257,29 @@ def test_a_toggle_says_when_the_kernel_is_busy_and_when_it_is_gone(page: Page, s
         expect(toggle.get_by_text(re.compile("^copy: asked for · ")).filter(visible=True)).to_be_visible()
 
 
-def test_keys_pressed_in_the_toggle_are_no_notebook_commands_but_ctrl_s_saves(page: Page, server: Server) -> None:
+def test_keys_pressed_in_the_toggle_are_no_notebook_commands_but_ctrl_s_saves(lab: Page, server: Server) -> None:
     """Letters that would cut, insert or retype cells stay in the toggle; saving works from a radio and the name."""
     server.write("keys.ipynb", [LOAD, SHOW_W])
-    notebook = Notebook(page, server, "keys.ipynb")
+    notebook = Notebook(lab, server, "keys.ipynb")
     notebook.run_all()
     for control in (notebook.radio("view"), notebook.panel.get_by_role("textbox", name="Name to bind the array to")):
         control.focus()
         for key in "abxmy":
-            page.keyboard.press(key)
-        notebook.save(lambda: page.keyboard.press("Control+s"))
+            lab.keyboard.press(key)
+        notebook.save(lambda: lab.keyboard.press("Control+s"))
         expect(control).to_be_focused()
     expect(control).to_have_value("w_npabxmy")
     kinds = [cell["cell_type"] for cell in json.loads((server.root / notebook.name).read_text())["cells"]]
     assert kinds == ["code", "code"]
 
 
-def test_keys_are_the_notebook_s_again_once_its_cell_is_clicked(page: Page, server: Server) -> None:
+def test_keys_are_the_notebook_s_again_once_its_cell_is_clicked(lab: Page, server: Server) -> None:
     """The toggle was used, then its cell is selected by the prompt, and x cuts it."""
     server.write("again.ipynb", [LOAD, SHOW_W])
-    notebook = Notebook(page, server, "again.ipynb")
+    notebook = Notebook(lab, server, "again.ipynb")
     notebook.run_all()
     notebook.radio("share").click()
     expect(notebook.cell(1).get_by_text("shares memory · writeable")).to_be_visible()
     notebook.cell(1).locator(".jp-InputPrompt").first.click()
-    page.keyboard.press("x")
+    lab.keyboard.press("x")
     expect(notebook.panel.locator(".jp-CodeCell")).to_have_count(1)

@@ -16,11 +16,11 @@ def names_in(table: Locator) -> list[str]:
     return [row.locator("td").first.inner_text() for row in table.locator("tbody tr").filter(visible=True).all()]
 
 
-def test_the_card_names_who_shares_its_memory_and_says_what_changed(page: Page, server: Server) -> None:
+def test_the_card_names_who_shares_its_memory_and_says_what_changed(lab: Page, server: Server) -> None:
     """The map on the card, the exact relation behind a name, and a NumPy write that the next card tells."""
     cells = ["w = torch.arange(6.).view(2, 3)\nb, turned, row = w.numpy(), w.T, w[0]", "w", "b[0] = 7\nw"]
     server.write("map.ipynb", [LOAD, *cells])
-    notebook = Notebook(page, server, "map.ipynb")
+    notebook = Notebook(lab, server, "map.ipynb")
     notebook.run_all()
     first, second = notebook.outputs(2).first, notebook.outputs(3).first
     expect(first).to_contain_text("same memory as b (NumPy array), turned")
@@ -33,10 +33,10 @@ def test_the_card_names_who_shares_its_memory_and_says_what_changed(page: Page, 
     expect(second.get_by_text(changed).filter(visible=True)).to_have_count(1)
 
 
-def test_share_warns_of_the_wrong_gradient_and_view_does_not(page: Page, server: Server) -> None:
+def test_share_warns_of_the_wrong_gradient_and_view_does_not(lab: Page, server: Server) -> None:
     """The badge comes with the mode in which NumPy could write; the receipt of view says that it cannot."""
     server.write("saved.ipynb", [LOAD, "x = torch.ones(3, requires_grad=True)\ny = x.exp() * x", "x"])
-    notebook = Notebook(page, server, "saved.ipynb")
+    notebook = Notebook(lab, server, "saved.ipynb")
     notebook.run_all()
     card = notebook.outputs(2).first
     warning = card.get_by_text(re.compile("^saved for MulBackward0$")).filter(visible=True)
@@ -51,11 +51,11 @@ def test_share_warns_of_the_wrong_gradient_and_view_does_not(page: Page, server:
     expect(warning).to_have_count(0)
 
 
-def test_the_table_sorts_and_filters_by_mouse_and_keyboard_and_is_saved_plain(page: Page, server: Server) -> None:
+def test_the_table_sorts_and_filters_by_mouse_and_keyboard_and_is_saved_plain(lab: Page, server: Server) -> None:
     """Live over the static table: three presses of a heading lead back to the groups, and the file holds no widget."""
     make = "big = torch.zeros(3, 1000)\nalpha = torch.zeros(2)\npart = big[1]"
     server.write("table.ipynb", [LOAD, make, "%tensors", "%tensors -s name"])
-    notebook = Notebook(page, server, "table.ipynb")
+    notebook = Notebook(lab, server, "table.ipynb")
     for index in range(3):
         notebook.run_cell(index)
     table = notebook.outputs(2).first.locator("table")
@@ -87,14 +87,14 @@ def test_the_table_sorts_and_filters_by_mouse_and_keyboard_and_is_saved_plain(pa
     assert "12,000 bytes" in saved
 
 
-def test_memory_lines_table_and_watch_are_legible_in_light_and_dark(page: Page, server: Server) -> None:
+def test_memory_lines_table_and_watch_are_legible_in_light_and_dark(lab: Page, server: Server) -> None:
     """Contrast and axe over all that this adds to a page."""
     cells = [
         "w = torch.zeros(3)\nb = w.numpy()\n%tensorwatch w", "w", "b[0] = 1", "%tensors",
         "s = %tonumpy --share torch.ones(2, requires_grad=True).exp()",
     ]  # fmt: skip
     server.write("legible-memory.ipynb", [LOAD, *cells])
-    notebook = Notebook(page, server, "legible-memory.ipynb")
+    notebook = Notebook(lab, server, "legible-memory.ipynb")
     notebook.run_all()
     expect(notebook.outputs(3)).to_contain_text("w: element 0 of 3 · largest |Δ| 1 at [0] · behind torch's back")
     expect(notebook.outputs(5).first).to_contain_text("a NumPy write here gives wrong gradients without an error")
@@ -105,5 +105,5 @@ def test_memory_lines_table_and_watch_are_legible_in_light_and_dark(page: Page, 
         expect(texts.nth(20)).to_be_visible()
         for text in texts.all():
             assert contrast(text) >= READABLE, text.inner_text()
-        found = Axe().run(page, context=".tensornp")
+        found = Axe().run(lab, context=".tensornp")
         assert found.violations_count == 0, found.generate_report()

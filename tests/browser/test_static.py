@@ -71,12 +71,12 @@ def expect_nothing_blank(children: Locator) -> None:
 
 
 def test_cards_are_complete_in_a_notebook_that_is_not_trusted(
-    page: Page, server: Server, executed: nbformat.NotebookNode
+    lab: Page, server: Server, executed: nbformat.NotebookNode
 ) -> None:
     """JupyterLab strips what it does not trust, and badges, array and receipt remain, on light and on dark."""
     nbformat.write(executed, server.root / "untrusted.ipynb")
-    notebook = Notebook(page, server, "untrusted.ipynb")
-    outputs = notebook.panel.locator(".jp-RenderedHTML", has=page.locator(".tensornp"))
+    notebook = Notebook(lab, server, "untrusted.ipynb")
+    outputs = notebook.panel.locator(".jp-RenderedHTML", has=lab.locator(".tensornp"))
     expect(outputs).to_have_count(len(CARDS))
     assert not notebook.panel.locator(".jp-mod-trusted").count()
     for dark in (False, True):
@@ -84,16 +84,16 @@ def test_cards_are_complete_in_a_notebook_that_is_not_trusted(
         expect_complete(notebook.panel.locator(".tensornp"))
     expect_nothing_blank(notebook.panel.locator(".jp-OutputArea-child"))
     expect(notebook.toggles()).to_have_count(0)
-    expect(page.get_by_text("model not found")).to_have_count(0)
+    expect(lab.get_by_text("model not found")).to_have_count(0)
 
 
 def test_a_trusted_notebook_that_was_run_without_a_page_shows_no_toggle_without_a_kernel(
-    page: Page, server: Server, executed: nbformat.NotebookNode
+    lab: Page, server: Server, executed: nbformat.NotebookNode
 ) -> None:
     """No cell of the file shows a widget, which nobody would answer: each card stays as it is."""
     NotebookNotary(data_dir=str(server.data)).sign(executed)
     nbformat.write(executed, server.root / "trusted.ipynb")
-    notebook = Notebook(page, server, "trusted.ipynb")
+    notebook = Notebook(lab, server, "trusted.ipynb")
     expect(notebook.panel.locator(".jp-mod-trusted .tensornp")).to_have_count(len(CARDS))
     expect_complete(notebook.panel.locator(".tensornp"))
     expect(notebook.panel.locator(".tensornp-widget")).to_have_count(0)
