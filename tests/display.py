@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from tensornp.core.options import DisplayOptions
-from tensornp.core.summary import summarize
+from tensornp.core.summary.card import summarize
+from tensornp.core.summary.options import DisplayOptions
 from tensornp.render.html import tensor_html
 from tensornp.render.text import tensor_text
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from tensornp.core.private_names import find
+from tensornp.core.lowlevel.private_names import find
 
 TELLS_WHAT_IS_SAVED = find("_C._autograd.SavedTensor.data") is not None
 HAS_COMPLEX32 = hasattr(ml_dtypes, "complex32")

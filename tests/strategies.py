@@ -9,7 +9,7 @@ import torch
 from hypothesis import strategies as st
 from older import HAS_NUMPY_2
 
-from tensornp.core.dtypes import KNOWN
+from tensornp.core.tensor.dtypes import KNOWN
 
 DTYPES = [
     getattr(torch, name) for name, facts in KNOWN.items() if facts.values_per_element == 1 and hasattr(torch, name)

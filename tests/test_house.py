@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import subprocess
 import sys
 from pathlib import Path
@@ -10,75 +11,101 @@ from pathlib import Path
 import pytest
 
 SRC = Path(__file__).parents[1] / "src" / "tensornp"
-ROOMS = ["errors", "core", "weights", "render", "widget", "notebook"]
+ROOMS = "errors -> core -> trees, ranks -> render -> widget, session -> fronts"
+ROOMS_OF_CORE = "lowlevel -> tensor -> namespace -> memory -> convert -> values, exchange -> summary"
+"""A room imports what is left of it: not what shares its place, between two commas."""
 MODULES = sorted(path for path in SRC.rglob("*.py") if path != SRC / "__init__.py")
 HOMES = {
-    "matplotlib": {"render/plot.py"},
-    "xxhash": {"core/fingerprint.py"},
-    "ctypes": {"core/raw_memory.py"},
+    "matplotlib": {"render/plot"},
+    "xxhash": {"core/memory/fingerprint"},
+    "ctypes": {"core/lowlevel/raw_memory"},
+    "ml_dtypes": {"core/tensor/dtypes"},
+    "psutil": {"core/convert/budget"},
+    "jax": {"core/exchange/jax"},
+    "cupy": {"core/exchange/cupy"},
     "anywidget": {"widget"},
     "ipywidgets": {"widget"},
-    "IPython": {"notebook"},
-    "torch": {"core", "weights", "widget", "notebook"},
+    "IPython": {"fronts/ipython"},
+    "torch": {"core", "trees", "ranks", "widget", "session", "fronts"},
 }
 
 
+def place_of(name: str) -> tuple[str, ...]:
+    """Return the folders and the file of a module of ours, from its dotted name."""
+    return tuple(name.split(".")[1:])
+
+
 def imports_of(path: Path) -> set[str]:
-    """Return every module that a file imports for use, wherever in it; imports for type checkers do not run."""
+    """Return every module that a file imports, wherever in it, for type checkers and by a string too."""
     found = set()
-
-    def visit(node: ast.AST) -> None:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
-                continue
-            if isinstance(child, ast.Import):
-                found.update(alias.name for alias in child.names)
-            elif isinstance(child, ast.ImportFrom):
-                assert child.level == 0, f"{path}: relative import"
-                found.update(f"{child.module}.{alias.name}" for alias in child.names)
-            visit(child)
-
-    visit(ast.parse(path.read_text(encoding="utf-8")))
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("tensornp."):
+            found.add(node.value)
     return found
 
 
-def room_of(path: Path) -> str:
-    return path.relative_to(SRC).parts[0].removesuffix(".py")
+def floors_of(line: str) -> dict[str, int]:
+    """Return how far to the right each room stands."""
+    return {room: floor for floor, rooms in enumerate(line.split(" -> ")) for room in rooms.split(", ")}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SRC)))
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SRC).as_posix())
 def test_imports_go_one_way(path):
-    """errors -> core -> weights -> render -> widget -> notebook; a room imports itself and what is left of it."""
-    allowed = ROOMS[: ROOMS.index(room_of(path)) + 1]
+    """From the right to the left of the two lines above, and within a room."""
+    own = path.relative_to(SRC).with_suffix("").parts
     for name in imports_of(path):
-        if name.startswith("tensornp."):
-            assert name.split(".")[1] in allowed, f"{path.relative_to(SRC)} imports {name}"
+        other = place_of(name) if name.startswith("tensornp.") else ()
+        for line, depth in ((ROOMS, 0), (ROOMS_OF_CORE, 1)):
+            if len(own) <= depth or len(other) <= depth or own[:depth] != other[:depth] or own[depth] == other[depth]:
+                continue
+            if depth and own[0] != "core":
+                continue
+            floors = floors_of(line)
+            assert floors[other[depth]] < floors[own[depth]], f"{'/'.join(own)} imports {name}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SRC)))
+def test_no_two_modules_import_each_other():
+    """Not by way of others either, when they are first imported."""
+    names = {".".join(("tensornp", *path.relative_to(SRC).with_suffix("").parts)): path for path in MODULES}
+    edges = {
+        name: {other for other in names for imported in imports_of(path) if f"{imported}.".startswith(f"{other}.")}
+        - {name}
+        for name, path in names.items()
+    }
+    graphlib.TopologicalSorter(edges).prepare()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SRC).as_posix())
 def test_each_library_has_one_home(path):
-    """matplotlib in plot.py, widget libraries in widget, IPython in notebook, torch not in render."""
-    where = {room_of(path), str(path.relative_to(SRC).as_posix())}
+    """matplotlib in plot, widget libraries in widget, IPython in its front, torch not in render."""
+    own = path.relative_to(SRC).with_suffix("").as_posix()
     for name in imports_of(path):
         homes = HOMES.get(name.split(".")[0])
-        assert homes is None or homes & where, f"{path.relative_to(SRC)} imports {name}"
+        assert homes is None or any(f"{own}/".startswith(f"{home}/") for home in homes), f"{own} imports {name}"
 
 
-@pytest.mark.parametrize("name", ["plan", "steps", "wording", "dtypes", "extents"])
+@pytest.mark.parametrize(
+    "name", ["convert/plan", "convert/steps", "convert/receipt", "tensor/dtypes", "memory/extents"]
+)
 def test_decisions_need_no_torch(name):
     """A plan is a pure function of facts."""
     assert not any(module.split(".")[0] == "torch" for module in imports_of(SRC / "core" / f"{name}.py"))
 
 
 def test_only_info_and_private_names_read_tensor_attributes_that_can_lie():
-    """`core/convert.py` is the only place that calls `.numpy()`."""
+    """`core/convert/to_numpy.py` is the only place that calls `.numpy()`."""
     for path in MODULES:
         calls = [
             node
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "numpy"
         ]
-        assert not calls or path == SRC / "core" / "convert.py"
+        assert not calls or path == SRC / "core" / "convert" / "to_numpy.py"
 
 
 def test_gradients_are_read_in_one_place():
@@ -86,7 +113,7 @@ def test_gradients_are_read_in_one_place():
     for path in MODULES:
         nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         reads = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr == "grad"]
-        assert not reads or path == SRC / "core" / "gradients.py", path
+        assert not reads or path == SRC / "core" / "lowlevel" / "gradients.py", path
 
 
 def test_import_is_light():

@@ -17,7 +17,7 @@ import pytest
 import yaml
 from packaging.version import Version
 
-from tensornp.core.private_names import NEWEST_TRIED
+from tensornp.core.lowlevel.private_names import NEWEST_TRIED
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"

@@ -23,35 +23,35 @@ from tensornp.errors import (
 )
 
 if TYPE_CHECKING:
-    from tensornp.core.aliasing import Alias, aliases
-    from tensornp.core.convert import plan, to_numpy
-    from tensornp.core.doors.cupy import from_cupy, plan_cupy, to_cupy
-    from tensornp.core.doors.jax import from_jax, plan_jax, to_jax
-    from tensornp.core.facts import TensorInfo
-    from tensornp.core.info import inspect
-    from tensornp.core.plan import ConversionPlan
-    from tensornp.core.restore import to_tensor
-    from tensornp.core.steps import Step
+    from tensornp.core.convert.plan import ConversionPlan
+    from tensornp.core.convert.steps import Step
+    from tensornp.core.convert.to_numpy import plan, to_numpy
+    from tensornp.core.exchange.cupy import from_cupy, plan_cupy, to_cupy
+    from tensornp.core.exchange.jax import from_jax, plan_jax, to_jax
+    from tensornp.core.exchange.to_tensor import to_tensor
+    from tensornp.core.memory.aliases import Alias, aliases
+    from tensornp.core.tensor.facts import TensorInfo
+    from tensornp.core.tensor.info import inspect
     from tensornp.widget.toggle import TensorWidget, view
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "aliases": "core.aliasing",
-    "Alias": "core.aliasing",
-    "to_numpy": "core.convert",
-    "to_tensor": "core.restore",
-    "plan": "core.convert",
-    "to_jax": "core.doors.jax",
-    "from_jax": "core.doors.jax",
-    "plan_jax": "core.doors.jax",
-    "to_cupy": "core.doors.cupy",
-    "from_cupy": "core.doors.cupy",
-    "plan_cupy": "core.doors.cupy",
-    "inspect": "core.info",
-    "TensorInfo": "core.facts",
-    "ConversionPlan": "core.plan",
-    "Step": "core.steps",
+    "aliases": "core.memory.aliases",
+    "Alias": "core.memory.aliases",
+    "to_numpy": "core.convert.to_numpy",
+    "to_tensor": "core.exchange.to_tensor",
+    "plan": "core.convert.to_numpy",
+    "to_jax": "core.exchange.jax",
+    "from_jax": "core.exchange.jax",
+    "plan_jax": "core.exchange.jax",
+    "to_cupy": "core.exchange.cupy",
+    "from_cupy": "core.exchange.cupy",
+    "plan_cupy": "core.exchange.cupy",
+    "inspect": "core.tensor.info",
+    "TensorInfo": "core.tensor.facts",
+    "ConversionPlan": "core.convert.plan",
+    "Step": "core.convert.steps",
     "view": "widget.toggle",
     "TensorWidget": "widget.toggle",
 }
@@ -102,9 +102,9 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(shell: Any) -> None:
     """Load into `shell`: what ``%load_ext tensornp`` calls."""
-    import_module("tensornp.notebook.extension").load(shell)
+    import_module("tensornp.fronts.ipython.extension").load(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
     """Take back from `shell` what loading did, and nothing else: what ``%unload_ext tensornp`` calls."""
-    import_module("tensornp.notebook.extension").unload(shell)
+    import_module("tensornp.fronts.ipython.extension").unload(shell)

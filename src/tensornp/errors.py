@@ -59,3 +59,7 @@ class NameTakenError(TensornpError, ValueError):
     def __init__(self, message: str, *, can_overwrite: bool = False) -> None:
         super().__init__(message)
         self.can_overwrite = can_overwrite
+
+
+class NotReadError(Exception):
+    """No element is read: the message says why, and what to do instead. It becomes words of a card, and leaves none."""

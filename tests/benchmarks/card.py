@@ -11,9 +11,9 @@ from memory import ledger_over
 from others import installed, missing_note
 from side_by_side import Spread, interleave, ratio, table, verdict
 
-from tensornp.core.options import DisplayOptions
-from tensornp.core.summary import summarize, summarize_container
-from tensornp.core.surroundings import Look
+from tensornp.core.summary.card import summarize, summarize_container
+from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.summary.surroundings import Look
 from tensornp.render.html import container_html, tensor_html
 from tensornp.render.text import container_text, tensor_text
 

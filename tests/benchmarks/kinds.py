@@ -45,8 +45,8 @@ def _tables(what: str, claim_ms: float, figures: list[tuple[float, float, str]])
 def measure(name: str) -> tuple[list[float], list[float]]:
     """Return the seconds of each of some cards, and of each of some refusals of a kind that is refused."""
     from tensornp import TensornpError, to_numpy
-    from tensornp.core.options import DisplayOptions
-    from tensornp.core.summary import summarize
+    from tensornp.core.summary.card import summarize
+    from tensornp.core.summary.options import DisplayOptions
     from tensornp.render.html import tensor_html
     from tensornp.render.text import tensor_text
 

@@ -10,13 +10,13 @@ import torch
 from IPython.core.interactiveshell import InteractiveShell
 from side_by_side import Spread, interleave, ratio, table, verdict
 
-from tensornp.core.fingerprint import fingerprint
-from tensornp.core.options import DisplayOptions
-from tensornp.core.search import Search
-from tensornp.core.summary import summarize
-from tensornp.core.surroundings import Look
-from tensornp.notebook.config import TensorDisplay
-from tensornp.notebook.ledger import Ledger
+from tensornp.core.memory.fingerprint import fingerprint
+from tensornp.core.namespace.search import Search
+from tensornp.core.summary.card import summarize
+from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.summary.surroundings import Look
+from tensornp.fronts.ipython.config import TensorDisplay
+from tensornp.fronts.ipython.ledger import Ledger
 from tensornp.render.html import tensor_html
 from tensornp.render.text import tensor_text
 

@@ -12,8 +12,8 @@ import torch
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
-from tensornp.core.options import DisplayOptions
-from tensornp.core.summary import summarize
+from tensornp.core.summary.card import summarize
+from tensornp.core.summary.options import DisplayOptions
 from tensornp.render.html import tensor_html
 from tensornp.widget.dock import module, stylesheet
 from tensornp.widget.toggle import TensorWidget

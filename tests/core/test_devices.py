@@ -176,8 +176,9 @@ def test_a_lazy_tensor_is_computed_when_asked_for_and_not_by_a_look():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
 def test_memory_on_a_gpu_is_compared_fingerprinted_and_counted_there():
     """Aliases by address and device, changes without a copy to the host, and totals for each device."""
-    from tensornp.core.fingerprint import fingerprint
-    from tensornp.core.survey import Survey
+    from tensornp.core.memory.fingerprint import fingerprint
+    from tensornp.core.memory.survey import Survey
+    from tensornp.core.summary.census import census_of
 
     t = torch.arange(1_000_000, device="cuda", dtype=torch.float32)
     names = {"t": t, "even": t[::2], "odd": t[1::2], "host": t.cpu()}
@@ -188,5 +189,5 @@ def test_memory_on_a_gpu_is_compared_fingerprinted_and_counted_there():
         assert fingerprint(t, 2**30) == before
     t[123_456] += 1
     assert fingerprint(t, 2**30) != before
-    totals = Survey(names, {}, 1.0).census(max_rows=10).totals
+    totals = census_of(Survey(names, {}, 1.0), max_rows=10).totals
     assert totals == {"cpu": 4_000_000, "cuda:0": 4_000_000}

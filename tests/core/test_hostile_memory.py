@@ -11,11 +11,11 @@ import torch
 from child import in_child
 
 import tensornp as tnp
-from tensornp.core.options import DisplayOptions
-from tensornp.core.raw_memory import SHORTENED
-from tensornp.core.summary import summarize, summarize_container
-from tensornp.notebook.config import TensorDisplay
-from tensornp.notebook.ledger import Ledger
+from tensornp.core.lowlevel.raw_memory import SHORTENED
+from tensornp.core.summary.card import summarize, summarize_container
+from tensornp.core.summary.options import DisplayOptions
+from tensornp.fronts.ipython.config import TensorDisplay
+from tensornp.fronts.ipython.ledger import Ledger
 from tensornp.render.text import container_text, tensor_text
 
 

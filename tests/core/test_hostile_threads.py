@@ -17,8 +17,8 @@ import torch
 from child import in_child
 
 import tensornp as tnp
-from tensornp.core import threads
-from tensornp.core.gradients import NOT_LOOKED_AT
+from tensornp.core.lowlevel import threads
+from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
 
 NUM_LOOKS = 25
 

@@ -12,9 +12,9 @@ import torch
 from older import since
 
 import tensornp as tnp
-from tensornp.core.containers import walk
-from tensornp.core.options import DisplayOptions
-from tensornp.core.summary import summarize, summarize_container
+from tensornp.core.summary.card import summarize, summarize_container
+from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.tensor.containers import walk
 from tensornp.render.text import container_text
 
 

@@ -11,16 +11,17 @@ import pytest
 import torch
 
 import tensornp as tnp
-from tensornp.core import instances
-from tensornp.core.paths import name_of
-from tensornp.core.search import Search
-from tensornp.core.survey import Survey
+from tensornp.core.lowlevel import attributes
+from tensornp.core.memory.survey import Survey
+from tensornp.core.namespace.paths import name_of
+from tensornp.core.namespace.search import Search
+from tensornp.core.summary.census import census_of
 from tensornp.render.census import census_text
 
 
-def census_of(namespace, **arguments):
+def census_in(namespace, **arguments):
     """Return the table of a namespace that has no traceback."""
-    return Survey(namespace, {}, 600).census(**{"max_rows": 40, **arguments})
+    return census_of(Survey(namespace, {}, 600), **{"max_rows": 40, **arguments})
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,7 @@ def test_a_huge_container_is_not_copied_before_its_first_item(holder, monkeypatc
     """So a search can stop within it: ten million members of a set would take ten times what a card may."""
     lengths = []
     chunks = itertools.islice
-    monkeypatch.setattr(instances.itertools, "islice", lambda items, n: lengths.append(n) or chunks(items, n))
+    monkeypatch.setattr(attributes.itertools, "islice", lambda items, n: lengths.append(n) or chunks(items, n))
     search = Search({"holder": holder}, 600)
     assert list(search) == []
     assert search.is_complete
@@ -56,7 +57,7 @@ def test_the_table_does_not_say_that_a_lazy_copy_has_the_same_elements():
     """As the card: a write to one is not seen in the other, although both lie at one address until then."""
     tensor = torch.zeros(4)
     copy = torch.ops.aten._lazy_clone(tensor)
-    (group,) = census_of({"tensor": tensor, "copy": copy}).groups
+    (group,) = census_in({"tensor": tensor, "copy": copy}).groups
     assert group.rows[1].shared_with == "tensor: same storage"
     copy[0] = 1
     assert tensor[0] == 0
@@ -66,7 +67,7 @@ def test_what_is_shown_often_does_not_hide_the_other_tensors():
     """Each display adds an entry of `Out`; other groups have a row each all the same."""
     big = torch.zeros(1000)
     namespace = {"big": big, "Out": {i: big for i in range(100)}, "_oh": {}, "small": torch.zeros(3), "one": np.ones(1)}
-    census = census_of(namespace)
+    census = census_in(namespace)
     assert [group.rows[0].name for group in census.groups] == ["big", "small", "one"]
     assert sum(len(group.rows) for group in census.groups) == 40
     assert census.num_left_out == 101 + 2 - 40
@@ -75,14 +76,14 @@ def test_what_is_shown_often_does_not_hide_the_other_tensors():
 def test_what_pins_a_tensor_is_said_in_few_words():
     """A hundred entries of the history do not make a line of a thousand characters."""
     tensor = torch.zeros(3)
-    text = census_text(census_of({"tensor": tensor, "Out": {i: tensor for i in range(100)}, "_oh": {}}))
+    text = census_text(census_in({"tensor": tensor, "Out": {i: tensor for i in range(100)}, "_oh": {}}))
     assert "Out[0], Out[1], Out[2], Out[3], Out[4], Out[5] and 94 more" in text
 
 
 def test_an_expanded_tensor_does_not_stand_for_what_it_is_a_view_of():
     """It has more elements than its storage has, and says less of the others."""
     base = torch.zeros(4, 4)
-    (group,) = census_of({"base": base, "expanded": base[0].expand(100, 4), "alias": base.detach()}).groups
+    (group,) = census_in({"base": base, "expanded": base[0].expand(100, 4), "alias": base.detach()}).groups
     assert group.rows[0].name == "base"
     assert {row.shared_with for row in group.rows[1:]} == {"base: same elements", "base: overlapping"}
 
@@ -92,7 +93,7 @@ def test_a_scripted_module_can_be_freed_after_a_census():
     """What the search makes on its way is held by nobody."""
     model = torch.jit.script(torch.nn.Linear(2, 2))
     gone = weakref.ref(model)
-    census_of({"model": model})
+    census_in({"model": model})
     del model
     assert gone() is None
 
@@ -111,6 +112,6 @@ def test_an_attribute_that_is_no_identifier_has_a_name_that_evaluates():
 def test_the_table_says_of_a_small_view_how_much_it_keeps():
     """The bytes by which the table is sorted, and which `del` would bring."""
     big = torch.zeros(1000)
-    text = census_text(census_of({"view": big[:1], "whole": torch.zeros(10)}))
+    text = census_text(census_in({"view": big[:1], "whole": torch.zeros(10)}))
     assert "4 bytes of 3.9 KiB" in text
     assert "40 bytes\n" in f"{text}\n"

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import tensornp as tnp
-from tensornp.core.options import DisplayOptions
-from tensornp.core.summary import TensorSummary, summarize, summarize_container
+from tensornp.core.summary.card import TensorSummary, summarize, summarize_container
+from tensornp.core.summary.options import DisplayOptions
 from tensornp.render.badges import badges_of, format_nbytes
 from tensornp.render.html import container_html, tensor_html
 from tensornp.render.text import container_text, receipt_text, tensor_text

@@ -11,8 +11,8 @@ import traitlets
 from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.core.identity import TensorReference
-from tensornp.core.options import DisplayOptions
+from tensornp.core.memory.identity import TensorReference
+from tensornp.core.summary.options import DisplayOptions
 from tensornp.widget.toggle import TensorWidget
 
 

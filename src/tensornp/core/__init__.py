@@ -1,1 +1,6 @@
-"""What a tensor is, and how it becomes an array."""
+"""What a tensor is, where its bytes are, how it becomes an array, and what a view says of it.
+
+In: tensors, arrays, namespaces. Out: frozen records and arrays. A room imports those before it in this line:
+lowlevel -> tensor -> namespace -> memory -> convert -> values, exchange -> summary.
+Start with `tensor/facts.py`, the record that every decision is made from.
+"""

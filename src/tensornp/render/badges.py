@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from tensornp.core.dtypes import name_of
-from tensornp.core.facts import TensorInfo
-from tensornp.core.plan import ConversionPlan
-from tensornp.core.summary import TensorSummary
-from tensornp.core.surroundings import Surroundings
-from tensornp.core.wording import saved_text
+from tensornp.core.convert.plan import ConversionPlan
+from tensornp.core.convert.receipt import saved_text
+from tensornp.core.summary.card import TensorSummary
+from tensornp.core.summary.surroundings import Surroundings
+from tensornp.core.tensor.dtypes import name_of
+from tensornp.core.tensor.facts import TensorInfo
 from tensornp.render.once import once_for_each_card
 
 Tone = Literal["plain", "shared", "copied", "grad", "refused"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from tensornp.core.census import Census, CensusGroup, CensusRow
+from tensornp.core.summary.census import Census, CensusGroup, CensusRow
 from tensornp.render.badges import format_nbytes
 
 HEADINGS = ("name", "shape", "dtype", "device", "bytes", "shared with", "pinned by", "changed")

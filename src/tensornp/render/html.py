@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from html import escape
 
-from tensornp.core.plan import ConversionPlan
-from tensornp.core.summary import ContainerSummary, TensorSummary
-from tensornp.core.surroundings import NOWHERE, Surroundings
+from tensornp.core.convert.plan import ConversionPlan
+from tensornp.core.summary.card import ContainerSummary, TensorSummary
+from tensornp.core.summary.surroundings import NOWHERE, Surroundings
 from tensornp.render.badges import Badge, Tone, badges_of
 from tensornp.render.memory import MemoryLine, memory_lines, stopped_text
-from tensornp.render.text import (
-    HEADINGS,
-    container_heading,
-    left_out_text,
-    receipt_lines,
-    row_cells,
-)
+from tensornp.render.text import HEADINGS, container_heading, left_out_text, receipt_lines, row_cells
 
 _RGB: dict[Tone, str] = {
     "plain": "128,128,128",

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tensornp.core.aliasing import Alias
-from tensornp.core.relations import DANGLING
-from tensornp.core.surroundings import Surroundings
+from tensornp.core.memory.aliases import Alias
+from tensornp.core.memory.relations import DANGLING
+from tensornp.core.summary.surroundings import Surroundings
 from tensornp.render.once import once_for_each_card
 
 MAX_NAMES = 6

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tensornp.core.dtypes import name_of
-from tensornp.core.plan import ConversionPlan
-from tensornp.core.summary import ContainerSummary, Row, TensorSummary
-from tensornp.core.surroundings import NOWHERE, Surroundings
+from tensornp.core.convert.plan import ConversionPlan
+from tensornp.core.summary.card import ContainerSummary, Row, TensorSummary
+from tensornp.core.summary.surroundings import NOWHERE, Surroundings
+from tensornp.core.tensor.dtypes import name_of
 from tensornp.render.badges import badges_of, format_nbytes, memory_word
 from tensornp.render.memory import memory_lines, stopped_text
 

@@ -11,13 +11,13 @@ from typing import Any
 import torch
 import traitlets
 
-from tensornp.core.convert import to_numpy
-from tensornp.core.info import inspect
-from tensornp.core.options import DisplayOptions
-from tensornp.core.plan import ConversionPlan
-from tensornp.core.steps import MODES, mode_arguments
-from tensornp.core.summary import TensorSummary, plan_modes, summarize
-from tensornp.core.surroundings import Look
+from tensornp.core.convert.plan import ConversionPlan
+from tensornp.core.convert.steps import MODES, mode_arguments
+from tensornp.core.convert.to_numpy import to_numpy
+from tensornp.core.summary.card import TensorSummary, plan_modes, summarize
+from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.summary.surroundings import Look
+from tensornp.core.tensor.info import inspect
 from tensornp.errors import BadRequestError, NameTakenError, NoDataError, TensornpError
 from tensornp.render.badges import badges_of
 from tensornp.render.html import tensor_html

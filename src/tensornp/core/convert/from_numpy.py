@@ -1,0 +1,115 @@
+"""The tensor of a NumPy array, bit for bit, ml_dtypes and masked arrays included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from tensornp.core.convert import float4
+from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel.unheard import unheard
+from tensornp.core.tensor import dtypes
+from tensornp.errors import BadRequestError, CopyRequiredError, UnsupportedArrayError
+
+
+def tensor_from_numpy(array: np.ndarray[Any, Any] | np.generic, copy: bool | None, device: object) -> torch.Tensor:
+    """Return the tensor of an array or a NumPy scalar on `device`, None for the CPU; a MaskedTensor of a masked array.
+
+    Shares memory where that is possible unless `copy` is True, copies where not unless it is False.
+    """
+    place = usable_device(device)
+    if isinstance(array, np.ma.MaskedArray):
+        return _masked_tensor(array, copy, place)
+    return _tensor_of(np.asarray(array), copy, place)
+
+
+def usable_device(device: Any) -> torch.device:
+    """Return the device that a user has named, the CPU for None; raise where torch has none of that name here."""
+    try:
+        with modes.undisturbed():
+            place = torch.device("cpu" if device is None else device)
+            if place.type != "cpu":
+                torch.empty(0, device=place)
+            return place
+    except (RuntimeError, TypeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise BadRequestError(
+            f"device={device!r} cannot be used here ({reason}); pass another, or None for the CPU"
+        ) from error
+
+
+def _tensor_of(array: np.ndarray[Any, Any], copy: bool | None, device: torch.device) -> torch.Tensor:
+    facts = dtypes.KNOWN.get(array.dtype.name) or dtypes.EXTENSIONS.get(array.dtype.name)
+    if facts is None or not hasattr(torch, facts.name):
+        raise UnsupportedArrayError(_no_dtype_text(array.dtype))
+    obstacle = _why_not_shared(array, facts, device)
+    if copy is False and obstacle:
+        raise CopyRequiredError(f"{obstacle} cannot share memory with a tensor; pass copy=None to allow a copy")
+    if copy or (obstacle and device.type == "cpu"):
+        array = np.array(array, dtype=array.dtype.newbyteorder("="), order="C", copy=True)
+    elif obstacle:
+        # torch takes no array as it is that it could not share, not even on its way to another device.
+        array = np.require(array, array.dtype.newbyteorder("="), ["C", "W"])
+    with modes.undisturbed():
+        if facts.values_per_element > 1:
+            return _packed(array).to(device)
+        # `view` also gives NumPy's several C types of one size (longlong) the one name that torch knows.
+        bits = array.view(np.dtype(facts.bits or facts.numpy))
+        tensor = torch.from_numpy(bits)
+        return (tensor if facts.numpy else tensor.view(getattr(torch, facts.name))).to(device)
+
+
+def _masked_tensor(array: Any, copy: bool | None, device: torch.device) -> torch.Tensor:
+    from torch.masked import MaskedTensor
+
+    if copy is False:
+        raise CopyRequiredError("a masked array cannot share memory with a tensor; pass copy=None to allow a copy")
+    data = _tensor_of(np.asarray(array.data), True, device)
+    shown = _tensor_of(~np.ma.getmaskarray(array), True, device)
+    # torch says once in each process that MaskedTensor is a prototype: nothing that the caller could change.
+    with modes.undisturbed():
+        try:
+            masked: torch.Tensor = MaskedTensor(data, shown)
+            return masked
+        except TypeError as error:
+            raise UnsupportedArrayError(
+                f"torch has no MaskedTensor of {dtypes.name_of(data.dtype)}; "
+                "convert array.data and array.mask, or array.astype() of another dtype"
+            ) from error
+
+
+def _packed(array: np.ndarray[Any, Any]) -> torch.Tensor:
+    if not array.ndim or array.shape[-1] % 2:
+        raise UnsupportedArrayError(
+            f"torch packs two 4-bit floats into each byte, and the last dimension of shape {array.shape} is odd; "
+            "pad it first"
+        )
+    return float4.pack(array)
+
+
+def _no_dtype_text(dtype: np.dtype[Any]) -> str:
+    if dtype.names:
+        return f"torch has no structured dtypes; convert each field: array[{dtype.names[0]!r}]"
+    if dtype.kind in "OSUTMm":
+        return f"torch has no dtype for {dtype} arrays; turn them into numbers first, with .astype()"
+    return f"torch has no dtype for {dtype} arrays; convert with .astype() first"
+
+
+def _why_not_shared(array: np.ndarray[Any, Any], facts: dtypes.DtypeFacts, device: torch.device) -> str:
+    """Return what keeps torch from sharing the array's memory, as the subject of a sentence; empty if nothing does."""
+    if device.type != "cpu":
+        return f"an array that is to be on {device}"
+    if not array.flags.writeable:
+        return "a read-only array"
+    if facts.values_per_element > 1:
+        return f"a {array.dtype} array, of one value a byte,"
+    if not array.dtype.isnative:
+        return f"a {array.dtype.str} array of foreign byte order"
+    if any(stride < 0 or stride % array.itemsize for stride in array.strides):
+        return "an array with negative or uneven strides"
+    return ""
+
+
+unheard(globals())

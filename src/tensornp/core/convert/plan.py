@@ -1,0 +1,258 @@
+"""How a tensor becomes an array, decided from its metadata alone: a pure function of facts, which needs no torch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensornp.core.convert import receipt
+from tensornp.core.convert.receipt import Obstacle
+from tensornp.core.convert.steps import Step
+from tensornp.core.tensor import dtypes
+from tensornp.errors import BadRequestError, CopyRequiredError, NoDataError, UnsupportedTensorError
+
+if TYPE_CHECKING:
+    from tensornp.core.tensor.facts import TensorInfo
+
+MAX_NDIM = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
+"""Dimensions of an array at most; NumPy 1.x stops at 32, and its own error says so."""
+MAX_NBYTES = 2**63 - 1
+"""Bytes that NumPy can address."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionPlan:
+    """The receipt of a conversion, written before it is done.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+        What is done, in order.
+    dtype : numpy.dtype
+        Of the array.
+    shares_memory : bool
+        Whether a write on one side is seen on the other.
+    writeable : bool
+        Whether NumPy may write the array.
+    exact : bool
+        Whether every value survives unchanged.
+    nbytes_copied : int
+        Bytes of new memory that the array takes; 0 where it shares.
+    reason : str
+        One sentence: why it shares, or why not.
+    code : str
+        Plain PyTorch and NumPy on a variable ``t``, an expression that gives an equal array.
+    warnings : tuple of str
+        What may surprise later, a sentence each.
+    """
+
+    steps: tuple[Step, ...]
+    dtype: np.dtype[Any]
+    shares_memory: bool
+    writeable: bool
+    exact: bool
+    nbytes_copied: int
+    reason: str
+    code: str
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def mode(self) -> str:
+        """The mode of what comes out: view, share or copy."""
+        if not self.shares_memory:
+            return "copy"
+        return "share" if self.writeable else "view"
+
+    def __str__(self) -> str:
+        memory = "shares memory" if self.shares_memory else f"copies {self.nbytes_copied:,} bytes"
+        lines = [
+            f"{self.dtype} array, {memory}, {'writeable' if self.writeable else 'read-only'}, "
+            f"{'exact' if self.exact else 'lossy'}",
+            f"why:   {self.reason}",
+            f"steps: {', '.join(self.steps) or 'none'}",
+            f"code:  {self.code}",
+        ]
+        return "\n".join(lines + [f"note:  {warning}" for warning in self.warnings])
+
+    def _repr_html_(self) -> str:
+        return f'<pre style="background-color:transparent">{escape(str(self))}</pre>'
+
+
+_THROUGH = {
+    "pending": Step.WAIT,
+    "local": Step.TO_LOCAL,
+    "nested": Step.UNBIND,
+}
+"""The step that leads to the tensor in which another holds its values."""
+
+
+def decide(
+    info: TensorInfo, *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
+) -> ConversionPlan:
+    """Return the plan for a tensor of which `info` is known; arguments and errors as for `to_numpy`."""
+    _check_arguments(copy, writeable)
+    copy, writeable = (None if flag is None else bool(flag) for flag in (copy, writeable))
+    return _decide(info, copy, writeable, dtype)
+
+
+def _decide(
+    info: TensorInfo, copy: bool | None, writeable: bool | None, dtype: object, *, is_inner: bool = False
+) -> ConversionPlan:
+    if info.data_state != "available":
+        raise NoDataError(receipt.no_data_text(info))
+    if info.inner is not None:
+        return _decide_through(info, info.inner, copy, writeable, dtype, is_inner=is_inner)
+    facts = _refuse_unsupported(info)
+    as_bits, target = _target(facts, copy, dtype)
+    cast = target if target != _natural(facts, as_bits) else None
+    obstacle = _obstacle(info, facts, as_bits, cast)
+    if writeable and obstacle is None and copy is not True and info.is_readonly_map:
+        obstacle = Obstacle(
+            "whose memory is mapped read-only", "the memory is mapped read-only, so that a write would end the process"
+        )
+    numel = math.prod(info.array_shape)
+    if copy is False and obstacle and numel:
+        raise _copy_required(info, obstacle)
+    shares = obstacle is None and copy is not True and numel > 0
+    frozen = writeable is False or (shares and not writeable)
+    comment = receipt.READ_ONLY_VIEW if shares and frozen and not is_inner else ""
+    steps = _steps(info, facts, as_bits, cast, copies=copy is True or obstacle is not None)
+    if numel * target.itemsize > MAX_NBYTES:
+        raise UnsupportedTensorError(
+            f"a tensor of shape {info.shape} spans more bytes than NumPy can address; slice it first"
+        )
+    return ConversionPlan(
+        steps=steps,
+        dtype=target,
+        shares_memory=shares,
+        writeable=not frozen,
+        exact=cast is None or dtypes.is_exact_cast(facts.extension or facts.name, target.name),
+        nbytes_copied=0 if shares else numel * target.itemsize,
+        reason=receipt.reason_text(info, shares, frozen, obstacle),
+        code=receipt.code_text(info, steps, facts, target, frozen) + comment,
+        warnings=receipt.warning_texts(info, facts, as_bits, shares, frozen),
+    )
+
+
+def _decide_through(
+    info: TensorInfo,
+    inner: TensorInfo,
+    copy: bool | None,
+    writeable: bool | None,
+    dtype: object,
+    *,
+    is_inner: bool,
+) -> ConversionPlan:
+    """Return the plan for a tensor that holds its values in another one: that one's plan, reached by one step more."""
+    obstacle = receipt.form_obstacle(info)
+    if copy is False and obstacle and info.numel:
+        raise _copy_required(info, obstacle)
+    plan = _decide(inner, True if obstacle else copy, writeable, dtype, is_inner=True)
+    steps = (_THROUGH[info.form], *plan.steps) if info.form in _THROUGH else (*plan.steps, Step.MASK)
+    reason = plan.reason
+    if obstacle and info.numel and inner.form == "strided":
+        reason = f"copy: {obstacle.clause}"
+    nbytes = plan.nbytes_copied
+    if info.form == "nested":
+        nbytes = 0 if plan.shares_memory else info.numel * plan.dtype.itemsize
+    elif info.form == "masked":
+        nbytes += info.numel
+    code = receipt.holder_code(info, plan.code)
+    if plan.shares_memory and not plan.writeable and not is_inner:
+        code += receipt.READ_ONLY_VIEW
+    return replace(plan, steps=steps, nbytes_copied=nbytes, reason=reason, code=code)
+
+
+def _copy_required(info: TensorInfo, obstacle: Obstacle) -> CopyRequiredError:
+    return CopyRequiredError(
+        f"{receipt.described(info, obstacle.detail)} cannot share memory with NumPy; pass copy=None to allow a copy"
+    )
+
+
+def _check_arguments(copy: object, writeable: object) -> None:
+    for name, value in (("copy", copy), ("writeable", writeable)):
+        if value is not None and not isinstance(value, (bool, np.bool_)):
+            raise BadRequestError(f"{name}={value!r} means nothing here; pass True, False or None")
+
+
+def _obstacle(info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, cast: np.dtype[Any] | None) -> Obstacle | None:
+    """Return what stands against sharing, as it is said after "a tensor" and as a clause; None if nothing does."""
+    if info.form == "lazy":
+        return receipt.form_obstacle(info)
+    if receipt.device_type(info) != "cpu":
+        return Obstacle("", f"on {info.device}")
+    if info.form != "strided":
+        return receipt.form_obstacle(info)
+    if info.is_conj:
+        return Obstacle("with the conjugate bit set", "the conjugate is pending, so the bytes are not the values")
+    if info.is_neg:
+        return Obstacle("with the negative bit set", "the negation is pending, so the bytes are not the values")
+    if facts.values_per_element > 1:
+        detail = f"which packs {facts.values_per_element} values into each byte,"
+        return Obstacle(detail, f"NumPy has no {facts.name}, values unpacked exactly to {facts.widened}")
+    if facts.numpy is None and not as_bits:
+        return Obstacle("", f"NumPy has no {facts.name}, values widened exactly to {facts.widened}")
+    if cast is not None:
+        return Obstacle(f"cast to {cast}", f"converted to {cast}")
+    return None
+
+
+def _refuse_unsupported(info: TensorInfo) -> dtypes.DtypeFacts:
+    """Return what NumPy knows of the dtype; raise for every kind of tensor that has no conversion here."""
+    name = dtypes.name_of(info.dtype)
+    if info.form == "quantized":
+        if not info.detail:
+            raise UnsupportedTensorError(f"this {name} tensor has codes but no scale; convert t.int_repr()")
+        name = "float32"
+    if name not in dtypes.KNOWN:
+        raise UnsupportedTensorError(
+            f"neither NumPy nor torch itself gives the elements of {name} a value; "
+            "t.view(torch.uint8) shows the raw bytes"
+        )
+    if dtypes.KNOWN[name].values_per_element > 1 and info.form != "strided":
+        raise UnsupportedTensorError(f"a {name} tensor of layout {info.layout} has no array; convert t.values()")
+    if info.ndim > MAX_NDIM:
+        raise UnsupportedTensorError(f"{info.ndim} dimensions are more than NumPy has; squeeze or reshape first")
+    return dtypes.KNOWN[name]
+
+
+def _target(facts: dtypes.DtypeFacts, copy: bool | None, dtype: object) -> tuple[bool, np.dtype[Any]]:
+    """Return whether the bits are kept as an ml_dtypes array, and the dtype of the array."""
+    if dtype is None:
+        as_bits = copy is False and facts.bits is not None and dtypes.has_extension(facts.extension or "")
+        return as_bits, _natural(facts, as_bits)
+    try:
+        target = dtypes.resolve(dtypes.name_of(dtype))
+    except TypeError as error:
+        raise BadRequestError(f"dtype={dtype!r} is not a dtype; pass a NumPy dtype or its name") from error
+    return facts.bits is not None and target.name == facts.extension, target
+
+
+def _natural(facts: dtypes.DtypeFacts, as_bits: bool) -> np.dtype[Any]:
+    return dtypes.resolve((facts.extension if as_bits else facts.numpy or facts.widened) or facts.name)
+
+
+def _steps(
+    info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, cast: np.dtype[Any] | None, *, copies: bool
+) -> tuple[Step, ...]:
+    applies = {
+        Step.TO_HOST: receipt.device_type(info) != "cpu",
+        Step.TO_DENSE: info.form in ("sparse", "mkldnn"),
+        Step.DEQUANTIZE: info.form in ("quantized", "dequantized"),
+        Step.UNPACK: facts.values_per_element > 1,
+        Step.RESOLVE_CONJ: info.is_conj,
+        Step.RESOLVE_NEG: info.is_neg,
+        Step.WIDEN: facts.numpy is None and not as_bits and facts.values_per_element == 1,
+        Step.CAST: cast is not None,
+    }
+    # Each of these makes new memory already.
+    applies |= {
+        Step.COPY: copies and (info.form == "zero" or not any(applies.values())),
+        Step.DETACH: info.requires_grad,
+        Step.VIEW_BITS: as_bits,
+    }
+    return tuple(step for step in Step if applies.get(step))

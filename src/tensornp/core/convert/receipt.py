@@ -1,0 +1,175 @@
+"""What a plan says in words: why there is no data, why it copies, what may surprise, and the same in plain code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tensornp.core.convert.steps import Step
+from tensornp.core.tensor import dtypes
+from tensornp.core.tensor.dtypes import FLOAT4_VALUES
+
+if TYPE_CHECKING:
+    from tensornp.core.tensor.facts import TensorInfo
+
+
+class Obstacle(NamedTuple):
+    """What stands against sharing memory, in two grammatical forms."""
+
+    detail: str
+    """After "a float32 tensor": "with the conjugate bit set"; empty where dtype and device say it already."""
+    clause: str
+    """After "copy: ": "on cuda:0"."""
+
+
+_NO_DATA = {
+    "meta": "a meta tensor has a shape and a dtype but no data; load or initialize its weights on a real device first",
+    "fake": "a fake tensor has no data while something is traced or compiled; convert outside of it",
+    "uninitialized": "an uninitialized parameter has no shape and no data yet; run one forward pass first",
+    "freed": "the storage holds {held:,} bytes but the shape needs {reach:,}: it was freed or shrunk; "
+    "gather it first, with FSDP by module.unshard()",
+    "wrapped": "the values are wrapped by {wrapper} and cannot be read here; convert {instead}",
+    "remote": "this rank may hold only a part of a DTensor, placed {wrapper}; convert t.to_local(), "
+    "or t.full_tensor() on all ranks together",
+}
+
+
+def no_data_text(info: TensorInfo) -> str:
+    """Return why a tensor has no values to give, and the cure."""
+    while info.inner is not None and info.inner.data_state == info.data_state:
+        info = info.inner
+    held, reach = (info.storage.nbytes, info.storage.reach) if info.storage else (0, 0)
+    inner = ", ".join(f"t.{name}" for name in info.inner_names)
+    instead = "what it returns"
+    if inner:
+        instead = f"one of the tensors inside it: {inner}" if "," in inner else f"the tensor inside it: {inner}"
+    return _NO_DATA[info.data_state].format(held=held, reach=reach, wrapper=info.wrapper, instead=instead)
+
+
+def form_obstacle(info: TensorInfo) -> Obstacle | None:
+    """Return what stands against sharing in the way a tensor holds its values; None where nothing does."""
+    layout, name = dtypes.name_of(info.layout), dtypes.name_of(info.dtype)
+    return {
+        "sparse": Obstacle(f"of layout {layout}", f"the layout is {layout}, so the values are laid out densely"),
+        "mkldnn": Obstacle("of the opaque layout mkldnn", "the layout is opaque, so the values are laid out densely"),
+        "quantized": Obstacle("of codes with a scale", f"{name} codes dequantized, so that each is the value it means"),
+        "dequantized": Obstacle(
+            f"of class {info.type_name}", f"{info.type_name} dequantized, so that each element is the value it means"
+        ),
+        "zero": Obstacle("with no memory, a symbolic zero of autograd,", "a symbolic zero of autograd has no memory"),
+        "lazy": Obstacle("not computed yet", "computed and transferred, so it is new memory"),
+        "masked": Obstacle("with a mask", "data and mask become a masked array, so both are new memory"),
+    }.get(info.form)
+
+
+def device_type(info: TensorInfo) -> str:
+    """Return the kind of device, ``"cuda"`` for cuda:0."""
+    return str(info.device).partition(":")[0]
+
+
+def described(info: TensorInfo, detail: str) -> str:
+    """Return a tensor as the subject of a sentence: "a bfloat16 tensor on cuda:0"."""
+    where = "" if device_type(info) == "cpu" else f" on {info.device}"
+    name = dtypes.name_of(info.dtype)
+    return " ".join(f"{'an' if name[0] in 'i' else 'a'} {name} tensor{where} {detail}".split())
+
+
+def reason_text(info: TensorInfo, shares: bool, frozen: bool, obstacle: Obstacle | None) -> str:
+    """Return in one sentence why the array shares memory, or why it does not."""
+    if not info.numel:
+        return "empty: there is nothing to share or to copy"
+    if not shares:
+        return (
+            f"copy: {obstacle.clause}" if obstacle else "copy: asked for, so no later write is seen on the other side"
+        )
+    if not frozen:
+        return "shares memory, writeable: a write on either side is seen on the other"
+    return "shares memory, read-only: a write to the tensor is seen in the array, and NumPy cannot write"
+
+
+def warning_texts(
+    info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, shares: bool, frozen: bool
+) -> tuple[str, ...]:
+    """Return what may surprise later, a sentence each."""
+    warnings = []
+    if info.has_tangent:
+        warnings.append("the tangent of forward-mode differentiation is not part of the array")
+    if as_bits:
+        warnings.append(
+            f"NumPy sums and averages this array in {facts.name} itself; reduce a.astype(np.{facts.widened}) instead"
+        )
+    if info.saved_for and shares:
+        warnings.append(saved_text(info.saved_for, frozen))
+    if shares and not frozen:
+        if info.requires_grad and not info.saved_for:
+            warnings.append("autograd does not see a NumPy write, so gradients may be silently wrong")
+        elif info.untold:
+            warnings.append(f"{info.untold}: a NumPy write may give wrong gradients without an error")
+        if info.may_overlap_itself:
+            warnings.append("several indices may address one element, so a NumPy write may change more than one")
+        if info.is_inference:
+            warnings.append("torch forbids writes to this inference tensor outside of inference mode; NumPy does not")
+    return tuple(warnings)
+
+
+def saved_text(saved_for: tuple[str, ...], frozen: bool) -> str:
+    """Return what a NumPy write would do to the gradients of the operations that have saved these elements."""
+    names = ", ".join(saved_for[:3]) + f" and {len(saved_for) - 3:,} more" * (len(saved_for) > 3)
+    if frozen:
+        return f"saved for {names}: this array is read-only, so NumPy cannot spoil the gradients"
+    return f"saved for {names}: a NumPy write here gives wrong gradients without an error"
+
+
+READ_ONLY_VIEW = "  # a read-only view"
+"""What is said after code that begins with a function of NumPy whose name says something else."""
+_UNPACKED = "torch.stack(({0}.view(torch.uint8) & 15, {0}.view(torch.uint8) >> 4), -1).flatten(-2).int()"
+
+
+def code_text(
+    info: TensorInfo, steps: tuple[Step, ...], facts: dtypes.DtypeFacts, target: np.dtype[Any], frozen: bool
+) -> str:
+    """Return the expression of plain PyTorch and NumPy on a variable ``t`` that does the same."""
+    through = f".to(torch.{facts.dense_through})" if facts.dense_through else ""
+    back = f".to(torch.{facts.name})" if through and (facts.numpy or Step.VIEW_BITS in steps) else ""
+    calls = {
+        Step.DETACH: ".detach()",
+        Step.TO_HOST: ".cpu()",
+        Step.TO_DENSE: f"{through}.to_dense(){back}",
+        Step.DEQUANTIZE: ".dequantize()",
+        Step.RESOLVE_CONJ: ".resolve_conj()",
+        Step.RESOLVE_NEG: ".resolve_neg()",
+        Step.WIDEN: f".to(torch.{facts.widened})",
+        Step.COPY: ".clone()",
+        Step.VIEW_BITS: f".view(torch.{facts.bits}).numpy().view(ml_dtypes.{facts.extension})",
+        Step.CAST: f".numpy().astype({_dtype_code(target)})",
+    }
+    code = info.access
+    for step in steps:
+        if step is Step.UNPACK:
+            code = f"torch.tensor({list(FLOAT4_VALUES)})[{_UNPACKED.format(code)}]"
+        else:
+            code += calls[step]
+    if ".numpy()" not in code:
+        code += ".numpy()"
+    shape = f"{info.access}.shape" if info.array_shape == info.shape else str(info.array_shape)
+    return f"np.broadcast_to({code}, {shape})" if frozen else code
+
+
+def holder_code(info: TensorInfo, inner: str) -> str:
+    """Return the same for a tensor that holds its values in another one, of which `inner` is the code."""
+    if info.form == "nested":
+        return f"[{inner} for part in t.unbind()]"
+    if info.form == "masked":
+        host = ".cpu()" if device_type(info) != "cpu" else ""
+        dense = ".to_dense()" if info.inner is not None and info.inner.form == "sparse" else ""
+        return f"np.ma.array({inner}, mask=~t.get_mask(){host}{dense}.numpy())"
+    return inner
+
+
+def _dtype_code(dtype: np.dtype[Any]) -> str:
+    """Return how a program names `dtype`; one of foreign byte order has only its code."""
+    if not dtype.isnative:
+        return repr(dtype.str)
+    name = dtype.type.__name__
+    return f"{'np' if hasattr(np, name) else 'ml_dtypes'}.{name}"

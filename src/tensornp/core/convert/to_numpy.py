@@ -1,0 +1,278 @@
+"""The only place that turns a tensor into an array: it carries out what a plan says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from tensornp.core.convert import float4
+from tensornp.core.convert.budget import Budget, within_budget
+from tensornp.core.convert.dense import dense, dequantized
+from tensornp.core.convert.page_protection import with_page_protection
+from tensornp.core.convert.plan import ConversionPlan, decide
+from tensornp.core.convert.steps import Step
+from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel.attributes import class_name, is_tensor
+from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.unheard import unheard
+from tensornp.core.memory.saved import saved_for
+from tensornp.core.tensor import dtypes
+from tensornp.core.tensor.containers import is_container, map_leaves
+from tensornp.core.tensor.facts import TensorInfo
+from tensornp.core.tensor.form import STORAGES, held_tensor, is_storage, mask_of, plain, tensor_of
+from tensornp.core.tensor.info import inspect
+from tensornp.errors import NotATensorError
+
+_NATIVE = {getattr(torch, facts.name) for facts in dtypes.KNOWN.values() if facts.numpy and hasattr(torch, facts.name)}
+_QUICK_NUMEL = 2**26
+"""Elements below which nobody needs to ask how much memory is free: not over 256 MiB of float32."""
+_WIDENED = {
+    getattr(torch, facts.name): getattr(torch, facts.widened)
+    for facts in dtypes.KNOWN.values()
+    if facts.widened and facts.values_per_element == 1 and hasattr(torch, facts.name)
+}
+
+
+@modes.never_compiled
+def to_numpy(
+    obj: Any,
+    *,
+    copy: bool | None = None,
+    writeable: bool | None = None,
+    dtype: object = None,
+    max_nbytes: int | None = None,
+) -> Any:
+    """Return the NumPy array of a tensor, or the same container with arrays in the place of its tensors.
+
+    Parameters
+    ----------
+    obj : torch.Tensor, or a container of them, nested
+        Containers: dict and other mappings, list, tuple, namedtuple, dataclass, TensorDict, PackedSequence. What is not
+        a tensor inside one stays as it is. A storage counts as a tensor of its bytes.
+    copy : bool, optional
+        As in `numpy.asarray`: None shares memory where that is possible and copies where not, True always copies,
+        False never copies.
+    writeable : bool, optional
+        None gives a read-only array where memory is shared and a writeable one where it is copied. True asks for a
+        writeable array, shared where that is possible. False always gives a read-only one.
+    dtype : optional
+        None keeps every value exactly; what NumPy does not have (bfloat16, the float8 family, complex32) is widened,
+        or comes as the zero-copy ml_dtypes array where ``copy=False`` or its own name is passed. Any other dtype
+        converts, even where that loses values: `plan` says so beforehand.
+    max_nbytes : int, optional
+        Bytes that new arrays may take at most, all of a container together; None: what main memory has free.
+
+    Returns
+    -------
+    numpy.ndarray, or the container
+        Of the tensor's shape; shared memory keeps the tensor's strides. A nested tensor gives a list of arrays, a
+        MaskedTensor a `numpy.ma.MaskedArray`; sparse, quantized and mkldnn tensors give their dense values.
+
+    Raises
+    ------
+    CopyRequiredError
+        If ``copy=False`` and the memory cannot be shared.
+    NoDataError
+        If there are no values: meta, fake, uninitialized, freed, or inside a tracer or transform; or if this rank holds
+        only a part of them.
+    TooLargeError
+        If the array would take more than `max_nbytes`.
+    UnsupportedTensorError
+        If that kind of tensor has no conversion; the message names what to convert instead.
+    NotATensorError
+        If `obj` is neither a tensor nor such a container.
+
+    Notes
+    -----
+    Sharing an ordinary CPU tensor costs some microseconds and ends the storage's resizability, as every `Tensor.numpy`
+    does. Other devices synchronize and transfer all elements. No collective is ever issued; of one that is under way,
+    the result is waited for.
+    """
+    if dtype is None and max_nbytes is None and (writeable is None or writeable is False):
+        array = _convert_plain(obj, copy, None)
+        if array is not None:
+            if writeable is False:
+                array.flags.writeable = False
+            return array
+    if is_storage(obj):
+        obj = tensor_of(obj)
+    if is_tensor(obj):
+        return execute(plan(obj, copy=copy, writeable=writeable, dtype=dtype, max_nbytes=max_nbytes), obj)
+    if not is_container(obj):
+        raise NotATensorError(
+            "to_numpy takes a tensor, or a dict, list, tuple or dataclass with tensors inside, "
+            f"not '{class_name(type(obj))}'"
+        )
+    budget = Budget(max_nbytes)
+    is_plain = dtype is None and writeable is None
+
+    def convert(leaf: Any) -> Any:
+        array = _convert_plain(leaf, copy, budget) if is_plain else None
+        if array is not None:
+            return array
+        leaf = tensor_of(leaf) if is_storage(leaf) else leaf
+        planned = _planned(leaf, copy=copy, writeable=writeable, dtype=dtype)
+        budget.take(planned.nbytes_copied)
+        return execute(planned, leaf)
+
+    return map_leaves(convert, obj, leaf_type=(torch.Tensor, *STORAGES))
+
+
+@modes.unnoticed
+def plan(
+    tensor: torch.Tensor,
+    *,
+    copy: bool | None = None,
+    writeable: bool | None = None,
+    dtype: object = None,
+    max_nbytes: int | None = None,
+) -> ConversionPlan:
+    """Return how `to_numpy` would convert `tensor` with the same arguments; nothing is executed and no value read.
+
+    Where a writeable array is asked for, its ``warnings`` tell whether the graph behind `tensor` has saved it for
+    backward; graphs that lead from it to other tensors are seen by `%tonumpy` only, which knows the notebook's names.
+    Raises the same errors as `to_numpy` for the same arguments.
+    """
+    if is_storage(tensor):
+        tensor = tensor_of(tensor)
+    return within_budget(_planned(tensor, copy=copy, writeable=writeable, dtype=dtype), max_nbytes)
+
+
+def _planned(tensor: torch.Tensor, **arguments: Any) -> ConversionPlan:
+    info = inspect(tensor)
+    if arguments["writeable"] and info.grad_fn is not None:
+        saved = saved_for(tensor)
+        info = replace(info, saved_for=saved.names, untold=saved.untold)
+    return _decided(info, **arguments)
+
+
+def plan_from(
+    info: TensorInfo,
+    *,
+    copy: bool | None = None,
+    writeable: bool | None = None,
+    dtype: object = None,
+    max_nbytes: int | None = None,
+) -> ConversionPlan:
+    """Return the same from metadata that were read already, with what a search around the tensor has added to them."""
+    return within_budget(_decided(info, copy=copy, writeable=writeable, dtype=dtype), max_nbytes)
+
+
+def _decided(info: TensorInfo, **arguments: Any) -> ConversionPlan:
+    return decide(with_page_protection(info) if arguments["writeable"] else info, **arguments)
+
+
+def _convert_plain(tensor: Any, copy: bool | None, budget: Budget | None) -> np.ndarray[Any, Any] | None:
+    """Return the array of an ordinary CPU tensor: read-only if shared, new if widened; None if it is not one.
+
+    `plan` would decide the same, at several times the cost.
+    """
+    if (
+        (type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter)
+        or not (copy is None or copy is False)
+        or not modes.is_plain_and_undisturbed(tensor)
+        or not 0 < tensor.numel() < _QUICK_NUMEL
+        or tensor.dim() > 32
+    ):
+        return None
+    wide = None if tensor.dtype in _NATIVE else _WIDENED.get(tensor.dtype)
+    if (wide is None and tensor.dtype not in _NATIVE) or (wide is not None and copy is False):
+        return None
+    last = tensor.storage_offset() + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
+    if (last + 1) * tensor.element_size() > tensor.untyped_storage().nbytes():
+        return None
+    values = tensor.detach() if tensor.requires_grad else tensor
+    if wide is not None:
+        if budget is not None:
+            budget.take(tensor.numel() * wide.itemsize)
+        return _numpy(values.to(wide))
+    array = _numpy(values)
+    array.flags.writeable = False
+    return array
+
+
+def _numpy(values: torch.Tensor) -> np.ndarray[Any, Any]:
+    array: np.ndarray[Any, Any] = values.numpy()
+    return array
+
+
+_ON_TENSOR: dict[Step, Callable[[torch.Tensor], torch.Tensor]] = {
+    Step.TO_HOST: lambda t: t.cpu(),
+    Step.TO_DENSE: dense,
+    Step.DEQUANTIZE: lambda t: t.dequantize(),
+    Step.RESOLVE_CONJ: lambda t: t.resolve_conj(),
+    Step.RESOLVE_NEG: lambda t: t.resolve_neg(),
+    Step.UNPACK: float4.unpack,
+    Step.WIDEN: lambda t: t.to(_WIDENED.get(t.dtype, t.dtype)),
+    Step.COPY: lambda t: t.clone(),
+}
+
+
+@apart
+def execute(plan: ConversionPlan, tensor: torch.Tensor) -> Any:
+    """Return the array, or the list of arrays, that `plan` describes, made from `tensor`, which stays as it is."""
+    return carry_out(plan, tensor)
+
+
+def carry_out(plan: ConversionPlan, tensor: Any) -> Any:
+    """Return the same; call it `apart`."""
+    first = plan.steps[0] if plan.steps else None
+    if first is Step.UNBIND:
+        return [carry_out(_without(plan, first), part) for part in tensor.unbind()]
+    if first is Step.WAIT:
+        return carry_out(_without(plan, first), tensor.trigger_wait())
+    if first is Step.TO_LOCAL:
+        return carry_out(_without(plan, first), held_tensor(tensor, "local"))
+    if Step.MASK in plan.steps:
+        return _masked(plan, tensor)
+    if Step.DEQUANTIZE in plan.steps and type(tensor).dequantize is not torch.Tensor.dequantize:
+        return _array(_without(plan, Step.DEQUANTIZE), dequantized(tensor))
+    return _array(plan, plain(tensor))
+
+
+def _without(plan: ConversionPlan, step: Step) -> ConversionPlan:
+    return replace(plan, steps=tuple(other for other in plan.steps if other is not step))
+
+
+def _masked(plan: ConversionPlan, tensor: Any) -> Any:
+    mask = dense(plain(mask_of(tensor)).cpu())
+    return masked_array(carry_out(_without(plan, Step.MASK), held_tensor(tensor, "masked")), mask, plan.writeable)
+
+
+def masked_array(data: np.ndarray[Any, Any], mask: torch.Tensor, writeable: bool = True) -> Any:
+    """Return the masked array of `data`; `mask` is True where torch shows an element, while NumPy's hides there."""
+    hidden = _numpy(mask.logical_not())
+    if not writeable:
+        hidden.flags.writeable = False
+    return np.ma.MaskedArray(data, mask=hidden)
+
+
+def _array(plan: ConversionPlan, values: torch.Tensor) -> np.ndarray[Any, Any]:
+    own = values.dtype
+    for step in plan.steps:
+        if step in _ON_TENSOR:
+            values = _ON_TENSOR[step](values)
+    if Step.VIEW_BITS in plan.steps:
+        values = values.to(own).view(getattr(torch, dtypes.KNOWN[dtypes.name_of(own)].bits or ""))
+    array = _numpy(values)
+    if Step.CAST in plan.steps:
+        array = _cast(array, plan.dtype)
+    # The array that `numpy()` returned is frozen before any view of it is made: such a view cannot be thawed.
+    if not plan.writeable:
+        array.flags.writeable = False
+    return array.view(plan.dtype) if Step.VIEW_BITS in plan.steps else array
+
+
+def _cast(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    # The plan has said that a cast may be lossy; NumPy's warnings for overflow and dropped parts would say it again.
+    with np.errstate(all="ignore"):
+        if array.dtype.kind == "c" and not dtypes.is_complex(dtype):
+            array = array.real
+        return array.astype(dtype)
+
+
+unheard(globals())

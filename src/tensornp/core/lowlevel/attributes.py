@@ -1,0 +1,142 @@
+"""What an object itself is and holds, read from its type, its dictionary and its slots: nothing of its class runs."""
+
+from __future__ import annotations
+
+import itertools
+import types
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeGuard
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+
+from tensornp.core.lowlevel.legible import legible
+
+_CHUNK = 4096
+
+
+def own_attributes(obj: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the names and values of an instance's own attributes, those in its dictionary first."""
+    cls = type(obj)
+    places = _places_of(cls)
+    mro = mro_of(cls)
+    for i, name in places:
+        try:
+            found = class_members(mro[i])[name].__get__(obj)
+        except (AttributeError, LookupError):
+            # A slot that was never filled, or a class whose bases have changed.
+            continue
+        if name == "__dict__":
+            yield from in_chunks(iter(dict.items(found)))
+        else:
+            yield name, found
+
+
+def has_attributes(cls: type) -> bool:
+    """Return whether instances of `cls` may hold anything by name."""
+    return bool(_places_of(cls))
+
+
+def is_subclass(cls: type, base: type) -> bool:
+    """Return whether `cls` derives from `base`; neither metaclass is asked."""
+    return type.__subclasscheck__(base, cls)
+
+
+def is_tensor(obj: Any) -> TypeGuard[torch.Tensor]:
+    """Return whether `obj` is a tensor by its type: `isinstance` would believe what a mock or a proxy says it is."""
+    return type.__subclasscheck__(torch.Tensor, type(obj))
+
+
+def is_array(obj: Any) -> TypeGuard[np.ndarray[Any, Any]]:
+    """Return whether `obj` is an array, in the same way."""
+    return type.__subclasscheck__(np.ndarray, type(obj))
+
+
+def class_name(cls: type) -> str:
+    """Return the name that `cls` was made with, `legible`, past a metaclass that computes one, or raises."""
+    return legible(_name_of(cls))
+
+
+def error_text(error: BaseException) -> str:
+    """Return the class and the message of an error, `legible`; one whose message cannot be had has its class alone."""
+    try:
+        message = legible(str(error), keep="\n")
+    except Exception:
+        message = ""
+    return f"{class_name(type(error))}: {message}" if message else class_name(type(error))
+
+
+def module_name(cls: type) -> str:
+    """Return the module of `cls`; empty where that is no text."""
+    try:
+        name = _module_of(cls)
+    except AttributeError:
+        return ""
+    return name if type(name) is str else ""
+
+
+def mro_of(cls: type) -> tuple[type, ...]:
+    """Return `cls` and the classes that it derives from, past a metaclass that computes them, or raises."""
+    return _mro_of(cls)  # type: ignore[no-any-return]
+
+
+def class_members(cls: type) -> Mapping[str, Any]:
+    """Return what the class statement of `cls` has bound, in the same way."""
+    return _members_of(cls)  # type: ignore[no-any-return]
+
+
+_name_of, _module_of, _mro_of, _members_of = (
+    type.__dict__[name].__get__ for name in ("__name__", "__module__", "__mro__", "__dict__")
+)
+
+
+_hash, _equals = type.__hash__, type.__eq__
+_Places = tuple[tuple[int, str], ...]
+_PLACES: WeakKeyDictionary[type, _Places] = WeakKeyDictionary()
+"""By class, which a cell may define again and again: so nothing is kept that holds the class, as its descriptors do."""
+
+
+def _places_of(cls: type) -> _Places:
+    """Return in which of the bases of `cls`, and by which name, what its instances hold is described."""
+    kind = type(cls)
+    # A metaclass of the user's may compute hashes and equality, or have none.
+    if kind is not type and not (type(kind) is type and kind.__hash__ is _hash and kind.__eq__ is _equals):
+        return _found_places(cls)
+    places = _PLACES.get(cls)
+    if places is None:
+        places = _PLACES[cls] = _found_places(cls)
+    return places
+
+
+def _found_places(cls: type) -> _Places:
+    """Return the dictionary, past a property of that name, and the slots."""
+    described = [(i, name, type(found)) for i, base in enumerate(mro_of(cls)) for name, found in _items(base)]
+    # `types.SimpleNamespace` has it as a member.
+    kinds = (types.GetSetDescriptorType, types.MemberDescriptorType)
+    dictionaries = [(i, name) for i, name, kind in described if name == "__dict__" and kind in kinds]
+    slots = [(i, name) for i, name, kind in described if name != "__dict__" and kind is types.MemberDescriptorType]
+    return (*dictionaries[:1], *slots)
+
+
+def _items(cls: type) -> list[tuple[str, Any]]:
+    return copied(lambda: list(class_members(cls).items()))  # type: ignore[no-any-return]
+
+
+def in_chunks(items: Iterator[Any]) -> Iterator[Any]:
+    """Yield what `items` has; some thousands are taken at once, which another thread cannot interrupt.
+
+    All of a huge container at once would take long, and cost a collection of garbage.
+    """
+    while chunk := list(itertools.islice(items, _CHUNK)):
+        yield from chunk
+
+
+def copied(copy: Callable[[], Any]) -> Any:
+    """Return what `copy` makes of a container that another thread may be changing; it is asked a few times."""
+    for _ in range(3):
+        try:
+            return copy()
+        except RuntimeError:
+            continue
+    return copy()

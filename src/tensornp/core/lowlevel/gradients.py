@@ -1,0 +1,52 @@
+"""What torch does not guard against a backward in another thread: gradients, and what the nodes of a graph have saved.
+
+Read meanwhile, either ends the process. So both are read here alone, while nobody else runs code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+
+from tensornp.core.lowlevel import threads
+
+NOT_LOOKED_AT = "another thread is running: gradients were not looked at"
+_T = TypeVar("_T")
+_MAX_READS = 32
+"""Reads after which it is asked again whether somebody else runs code: a widget's callback may have begun."""
+_grad: Any = torch.Tensor.grad
+
+
+class Unguarded:
+    """Reads for one look what torch does not guard.
+
+    Attributes
+    ----------
+    left_out : bool
+        Whether something was not read, since another thread runs; nothing is from then on.
+    """
+
+    __slots__ = ("_begun", "_left", "left_out")
+
+    def __init__(self) -> None:
+        self.left_out = False
+        self._left, self._begun = 0, -1
+
+    def read(self, get: Callable[[Any], _T], obj: Any) -> _T | None:
+        """Return what `get` reads of `obj`, or None where it must not be read."""
+        if self.left_out:
+            return None
+        with threads.GATE:
+            if self._left <= 0 or self._begun != threads.cells.begun:
+                self.left_out = threads.others_run()
+                if self.left_out:
+                    return None
+                self._left, self._begun = _MAX_READS, threads.cells.begun
+            self._left -= 1
+            return get(obj)
+
+    def grad_of(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """Return the gradient of a tensor; None where there is none, or it was left out."""
+        return self.read(_grad.__get__, tensor)

@@ -1,0 +1,281 @@
+"""Standing outside the modes that a user has entered, where values can be read and nobody notices.
+
+With the private names of torch, which has no public way to do so, and in another way where one is missing. Tried with
+torch 2.4 to 2.15.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import sys
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar, copy_context
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import torch
+
+from tensornp.core.lowlevel.forked import PROCESS
+from tensornp.core.lowlevel.private_names import find
+from tensornp.core.lowlevel.unheard import unheard
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+_disable_torch_function = find("_C.DisableTorchFunction")
+_is_torch_function_off = find("_C._is_torch_function_all_disabled")
+_disable_functorch = find("_C._DisableFuncTorch")
+_inference_mode = find("_C._InferenceMode")
+_set_grad_enabled = find("_C._set_grad_enabled") or torch.set_grad_enabled
+_function_modes = find("_C._len_torch_function_stack")
+_dispatch_modes = find("_C._len_torch_dispatch_stack")
+_pre_dispatch_modes = find("_ops._len_torch_dispatch_stack_pre_dispatch")
+_functorch_level = find("_C._functorch.peek_interpreter_stack")
+_get_tracing_state = find("_C._get_tracing_state")
+_set_tracing_state = find("_C._set_tracing_state")
+_is_grad_enabled, _is_inference = torch.is_grad_enabled, torch.is_inference_mode_enabled
+_disable_dispatch_modes = find("utils._python_dispatch._disable_current_modes")
+_mode_stack = find("utils._python_dispatch._get_current_dispatch_mode_stack")
+_push_mode = find("utils._python_dispatch._push_mode")
+_dispatch_keys = find("_C._dispatch_keys")
+_raw_repr = find("_C.DispatchKeySet.raw_repr")
+_eval_frame = "_C._dynamo.eval_frame"
+# What there was in the place of the next ones before 2.7.
+_skip_code = find(f"{_eval_frame}.skip_code")
+_set_compile_strategy = find(f"{_eval_frame}.set_code_exec_strategy")
+_CompileStrategy, _SKIP = find(f"{_eval_frame}._FrameExecStrategy"), find(f"{_eval_frame}._FrameAction.SKIP")
+_CAN_TELL_MODES = all(
+    (_is_torch_function_off, _dispatch_modes, _pre_dispatch_modes, _functorch_level, _get_tracing_state)
+)
+
+
+def never_compiled(function: _F) -> _F:
+    """Have torch.compile break its graph at a call of `function`, and compile neither it nor what it calls.
+
+    As `torch.compiler.disable` does, which would import the whole compiler, and costs time at each call.
+    """
+    if _set_compile_strategy and _CompileStrategy and _SKIP:
+        _set_compile_strategy(function.__code__, _CompileStrategy(_SKIP, _SKIP))
+        never = function
+    else:
+        never = _disabled_when_compiling(function)
+    never._torchdynamo_disable = True  # type: ignore[attr-defined]
+    never._torchdynamo_disable_msg = "tensornp reads values, of which a graph has none"  # type: ignore[attr-defined]
+    return never
+
+
+def _disabled_when_compiling(function: _F) -> _F:
+    """Return `function` as one that calls what `torch.compiler.disable` makes of it once there is a compiler."""
+    disabled: list[Any] = []
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        if "torch._dynamo" not in sys.modules:
+            return function(*arguments, **keywords)
+        if not disabled:
+            disabled.append(torch.compiler.disable(function))
+        return disabled[0](*arguments, **keywords)
+
+    if _skip_code is not None:
+        _skip_code(cast(Any, call).__code__)
+    return cast(_F, call)
+
+
+def unnoticed(function: _F) -> _F:
+    """Return `function` as one that stands outside every mode that the user has entered, and in a context of its own.
+
+    No mode, tracer or subclass sees what is done inside, and nothing of it is left behind, whatever ends it: what was
+    set is set back in the `finally` of a frame by one call of C, between which Python handles no Ctrl-C. It does so
+    between setting a state and entering the block, in any context manager that is written in Python.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if is_undisturbed():
+            return function(*args, **kwargs)
+        outside = _way_out()
+        try:
+            next(outside)
+            # NumPy keeps print options and what becomes of errors there.
+            context = copy_context()
+            context.run(_stands_outside.set, True)
+            return context.run(function, *args, **kwargs)
+        finally:
+            outside.close()
+
+    return cast(_F, never_compiled(call))
+
+
+def undisturbed() -> AbstractContextManager[Any]:
+    """Stand outside every mode in the block, which costs next to nothing where one stands there already."""
+    return _INSIDE if is_undisturbed() else _Outside()
+
+
+_INSIDE = nullcontext()
+_stands_outside = ContextVar("_stands_outside", default=False)
+"""Whether an `unnoticed` function is running: what it stands outside of need not be asked again."""
+
+
+class _Outside(io.IOBase):
+    """Stands outside every mode in a block, at the end of which Ctrl-C cannot come too early.
+
+    A file, because the `__exit__` of files is written in C, and calls `close`: that of the iterator, which is as well.
+    """
+
+    def __init__(self) -> None:
+        self._outside = _way_out()
+        self.close = self._outside.close  # type: ignore[method-assign]
+
+    def __enter__(self) -> None:  # type: ignore[override]
+        try:
+            next(self._outside)
+        except BaseException:
+            self.close()
+            raise
+
+
+def is_undisturbed() -> bool:
+    """Return whether this thread stands outside every mode; False where that is unknown."""
+    return (
+        _CAN_TELL_MODES
+        and _is_torch_function_off()
+        and not _is_grad_enabled()
+        and not _is_inference()
+        and (_stands_outside.get() or not _is_further_in())
+    )
+
+
+def _outside() -> Generator[None, None, None]:
+    """Stand outside every mode until the iterator is closed.
+
+    Function modes come off first, because all that follows is itself a call that they would see. Outside of inference
+    mode, in which some kinds of tensors cannot be taken apart.
+    """
+    with _disable_torch_function() if _disable_torch_function else nullcontext():
+        is_inference = _is_inference()
+        with (_inference_mode or torch.inference_mode)(False) if is_inference else nullcontext():
+            had_grad = _is_grad_enabled()
+            try:
+                _set_grad_enabled(False)
+                if _CAN_TELL_MODES and not _is_further_in():
+                    yield
+                else:
+                    yield from _further_outside()
+            finally:
+                _set_grad_enabled(had_grad)
+
+
+def _outside_and_kept() -> Generator[None, None, None]:
+    """Do so, and in the end set back what NumPy before 2.0 keeps for the whole process, not for a context."""
+    errors, options = np.geterr(), np.get_printoptions()
+    try:
+        yield from _outside()
+    finally:
+        np.seterr(**errors)
+        np.set_printoptions(**options)
+
+
+_way_out = _outside if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else _outside_and_kept
+
+
+def _is_further_in() -> bool:
+    """Return whether a dispatch mode, a transform or a tracer may be active; to leave them costs more than to ask."""
+    return bool(_dispatch_modes() or _get_tracing_state() or _functorch_level() is not None or _pre_dispatch_modes())
+
+
+def _further_outside() -> Iterator[None]:
+    """Stand outside transforms, dispatch modes and `torch.jit.trace`, which would hand out sizes as tensors."""
+    tracer = _get_tracing_state() if _get_tracing_state and _set_tracing_state else None
+    # This guard works from its construction to its deletion, and the statement keeps it.
+    with _disable_functorch() if _disable_functorch else nullcontext():
+        try:
+            if tracer is not None:
+                _set_tracing_state(None)
+            yield from _without_dispatch_modes() if _has_dispatch_modes() else (None,)
+        finally:
+            if tracer is not None:
+                _set_tracing_state(tracer)
+
+
+def _has_dispatch_modes() -> bool:
+    """Return whether a dispatch mode may be active; taking them off costs four times this question."""
+    return not (_dispatch_modes and _pre_dispatch_modes) or bool(_dispatch_modes() or _pre_dispatch_modes())
+
+
+def _without_dispatch_modes() -> Iterator[None]:
+    stack = _mode_stack if _push_mode else None
+    modes = stack() if stack else []
+    disabled: Any = _disable_dispatch_modes() if _disable_dispatch_modes else None
+    try:
+        if disabled:
+            disabled.__enter__()
+        yield
+    finally:
+        try:
+            if disabled:
+                # A `with` that Ctrl-C has ended as it began would leave this to the garbage collector.
+                disabled.gen.close()
+        finally:
+            # What Ctrl-C has kept torch from putting back.
+            for mode in modes[len(stack()) :] if stack else ():
+                _push_mode(mode)
+
+
+def _plain_keys() -> frozenset[int]:
+    """Return the dispatch keys of an ordinary dense CPU tensor, which has no lazy bit, wrapper or odd layout."""
+    if not (_dispatch_keys and _raw_repr):
+        return frozenset()
+    with undisturbed(), torch.inference_mode(False):
+        return frozenset({_raw_repr(_dispatch_keys(torch.empty(0, device="cpu")))})
+
+
+_PLAIN_KEYS = _plain_keys()
+_CAN_TELL_PLAIN = bool(_PLAIN_KEYS and _function_modes and _dispatch_modes and _functorch_level)
+
+
+def is_plain_and_undisturbed(tensor: torch.Tensor) -> bool:
+    """Return whether `tensor` is an ordinary dense CPU tensor and no mode is active; False where that is unknown."""
+    return (
+        _CAN_TELL_PLAIN
+        and not _function_modes()
+        and not _dispatch_modes()
+        and _functorch_level() is None
+        and not (_get_tracing_state and _get_tracing_state())
+        and _raw_repr(_dispatch_keys(tensor)) in _PLAIN_KEYS
+    )
+
+
+def apart(function: _F) -> _F:
+    """Return `function` as one that runs where the values of tensors can be read: `unnoticed`, with denormals kept.
+
+    Those are kept whatever `torch.set_flush_denormal` has been told. torch has no way to ask for that setting, so a
+    computation tells. In a forked process it runs on one thread: those of OpenMP were not copied with the rest, and to
+    wait for them takes for ever.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        num_threads = torch.get_num_threads() if PROCESS.is_forked else 1
+        if _SMALLEST * _ONE and num_threads == 1:
+            return function(*args, **kwargs)
+        is_flushed = not _SMALLEST * _ONE
+        try:
+            if is_flushed:
+                torch.set_flush_denormal(False)
+            if num_threads > 1:
+                torch.set_num_threads(1)
+            return function(*args, **kwargs)
+        finally:
+            if is_flushed:
+                torch.set_flush_denormal(True)
+            if num_threads > 1:
+                torch.set_num_threads(num_threads)
+
+    return unnoticed(cast(_F, call))
+
+
+_SMALLEST, _ONE = np.float32(1e-45), np.float32(1)
+
+
+unheard(globals())

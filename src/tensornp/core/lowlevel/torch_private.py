@@ -1,0 +1,176 @@
+"""What torch has no public word for, by its private names where it has them, and in another way where not.
+
+Private, because torch has no public way to ask whether a tensor is a tracer's wrapper, or what a sparse one stores.
+Tried with torch 2.4 to 2.15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+
+from tensornp.core.lowlevel.private_names import find
+from tensornp.core.lowlevel.unheard import unheard
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+_dispatch_keys = find("_C._dispatch_keys")
+_data_address = find("_C._data_address")
+_is_cow_tensor = find("_C._is_cow_tensor")
+_is_functorch_wrapped = find("_C._functorch.is_functorch_wrapped_tensor")
+_is_functional_tensor = find("_is_functional_tensor")
+_is_zerotensor = find("_is_zerotensor")
+_unpack_dual = find("_VF._unpack_dual")
+_nnz, _indices, _values = (find(f"Tensor.{name}") for name in ("_nnz", "_indices", "_values"))
+_nested_layout = [find(f"Tensor._nested_tensor_{name}") for name in ("size", "strides", "storage_offsets")]
+_quantize_per_tensor = find("_make_per_tensor_quantized_tensor")
+_quantize_per_channel = find("_make_per_channel_quantized_tensor")
+_scripted_table = find("jit._script.OrderedDictWrapper")
+PLAIN_DISPATCH = (torch.Tensor.__torch_dispatch__, find("_C._disabled_torch_dispatch_impl"))
+"""The values of ``__torch_dispatch__`` of a class that leaves operators to torch."""
+
+
+def is_functorch_wrapper(tensor: torch.Tensor) -> bool:
+    """Return whether `tensor` stands for a value inside (or escaped from) a torch.func transform."""
+    if _is_functorch_wrapped is not None:
+        return bool(_is_functorch_wrapped(tensor))
+    return _has_key(tensor, "FuncTorch") if _dispatch_keys is not None else _nbytes_of_storage(tensor) is None
+
+
+def is_functional_wrapper(tensor: torch.Tensor) -> bool:
+    """Return whether `tensor` is wrapped by functionalization; its `numpy()` would return garbage."""
+    if _is_functional_tensor is not None:
+        return bool(_is_functional_tensor(tensor))
+    return _has_key(tensor, "Functionalize") if _dispatch_keys is not None else _is_nowhere(tensor)
+
+
+def is_zero_tensor(tensor: torch.Tensor) -> bool:
+    """Return whether `tensor` is a symbolic zero of autograd, which has no memory at all."""
+    return bool(_is_zerotensor(tensor) if _is_zerotensor else _has_key(tensor, "ZeroTensor"))
+
+
+def _nbytes_of_storage(tensor: torch.Tensor) -> int | None:
+    """Return the bytes of the storage, which sparse and other layouts need not have; None where one is missing."""
+    try:
+        return torch.Tensor.untyped_storage(tensor).nbytes()
+    except RuntimeError:
+        layout: Any = torch.Tensor.layout
+        return None if layout.__get__(tensor) == torch.strided else 0
+
+
+def _is_nowhere(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor with elements has no address."""
+    device: Any = torch.Tensor.device
+    return bool(_nbytes_of_storage(tensor)) and device.__get__(tensor).type != "meta" and not storage_address(tensor)
+
+
+def _has_key(tensor: torch.Tensor, name: str) -> bool:
+    """Return whether torch dispatches `tensor` by the key `name`; False where that is unknown."""
+    return _dispatch_keys is not None and name in str(_dispatch_keys(tensor))
+
+
+def is_mkldnn(layout: torch.layout) -> bool:
+    """Return whether `layout` is the opaque one of oneDNN, which has no public name."""
+    return str(layout) == "torch._mkldnn"
+
+
+def has_tangent(tensor: torch.Tensor) -> bool:
+    """Return whether forward-mode differentiation carries a tangent along with `tensor`."""
+    from torch.autograd import forward_ad
+
+    level = getattr(forward_ad, "_current_level", 0)
+    if level < 0:
+        return False
+    unpacked = _unpack_dual(tensor, level=level) if _unpack_dual else forward_ad.unpack_dual(tensor)
+    return unpacked[1] is not None
+
+
+def num_stored(sparse: Any) -> int:
+    """Return how many elements (or blocks) a sparse tensor stores, duplicates counted."""
+    if _nnz is not None:
+        return int(_nnz(sparse))
+    values = stored_elements(sparse)[1] if sparse.layout == torch.sparse_coo else sparse.values()
+    return int(values.shape[0])
+
+
+def stored_elements(sparse: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the indices and the values of a COO tensor as stored, which torch has no public way to ask for."""
+    if _indices is not None and _values is not None:
+        return _indices(sparse), _values(sparse)
+    try:
+        coalesced = sparse.coalesce()
+    except RuntimeError:
+        # torch adds no float8 numbers.
+        coalesced = sparse.to(torch.complex64 if sparse.is_complex() else torch.float32).coalesce()
+    return coalesced.indices(), coalesced.values()
+
+
+def nested_sizes(nested: Any) -> list[torch.Tensor]:
+    """Return the tensors by which a strided nested tensor tells its parts apart."""
+    return [read(nested) for read in _nested_layout if read is not None]
+
+
+def untyped(storage: Any) -> torch.UntypedStorage:
+    """Return the bytes under a typed storage; `TypedStorage.untyped` warns that it is deprecated."""
+    found: torch.UntypedStorage = getattr(storage, "_untyped_storage", None) or storage.untyped()
+    return found
+
+
+def quantized_like(
+    codes: torch.Tensor, scheme: torch.Tensor, take: Callable[[torch.Tensor, int], torch.Tensor]
+) -> torch.Tensor | None:
+    """Return `codes`, which are some of `scheme`, with the scales that `take` takes out of all along a dimension.
+
+    None where torch has no way to put the two together.
+    """
+    if not (_quantize_per_tensor and _quantize_per_channel):
+        return None
+    made: torch.Tensor
+    if "channel" not in str(scheme.qscheme()):
+        made = _quantize_per_tensor(codes, scheme.q_scale(), scheme.q_zero_point())
+        return made
+    axis = scheme.q_per_channel_axis()
+    scales, zero_points = take(scheme.q_per_channel_scales(), axis), take(scheme.q_per_channel_zero_points(), axis)
+    made = _quantize_per_channel(codes, scales, zero_points, axis)
+    return made
+
+
+def address_of(tensor: torch.Tensor) -> int:
+    """Return the address of the first element, without making a lazily copied storage real as `data_ptr` would."""
+    if _data_address is None:
+        return tensor.data_ptr()
+    # The private call gives the address of the storage.
+    start = int(_data_address(tensor))
+    if not start:
+        return 0
+    return start + int(torch.Tensor.storage_offset(tensor)) * torch.Tensor.element_size(tensor)
+
+
+def storage_address(tensor: torch.Tensor) -> int:
+    """Return the address at which the storage of `tensor` starts; 0 where there is no memory."""
+    if _data_address is None:
+        try:
+            return torch.Tensor.untyped_storage(tensor).data_ptr()
+        except RuntimeError:
+            # So torch says that there is no memory.
+            return 0
+    return int(_data_address(tensor))
+
+
+def is_lazily_copied(tensor: torch.Tensor) -> bool:
+    """Return whether the memory of `tensor` becomes its own at the first write, although others share it until then."""
+    try:
+        return bool(_is_cow_tensor and _is_cow_tensor(tensor))
+    except RuntimeError:
+        # Sparse and other layouts have no storage to copy.
+        return False
+
+
+def is_scripted_table(table: Any) -> bool:
+    """Return whether `table` is what `torch.jit.script` puts in the place of a module's dictionary of members."""
+    return _scripted_table is not None and isinstance(table, _scripted_table)
+
+
+unheard(globals())

@@ -1,0 +1,186 @@
+"""Who else sees the bytes of a tensor: measured by address among all that a namespace reaches, and never deduced."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from tensornp.core.lowlevel import modes, torch_private
+from tensornp.core.lowlevel.attributes import class_name, is_subclass, is_tensor
+from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
+from tensornp.core.memory.extents import Relation
+from tensornp.core.memory.relations import OUTDATED, RELATIONS, Target
+from tensornp.core.namespace.paths import Kind, Path, name_of
+from tensornp.core.namespace.search import Search
+from tensornp.core.tensor.facts import TensorInfo
+from tensornp.core.tensor.form import is_storage
+from tensornp.errors import NotATensorError
+
+MAX_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """One name that reaches the bytes of a tensor, or did so once.
+
+    Attributes
+    ----------
+    name : str
+        The expression that reaches it: ``b``, ``model.fc.weight``, ``Out[3]``.
+    kind : str
+        "tensor", "array", "parameter", "buffer" or "grad".
+    relation : str
+        "same object"; "same elements" (each index addresses the same element); "reinterpreted" (the same bytes through
+        other strides, another dtype or a lazy conjugate); "overlapping" (some bytes belong to both); "may overlap" (too
+        hard to tell in bounded time); "same storage" (disjoint views of it); "stale" (shared memory once, and the
+        storage of one of them has moved since).
+    byte_range : tuple of int, or None
+        Between which bytes, counted from the tensor's first, both have elements; None where no byte is shared.
+    note : str
+        A sentence where more must be known.
+    type_name : str
+        The class of what it reaches: "Tensor", "ndarray", "memoryview".
+    """
+
+    name: str
+    kind: Kind
+    relation: Relation
+    byte_range: tuple[int, int] | None = None
+    note: str = ""
+    type_name: str = ""
+
+
+class Aliases(list[Alias]):
+    """A list of `Alias`, the closest first, which says how far the search came.
+
+    Attributes
+    ----------
+    num_names : int
+        Objects that were looked at.
+    is_complete : bool
+        Whether that was all that the namespace reaches.
+    left_out : str
+        Why gradients were not looked at; empty where they were.
+    """
+
+    def __init__(self, found: list[Alias], num_names: int, is_complete: bool, left_out: str = "") -> None:
+        super().__init__(found)
+        self.left_out = left_out
+        self.num_names = num_names
+        self.is_complete = is_complete
+
+    def __str__(self) -> str:
+        width = max((len(alias.name) for alias in self), default=0)
+        lines = [f"{alias.name:<{width}}  {alias.relation:<13}  {alias.kind}" for alias in self]
+        lines += [] if self.is_complete else [stopped_text(self.num_names)]
+        lines += [self.left_out] if self.left_out else []
+        return "\n".join(lines) or "nothing else sees these bytes"
+
+
+def stopped_text(num_names: int) -> str:
+    """Return how a search says that it did not look everywhere."""
+    return f"search stopped at {num_names:,} names"
+
+
+@modes.never_compiled
+def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds: float = MAX_SECONDS) -> Aliases:
+    """Return who else sees the bytes of a tensor or an array: a list of `Alias`, the closest first.
+
+    Looks at what the names reach: attributes, modules with their parameters, buffers and gradients, optimizer states,
+    containers, IPython's ``Out``, NumPy arrays over any chain of bases, memoryviews. No property of any object is
+    called, no value is read, nothing changes. A name of `obj` itself is listed as "same object".
+
+    Parameters
+    ----------
+    obj : torch.Tensor or numpy.ndarray
+    namespace : mapping of str to object, optional
+        By default, the names that the caller sees.
+    max_seconds : float
+        After which the search stops; ``.is_complete`` of the result then is False.
+
+    Raises
+    ------
+    NotATensorError
+        If `obj` is neither a tensor nor an array.
+
+    Notes
+    -----
+    Costs about a microsecond for each tensor or array. Whether two views overlap is exact; where that could take
+    exponential time, the answer is "may overlap" after some milliseconds.
+    """
+    # A property `__class__` is not asked.
+    if not (is_tensor(obj) or is_subclass(type(obj), np.ndarray) or is_storage(obj)):
+        raise NotATensorError(f"aliases takes a tensor or an array, not '{class_name(type(obj))}'")
+    if namespace is None:
+        namespace = _names_in(_caller_of(sys._getframe()))
+    return find_aliases([(obj, None)], Search(namespace, max_seconds))[0]
+
+
+def _caller_of(frame: FrameType) -> FrameType:
+    """Return the frame that called, over those that keep `torch.compile` out before torch 2.7."""
+    caller = frame.f_back
+    while caller is not None and caller.f_globals.get("__name__") in _KEEPERS:
+        caller = caller.f_back
+    return caller or frame
+
+
+_KEEPERS = (torch_private.__name__, "torch._dynamo.eval_frame")
+
+
+def _names_in(frame: FrameType) -> dict[str, Any]:
+    """Return the names that a frame sees; Python 3.12 and before would keep its locals alive until it returns."""
+    names = frame.f_locals
+    found = {**frame.f_globals, **names}
+    # Python makes this dictionary anew when it is next asked for; who holds it already is left alone. The frame, the
+    # name here and the argument are three references.
+    is_snapshot = type(names) is dict and frame.f_code.co_flags & inspect.CO_OPTIMIZED
+    if is_snapshot and sys.getrefcount(names) <= 3:
+        names.clear()
+    return found
+
+
+@modes.unnoticed
+def find_aliases(
+    objs: list[tuple[Any, TensorInfo | None]], search: Search, former: dict[int, Any] | None = None
+) -> list[Aliases]:
+    """Return the same for each of `objs`, from one search; with each comes its metadata, where that was read already.
+
+    `former` holds weak references, by identity, to arrays that have shared memory with the first of `objs`; those that
+    do so now are added.
+    """
+    found: list[list[tuple[Path, Kind, Relation, tuple[int, int] | None, str, type]]] = [[] for _ in objs]
+    keys: dict[int, Path] = {}
+    with modes.undisturbed():
+        targets = [(Target(obj, info), hits) for (obj, info), hits in zip(objs, found, strict=True)]
+        for other, kind, path in search:
+            if kind == "parameter":
+                keys.setdefault(id(other), path)
+            for target, hits in targets:
+                try:
+                    relation, bounds, note = target.compare(other)
+                except Exception:
+                    # What cannot be read has no address that is known.
+                    continue
+                if relation is not None:
+                    hits.append((path, kind, relation, bounds, note, type(other)))
+                    if former is not None and hits is found[0] and relation != "stale" and type(other) is np.ndarray:
+                        former[id(other)] = weakref.ref(other)
+                elif former and hits is found[0] and id(other) in former and former[id(other)]() is other:
+                    hits.append((path, kind, "stale", None, OUTDATED, type(other)))
+    return [_listed(hits, keys, search) for hits in found]
+
+
+def _listed(hits: list[Any], keys: Mapping[int, Path], search: Search) -> Aliases:
+    hits.sort(key=lambda hit: RELATIONS.index(hit[2]))
+    listed = [
+        Alias(name_of(path, keys), kind, how, where, note, class_name(cls))
+        for path, kind, how, where, note, cls in hits
+    ]
+    return Aliases(listed, search.num_names, search.is_complete, NOT_LOOKED_AT if search.unguarded.left_out else "")

@@ -1,0 +1,88 @@
+"""Where the elements of a NumPy array lie, and whose memory that is: the chain of bases, followed to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from tensornp.core.lowlevel import raw_memory, torch_private
+from tensornp.core.lowlevel.attributes import is_array, is_tensor, module_name, own_attributes
+from tensornp.core.memory.extents import Extent
+
+_MAX_BASES = 100
+_FORMATS = frozenset([*"bBhHiIlLqQefd?", "Zf", "Zd"])
+"""Of memoryviews that NumPy understands; others are looked at as bytes."""
+_interface = np.ndarray.__array_interface__.__get__
+_base, _strides, _shape, _dtype = (getattr(np.ndarray, name).__get__ for name in ("base", "strides", "shape", "dtype"))
+
+
+class Origin(NamedTuple):
+    """What an array is a view of: the bytes of the outermost array, and the tensor under it, if there is one."""
+
+    bounds: tuple[int, int]
+    tensor: torch.Tensor | None
+
+
+def array_over(obj: Any) -> np.ndarray[Any, Any]:
+    """Return `obj` if it is an array, else one over the memory of a memoryview, bytearray, array.array or mmap.
+
+    Raises ValueError for a memoryview that was released.
+    """
+    if is_array(obj):
+        return obj
+    view = obj if isinstance(obj, memoryview) else memoryview(obj)
+    return np.asarray(view) if view.format in _FORMATS else np.frombuffer(view, np.uint8)
+
+
+def extent_of_array(array: np.ndarray[Any, Any]) -> Extent:
+    """Return where the elements of `array` lie, read past whatever a subclass overrides."""
+    dtype: np.dtype[Any] = _dtype(array)
+    address = int(_interface(array)["data"][0])
+    meaning = dtype.name if dtype.isnative else dtype.str
+    return Extent("cpu", address, _shape(array), _strides(array), dtype.itemsize, meaning)
+
+
+def origin_of(array: np.ndarray[Any, Any]) -> Origin:
+    """Return what `array` is a view of, through arrays, memoryviews and the helpers of stride tricks."""
+    low, high = extent_of_array(array).bounds
+    for base in bases_of(array):
+        if is_array(base):
+            bottom, top = extent_of_array(base).bounds
+            low, high = min(low, bottom), max(high, top)
+        if is_tensor(base):
+            return Origin((low, high), base)
+    return Origin((low, high), None)
+
+
+def bases_of(obj: Any) -> Iterator[Any]:
+    """Yield what an array or a memoryview is a view of, from one to the next, to what the memory belongs to."""
+    for _ in range(_MAX_BASES):
+        obj = base_of(obj)
+        if obj is None:
+            return
+        yield obj
+
+
+def base_of(obj: Any) -> Any:
+    """Return what `obj` is a view of, or None where it has memory of its own."""
+    if is_array(obj):
+        return _base(obj)
+    if isinstance(obj, memoryview):
+        return obj.obj
+    if type(obj) is raw_memory.CAPSULE:
+        return raw_memory.tensor_in_capsule(obj)
+    # `as_strided` and `sliding_window_view` put a small object of their own between an array and its base.
+    return dict(own_attributes(obj)).get("base") if module_name(type(obj)).startswith("numpy.") else None
+
+
+def has_left(array: np.ndarray[Any, Any], base: torch.Tensor) -> bool:
+    """Return whether `array` lies outside of the storage of the tensor that it was made of: that has moved under it.
+
+    What the array points to then was given back, and must not be read.
+    """
+    start = torch_private.storage_address(base)
+    low, high = extent_of_array(array).bounds
+    return low < high and not start <= low <= high <= start + torch.Tensor.untyped_storage(base).nbytes()

@@ -1,0 +1,250 @@
+"""A fingerprint of the bits of a tensor, block by block: equal bits have equal ones, in bounded time, on its device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from tensornp.core.lowlevel import raw_memory, threads, torch_private
+from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.unheard import unheard
+from tensornp.core.memory import own_copy
+from tensornp.core.memory.arrays import extent_of_array
+from tensornp.core.memory.extents import Extent, dense_span
+from tensornp.core.memory.footprint import extent_of, parts_under
+from tensornp.core.tensor.facts import TensorInfo
+from tensornp.core.tensor.form import over_storage, plain
+from tensornp.core.tensor.info import inspect
+
+ALL_BLOCKS = "all blocks"
+BLOCK_NBYTES = 2**20
+"""Bytes of a block, of which each has a fingerprint of its own."""
+SAMPLE_NBYTES = 1024
+NUM_SAMPLES = 64
+"""Past the budget: so many pieces, of so many bytes each, evenly spread."""
+_PARALLEL_NBYTES = 2**25
+_NUM_THREADS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """The fingerprints of the blocks of a tensor, in order.
+
+    Attributes
+    ----------
+    blocks : tuple of int
+        64 bits each.
+    one_in : int
+        1 if every byte was read; n if about one byte of n.
+    way : str
+        How they were computed; only those of one way can be compared.
+    """
+
+    blocks: tuple[int, ...]
+    one_in: int = 1
+    way: str = "xxh3"
+
+    @property
+    def coverage(self) -> str:
+        """What was read, in words: "all blocks" or "sampled 1/64"."""
+        return ALL_BLOCKS if self.one_in == 1 else f"sampled 1/{self.one_in:,}"
+
+
+def fingerprint(tensor: torch.Tensor, max_nbytes: int, info: TensorInfo | None = None) -> Fingerprint | None:
+    """Return the fingerprint of the values of `tensor`, or None where its bits cannot be read.
+
+    Reads every byte if there are no more than `max_nbytes`, else a sample of at most 64 KiB. Runs at the speed of
+    memory on the CPU (xxh3, two threads where that helps); elsewhere on the device, from which only the result comes.
+    Bytes between the elements of a strided view are not read. Nothing is changed, and nothing of the size of the tensor
+    is allocated. `info` is the metadata of `tensor`, where that was read already.
+    """
+    try:
+        return _read_apart(tensor, max_nbytes, info or inspect(tensor))
+    except Exception:
+        # Looking never fails: a class or a device that cannot do this has no fingerprint.
+        return None
+
+
+@apart
+def _read_apart(tensor: torch.Tensor, max_nbytes: int, info: TensorInfo) -> Fingerprint | None:
+    if info.data_state != "available":
+        return None
+    parts = [plain(part) for part in ([tensor] if info.form == "strided" else parts_under(tensor))]
+    return _joined([_of_part(part, max_nbytes) for part in parts if part.numel()])
+
+
+def _joined(found: list[Fingerprint | None]) -> Fingerprint | None:
+    known = [part for part in found if part is not None]
+    if not known or len(known) < len(found):
+        return None
+    return Fingerprint(tuple(d for part in known for d in part.blocks), max(p.one_in for p in known), known[0].way)
+
+
+def _of_part(part: torch.Tensor, max_nbytes: int) -> Fingerprint | None:
+    """Return the fingerprint of an alias that nobody else has; of codes with gaps between them there is none."""
+    itemsize = part.element_size()
+    strides = tuple(step * itemsize for step in part.stride())
+    extent = Extent(str(part.device), torch_private.address_of(part), tuple(part.shape), strides, itemsize, "")
+    if part.is_quantized:
+        extent = extent_of(inspect(part))
+    span = dense_span(extent)
+    is_read_raw = part.device.type == "cpu" and raw_memory.is_on()
+    if is_read_raw and (part.is_conj() or part.is_neg()):
+        # What is read is bytes, whether torch puts them together or the system.
+        part = over_storage(part, part.dtype)
+    if is_read_raw and span is not None:
+        return fingerprint_of_bytes(raw_memory.memory_of(part), *span, max_nbytes)
+    if part.is_quantized:
+        return None
+    if not is_read_raw:
+        return replace(_of_rows(part, max_nbytes, _sums_of), way="sums")
+    with threads.GATE:
+        return _of_rows(part, max_nbytes, _digests_of)
+
+
+def fingerprint_of_bytes(memory: raw_memory.Memory, low: int, nbytes: int, max_nbytes: int) -> Fingerprint:
+    """Return the fingerprint of bytes of `memory` without gaps: `nbytes` from the address `low`."""
+    pieces, one_in = pieces_of(nbytes, max_nbytes)
+    with threads.GATE:
+        in_place = raw_memory.can_be_read_in_place(memory, nbytes)
+        return Fingerprint(_digests(memory, low, pieces, in_place), one_in)
+
+
+def fingerprint_of_array(array: np.ndarray[Any, Any], max_nbytes: int) -> Fingerprint | None:
+    """Return the fingerprint of an array; None for an empty one, or one with gaps that has more than `max_nbytes`."""
+    import xxhash
+
+    extent = extent_of_array(array)
+    if extent.is_empty:
+        return None
+    span = dense_span(extent)
+    low, high = extent.bounds
+    memory = raw_memory.Memory(array, low, high - low)
+    if span is not None and raw_memory.is_on():
+        return fingerprint_of_bytes(memory, *span, max_nbytes)
+    if array.nbytes > max_nbytes:
+        # It would have to be put together as a whole.
+        return None
+    values = own_copy.array_copied(array).reshape(-1).view(np.uint8)
+    pieces, _ = pieces_of(values.nbytes, max_nbytes)
+    way = "xxh3" if raw_memory.is_on() else "xxh3 in order"
+    return Fingerprint(tuple(xxhash.xxh3_64_intdigest(values[i:j].data) for i, j in pieces), way=way)
+
+
+def pieces_of(nbytes: int, max_nbytes: int) -> tuple[list[tuple[int, int]], int]:
+    """Return from where to where the bytes are read, a piece for each fingerprint, and of how many one is read."""
+    if nbytes <= max(max_nbytes, NUM_SAMPLES * SAMPLE_NBYTES):
+        return [(i, min(i + BLOCK_NBYTES, nbytes)) for i in range(0, nbytes, BLOCK_NBYTES)], 1
+    starts = [(nbytes - SAMPLE_NBYTES) * i // (NUM_SAMPLES - 1) for i in range(NUM_SAMPLES)]
+    return [(i, i + SAMPLE_NBYTES) for i in starts], round(nbytes / (NUM_SAMPLES * SAMPLE_NBYTES))
+
+
+def _digests(memory: raw_memory.Memory, low: int, pieces: list[tuple[int, int]], in_place: bool) -> tuple[int, ...]:
+    import xxhash
+
+    def digest(pieces: list[tuple[int, int]]) -> list[int]:
+        return raw_memory.use_each(memory, low, pieces, xxhash.xxh3_64_intdigest, in_place=in_place)
+
+    if sum(high - low for low, high in pieces) < _PARALLEL_NBYTES:
+        return tuple(digest(pieces))
+    # Both xxhash and the system's copy let go of the interpreter's lock while they read.
+    share = -(-len(pieces) // _NUM_THREADS)
+    with ThreadPoolExecutor(_NUM_THREADS) as pool:
+        parts = pool.map(digest, (pieces[i : i + share] for i in range(0, len(pieces), share)))
+        return tuple(item for part in parts for item in part)
+
+
+def _of_rows(
+    values: torch.Tensor, max_nbytes: int, digests_of: Callable[[torch.Tensor], tuple[int, ...]]
+) -> Fingerprint:
+    """Return the fingerprint of a view with gaps, or on a device: its elements are put together some rows at a time."""
+    rows = _rows(values)
+    nbytes = rows.numel() * rows.element_size()
+    if nbytes > max(max_nbytes, NUM_SAMPLES * SAMPLE_NBYTES):
+        sample = _sample(rows)
+        return Fingerprint(digests_of(sample), round(nbytes / max(sample.numel() * sample.element_size(), 1)))
+    return Fingerprint(tuple(digest for block in _blocks(rows) for digest in digests_of(block)))
+
+
+def _blocks(rows: torch.Tensor) -> Iterator[torch.Tensor]:
+    """Yield views of no more than a block each, which cover all of `rows` in order."""
+    row_nbytes = rows.numel() // len(rows) * rows.element_size()
+    if row_nbytes > BLOCK_NBYTES and rows.dim() > 1:
+        for row in rows.unbind():
+            yield from _blocks(row)
+        return
+    step = max(BLOCK_NBYTES // row_nbytes, 1)
+    for start in range(0, len(rows), step):
+        yield rows[start : start + step]
+
+
+def _digests_of(values: torch.Tensor) -> tuple[int, ...]:
+    packed = _steady(values).contiguous()
+    nbytes = packed.numel() * packed.element_size()
+    return _digests(raw_memory.memory_of(packed), torch_private.address_of(packed), [(0, nbytes)], in_place=True)
+
+
+def _steady(values: torch.Tensor) -> torch.Tensor:
+    """Return a view itself where nobody can take its memory away, else a copy that the system has made."""
+    return values if own_copy.is_steady(values) else own_copy.copied(values)
+
+
+def _rows(values: torch.Tensor) -> torch.Tensor:
+    """Return `values` with each element once and its dimensions from the widest stride to the narrowest."""
+    for dim, step in enumerate(values.stride()):
+        if step == 0 and values.shape[dim] > 1:
+            values = values.narrow(dim, 0, 1)
+    order = sorted(range(values.dim()), key=values.stride, reverse=True)
+    return values.permute(order) if values.dim() else values.reshape(1)
+
+
+def _sample(rows: torch.Tensor) -> torch.Tensor:
+    """Return evenly spread pieces of the last dimension."""
+    *lead, width = rows.shape
+    count = 1
+    for size in lead:
+        count *= size
+    length = min(max(SAMPLE_NBYTES // rows.element_size(), 1), width)
+    pieces = []
+    for i in range(NUM_SAMPLES):
+        at, index = count * i // NUM_SAMPLES, []
+        for size in reversed(lead):
+            at, position = divmod(at, size)
+            index.append(position)
+        start = (width - length) * i // (NUM_SAMPLES - 1)
+        pieces.append(_steady(rows[tuple(reversed(index))][start : start + length]))
+    return torch.stack(pieces)
+
+
+_STEP = 0x9E3779B97F4A7C15 - 2**64
+_ROUNDS = ((30, 0xBF58476D1CE4E5B9 - 2**64), (27, 0x94D049BB133111EB - 2**64), (31, 1))
+"""The step, and the shifts and factors of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Generators)."""
+
+
+def _sums_of(values: torch.Tensor) -> tuple[int, ...]:
+    """Return a sum of all 64-bit lanes, each mixed with its place by SplitMix64, computed on the device."""
+    packed = values.resolve_conj().resolve_neg().contiguous()
+    if packed.storage_offset() * packed.element_size() % 8:
+        packed = packed.clone()
+    # Not `view(-1)`, which keeps the odd stride of a single element.
+    data = packed.as_strided((packed.numel(),), (1,)).view(torch.uint8)
+    whole = data.numel() // 8 * 8
+    lanes = [data[:whole].view(torch.int64), data[whole:].to(torch.int64)]
+    digest: Any = 0
+    for lane in lanes:
+        if lane.numel():
+            mixed = torch.arange(1, lane.numel() + 1, device=lane.device) * _STEP + lane
+            # Fewer rounds would leave a change of the high bits of a lane in few bits of the sum.
+            for shift, factor in _ROUNDS:
+                # The mask, because the shift of a signed number repeats its sign.
+                mixed = (mixed ^ (mixed >> shift & (1 << (64 - shift)) - 1)) * factor
+            digest = digest * 31 + mixed.sum()
+    return (int(digest),)
+
+
+unheard(globals())

@@ -1,0 +1,128 @@
+"""Which bytes a tensor or an array reaches: its elements, and the storages or the buffer that they lie in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from tensornp.core.lowlevel import modes, torch_private
+from tensornp.core.lowlevel.attributes import is_subclass, is_tensor, own_attributes
+from tensornp.core.lowlevel.unheard import unheard
+from tensornp.core.memory.arrays import array_over, extent_of_array, has_left, origin_of
+from tensornp.core.memory.extents import Extent
+from tensornp.core.tensor.dtypes import name_of
+from tensornp.core.tensor.facts import TensorInfo
+from tensornp.core.tensor.form import held_tensor, is_storage, parts_of, tensor_of
+from tensornp.core.tensor.info import inspect
+
+Span = tuple[str, int, int]
+"""A device, the address of the first byte and that after the last one."""
+Part = tuple[torch.Tensor, TensorInfo, tuple[str, ...]]
+_device_slot: Any = torch.Tensor.device
+
+
+def spans_of(obj: Any, extents: tuple[Extent, ...] | None = None) -> list[Span]:
+    """Return the devices and addresses from and to which the storages of a tensor, or the buffer of an array, go.
+
+    `extents` are those of `obj`, where they are known already.
+    """
+    if is_storage(obj):
+        obj = tensor_of(obj)
+    if not is_subclass(type(obj), torch.Tensor):
+        (low, high), base = origin_of(array_over(obj))
+        if base is not None and not has_left(obj, base):
+            return spans_of(base)
+        return [("cpu", low, high)] if low and low < high else []
+    try:
+        start = torch_private.storage_address(obj)
+        if start:
+            nbytes = storage_of(obj).nbytes()
+            return [(str(_device_slot.__get__(obj)), start, start + nbytes)] if nbytes else []
+    except Exception:
+        # Sparse tensors and wrappers have no storage of their own, but parts that have.
+        pass
+    return [(extent.device, *extent.bounds) for extent in (extents_of(obj) if extents is None else extents)]
+
+
+def extents_of(obj: Any, info: TensorInfo | None = None) -> tuple[Extent, ...]:
+    """Return where the elements of a tensor or an array lie; several for one that consists of several tensors.
+
+    `info` is its metadata, where that was read already.
+    """
+    if info is not None and info.form == "strided":
+        return tuple(extent for extent in _extents_at(info) if not extent.is_empty)
+    if is_storage(obj):
+        obj = tensor_of(obj)
+    if not is_subclass(type(obj), torch.Tensor):
+        return tuple(extent for extent in (extent_of_array(array_over(obj)),) if not extent.is_empty)
+    with modes.undisturbed():
+        return tuple(extent for extent in _extents_of(obj) if not extent.is_empty)
+
+
+def _extents_of(tensor: torch.Tensor) -> Iterator[Extent]:
+    for _, info, holders in _parts_under(tensor, ()):
+        for extent in _extents_at(info):
+            yield replace(extent, meaning=" in ".join((extent.meaning, *holders)))
+
+
+def parts_under(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """Return the tensors over storages in which `tensor` holds what it holds: itself, for an ordinary one."""
+    return [part for part, _, _ in _parts_under(tensor, ())]
+
+
+def _parts_under(tensor: torch.Tensor, holders: tuple[str, ...]) -> Iterator[Part]:
+    """Yield each such part with its metadata, and the classes in which it means something else, the inmost first."""
+    info = inspect(tensor)
+    if info.storage is not None and info.stride is not None:
+        yield tensor, info, tuple(name for name in holders if name)
+        return
+    if len(holders) > 8 or info.data_state not in ("available", "wrapped", "remote"):
+        return
+    # The bytes of a class that computes its values mean something else than those of the tensor inside.
+    name = ""
+    if info.data_state == "wrapped" or info.form == "dequantized":
+        inner = [value for _, value in own_attributes(tensor) if is_tensor(value)]
+        name = info.type_name
+    else:
+        held = held_tensor(tensor, info.form)
+        inner = [*([held] if held is not None else []), *parts_of(tensor, info.form)]
+        if info.form == "nested" and held is not None:
+            # The other parts only say where one tensor ends and the next begins.
+            inner = [held]
+    for part in inner:
+        yield from _parts_under(part, (name, *holders))
+
+
+def _extents_at(info: TensorInfo) -> Iterator[Extent]:
+    # What lies past the end of a storage that was freed or shrunk belongs to others.
+    if info.storage is not None and info.stride is not None and info.data_state == "available":
+        yield extent_of(info)
+
+
+def extent_of(info: TensorInfo) -> Extent:
+    """Return where the elements lie of which `info` knows strides and storage."""
+    assert info.storage is not None and info.stride is not None
+    bits = "conj " * info.is_conj + "neg " * info.is_neg
+    meaning, device = bits + name_of(info.dtype), str(info.device)
+    if info.dtype in (torch.quint4x2, torch.quint2x4):
+        # Several codes a byte: strides count codes, so only the span is known.
+        offset = info.storage_offset or 0
+        per_byte = 2 if info.dtype == torch.quint4x2 else 4
+        span = max(info.storage.reach - offset // per_byte, 0)
+        return Extent(device, info.storage.address, (span,), (1,), 1, meaning)
+    strides = tuple(step * info.itemsize for step in info.stride)
+    return Extent(device, info.storage.address, info.shape, strides, info.itemsize, meaning)
+
+
+def storage_of(tensor: torch.Tensor) -> torch.UntypedStorage:
+    return torch.Tensor.untyped_storage(tensor)
+
+
+def is_one_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return bool(storage_of(a)._cdata == storage_of(b)._cdata)
+
+
+unheard(globals())

@@ -1,0 +1,121 @@
+"""What autograd has saved for a backward to come, and would find changed after a write that it does not see."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import torch
+
+from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel.attributes import class_name, is_tensor
+from tensornp.core.lowlevel.gradients import Unguarded
+from tensornp.core.lowlevel.private_names import find
+from tensornp.core.memory.relations import WRITTEN, Target
+
+MAX_SECONDS = 1.0
+_MAX_ASKED = 1000
+"""Operations that are asked whether they have saved anything, where torch does not tell what."""
+_UNTOLD = f"this torch ({torch.__version__}) does not tell what backward has saved"
+_grad_fn_slot: Any = torch.Tensor.grad_fn
+
+
+_data_of_saved = find("_C._autograd.SavedTensor.data")
+
+
+class Saved(NamedTuple):
+    """The operations that have saved elements of a tensor, and how many operations were looked at if not all.
+
+    `left_out` tells that another thread runs, so that what they have saved was not looked at; `untold` is a clause
+    where some have saved something, and this torch does not tell what.
+    """
+
+    names: tuple[str, ...]
+    stopped_at: int = 0
+    left_out: bool = False
+    untold: str = ""
+
+
+def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_seconds: float = MAX_SECONDS) -> Saved:
+    """Return the names of the operations whose backward has saved elements of `tensor`: ``("ExpBackward0",)``.
+
+    Looks through the graphs behind the tensors `tracked`, and behind `tensor` itself, the nearest operations first.
+    Nothing is unpacked, so no hook runs and no version is checked. Not seen: what hooks have packed into something
+    else, what a custom function keeps in attributes of its own, and graphs that no given tensor leads to.
+    """
+    deadline = time.thread_time() + max_seconds
+    names: dict[str, None] = {}
+    count = 0
+    with modes.undisturbed():
+        begin = [node for node in map(_grad_fn, (tensor, *tracked)) if node is not None]
+        if not begin:
+            return Saved(())
+        if _data_of_saved is None:
+            has_saved = any(_saved_names(type(node)) for node in itertools.islice(_nodes(begin), _MAX_ASKED))
+            return Saved((), untold=_UNTOLD if has_saved else "")
+        target, unguarded = Target(tensor), Unguarded()
+        for node in _nodes(begin):
+            count += 1
+            name = class_name(type(node))
+            if name not in names and any(
+                target.compare(saved)[0] in WRITTEN for saved in _saved_tensors(node, unguarded)
+            ):
+                names[name] = None
+            if unguarded.left_out:
+                return Saved(tuple(names), left_out=True)
+            if not count % 64 and time.thread_time() > deadline:
+                return Saved(tuple(names), count)
+    return Saved(tuple(names))
+
+
+def _nodes(waiting: list[Any]) -> Iterator[Any]:
+    """Yield each operation of the graphs that begin at some of them once, the nearest first."""
+    # Kept alive until the end, so that an identity stands for one operation.
+    seen: dict[int, Any] = {}
+    queue = deque(waiting)
+    while queue:
+        node = queue.popleft()
+        if id(node) not in seen:
+            seen[id(node)] = node
+            yield node
+            queue.extend(following for following, _ in node.next_functions if following is not None)
+
+
+def _grad_fn(tensor: torch.Tensor) -> Any:
+    try:
+        return _grad_fn_slot.__get__(tensor)
+    except RuntimeError:
+        # torch raises on views that were changed in place under no_grad.
+        return None
+
+
+_SAVED_NAMES: WeakKeyDictionary[type, tuple[str, ...]] = WeakKeyDictionary()
+"""By the class of a node, of which a cell may define new ones again and again."""
+
+
+def _saved_names(kind: type) -> tuple[str, ...]:
+    names = _SAVED_NAMES.get(kind)
+    if names is None:
+        names = _SAVED_NAMES[kind] = tuple(name for name in dir(kind) if name.startswith("_raw_saved_"))
+    return names
+
+
+def _saved_tensors(node: Any, unguarded: Unguarded) -> Iterator[torch.Tensor]:
+    """Yield the tensors that a node has saved, as they are: `SavedTensor.data` runs no hook; freed ones give None."""
+    for name in _saved_names(type(node)):
+        try:
+            yield from unguarded.read(partial(_read_saved, name=name), node) or ()
+        except RuntimeError:
+            # Freed by a backward.
+            continue
+
+
+def _read_saved(node: Any, name: str) -> list[torch.Tensor]:
+    saved = getattr(node, name)
+    found = [getattr(item, "data", None) for item in (saved if isinstance(saved, (tuple, list)) else (saved,))]
+    return [data for data in found if is_tensor(data)]

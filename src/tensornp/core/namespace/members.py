@@ -1,0 +1,186 @@
+"""What containers, modules and other objects hold, and the step to each item; nothing of the user's runs."""
+
+from __future__ import annotations
+
+import array
+import itertools
+import mmap
+import types
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import torch
+
+from tensornp.core.lowlevel import torch_private
+from tensornp.core.lowlevel.attributes import (
+    class_members,
+    class_name,
+    copied,
+    has_attributes,
+    in_chunks,
+    is_subclass,
+    module_name,
+    mro_of,
+    own_attributes,
+)
+from tensornp.core.namespace.paths import Key, Kind, is_plain
+from tensornp.core.tensor.containers import key_text
+from tensornp.core.tensor.form import STORAGES
+
+_AT_ONCE = 16
+"""Items that are asked together whether there is any to look at."""
+_BUFFERS = frozenset(map(id, (memoryview, bytearray, array.array, mmap.mmap)))
+"""By identity, as all classes here: to look for one in a tuple would ask a metaclass of the user's for equality."""
+_FOREIGN = frozenset(
+    "IPython ipykernel ipywidgets anywidget tensornp traitlets zmq logging threading asyncio concurrent "
+    "matplotlib multiprocessing subprocess weakref inspect importlib".split()
+)
+"""Packages whose objects are not looked into: they reach the whole kernel, and no user thinks of them as holders."""
+_MODULE_OWN = frozenset(vars(torch.nn.Module()))
+"""What every module holds: three dictionaries of what it consists of, flags and hooks."""
+_BY_INDEX, _BY_KEY = ("ModuleList", "ParameterList"), ("ModuleDict", "ParameterDict")
+
+
+Visitor = Callable[[Any], Iterable[tuple[Any, Any, Kind]]]
+
+
+def IS_TENSOR(_: Any) -> Iterable[tuple[Any, Any, Kind]]:
+    """Stand for a tensor, which holds nothing that is looked for here."""
+    return ()
+
+
+def IS_ARRAY(_: Any) -> Iterable[tuple[Any, Any, Kind]]:
+    """Stand for an array, or another buffer."""
+    return ()
+
+
+def visitor_for(cls: type) -> Visitor | None:
+    """Return what lists the children of an instance of `cls`, or None where there is nothing to look for."""
+    if id(cls) in _ATOMS:
+        return None
+    if is_subclass(cls, torch.Tensor) or id(cls) in _STORAGES:
+        return IS_TENSOR
+    if is_subclass(cls, np.ndarray) or id(cls) in _BUFFERS:
+        return IS_ARRAY
+    for base, visitor in _CONTAINERS.items():
+        if is_subclass(cls, base):
+            return visitor
+    if is_subclass(cls, torch.nn.Module):
+        return in_module
+    module = module_name(cls).partition(".")[0]
+    if is_subclass(cls, type) or module in _FOREIGN:
+        return None
+    return _in_object if has_attributes(cls) else None
+
+
+_ATOMS = frozenset(map(id, (
+    int, float, complex, str, bytes, bool, type(None), types.ModuleType, types.FunctionType, types.BuiltinFunctionType,
+    types.MethodType, types.CodeType, types.FrameType, types.TracebackType, torch.Size, torch.dtype, torch.device,
+)))  # fmt: skip
+_STORAGES = frozenset(map(id, STORAGES))
+
+
+def items_of(held: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield the items as `dict` itself has them, whatever a subclass makes of them.
+
+    RuntimeError if a huge one grows meanwhile.
+    """
+    return in_chunks(iter(dict.items(held)))
+
+
+def _in_dict(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
+    return _children(items_of(obj), Key)
+
+
+def _children(items: Iterator[tuple[Any, Any]], step: Callable[[Any], Any]) -> Iterator[tuple[Any, Any, Kind]]:
+    """Yield the items of a container with the steps to them; of several that are all plain values, none."""
+    while some := list(itertools.islice(items, _AT_ONCE)):
+        if _ATOMS.issuperset(map(id, map(type, map(itemgetter(1), some)))):
+            # One for all of them, at which the search asks how late it is.
+            yield "", None, ""
+        else:
+            yield from ((step(key), value, "") for key, value in some)
+
+
+def _in_sequence(base: Any) -> Visitor:
+    def visit(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
+        # A deque must not change while it is read; the others may.
+        children = copied(lambda: list(base.__iter__(obj))) if base is deque else base.__iter__(obj)
+        fields: Any = class_members(type(obj)).get("_fields") if base is tuple else None
+        if isinstance(fields, tuple) and len(fields) == tuple.__len__(obj):
+            return ((f".{field}", child, "") for field, child in zip(fields, children, strict=True))
+        return _children(enumerate(children), "[{}]".format)
+
+    return visit
+
+
+def _in_set(base: Any) -> Visitor:
+    def visit(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
+        return (("{…}", child, "") for child in in_chunks(base.__iter__(obj)))
+
+    return visit
+
+
+_CONTAINERS: dict[type, Visitor] = {
+    dict: _in_dict,
+    list: _in_sequence(list),
+    tuple: _in_sequence(tuple),
+    deque: _in_sequence(deque),
+    set: _in_set(set),
+    frozenset: _in_set(frozenset),
+}
+
+
+def in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
+    """Yield what a `torch.nn.Module` consists of, by the names that its users type."""
+    held = object.__getattribute__(module, "__dict__")
+    mro = mro_of(type(module))
+    is_dict, is_list = (any(class_name(cls) in names for cls in mro) for names in (_BY_KEY, _BY_INDEX))
+    is_row = any(class_name(cls) == "Sequential" for cls in mro)
+    is_scripted = torch_private.is_scripted_table(held.get("_modules"))
+    for table, kind in (("_parameters", "parameter"), ("_buffers", "buffer"), ("_modules", "")):
+        for i, (name, child) in enumerate(members_of(held.get(table))):
+            if child is None:
+                continue
+            if is_row and kind == "":
+                # Its members are counted, whatever their names.
+                step: Any = f"[{i}]"
+            elif is_dict and (kind == "" or isinstance(module, torch.nn.ParameterDict)):
+                step = Key(name)
+            elif is_list and name.isdecimal():
+                step = f"[{name}]"
+            elif is_scripted and not is_plain(name):
+                # It has no `get_submodule`.
+                step = f".{table}[{name!r}]"
+            else:
+                step = _attribute(name, kind or "submodule")
+            yield step, child, kind
+    for name, child in items_of(held):
+        if name not in _MODULE_OWN:
+            yield _own_attribute(name), child, ""
+
+
+def members_of(table: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the items of one table of a module; a scripted module keeps its own in C++."""
+    if not torch_private.is_scripted_table(table):
+        return items_of(table or {})
+    own = dict(own_attributes(table))
+    # Those of its submodules that have a Python object have it in a dictionary beside.
+    return items_of(own["_python_modules"]) if "_python_modules" in own else iter(own["_c"].items())
+
+
+def _attribute(name: str, kind: str) -> str:
+    """Return how a member of a module is reached, whose name may be any text."""
+    return f".{name}" if is_plain(name) else f".get_{kind}({name!r})"
+
+
+def _own_attribute(name: Any) -> str:
+    """Return how an attribute is reached, whose name `setattr` takes as any text."""
+    return f".{name}" if is_plain(name) else f".__dict__[{key_text(name)}]"
+
+
+def _in_object(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
+    return ((_own_attribute(name), child, "") for name, child in own_attributes(obj))

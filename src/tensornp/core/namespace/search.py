@@ -1,0 +1,181 @@
+"""A search through a namespace for tensors and arrays: their names, nearest first, in bounded time.
+
+Nothing of the user's runs: no property, no `__getattr__`, no iterator of a subclass. What an object holds is read from
+its own dictionary and slots alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import torch
+
+from tensornp.core.lowlevel.attributes import copied, is_subclass, own_attributes
+from tensornp.core.lowlevel.gradients import Unguarded
+from tensornp.core.namespace.members import IS_ARRAY, IS_TENSOR, Visitor, in_module, items_of, visitor_for
+from tensornp.core.namespace.paths import Kind, Path
+
+_CHECK_EVERY = 64
+_TURN = 512
+_RESULT = re.compile(r"_{1,3}|_\d+")
+
+
+_OF_IPYTHON = frozenset("In _ih _oh _dh _ __ ___ _i _ii _iii exit quit open get_ipython".split())
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_requires_grad, _is_leaf, _retains_grad = (
+    getattr(torch.Tensor, name).__get__ for name in ("requires_grad", "is_leaf", "retains_grad")
+)
+Place = tuple[Any, Kind, Path]
+"""One tensor or array that was found, its kind, and the way to it."""
+
+
+class Search:
+    """The tensors and arrays that a namespace reaches: iterate over it once, then ask how far it came.
+
+    Parameters
+    ----------
+    namespace : mapping of str to object
+    max_seconds : float
+        Of this thread's own time, however busy the machine is, after which it stops; names at hand come first, then
+        what they hold, level by level and in turns.
+    besides : object, optional
+        A container that is not looked into, wherever it is met: it is searched by itself.
+
+    Attributes
+    ----------
+    num_names : int
+        Tensors, arrays and other objects that were looked at so far.
+    is_complete : bool
+        Whether it looked at everything, once the iteration has ended.
+    unguarded : Unguarded
+        What has read the gradients, or left them out.
+    tracked : list of torch.Tensor
+        Those that autograd has computed, found so far.
+    """
+
+    def __init__(self, namespace: Mapping[str, Any], max_seconds: float, *, besides: object = None) -> None:
+        self.num_names = 0
+        self.is_complete = False
+        self.tracked: list[torch.Tensor] = []
+        self._filled: set[int] = set()
+        self._modules: dict[int, Path] = {}
+        self._held_by: dict[int, list[int]] = {}
+        self._namespace = namespace
+        self.max_seconds = max_seconds
+        self._besides = besides
+        self._skipped = False
+        self.unguarded = Unguarded()
+
+    def trained_module_of(self, parameter: torch.Tensor) -> Path | None:
+        """Return the innermost module that holds `parameter` and in which another parameter has a gradient."""
+        trained = self._modules_above(self._filled)
+        above = (module for module in self._modules_above([id(parameter)]) if module in trained)
+        return self._modules.get(next(above, 0))
+
+    def _modules_above(self, members: Iterable[int]) -> dict[int, None]:
+        """Return the modules that hold any of some parameters, the innermost first, all by identity."""
+        found: dict[int, None] = {}
+        waiting = deque(members)
+        while waiting:
+            for module in self._held_by.get(waiting.popleft(), ()):
+                if module not in found:
+                    found[module] = None
+                    waiting.append(module)
+        return found
+
+    def __iter__(self) -> Iterator[Place]:
+        deadline = time.thread_time() + self.max_seconds
+        # By identity: a metaclass of the user's may compute hashes, or have none. The class is held, so that it stays.
+        visitors: dict[int, tuple[type, Visitor | None, Kind]] = {}
+        seen: set[int] = set()
+        holders: set[int] = {id(self._besides)}
+        # Holders take turns, so that a huge one does not hide the others; the names at hand come first.
+        turns: deque[Iterator[tuple[Path, Any, Kind]]] = deque()
+        turn, limit = self._children(self._namespace, None, _roots), sys.maxsize
+        while True:
+            count = 0
+            for path, obj, kind in itertools.islice(turn, limit):
+                count += 1
+                self.num_names += 1
+                if not self.num_names % _CHECK_EVERY and time.thread_time() > deadline:
+                    return
+                cls = type(obj)
+                try:
+                    _, visitor, tensor_kind = visitors[id(cls)]
+                except KeyError:
+                    visitor = visitor_for(cls)
+                    tensor_kind = "parameter" if is_subclass(cls, torch.nn.Parameter) else "tensor"
+                    visitors[id(cls)] = cls, visitor, tensor_kind
+                if visitor is None:
+                    continue
+                if visitor is IS_TENSOR:
+                    yield obj, kind or tensor_kind, path
+                    if cls is not torch.Tensor or _requires_grad(obj):
+                        yield from self._beside(obj, path, is_new=id(obj) not in seen)
+                        seen.add(id(obj))
+                elif visitor is IS_ARRAY:
+                    yield obj, "array", path
+                elif id(obj) not in holders:
+                    holders.add(id(obj))
+                    turns.append(self._children(obj, path, visitor))
+            if count == limit:
+                turns.append(turn)
+            if not turns or time.thread_time() > deadline:
+                self.is_complete = not turns and not self._skipped
+                return
+            turn, limit = turns.popleft(), _TURN
+
+    def _beside(self, tensor: Any, path: Path, *, is_new: bool) -> Iterator[Place]:
+        """Yield the gradient of a tensor, and the tensors in which one of another class holds its values, once."""
+        try:
+            if _requires_grad(tensor):
+                is_leaf = _is_leaf(tensor)
+                if not is_leaf and is_new:
+                    self.tracked.append(tensor)
+                grad = self.unguarded.grad_of(tensor) if is_leaf or _retains_grad(tensor) else None
+                if grad is not None:
+                    self._filled.add(id(tensor))
+                    if is_new:
+                        yield grad, "grad", (path, ".grad")
+            if is_new and type(tensor) not in _PLAIN:
+                for name, inner in own_attributes(tensor):
+                    if is_subclass(type(inner), torch.Tensor):
+                        yield inner, "tensor", (path, f".{name}")
+        except Exception:
+            # Some wrappers have no such attributes, and lazy parameters have none yet.
+            return
+
+    def _children(self, holder: Any, path: Path | None, visit: Visitor) -> Iterator[tuple[Path, Any, Kind]]:
+        is_module = visit is in_module and path is not None
+        if is_module and path is not None:
+            self._modules[id(holder)] = path
+        try:
+            for step, child, kind in visit(holder):
+                if is_module and (kind == "parameter" or is_subclass(type(child), torch.nn.Module)):
+                    self._held_by.setdefault(id(child), []).append(id(holder))
+                yield (path, step), child, kind
+        except Exception:
+            # Another thread changes it just now, or a class of C hides what it holds.
+            self._skipped = True
+
+
+def _roots(namespace: Any) -> Iterator[tuple[Any, Any, Kind]]:
+    """Yield the names that are the user's: the history of IPython is reached by its own name, `Out`."""
+    outputs = namespace.get("_oh")
+    results = copied(lambda: {id(value) for value in dict.values(outputs)}) if isinstance(outputs, dict) else set()
+    for name, value in items_of(namespace) if isinstance(namespace, dict) else list(namespace.items()):
+        # `_` and `_3` are the user's where they are no result of a cell: after `for _ in ...`.
+        is_history = outputs is not None and is_history_name(name)
+        if not is_history or (_RESULT.fullmatch(name) and id(value) not in results):
+            yield name, value, ""
+
+
+def is_history_name(name: str) -> bool:
+    """Return whether IPython itself binds `name`: what a cell gave or said is reached as ``Out[n]`` and ``In[n]``."""
+    return name in _OF_IPYTHON or (name[:1] == "_" and name[1:].lstrip("i").isdecimal())

@@ -1,0 +1,224 @@
+"""The table of all tensors and arrays of a namespace, as records."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+
+from tensornp.core.lowlevel.attributes import class_name, is_array, is_tensor
+from tensornp.core.memory.arrays import array_over
+from tensornp.core.memory.changes import Change
+from tensornp.core.memory.extents import Relation
+from tensornp.core.memory.relations import Target
+from tensornp.core.memory.storages import Found, Group, Holding, history_entry, merged
+from tensornp.core.memory.survey import Survey
+from tensornp.core.namespace.paths import Kind, name_of
+from tensornp.core.tensor.dtypes import name_of as dtype_name
+from tensornp.core.tensor.form import Bare, is_storage, tensor_of
+from tensornp.core.tensor.info import inspect
+
+SORTS = ("bytes", "name", "shape", "dtype", "device")
+MIN_ROWS_OF_GROUP = 8
+"""Of a group that has so many, which are shown even where others must be left out for that."""
+_bare_array = np.ndarray.view
+
+
+@dataclass(frozen=True, slots=True)
+class CensusRow:
+    """One name in the table.
+
+    Attributes
+    ----------
+    name, kind, shape, dtype, device
+        As a user knows them; `shape` is None where it cannot be read.
+    nbytes : int
+        Bytes of its own elements.
+    shared_with : str
+        The first name of its group, and the relation to that: "w: same elements". Empty for the first one.
+    holding : str
+        "name", "history" or "traceback".
+    change : Change or None
+        Since it was last shown or converted.
+    """
+
+    name: str
+    kind: Kind
+    shape: tuple[int, ...] | None
+    dtype: str
+    device: str
+    nbytes: int
+    shared_with: str
+    holding: Holding
+    change: Change | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CensusGroup:
+    """The names that share memory: `nbytes` are those of their storages, `pinned_by` is what else keeps them."""
+
+    rows: tuple[CensusRow, ...]
+    nbytes: int
+    pinned_by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """The table, and what it counts: `totals` are bytes by device, each storage once."""
+
+    groups: tuple[CensusGroup, ...]
+    num_tensors: int
+    num_arrays: int
+    num_storages: int
+    totals: dict[str, int]
+    num_left_out: int
+    stopped: str
+
+
+def census_of(
+    survey: Survey,
+    *,
+    max_rows: int,
+    sort: str = "bytes",
+    patterns: tuple[str, ...] = (),
+    also: Mapping[int, list[str]] | None = None,
+    change_of: Any = None,
+) -> Census:
+    """Return the table of at most `max_rows` names; totals count everything, whatever is shown.
+
+    `also` gives other names of IPython's own for an object, by identity: ``_``. `change_of` tells what has changed.
+    """
+    groups = [group for group in survey.groups if not patterns or _matches(group, patterns)]
+    groups.sort(key=_sort_key(sort))
+    shown: list[CensusGroup] = []
+    left, num_rows = max_rows, sum(len(group.found) for group in groups)
+    for i, group in enumerate(groups):
+        if left <= 0:
+            break
+        # One tensor that was shown again and again must not hide all others.
+        others = len(groups) - i - 1
+        rows = _rows(survey, group, max(left - others, min(left, MIN_ROWS_OF_GROUP)), change_of)
+        left -= len(rows)
+        shown.append(CensusGroup(rows, group.nbytes, _pins(group, also or {})))
+    totals: dict[str, int] = defaultdict(int)
+    for group in groups:
+        for device, nbytes in merged(group.spans).items():
+            totals[device] += nbytes
+    objects = {id(found.obj): found.obj for group in groups for found in group.found}
+    num_arrays = sum(not (is_tensor(obj) or is_storage(obj)) for obj in objects.values())
+    return Census(
+        groups=tuple(shown),
+        num_tensors=len(objects) - num_arrays,
+        num_arrays=num_arrays,
+        num_storages=sum(bool(group.nbytes) for group in groups),
+        totals=dict(sorted(totals.items())),
+        num_left_out=num_rows - sum(len(group.rows) for group in shown),
+        stopped=survey.stopped,
+    )
+
+
+def _matches(group: Group, patterns: tuple[str, ...]) -> bool:
+    names = [name_of(found.path) for found in group.found]
+    return any(
+        # First as it stands: for a wildcard, [3] would be one character.
+        name == pattern or fnmatchcase(name, pattern) or name.startswith((f"{pattern}.", f"{pattern}["))
+        for name in names
+        for pattern in patterns
+    )
+
+
+def _sort_key(sort: str) -> Any:
+    def key(group: Group) -> Any:
+        first = _ordered(group)[0]
+        name = name_of(first.path)
+        if sort == "bytes":
+            # Equal ones stay as they were found.
+            return -group.nbytes
+        return (() if sort == "name" else _fact(first.obj, sort), _natural(name))
+
+    return key
+
+
+def _rows(survey: Survey, group: Group, limit: int, change_of: Any) -> tuple[CensusRow, ...]:
+    ordered = _ordered(group)[:limit]
+    first = ordered[0]
+    rows = []
+    for found in ordered:
+        shared = "" if found is first else f"{survey.name(first)}: {_relation(first.obj, found.obj)}"
+        rows.append(_row(found.obj, survey.name(found), found, shared, change_of))
+    return tuple(rows)
+
+
+def _pins(group: Group, also: Mapping[int, list[str]]) -> tuple[str, ...]:
+    pins: dict[str, None] = {}
+    for found in group.found:
+        if found.holding == "history":
+            pins[history_entry(found.path)] = None
+            pins |= dict.fromkeys(also.get(id(found.obj), []))
+        elif found.holding == "traceback":
+            pins["the last traceback"] = None
+    return tuple(pins)
+
+
+def _ordered(group: Group) -> list[Found]:
+    """Return the names of a group, first the one that the others are compared with: the largest that has a name."""
+    if len(group.found) == 1:
+        return group.found
+    order = {"name": 0, "history": 1, "traceback": 2}
+
+    def key(f: Found) -> Any:
+        # An expanded tensor has more elements than its storage has bytes, and is no better name for it.
+        return order[f.holding], f.kind == "grad", -min(_fact(f.obj, "nbytes"), group.nbytes)
+
+    return sorted(group.found, key=key)
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Return a key by which m[9] comes before m[10]."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
+
+
+def _fact(obj: Any, name: str) -> Any:
+    """Return the shape, dtype, device or bytes of a tensor or an array, past whatever its class overrides."""
+    bare: Any = obj
+    try:
+        if not is_storage(obj):
+            bare = Bare(obj) if is_tensor(obj) else _bare_array(array_over(obj), np.ndarray)
+        if name in ("shape", "nbytes"):
+            return tuple(bare.shape) if name == "shape" else int(bare.nbytes)
+        return dtype_name(getattr(bare, name, "cpu"))
+    except Exception:
+        return {"shape": (), "nbytes": 0}.get(name, "")
+
+
+def _relation(first: Any, other: Any) -> Relation:
+    """Return how two members of one group relate; those that only share a storage with a third one too."""
+    try:
+        # The same question as a card asks: of a lazy copy, no write is seen although the bytes are still the same.
+        return Target(first, None).compare(other)[0] or "same storage"
+    except Exception:
+        return "may overlap"
+
+
+def _row(obj: Any, name: str, found: Found, shared: str, change_of: Any) -> CensusRow:
+    change = None
+    try:
+        if is_storage(obj):
+            obj = tensor_of(obj)
+        if is_tensor(obj):
+            info = inspect(obj)
+            change = change_of(obj, info) if change_of is not None else None
+            # One that was freed, or is on the meta device, takes no byte.
+            nbytes = info.nbytes if found.spans else 0
+            shape, dtype, device = info.shape, dtype_name(info.dtype), str(info.device)
+            return CensusRow(name, found.kind, shape, dtype, device, nbytes, shared, found.holding, change)
+        array = _bare_array(obj, np.ndarray) if is_array(obj) else np.frombuffer(obj, np.uint8)
+        nbytes = array.size * array.dtype.itemsize
+        return CensusRow(name, found.kind, array.shape, str(array.dtype), "cpu", nbytes, shared, found.holding)
+    except Exception:
+        return CensusRow(name, found.kind, None, class_name(type(obj)), "", 0, shared, found.holding, change)

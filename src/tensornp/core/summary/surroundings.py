@@ -1,0 +1,95 @@
+"""What a card says of a tensor's memory that the tensor itself does not know: one search gathers it all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
+from tensornp.core.memory.aliases import Alias, find_aliases, stopped_text
+from tensornp.core.memory.changes import Change
+from tensornp.core.memory.saved import saved_for
+from tensornp.core.namespace.paths import name_of
+from tensornp.core.namespace.search import Search
+from tensornp.core.tensor.facts import TensorInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Who else sees a tensor's memory, what autograd has saved of it, and what has changed.
+
+    Attributes
+    ----------
+    aliases : tuple of Alias
+        Without the name under which it is shown.
+    grad_aliases : tuple of Alias
+        The same for its ``.grad``.
+    stopped : str
+        Where the search ended before it was through: "search stopped at 12,345 names", or empty.
+    left_out : str
+        What was not looked at for another reason: gradients, while another thread runs; or empty.
+    saved_for : tuple of str
+        Operations that have saved its elements for backward.
+    untold : str
+        What this torch does not tell of that, as a clause, or empty.
+    missed_by : str
+        The name of the innermost module that holds it in which a backward has filled other gradients, and not this one.
+    change : Change or None
+    is_buffer : bool
+        Whether a module was found that has registered it as a buffer.
+    """
+
+    aliases: tuple[Alias, ...] = ()
+    grad_aliases: tuple[Alias, ...] = ()
+    stopped: str = ""
+    left_out: str = ""
+    saved_for: tuple[str, ...] = ()
+    untold: str = ""
+    missed_by: str = ""
+    change: Change | None = None
+    is_buffer: bool = False
+
+
+NOWHERE = Surroundings()
+Look = Callable[[torch.Tensor, TensorInfo], Surroundings]
+"""What looks around a tensor."""
+
+
+def look_around(
+    tensor: torch.Tensor, info: TensorInfo, search: Search, *, former: dict[int, Any], shown_as: str
+) -> Surroundings:
+    """Return what one `search` tells; `former` are arrays known to have shared, `shown_as` is what the user typed."""
+    unguarded = search.unguarded
+    with modes.undisturbed():
+        grad = unguarded.grad_of(tensor) if info.has_grad else None
+    found, *rest = find_aliases([(tensor, info), *([(grad, None)] if grad is not None else [])], search, former)
+    aliases = _without_own_name(found, shown_as)
+    module = None
+    if info.is_leaf and info.requires_grad and info.is_parameter and info.has_grad is False:
+        module = search.trained_module_of(tensor)
+    saved = saved_for(tensor, search.tracked, search.max_seconds)
+    stopped = [] if found.is_complete else [stopped_text(found.num_names)]
+    stopped += [f"search for gradients stopped at {saved.stopped_at:,} operations"] if saved.stopped_at else []
+    is_left_out = unguarded.left_out or info.has_grad is None or saved.left_out
+    return Surroundings(
+        aliases=tuple(aliases),
+        grad_aliases=tuple(alias for alias in (rest[0] if rest else ()) if alias.kind != "grad"),
+        stopped="; ".join(stopped),
+        left_out=NOT_LOOKED_AT if is_left_out else "",
+        saved_for=saved.names,
+        untold=saved.untold,
+        is_buffer=any(alias.kind == "buffer" and alias.relation == "same object" for alias in found),
+        missed_by=name_of(module) if module is not None else "",
+    )
+
+
+def _without_own_name(found: list[Alias], shown_as: str) -> list[Alias]:
+    """Return `found` without the name by which the tensor is shown: it is no news there."""
+    own = [alias.name for alias in found if alias.relation == "same object"]
+    plain = [name for name in own if name.isidentifier()]
+    dropped = shown_as if shown_as in own else plain[0] if len(plain) == 1 and len(own) == 1 else None
+    return [alias for alias in found if alias.name != dropped]

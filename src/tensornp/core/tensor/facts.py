@@ -1,0 +1,155 @@
+"""The records of a tensor's metadata, which every decision is made from."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from html import escape
+
+import torch
+
+from tensornp.core.tensor import dtypes
+from tensornp.core.tensor.form import DataState, Form
+
+
+@dataclass(frozen=True, slots=True)
+class StorageSpan:
+    """The bytes of a storage, and those that one tensor reaches in it.
+
+    Attributes
+    ----------
+    address : int
+        Address of the tensor's first element; 0 where there is no memory.
+    nbytes : int
+        Bytes that the storage holds now.
+    reach : int
+        Bytes from the start of the storage to the end of the tensor's last element; past `nbytes`, it was freed.
+    resizable : bool
+        Whether the storage may still be resized: any `Tensor.numpy` on it ends that for good.
+    """
+
+    address: int
+    nbytes: int
+    reach: int
+    resizable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """The metadata of one tensor; reading it touched no value.
+
+    `dtype`, `device` and `layout` are torch's own objects. `itemsize` and `nbytes` count bytes: `nbytes` those of the
+    logical elements, whatever the storage holds. A size that is symbolic or ragged is -1, and `numel` then 0. `stride`
+    and `storage_offset` count elements, and are None for layouts without strides. `version` is None where torch keeps
+    none (inference tensors). `is_readonly_map` is looked up by `with_page_protection` only, since that walks the memory
+    map of the process.
+
+    `has_grad` is None where `.grad` was not looked at: torch does not guard it against another thread that runs.
+
+    `next_functions` are the operations one step behind `grad_fn`, the first few; `grad_dtype` and `grad_layout` are
+    those of `.grad` where it is filled. `saved_for` names the operations whose backward has saved elements of this
+    tensor, which only a search through the graphs around it can tell: a card and `%tonumpy` do that. `untold` is what
+    this torch does not tell of it, as a clause. `is_buffer` is None where it is not known: no tensor says whether a
+    module has registered it, but one made by `nn.Buffer`; a card finds that out where a name leads to the module.
+
+    `form` says how the values are held: "strided", another layout, or in another tensor, of which `inner` is then the
+    metadata and `access` the expression; `detail` says more in a few words ("4 stored", "3 parts"). `wrapper` names
+    what stands between the tensor and its values, and `inner_names` the attributes that hold tensors, where it is of a
+    class whose values only its own code knows.
+    """
+
+    type_name: str
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    itemsize: int
+    numel: int
+    device: torch.device
+    layout: torch.layout
+    stride: tuple[int, ...] | None = None
+    storage_offset: int | None = None
+    requires_grad: bool = False
+    is_leaf: bool = True
+    grad_fn: str | None = None
+    next_functions: tuple[str, ...] = ()
+    has_grad: bool | None = False
+    retains_grad: bool = False
+    grad_dtype: torch.dtype | None = None
+    grad_layout: torch.layout | None = None
+    saved_for: tuple[str, ...] = ()
+    untold: str = ""
+    is_parameter: bool = False
+    is_buffer: bool | None = None
+    is_conj: bool = False
+    is_neg: bool = False
+    is_shared: bool = False
+    is_pinned: bool = False
+    is_inference: bool = False
+    is_contiguous: bool = True
+    has_tangent: bool = False
+    version: int | None = None
+    storage: StorageSpan | None = None
+    is_readonly_map: bool = False
+    data_state: DataState = "available"
+    wrapper: str = ""
+    inner_names: tuple[str, ...] = ()
+    form: Form = "strided"
+    detail: str = ""
+    inner: TensorInfo | None = None
+    access: str = "t"
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether the elements are codes of a quantized tensor, which have a scale."""
+        return self.form == "quantized"
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether it is several tensors in one."""
+        return self.form == "nested"
+
+    @property
+    def array_shape(self) -> tuple[int, ...]:
+        """The shape of the array: that of the tensor, or longer where one element packs several values."""
+        facts = dtypes.KNOWN.get(dtypes.name_of(self.dtype))
+        if facts is None or facts.values_per_element == 1:
+            return self.shape
+        return (*self.shape[:-1], (self.shape or (1,))[-1] * facts.values_per_element)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements: `numel * itemsize`."""
+        return self.numel * self.itemsize
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def is_expanded(self) -> bool:
+        """Whether a stride of 0 shows one element at several indices."""
+        return self.stride is not None and any(
+            step == 0 and size > 1 for size, step in zip(self.shape, self.stride, strict=True)
+        )
+
+    @property
+    def may_overlap_itself(self) -> bool:
+        """Whether two indices may address the same element.
+
+        Dimensions sorted by stride cannot overlap if each stride steps over all that the smaller ones reach; anything
+        else is said to overlap, although rare interleaved strides do not.
+        """
+        if self.stride is None or self.numel <= 1:
+            return False
+        reach = 0
+        for step, size in sorted((s, n) for n, s in zip(self.shape, self.stride, strict=True) if n > 1):
+            if step <= reach:
+                return True
+            reach += step * (size - 1)
+        return False
+
+    def __str__(self) -> str:
+        return "\n".join(f"{field.name}: {getattr(self, field.name)}" for field in dataclasses.fields(self))
+
+    def _repr_html_(self) -> str:
+        return f'<pre style="background-color:transparent">{escape(str(self))}</pre>'

@@ -1,0 +1,41 @@
+"""Where the few elements lie that a card prints, and how to take them out of a dense tensor."""
+
+from __future__ import annotations
+
+import torch
+
+from tensornp.core.lowlevel.unheard import unheard
+from tensornp.core.tensor import dtypes
+
+MAX_NUMEL = 4_000_000
+"""Elements that are read at most, where those that are printed cannot be read alone."""
+Places = list[list[int]]
+"""The indices that are wanted of each dimension."""
+
+
+_BITS = {
+    getattr(torch, name): getattr(torch, facts.bits or name.removeprefix("u"))
+    for name, facts in dtypes.KNOWN.items()
+    if name.startswith(("uint", "float8")) and hasattr(torch, name)
+}
+"""As what elements are indexed, where not every torch can do so in their own dtype (uint16: since 2.7)."""
+
+
+def indexed(values: torch.Tensor, places: Places) -> torch.Tensor:
+    """Return the elements at `places`, always in new memory."""
+    if all(len(place) == size for place, size in zip(places, values.shape, strict=True)):
+        return values.clone()
+    bits = values.view(_BITS[values.dtype]) if values.dtype in _BITS else values
+    few = bits[index_of(places, values.device)]
+    return few if bits is values else few.view(values.dtype)
+
+
+def index_of(places: Places, device: torch.device) -> tuple[torch.Tensor, ...]:
+    """Return one index tensor a dimension, which broadcast against each other."""
+    return tuple(
+        torch.tensor(place, dtype=torch.int64, device=device).view([-1] + [1] * (len(places) - dim - 1))
+        for dim, place in enumerate(places)
+    )
+
+
+unheard(globals())

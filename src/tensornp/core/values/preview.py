@@ -1,0 +1,206 @@
+"""The text that NumPy would print of the whole array, made from the printed elements alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from tensornp.core.convert.plan import ConversionPlan
+from tensornp.core.convert.steps import Step
+from tensornp.core.convert.to_numpy import carry_out, masked_array
+from tensornp.core.lowlevel import threads
+from tensornp.core.lowlevel.modes import apart, unnoticed
+from tensornp.core.lowlevel.unheard import unheard
+from tensornp.core.memory.still import still
+from tensornp.core.tensor.facts import TensorInfo
+from tensornp.core.tensor.form import held_tensor, mask_of
+from tensornp.core.tensor.indexing import Places
+from tensornp.core.tensor.info import inspect
+from tensornp.core.values.gather import gather
+from tensornp.errors import NotReadError
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What NumPy prints of an array.
+
+    Attributes
+    ----------
+    text : str
+        Equal to ``repr`` of the converted array, unless `note` says otherwise; empty where no value was read.
+    note : str
+        Why fewer elements are shown than NumPy would print, or none; empty otherwise.
+    """
+
+    text: str
+    note: str = ""
+
+
+_FIRST_PRECISION = 4
+"""Digits of the first values in a table, where NumPy would print eight."""
+_FEW_DIMS = 6
+"""Dimensions in which the outermost elements are few."""
+_MAX_PARTS = 40
+"""Parts of a nested tensor that are printed at most."""
+_AFTER_GATHERING = (Step.TO_HOST, Step.WIDEN, Step.VIEW_BITS, Step.CAST)
+"""The steps that are left to do once the elements are gathered."""
+
+
+@unnoticed
+def preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, *, max_elements: int) -> Preview:
+    """Return what NumPy prints of the array that `plan` would give, under the user's print options.
+
+    Only the printed elements are read, gathered on the tensor's own device into new memory, so that the tensor's
+    storage is neither copied as a whole nor locked. At most about `max_elements` are printed, whatever the options ask.
+    """
+    try:
+        return _preview(tensor, info, plan, max_elements)
+    except NotReadError as reason:
+        return Preview("", str(reason))
+
+
+def _preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, max_elements: int) -> Preview:
+    if info.form == "nested":
+        with threads.GATE:
+            return _parts(still(tensor, info), plan, max_elements)
+    shape = info.array_shape
+    if 0 in shape:
+        return Preview(repr(_empty(info, plan)))
+    options = np.get_printoptions()
+    asked = options["edgeitems"] if math.prod(shape) > options["threshold"] else None
+    edgeitems = _affordable(shape, asked, max_elements)
+    note = ""
+    # In many dimensions, the one that stands for each ellipsis counts.
+    if len(shape) > _FEW_DIMS and _count_read(shape, edgeitems, 1) > 10 * max_elements:
+        raise NotReadError(
+            f"the values are not shown: in {len(shape)} dimensions, even the outermost are more than {max_elements:,}; "
+            "show t.flatten() or a slice"
+        )
+    if edgeitems != asked:
+        note = f"print options ask for more than {max_elements:,} elements; only the outer ones are shown"
+    # With 0 edge items NumPy still measures all elements to align the one that it prints.
+    if not edgeitems or all(size <= 2 * edgeitems for size in shape):
+        return Preview(repr(_gathered(tensor, info, plan, _all(shape))), note)
+    if info.form == "masked":
+        return _masked(tensor, info, plan, edgeitems, max_elements)
+    return Preview(
+        _summarized(_gathered(tensor, info, plan, _corners(shape, edgeitems)), shape, edgeitems, options), note
+    )
+
+
+def _masked(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, edgeitems: int, max_elements: int) -> Preview:
+    """Return what NumPy prints of a masked array, whose `repr` leaves elements out by rules of its own."""
+    if info.numel <= max_elements:
+        return Preview(repr(_gathered(tensor, info, plan, _all(info.shape))))
+    with np.printoptions(threshold=0, edgeitems=edgeitems, formatter=np.get_printoptions()["formatter"]):
+        text = repr(_gathered(tensor, info, plan, _corners(info.shape, edgeitems)))
+    return Preview(text, f"the outer elements of a masked array of shape {info.shape}")
+
+
+def _empty(info: TensorInfo, plan: ConversionPlan) -> Any:
+    """Return the array of a tensor without elements: its indices are not listed, of which there may be billions."""
+    array = np.empty(info.array_shape, plan.dtype)
+    return np.ma.MaskedArray(array, np.empty(array.shape, bool)) if info.form == "masked" else array
+
+
+def _parts(tensor: torch.Tensor, plan: ConversionPlan, max_elements: int) -> Preview:
+    """Return what Python prints of the list of arrays that a nested tensor gives."""
+    parts = tensor.unbind()
+    each = [_preview(part, inspect(part), plan, max(1, max_elements // _MAX_PARTS)).text for part in parts[:_MAX_PARTS]]
+    if len(parts) <= _MAX_PARTS:
+        return Preview(f"[{', '.join(each)}]")
+    return Preview(f"[{', '.join(each)}, ...]", f"the first {_MAX_PARTS} of {len(parts):,} parts are shown")
+
+
+@unnoticed
+def first_values(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, count: int) -> str:
+    """Return the first `count` values along the last dimension as NumPy prints them, and an ellipsis if there are more.
+
+    Reads these elements only, as `preview` does.
+    """
+    if info.form == "nested":
+        return info.detail
+    shape = info.array_shape
+    places: Places = [list(range(min(size, 1))) for size in shape[:-1]]
+    places += [list(range(min(size, count))) for size in shape[-1:]]
+    try:
+        array = _gathered(tensor, info, plan, places)
+    except NotReadError:
+        return "(not read)"
+    if not array.ndim:
+        return str(array)
+    precision = min(np.get_printoptions()["precision"], _FIRST_PRECISION)
+    text = np.array2string(
+        array.reshape(-1), precision=precision, separator=",", threshold=count + 1, max_line_width=10_000
+    )
+    values = [value.strip() for value in text[1:-1].split(",")]
+    return ", ".join(values + ["…"] * (array.size < math.prod(shape)))
+
+
+def _affordable(shape: tuple[int, ...], edgeitems: int | None, max_elements: int) -> int | None:
+    """Return `edgeitems`, or as many that no more than `max_elements` are read, at least 1; None and 0 read all."""
+    if _count_read(shape, edgeitems) <= max_elements:
+        return edgeitems
+    edgeitems = min(edgeitems or max_elements, max_elements)
+    while edgeitems > 1 and _count_read(shape, edgeitems) > max_elements:
+        edgeitems //= 2
+    return max(1, edgeitems)
+
+
+def _count_read(shape: tuple[int, ...], edgeitems: int | None, ellipsis: int = 0) -> int:
+    return math.prod(min(size, 2 * edgeitems + ellipsis) if edgeitems else size for size in shape)
+
+
+def _all(shape: tuple[int, ...]) -> Places:
+    return [list(range(size)) for size in shape]
+
+
+def _corners(shape: tuple[int, ...], edgeitems: int) -> Places:
+    """Return the outer `edgeitems` of each longer dimension, with one repeated element between for the ellipsis."""
+    return [
+        [*range(edgeitems), 0, *range(size - edgeitems, size)] if size > 2 * edgeitems else list(range(size))
+        for size in shape
+    ]
+
+
+@apart
+def _gathered(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, places: Places) -> Any:
+    """Return the array of the elements at `places`."""
+    if info.form == "pending" and info.detail != "arrived":
+        raise NotReadError("a collective is still making the values, and looking does not wait for it; t.wait() does")
+    if info.inner is not None:
+        held: Any = held_tensor(tensor, info.form)
+        array = _gathered(held, info.inner, plan, places)
+        if info.form != "masked":
+            return array
+        mask = mask_of(tensor)
+        return masked_array(array, gather(mask, inspect(mask), places).cpu())
+    few = gather(tensor, info, places)
+    steps = tuple(step for step in plan.steps if step in _AFTER_GATHERING)
+    return carry_out(replace(plan, steps=steps, writeable=True), few)
+
+
+def _summarized(corners: np.ndarray[Any, Any], shape: tuple[int, ...], edgeitems: int, options: Any) -> str:
+    """Return `repr` of the array of `shape` whose outer elements are `corners`.
+
+    NumPy prints the corners itself; only the shape that it states after them, and with it the place of the line break
+    before, belongs to the whole. NumPy breaks where the last line would pass the line width (`array_repr`, NumPy 2.4).
+    """
+    # A formatter is dropped unless it is passed on; so is a repr of the user's own, which must not see mere corners.
+    with np.printoptions(threshold=0, edgeitems=edgeitems, formatter=options["formatter"]):
+        text = repr(corners)
+    end = text.rindex("]") + 1
+    body, extras = text[:end], text[end:].strip(", \n")
+    if extras == ")":
+        return body + ")"
+    extras = extras.replace(f"shape={corners.shape}", f"shape={shape}", 1)
+    last_line = len(body) + 1 - (body.rfind("\n") + 1)
+    breaks = options["legacy"] != "1.13" and last_line + len(extras) + 1 > options["linewidth"]
+    return f"{body},{chr(10) + ' ' * len('array(') if breaks else ' '}{extras}"
+
+
+unheard(globals())

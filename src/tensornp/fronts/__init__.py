@@ -1,0 +1,1 @@
+"""The programs in which tensors are looked at, a folder for each."""

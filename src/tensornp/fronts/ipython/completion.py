@@ -1,0 +1,80 @@
+"""TAB after our magics: their options, and the names that they take."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
+
+from tensornp.fronts.ipython import magics, memory_magics
+
+OPTIONS = {**magics.OPTIONS, **memory_magics.OPTIONS}
+_LINE = re.compile(rf"^[^#]*%{{1,2}}({'|'.join(OPTIONS)})\b(.*)$", re.DOTALL)
+_SORTS = ("bytes", "name", "shape", "dtype", "device")
+_DTYPES = (
+    "float16 float32 float64 complex64 complex128 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool "
+    "bfloat16 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu"
+).split()
+
+
+def make_matcher(shell: Any) -> Callable[[CompletionContext], SimpleMatcherResult]:
+    """Return a matcher for `shell` that IPython asks before its own; outside our magics it stays out of the way."""
+
+    @context_matcher(identifier="tensornp", priority=200)
+    def match(context: CompletionContext) -> SimpleMatcherResult:
+        found = _LINE.match(context.line_with_cursor[: context.cursor_position])
+        if found is None:
+            return {"completions": []}
+        magic, typed = found.groups()
+        before, _, fragment = typed.rpartition(" ")
+        words = before.split()
+        texts = _candidates(shell, magic, words[-1] if words else "", fragment)
+        if texts is None:
+            return {"completions": []}
+        completions = [SimpleCompletion(text=text, type=kind) for text, kind in texts if text.startswith(fragment)]
+        return {"completions": completions, "suppress": True, "matched_fragment": fragment}
+
+    matcher: Callable[[CompletionContext], SimpleMatcherResult] = match
+    return matcher
+
+
+def _candidates(shell: Any, magic: str, previous: str, fragment: str) -> list[tuple[str, str]] | None:
+    """Return what may stand here, each with its kind; None leaves an expression to IPython's own completion."""
+    if previous in ("-d", "--dtype"):
+        return [(name, "class") for name in _DTYPES]
+    if magic == "tensors" and previous in ("-s", "--sort"):
+        return [(key, "param") for key in _SORTS]
+    if fragment.startswith("-"):
+        return [(flag, "param") for option in OPTIONS[magic] for flag in option.flags]
+    if not re.fullmatch(r"\w*", fragment):
+        return None
+    kinds = _kinds(magic)
+    return [
+        (name, "instance")
+        for name, value in list(shell.user_ns.items())
+        # What IPython hides, and what begins with _, is offered to whoever has begun to type it.
+        if type(name) is str and (fragment or not (name.startswith("_") or name in shell.user_ns_hidden))
+        # By its type: an object may run code when it is asked for its class.
+        if any(type.__subclasscheck__(kind, type(value)) for kind in kinds)
+    ]
+
+
+def _kinds(magic: str) -> list[type]:
+    """Return the classes of what an expression after `magic` may begin with, as far as they have been imported."""
+    places = (path.rpartition(".") for path in _FITTING[magic])
+    found = (getattr(sys.modules.get(module), name, None) for module, _, name in places)
+    return [kind for kind in found if isinstance(kind, type)]
+
+
+_WATCHABLE = ("torch.Tensor", "numpy.ndarray", "torch.nn.Module")
+_TREES = ("torch.nn.Module", "types.ModuleType", "builtins.dict", "builtins.list", "builtins.tuple")
+_FITTING = {
+    "tonumpy": ("torch.Tensor", *_TREES, "collections.abc.Mapping"),
+    "totensor": ("numpy.ndarray",),
+    "tensors": _WATCHABLE,
+    "tensorwatch": _WATCHABLE,
+}
+"""What the names that a magic takes stand for."""

@@ -1,0 +1,148 @@
+"""Loading into a shell, and unloading from it exactly."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from copy import deepcopy
+from traceback import walk_stack
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from tensornp.core.lowlevel import threads
+from tensornp.fronts.ipython.cell import awaiting
+from tensornp.fronts.ipython.completion import make_matcher
+from tensornp.fronts.ipython.config import TensorDisplay
+from tensornp.fronts.ipython.ledger import Ledger
+from tensornp.fronts.ipython.live import LiveToggle
+from tensornp.fronts.ipython.magics import TensorMagics
+from tensornp.fronts.ipython.memory_magics import MemoryMagics
+from tensornp.fronts.ipython.printers import TensorPrinters
+
+_loaded: WeakKeyDictionary[Any, Extension] = WeakKeyDictionary()
+
+
+class Extension:
+    """What tensornp has put into one shell."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._undo = ExitStack()
+
+    def load(self) -> None:
+        """Put in printers, magics, completion, options and callbacks: all of it, or nothing where a step raises."""
+        with ExitStack() as undo:
+            self._put_in(undo)
+            self._undo = undo.pop_all()
+
+    def unload(self) -> None:
+        """Take all of it out again, but nothing that another library has put in its place since."""
+        self._undo.close()
+
+    def _put_in(self, undo: ExitStack) -> None:
+        """Do each step after saying how it is undone."""
+        shell = self._shell
+        undo.callback(self._restore_config, _section_of(shell))
+        ours: list[Any] = []
+        undo.callback(self._remove_configurables, ours)
+        config = TensorDisplay(parent=shell)
+        # It holds for the process, which goes on without this shell's options.
+        undo.callback(setattr, config, "raw_memory", config.traits()["raw_memory"].default_value)
+        ours.append(config)
+        shell.configurables.append(config)
+        ledger = Ledger(shell, config)
+        undo.callback(ledger.forget)
+        live = LiveToggle(shell, config, ledger)
+        undo.callback(live.close)
+        for publisher in live.publishers:
+            undo.callback(publisher.unregister_hook, live.see)
+            publisher.register_hook(live.see)
+        printers = TensorPrinters(shell, config, ledger.look, live.note)
+        undo.callback(printers.unregister)
+        printers.register()
+        memory = MemoryMagics(shell, config, ledger, live)
+        ours.append(memory)
+        undo.callback(memory.end)
+        ours.append(TensorMagics(shell, config, live, ledger))
+        for magics in ours[1:]:
+            undo.callback(self._remove_magics, magics)
+            shell.register_magics(magics)
+        for where, own in (
+            (shell.Completer.custom_matchers, make_matcher(shell)),
+            (shell.input_transformers_post, awaiting(shell, "tonumpy")),
+        ):
+            undo.callback(_remove, where, own)
+            where.append(own)
+        for event, callback in (
+            ("pre_run_cell", threads.cells.begin),
+            ("pre_run_cell", live.before_cell),
+            ("post_run_cell", threads.cells.end),
+            ("post_run_cell", live.after_cell),
+            ("post_execute", printers.forget),
+            ("post_execute", live.after_callback),
+        ):
+            undo.callback(_unregister, shell.events, event, callback)
+            shell.events.register(event, callback)
+        undo.callback(lambda: threads.cells.end() if _is_in_cell() else None)
+        if _is_in_cell():
+            threads.cells.begin()
+
+    def _remove_configurables(self, ours: list[Any]) -> None:
+        """Take out what is ours; IPython appends each Magics object here and never takes it out."""
+        configurables = self._shell.configurables
+        configurables[:] = [other for other in configurables if not any(other is own for own in ours)]
+
+    def _restore_config(self, before: Any) -> None:
+        """Take back what `%config TensorDisplay` has written into the shell's own configuration."""
+        section = TensorDisplay.__name__
+        if before is None:
+            self._shell.config.pop(section, None)
+        else:
+            self._shell.config[section] = before
+
+    def _remove_magics(self, magics: Any) -> None:
+        """Take our magics out; IPython has no call for that."""
+        manager = self._shell.magics_manager
+        for kind, names in magics.magics.items():
+            for name in names:
+                if getattr(manager.magics[kind].get(name), "__self__", None) is magics:
+                    del manager.magics[kind][name]
+        if manager.registry.get(type(magics).__name__) is magics:
+            del manager.registry[type(magics).__name__]
+
+
+def _section_of(shell: Any) -> Any:
+    section = TensorDisplay.__name__
+    return deepcopy(shell.config[section]) if section in shell.config else None
+
+
+def _remove(items: list[Any], item: Any) -> None:
+    if item in items:
+        items.remove(item)
+
+
+def _unregister(events: Any, event: str, callback: Any) -> None:
+    if callback in events.callbacks[event]:
+        events.unregister(event, callback)
+
+
+def _is_in_cell() -> bool:
+    """Return whether this is called by a cell, and not by a configuration that loads us before any."""
+    # IPython has no word for it.
+    return any(frame.f_code.co_name == "run_code" for frame, _ in walk_stack(sys._getframe()))
+
+
+def load(shell: Any) -> None:
+    """Load into `shell`; a second time does nothing."""
+    if shell in _loaded:
+        return
+    extension = Extension(shell)
+    extension.load()
+    _loaded[shell] = extension
+
+
+def unload(shell: Any) -> None:
+    """Unload from `shell`; does nothing where it is not loaded."""
+    extension = _loaded.pop(shell, None)
+    if extension is not None:
+        extension.unload()

@@ -1,0 +1,155 @@
+"""What one shell remembers of the tensors that it has shown or converted; it keeps none of them alive."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import weakref
+from collections import OrderedDict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from tensornp.core.memory.changes import Change, Snapshot
+    from tensornp.core.memory.identity import TensorReference
+    from tensornp.core.summary.surroundings import Surroundings
+    from tensornp.core.tensor.facts import TensorInfo
+    from tensornp.fronts.ipython.config import TensorDisplay
+
+MAX_RECORDS = 1024
+"""Entries that are kept, the last ones: two for each tensor."""
+
+
+class _Record(NamedTuple):
+    """One tensor as it was when it was last shown or converted, and the arrays that shared its memory."""
+
+    tensor: TensorReference
+    snapshot: Snapshot
+    arrays: dict[int, Any]
+
+
+class Ledger:
+    """Snapshots by tensor, and by place in a storage, so that another alias of the same elements finds them too."""
+
+    def __init__(self, shell: Any, config: TensorDisplay) -> None:
+        self._shell = shell
+        self._config = config
+        self._records: OrderedDict[Any, _Record] = OrderedDict()
+
+    @property
+    def cell(self) -> str:
+        """The cell that runs now: "In[4]"."""
+        return f"In[{self._shell.displayhook.prompt_count}]"
+
+    def look(self, tensor: Any, info: TensorInfo) -> Surroundings:
+        """Return what surrounds a tensor whose card is about to be shown, and remember what it is now."""
+        record = self._record_of(tensor, info)
+        now = self._snapshot(tensor, info, "the card")
+        around, change = self._search(tensor, info, record), _change(record, now)
+        self._keep(tensor, info, now, record)
+        return replace(around, change=change) if change is not None else around
+
+    def glance(self, tensor: Any, info: TensorInfo) -> Surroundings:
+        """Return the same and remember nothing."""
+        record = self._record_of(tensor, info)
+        return replace(self._search(tensor, info, record), change=self.change_of(tensor, info))
+
+    def note_conversion(self, tensor: Any, array: Any) -> None:
+        """Remember what a tensor is now that it was converted; `array` is what it became, or None for several."""
+        import numpy as np
+
+        from tensornp.core.memory.relations import WRITTEN, Target
+        from tensornp.core.tensor.info import inspect
+
+        info = inspect(tensor)
+        before = self._record_of(tensor, info)
+        record = self._keep(tensor, info, self._snapshot(tensor, info, "the conversion"), before)
+        # A copy has never shared, so it must not be said to share no longer.
+        if isinstance(array, np.ndarray) and Target(tensor, info).compare(array)[0] in WRITTEN:
+            record.arrays[id(array)] = weakref.ref(array)
+
+    def change_of(self, tensor: Any, info: TensorInfo) -> Change | None:
+        """Return how a tensor has changed since it was last shown or converted here; reads it under the same budget."""
+        from tensornp.core.memory.changes import take_snapshot
+
+        record = self._record_of(tensor, info)
+        if record is None or not self._config.fingerprint_nbytes(info.device):
+            return None
+        return _change(record, take_snapshot(tensor, info, "now", record.snapshot.max_nbytes))
+
+    def forget(self) -> None:
+        """Forget everything."""
+        self._records.clear()
+
+    def _snapshot(self, tensor: Any, info: TensorInfo, event: str) -> Snapshot:
+        from tensornp.core.memory.changes import take_snapshot
+
+        where = f"{event} in {self.cell}"
+        return take_snapshot(tensor, info, where, self._config.fingerprint_nbytes(info.device))
+
+    def _search(self, tensor: Any, info: TensorInfo, record: _Record | None) -> Surroundings:
+        from tensornp.core.namespace.search import Search
+        from tensornp.core.summary.surroundings import NOWHERE, look_around
+
+        if not self._config.max_search_ms:
+            return NOWHERE
+        search = Search(self._shell.user_ns, self._config.max_search_ms / 1000)
+        former = record.arrays if record is not None else {}
+        return look_around(tensor, info, search, former=former, shown_as=self._last_line())
+
+    def _last_line(self) -> str:
+        """Return the expression in the last line of the cell that runs, under which a tensor is shown."""
+        return _shown_by(str((self._shell.user_ns.get("_ih") or [""])[-1]))
+
+    def _record_of(self, tensor: Any, info: TensorInfo) -> _Record | None:
+        record = self._records.get(id(tensor))
+        if record is not None and record.tensor.is_of(tensor):
+            return record
+        record = self._records.get(_place(info))
+        # A storage that lives on may have moved, and left its place to another one.
+        return record if record is not None and info.storage and record.tensor.shares_storage(tensor) else None
+
+    def _keep(self, tensor: Any, info: TensorInfo, snapshot: Snapshot, record: _Record | None) -> _Record:
+        from tensornp.core.memory.identity import TensorReference
+
+        arrays = record.arrays if record is not None else {}
+        kept = _Record(TensorReference(tensor, snapshot.counter), snapshot, _living(arrays))
+        for key in (id(tensor), _place(info)):
+            self._records.pop(key, None)
+            self._records[key] = kept
+        while len(self._records) > MAX_RECORDS:
+            self._records.popitem(last=False)
+        return kept
+
+
+@functools.lru_cache(maxsize=1)
+def _shown_by(cell: str) -> str:
+    """Return the expression in the last line of a cell, or in the `display` that it consists of; empty without one."""
+    lines = cell.strip().splitlines()
+    try:
+        last = ast.parse(lines[-1].strip()).body[-1] if lines else None
+        shown = last.value if isinstance(last, ast.Expr) else None
+        if isinstance(shown, ast.Call) and ast.unparse(shown.func) == "display" and len(shown.args) == 1:
+            shown = shown.args[0]
+        # Written as names are written here: without a comment, and with single quotes.
+        return ast.unparse(shown) if shown is not None else ""
+    except (SyntaxError, ValueError, IndexError, RecursionError, MemoryError):
+        return ""
+
+
+def _change(record: _Record | None, now: Snapshot) -> Change | None:
+    from tensornp.core.memory.changes import change_between
+
+    if record is None or record.snapshot.max_nbytes != now.max_nbytes:
+        return None
+    return change_between(record.snapshot, now)
+
+
+def _living(arrays: dict[int, Any]) -> dict[int, Any]:
+    return {key: reference for key, reference in arrays.items() if reference() is not None}
+
+
+def _place(info: TensorInfo) -> Any:
+    """Return where the elements lie and what they mean: equal for two aliases of the same elements."""
+    address = info.storage.address if info.storage else 0
+    return (str(info.device), address, info.shape, info.stride, info.dtype, info.is_conj, info.is_neg)

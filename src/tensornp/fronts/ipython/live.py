@@ -1,0 +1,275 @@
+"""The live toggle under the last shown card: one for the life of the extension, which moves on with the next card."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from IPython.display import display, update_display
+
+from tensornp.core.lowlevel.threads import cells
+from tensornp.errors import NameTakenError
+
+if TYPE_CHECKING:
+    from tensornp.core.memory.identity import TensorReference
+    from tensornp.core.summary.card import TensorSummary
+    from tensornp.core.summary.surroundings import Surroundings
+    from tensornp.core.tensor.facts import TensorInfo
+    from tensornp.fronts.ipython.config import TensorDisplay
+    from tensornp.fronts.ipython.ledger import Ledger
+    from tensornp.widget.dock import DockingWidget
+    from tensornp.widget.toggle import TensorWidget
+
+_log = logging.getLogger(__name__)
+WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
+_ANCHOR = re.compile(r"tnp-[0-9a-f]{8}")
+NOTHING = {"text/html": "", "text/plain": ""}
+
+
+def can_show_live(shell: Any, config: TensorDisplay) -> bool:
+    """Return whether widgets are wanted, and there is a kernel with a front end; a terminal has none."""
+    return config.widget != "never" and getattr(shell, "kernel", None) is not None
+
+
+class IsolatedOutput:
+    """The output of a live part in a front end that keeps outputs apart and makes a widget only where it is shown.
+
+    JupyterLab and Notebook need none: there the part docks into its static card. Told are Colab and VS Code.
+    """
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._display_id = ""
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the front end is one of these."""
+        return "google.colab" in sys.modules or "__vsc_ipynb_file__" in self._shell.user_ns
+
+    def show(self, widget: DockingWidget) -> None:
+        """Show `widget` under the cell that runs, and no longer under the one before."""
+        self.clear()
+        if not self.is_needed:
+            return
+        self._display_id = f"{widget.anchor}-live"
+        # Where it docks all the same, its own output is emptied.
+        widget.on_docked = self.clear
+        view = {"model_id": widget.model_id, "version_major": 2, "version_minor": 0}
+        display({WIDGET_MIME: view, "text/plain": ""}, raw=True, display_id=self._display_id)
+
+    def clear(self) -> None:
+        """Empty the output, if there is one."""
+        display_id, self._display_id = self._display_id, ""
+        if display_id:
+            update_display(NOTHING, display_id=display_id, raw=True)
+
+
+class _Card(NamedTuple):
+    """A card that was made for a tensor; whether anybody sees it is told when it is published."""
+
+    reference: TensorReference
+    summary: TensorSummary
+    anchor: str
+
+
+class _Resident(NamedTuple):
+    """A widget that stays where it is: with the card that it docks into, or pinned by the cell `cell_id`."""
+
+    widget: TensorWidget
+    reference: TensorReference
+    cell_id: str | None
+
+
+class LiveToggle:
+    """Moves the toggle, after each cell that showed a tensor, to the last card; a card without an array leaves it."""
+
+    def __init__(self, shell: Any, config: TensorDisplay, ledger: Ledger) -> None:
+        self._shell = shell
+        self._config = config
+        self._ledger = ledger
+        self._made: dict[str, _Card] = {}
+        self._published: set[str] = set()
+        self._toggle: TensorWidget | None = None
+        self._output = IsolatedOutput(shell)
+        self._residents: list[_Resident] = []
+
+    @property
+    def publishers(self) -> Iterator[Any]:
+        """What publishes displays and results in this shell, as far as it can be asked to tell of it."""
+        for publisher in (self._shell.display_pub, self._shell.displayhook):
+            if hasattr(publisher, "register_hook"):
+                yield publisher
+
+    def note(self, tensor: Any, summary: TensorSummary, anchor: str) -> None:
+        """Remember that a card of `tensor` was made; one without an array has nothing to toggle."""
+        if summary.plan is not None and can_show_live(self._shell, self._config):
+            from tensornp.core.memory.identity import TensorReference
+
+            self._made[anchor] = _Card(TensorReference(tensor), summary, anchor)
+
+    def see(self, message: Any) -> Any:
+        """Look at a message on its way to the page: whoever only asks for a representation gets no toggle."""
+        if self._made:
+            html = str(message.get("content", {}).get("data", {}).get("text/html", ""))
+            self._published |= self._made.keys() & _ANCHOR.findall(html)
+        return message
+
+    def before_cell(self, *_: Any) -> None:
+        """Close what the cell, which runs again, has left on the page."""
+        cell_id = self._cell_id()
+        for resident in list(self._residents):
+            if cell_id is not None and resident.cell_id == cell_id:
+                self._close(resident)
+
+    def after_cell(self, result: Any = None) -> None:
+        """Take the toggle to the last card of the cell that has just ended, or give one to each of its cards."""
+        made, self._made = self._made, {}
+        published, self._published = self._published, set()
+        value = getattr(result, "result", None)
+        shown = [
+            card for card in made.values()
+            # An older kernel does not tell of the results that it publishes.
+            if (card.anchor in published or card.reference.is_of(value)) and not card.reference.is_gone
+        ]  # fmt: skip
+        try:
+            self._move(shown)
+        except Exception as error:
+            # The card is complete by itself, and a callback that raises prints a traceback under the cell.
+            _log.warning("the live toggle cannot be shown: %s", error)
+
+    def after_callback(self, *_: Any) -> None:
+        """Do the same where a widget's callback, which is no cell, has shown a card."""
+        runs_cell = cells.run_in(threading.get_ident()) or cells.run_in(threading.main_thread().ident)
+        if self._made and not runs_cell:
+            self.after_cell()
+
+    def _move(self, shown: list[_Card]) -> None:
+        self._close_outlived()
+        if self._config.widget != "auto":
+            self._rest()
+        if self._config.widget == "always" and can_show_live(self._shell, self._config):
+            for card in shown:
+                widget = self._new_toggle()
+                self._residents.append(_Resident(widget, card.reference, self._cell_id()))
+                self._aim(widget, card)
+                IsolatedOutput(self._shell).show(widget)
+        elif shown and can_show_live(self._shell, self._config):
+            self._toggle = self._toggle or self._new_toggle()
+            self._aim(self._toggle, shown[-1])
+            self._output.show(self._toggle)
+
+    def _close_outlived(self) -> None:
+        """Close the toggles of cards whose tensors are gone, or which are no longer wanted."""
+        from tensornp.core.memory.identity import living
+
+        docked = [resident for resident in self._residents if resident.widget.anchor]
+        is_wanted = self._config.widget == "always"
+        alive = living([resident.reference for resident in docked]) if is_wanted and docked else [False] * len(docked)
+        for resident, lives in zip(docked, alive, strict=True):
+            if not lives:
+                self._close(resident)
+
+    def _new_toggle(self) -> TensorWidget:
+        from tensornp.widget.toggle import TensorWidget
+
+        return TensorWidget(binder=self.bind)
+
+    def _aim(self, widget: TensorWidget, card: _Card) -> None:
+        def look(tensor: Any, info: TensorInfo) -> Surroundings:
+            # What had changed when the card was shown is what its toggle goes on to say.
+            return replace(self._ledger.glance(tensor, info), change=card.summary.surroundings.change)
+
+        widget.show(
+            lambda: card.reference.find(self._likely()),
+            card.summary,
+            options=self._config.options,
+            look=look,
+            anchor=card.anchor,
+            suggestion=self._suggest(card.reference),
+        )
+
+    def _rest(self) -> None:
+        if self._toggle is not None and self._toggle.anchor:
+            self._toggle.rest()
+        self._output.clear()
+
+    def _close(self, resident: _Resident) -> None:
+        self._residents.remove(resident)
+        resident.widget.close()
+
+    def close(self) -> None:
+        """Take every live part out of the page, pinned ones too, and let go of their tensors."""
+        self._output.clear()
+        self._toggle, self._residents, self._made = None, [], {}
+        if "tensornp.widget.dock" in sys.modules:
+            from tensornp.widget.dock import close_all
+
+            close_all()
+
+    def pin(self, tensor: Any) -> TensorWidget:
+        """Return a live card of `tensor` that stands alone, stays, and binds names in this shell.
+
+        It keeps a tensor that no name reaches; that goes when its cell runs again.
+        """
+        from tensornp.core.memory.identity import TensorReference
+        from tensornp.widget.toggle import TensorWidget
+
+        reference = TensorReference(tensor)
+        widget = TensorWidget(
+            tensor,
+            options=self._config.options,
+            look=self._ledger.glance,
+            held=(lambda: reference.find(self._likely())) if self._is_named(tensor) else None,
+            suggestion=self._suggest(reference),
+            binder=self.bind,
+        )
+        self._residents.append(_Resident(widget, reference, self._cell_id()))
+        return widget
+
+    def unpin_unnamed(self) -> None:
+        """Close the pinned cards, which alone may keep their tensors."""
+        for resident in list(self._residents):
+            if not resident.widget.anchor:
+                self._close(resident)
+
+    def bind(self, name: str, make: Callable[[], Any], overwrite: bool) -> str:
+        """Bind what `make` returns to `name` for the user; `NameTakenError` if that cannot be, or is taken."""
+        from tensornp.fronts.ipython.names import occupant
+
+        taken = occupant(self._shell, name)
+        if taken and not overwrite:
+            raise NameTakenError(f"{name} already names {taken}; press Overwrite to replace it", can_overwrite=True)
+        self._shell.push({name: make()})
+        return f"{name} is bound"
+
+    def _cell_id(self) -> str | None:
+        """Return what the front end calls the cell that runs, or None where it does not say."""
+        try:
+            found = self._shell.get_parent()["metadata"].get("cellId")
+        except (AttributeError, KeyError, TypeError):
+            return None
+        return found if isinstance(found, str) else None
+
+    def _likely(self) -> list[Any]:
+        """Return what a card is most often about: the variables, and the results of cells."""
+        namespace = self._shell.user_ns
+        return [*list(namespace.values()), *list(namespace.get("_oh", {}).values())]
+
+    def _is_named(self, tensor: Any) -> bool:
+        """Return whether a name of the notebook reaches `tensor`, as far as a search comes."""
+        from tensornp.core.memory.aliases import aliases
+
+        found = aliases(tensor, self._shell.user_ns)
+        return any(alias.relation == "same object" for alias in found)
+
+    def _suggest(self, reference: TensorReference) -> str:
+        """Return ``<name>_np`` for the name that the user knows a tensor by, ``array_np`` for one without."""
+        for name, value in list(self._shell.user_ns.items()):
+            if not name.startswith("_") and reference.is_of(value):
+                return f"{name}_np"
+        return "array_np"

@@ -1,0 +1,283 @@
+"""`%tonumpy`, `%%tonumpy` and `%totensor`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from traceback import walk_tb
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import (
+    Magics,
+    line_cell_magic,
+    line_magic,
+    magics_class,
+    needs_local_scope,
+    no_var_expand,
+    output_can_be_silenced,
+)
+from IPython.display import display
+
+from tensornp.fronts.ipython.arguments import (
+    NOT_PYTHON,
+    Option,
+    as_usage_errors,
+    keeping_nothing,
+    split_line,
+    why_not_python,
+)
+from tensornp.fronts.ipython.cell import Body, compile_body, is_awaited, run, run_async
+from tensornp.fronts.ipython.names import BUILTIN, check_reachable, occupant
+
+if TYPE_CHECKING:
+    from tensornp.core.convert.plan import ConversionPlan
+    from tensornp.core.tensor.facts import TensorInfo
+    from tensornp.fronts.ipython.config import TensorDisplay
+    from tensornp.fronts.ipython.ledger import Ledger
+    from tensornp.fronts.ipython.live import LiveToggle
+
+MAX_NOTED = 100
+"""Tensors of one conversion that are remembered, so that a later change is told."""
+_OUT = Option("o", "out", "bind the result to NAME", "NAME")
+OPTIONS: dict[str, tuple[Option, ...]] = {
+    "tonumpy": (
+        Option("v", "view", "share memory, read-only (the default)"),
+        Option("s", "share", "share memory, writeable; an error where that is impossible"),
+        Option("c", "copy", "always copy"),
+        Option("d", "dtype", "convert to dtype D", "D"),
+        _OUT,
+        Option("m", "max-nbytes", "bytes that a new array may take", "N"),
+        Option("", "explain", "print the receipt and convert nothing"),
+        Option("w", "widget", "show the live card, which stays where it is"),
+    ),
+    "totensor": (_OUT,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What one line asks for: its options, and the arguments of `to_numpy` that follow from them."""
+
+    options: dict[str, str]
+    arguments: dict[str, Any]
+    is_quiet: bool
+
+
+@magics_class
+class TensorMagics(Magics):
+    """The magics of one shell."""
+
+    shell: Any
+
+    def __init__(self, shell: Any, config: TensorDisplay, live: LiveToggle, ledger: Ledger) -> None:
+        super().__init__(shell)
+        self._display = config
+        self._live = live
+        self._ledger = ledger
+
+    @no_var_expand
+    @needs_local_scope
+    @line_cell_magic
+    @keeping_nothing
+    def tonumpy(self, line: str, cell: str | None = None, local_ns: dict[str, Any] | None = None) -> Any:
+        """Convert a tensor to the NumPy array that it is, and show the receipt.
+
+        Usage::
+
+            %tonumpy [-v | -s | -c] [-d D] [-o NAME] [-m N] [--explain] [-w] EXPR
+            %%tonumpy [the same options] [NAME ...]
+
+        Options, before the expression:
+
+            -v, --view      share memory, read-only (the default; %config TensorDisplay.mode changes it)
+            -s, --share     share memory, writeable; an error where that is impossible
+            -c, --copy      always copy
+            -d, --dtype D   convert to dtype D, such as float32; bfloat16 and float8_* come from ml_dtypes
+            -o, --out NAME  bind the array to NAME
+            -m, --max-nbytes N
+                            bytes that a new array may take (the default: what main memory has free)
+            --explain       print the receipt and convert nothing
+            -w, --widget    show the live card, which stays where it is
+
+        EXPR is any expression that gives a tensor, or a container with tensors inside; it is taken exactly as typed.
+        One that begins with - goes into parentheses. A trailing ; shows nothing.
+
+        As a cell magic it runs the cell as IPython does, also with await, then converts the variables NAME, or the
+        value of the cell's last line: one array, or a dict of arrays by name.
+
+        Examples::
+
+            a = %tonumpy model.fc.weight
+            %tonumpy -c -o w_np w
+            %tonumpy --explain x.T
+        """
+        __tracebackhide__ = True
+        options, rest = self._split(line, "tonumpy")
+        request = _Request(options, self._arguments(options), rest.endswith(";"))
+        if cell is None:
+            return self._tonumpy(self._evaluate(rest, local_ns, "%tonumpy [options] EXPR"), request)
+        names = rest.removesuffix(";").split()
+        with as_usage_errors():
+            for name in names:
+                check_reachable(name)
+        body = compile_body(self.shell, cell)
+        request = replace(request, is_quiet=request.is_quiet or body.is_quiet)
+        if is_awaited(self.shell, cell):
+            return self._tonumpy_later(body, names, request)
+        return self._tonumpy(self._wanted(names, run(self.shell, body)), request)
+
+    @no_var_expand
+    @needs_local_scope
+    @output_can_be_silenced
+    @line_magic
+    @keeping_nothing
+    def totensor(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
+        """Convert a NumPy array to the tensor that it is: the way back of %tonumpy.
+
+        Usage::
+
+            %totensor [-o NAME] EXPR
+
+        Options, before the expression:
+
+            -o, --out NAME  bind the tensor to NAME
+
+        Memory is shared where torch can: a read-only array is copied, because torch has no read-only tensors.
+        """
+        from tensornp.core.exchange.to_tensor import to_tensor
+
+        __tracebackhide__ = True
+        options, rest = self._split(line, "totensor")
+        value = self._evaluate(rest, local_ns, "%totensor [-o NAME] EXPR")
+        with as_usage_errors():
+            return self._bound(options, to_tensor(value))
+
+    def _split(self, line: str, magic: str) -> tuple[dict[str, str], str]:
+        """Return the options of `line` and the rest of it; what cannot be bound is refused before anything runs."""
+        options, rest = split_line(line, OPTIONS[magic])
+        with as_usage_errors():
+            if "out" in options and occupant(self.shell, options["out"]) == BUILTIN:
+                raise UsageError(f"{options['out']} already names {BUILTIN}; choose another name")
+        return options, rest
+
+    def _arguments(self, options: dict[str, str]) -> dict[str, Any]:
+        """Return the keyword arguments of `to_numpy` that the options ask for."""
+        from tensornp.core.convert.steps import mode_arguments
+
+        modes = [mode for mode in ("view", "share", "copy") if mode in options]
+        if len(modes) > 1:
+            raise UsageError(f"--{modes[0]} and --{modes[1]} exclude each other; choose one")
+        limit = options.get("max-nbytes", str(self._display.max_nbytes or ""))
+        if limit and not limit.replace("_", "").isdecimal():
+            raise UsageError(f"--max-nbytes takes a number of bytes, not {limit!r}")
+        mode = modes[0] if modes else self._display.mode
+        arguments = {"dtype": options.get("dtype"), "max_nbytes": int(limit) if limit else None}
+        return {**mode_arguments(mode), **arguments}
+
+    async def _tonumpy_later(self, body: Body, names: list[str], request: _Request) -> Any:
+        return self._tonumpy(self._wanted(names, await run_async(self.shell, body)), request)
+
+    def _tonumpy(self, value: Any, request: _Request) -> Any:
+        with as_usage_errors():
+            array = self._converted(value, request)
+        return None if request.is_quiet else array
+
+    def _converted(self, value: Any, request: _Request) -> Any:
+        import torch
+
+        from tensornp.core.convert.to_numpy import plan, plan_from, to_numpy
+        from tensornp.core.lowlevel.attributes import class_name, is_tensor
+        from tensornp.core.lowlevel.modes import undisturbed
+        from tensornp.core.tensor.containers import map_leaves
+        from tensornp.core.tensor.form import STORAGES
+
+        options, arguments = request.options, request.arguments
+        if "widget" in options:
+            if not is_tensor(value):
+                raise UsageError(f"--widget takes a tensor, not {class_name(type(value))!r}")
+            display(self._live.pin(value))
+            return None
+        receipts: list[ConversionPlan] = []
+        tensors: list[torch.Tensor] = []
+
+        def note(leaf: Any) -> None:
+            receipts.append(plan(leaf, **arguments))
+            if is_tensor(leaf):
+                tensors.append(leaf)
+
+        map_leaves(note, value, leaf_type=(torch.Tensor, *STORAGES))
+        if is_tensor(value):
+            receipts = [plan_from(self._seen(value), **arguments)]
+        if "explain" in options:
+            if not receipts:
+                raise UsageError(f"--explain takes a tensor, not {class_name(type(value))!r}")
+            print("\n\n".join(str(receipt) for receipt in receipts))
+            return None
+        array = to_numpy(value, **arguments)
+        with undisturbed():
+            for tensor in tensors[:MAX_NOTED]:
+                self._ledger.note_conversion(tensor, array if tensor is value else None)
+        if receipts and not request.is_quiet:
+            _show_receipts(receipts)
+        return self._bound(options, array)
+
+    def _seen(self, tensor: Any) -> TensorInfo:
+        """Return the metadata of `tensor` with what backward has saved of it, which the names of the notebook show."""
+        from tensornp.core.summary.card import looked_at
+        from tensornp.core.tensor.info import inspect
+
+        return looked_at(tensor, inspect(tensor), self._ledger.glance)[0]
+
+    def _bound(self, options: dict[str, str], value: Any) -> Any:
+        """Bind `value` if ``-o`` says so, which then shows nothing; else return it."""
+        if "out" not in options:
+            return value
+        self.shell.push({options["out"]: value})
+        return None
+
+    def _evaluate(self, expression: str, local_ns: dict[str, Any] | None, usage: str) -> Any:
+        """Return the value of `expression` where the magic was called, local names included."""
+        __tracebackhide__ = True
+        expression = expression.rstrip().removesuffix(";").rstrip()
+        if not expression:
+            raise UsageError(f"there is no expression; usage: {usage}")
+        namespace = self.shell.user_ns
+        if local_ns is not None and local_ns is not namespace:
+            namespace = {**namespace, **local_ns}
+        try:
+            code = compile(expression, "<expression>", "eval")
+        except NOT_PYTHON as error:
+            said = f"{expression!r} is not an expression ({why_not_python(error)})"
+            raise UsageError(f"{said}; usage: {usage}") from None
+        try:
+            return eval(code, namespace)
+        except NameError as error:
+            *_, (frame, _) = walk_tb(error.__traceback__)
+            if frame.f_code.co_filename != code.co_filename:
+                # It is missing in a function that the expression calls.
+                raise
+            raise UsageError(f"{error}; define it first") from None
+
+    def _wanted(self, names: list[str], last: Any) -> Any:
+        """Return what a cell that has run is to convert: the variables (one as it is, more as a dict), or its value."""
+        namespace = self.shell.user_ns
+        missing = [name for name in names if name not in namespace]
+        if missing:
+            raise UsageError(f"the cell has run, but there is no variable {missing[0]!r}")
+        if len(names) > 1:
+            return {name: namespace[name] for name in names}
+        if names:
+            return namespace[names[0]]
+        if last is None:
+            raise UsageError("the cell has run, but its last line has no value; name the variables to convert")
+        return last
+
+
+def _show_receipts(receipts: list[ConversionPlan]) -> None:
+    from tensornp.render.html import receipt_html
+    from tensornp.render.text import receipt_text, receipts_text
+
+    if len(receipts) > 1:
+        print(receipts_text(receipts))
+        return
+    display({"text/plain": receipt_text(receipts[0]), "text/html": receipt_html(receipts[0])}, raw=True)

@@ -1,0 +1,167 @@
+"""`%tensors` and `%tensorwatch`."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
+from IPython.display import display
+
+from tensornp.errors import TensornpError
+from tensornp.fronts.ipython.arguments import Option, keeping_no_frames, keeping_nothing, split_line, split_names
+from tensornp.fronts.ipython.live import IsolatedOutput, can_show_live
+
+if TYPE_CHECKING:
+    from tensornp.fronts.ipython.config import TensorDisplay
+    from tensornp.fronts.ipython.ledger import Ledger
+    from tensornp.fronts.ipython.live import LiveToggle
+    from tensornp.fronts.ipython.release import Surveyor
+    from tensornp.fronts.ipython.watch import Watch
+    from tensornp.widget.table import TensorsTable
+
+OPTIONS: dict[str, tuple[Option, ...]] = {
+    "tensors": (
+        Option("", "release", "drop what only IPython's history and the last traceback hold"),
+        Option("s", "sort", "order by bytes (the default), name, shape, dtype or device", "KEY"),
+    ),
+    "tensorwatch": (Option("", "off", "watch NAME no longer, or nothing at all"),),
+}
+
+
+@magics_class
+class MemoryMagics(Magics):
+    """The magics of one shell that tell what its names hold, and what changes."""
+
+    shell: Any
+
+    def __init__(self, shell: Any, config: TensorDisplay, ledger: Ledger, live: LiveToggle) -> None:
+        super().__init__(shell)
+        self._display = config
+        self._ledger = ledger
+        self._live = live
+        self._output = IsolatedOutput(shell)
+        self._table: TensorsTable | None = None
+        self._watch: Watch | None = None
+
+    @property
+    def watch(self) -> Watch:
+        """What is watched; made when it is first asked for, so that loading stays quick."""
+        if self._watch is None:
+            from tensornp.fronts.ipython.watch import Watch
+
+            self._watch = Watch(self.shell, self._display)
+        return self._watch
+
+    def _surveyor(self) -> Surveyor:
+        from tensornp.fronts.ipython.release import Surveyor
+
+        return Surveyor(self.shell, self._ledger)
+
+    @no_var_expand
+    @line_magic
+    @keeping_nothing
+    @keeping_no_frames
+    def tensors(self, line: str) -> None:
+        """Show all tensors and arrays of the notebook, grouped by the memory that they share.
+
+        Usage::
+
+            %tensors [-s KEY] [NAME ...]
+            %tensors --release
+
+        Options:
+
+            -s, --sort KEY  order by bytes (the default), name, shape, dtype or device
+            --release       drop what only IPython's history (Out[n], _) and the last traceback hold, and say how many
+                            bytes came free; a name of yours is never touched
+
+        NAME may have wildcards: model, model.* or *.grad show only the groups with such a name. The bytes in the
+        heading count each storage once. "pinned by" tells what else keeps one: a result of a cell, or a traceback.
+        --release drops nothing where your names could not all be searched, since one of them may reach it.
+        """
+        from tensornp.core.summary.census import SORTS
+
+        options, rest = split_line(line, OPTIONS["tensors"])
+        if "release" in options:
+            if rest or len(options) > 1:
+                raise UsageError("--release takes no name and no other option; a name of yours goes with del")
+            self._live.unpin_unnamed()
+            print(self._surveyor().release())
+            return
+        sort = options.get("sort", "bytes")
+        if sort not in SORTS:
+            raise UsageError(f"--sort takes {', '.join(SORTS[:-1])} or {SORTS[-1]}, not {sort!r}")
+        self._show_table(sort, tuple(split_names(rest)))
+
+    def _show_table(self, sort: str, patterns: tuple[str, ...]) -> None:
+        from tensornp.render.census import census_html, census_text
+
+        census = self._surveyor().census(max_rows=self._display.max_rows, sort=sort, patterns=patterns)
+        if patterns and not census.groups:
+            raise UsageError(f"no tensor or array is called {' or '.join(patterns)}; %tensors shows them all")
+        anchor = f"tnp-{uuid.uuid4().hex[:8]}"
+        html = census_html(census, anchor)
+        display({"text/plain": census_text(census), "text/html": html}, raw=True)
+        if census.groups and can_show_live(self.shell, self._display):
+            self._make_sortable(anchor, html)
+
+    def _make_sortable(self, anchor: str, html: str) -> None:
+        """Move the live part to the table that was just shown."""
+        from tensornp.widget.table import TensorsTable
+
+        self._table = self._table or TensorsTable()
+        self._table.show(anchor, html if self._output.is_needed else "")
+        self._output.show(self._table)
+
+    def end(self) -> None:
+        """Take the watch back, and the output of the table's live part."""
+        self._output.clear()
+        if self._watch is not None:
+            self._watch.remove([])
+
+    @no_var_expand
+    @line_magic
+    @keeping_nothing
+    @keeping_no_frames
+    def tensorwatch(self, line: str) -> None:
+        """Tell after each cell what that cell has changed.
+
+        Usage::
+
+            %tensorwatch NAME ...        watch tensors, arrays, or all that a module or a container holds
+            %tensorwatch                 list what is watched
+            %tensorwatch --off [NAME ...]
+
+        NAME is a name with attributes and constant keys, as cards and %tensors write it: model.fc.weight, d["a"][0].
+        It is looked up after each cell, and nothing is run for that: no call, no property.
+
+        A report names the rows, the largest absolute difference, whether torch has counted the write or something wrote
+        behind its back, gradients that were set or dropped, and moves to another device or storage. Watching keeps no
+        tensor alive, and waits for no collective. After each cell it reads up to %config
+        TensorDisplay.max_watch_read_nbytes of all that is watched, and says what is left out; it keeps copies of up to
+        max_watch_nbytes; of what has none, it tells which blocks changed.
+        """
+        options, rest = split_line(line, OPTIONS["tensorwatch"])
+        names = list(dict.fromkeys(split_names(rest)))
+        if "off" in options:
+            gone = self.watch.remove(names)
+            missing = [name for name in names if name not in gone]
+            if missing:
+                raise UsageError(f"{missing[0]} is not watched; %tensorwatch lists what is")
+            print(f"no longer watched: {', '.join(gone)}" if gone else "nothing is watched")
+            return
+        if not names:
+            watched = ", ".join(self.watch.names)
+            print(f"watched after each cell: {watched}" if watched else "nothing is watched; %tensorwatch NAME begins")
+            return
+        try:
+            count = self.watch.add(names)
+        except TensornpError as error:
+            raise UsageError(str(error)) from None
+        first = "the first " if self.watch.is_partial(names) else ""
+        noun = "tensor or array" if count == 1 else "tensors or arrays"
+        print(f"watching {', '.join(names)} ({first}{count:,} {noun}) after each cell")
+        if self.watch.left_out:
+            print(self.watch.left_out)

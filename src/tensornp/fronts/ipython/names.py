@@ -1,0 +1,45 @@
+"""What a name of the notebook stands for, and whether it may be bound at all: decided once, for `-o` and for Bind."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+import unicodedata
+from typing import Any
+
+from tensornp.errors import NameTakenError
+
+BUILTIN = "a builtin of Python"
+_OF_IPYTHON = re.compile(r"_{1,3}|_\d+|_i{1,3}|_i\d+|_[iod]h|In|Out|exit|quit|get_ipython")
+_OF_PYTHON = re.compile(r"__\w+__")
+
+
+def occupant(shell: Any, name: str) -> str:
+    """Return what `name` stands for: "something of type Tensor", `BUILTIN`, or nothing, which is empty.
+
+    Raises
+    ------
+    NameTakenError
+        If no variable of the user's can have that name, whatever it stands for.
+    """
+    check_reachable(name)
+    for owner, pattern in (("Python", _OF_PYTHON), ("IPython", _OF_IPYTHON)):
+        if pattern.fullmatch(name):
+            raise NameTakenError(f"{name} belongs to {owner} itself; choose another name")
+    namespace, hidden, is_builtin = shell.user_ns, shell.user_ns_hidden, hasattr(builtins, name)
+    # IPython itself puts a function of its own in the place of `open`.
+    if name not in namespace or (is_builtin and hidden.get(name, hidden) is namespace[name]):
+        return BUILTIN if is_builtin else ""
+    from tensornp.core.lowlevel.attributes import class_name
+
+    return f"something of type {class_name(type(namespace[name]))}"
+
+
+def check_reachable(name: str) -> None:
+    """Raise `NameTakenError` where no line of Python can say `name`."""
+    if not name.isidentifier() or keyword.iskeyword(name):
+        raise NameTakenError(f"{name!r} is not a valid Python name; choose letters, digits and _")
+    said = unicodedata.normalize("NFKC", name)
+    if said != name:
+        raise NameTakenError(f"{name!r} cannot be reached, because Python reads it as {said!r}; choose that")

@@ -1,1 +1,0 @@
-"""The IPython front: extension, formatter, magics, completion and configuration."""

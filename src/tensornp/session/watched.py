@@ -1,0 +1,161 @@
+"""One look at everything that is watched, and a line for each thing that has changed since the last look."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tensornp.core.lowlevel.attributes import is_array, is_tensor
+from tensornp.core.memory.arrays import extent_of_array
+from tensornp.core.namespace.lookup import NotLookedAtError, look_up
+from tensornp.core.namespace.paths import name_of
+from tensornp.core.namespace.search import Search
+from tensornp.core.tensor.dtypes import name_of as dtype_name
+from tensornp.core.tensor.form import is_of_collective
+from tensornp.core.tensor.info import inspect
+from tensornp.core.values.differences import Sighting, difference, sight
+from tensornp.errors import BadRequestError
+
+MAX_TENSORS = 2000
+"""Tensors and arrays that one watched name may hold."""
+MAX_SECONDS = 1.0
+
+
+class Look:
+    """One look at all that is watched; each object is read once, and the budgets hold for all together.
+
+    Attributes
+    ----------
+    sightings : dict
+        What there is now, by expression and name.
+    partial : set of str
+        Expressions that hold more than was looked at.
+    left_out : dict
+        Names of what was not read, or not all of it, by `Sighting.left_out`.
+    """
+
+    def __init__(self, namespace: Mapping[str, Any], max_copy_nbytes: int, max_read_nbytes: int) -> None:
+        self._namespace = namespace
+        self._left_to_copy, self._left_to_read = max_copy_nbytes, max_read_nbytes
+        # The objects are held meanwhile, so that none takes the identity of another.
+        self._seen: dict[int, tuple[Any, Sighting]] = {}
+        self.sightings: dict[str, dict[str, Sighting]] = {}
+        self.partial: set[str] = set()
+        self.left_out: dict[str, dict[str, None]] = {"sampled": {}, "unread": {}, "pending": {}}
+
+    def begin(self, expression: str) -> None:
+        """Look at what an expression names for the first time.
+
+        Raises BadRequestError if that is no tensor, no array, and nothing that holds one.
+        """
+        objects = self._at(expression, {})
+        if not objects:
+            raise BadRequestError(f"{expression} holds no tensor or array; name one that does")
+        obj = objects.get(expression)
+        if is_array(obj) and np.ndarray.dtype.__get__(obj).hasobject:
+            # It holds addresses, which tell nothing of what lies there.
+            raise BadRequestError(f"{expression} is an array of objects, which is not looked into; name its items")
+
+    def keep(self, expression: str, sightings: dict[str, Sighting], *, is_partial: bool) -> None:
+        """Take what is known of an expression for granted, at the price of reading it."""
+        for sighting in {id(sighting): sighting for sighting in sightings.values()}.values():
+            self._left_to_read -= sighting.nbytes_read
+            self._left_to_copy -= sighting.nbytes
+        self.sightings[expression] = sightings
+        self.partial |= {expression} if is_partial else set()
+        self._note(sightings)
+
+    def report(self, expression: str, before: dict[str, Sighting], *, was_partial: bool) -> list[str]:
+        """Return a line for each change below one watched name, and look at it anew."""
+        try:
+            objects = self._at(expression, before)
+        except NotLookedAtError:
+            self.keep(expression, before, is_partial=was_partial)
+            return []
+        except BadRequestError:
+            return [f"{expression}: it is gone, and is no longer watched"]
+        after, lines = self.sightings[expression], []
+        # A search that came less far than the last one has not found that anything is gone.
+        is_partial = was_partial or expression in self.partial
+        for name, obj in objects.items():
+            if name not in before:
+                lines += [] if is_partial else [f"{name}: new"]
+            elif not before[name].is_of(obj):
+                lines.append(f"{name}: another object now, {_described(obj)}")
+            else:
+                text = difference(before[name], after[name]).text
+                lines += [f"{name}: {text}"] if text else []
+                if before[name].left_out != "pending":
+                    # What was left out last time could not be compared this time.
+                    self._note({name: before[name]})
+        gone = [name for name in before if name not in objects]
+        if is_partial:
+            after.update({name: before[name] for name in gone})
+        else:
+            lines += [f"{name}: gone" for name in gone]
+        return lines
+
+    def _at(self, expression: str, before: dict[str, Sighting]) -> dict[str, Any]:
+        """Return the tensors and arrays that an expression names, having looked at each; `before` is the last look.
+
+        Raises BadRequestError if there is nothing of that name.
+        """
+        objects = self._objects(expression)
+        after = {name: self._sight(obj, before.get(name)) for name, obj in objects.items()}
+        self.sightings[expression] = after
+        self._note(after)
+        return objects
+
+    def _sight(self, obj: Any, before: Sighting | None) -> Sighting:
+        """Return what an object is now; the values of what has changed are copied, while the budget lasts."""
+        if id(obj) not in self._seen:
+            last = before if before is not None and before.is_of(obj) else None
+            sighting = sight(obj, self._left_to_copy, last, self._left_to_read)
+            self._seen[id(obj)] = obj, sighting
+            self._left_to_copy -= sighting.nbytes
+            self._left_to_read -= sighting.nbytes_read
+        return self._seen[id(obj)][1]
+
+    def _objects(self, expression: str) -> dict[str, Any]:
+        """Return the tensors and arrays that an expression names, by name: itself, or all that it holds."""
+        value = look_up(expression, self._namespace)
+        if is_tensor(value) or is_array(value):
+            return {expression: value}
+        places: list[tuple[Any, Any]] = []
+        keys: dict[int, Any] = {}
+        collectives: set[int] = set()
+        search = Search({expression: value}, MAX_SECONDS)
+        for obj, kind, path in search:
+            if kind == "parameter":
+                keys.setdefault(id(obj), path)
+            if is_tensor(obj) and is_of_collective(obj):
+                collectives.add(id(path))
+            # What a collective writes is told of what stands for it, once it has arrived.
+            is_inside = id(path[0]) in collectives
+            if (is_tensor(obj) or is_array(obj)) and kind != "grad" and not is_inside:
+                places.append((obj, path))
+            if len(places) >= MAX_TENSORS:
+                break
+        if not search.is_complete:
+            self.partial.add(expression)
+        found: dict[str, Any] = {}
+        for obj, path in places:
+            # Members of a set, and keys that are tensors, have one name for all of them.
+            name = name_of(path, keys)
+            found[name if name not in found else f"{name} ({len(found)})"] = obj
+        return found
+
+    def _note(self, sightings: dict[str, Sighting]) -> None:
+        for name, sighting in sightings.items():
+            if sighting.left_out:
+                self.left_out[sighting.left_out][name] = None
+
+
+def _described(obj: Any) -> str:
+    if is_array(obj):
+        extent = extent_of_array(obj)
+        return f"{extent.shape} {extent.meaning}"
+    info = inspect(obj)
+    return f"{info.shape} {dtype_name(info.dtype)}".replace("-1", "?")

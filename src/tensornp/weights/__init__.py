@@ -1,1 +1,0 @@
-"""Trees of tensors: models, state dicts and checkpoints."""

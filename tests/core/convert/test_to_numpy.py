@@ -1,0 +1,277 @@
+"""Conversion: right values, sharing proven by writes, and one sentence where it cannot be."""
+
+from __future__ import annotations
+
+import collections
+import ctypes
+import mmap
+import subprocess
+import sys
+import textwrap
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+from hypothesis import assume, given, settings
+from older import HAS_COMPLEX32
+from strategies import DTYPES, NATIVE_DTYPES, tensors
+
+import tensornp as tnp
+from tensornp.core.convert.plan import decide
+from tensornp.core.convert.to_numpy import execute
+
+
+def test_view_is_live_and_read_only():
+    """The default: torch writes are seen, NumPy cannot write, and the array cannot be thawed."""
+    t = torch.zeros(3)
+    a = tnp.to_numpy(t)
+    t[1] = 5
+    assert a.tolist() == [0, 5, 0]
+    with pytest.raises(ValueError, match="read-only"):
+        a[0] = 1
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        a.flags.writeable = True
+
+
+def test_a_zero_copy_bfloat16_view_cannot_be_thawed():
+    """A frozen view of a writeable array could be thawed; ours cannot."""
+    a = tnp.to_numpy(torch.ones(2, dtype=torch.bfloat16), copy=False)
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        a.flags.writeable = True
+
+
+def test_share_is_live_in_both_directions():
+    """A write on either side is seen on the other, for a parameter too."""
+    p = torch.nn.Parameter(torch.zeros(3))
+    a = tnp.to_numpy(p, copy=False, writeable=True)
+    a[0] = 7
+    with torch.no_grad():
+        p[1] = 8
+    assert p.tolist() == a.tolist() == [7, 8, 0]
+
+
+def test_copy_sees_nothing():
+    """No write crosses, and the tensor's storage stays resizable."""
+    t = torch.zeros(3)
+    a = tnp.to_numpy(t, copy=True)
+    t[0], a[1] = 1, 2
+    assert (t.tolist(), a.tolist()) == ([1, 0, 0], [0, 2, 0])
+    assert t.untyped_storage().resizable()
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d.itemsize == 2 or (d.itemsize == 1 and d is not torch.bool)])
+@pytest.mark.parametrize("flush", [False, True])
+def test_every_bit_pattern_converts_exactly(dtype, flush):
+    """All 8- and 16-bit patterns equal what ml_dtypes decodes, denormals included, whatever flush-denormal says."""
+    integer = torch.uint8 if dtype.itemsize == 1 else torch.int16
+    t = torch.arange(256**dtype.itemsize, dtype=torch.int32).to(integer).view(dtype)
+    name = str(dtype).removeprefix("torch.")
+    bits = np.arange(256**dtype.itemsize, dtype=f"u{dtype.itemsize}")
+    expected = bits.view(getattr(ml_dtypes, name, None) or name)
+    torch.set_flush_denormal(flush)
+    try:
+        a, shared = tnp.to_numpy(t), tnp.to_numpy(t, copy=False)
+    finally:
+        torch.set_flush_denormal(False)
+    assert shared.tobytes() == expected.tobytes()
+    if dtype in NATIVE_DTYPES:
+        assert a.tobytes() == expected.tobytes()
+    else:
+        wide = expected.astype(np.float32)
+        nan = np.isnan(wide)
+        assert np.array_equal(np.isnan(a), nan)
+        assert a[~nan].tobytes() == wide[~nan].tobytes()
+
+
+def test_widened_means_are_right():
+    """The mean of 1,000 bfloat16 ones is 1, and not 0.256."""
+    assert tnp.to_numpy(torch.ones(1000, dtype=torch.bfloat16)).mean() == 1
+
+
+@settings(max_examples=150, deadline=None)
+@given(tensors())
+def test_there_and_back_is_bit_exact(t):
+    """`to_tensor(to_numpy(t))` holds the same bits, for every dtype, stride and lazy bit."""
+    plain = t.detach().resolve_conj().resolve_neg()
+    assume(HAS_COMPLEX32 or t.dtype != torch.complex32)
+    by_bits = tnp.to_tensor(tnp.to_numpy(plain.contiguous(), copy=False))
+    assert by_bits.dtype == plain.dtype
+    assert raw(by_bits) == raw(plain)
+    back = tnp.to_tensor(tnp.to_numpy(t))
+    wide = torch.complex64 if t.is_complex() else torch.float32
+    expected = plain.to(wide) if t.dtype not in NATIVE_DTYPES else plain
+    assert raw(back) == raw(expected)
+
+
+def raw(t: torch.Tensor) -> bytes:
+    """Return the bytes of the elements in order."""
+    t = t.contiguous()
+    return ctypes.string_at(t.data_ptr(), t.numel() * t.element_size()) if t.numel() else b""
+
+
+@settings(max_examples=100, deadline=None)
+@given(tensors(NATIVE_DTYPES))
+def test_the_quick_path_equals_the_plan(t):
+    """What is decided in one glance is what the full plan decides."""
+    quick, planned = tnp.to_numpy(t), execute(decide(tnp.inspect(t)), t)
+    assert quick.dtype == planned.dtype
+    assert quick.strides == planned.strides
+    assert quick.flags.writeable == planned.flags.writeable
+    assert quick.tobytes() == planned.tobytes()
+
+
+def test_dtype_converts_and_the_lossy_request_is_allowed():
+    """float32 to int8 loses values without a warning wall: the plan has said so."""
+    assert tnp.to_numpy(torch.tensor([1.7, -2.2]), dtype="int8").tolist() == [1, -2]
+    assert tnp.to_numpy(torch.tensor([1 + 2j]), dtype="float32").tolist() == [1]
+
+
+def test_freed_storage_is_refused_and_not_read():
+    """FSDP frees parameters; reading one would crash the process."""
+    t = torch.ones(1000)
+    t.untyped_storage().resize_(0)
+    with pytest.raises(tnp.NoDataError, match="0 bytes but the shape needs 4,000"):
+        tnp.to_numpy(t)
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda: torch.zeros(2, device="meta"), tnp.NoDataError),
+        (lambda: torch.nn.LazyLinear(2).weight, tnp.NoDataError),
+        (lambda: torch.zeros([1] * 65), tnp.UnsupportedTensorError),
+        (lambda: 5, tnp.NotATensorError),
+        (lambda: np.zeros(2), tnp.NotATensorError),
+    ],
+)
+def test_what_cannot_be_converted_is_refused_in_a_sentence(make, error):
+    """Never a torch error from the depths, never garbage."""
+    with pytest.raises(error) as raised:
+        tnp.to_numpy(make())
+    assert len(str(raised.value)) < 200
+
+
+def test_inside_a_transform_values_are_refused_and_constants_convert():
+    """torch.func wraps its arguments; a plain tensor from outside converts as usual."""
+    outside, seen = torch.ones(2), []
+
+    def function(x):
+        seen.append(tnp.to_numpy(outside).tolist())
+        with pytest.raises(tnp.NoDataError, match="transform"):
+            tnp.to_numpy(x)
+        return x.sum()
+
+    torch.func.grad(function)(torch.ones(3))
+    assert seen == [[1, 1]]
+
+
+def test_a_subclass_that_lies_is_stripped_to_its_values():
+    """Whatever a subclass overrides, the values are those of its memory."""
+
+    class Liar(torch.Tensor):
+        def numpy(self, *args, **kwargs):
+            return 42.0
+
+        __array__ = __repr__ = numpy
+
+        @classmethod
+        def __torch_function__(cls, *args, **kwargs):
+            raise RuntimeError("no")
+
+    assert tnp.to_numpy(torch.arange(3).as_subclass(Liar)).tolist() == [0, 1, 2]
+
+
+Pair = collections.namedtuple("Pair", "left right")
+
+
+def test_containers_keep_their_structure():
+    """Leaf by leaf: dict, list, tuple, namedtuple, torch's own; what is no tensor stays."""
+    t = torch.ones(2)
+    tree = {"a": [t, (1, t)], "b": Pair(t, None), "c": torch.max(torch.ones(2, 2), 0)}
+    out = tnp.to_numpy(tree)
+    assert type(out["a"]) is list
+    assert type(out["b"]) is Pair
+    assert type(out["c"]) is torch.return_types.max
+    assert out["c"].values.tolist() == [1, 1]
+    assert isinstance(out["a"][1][1], np.ndarray)
+    assert out["a"][1][0] == 1
+    back = tnp.to_tensor(out)
+    assert torch.equal(back["b"].left, t)
+
+
+def test_a_state_dict_stays_an_ordered_dict():
+    """`model.state_dict()` converts as a whole."""
+    out = tnp.to_numpy(torch.nn.Linear(2, 3).state_dict())
+    assert type(out) is collections.OrderedDict
+    assert {name: a.shape for name, a in out.items()} == {"weight": (3, 2), "bias": (3,)}
+
+
+def test_a_container_that_holds_itself_is_refused():
+    """No endless loop."""
+    loop: list = [torch.ones(1)]
+    loop.append(loop)
+    with pytest.raises(tnp.BadRequestError, match="holds itself"):
+        tnp.to_numpy(loop)
+
+
+def test_the_way_back_shares_where_it_can():
+    """A writeable native array shares; a read-only one is copied without torch's warning."""
+    a = np.zeros(3, np.float32)
+    t = tnp.to_tensor(a)
+    a[0] = 4
+    assert t.tolist() == [4, 0, 0]
+    a.flags.writeable = False
+    t = tnp.to_tensor(a)
+    t[0] = 9
+    assert a[0] == 4
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.arange(6)[::-1], np.arange(6, dtype=">f4"), np.array(2.5), np.float32(3), np.zeros((0, 2))],
+    ids=["negative strides", "big-endian", "0-d", "scalar", "empty"],
+)
+def test_arrays_that_torch_refuses_come_back(array):
+    """Values are the same, whatever the memory looks like."""
+    assert tnp.to_tensor(array).tolist() == array.tolist()
+
+
+def test_the_way_back_refuses_in_a_sentence():
+    """Strings have no dtype in torch; a read-only array cannot be shared."""
+    with pytest.raises(tnp.UnsupportedArrayError, match="astype"):
+        tnp.to_tensor(np.array(["a"]))
+    frozen = np.zeros(2)
+    frozen.flags.writeable = False
+    with pytest.raises(tnp.CopyRequiredError, match="read-only"):
+        tnp.to_tensor(frozen, copy=False)
+    with pytest.raises(tnp.NotATensorError):
+        tnp.to_tensor("text")
+
+
+def test_a_write_to_a_read_only_map_cannot_kill_the_kernel(tmp_path):
+    """In a child: a tensor over a read-only file is never handed out writeable."""
+    path = tmp_path / "data.bin"
+    path.write_bytes(bytes(4 * mmap.PAGESIZE))
+    child = f"""
+        import warnings, numpy as np, torch, tensornp as tnp
+        warnings.simplefilter("ignore")
+        t = torch.from_numpy(np.memmap({str(path)!r}, dtype=np.float32, mode="r"))
+        a = tnp.to_numpy(t, writeable=True)
+        a[0] = 1
+        try:
+            tnp.to_numpy(t, copy=False, writeable=True)
+        except tnp.CopyRequiredError:
+            print("alive", a[0], t[0].item())
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(child)], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "alive 1.0 0.0", done.stderr
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float8_e4m3fn, torch.complex64])
+def test_a_cuda_tensor_arrives_bit_for_bit(dtype):
+    """What is on the GPU is what the array holds."""
+    t = torch.randn(50, 7).to(dtype)
+    assert tnp.to_numpy(t.cuda()).tobytes() == tnp.to_numpy(t).tobytes()

@@ -1,0 +1,118 @@
+"""What looking leaves behind: nothing, for other threads, and where Ctrl-C ends it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import warnings
+
+import numpy as np
+import torch
+from child import in_child
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
+
+import tensornp as tnp
+from tensornp.core.lowlevel.modes import undisturbed
+from tensornp.core.lowlevel.private_names import find
+from tensornp.core.namespace.search import Search
+from tensornp.core.summary.card import summarize
+from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.summary.surroundings import look_around
+
+_are_functions_off = find("_C._is_torch_function_all_disabled")
+HITS = 1000
+"""Moments at which it is interrupted, two microseconds from one to the next."""
+
+
+class _Mode(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+def _card(tensor, namespace):
+    """Make a card with all that is around the tensor."""
+
+    def look(tensor, info):
+        return look_around(tensor, info, Search(namespace, 1.0), former={}, shown_as="")
+
+    return summarize(tensor, DisplayOptions(), look)
+
+
+def _odd():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.arange(12.0).view(3, 4).to_sparse_csr(), torch.arange(6).to(torch.complex32)
+
+
+@in_child
+def test_warnings_of_other_threads_are_heard_while_one_looks():
+    """The filters are those of the whole process, and looking leaves them alone: each warning arrives."""
+    torch.set_warn_always(True)
+    odd = _odd()
+    heard = []
+    warnings.simplefilter("always")
+    warnings.showwarning = lambda message, *_, **__: heard.append(str(message))
+    filters = list(warnings.filters)
+    is_done = threading.Event()
+
+    def work():
+        for i in range(3000):
+            warnings.warn(f"work {i}", UserWarning, stacklevel=1)
+        is_done.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while not is_done.is_set():
+        for tensor in odd:
+            assert _card(tensor, {"t": tensor}).preview is not None
+            tnp.to_numpy(tensor)
+        assert warnings.filters == filters
+    thread.join()
+    assert heard == [f"work {i}" for i in range(3000)]
+
+
+def _state():
+    return {
+        "grad mode": torch.is_grad_enabled(),
+        "inference mode": torch.is_inference_mode_enabled(),
+        "functions off": _are_functions_off is not None and _are_functions_off(),
+        "dispatch modes": len(_get_current_dispatch_mode_stack()),
+        "denormals flushed": not np.float32(1e-45) * np.float32(1),
+        "tracer": torch._C._get_tracing_state() is not None,
+        "filters": list(warnings.filters),
+        "numpy print options": np.get_printoptions(),
+        "numpy errors": np.geterr(),
+    }
+
+
+@in_child
+def test_ctrl_c_in_the_middle_of_a_look_leaves_nothing_behind():
+    """A signal at each moment of a card and of a conversion: all that was set is set back."""
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    tensors = [torch.arange(5000.0, requires_grad=True) * 2, torch.arange(4.0).bfloat16(), *_odd()]
+    _interrupt(tensors)
+    with torch.inference_mode():
+        _interrupt(tensors)
+    with _Mode():
+        _interrupt(tensors)
+    torch.set_flush_denormal(True)
+    _interrupt(tensors)
+
+
+def _interrupt(tensors):
+    before, num_hits = _state(), 0
+    for i in range(HITS):
+        tensor = tensors[i % len(tensors)]
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 2e-6 * (1 + i))
+            _card(tensor, {"t": tensor, "rest": tensors})
+            tnp.to_numpy(tensor, dtype="float16" if i % 2 else None)
+            for _ in range(20):
+                with undisturbed():
+                    assert not torch.is_grad_enabled()
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        except KeyboardInterrupt:
+            num_hits += 1
+        after = _state()
+        assert after == before, (i, [(name, before[name], after[name]) for name in before])
+    assert num_hits

@@ -1,0 +1,184 @@
+"""Snapshots of one tensor before and after each way to change it, and the roads that are told."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+
+import pytest
+import torch
+from accelerator import memory_of, needs_card, register
+from child import in_fork
+
+import tensornp as tnp
+from tensornp.core.memory.changes import Change, Snapshot, change_between, take_snapshot
+
+ALL = 2**40
+
+
+def snapshot(t: torch.Tensor, max_nbytes: int = ALL) -> Snapshot:
+    return take_snapshot(t, tnp.inspect(t), "the card in In[1]", max_nbytes)
+
+
+def change_by(t: torch.Tensor, act: Callable[[torch.Tensor], object], max_nbytes: int = ALL) -> Change | None:
+    before = snapshot(t, max_nbytes)
+    act(t)
+    return change_between(before, snapshot(t, max_nbytes))
+
+
+def numpy_write(t: torch.Tensor) -> None:
+    tnp.to_numpy(t, copy=False, writeable=True)[...] = 7
+
+
+def fused_step(t: torch.Tensor) -> None:
+    t.grad = torch.ones_like(t)
+    torch.optim.SGD([t], lr=0.1, fused=True).step()
+
+
+def plain_step(t: torch.Tensor) -> None:
+    t.grad = torch.ones_like(t)
+    torch.optim.SGD([t], lr=0.1, foreach=False).step()
+
+
+ROADS: dict[str, tuple[Callable[[torch.Tensor], object], str]] = {
+    "in place": (lambda t: torch.no_grad()(t.add_)(1), "torch"),
+    "one element": (lambda t: torch.no_grad()(t.__setitem__)((1, 2), 5.0), "torch"),
+    "an optimizer": (plain_step, "torch"),
+    "through a view": (lambda t: torch.no_grad()(t.detach()[1].mul_)(2), "torch"),
+    "NumPy": (numpy_write, "behind"),
+    ".data": (lambda t: t.data.add_(1), "behind"),
+    "the storage": (lambda t: t.untyped_storage().fill_(1), "behind"),
+    "DLPack": (lambda t: torch.from_dlpack(t.detach()).add_(1), "behind"),
+    "a fused optimizer": (fused_step, "behind"),
+    "other data": (lambda t: setattr(t, "data", torch.ones(3, 4)), "behind"),
+    "set_": (lambda t: torch.no_grad()(t.set_)(torch.ones(3, 4)), "torch"),
+    "equal data elsewhere": (lambda t: setattr(t, "data", t.data.clone()), "moved"),
+    "shared with processes": (lambda t: t.share_memory_(), "moved"),
+    "half precision": (lambda t: setattr(t, "data", t.data.half()), "retyped"),
+    "another shape": (lambda t: setattr(t, "data", torch.zeros(5)), "retyped"),
+    "other strides": (lambda t: setattr(t, "data", t.data.T.contiguous().T), "moved"),
+}
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_each_road_is_told(road):
+    """Values by torch or behind its back, and what only moved."""
+    act, expected = ROADS[road]
+    found = change_by(torch.nn.Parameter(torch.arange(12.0).view(3, 4)), act)
+    assert found is not None
+    assert found.road == expected
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda t: None,
+        lambda t: t.add_(0),
+        lambda t: t.copy_(t.clone()),
+        lambda t: t.requires_grad_(),
+        lambda t: t.sum().item(),
+        lambda t: t.numpy(),
+    ],
+)
+def test_equal_bits_in_the_same_place_are_no_change(act):
+    """Even where torch has counted a write, if every byte was read."""
+    assert change_by(torch.arange(12.0), act) is None
+
+
+def test_a_square_matrix_that_is_transposed_in_place_is_not_unchanged():
+    """The bytes are equal, the elements are not."""
+    assert change_by(torch.arange(9.0).view(3, 3), lambda t: t.t_()).road == "moved"
+
+
+def test_the_words():
+    """What the badge and the sentence behind it say."""
+    t = torch.nn.Parameter(torch.arange(12.0).view(3, 4))
+    change = change_by(t, numpy_write)
+    assert change.text == "changed since the card in In[1] · behind torch's back"
+    assert change.sentence == (
+        "Changed since the card in In[1], "
+        "behind torch's back: by NumPy, .data, a fused optimizer or DLPack (all blocks)."
+    )
+    assert change_by(t, ROADS["half precision"][0]).text == "was float32 at the card in In[1]"
+    assert change_by(t, ROADS["another shape"][0]).text == "was float16 (3, 4) at the card in In[1]"
+    assert change_by(t, lambda t: setattr(t, "data", t.data.clone())).sentence == (
+        "Moved since the card in In[1], its elements lie elsewhere now (all blocks)."
+    )
+
+
+def test_of_a_sample_that_is_unchanged_a_counted_write_is_told():
+    """It may have hit what was not read; the words say so."""
+    big = torch.zeros(2**20)
+    change = change_by(big, lambda t: t.__setitem__(2**10, 1), 1000)
+    assert (change.road, change.coverage) == ("may", "sampled 1/64")
+    assert change.text == "written since the card in In[1] · sampled 1/64"
+    assert change_by(big, lambda t: t.add_(1), 1000).road == "torch"
+    assert change_by(big, lambda t: tnp.to_numpy(t, copy=False, writeable=True).fill(3), 1000).road == "behind"
+
+
+def test_inference_tensors_count_no_writes():
+    """The road cannot be told."""
+    with torch.inference_mode():
+        t = torch.zeros(3)
+        change = change_by(t, lambda t: t.add_(1))
+    assert change.road == "unknown"
+    assert "by a road that cannot be told" in change.sentence
+
+
+def test_the_counter_of_another_alias_tells_no_road():
+    """`.data` has a counter of its own, which stands elsewhere without any write."""
+    t = torch.zeros(4)
+    t.add_(1)
+    before = snapshot(t)
+    assert change_between(before, snapshot(t.data)) is None
+    tnp.to_numpy(t, copy=False, writeable=True)[0] = 9
+    assert change_between(before, snapshot(t.data)).road == "unknown"
+    assert change_between(before, snapshot(t.detach())).road == "behind", "the same counter"
+    big = torch.zeros(2**20).add_(1)
+    before = snapshot(big, 1000)
+    assert change_between(before, snapshot(big.data, 1000)) is None
+
+
+def test_without_a_budget_nothing_is_read_and_nothing_said():
+    """0 turns it off; what has no values never changes."""
+    t = torch.zeros(4)
+    assert snapshot(t, 0).fingerprint is None
+    assert change_by(t, lambda t: t.add_(1), 0) is None
+    assert change_by(torch.zeros(3, device="meta"), lambda t: t.add_(1)) is None
+    assert change_by(torch.zeros(3), lambda t: t.untyped_storage().resize_(0)) is None
+
+
+def test_special_values_are_compared_by_bits():
+    """NaN is itself, and a zero of the other sign is another one."""
+    t = torch.tensor([float("nan"), 0.0])
+    assert change_by(t, lambda t: t.mul_(1)) is None
+    assert change_by(t, lambda t: t.neg_()).road == "torch"
+    assert change_by(torch.eye(2).to_sparse(), lambda t: t._values().fill_(3)).coverage == "all blocks"
+
+
+def test_a_snapshot_keeps_nothing_alive():
+    """Neither the tensor nor its storage."""
+    t = torch.zeros(1000)
+    kept = snapshot(t)
+    references = weakref.ref(t), weakref.ref(t.untyped_storage())
+    del t
+    gc.collect()
+    assert [reference() for reference in references] == [None, None]
+    assert kept.fingerprint is not None
+
+
+@needs_card
+@in_fork
+def test_a_move_to_another_device_is_a_move():
+    """Equal values on another device are not called changed; a change there is."""
+    register()
+    module = torch.nn.Linear(3, 3)
+    before = snapshot(module.weight)
+    module.to("card")
+    change = change_between(before, snapshot(module.weight))
+    assert (change.road, change.coverage) == ("moved", "values not compared")
+    assert change.text == "moved since the card in In[1] · values not compared"
+    assert change_by(module.weight, lambda t: memory_of(t.detach()).add_(1)).road == "behind"
+    assert change_by(module.weight, lambda t: torch.no_grad()(t.add_)(1)).road == "torch"
+    assert change_by(module.weight, lambda t: None) is None

@@ -1,0 +1,306 @@
+"""A search through a hostile namespace: it ends in time, nothing of the user's runs, and nothing is changed."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import warnings
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+import torch
+from forked import run
+from gallery import KINDS, made
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.overrides import TorchFunctionMode
+from unchanged import unchanged
+from writes import sees
+
+import tensornp as tnp
+from tensornp.core.namespace.paths import name_of
+from tensornp.core.namespace.search import Search
+
+CALLS: list[str] = []
+
+
+def forbidden(name):
+    """Return a method that says that it was called, and raises."""
+
+    def method(*_args, **_kwargs):
+        CALLS.append(name)
+        raise RuntimeError(f"{name} was called")
+
+    return method
+
+
+NAMES = """getattr getattribute eq hash iter next len bool contains getitem repr str call dir index array buffer
+instancecheck subclasscheck torch_function array_function array_ufunc array_priority""".split()
+METHODS = {f"__{name}__": forbidden(name) for name in NAMES}
+METHODS |= {name: forbidden(name) for name in "items keys values data_ptr untyped_storage storage_offset numpy".split()}
+ATTRIBUTES = {name: property(forbidden(name)) for name in ("__class__", "__dict__", "shape", "data", "base", "grad")}
+HostileMeta = type("HostileMeta", (type,), {name: METHODS[name] for name in METHODS if name.startswith("__")})
+
+
+def hostile(base, value):
+    """Return an instance of a subclass of `base` that raises whatever is asked of it, and holds `value`."""
+    body = {name: thing for name, thing in {**METHODS, **ATTRIBUTES}.items() if name != "__dict__"}
+    cls = type("Hostile", (base,), body)
+    if base is object:
+        obj = cls.__new__(cls)
+    elif base is dict:
+        obj = dict.__new__(cls)
+        dict.__setitem__(obj, "key", value)
+    elif base is list:
+        obj = list.__new__(cls)
+        list.append(obj, value)
+    elif base is np.ndarray:
+        obj = np.ndarray.view(value.numpy(), cls)
+    elif base is torch.Tensor:
+        with torch._C.DisableTorchFunction():
+            obj = torch.Tensor.as_subclass(value, cls)
+    else:
+        obj = tuple.__new__(cls, (value,))
+    if base is object:
+        object.__setattr__(obj, "inside", value)
+    return obj
+
+
+@pytest.mark.parametrize("base", [object, dict, list, tuple, np.ndarray, torch.Tensor])
+def test_nothing_of_a_class_is_called(base):
+    """No property, no `__getattr__`, `__class__`, `__eq__`, `__hash__`, `__iter__` or `__torch_function__`."""
+    t = torch.ones(3)
+    obj = hostile(base, t)
+    CALLS.clear()
+    found = tnp.aliases(t, {"odd": obj, "after": t})
+    assert CALLS == []
+    assert len(found) == 2
+    suffix = {dict: "['key']", list: "[0]", tuple: "[0]", object: ".inside"}.get(base, "")
+    assert {a.name for a in found} == {"after", f"odd{suffix}"}
+    CALLS.clear()
+
+
+def test_a_metaclass_is_not_called():
+    """One that has no hash, and raises at a comparison."""
+    t = torch.ones(3)
+    odd = type.__call__(HostileMeta, "Odd", (), {"__slots__": ("inside",)})
+    obj = object.__new__(odd)
+    type.__getattribute__(odd, "inside").__set__(obj, t)
+    CALLS.clear()
+    assert [a.name for a in tnp.aliases(t, {"obj": obj})] == ["obj.inside"]
+    assert CALLS == []
+
+
+def test_what_is_no_tensor_is_refused_unasked():
+    """A property `__class__` is not called."""
+    CALLS.clear()
+    with pytest.raises(tnp.TensornpError, match="not 'Hostile'"):
+        tnp.aliases(hostile(object, 1), {})
+    assert CALLS == []
+
+
+def test_the_history_of_ipython_is_reached_by_its_own_name():
+    """`Out[3]`, and neither `_3` nor `_oh`."""
+    t = torch.ones(2)
+    history = {3: t.numpy()}
+    names = {"Out": history, "_oh": history, "_3": history[3], "_": history[3], "b": t.view(2)}
+    assert {a.name: a.relation for a in tnp.aliases(t, names)} == {"b": "same elements", "Out[3]": "same elements"}
+    assert sees(t, eval("Out[3]", names))
+
+
+def test_keys_are_not_compared():
+    """A dictionary is read in order, whatever its keys do."""
+    t = torch.ones(3)
+
+    class Key:
+        armed = False
+
+        def __hash__(self):
+            return 1 if not Key.armed else forbidden("__hash__")()
+
+        __repr__ = __eq__ = forbidden("__eq__")
+
+    holder = {Key(): t}
+    Key.armed = True
+    CALLS.clear()
+    assert [a.name for a in tnp.aliases(t, {"holder": holder})] == ["holder[<Key>]"]
+    assert CALLS == []
+
+
+def test_ten_thousand_names():
+    """All are looked at, and each alias is told."""
+    t = torch.ones(10_000)
+    names = {f"n{i}": t[i:] if i % 100 == 0 else torch.ones(1) for i in range(10_000)}
+    found = tnp.aliases(t, names, max_seconds=600)
+    assert [a.name for a in found] == [f"n{i}" for i in range(0, 10_000, 100)]
+    assert (found.num_names, found.is_complete) == (10_000, True)
+    t[9_900] = 7
+    assert all(names[a.name][-100] == 7 for a in found)
+
+
+def test_a_module_with_a_hundred_thousand_parameters_is_left_in_time():
+    """What was found until then is told, and that it is not all."""
+    model, t = torch.nn.Module(), torch.ones(3)
+    model._parameters.update({f"p{i}": torch.nn.Parameter(torch.zeros(1)) for i in range(100_000)})
+    found = tnp.aliases(t, {"model": model, "b": t.view(3)}, max_seconds=0.001)
+    assert [a.name for a in found] == ["b"]
+    assert not found.is_complete
+    assert found.num_names < 100_000
+    assert f"search stopped at {found.num_names:,} names" in str(found)
+    found = tnp.aliases(model.p99999.detach(), {"model": model}, max_seconds=600)
+    assert [a.name for a in found] == ["model.p99999"]
+    assert found.is_complete
+
+
+def test_a_list_of_more_than_a_million_items_is_searched_to_its_end():
+    """However long a container is, only time sets a bound."""
+    t = torch.ones(3)
+    found = tnp.aliases(t, {"many": [0] * 1_000_000 + [t]}, max_seconds=600)
+    assert ([a.name for a in found], found.is_complete) == (["many[1000000]"], True)
+
+
+def test_no_depth_is_too_deep():
+    """A chain of lists longer than the stack of Python, that ends in itself."""
+    t = torch.ones(3)
+    chain = first = [t]
+    for _ in range(sys.getrecursionlimit() * 3):
+        chain = [chain]
+    first.append(chain)
+    found = tnp.aliases(t, {"chain": chain}, max_seconds=600)
+    assert [a.name for a in found] == ["chain" + "[0]" * (sys.getrecursionlimit() * 3 + 1)]
+    while chain is not first:
+        chain = chain[0]
+    first.clear()
+
+
+def test_names_that_change_while_they_are_searched():
+    """Another thread adds and deletes names, keys and tensors, and moves storages: no exception."""
+    t = torch.ones(1000)
+    names = {f"n{i}": {"a": [t[i:]], "b": {t[:i]}, "c": torch.nn.Linear(1, 1)} for i in range(200)}
+    done = threading.Event()
+
+    def change():
+        i = 0
+        while not done.is_set():
+            i += 1
+            names[f"m{i % 50}"] = {"x": t[i % 9 :]}
+            names.pop(f"m{(i * 7) % 50}", None)
+            inner = names[f"n{i % 200}"]
+            inner[f"k{i % 5}"] = torch.ones(2)
+            inner.pop(f"k{(i + 2) % 5}", None)
+            inner["b"].add(torch.ones(1))
+            inner["c"].weight.data = torch.ones(1, 1 + i % 4)
+            inner["a"][0].set_(torch.ones(1 + i % 7)) if i % 1000 == 0 else None
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        for _ in range(15):
+            found = tnp.aliases(t, names, max_seconds=600)
+            assert {a.relation for a in found} <= {"same elements", "overlapping", "stale", "same storage"}
+            assert len(found) > 100
+    finally:
+        done.set()
+        thread.join()
+
+
+class Raising(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        raise RuntimeError("a mode was called")
+
+
+MODES = {
+    "a raising mode": Raising,
+    "fake tensors": FakeTensorMode,
+    "inference": torch.inference_mode,
+    "meta device": lambda: torch.device("meta"),
+    "no mode": nullcontext,
+}
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_modes_do_not_matter(name):
+    """What a user has entered sees nothing of the search, and changes nothing of its result."""
+    t, z = torch.ones(4), torch.eye(3).to_sparse().coalesce()
+    names = {"a": t.numpy(), "b": t[::2], "c": torch.ones(4), "d": t.untyped_storage(), "z": z, "v": z.values()}
+    with MODES[name]():
+        found, parts = tnp.aliases(t, names), tnp.aliases(names["v"], names)
+    assert {a.name: a.relation for a in found} == {"a": "same elements", "b": "overlapping", "d": "reinterpreted"}
+    assert {a.name: a.relation for a in parts} == {"v": "same object", "z": "overlapping"}
+    names["a"][2] = 5
+    assert (t[2], names["b"][1]) == (5, 5)
+
+
+@pytest.fixture
+def _every_warning():
+    torch.set_warn_always(True)
+    yield
+    torch.set_warn_always(False)
+
+
+@pytest.mark.usefixtures("_every_warning")
+def test_looking_leaves_no_mark():
+    """Storages stay resizable, lazy copies lazy, versions and gradients as they were, and nothing warns."""
+    t, owner = torch.ones(4), torch.ones(4, requires_grad=True)
+    (owner * 2).sum().backward()
+    odd = [torch._lazy_clone(t), t[1:], torch.eye(3).to_sparse(), torch.eye(3).to_sparse_csr(), torch.eye(2).conj()]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        odd.append(torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]))
+    names = {f"n{i}": x for i, x in enumerate([t, owner, *odd])}
+    with unchanged(t, owner, *odd):
+        for target in names.values():
+            assert "same object" in {a.relation for a in tnp.aliases(target, names)}
+    assert t.untyped_storage().resizable()
+    assert torch._C._is_cow_tensor(odd[0])
+
+
+def look(name):
+    """Search for one kind of the gallery among others of its kind, as the target and as a name."""
+    case, t = made(name), torch.ones(3)
+    if isinstance(case, str):
+        return
+    try:
+        other = KINDS[name][1]()
+    except (ValueError, RuntimeError):
+        # A process group, or a level of differentiation, that there is only once.
+        other = case
+    watched = [case.tensor, *([case.memory] if case.memory is not None else [])]
+    names = {"case": case.tensor, "t": t}
+    with unchanged(*watched):
+        mine, plain = tnp.aliases(case.tensor, names), tnp.aliases(t, names)
+        strange = tnp.aliases(case.tensor, {"other": other.tensor}) if other.tensor is not case.tensor else []
+        beside = tnp.aliases(case.tensor, {"memory": case.memory}) if case.memory is not None else None
+    assert ("case", "same object") in {(a.name, a.relation) for a in mine}
+    assert [a.name for a in plain] == ["t"]
+    assert [a.name for a in strange] == []
+    if beside is not None and case.memory.numel():
+        assert [a.name for a in beside][:1] == ["memory"]
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_every_kind_of_tensor(part):
+    """No exception, nothing changed, no alias that is none, and the memory of each is found."""
+    reports = {name: run(look, name) for name in list(KINDS)[part::6]}
+    assert {name: what for name, (how, what) in reports.items() if how != "returned"} == {}
+
+
+def test_a_huge_holder_does_not_hide_the_others():
+    """Holders take turns: what a small one holds is found after a few looks, not after all that a huge one holds."""
+    t = torch.zeros(2)
+    search = Search({"huge": [torch.zeros(1)] * 1_000_000, "small": {"t": t}}, 600)
+    assert next(name_of(path) for obj, _, path in search if obj is t) == "small['t']"
+    assert search.num_names < 10_000
+
+
+def test_plain_values_are_passed_over_and_hide_nothing():
+    """Numbers and texts hold no tensor: several are one name to the search, and still others have their turn."""
+    t = torch.zeros(2)
+    names = {"numbers": [0] * 3_000_000, "texts": dict.fromkeys(range(1_000_000), ""), "small": {"t": t}}
+    search = Search(names, 600)
+    assert next(name_of(path) for obj, _, path in search if obj is t) == "small['t']"
+    assert search.num_names < 2000
+    search = Search(names, 600)
+    assert [name_of(path) for _, _, path in search] == ["small['t']"]
+    assert search.is_complete
+    assert search.num_names < 300_000

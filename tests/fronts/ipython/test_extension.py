@@ -1,0 +1,260 @@
+"""Loading and unloading: exact, repeatable, light, and at peace with other libraries."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+
+
+def state(ip) -> dict:
+    """Return all that an extension can change in a shell."""
+    formatters = ip.display_formatter.formatters
+    every = {**formatters, "bundle": ip.display_formatter.mimebundle_formatter}
+    return {
+        "types": {mime: dict(f.type_printers) for mime, f in every.items()},
+        "deferred": {mime: dict(f.deferred_printers) for mime, f in every.items()},
+        "magics": {kind: dict(names) for kind, names in ip.magics_manager.magics.items()},
+        "registry": dict(ip.magics_manager.registry),
+        "configurables": [id(c) for c in ip.configurables],
+        "matchers": list(ip.Completer.custom_matchers),
+        "events": {name: list(callbacks) for name, callbacks in ip.events.callbacks.items()},
+        "config": {name: dict(section) for name, section in ip.config.items() if section},
+    }
+
+
+def test_three_rounds_leave_the_shell_as_it_was(bare_shell):
+    """Load, use, reload and unload, three times: promise 7."""
+    ip = bare_shell
+
+    class Own(torch.Tensor):
+        def __repr__(self, **_):
+            return "own"
+
+    before = state(ip)
+    for _ in range(3):
+        ip.run_line_magic("load_ext", "tensornp")
+        assert state(ip) != before
+        ip.display_formatter.format({"a": torch.ones(2).as_subclass(Own)})
+        ip.display_formatter.format(torch.ones(2).as_subclass(Own))
+        ip.run_cell("%config TensorDisplay.mode = 'copy'")
+        ip.run_line_magic("reload_ext", "tensornp")
+        ip.run_line_magic("unload_ext", "tensornp")
+        assert state(ip) == before
+
+
+def test_loading_twice_and_unloading_twice_do_no_harm(bare_shell):
+    """The second call does nothing."""
+    import tensornp
+
+    before = state(bare_shell)
+    tensornp.load_ipython_extension(bare_shell)
+    tensornp.load_ipython_extension(bare_shell)
+    tensornp.unload_ipython_extension(bare_shell)
+    tensornp.unload_ipython_extension(bare_shell)
+    assert state(bare_shell) == before
+
+
+class _Broken(RuntimeError):
+    pass
+
+
+@pytest.mark.parametrize(
+    "place", ["events.register", "register_magics", "Completer.custom_matchers", "display_formatter.formatters"]
+)
+def test_loading_is_all_or_nothing(bare_shell, monkeypatch, place):
+    """A step that raises undoes the others, and the next try loads."""
+    import tensornp
+
+    before = state(bare_shell)
+
+    def fail(*_, **__):
+        raise _Broken
+
+    owner, _, name = place.rpartition(".")
+    of = getattr(bare_shell, owner) if owner else bare_shell
+    with monkeypatch.context() as patch:
+        if name in ("register", "register_magics"):
+            patch.setattr(of, name, fail)
+        else:
+            patch.setattr(type(of), name, property(fail), raising=False)
+        with pytest.raises(_Broken):
+            tensornp.load_ipython_extension(bare_shell)
+    assert state(bare_shell) == before
+    tensornp.load_ipython_extension(bare_shell)
+    assert state(bare_shell) != before
+    tensornp.unload_ipython_extension(bare_shell)
+    assert state(bare_shell) == before
+
+
+def test_unloading_goes_on_where_a_step_raises(bare_shell, monkeypatch):
+    """What can be taken back is."""
+    import tensornp
+    from tensornp.fronts.ipython.ledger import Ledger
+
+    def fail(*_):
+        raise _Broken
+
+    monkeypatch.setattr(Ledger, "forget", fail)
+    before = state(bare_shell)
+    tensornp.load_ipython_extension(bare_shell)
+    with pytest.raises(_Broken):
+        tensornp.unload_ipython_extension(bare_shell)
+    assert state(bare_shell) == before
+
+
+@pytest.mark.parametrize("kind", [torch.Tensor, list])
+@pytest.mark.parametrize("mime", ["text/plain", "text/html"])
+def test_a_printer_that_was_there_before_comes_back(bare_shell, kind, mime):
+    """Another library's printer is put back on unload."""
+
+    def theirs(obj, *args):
+        return "theirs"
+
+    formatter = bare_shell.display_formatter.formatters[mime]
+    original = formatter.for_type(kind, theirs)
+    try:
+        bare_shell.run_line_magic("load_ext", "tensornp")
+        assert formatter.lookup_by_type(kind) is not theirs
+        bare_shell.run_line_magic("unload_ext", "tensornp")
+        assert formatter.lookup_by_type(kind) is theirs
+    finally:
+        formatter.pop(kind)
+        if original is not None:
+            formatter.for_type(kind, original)
+
+
+def test_a_printer_that_came_after_stays(bare_shell):
+    """What another library has set since is not ours to take away."""
+
+    def theirs(obj):
+        return "theirs"
+
+    formatter = bare_shell.display_formatter.formatters["text/html"]
+    bare_shell.run_line_magic("load_ext", "tensornp")
+    formatter.for_type(torch.Tensor, theirs)
+    bare_shell.run_line_magic("unload_ext", "tensornp")
+    try:
+        assert formatter.lookup_by_type(torch.Tensor) is theirs
+    finally:
+        formatter.pop(torch.Tensor)
+
+
+def test_a_printer_for_object_does_not_beat_the_card(shell):
+    """treescope registers one for every object; its HTML stays for containers without tensors."""
+    formatter = shell.ip.display_formatter.formatters["text/html"]
+    formatter.for_type(object, lambda obj: "theirs")
+    try:
+        assert "float32" in shell.show(torch.ones(2))["text/html"]
+        assert shell.show([1, 2])["text/html"] == "theirs"
+    finally:
+        formatter.pop(object)
+
+
+def test_methods_of_a_dict_subclass_are_respected(shell):
+    """A dict with HTML of its own, and no tensors, keeps it."""
+
+    class Report(dict):
+        def _repr_html_(self):
+            return "<b>mine</b>"
+
+        def _repr_mimebundle_(self, include=None, exclude=None):
+            return {"application/x-mine": 1}
+
+    data = shell.show(Report(a=1))
+    assert (data["text/html"], data["application/x-mine"]) == ("<b>mine</b>", 1)
+
+
+def in_a_child(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_loading_imports_nothing_heavy_and_works_once_torch_comes():
+    """torch, matplotlib and the widget library wait until they are needed; unloading before torch is exact too."""
+    out = in_a_child(
+        """
+        import sys
+        from IPython.core.interactiveshell import InteractiveShell
+        ip = InteractiveShell.instance(colors="nocolor")
+        ip.run_line_magic("load_ext", "tensornp")
+        heavy = {"torch", "matplotlib", "anywidget", "ipywidgets", "ml_dtypes"}
+        print(sorted(heavy & set(sys.modules)))
+        ip.run_line_magic("unload_ext", "tensornp")
+        deferred = ip.display_formatter.formatters["text/html"].deferred_printers
+        print([key for key in deferred if key[0].startswith("torch")])
+        ip.run_line_magic("load_ext", "tensornp")
+        ip.run_cell("import torch")
+        print(ip.display_formatter.format(ip.user_ns["torch"].ones(2))[0]["text/plain"])
+        ip.run_line_magic("unload_ext", "tensornp")
+        print(ip.display_formatter.format(ip.user_ns["torch"].ones(2))[0]["text/plain"])
+        """
+    )
+    assert out.splitlines() == [
+        "[]",
+        "[]",
+        "(2,) | float32 | cpu | no grad | shares memory · read-only",
+        "array([1., 1.], dtype=float32)",
+        "tensor([1., 1.])",
+    ]
+
+
+@pytest.mark.parametrize("first", ["tensornp", "treescope"])
+def test_treescope_and_tensornp_live_in_one_shell(first):
+    """In both orders of loading, a tensor shows the card, and unloading gives treescope its place back."""
+    theirs = "import treescope; treescope.register_as_default(); "
+    ours = "ip.run_line_magic('load_ext', 'tensornp'); "
+    out = in_a_child(
+        "import torch\n"
+        "from IPython.core.interactiveshell import InteractiveShell\n"
+        "ip = InteractiveShell.instance(colors='nocolor')\n"
+        "ip.display_formatter.active_types = ip.display_formatter.format_types\n"
+        f"{ours + theirs if first == 'tensornp' else theirs + ours}\n"
+        "html = lambda: ip.display_formatter.format(torch.ones(2))[0].get('text/html', '')\n"
+        "print('SEEN', 'tensornp' in html())\n"
+        "ip.run_line_magic('unload_ext', 'tensornp')\n"
+        "print('SEEN', 'tensornp' in html(), 'treescope' in html())\n"
+    )
+    seen = [line for line in out.splitlines() if line.startswith("SEEN")]
+    assert seen == ["SEEN True", "SEEN False True"]
+
+
+def test_a_profile_loads_and_configures_it(tmp_path):
+    """`c.InteractiveShellApp.extensions` and `c.TensorDisplay` in an IPython profile."""
+    (tmp_path / "ipython_config.py").write_text(
+        "c.InteractiveShellApp.extensions = ['tensornp']\nc.TensorDisplay.mode = 'copy'\nc.TensorDisplay.max_rows = 7\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "IPython", "--profile-dir", str(tmp_path), "--colors=nocolor", "-c",
+         "import torch\ndisplay(torch.ones(1))\n%config TensorDisplay.max_rows"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "copy: asked for · 4 bytes" in done.stdout, done.stderr
+    assert "7" in done.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "assignment", ["mode = 'nonsense'", "widget = 3", "max_rows = 0", "max_elements = 0", "receipt = None"]
+)
+def test_a_value_that_means_nothing_is_refused(shell, assignment):
+    """The option keeps its value."""
+    option = assignment.split()[0]
+    before = shell.run(f"%config TensorDisplay.{option}")
+    shell.ip.run_cell(f"%config TensorDisplay.{assignment}")
+    assert shell.run(f"%config TensorDisplay.{option}") == before
+
+
+def test_options_take_effect(shell):
+    """max_rows, max_elements and receipt; mode and widget have tests of their own."""
+    shell.run("%config TensorDisplay.max_rows = 4")
+    assert len(shell.show([torch.ones(1)] * 100)["text/plain"].splitlines()) == 7
+    shell.run("%config TensorDisplay.max_elements = 10")
+    assert "only the outer ones" in shell.show(torch.ones(500))["text/plain"]
+    shell.run("%config TensorDisplay.receipt = 'open'")
+    assert "<details open" in shell.show(torch.ones(2))["text/html"]
+    shell.run("%config TensorDisplay.receipt = 'hidden'")
+    assert "<details" not in shell.show(torch.ones(2))["text/html"]

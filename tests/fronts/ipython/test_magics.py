@@ -1,0 +1,209 @@
+"""`%tonumpy`, `%%tonumpy`, `%totensor`: options, verbatim expressions, receipts, errors in one sentence, TAB."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, UserDict
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+
+from tensornp.fronts.ipython.magics import OPTIONS
+
+
+@pytest.fixture(autouse=True)
+def _names(shell):
+    shell.namespace.update(
+        w=torch.arange(4.0), half=torch.ones(2).bfloat16(), d={"a  b": torch.ones(3)}, x=torch.arange(6).view(2, 3)
+    )
+
+
+def test_it_returns_the_array_of_the_default_mode(shell):
+    """`a = %tonumpy w` works; the array is live and read-only."""
+    shell.run("a = %tonumpy w")
+    a = shell.namespace["a"]
+    shell.namespace["w"][0] = 9
+    assert a[0] == 9
+    assert not a.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("option", "shares", "writeable"),
+    [("-v", True, False), ("--share", True, True), ("-s", True, True), ("-c", False, True), ("--copy", False, True)],
+)
+def test_options_choose_the_mode(shell, option, shares, writeable):
+    """Short and long, the three modes do what they are called."""
+    a = shell.run(f"%tonumpy {option} w")
+    shell.namespace["w"][0] = 9
+    assert ((a[0] == 9), a.flags.writeable) == (shares, writeable)
+
+
+def test_dtype_converts(shell):
+    """Also to a dtype of ml_dtypes, with the value apart or after =."""
+    assert shell.run("%tonumpy -d float64 half").dtype == np.float64
+    assert shell.run("%tonumpy --dtype=bfloat16 half").dtype == ml_dtypes.bfloat16
+
+
+def test_out_binds_a_name_and_shows_nothing(shell):
+    """`-o NAME` is for the name alone."""
+    assert shell.run("%tonumpy -c -o mine w") is None
+    assert shell.namespace["mine"].tolist() == [0, 1, 2, 3]
+
+
+def test_explain_prints_the_receipt_and_converts_nothing(shell):
+    """The storage stays resizable."""
+    assert shell.run("%tonumpy --explain half") is None
+    assert "code:  t.to(torch.float32).numpy()" in shell.printed
+    shell.run("%tonumpy --explain w")
+    assert shell.namespace["w"].untyped_storage().resizable()
+
+
+def test_every_conversion_shows_its_receipt(shell):
+    """Mode, line of code, reason, as text and as HTML; a container says how many of each."""
+    shell.run("a = %tonumpy -c w")
+    (receipt,) = shell.displayed
+    assert receipt["text/plain"].splitlines()[0] == "copy: t.clone().numpy()"
+    assert "<details" in receipt["text/html"]
+    shell.run("a = %tonumpy [w, half]")
+    assert "2 tensors: 1 share memory, 1 copied (8 bytes)" in shell.printed
+
+
+def test_a_semicolon_silences_value_and_receipt(shell):
+    """As everywhere in IPython."""
+    assert shell.run("%tonumpy w;") is None
+    assert shell.displayed == []
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("d['a  b']", [1, 1, 1]),
+        ("x[{0}.pop()]", [0, 1, 2]),
+        ("(-w)[:2]", [0, -1]),
+        ("w[w > 2]", [3]),
+        ("torch.tensor([len('a  --copy -c b')])", [14]),
+        ("w - 1 if len(d) else 'it''s'", [-1, 0, 1, 2]),
+        ("d['a  b'].clone() # a remark", [1, 1, 1]),
+    ],
+)
+def test_an_expression_is_taken_exactly_as_typed(shell, expression, expected):
+    """Spaces, braces, dollars, quotes and dashes inside it are its own."""
+    assert shell.run(f"%tonumpy {expression}").tolist() == expected
+    assert shell.run(f"%tonumpy -c {expression}").tolist() == expected
+
+
+def test_local_names_are_found_inside_a_function(shell):
+    """The magic looks where it is called."""
+    value = shell.run(
+        "def f():\n    local = torch.ones(2)\n    a = %tonumpy [local for _ in range(2)][0] + local\n    return a\nf()"
+    )
+    assert value.tolist() == [2, 2]
+
+
+def test_the_cell_magic_converts_the_last_value(shell):
+    """The cell runs as it would, its last value comes as an array, and nothing is shown twice."""
+    assert shell.run("%%tonumpy -c\ny = w * 2\ny + 1").tolist() == [1, 3, 5, 7]
+    assert shell.namespace["y"].tolist() == [0, 2, 4, 6]
+
+
+def test_the_cell_magic_converts_named_tensors(shell):
+    """One name gives an array, more give a dict of arrays; other magics work inside the cell."""
+    assert shell.run("%%tonumpy y\ny = w * 2\n%time pass\nprint('ran')").tolist() == [0, 2, 4, 6]
+    assert "ran" in shell.printed
+    both = shell.run("%%tonumpy y z\ny = w * 2\nz = w + 1")
+    assert {name: a.tolist() for name, a in both.items()} == {"y": [0, 2, 4, 6], "z": [1, 2, 3, 4]}
+
+
+def test_the_way_back(shell):
+    """`%totensor` gives the tensor, and `-o` binds it."""
+    shell.namespace["a"] = np.arange(3)
+    assert torch.equal(shell.run("%totensor a"), torch.arange(3))
+    shell.run("%totensor -o t a + 1")
+    assert shell.namespace["t"].tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("%tonumpy", "there is no expression"),
+        ("%tonumpy nope", "name 'nope' is not defined"),
+        ("%tonumpy w[", "is not an expression"),
+        ("%tonumpy 3", "not 'int'"),
+        ("%tonumpy -x w", "goes into parentheses"),
+        ("%tonumpy -c -s w", "exclude each other"),
+        ("%tonumpy -d nonsense w", "'nonsense' is not a dtype"),
+        ("%tonumpy -o 1a w", "'1a' is not a valid Python name"),
+        ("%tonumpy -s torch.ones(2, dtype=torch.complex64).conj()", "pass copy=None"),
+        ("%tonumpy torch.ones(2, device='meta')", "meta tensor"),
+        ("%tonumpy -w 3", "--widget takes a tensor"),
+        ("%tonumpy --explain 3", "--explain takes a tensor"),
+        ("%tonumpy -d", "requires argument"),
+        ("%%tonumpy nope\npass", "no variable 'nope'"),
+        ("%%tonumpy\npass", "has no value"),
+        ("%%tonumpy\n1 +", "not valid Python"),
+        ("%totensor w", "takes an array"),
+        ("%totensor -c w", "the options are"),
+    ],
+)
+def test_bad_input_gets_one_clear_sentence(shell, line, says):
+    """No traceback wall."""
+    assert says in shell.fail(line)
+
+
+def test_help_names_every_option(shell):
+    """`%tonumpy?` shows them all, short and long."""
+    magics = shell.ip.magics_manager.magics["line"]
+    for name, options in OPTIONS.items():
+        for option in options:
+            for flag in option.flags:
+                assert flag in magics[name].__doc__
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("%tonumpy ha", ["half"]),
+        ("a = %tonumpy -c ha", ["half"]),
+        ("%tonumpy --co", ["--copy"]),
+        ("%tonumpy --e", ["--explain"]),
+        ("%tonumpy -d bf", ["bfloat16"]),
+        ("%%tonumpy ha", ["half"]),
+        ("%totensor arr", ["arr"]),
+    ],
+)
+def test_tab_offers_tensors_and_options_and_nothing_else(shell, line, offered):
+    """Nothing in the field completes after a magic."""
+    shell.namespace.update(arr=np.ones(2), happy="a string")
+    assert shell.complete(line) == offered
+
+
+@pytest.mark.parametrize("magic", ["%tonumpy ", "%%tonumpy -c ", "a = %tonumpy --explain "])
+def test_tab_offers_what_an_expression_may_begin_with(shell, magic):
+    """Tensors, and what they are reached through: modules of either kind, dicts, lists and tuples."""
+    shell.namespace.update(
+        my_model=torch.nn.Linear(1, 1), my_dict={}, my_ordered=OrderedDict(), my_list=[], my_tuple=(), my_text="w",
+        my_user_dict=UserDict(), my_torch=torch, my_function=len, my_array=np.ones(1), _my_tensor=torch.ones(1),
+        my_parameter=torch.nn.Parameter(torch.ones(1)),
+    )  # fmt: skip
+    names = "dict list model ordered parameter torch tuple user_dict".split()
+    assert sorted(shell.complete(f"{magic}my_")) == [f"my_{name}" for name in names]
+    offered = shell.complete(magic)
+    assert "my_model" in offered
+    assert not {"my_array", "_my_tensor", "In", "_ih"} & set(offered)
+    assert shell.complete(f"{magic}_my") == ["_my_tensor"]
+    assert shell.complete(f"{magic}Ou") == ["Out"]
+
+
+def test_tab_inside_an_expression_stays_with_ipython(shell):
+    """Attributes of a tensor are completed as ever."""
+    assert "shape" in "".join(shell.complete("%tonumpy w.sha"))
+
+
+def test_the_live_card_can_be_pinned(shell):
+    """`-w` displays a widget with the static card as its fallback, and binds names in this shell."""
+    shell.run("%tonumpy -w w")
+    (data,) = shell.displayed
+    assert "application/vnd.jupyter.widget-view+json" in data
+    assert "array([0., 1., 2., 3.]" in data["text/html"]
+    assert "array([0., 1., 2., 3.]" in data["text/plain"]

@@ -1,0 +1,342 @@
+"""Memory across cells: lines and badges of cards, `%tensors`, what it releases."""
+
+from __future__ import annotations
+
+import gc
+import html
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from IPython.utils.capture import capture_output
+from older import needs_what_is_saved
+
+from tensornp.fronts.ipython.memory_magics import OPTIONS
+
+
+@pytest.fixture(autouse=True)
+def _names(shell):
+    shell.namespace["np"] = np
+
+
+def cell(shell: Any, code: str) -> str:
+    """Run a numbered cell that must succeed, and return all it showed as text, without the array."""
+    with capture_output() as captured:
+        result = shell.ip.run_cell(code, store_history=True)
+    result.raise_error()
+    shell.html = "".join(output.data.get("text/html", "") for output in captured.outputs)
+    return "\n".join([captured.stdout, *(output.data.get("text/plain", "") for output in captured.outputs)])
+
+
+def card(shell: Any, code: str) -> list[str]:
+    """Return the badges of the card that a cell shows and the lines under them."""
+    lines = cell(shell, code).splitlines()
+    start = next(i for i, line in enumerate(lines) if " | " in line)
+    return [*lines[start].split(" | ")[5:], *[line for line in lines[start + 1 :] if not _is_array(line)]]
+
+
+def _is_array(line: str) -> bool:
+    return line.startswith(("array(", " ")) or not line
+
+
+def table(shell: Any, line: str = "") -> dict[str, str]:
+    """Return the rows of `%tensors` by name, and the heading under the empty name."""
+    heading, columns, *rows = cell(shell, f"%tensors {line}").strip().splitlines()
+    assert columns.startswith("name ")
+    return {"": heading, **{row.removeprefix("└ ").split("  ")[0]: row for row in rows}}
+
+
+def number(shell: Any) -> int:
+    """Return the number of the next cell."""
+    return shell.ip.execution_count
+
+
+def test_a_card_names_who_shares_and_not_itself(shell):
+    """Under the badges, from the closest; a copy shares nothing, now or later."""
+    cell(shell, "w = torch.zeros(4); a = w.numpy(); v = w[1:3]; half = w[:1]; rest = v[2:]")
+    cell(shell, "%tonumpy -c -o mine w")
+    assert card(shell, "w") == ["same memory as a (NumPy array)", "overlaps v, half"]
+    cell(shell, "del a, v, half")
+    assert card(shell, "w")[-1].startswith("same memory as Out["), "only what IPython keeps is left"
+    assert "mine" not in "".join(card(shell, "w"))
+
+
+@pytest.mark.parametrize(
+    ("act", "road"),
+    [
+        ("w[0] = 5", "and torch has counted a write since then"),
+        ("w.numpy()[0] = 5", "behind torch's back"),
+        ("a = %tonumpy -s w\na[0] = 5", "behind torch's back"),
+        ("w.data.add_(1)", "behind torch's back"),
+    ],
+)
+def test_a_change_since_the_last_card_is_a_badge(shell, act, road):
+    """With the cell of that card; the next card is silent again."""
+    cell(shell, "w = torch.zeros(4)")
+    first = number(shell)
+    assert not any("changed" in line for line in card(shell, "w"))
+    event = f"the conversion in In[{number(shell)}]" if "%tonumpy" in act else f"the card in In[{first}]"
+    cell(shell, act)
+    assert f"changed since {event} · " in "\n".join(card(shell, "display(w)"))
+    assert road in html.unescape(shell.html)
+    assert not any("changed" in line for line in card(shell, "w"))
+
+
+def test_a_change_through_any_alias_is_found(shell):
+    """Also where another object shows the same elements now."""
+    cell(shell, "w = torch.zeros(4)")
+    first = number(shell)
+    cell(shell, "w")
+    cell(shell, "w[:2].numpy()[:] = 3")
+    assert f"changed since the card in In[{first}] · behind torch's back" in card(shell, "w.detach()")
+
+
+def test_another_tensor_in_the_place_of_one_that_moved_has_not_changed(shell):
+    """The storage of the first lives on elsewhere, and the second was never shown."""
+    cell(shell, "memory = np.zeros(4, np.float32); w = torch.from_numpy(memory)")
+    cell(shell, "w")
+    # The same address for sure, as an allocator may give it.
+    cell(shell, "w.share_memory_(); memory[:] = 1; other = torch.from_numpy(memory)")
+    assert not any("changed" in line for line in card(shell, "other"))
+
+
+def test_an_array_that_was_left_behind_is_named(shell):
+    """After the storage has moved, the array is stale; its memory was given back."""
+    cell(shell, "w = torch.nn.Parameter(torch.zeros(4))")
+    cell(shell, "%tonumpy -o a w")
+    cell(shell, "b = w.detach().numpy(); w.data = torch.ones(4)")
+    assert "no longer shares with a (NumPy array), b (NumPy array)" in card(shell, "w")
+    cell(shell, "v = torch.zeros(4); c = v.numpy(); v.share_memory_();")
+    found = [line for line in card(shell, "v") if line.startswith("do not touch c (NumPy array)")]
+    assert len(found) == 1
+
+
+@needs_what_is_saved
+def test_saved_for_backward_is_a_badge_where_numpy_can_write(shell):
+    """In share mode; in view mode the receipt says that NumPy cannot spoil it."""
+    cell(shell, "x = torch.ones(3, requires_grad=True); y = x.exp()")
+    assert "saved for ExpBackward0" not in card(shell, "y")
+    explained = cell(shell, "%tonumpy --explain y")
+    assert "saved for ExpBackward0: this array is read-only, so NumPy cannot spoil the gradients" in explained
+    receipt = cell(shell, "a = %tonumpy -s x\nz = x.sin()")
+    assert "saved for" not in receipt
+    assert "saved for SinBackward0: a NumPy write here gives wrong gradients" in cell(shell, "a = %tonumpy -s x")
+    cell(shell, "%config TensorDisplay.mode = 'share'")
+    assert "saved for ExpBackward0" in card(shell, "y")
+    cell(shell, "y.sum().backward()")
+    assert "saved for ExpBackward0" not in card(shell, "y")
+
+
+def test_options_turn_it_off(shell):
+    """Nothing is searched, nothing is read, nothing is said."""
+    cell(shell, "w = torch.zeros(4); v = w[:2]")
+    cell(shell, "w")
+    cell(shell, "%config TensorDisplay.max_search_ms = 0")
+    cell(shell, "%config TensorDisplay.max_fingerprint_nbytes = 0")
+    cell(shell, "w[0] = 5")
+    assert "changed" not in str(table(shell))
+    assert card(shell, "w") == []
+    cell(shell, "w[0] = 6")
+    assert card(shell, "w") == []
+
+
+def test_the_table_groups_by_memory_and_counts_each_byte_once(shell):
+    """A model, its optimizer, arrays and views; totals are those of the storages."""
+    cell(shell, "w = torch.zeros(1000); v = w[10:]; a = w.numpy()[::2]; other = torch.zeros(500, dtype=torch.float64)")
+    rows = table(shell)
+    assert rows[""] == "3 tensors and 1 array in 2 storages | cpu 7.8 KiB"
+    assert [name for name in rows if name] == ["w", "v", "a (NumPy array)", "other"]
+    assert "w: overlapping" in rows["v"]
+    assert 'title="3,960 bytes"' in shell.html
+    cell(shell, "model = torch.nn.Linear(3, 2); model.head = model.weight; loss = model(torch.ones(3)).sum()")
+    cell(shell, "loss.backward(); opt = torch.optim.Adam(model.parameters()); opt.step()")
+    rows = table(shell, "model")
+    assert {"model.weight", "model.bias", "model.weight.grad", "model.bias.grad"} <= set(rows)
+    assert "opt.state[model.weight]" in "".join(table(shell, "opt*"))
+    assert table(shell, "-s name model.bias")[""].endswith("in 2 storages | cpu 16 bytes"), "itself and its gradient"
+
+
+def test_patterns_and_order(shell):
+    """Wildcards, prefixes, and names with brackets as they stand."""
+    cell(shell, "d = {'a b': torch.zeros(3), 'c': torch.ones(2)}; e = [torch.zeros(9, dtype=torch.int8)]")
+    keys = [name for name in table(shell) if name]
+    for pattern in (*keys, "d*", "e*"):
+        assert table(shell, pattern)[""] != "", pattern
+    assert set(table(shell, "d")) == {"", "d['a b']", "d['c']"}
+    orders = {sort: [name for name in table(shell, f"-s {sort}") if name] for sort in ("bytes", "name", "shape")}
+    assert orders["name"] == sorted(orders["name"])
+    assert orders["bytes"][0] == keys[0]
+    assert orders["shape"][-1] == "e[0]"
+
+
+def test_odd_tensors_have_rows_in_every_order(shell):
+    """Nested, uninitialized, meta, sparse, freed; each order gives them all."""
+    cell(shell, "odd = [torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), torch.ones(2, device='meta')]")
+    cell(shell, "lazy = torch.nn.LazyLinear(3); s = torch.eye(3).to_sparse(); f = torch.ones(9); b = bytearray(9)")
+    cell(shell, "f.untyped_storage().resize_(0)")
+    for sort in ("bytes", "name", "shape", "dtype", "device"):
+        assert {"odd[0]", "odd[1]", "lazy.weight", "s", "f"} <= set(table(shell, f"-s {sort}"))
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("%tensors -s nonsense", "--sort takes bytes, name, shape, dtype or device, not 'nonsense'"),
+        ("%tensors -s", "requires argument"),
+        ("%tensors --nope", "the options are"),
+        ("%tensors nothing_here", "no tensor or array is called nothing_here"),
+        ("%tensors --release w", "--release takes no name"),
+        ("%tensorwatch --off w", "w is not watched"),
+        ("%tensorwatch nope", "nope cannot be watched (name 'nope' is not defined)"),
+        ("%tensorwatch w[", "cannot be watched"),
+        ("%tensorwatch 3", "3 would have to be run after each cell"),
+        ("%tensorwatch number", "number holds no tensor or array; name one that does"),
+        ("%tensorwatch w[::2]", "w[::2] gives a new object each time; name the tensor that it is made of"),
+        (
+            "%tensorwatch q.pop()",
+            "q.pop() would have to be run after each cell; watch names, with attributes and constant",
+        ),
+        ("%tensorwatch -x w", "the options are"),
+    ],
+)
+def test_bad_input_gets_one_clear_sentence(shell, line, says):
+    """No traceback wall, and nothing is run to find out."""
+    shell.namespace.update(w=torch.zeros(3), number=3, q=[torch.zeros(1)])
+    assert says in shell.fail(line)
+    assert len(shell.namespace["q"]) == 1
+
+
+def test_max_rows_bounds_the_table(shell):
+    """What is left out is counted, and totals count everything."""
+    cell(shell, "many = [torch.zeros(10) for _ in range(50)]\n%config TensorDisplay.max_rows = 4")
+    text = cell(shell, "%tensors")
+    assert "50 tensors in 50 storages | cpu 2 KiB" in text
+    assert "… 46 more left out" in text
+
+
+def test_an_empty_notebook(shell):
+    """There is nothing, and that is said."""
+    assert cell(shell, "%tensors").strip() == "no tensor or array here"
+    assert "nothing to release" in cell(shell, "%tensors --release")
+
+
+def test_what_history_pins_is_told_and_released_with_exact_bytes(shell):
+    """`Out`, `_` and `_n`; the tensor is gone at once, and the names of the user stay."""
+    cell(shell, "w = torch.zeros(100)")
+    first = number(shell)
+    shell.namespace["refs"] = refs = []
+    cell(shell, "def make():\n    t = torch.zeros(1000); refs.append(__import__('weakref').ref(t)); return t\nmake()")
+    cell(shell, "[make(), w]")
+    cell(shell, "w")
+    rows = table(shell)
+    assert f"Out[{first}]" in rows[f"Out[{first}]"].rsplit("  ", 1)[-1]
+    gc.collect()
+    assert None not in [ref() for ref in refs]
+    said = cell(shell, "%tensors --release")
+    assert f"released Out[{first}], Out[{first + 1}]: 7.8 KiB (8,000 bytes) on cpu came free" in said
+    assert [ref() for ref in refs] == [None, None]
+    assert shell.namespace["w"] is shell.namespace["Out"][first + 2]
+    assert "nothing to release" in cell(shell, "%tensors --release")
+
+
+def test_a_name_of_the_users_is_never_touched(shell):
+    """Neither `_` nor `_3` once the user has bound them, nor a key that they put into `Out`."""
+    first = number(shell)
+    cell(shell, "torch.ones(10)")
+    cell(shell, f"_{first} = 'mine'; Out['mine'] = torch.ones(5)")
+    cell(shell, "_ = 'also mine'")
+    said = cell(shell, "%tensors --release")
+    assert f"released Out[{first}]: 40 bytes (40 bytes) on cpu came free" in said
+    assert (shell.namespace[f"_{first}"], shell.namespace["_"]) == ("mine", "also mine")
+    assert shell.namespace["Out"]["mine"].tolist() == [1] * 5
+    del shell.namespace["_"]
+
+
+def test_a_loop_over_underscore_leaves_a_name_of_the_users(shell):
+    """`for _ in batches` keeps the last batch alive: it has a row, and is not released."""
+    cell(shell, "for _ in [torch.zeros(1000)]: pass")
+    assert "in 1 storage | cpu 3.9 KiB" in table(shell, "_")[""]
+    assert "nothing to release" in cell(shell, "%tensors --release")
+    del shell.namespace["_"]
+    cell(shell, "torch.zeros(10)")
+    assert [name for name in table(shell) if name] == [f"Out[{number(shell) - 2}]"]
+
+
+def test_what_is_held_elsewhere_is_said_to_be(shell):
+    """A hidden holder keeps it: no byte is claimed to be free."""
+    hidden = [torch.ones(10)]
+    shell.namespace["take"] = lambda: hidden[0]
+    cell(shell, "take()")
+    assert "nothing came free; 40 bytes are still held elsewhere" in cell(shell, "%tensors --release")
+
+
+def test_locals_of_a_traceback_are_released(shell):
+    """Those of functions, recursive ones too; the table says that a traceback pins them."""
+    shell.namespace["refs"] = refs = []
+    code = """
+import weakref
+def f(depth):
+    t = torch.zeros(250); refs.append(weakref.ref(t))
+    return f(depth - 1) if depth else 1 / 0
+f(2)"""
+    with capture_output():
+        result = shell.ip.run_cell(code, store_history=True)
+    assert isinstance(result.error_in_exec, ZeroDivisionError)
+    del result
+    rows = table(shell)
+    assert "the last traceback" in rows["t in f() of the last traceback"]
+    assert "t in call 3 of f() of the last traceback" in rows
+    assert all(isinstance(ref(), torch.Tensor) for ref in refs)
+    said = cell(shell, "%tensors --release")
+    assert "released the locals of the last traceback: 2.9 KiB (3,000 bytes) on cpu came free" in said
+    assert [ref() for ref in refs] == [None] * 3
+
+
+def test_the_table_keeps_nothing_alive(shell):
+    """Nor does a card, a conversion or a release."""
+    t = torch.zeros(10)
+    reference = weakref.ref(t)
+    shell.namespace["t"] = t
+    shell.run("%tensors")
+    shell.run("%tonumpy -c -o a t")
+    shell.show(t)
+    shell.run("%tensors -s shape t")
+    del shell.namespace["t"], t
+    gc.collect()
+    assert reference() is None
+
+
+def test_help_and_tab_name_the_options(shell):
+    """`--rel`, a sort key, the names of tensors, arrays and modules."""
+    magics = shell.ip.magics_manager.magics["line"]
+    for name, options in OPTIONS.items():
+        assert all(flag in magics[name].__doc__ for option in options for flag in option.flags)
+    shell.namespace.update(arr=np.ones(2), ten=torch.ones(2), mod=torch.nn.Linear(1, 1), text="text")
+    assert shell.complete("%tensors --rel") == ["--release"]
+    assert shell.complete("%tensors -s sh") == ["shape"]
+    assert shell.complete("%tensorwatch --o") == ["--off"]
+    for magic in ("tensors", "tensorwatch"):
+        offered = [shell.complete(f"%{magic} {start}") for start in ("ar", "te", "mo")]
+        assert offered == [["arr"], ["ten"], ["mod"]]
+
+
+@pytest.mark.parametrize("call", ["%tonumpy f(w)", "%%tonumpy\nf(w)", "%time f(w)", "%totensor f(w)"])
+def test_what_a_magic_has_called_is_told_of_an_error_and_not_the_whole_namespace(shell, call):
+    """A magic has all names among its locals while it calls, and none of them is pinned by that."""
+    shell.run("import torch\nw = torch.ones(3)\ndef f(t):\n    big = t * 2\n    raise ValueError")
+    shell.ip.run_cell(call)
+    shell.run("%tensors")
+    (table,) = shell.displayed
+    assert "big in f() of the last traceback" in table["text/plain"]
+    assert "['" not in table["text/plain"]
+
+
+def test_a_deep_expression_in_the_last_line_does_not_end_the_search(shell):
+    """It is asked under which name the tensor is shown, and has none."""
+    shell.run("import torch\nw = torch.ones(3)")
+    with capture_output() as captured:
+        shell.ip.run_cell("+".join(["w"] * 500), store_history=True)
+    assert "array([500., 500., 500.]" in captured.stdout
+    assert "failed" not in captured.stdout

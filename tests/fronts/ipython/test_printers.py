@@ -1,0 +1,283 @@
+"""The card: NumPy's own text under badges that tell the truth, for every tensor, without changing any."""
+
+from __future__ import annotations
+
+import collections
+import re
+from html import unescape
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, assume, given, settings
+from strategies import PRINT_OPTIONS, converted, tensors
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from tensornp.core.summary.options import DisplayOptions
+
+
+def pre(html: str) -> str:
+    """Return the text of the card's array."""
+    return unescape(re.search(r"<pre[^>]*>(.*?)</pre>", html, re.DOTALL).group(1))
+
+
+def words(html: str) -> str:
+    """Return what is left of a page without any tag."""
+    return unescape(re.sub(r"<[^>]+>", "", html))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(tensors(), PRINT_OPTIONS)
+def test_html_and_text_hold_what_numpy_prints(shell, t, options):
+    """Promise 3 through the real formatter, and promise 1 at the same time."""
+    # Of more than a card reads, it shows the outer ones and says so; with 0 edge items NumPy measures all elements.
+    reads_all = t.numel() <= options.get("threshold", 1000) or options.get("edgeitems") == 0
+    assume(not reads_all or t.numel() <= DisplayOptions().max_elements)
+    whole = converted(t)
+    with np.printoptions(**options):
+        data = shell.show(t)
+        assert pre(data["text/html"]) == repr(whole)
+        assert data["text/plain"].split("\n", 1)[1] == repr(whole)
+
+
+def test_a_parameter_shows_a_card_and_not_its_own_repr(shell):
+    """IPython prefers the `__repr__` of a subclass to a printer for its base; Parameter has one."""
+    data = shell.show(torch.nn.Parameter(torch.ones(2)))
+    first = data["text/plain"].split("\n")[0]
+    assert first == "Parameter | (2,) | float32 | cpu | requires grad · leaf | shares memory · read-only"
+
+
+def test_a_subclass_of_the_user_shows_a_card(shell):
+    """Also one that was defined a moment ago, with a `__repr__` of its own."""
+
+    class Mine(torch.Tensor):
+        def __repr__(self, **_):
+            raise RuntimeError("never called")
+
+    data = shell.show(torch.ones(2).as_subclass(Mine))
+    assert data["text/plain"].startswith("Mine | (2,)")
+    assert "array([1., 1.]" in data["text/html"]
+
+
+@pytest.mark.parametrize(
+    ("make", "badges"),
+    [
+        (lambda: torch.ones(2), ["(2,)", "float32", "cpu", "no grad", "shares memory · read-only"]),
+        (lambda: torch.ones(2, requires_grad=True) * 2, ["MulBackward0", "shares memory · read-only"]),
+        (
+            lambda: torch.ones(2).bfloat16(),
+            ["copy: NumPy has no bfloat16, values widened exactly to float32 · 8 bytes"],
+        ),
+        (lambda: torch.ones(2, dtype=torch.complex64).conj(), ["copy: the conjugate is pending · 16 bytes", "conj"]),
+        (lambda: torch.ones(2, 3).T, ["non-contiguous"]),
+        (lambda: torch.ones(1).expand(4), ["expanded"]),
+        (lambda: torch.ones(2).share_memory_(), ["process-shared"]),
+        (lambda: torch.empty(0, 3), ["(0, 3)", "empty"]),
+        (lambda: torch.ones(2, device="meta"), ["meta", "no array"]),
+        (lambda: torch.nn.LazyLinear(2).weight, ["no shape yet", "no array"]),
+    ],
+)
+def test_badges_say_what_is_so(shell, make, badges):
+    """Each badge is words, also where every tag and attribute is stripped."""
+    data = shell.show(make())
+    for badge in badges:
+        assert badge in data["text/plain"].split("\n")[0].split(" | ")
+        assert badge in words(data["text/html"])
+
+
+def test_a_badge_with_grad_tells_that_grad_is_there(shell):
+    """After a backward, the leaf says so."""
+    p = torch.nn.Parameter(torch.ones(2))
+    p.sum().backward()
+    assert "requires grad · leaf · has .grad" in shell.show(p)["text/plain"]
+
+
+def test_static_html_survives_every_sanitizer_and_theme(shell):
+    """No style, script, svg, id, custom property or text colour, and under 3 KB for a small tensor."""
+    for t in (torch.ones(3, 4), torch.nn.Parameter(torch.ones(2).bfloat16()), torch.ones(2, device="meta")):
+        html = shell.show(t)["text/html"]
+        assert not re.search(r"<style|<script|<svg|var\(|\sid=|[^-]color:", html.replace("background-color:", ""))
+        assert len(html.encode()) < 3000
+
+
+def test_names_and_values_are_escaped(shell):
+    """A key of a dict, or a formatter of NumPy, may hold markup."""
+    evil = "<script>alert(1)</script>"
+    assert "<script>" not in shell.show({evil: torch.ones(2)})["text/html"]
+    with np.printoptions(formatter={"float": lambda x: evil}):
+        assert "<script>" not in shell.show(torch.ones(2))["text/html"]
+
+
+def _freed():
+    t = torch.ones(10)
+    t.untyped_storage().resize_(0)
+    return t
+
+
+def _fake():
+    with FakeTensorMode() as mode:
+        return mode.from_tensor(torch.ones(3))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        _freed,
+        _fake,
+        lambda: torch.zeros(2, dtype=torch.uint8).view(torch.bits8),
+        lambda: torch.zeros([1] * 65),
+        lambda: torch.zeros(1).expand(2**31, 2**31),
+        lambda: torch.nn.LazyConv2d(3, 1).weight,
+    ],
+    ids=range(6),
+)
+def test_a_kind_without_values_ends_in_a_card_with_the_reason(shell, make):
+    """Promise 2: never an exception, never a dead kernel; the reason is a sentence."""
+    t = make()
+    data = shell.show(t)
+    reason = data["text/plain"].split("\n", 1)[1]
+    assert len(reason.split()) > 5
+    assert reason in words(data["text/html"])
+
+
+def test_a_view_whose_grad_fn_raises_is_shown(shell):
+    """torch raises on grad_fn of a view made under no_grad and then modified in place."""
+    base = torch.ones(3, requires_grad=True).clone()
+    with torch.no_grad():
+        view = base[:2]
+    base.mul_(2)
+    assert "array([2., 2.], dtype=float32)" in shell.show(view)["text/plain"]
+
+
+def test_a_formatter_that_raises_still_ends_in_a_card(shell):
+    """The user's own print options may raise; the card says what went wrong."""
+
+    def fail(_):
+        raise ZeroDivisionError("mine")
+
+    with np.printoptions(formatter={"float": fail}):
+        assert "ZeroDivisionError: mine" in shell.show(torch.ones(2))["text/plain"]
+
+
+def test_modes_of_the_user_see_nothing_of_a_display(shell):
+    """Inside torch.func, under a fake mode and under a default device, plain tensors show as ever."""
+    t = torch.arange(3.0)
+    expected = shell.show(t)["text/plain"]
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        assert shell.show_within_modes(t)["text/plain"] == expected
+    with torch.device("meta"):
+        assert shell.show_within_modes(t)["text/plain"] == expected
+    torch.func.grad(lambda x: (x * (shell.show_within_modes(t)["text/plain"] == expected)).sum())(torch.ones(2))
+
+
+def test_a_container_shows_a_table_with_the_way_to_each_leaf(shell):
+    """One row each: how to reach it, what it is, its first values."""
+    data = shell.show({"w": [torch.arange(5.0), 3], "meta": torch.ones(2, device="meta")})
+    rows = data["text/plain"].splitlines()
+    assert rows[0] == "dict of 2 | 2 tensors | 28 bytes"
+    assert re.match(r"\['w'\]\[0\] +\(5,\) +float32 +cpu +no grad +shares +0., 1., 2., …", rows[2])
+    assert re.match(r"\['w'\]\[1\] +3", rows[3])
+    assert "a meta tensor has a shape" in words(data["text/html"])
+
+
+def test_a_large_state_dict_is_bounded_and_says_what_it_leaves_out(shell):
+    """2,000 tensors stay under 100 KB of output."""
+    state = collections.OrderedDict((f"layer.{i}.weight", torch.ones(3, 3)) for i in range(2000))
+    data = shell.show(state)
+    assert len(data["text/html"].encode()) + len(data["text/plain"].encode()) < 100_000
+    for text in (words(data["text/html"]), data["text/plain"]):
+        assert "1,960 more left out" in text
+        assert "OrderedDict of 2,000 | 2,000 tensors | 70.3 KiB" in text
+        assert "layer.0.weight" in text
+        assert "layer.1999.weight" in text
+
+
+def test_a_dict_whose_keys_are_tensors_never_prints_them(shell):
+    """`optimizer.state` is keyed by parameters; the repr of a freed one ends the process."""
+    p = torch.nn.Parameter(torch.ones(4))
+    adam = torch.optim.Adam([p])
+    p.sum().backward()
+    adam.step()
+    p.untyped_storage().resize_(0)
+    text = shell.show(adam.state)["text/plain"]
+    assert "[<Parameter>]['exp_avg']" in text
+
+
+def test_a_container_whose_iteration_raises_is_left_to_ipython(shell):
+    """No traceback of ours, whatever a subclass does."""
+
+    class Odd(dict):
+        def items(self):
+            raise RuntimeError("no")
+
+        def __repr__(self):
+            return "odd"
+
+    assert shell.show_within_modes(Odd(a=torch.ones(1))) == {"text/plain": "odd"}
+
+
+Point = collections.namedtuple("Point", "x y")
+
+
+def test_a_namedtuple_shows_its_fields(shell):
+    """Its own `__repr__` does not get in the way."""
+    assert ".y" in shell.show(Point(1, torch.ones(2)))["text/plain"]
+
+
+def test_containers_without_tensors_print_as_ever(shell):
+    """Not a character differs, and there is no HTML."""
+    for obj in ([1, 2], (), {"a": [1]}, Point(1, 2), collections.OrderedDict(a=1), [[]] * 3, list(range(2000))):
+        bare = shell.ip.display_formatter.formatters["text/plain"]
+        ours = shell.show(obj)
+        shell.ip.run_line_magic("unload_ext", "tensornp")
+        assert ours == {"text/plain": bare(obj)}
+        shell.ip.run_line_magic("load_ext", "tensornp")
+
+
+def test_a_tensor_inside_something_else_prints_in_one_line(shell):
+    """A set, or an object's repr by IPython, stays readable."""
+    assert shell.show({torch.ones(2)})["text/plain"] == "{<Tensor (2,) float32 cpu>}"
+
+
+def test_the_fields_of_a_return_type_are_named(shell):
+    """`torch.max(x, 0)` has values and indices."""
+    text = shell.show(torch.max(torch.rand(2, 2), 0))["text/plain"]
+    assert ".values" in text
+    assert ".indices" in text
+
+
+def test_tied_weights_are_counted_once(shell):
+    """Three names for the same eight bytes are eight bytes."""
+    t = torch.ones(2)
+    assert "3 tensors | 8 bytes" in shell.show([t, t, t.view(2, 1)])["text/plain"]
+
+
+def test_a_dict_that_holds_itself_is_shown(shell):
+    """No endless loop."""
+    loop = {"t": torch.ones(1)}
+    loop["self"] = loop
+    assert "['self']" in shell.show(loop)["text/plain"]
+
+
+def test_every_mime_type_of_one_display_comes_from_one_summary(shell, monkeypatch):
+    """The tensor is gathered once; a later display gathers anew."""
+    from tensornp.core.summary import card
+
+    calls = []
+    whole = card.summarize
+    monkeypatch.setattr(card, "summarize", lambda *args: calls.append(1) or whole(*args))
+    t = torch.zeros(2)
+    assert "0., 0." in shell.show(t)["text/html"]
+    assert len(calls) == 1
+    t += 1
+    assert "1., 1." in shell.show(t)["text/html"]
+    assert len(calls) == 2
+
+
+def test_a_card_shows_the_mode_of_the_configuration(shell):
+    """`%config TensorDisplay.mode`: copy and share show their own badges."""
+    shell.run("%config TensorDisplay.mode = 'share'")
+    assert "shares memory · writeable" in shell.show(torch.ones(2))["text/plain"]
+    assert "shares memory · writeable" in shell.show(torch.ones(2).bfloat16())["text/plain"]
+    shell.run("%config TensorDisplay.mode = 'copy'")
+    assert "copy: asked for · 8 bytes" in shell.show(torch.ones(2))["text/plain"]

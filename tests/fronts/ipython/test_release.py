@@ -1,0 +1,138 @@
+"""`%tensors` among programs that train, swap and interrupt: it leaves no trace, and drops what is proven unnamed."""
+
+from __future__ import annotations
+
+import collections
+import gc
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from IPython.utils.capture import capture_output
+from unchanged import unchanged
+
+from tensornp.core.namespace import members
+from tensornp.fronts.ipython import release
+
+
+def cell(shell: Any, code: str) -> str:
+    """Run a numbered cell, and return what it has shown as text."""
+    with capture_output() as captured:
+        shell.ip.run_cell(code, store_history=True).raise_error()
+    return "\n".join([captured.stdout, *(output.data.get("text/plain", "") for output in captured.outputs)])
+
+
+def test_torch_swaps_what_the_table_has_shown(shell):
+    """It refuses that for a tensor with a weak reference, and with it each conversion of a subclass parameter."""
+    shell.run(
+        "a, b = torch.zeros(3), torch.ones(3); model = torch.nn.Linear(2, 2); model(torch.ones(2)).sum().backward()"
+    )
+    shell.run("%tensors")
+    shell.run("torch.utils.swap_tensors(a, b)")
+    assert shell.namespace["a"].tolist() == [1, 1, 1]
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        shell.run("model.double(); model.load_state_dict(model.state_dict())")
+        shell.run("%tensors --release")
+        shell.run("model.half()")
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(False)
+
+
+@pytest.mark.parametrize("line", ["%tensors", "%tensors -s shape w*", "%tensors --release"])
+def test_looking_at_all_changes_nothing(shell, line):
+    """No mode sees a call, whatever is bound; nothing warns."""
+    w = torch.ones(3, 2, requires_grad=True)
+    (w * w).sum().backward()
+    odd = [
+        torch.eye(3).to_sparse(),
+        torch.ones(4)[1:],
+        torch.eye(2, dtype=torch.complex64).conj(),
+        torch._lazy_clone(w),
+    ]
+    shell.namespace.update(w=w, odd=odd, a=np.ones(3), storage=odd[1].untyped_storage())
+    with unchanged(w, *odd):
+        shell.run(line)
+
+
+def test_an_interrupted_table_keeps_nothing(shell, monkeypatch):
+    """Python keeps the frames of the last error, and all that they hold."""
+    t = torch.zeros(10)
+    reference, shell.namespace["t"] = weakref.ref(t), t
+
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tensornp.core.memory.survey.grouped", interrupted)
+    with capture_output():
+        result = shell.ip.run_cell("%tensors")
+    assert isinstance(result.error_in_exec, KeyboardInterrupt)
+    del t, shell.namespace["t"], result
+    gc.collect()
+    assert reference() is None
+
+
+def test_what_is_not_proven_unnamed_is_not_released(shell, monkeypatch):
+    """A name of the user's may reach it where the search had stopped; what is left is named, with the cure."""
+    entry = shell.ip.execution_count
+    cell(shell, "torch.ones(10)")
+    cell(shell, f"kept = [0] * 5000 + [Out[{entry}]]")
+    monkeypatch.setattr(release, "MAX_RELEASE_SECONDS", 0)
+    said = cell(shell, "%tensors --release")
+    assert said.startswith("nothing was released: search stopped at ")
+    assert "may still have a name of yours; %reset -f out drops all results" in said
+    assert shell.namespace["Out"][entry] is shell.namespace["kept"][-1]
+    monkeypatch.undo()
+    assert "nothing to release" in cell(shell, "%tensors --release")
+    del shell.namespace["kept"]
+    assert f"released Out[{entry}]: 40 bytes (40 bytes) on cpu came free" in cell(shell, "%tensors --release")
+
+
+def test_what_hides_its_items_leaves_all_in_place(shell):
+    """A container that cannot be read to its end may hold anything."""
+    entry = shell.ip.execution_count
+    cell(shell, "torch.ones(10)")
+    shell.namespace["held"] = collections.deque([1])
+
+    def raising(_: Any) -> Any:
+        raise RuntimeError("deque mutated during iteration")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(members._CONTAINERS, collections.deque, raising)
+        assert "nothing was released" in cell(shell, "%tensors --release")
+    assert entry in shell.namespace["Out"]
+
+
+def test_a_result_that_may_be_a_gradient_is_not_released(shell):
+    """Where gradients must not be looked at, since another thread runs, one of them may be what `Out` holds."""
+    cell(shell, "p = torch.ones(2, requires_grad=True); p.sum().backward()")
+    entry = shell.ip.execution_count
+    cell(shell, "p.grad")
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    try:
+        said = cell(shell, "%tensors --release")
+        assert said.startswith("nothing was released: another thread is running: gradients were not looked at, so Out[")
+    finally:
+        done.set()
+        thread.join()
+    assert entry in shell.namespace["Out"]
+    assert "nothing to release" in cell(shell, "%tensors --release")
+
+
+def test_what_came_free_is_told_by_the_memory(shell):
+    """A view that goes frees nothing while another name, which no search finds, keeps the storage."""
+    hidden = [torch.ones(10)]
+    shell.namespace["take"] = lambda: hidden[0][2:]
+    cell(shell, "take()")
+    assert "nothing came free; 40 bytes are still held elsewhere" in cell(shell, "%tensors --release")
+    array = [np.ones(10)]
+    shell.namespace["take"] = lambda: array[0][2:]
+    cell(shell, "take()")
+    assert "nothing came free; 80 bytes are still held elsewhere" in cell(shell, "%tensors --release")
+    cell(shell, "torch.eye(4).to_sparse()")
+    assert "80 bytes (80 bytes) on cpu came free" in cell(shell, "%tensors --release"), "its indices and its values"
