@@ -89,9 +89,7 @@ def test_each_library_has_one_home(path):
         assert homes is None or any(f"{own}/".startswith(f"{home}/") for home in homes), f"{own} imports {name}"
 
 
-@pytest.mark.parametrize(
-    "name", ["convert/plan", "convert/steps", "convert/receipt", "tensor/dtypes", "memory/extents"]
-)
+@pytest.mark.parametrize("name", ["convert/plan", "tensor/steps", "convert/receipt", "tensor/dtypes", "memory/extents"])
 def test_decisions_need_no_torch(name):
     """A plan is a pure function of facts."""
     assert not any(module.split(".")[0] == "torch" for module in imports_of(SRC / "core" / f"{name}.py"))

@@ -24,7 +24,6 @@ from tensornp.errors import (
 
 if TYPE_CHECKING:
     from tensornp.core.convert.plan import ConversionPlan
-    from tensornp.core.convert.steps import Step
     from tensornp.core.convert.to_numpy import plan, to_numpy
     from tensornp.core.exchange.cupy import from_cupy, plan_cupy, to_cupy
     from tensornp.core.exchange.jax import from_jax, plan_jax, to_jax
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from tensornp.core.memory.aliases import Alias, aliases
     from tensornp.core.tensor.facts import TensorInfo
     from tensornp.core.tensor.info import inspect
+    from tensornp.core.tensor.steps import Step
     from tensornp.widget.toggle import TensorWidget, view
 
 __version__ = "0.1.0"
@@ -51,7 +51,7 @@ _HOMES = {
     "inspect": "core.tensor.info",
     "TensorInfo": "core.tensor.facts",
     "ConversionPlan": "core.convert.plan",
-    "Step": "core.convert.steps",
+    "Step": "core.tensor.steps",
     "view": "widget.toggle",
     "TensorWidget": "widget.toggle",
 }

@@ -137,26 +137,11 @@ def memory_word(plan: ConversionPlan | None) -> str:
     return f"copy {format_nbytes(plan.nbytes_copied)}" if plan.nbytes_copied else "empty"
 
 
-_FORMS = {
-    "sparse": ("", "Only some elements are stored; the array has them all."),
-    "mkldnn": ("mkldnn", "An opaque layout that only oneDNN reads; the array has the values in row order."),
-    "quantized": ("quantized", "The elements are integer codes with a scale; the array has the values that they mean."),
-    "dequantized": ("quantized", "The class stores codes with a scale; the array has the values that they mean."),
-    "zero": ("symbolic zero", "Autograd's zero, which has no memory."),
-    "lazy": ("lazy", "The values are computed when they are asked for."),
-    "nested": ("nested", "Several tensors in one; each becomes an array of its own."),
-    "masked": ("masked", "Some elements are hidden; the array is a numpy.ma.MaskedArray."),
-    "local": ("DTensor", "Spread over ranks, or replicated on each."),
-    "pending": ("collective", "The result of an asynchronous collective."),
-}
-
-
 def _peculiarities(info: TensorInfo) -> Iterator[Badge]:
     """Yield what is said only where it applies."""
-    if info.form in _FORMS:
-        text, title = _FORMS[info.form]
-        text = text or name_of(info.layout)
-        yield Badge(info.form, f"{text} · {info.detail}" if info.detail else text, title)
+    if info.kind.sentence:
+        text = info.kind.label or name_of(info.layout)
+        yield Badge(info.kind.name, f"{text} · {info.detail}" if info.detail else text, info.kind.sentence)
     if info.array_shape != info.shape:
         title = f"Each element packs several values, so the array has shape {info.array_shape}."
         yield Badge("packed", f"packed · {info.array_shape}", title)

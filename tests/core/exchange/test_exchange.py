@@ -20,12 +20,12 @@ from strategies import tensors
 
 import tensornp as tnp
 from tensornp.core.convert.plan import decide as decide_for_numpy
-from tensornp.core.convert.steps import Step
 from tensornp.core.exchange import cupy as cupy_door
 from tensornp.core.exchange import handover
 from tensornp.core.exchange import jax as jax_door
 from tensornp.core.exchange.dlpack import is_lent
 from tensornp.core.exchange.handover import Door
+from tensornp.core.tensor.steps import Step
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy

@@ -10,8 +10,10 @@ from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import class_name, error_text
 from tensornp.core.lowlevel.unheard import unheard
 from tensornp.core.tensor import dtypes
-from tensornp.core.tensor.form import compressed_indices, plain
+from tensornp.core.tensor.form import plain
 from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.kinds import STRIDED
+from tensornp.core.tensor.reading import compressed_indices
 from tensornp.errors import UnsupportedTensorError
 
 
@@ -52,8 +54,8 @@ def dequantized(tensor: Any) -> torch.Tensor:
     try:
         values = tensor.dequantize()
         info = inspect(values)
-        if (info.data_state, info.form, info.shape) != ("available", "strided", tuple(tensor.shape)):
-            raise TypeError(f"it gives a {info.data_state} {info.form} tensor of shape {info.shape}")
+        if (info.data_state, info.kind, info.shape) != ("available", STRIDED, tuple(tensor.shape)):
+            raise TypeError(f"it gives a {info.data_state} {info.kind} tensor of shape {info.shape}")
         if not tensor.dtype.is_floating_point and values.dtype != tensor.dtype:
             raise TypeError(f"it gives {values.dtype}, where {tensor.dtype} is stated")
         # Some classes dequantize to another dtype than the one that they state, which is the one of the receipt.

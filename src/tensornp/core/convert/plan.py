@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensornp.core.convert import receipt
-from tensornp.core.convert.receipt import Obstacle
-from tensornp.core.convert.steps import Step
 from tensornp.core.tensor import dtypes
+from tensornp.core.tensor.kinds import STRIDED, Obstacle
+from tensornp.core.tensor.steps import Step
 from tensornp.errors import BadRequestError, CopyRequiredError, NoDataError, UnsupportedTensorError
 
 if TYPE_CHECKING:
@@ -82,14 +82,6 @@ class ConversionPlan:
         return f'<pre style="background-color:transparent">{escape(str(self))}</pre>'
 
 
-_THROUGH = {
-    "pending": Step.WAIT,
-    "local": Step.TO_LOCAL,
-    "nested": Step.UNBIND,
-}
-"""The step that leads to the tensor in which another holds its values."""
-
-
 def decide(
     info: TensorInfo, *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
 ) -> ConversionPlan:
@@ -148,18 +140,19 @@ def _decide_through(
     is_inner: bool,
 ) -> ConversionPlan:
     """Return the plan for a tensor that holds its values in another one: that one's plan, reached by one step more."""
-    obstacle = receipt.form_obstacle(info)
+    obstacle = receipt.kind_obstacle(info)
     if copy is False and obstacle and info.numel:
         raise _copy_required(info, obstacle)
     plan = _decide(inner, True if obstacle else copy, writeable, dtype, is_inner=True)
-    steps = (_THROUGH[info.form], *plan.steps) if info.form in _THROUGH else (*plan.steps, Step.MASK)
+    step = (info.kind.step,) if info.kind.step else ()
+    steps = (*plan.steps, *step) if info.kind.is_masked else (*step, *plan.steps)
     reason = plan.reason
-    if obstacle and info.numel and inner.form == "strided":
+    if obstacle and info.numel and inner.kind is STRIDED:
         reason = f"copy: {obstacle.clause}"
     nbytes = plan.nbytes_copied
-    if info.form == "nested":
+    if info.kind.gives_several:
         nbytes = 0 if plan.shares_memory else info.numel * plan.dtype.itemsize
-    elif info.form == "masked":
+    elif info.kind.is_masked:
         nbytes += info.numel
     code = receipt.holder_code(info, plan.code)
     if plan.shares_memory and not plan.writeable and not is_inner:
@@ -181,12 +174,12 @@ def _check_arguments(copy: object, writeable: object) -> None:
 
 def _obstacle(info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, cast: np.dtype[Any] | None) -> Obstacle | None:
     """Return what stands against sharing, as it is said after "a tensor" and as a clause; None if nothing does."""
-    if info.form == "lazy":
-        return receipt.form_obstacle(info)
+    if info.kind.is_computed:
+        return receipt.kind_obstacle(info)
     if receipt.device_type(info) != "cpu":
         return Obstacle("", f"on {info.device}")
-    if info.form != "strided":
-        return receipt.form_obstacle(info)
+    if info.kind is not STRIDED:
+        return receipt.kind_obstacle(info)
     if info.is_conj:
         return Obstacle("with the conjugate bit set", "the conjugate is pending, so the bytes are not the values")
     if info.is_neg:
@@ -204,16 +197,16 @@ def _obstacle(info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, cast: n
 def _refuse_unsupported(info: TensorInfo) -> dtypes.DtypeFacts:
     """Return what NumPy knows of the dtype; raise for every kind of tensor that has no conversion here."""
     name = dtypes.name_of(info.dtype)
-    if info.form == "quantized":
+    if info.kind.values_dtype:
         if not info.detail:
             raise UnsupportedTensorError(f"this {name} tensor has codes but no scale; convert t.int_repr()")
-        name = "float32"
+        name = info.kind.values_dtype
     if name not in dtypes.KNOWN:
         raise UnsupportedTensorError(
             f"neither NumPy nor torch itself gives the elements of {name} a value; "
             "t.view(torch.uint8) shows the raw bytes"
         )
-    if dtypes.KNOWN[name].values_per_element > 1 and info.form != "strided":
+    if dtypes.KNOWN[name].values_per_element > 1 and info.kind is not STRIDED:
         raise UnsupportedTensorError(f"a {name} tensor of layout {info.layout} has no array; convert t.values()")
     if info.ndim > MAX_NDIM:
         raise UnsupportedTensorError(f"{info.ndim} dimensions are more than NumPy has; squeeze or reshape first")
@@ -241,8 +234,8 @@ def _steps(
 ) -> tuple[Step, ...]:
     applies = {
         Step.TO_HOST: receipt.device_type(info) != "cpu",
-        Step.TO_DENSE: info.form in ("sparse", "mkldnn"),
-        Step.DEQUANTIZE: info.form in ("quantized", "dequantized"),
+        Step.TO_DENSE: info.kind.step is Step.TO_DENSE,
+        Step.DEQUANTIZE: info.kind.step is Step.DEQUANTIZE,
         Step.UNPACK: facts.values_per_element > 1,
         Step.RESOLVE_CONJ: info.is_conj,
         Step.RESOLVE_NEG: info.is_neg,
@@ -251,7 +244,7 @@ def _steps(
     }
     # Each of these makes new memory already.
     applies |= {
-        Step.COPY: copies and (info.form == "zero" or not any(applies.values())),
+        Step.COPY: copies and (info.kind.step is Step.COPY or not any(applies.values())),
         Step.DETACH: info.requires_grad,
         Step.VIEW_BITS: as_bits,
     }

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensornp.core.convert.steps import Step
 from tensornp.core.tensor import dtypes
-from tensornp.core.tensor.dtypes import FLOAT4_VALUES
+from tensornp.core.tensor.dtypes import FLOAT4_VALUES, name_of
+from tensornp.core.tensor.kinds import Obstacle
+from tensornp.core.tensor.steps import Step
 
 if TYPE_CHECKING:
     from tensornp.core.tensor.facts import TensorInfo
-
-
-class Obstacle(NamedTuple):
-    """What stands against sharing memory, in two grammatical forms."""
-
-    detail: str
-    """After "a float32 tensor": "with the conjugate bit set"; empty where dtype and device say it already."""
-    clause: str
-    """After "copy: ": "on cuda:0"."""
 
 
 _NO_DATA = {
@@ -47,20 +39,11 @@ def no_data_text(info: TensorInfo) -> str:
     return _NO_DATA[info.data_state].format(held=held, reach=reach, wrapper=info.wrapper, instead=instead)
 
 
-def form_obstacle(info: TensorInfo) -> Obstacle | None:
+def kind_obstacle(info: TensorInfo) -> Obstacle | None:
     """Return what stands against sharing in the way a tensor holds its values; None where nothing does."""
-    layout, name = dtypes.name_of(info.layout), dtypes.name_of(info.dtype)
-    return {
-        "sparse": Obstacle(f"of layout {layout}", f"the layout is {layout}, so the values are laid out densely"),
-        "mkldnn": Obstacle("of the opaque layout mkldnn", "the layout is opaque, so the values are laid out densely"),
-        "quantized": Obstacle("of codes with a scale", f"{name} codes dequantized, so that each is the value it means"),
-        "dequantized": Obstacle(
-            f"of class {info.type_name}", f"{info.type_name} dequantized, so that each element is the value it means"
-        ),
-        "zero": Obstacle("with no memory, a symbolic zero of autograd,", "a symbolic zero of autograd has no memory"),
-        "lazy": Obstacle("not computed yet", "computed and transferred, so it is new memory"),
-        "masked": Obstacle("with a mask", "data and mask become a masked array, so both are new memory"),
-    }.get(info.form)
+    words = {"layout": name_of(info.layout), "dtype": name_of(info.dtype), "type_name": info.type_name}
+    obstacle = info.kind.obstacle
+    return obstacle and Obstacle(obstacle.detail.format(**words), obstacle.clause.format(**words))
 
 
 def device_type(info: TensorInfo) -> str:
@@ -71,7 +54,7 @@ def device_type(info: TensorInfo) -> str:
 def described(info: TensorInfo, detail: str) -> str:
     """Return a tensor as the subject of a sentence: "a bfloat16 tensor on cuda:0"."""
     where = "" if device_type(info) == "cpu" else f" on {info.device}"
-    name = dtypes.name_of(info.dtype)
+    name = name_of(info.dtype)
     return " ".join(f"{'an' if name[0] in 'i' else 'a'} {name} tensor{where} {detail}".split())
 
 
@@ -158,13 +141,9 @@ def code_text(
 
 def holder_code(info: TensorInfo, inner: str) -> str:
     """Return the same for a tensor that holds its values in another one, of which `inner` is the code."""
-    if info.form == "nested":
-        return f"[{inner} for part in t.unbind()]"
-    if info.form == "masked":
-        host = ".cpu()" if device_type(info) != "cpu" else ""
-        dense = ".to_dense()" if info.inner is not None and info.inner.form == "sparse" else ""
-        return f"np.ma.array({inner}, mask=~t.get_mask(){host}{dense}.numpy())"
-    return inner
+    host = ".cpu()" if device_type(info) != "cpu" else ""
+    dense = ".to_dense()" if info.inner is not None and info.inner.kind.step is Step.TO_DENSE else ""
+    return info.kind.code.format(inner=inner, host=host, dense=dense)
 
 
 def _dtype_code(dtype: np.dtype[Any]) -> str:

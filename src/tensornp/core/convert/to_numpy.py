@@ -14,7 +14,6 @@ from tensornp.core.convert.budget import Budget, within_budget
 from tensornp.core.convert.dense import dense, dequantized
 from tensornp.core.convert.page_protection import with_page_protection
 from tensornp.core.convert.plan import ConversionPlan, decide
-from tensornp.core.convert.steps import Step
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, is_tensor
 from tensornp.core.lowlevel.modes import apart
@@ -23,8 +22,11 @@ from tensornp.core.memory.saved import saved_for
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container, map_leaves
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import STORAGES, held_tensor, is_storage, mask_of, plain, tensor_of
+from tensornp.core.tensor.form import STORAGES, is_storage, plain, tensor_of
 from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.kinds import LOCAL, MASKED
+from tensornp.core.tensor.reading import held_tensor, mask_of
+from tensornp.core.tensor.steps import Step
 from tensornp.errors import NotATensorError
 
 _NATIVE = {getattr(torch, facts.name) for facts in dtypes.KNOWN.values() if facts.numpy and hasattr(torch, facts.name)}
@@ -226,7 +228,7 @@ def carry_out(plan: ConversionPlan, tensor: Any) -> Any:
     if first is Step.WAIT:
         return carry_out(_without(plan, first), tensor.trigger_wait())
     if first is Step.TO_LOCAL:
-        return carry_out(_without(plan, first), held_tensor(tensor, "local"))
+        return carry_out(_without(plan, first), held_tensor(tensor, LOCAL))
     if Step.MASK in plan.steps:
         return _masked(plan, tensor)
     if Step.DEQUANTIZE in plan.steps and type(tensor).dequantize is not torch.Tensor.dequantize:
@@ -240,7 +242,7 @@ def _without(plan: ConversionPlan, step: Step) -> ConversionPlan:
 
 def _masked(plan: ConversionPlan, tensor: Any) -> Any:
     mask = dense(plain(mask_of(tensor)).cpu())
-    return masked_array(carry_out(_without(plan, Step.MASK), held_tensor(tensor, "masked")), mask, plan.writeable)
+    return masked_array(carry_out(_without(plan, Step.MASK), held_tensor(tensor, MASKED)), mask, plan.writeable)
 
 
 def masked_array(data: np.ndarray[Any, Any], mask: torch.Tensor, writeable: bool = True) -> Any:

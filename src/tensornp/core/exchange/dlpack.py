@@ -12,7 +12,6 @@ import torch
 from torch.utils.dlpack import from_dlpack
 
 from tensornp.core.convert.plan import ConversionPlan
-from tensornp.core.convert.steps import Step
 from tensornp.core.convert.to_numpy import plan, to_numpy
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name
@@ -22,6 +21,7 @@ from tensornp.core.tensor.containers import is_container, map_leaves
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import plain
 from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.steps import Step
 from tensornp.errors import (
     BadRequestError,
     CopyRequiredError,

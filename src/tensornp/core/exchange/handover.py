@@ -9,9 +9,9 @@ import numpy as np
 
 from tensornp.core.convert import receipt
 from tensornp.core.convert.plan import ConversionPlan
-from tensornp.core.convert.steps import Step
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.facts import TensorInfo
+from tensornp.core.tensor.steps import Step
 from tensornp.errors import CopyRequiredError
 
 _SAME_BYTES = {Step.DETACH, Step.TO_HOST, Step.VIEW_BITS, Step.WAIT, Step.TO_LOCAL}

@@ -20,6 +20,7 @@ from tensornp.core.memory.footprint import extent_of, parts_under
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import over_storage, plain
 from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.kinds import STRIDED
 
 ALL_BLOCKS = "all blocks"
 BLOCK_NBYTES = 2**20
@@ -74,7 +75,7 @@ def fingerprint(tensor: torch.Tensor, max_nbytes: int, info: TensorInfo | None =
 def _read_apart(tensor: torch.Tensor, max_nbytes: int, info: TensorInfo) -> Fingerprint | None:
     if info.data_state != "available":
         return None
-    parts = [plain(part) for part in ([tensor] if info.form == "strided" else parts_under(tensor))]
+    parts = [plain(part) for part in ([tensor] if info.kind is STRIDED else parts_under(tensor))]
     return _joined([_of_part(part, max_nbytes) for part in parts if part.numel()])
 
 

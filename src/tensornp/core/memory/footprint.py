@@ -15,8 +15,10 @@ from tensornp.core.memory.arrays import array_over, extent_of_array, has_left, o
 from tensornp.core.memory.extents import Extent
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import held_tensor, is_storage, parts_of, tensor_of
+from tensornp.core.tensor.form import is_storage, tensor_of
 from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.kinds import STRIDED
+from tensornp.core.tensor.reading import held_tensor, parts_of
 
 Span = tuple[str, int, int]
 """A device, the address of the first byte and that after the last one."""
@@ -52,7 +54,7 @@ def extents_of(obj: Any, info: TensorInfo | None = None) -> tuple[Extent, ...]:
 
     `info` is its metadata, where that was read already.
     """
-    if info is not None and info.form == "strided":
+    if info is not None and info.kind is STRIDED:
         return tuple(extent for extent in _extents_at(info) if not extent.is_empty)
     if is_storage(obj):
         obj = tensor_of(obj)
@@ -83,13 +85,13 @@ def _parts_under(tensor: torch.Tensor, holders: tuple[str, ...]) -> Iterator[Par
         return
     # The bytes of a class that computes its values mean something else than those of the tensor inside.
     name = ""
-    if info.data_state == "wrapped" or info.form == "dequantized":
+    if info.data_state == "wrapped" or info.kind.has_other_meaning:
         inner = [value for _, value in own_attributes(tensor) if is_tensor(value)]
         name = info.type_name
     else:
-        held = held_tensor(tensor, info.form)
-        inner = [*([held] if held is not None else []), *parts_of(tensor, info.form)]
-        if info.form == "nested" and held is not None:
+        held = held_tensor(tensor, info.kind)
+        inner = [*([held] if held is not None else []), *parts_of(tensor, info.kind)]
+        if info.kind.gives_several and held is not None:
             # The other parts only say where one tensor ends and the next begins.
             inner = [held]
     for part in inner:

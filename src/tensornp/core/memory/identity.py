@@ -18,7 +18,8 @@ from tensornp.core.lowlevel import modes, raw_memory, torch_private
 from tensornp.core.lowlevel.attributes import is_subclass, own_attributes
 from tensornp.core.lowlevel.unheard import unheard
 from tensornp.core.memory.arrays import bases_of
-from tensornp.core.tensor.form import holding_of, is_storage, parts_of
+from tensornp.core.tensor.form import form_of, is_storage
+from tensornp.core.tensor.reading import parts_of
 
 
 class VersionCounter:
@@ -193,8 +194,8 @@ def _storages_of(tensor: torch.Tensor, depth: int = 0) -> list[StorageWeakRef]:
 def _inside(tensor: Any) -> list[torch.Tensor]:
     inner = [value for _, value in own_attributes(tensor) if is_subclass(type(value), torch.Tensor)]
     try:
-        form = holding_of(tensor).form
-        return inner or parts_of(tensor, form)
+        kind = form_of(tensor).kind
+        return inner or parts_of(tensor, kind)
     except Exception:
         return inner
 

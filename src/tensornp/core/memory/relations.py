@@ -14,7 +14,7 @@ from tensornp.core.memory.arrays import array_over, base_of, extent_of_array, ha
 from tensornp.core.memory.extents import Extent, Relation, relation_of, shared_bounds, span_array
 from tensornp.core.memory.footprint import extents_of, is_one_storage, spans_of, storage_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import STORAGES, holding_of, tensor_of
+from tensornp.core.tensor.form import STORAGES, form_of, tensor_of
 
 RELATIONS: tuple[Relation, ...] = (
     "same object", "same elements", "reinterpreted", "overlapping", "may overlap", "same storage", "stale",
@@ -173,7 +173,8 @@ def _is_own(tensor: Any) -> bool:
     """
     if tensor is None:
         return True
-    if holding_of(tensor)[:2] not in (("available", "strided"), ("available", "quantized")):
+    form = form_of(tensor)
+    if form.state != "available" or not form.kind.has_strides:
         return False
     whole = _view_base(tensor)
     return whole is None or _layout(whole) == torch.strided

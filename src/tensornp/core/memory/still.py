@@ -11,8 +11,10 @@ from tensornp.core.lowlevel.raw_memory import is_on
 from tensornp.core.lowlevel.unheard import unheard
 from tensornp.core.memory.own_copy import copied
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import held_tensor, over_storage, parts_of, plain
+from tensornp.core.tensor.form import over_storage, plain
 from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.kinds import SPARSE
+from tensornp.core.tensor.reading import held_tensor, stored_parts
 from tensornp.errors import NotReadError
 
 MAX_NBYTES = 2**26
@@ -45,25 +47,25 @@ def still(tensor: torch.Tensor, info: TensorInfo) -> torch.Tensor:
 
 
 def _made_anew(tensor: Any, info: TensorInfo) -> torch.Tensor:
-    if info.form in ("strided", "quantized"):
+    if info.kind.has_strides:
         return _copied(tensor, info)
-    if info.form == "sparse":
+    if info.kind is SPARSE:
         return _sparse(plain(tensor))
-    if info.form in ("local", "pending") and info.inner is not None:
-        return _made_anew(held_tensor(tensor, info.form), info.inner)
-    if info.form in ("mkldnn", "zero") or (info.form == "nested" and tensor.layout == torch.strided):
+    if info.inner is not None and info.kind.gives_one_array:
+        return _made_anew(held_tensor(tensor, info.kind), info.inner)
+    if info.kind.is_out_of_reach or (info.kind.gives_several and tensor.layout == torch.strided):
         # Nobody can reach into these.
         return tensor  # type: ignore[no-any-return]
     names, context = tensor.__tensor_flatten__()
     parts = {name: getattr(tensor, name) for name in names}
-    kept = ("_values",) if info.form == "nested" else ()
+    kept = ("_values",) if info.kind.gives_several else ()
     anew = {name: part if name in kept else _made_anew(part, inspect(part)) for name, part in parts.items()}
     made: torch.Tensor = type(tensor).__tensor_unflatten__(anew, context, tensor.shape, tensor.stride())
     return made
 
 
 def _sparse(raw: Any) -> torch.Tensor:
-    parts: Any = [_copied(part, inspect(part)) for part in parts_of(raw, "sparse")]
+    parts: Any = [_copied(part, inspect(part)) for part in stored_parts(raw)]
     options: Any = {"size": raw.shape, "check_invariants": True}
     if raw.layout == torch.sparse_coo:
         return torch.sparse_coo_tensor(*parts, is_coalesced=raw.is_coalesced(), **options)
@@ -75,7 +77,7 @@ def _copied(tensor: torch.Tensor, info: TensorInfo) -> torch.Tensor:
     if info.nbytes > MAX_NBYTES or info.is_conj or info.is_neg or info.data_state != "available":
         raise NotReadError(NOT_SHOWN)
     raw = plain(tensor)
-    if info.form != "quantized":
+    if not info.is_quantized:
         return copied(raw)
     made = None
     if info.dtype in CODES:

@@ -8,8 +8,9 @@ from html import escape
 
 import torch
 
-from tensornp.core.tensor import dtypes
-from tensornp.core.tensor.form import DataState, Form
+from tensornp.core.tensor import dtypes, kinds
+from tensornp.core.tensor.form import DataState
+from tensornp.core.tensor.kinds import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,8 @@ class TensorInfo:
     this torch does not tell of it, as a clause. `is_buffer` is None where it is not known: no tensor says whether a
     module has registered it, but one made by `nn.Buffer`; a card finds that out where a name leads to the module.
 
-    `form` says how the values are held: "strided", another layout, or in another tensor, of which `inner` is then the
-    metadata and `access` the expression; `detail` says more in a few words ("4 stored", "3 parts"). `wrapper` names
+    `kind` says how the values are held: by strides, in another layout, or in another tensor, of which `inner` is then
+    the metadata and `access` the expression; `detail` says more in a few words ("4 stored", "3 parts"). `wrapper` names
     what stands between the tensor and its values, and `inner_names` the attributes that hold tensors, where it is of a
     class whose values only its own code knows.
     """
@@ -92,7 +93,7 @@ class TensorInfo:
     data_state: DataState = "available"
     wrapper: str = ""
     inner_names: tuple[str, ...] = ()
-    form: Form = "strided"
+    kind: Kind = kinds.STRIDED
     detail: str = ""
     inner: TensorInfo | None = None
     access: str = "t"
@@ -100,12 +101,18 @@ class TensorInfo:
     @property
     def is_quantized(self) -> bool:
         """Whether the elements are codes of a quantized tensor, which have a scale."""
-        return self.form == "quantized"
+        return bool(self.kind.values_dtype)
 
     @property
     def is_nested(self) -> bool:
         """Whether it is several tensors in one."""
-        return self.form == "nested"
+        return self.kind.gives_several
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether a collective is still writing the values, as far as `inner` tells too."""
+        is_awaited = self.kind.is_awaited and self.detail == kinds.WRITING
+        return is_awaited or (self.inner is not None and self.inner.is_pending)
 
     @property
     def array_shape(self) -> tuple[int, ...]:

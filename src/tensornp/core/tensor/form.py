@@ -1,4 +1,4 @@
-"""How a tensor holds its values: by strides, in another layout, or in other tensors, which are reached from here."""
+"""How a tensor holds its values: which kind it is, told in the order that keeps asking safe."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-def
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import class_name, is_subclass, is_tensor, module_name, mro_of, own_attributes
 from tensornp.core.lowlevel.unheard import unheard
+from tensornp.core.tensor import kinds
+from tensornp.core.tensor.kinds import Kind
 
 DataState = Literal["available", "meta", "fake", "uninitialized", "freed", "wrapped", "remote"]
-Form = Literal[
-    "strided", "sparse", "mkldnn", "quantized", "zero", "lazy", "dequantized", "nested", "masked", "local", "pending"
-]
 
 
-class Holding(NamedTuple):
-    """Whether a tensor has values to read, and in which form; `wrapper` names what stands before them."""
+class Form(NamedTuple):
+    """Whether a tensor has values to read, and how it holds them; `wrapper` names what stands before them."""
 
     state: DataState
-    form: Form = "strided"
+    kind: Kind = kinds.STRIDED
     wrapper: str = ""
 
 
@@ -35,71 +34,71 @@ class Bare:
         return getattr(torch.Tensor, name).__get__(self._tensor)
 
 
-def holding_of(t: torch.Tensor) -> Holding:
+def form_of(t: torch.Tensor) -> Form:
     """Return how `t` holds its values, asked in the order that keeps asking safe; no value is read."""
-    kind = type(t)
-    if kind is torch.Tensor or kind is torch.nn.Parameter:
+    cls = type(t)
+    if cls is torch.Tensor or cls is torch.nn.Parameter:
         return _held_by_torch(t)
-    if is_subclass(kind, UninitializedTensorMixin):
-        return Holding("uninitialized", wrapper="an uninitialized module")
-    if _is_kind(kind, "FakeTensor", "torch._subclasses"):
-        return Holding("fake", wrapper="FakeTensorMode")
-    if _is_kind(kind, "FunctionalTensor", "torch._subclasses"):
-        return Holding("wrapped", wrapper="functionalization")
-    if kind.__torch_dispatch__ not in torch_private.PLAIN_DISPATCH and not torch_private.is_functorch_wrapper(t):
+    if is_subclass(cls, UninitializedTensorMixin):
+        return Form("uninitialized", wrapper="an uninitialized module")
+    if _is_from_torch(cls, "FakeTensor", "torch._subclasses"):
+        return Form("fake", wrapper="FakeTensorMode")
+    if _is_from_torch(cls, "FunctionalTensor", "torch._subclasses"):
+        return Form("wrapped", wrapper="functionalization")
+    if cls.__torch_dispatch__ not in torch_private.PLAIN_DISPATCH and not torch_private.is_functorch_wrapper(t):
         return _held_by_subclass(t)
     # A plain tensor of memory that was never written, which stands for a mask that torch makes when it is used.
-    if _is_kind(kind, "CausalBias", "torch.nn.attention"):
-        return Holding("wrapped", wrapper="CausalBias, which is no tensor of values,")
+    if _is_from_torch(cls, "CausalBias", "torch.nn.attention"):
+        return Form("wrapped", wrapper="CausalBias, which is no tensor of values,")
     return _held_by_torch(Bare(t), t)
 
 
-def _held_by_torch(bare: Any, tensor: torch.Tensor | None = None) -> Holding:
+def _held_by_torch(bare: Any, tensor: torch.Tensor | None = None) -> Form:
     """Return what is known of a tensor by the attributes of torch itself, which `bare` gives."""
     t = bare if tensor is None else tensor
     if torch_private.is_functorch_wrapper(t):
-        return Holding("wrapped", wrapper="a torch.func transform")
+        return Form("wrapped", wrapper="a torch.func transform")
     place = bare.device.type
     # A lazy tensor is functionalized inside, so this question comes first.
     if place in ("lazy", "xla"):
-        return Holding("available", "lazy")
+        return Form("available", kinds.LAZY)
     if torch_private.is_functional_wrapper(t):
-        return Holding("wrapped", wrapper="functionalization")
+        return Form("wrapped", wrapper="functionalization")
     if place == "meta":
-        return Holding("meta")
+        return Form("meta")
     if bare.is_nested:
-        return Holding("available", "nested")
+        return Form("available", kinds.NESTED)
     if bare.is_quantized:
-        return Holding("available", "quantized")
+        return Form("available", kinds.QUANTIZED)
     if bare.layout == torch.strided:
-        return Holding("available", "zero" if torch_private.is_zero_tensor(t) else "strided")
-    return Holding("available", "mkldnn" if torch_private.is_mkldnn(bare.layout) else "sparse")
+        return Form("available", kinds.ZERO if torch_private.is_zero_tensor(t) else kinds.STRIDED)
+    return Form("available", kinds.MKLDNN if torch_private.is_mkldnn(bare.layout) else kinds.SPARSE)
 
 
-def _held_by_subclass(t: Any) -> Holding:
+def _held_by_subclass(t: Any) -> Form:
     """Return what is known of a class that computes its own operators; its own storage is not its value."""
-    kind = type(t)
-    if _is_kind(kind, "DTensor", "torch.distributed"):
-        return Holding("available" if _is_whole(t) else "remote", "local", str(tuple(t.placements)))
+    cls = type(t)
+    if _is_from_torch(cls, "DTensor", "torch.distributed"):
+        return Form("available" if _is_whole(t) else "remote", kinds.LOCAL, str(tuple(t.placements)))
     if is_of_collective(t):
-        return Holding("available", "pending")
-    if _is_kind(kind, "MaskedTensor", "torch.masked"):
-        return Holding("available", "masked")
-    if _is_kind(kind, "NestedTensor", "torch.nested"):
-        return Holding("available", "nested")
-    if kind.dequantize is not torch.Tensor.dequantize:
-        return Holding("available", "dequantized")
-    return Holding("wrapped", wrapper=class_name(kind))
+        return Form("available", kinds.PENDING)
+    if _is_from_torch(cls, "MaskedTensor", "torch.masked"):
+        return Form("available", kinds.MASKED)
+    if _is_from_torch(cls, "NestedTensor", "torch.nested"):
+        return Form("available", kinds.NESTED)
+    if cls.dequantize is not torch.Tensor.dequantize:
+        return Form("available", kinds.DEQUANTIZED)
+    return Form("wrapped", wrapper=class_name(cls))
 
 
 def is_of_collective(t: Any) -> bool:
     """Return whether `t` stands for the result of an asynchronous collective, which may or may not have arrived."""
-    return _is_kind(type(t), "AsyncCollectiveTensor", "torch.distributed")
+    return _is_from_torch(type(t), "AsyncCollectiveTensor", "torch.distributed")
 
 
-def _is_kind(kind: type, name: str, module: str) -> bool:
-    """Return whether `kind` is one of torch's own classes, which need not be imported to be recognized."""
-    return any(class_name(cls) == name and module_name(cls).startswith(module) for cls in mro_of(kind))
+def _is_from_torch(cls: type, name: str, module: str) -> bool:
+    """Return whether `cls` is one of torch's own classes, which need not be imported to be recognized."""
+    return any(class_name(base) == name and module_name(base).startswith(module) for base in mro_of(cls))
 
 
 def _is_whole(dtensor: Any) -> bool:
@@ -119,80 +118,6 @@ def over_storage(raw: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Return the tensor over the same elements that takes them for `dtype`, without lazy bits or a scheme of scales."""
     over = torch.empty(0, dtype=dtype, device=raw.device)
     return over.set_(raw.untyped_storage(), raw.storage_offset(), raw.shape, raw.stride())
-
-
-def held_tensor(t: Any, form: Form) -> torch.Tensor | None:
-    """Return the tensor in which `t` holds its values, if it holds them in another one; nothing is waited for."""
-    held: torch.Tensor | None = None
-    if form == "local":
-        held = t.to_local()
-    elif form == "pending":
-        held = t.elem
-    elif form == "masked":
-        held = t.get_data()
-    elif form == "nested":
-        held = t.values()
-    return held
-
-
-def parts_of(t: Any, form: Form) -> list[torch.Tensor]:
-    """Return the tensors besides a `held_tensor` that reading `t` would read: indices, values, scales, a mask."""
-    parts: list[torch.Tensor] = []
-    if form == "sparse" and t.layout == torch.sparse_coo:
-        parts += torch_private.stored_elements(t)
-    elif form == "sparse":
-        parts += (*compressed_indices(t), t.values())
-    elif form == "masked":
-        parts += [mask_of(t)]
-    elif form == "nested" and t.layout == torch.jagged:
-        parts += [part for part in (t.offsets(), t.lengths()) if part is not None]
-    elif form == "nested":
-        parts += torch_private.nested_sizes(t)
-    elif form == "quantized" and "per_channel" in detail_of(t, form):
-        parts += [t.q_per_channel_scales(), t.q_per_channel_zero_points()]
-    return parts
-
-
-def compressed_indices(sparse: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the pointers to rows (or columns), and the indices of the columns (or rows)."""
-    if sparse.layout in (torch.sparse_csr, torch.sparse_bsr):
-        return sparse.crow_indices(), sparse.col_indices()
-    return sparse.ccol_indices(), sparse.row_indices()
-
-
-def mask_of(t: Any) -> torch.Tensor:
-    """Return the mask of a MaskedTensor, True where an element is shown; one without autograd or copy."""
-    mask: torch.Tensor = t.get_mask()
-    return mask
-
-
-ACCESS: dict[Form, str] = {
-    "local": "t.to_local()",
-    "pending": "t.wait()",
-    "masked": "t.get_data()",
-    "nested": "part",
-}
-"""The expression by which a program reaches what `held_tensor` returns; for a nested tensor, each of its parts."""
-
-
-def detail_of(t: Any, form: Form) -> str:
-    """Return a few words on the form: how many elements a sparse tensor stores, how a quantized one is scaled."""
-    if form == "sparse":
-        return f"{torch_private.num_stored(t):,} stored"
-    if form == "nested":
-        num_parts = t.size(0)
-        return f"{num_parts:,} part{'s' * (num_parts != 1)}"
-    if form == "local":
-        return ", ".join(map(str, t.placements))
-    if form == "pending":
-        return "arrived" if t.completed else "pending"
-    if form == "quantized":
-        try:
-            return str(t.qscheme()).removeprefix("torch.")
-        except RuntimeError:
-            # `torch.empty` makes quantized tensors without a scale.
-            return ""
-    return ""
 
 
 STORAGES = (torch.UntypedStorage, torch.TypedStorage)

@@ -14,7 +14,9 @@ from tensornp.core.lowlevel.attributes import class_name, is_subclass, is_tensor
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.unheard import unheard
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
-from tensornp.core.tensor.form import ACCESS, Bare, Form, detail_of, held_tensor, holding_of, inner_names, parts_of
+from tensornp.core.tensor.form import Bare, Form, form_of, inner_names
+from tensornp.core.tensor.kinds import STRIDED, Kind
+from tensornp.core.tensor.reading import detail_of, held_tensor, parts_of
 from tensornp.errors import NotATensorError
 
 _PACKED_BITS = {torch.quint4x2: 4, torch.quint2x4: 2}
@@ -61,41 +63,53 @@ def _article(noun: str) -> str:
 
 
 def _read(tensor: torch.Tensor) -> TensorInfo:
-    kind = type(tensor)
+    cls = type(tensor)
     # Classes of torch itself override attributes for good reasons; others are stripped to what torch knows.
-    t: Any = tensor if module_name(kind).partition(".")[0] == "torch" else Bare(tensor)
+    t: Any = tensor if module_name(cls).partition(".")[0] == "torch" else Bare(tensor)
     own = dict(own_attributes(tensor))
-    is_parameter = is_subclass(kind, torch.nn.Parameter) or bool(own.get("_is_param"))
-    state, form, wrapper = holding_of(tensor)
-    if state == "uninitialized":
-        return TensorInfo(
-            class_name(kind), (), t.data.dtype, t.data.element_size(), 0, t.data.device, t.data.layout,
-            requires_grad=t.requires_grad, is_parameter=is_parameter, data_state=state, wrapper=wrapper,
-        )  # fmt: skip
+    is_parameter = is_subclass(cls, torch.nn.Parameter) or bool(own.get("_is_param"))
+    form = form_of(tensor)
+    if form.state == "uninitialized":
+        return _without_shape(t, class_name(cls), form, is_parameter)
+    inner = missing = None
     # One with strides holds its values itself.
-    inner = _inner_of(tensor, form) if form != "strided" else None
-    if inner is not None and state == "available":
-        state = inner.data_state
-    is_nested = form == "nested"
-    missing = _missing_part(tensor, form) if state == "available" and form != "strided" else None
+    if form.kind is not STRIDED:
+        inner = _inner_of(tensor, form.kind)
+        if inner is not None and form.state == "available":
+            form = form._replace(state=inner.data_state)
+        missing = _missing_part(tensor, form.kind) if form.state == "available" else None
     if missing is not None:
+        shape = () if form.kind.gives_several else _sizes(t.shape)
         return TensorInfo(
-            class_name(kind), () if is_nested else _sizes(t.shape), t.dtype, t.dtype.itemsize, 0, t.device, t.layout,
-            requires_grad=t.requires_grad, is_parameter=is_parameter, data_state="freed", storage=missing, form=form,
+            class_name(cls), shape, t.dtype, t.dtype.itemsize, 0, t.device, t.layout, requires_grad=t.requires_grad,
+            is_parameter=is_parameter, data_state="freed", storage=missing, kind=form.kind,
         )  # fmt: skip
-    shape = _nested_shape(t) if is_nested else _sizes(t.shape)
-    strided = t.layout == torch.strided and not is_nested and -1 not in shape
-    leaf, grad_fn, next_functions = _graph_facts(t)
-    retains_grad = not leaf and bool(t.retains_grad)
-    unguarded = Unguarded()
-    grad = unguarded.grad_of(tensor) if leaf or retains_grad else None
-    has_storage = strided and state == "available" and form in ("strided", "quantized")
+    is_buffer = bool(own.get("_is_buffer")) or (False if is_parameter else None)
+    return _with_shape(tensor, t, form, inner, is_parameter=is_parameter, is_buffer=is_buffer)
+
+
+def _without_shape(t: Any, type_name: str, form: Form, is_parameter: bool) -> TensorInfo:
+    """Return what is known of a parameter that waits for its first forward pass."""
+    return TensorInfo(
+        type_name, (), t.data.dtype, t.data.element_size(), 0, t.data.device, t.data.layout,
+        requires_grad=t.requires_grad, is_parameter=is_parameter, data_state=form.state, wrapper=form.wrapper,
+    )  # fmt: skip
+
+
+def _with_shape(
+    tensor: torch.Tensor, t: Any, form: Form, inner: TensorInfo | None, *, is_parameter: bool, is_buffer: bool | None
+) -> TensorInfo:
+    """Return what is known of a tensor that has a shape; `t` gives its attributes, `inner` is what it holds them in."""
+    state, kind = form.state, form.kind
+    shape = _nested_shape(t) if kind.gives_several else _sizes(t.shape)
+    strided = t.layout == torch.strided and not kind.gives_several and -1 not in shape
+    has_storage = strided and state == "available" and kind.has_strides
     storage = _storage_span(tensor, t) if has_storage else None
     if storage is not None and (storage.reach > storage.nbytes or (storage.address == 0 and storage.reach)):
         state = "freed"
     is_inference = t.is_inference()
     return TensorInfo(
-        type_name=class_name(kind),
+        type_name=class_name(type(tensor)),
         shape=shape,
         dtype=t.dtype,
         itemsize=t.dtype.itemsize,
@@ -104,16 +118,6 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
         layout=t.layout,
         stride=_sizes(t.stride()) if strided else None,
         storage_offset=int(t.storage_offset()) if strided and state != "fake" else None,
-        requires_grad=t.requires_grad,
-        is_leaf=leaf,
-        grad_fn=grad_fn,
-        next_functions=next_functions,
-        has_grad=None if unguarded.left_out else grad is not None,
-        retains_grad=retains_grad,
-        grad_dtype=grad.dtype if grad is not None else None,
-        grad_layout=grad.layout if grad is not None else None,
-        is_parameter=is_parameter,
-        is_buffer=bool(own.get("_is_buffer")) or (False if is_parameter else None),
         is_conj=t.is_conj(),
         is_neg=t.is_neg(),
         is_shared=storage is not None and t.device.type == "cpu" and t.untyped_storage().is_shared(),
@@ -124,30 +128,33 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
         version=None if is_inference or state in ("fake", "wrapped", "remote") else t._version,
         storage=storage,
         data_state=state,
-        wrapper=wrapper,
+        wrapper=form.wrapper,
         inner_names=inner_names(tensor) if state == "wrapped" else (),
-        form=form,
-        detail=detail_of(tensor, form) if state in ("available", "remote") else "",
+        kind=kind,
+        detail=detail_of(tensor, kind) if state in ("available", "remote") else "",
         inner=inner,
+        is_parameter=is_parameter,
+        is_buffer=is_buffer,
+        **_graph_facts(tensor, t),
     )
 
 
-def _missing_part(tensor: torch.Tensor, form: Form) -> StorageSpan | None:
+def _missing_part(tensor: torch.Tensor, kind: Kind) -> StorageSpan | None:
     """Return the storage of the first of the `parts_of` a tensor that was freed or shrunk."""
-    for part in parts_of(tensor, form):
+    for part in parts_of(tensor, kind):
         info = _read(part)
         if info.data_state == "freed":
             return info.storage
     return None
 
 
-def _inner_of(tensor: torch.Tensor, form: Form) -> TensorInfo | None:
+def _inner_of(tensor: torch.Tensor, kind: Kind) -> TensorInfo | None:
     """Return the metadata of the tensor that holds the values, where that is another one."""
-    held = held_tensor(tensor, form)
+    held = held_tensor(tensor, kind)
     if held is None:
         return None
     tracked = Bare(tensor).requires_grad
-    return dataclasses.replace(_read(held), requires_grad=tracked, access=ACCESS[form])
+    return dataclasses.replace(_read(held), requires_grad=tracked, access=kind.access)
 
 
 def _sizes(sizes: Iterable[object]) -> tuple[int, ...]:
@@ -179,7 +186,25 @@ _MAX_NEXT = 4
 """Operations behind `grad_fn` that are named."""
 
 
-def _graph_facts(t: Any) -> tuple[bool, str | None, tuple[str, ...]]:
+def _graph_facts(tensor: torch.Tensor, t: Any) -> dict[str, Any]:
+    """Return the facts that autograd has of a tensor."""
+    is_leaf, grad_fn, next_functions = _node_of(t)
+    retains_grad = not is_leaf and bool(t.retains_grad)
+    unguarded = Unguarded()
+    grad = unguarded.grad_of(tensor) if is_leaf or retains_grad else None
+    return {
+        "requires_grad": t.requires_grad,
+        "is_leaf": is_leaf,
+        "grad_fn": grad_fn,
+        "next_functions": next_functions,
+        "has_grad": None if unguarded.left_out else grad is not None,
+        "retains_grad": retains_grad,
+        "grad_dtype": grad.dtype if grad is not None else None,
+        "grad_layout": grad.layout if grad is not None else None,
+    }
+
+
+def _node_of(t: Any) -> tuple[bool, str | None, tuple[str, ...]]:
     """Return `is_leaf`, the name of `grad_fn`, and what is one step behind it.
 
     torch raises on views that were changed in place under no_grad.

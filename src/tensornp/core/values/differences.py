@@ -26,6 +26,7 @@ from tensornp.core.memory.still import still
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.kinds import STRIDED
 from tensornp.core.values.gather import check_parts, own_values
 from tensornp.core.values.rows import rows_and_delta
 from tensornp.errors import NotReadError
@@ -109,7 +110,7 @@ def sight(
             # Where it was not looked at, it is compared with what it was when it was seen last.
             has_grad = before.has_grad
         budget, nbytes_read, left_out = _share_of(_extents_of(obj, info), max_read_nbytes)
-        if _is_pending(info):
+        if info.is_pending:
             budget, nbytes_read, left_out = 0, 0, "pending"
         snapshot: Any = take_snapshot(obj, info, "", budget)
         known = snapshot.fingerprint
@@ -151,15 +152,6 @@ def _share_of(extents: tuple[Extent, ...], left: int) -> tuple[int, int, str]:
     return (1, sample, "sampled") if sample <= left else (0, 0, "unread")
 
 
-def _is_pending(info: TensorInfo | None) -> bool:
-    """Return whether a collective may still write what a tensor, or one inside it, holds."""
-    while info is not None:
-        if info.form == "pending" and info.detail == "pending":
-            return True
-        info = info.inner
-    return False
-
-
 def _is_equal(before: Any, after: Any) -> bool:
     """Return whether two snapshots prove that every value is the same, in the same place of the same shape."""
     if not isinstance(after, TensorSnapshot):
@@ -192,10 +184,10 @@ def _copied(obj: Any) -> Any:
 
 def _tensor_copied(tensor: torch.Tensor) -> Any:
     info = inspect(tensor)
-    if info.form in ("masked", "nested"):
+    if not info.kind.gives_one_array:
         # What they become is no one plain array.
         return None
-    if info.form != "strided" or info.device.type != "cpu":
+    if info.kind is not STRIDED or info.device.type != "cpu":
         check_parts(tensor, info)
         with threads.GATE:
             return to_numpy(apart(still)(tensor, info), copy=True)

@@ -17,9 +17,11 @@ from tensornp.core.lowlevel.unheard import unheard
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.memory.own_copy import copied, elements, is_steady
 from tensornp.core.memory.still import CODES, still
+from tensornp.core.tensor import kinds
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import Form, over_storage, plain
+from tensornp.core.tensor.form import over_storage, plain
 from tensornp.core.tensor.indexing import MAX_NUMEL, Places, indexed
+from tensornp.core.tensor.kinds import STRIDED
 from tensornp.core.values.sparse_lookup import found_in_compressed, found_in_coo
 from tensornp.errors import NotReadError
 
@@ -39,10 +41,10 @@ def gather(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Tens
     NotReadError
         If the elements cannot be had without reading far more than is printed.
     """
-    if info.form not in ("strided", "zero", "lazy"):
+    if info.kind is not STRIDED:
         check_parts(tensor, info)
     with threads.GATE:
-        return _GATHERERS[info.form](tensor, info, places)
+        return _GATHERERS[info.kind.name](tensor, info, places)
 
 
 def check_parts(tensor: torch.Tensor, info: TensorInfo) -> None:
@@ -149,14 +151,14 @@ def _sparse(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Ten
     return indexed(small, [[chosen.index(i) for i in place] for chosen, place in zip(wanted, places, strict=True)])
 
 
-_GATHERERS: dict[Form, Callable[[torch.Tensor, TensorInfo, Places], torch.Tensor]] = {
-    "strided": _strided,
-    "zero": _zeros,
-    "mkldnn": _opaque,
-    "quantized": _quantized,
-    "dequantized": _dequantized,
-    "sparse": _sparse,
-    "lazy": _refuse_lazy,
+_GATHERERS: dict[str, Callable[[torch.Tensor, TensorInfo, Places], torch.Tensor]] = {
+    kinds.STRIDED.name: _strided,
+    kinds.ZERO.name: _zeros,
+    kinds.MKLDNN.name: _opaque,
+    kinds.QUANTIZED.name: _quantized,
+    kinds.DEQUANTIZED.name: _dequantized,
+    kinds.SPARSE.name: _sparse,
+    kinds.LAZY.name: _refuse_lazy,
 }
 
 

@@ -10,16 +10,16 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.plan import ConversionPlan
-from tensornp.core.convert.steps import Step
 from tensornp.core.convert.to_numpy import carry_out, masked_array
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.modes import apart, unnoticed
 from tensornp.core.lowlevel.unheard import unheard
 from tensornp.core.memory.still import still
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import held_tensor, mask_of
 from tensornp.core.tensor.indexing import Places
 from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.reading import held_tensor, mask_of
+from tensornp.core.tensor.steps import Step
 from tensornp.core.values.gather import gather
 from tensornp.errors import NotReadError
 
@@ -64,7 +64,7 @@ def preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, *, max
 
 
 def _preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, max_elements: int) -> Preview:
-    if info.form == "nested":
+    if info.kind.gives_several:
         with threads.GATE:
             return _parts(still(tensor, info), plan, max_elements)
     shape = info.array_shape
@@ -85,7 +85,7 @@ def _preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, max_e
     # With 0 edge items NumPy still measures all elements to align the one that it prints.
     if not edgeitems or all(size <= 2 * edgeitems for size in shape):
         return Preview(repr(_gathered(tensor, info, plan, _all(shape))), note)
-    if info.form == "masked":
+    if info.kind.is_masked:
         return _masked(tensor, info, plan, edgeitems, max_elements)
     return Preview(
         _summarized(_gathered(tensor, info, plan, _corners(shape, edgeitems)), shape, edgeitems, options), note
@@ -104,7 +104,7 @@ def _masked(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, edgeit
 def _empty(info: TensorInfo, plan: ConversionPlan) -> Any:
     """Return the array of a tensor without elements: its indices are not listed, of which there may be billions."""
     array = np.empty(info.array_shape, plan.dtype)
-    return np.ma.MaskedArray(array, np.empty(array.shape, bool)) if info.form == "masked" else array
+    return np.ma.MaskedArray(array, np.empty(array.shape, bool)) if info.kind.is_masked else array
 
 
 def _parts(tensor: torch.Tensor, plan: ConversionPlan, max_elements: int) -> Preview:
@@ -122,7 +122,7 @@ def first_values(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, c
 
     Reads these elements only, as `preview` does.
     """
-    if info.form == "nested":
+    if info.kind.gives_several:
         return info.detail
     shape = info.array_shape
     places: Places = [list(range(min(size, 1))) for size in shape[:-1]]
@@ -170,12 +170,12 @@ def _corners(shape: tuple[int, ...], edgeitems: int) -> Places:
 @apart
 def _gathered(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, places: Places) -> Any:
     """Return the array of the elements at `places`."""
-    if info.form == "pending" and info.detail != "arrived":
+    if info.is_pending:
         raise NotReadError("a collective is still making the values, and looking does not wait for it; t.wait() does")
     if info.inner is not None:
-        held: Any = held_tensor(tensor, info.form)
+        held: Any = held_tensor(tensor, info.kind)
         array = _gathered(held, info.inner, plan, places)
-        if info.form != "masked":
+        if not info.kind.is_masked:
             return array
         mask = mask_of(tensor)
         return masked_array(array, gather(mask, inspect(mask), places).cpu())

@@ -11,8 +11,8 @@ from tensornp.core.convert.dense import dense
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.unheard import unheard
 from tensornp.core.tensor import dtypes
-from tensornp.core.tensor.form import compressed_indices
 from tensornp.core.tensor.indexing import MAX_NUMEL, Places, indexed
+from tensornp.core.tensor.reading import compressed_indices
 from tensornp.errors import NotReadError
 
 CHUNK = 1 << 18

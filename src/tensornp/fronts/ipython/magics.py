@@ -162,7 +162,7 @@ class TensorMagics(Magics):
 
     def _arguments(self, options: dict[str, str]) -> dict[str, Any]:
         """Return the keyword arguments of `to_numpy` that the options ask for."""
-        from tensornp.core.convert.steps import mode_arguments
+        from tensornp.core.convert.modes import mode_arguments
 
         modes = [mode for mode in ("view", "share", "copy") if mode in options]
         if len(modes) > 1:

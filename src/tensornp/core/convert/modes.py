@@ -1,33 +1,12 @@
-"""The steps that a conversion is made of, and the three modes that a user chooses from."""
+"""The three modes that a user chooses from, and what each asks of a conversion."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from types import MappingProxyType
 from typing import TypedDict
 
 from tensornp.errors import BadRequestError
-
-
-class Step(StrEnum):
-    """One step of a conversion, in the words of PyTorch and NumPy, listed in the order in which they are done."""
-
-    WAIT = "wait"
-    TO_LOCAL = "to local"
-    UNBIND = "unbind"
-    DETACH = "detach"
-    TO_HOST = "copy to host"
-    TO_DENSE = "to dense"
-    DEQUANTIZE = "dequantize"
-    RESOLVE_CONJ = "resolve conjugate"
-    RESOLVE_NEG = "resolve negative"
-    UNPACK = "unpack"
-    WIDEN = "widen"
-    COPY = "copy"
-    VIEW_BITS = "view bits"
-    CAST = "cast"
-    MASK = "mask"
 
 
 class ModeArguments(TypedDict):

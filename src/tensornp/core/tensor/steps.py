@@ -1,0 +1,25 @@
+"""The steps that a conversion is made of."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Step(StrEnum):
+    """One step of a conversion, in the words of PyTorch and NumPy, listed in the order in which they are done."""
+
+    WAIT = "wait"
+    TO_LOCAL = "to local"
+    UNBIND = "unbind"
+    DETACH = "detach"
+    TO_HOST = "copy to host"
+    TO_DENSE = "to dense"
+    DEQUANTIZE = "dequantize"
+    RESOLVE_CONJ = "resolve conjugate"
+    RESOLVE_NEG = "resolve negative"
+    UNPACK = "unpack"
+    WIDEN = "widen"
+    COPY = "copy"
+    VIEW_BITS = "view bits"
+    CAST = "cast"
+    MASK = "mask"
