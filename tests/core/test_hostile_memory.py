@@ -229,7 +229,7 @@ def test_a_card_before_and_after_the_file_was_cut():
 @in_child
 def test_with_the_switch_off_nothing_is_read_by_address_and_all_still_work():
     """Cards, fingerprints and watches by torch's own operators; what only pointers tell is not known."""
-    import tensornp.core.raw_memory as raw
+    from tensornp.core.lowlevel import raw_memory as raw
 
     shell = shell_with(t=torch.arange(4096.0).view(64, 64))
     t, a = shell.user_ns["t"], shell.user_ns["t"].numpy()
@@ -266,8 +266,8 @@ def test_the_environment_turns_raw_memory_off_before_any_is_read():
 
     code = """
 import ctypes
-from tensornp.core import raw_memory
-from tensornp.notebook.config import TensorDisplay
+from tensornp.core.lowlevel import raw_memory
+from tensornp.fronts.ipython.config import TensorDisplay
 assert not raw_memory.is_on() and not TensorDisplay().raw_memory
 assert raw_memory._find_counter_word.cache_info().misses == 0 == raw_memory._find_system_copy.cache_info().misses
 import torch, tensornp as tnp
