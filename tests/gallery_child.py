@@ -24,7 +24,7 @@ from traitlets.config import Config
 from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.core.convert.modes import MODES, mode_arguments
+from tensornp.core.convert.view_share_copy import MODES, mode_arguments
 from tensornp.widget.toggle import TensorWidget
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 import subprocess
 import sys
@@ -35,6 +36,7 @@ def place_of(name: str) -> tuple[str, ...]:
     return tuple(name.split(".")[1:])
 
 
+@functools.cache
 def imports_of(path: Path) -> set[str]:
     """Return every module that a file imports, wherever in it, for type checkers and by a string too."""
     found = set()

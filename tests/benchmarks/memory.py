@@ -15,10 +15,10 @@ from tensornp.core.namespace.search import Search
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
-from tensornp.fronts.ipython.config import TensorDisplay
-from tensornp.fronts.ipython.ledger import Ledger
+from tensornp.fronts.ipython.shell import ShellSession
 from tensornp.render.html import tensor_html
 from tensornp.render.text import tensor_text
+from tensornp.session.ledger import Ledger
 
 OPTIONS = DisplayOptions()
 ALIAS_CLAIM = 10
@@ -37,7 +37,7 @@ def ledger_over(namespace: dict[str, Any], **options: int) -> Ledger:
     """Return the ledger of a shell with these names."""
     shell = InteractiveShell()
     shell.user_ns.update(namespace)
-    return Ledger(shell, TensorDisplay(**options))
+    return Ledger(ShellSession(shell), lambda: DisplayOptions(**options))
 
 
 def report(*, quick: bool) -> Iterator[str]:

@@ -14,9 +14,9 @@ import tensornp as tnp
 from tensornp.core.lowlevel.raw_memory import SHORTENED
 from tensornp.core.summary.card import summarize, summarize_container
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.fronts.ipython.config import TensorDisplay
-from tensornp.fronts.ipython.ledger import Ledger
+from tensornp.fronts.ipython.shell import ShellSession
 from tensornp.render.text import container_text, tensor_text
+from tensornp.session.ledger import Ledger
 
 
 def shell_with(**names: object):
@@ -31,6 +31,10 @@ def shell_with(**names: object):
     return shell
 
 
+def _patient_ledger(shell):
+    return Ledger(ShellSession(shell), lambda: DisplayOptions(max_search_ms=60_000))
+
+
 def card(t: torch.Tensor, /, **names: object) -> str:
     """Return the text of the card that a notebook with these names shows of `t`."""
     from IPython.core.interactiveshell import InteractiveShell
@@ -38,7 +42,7 @@ def card(t: torch.Tensor, /, **names: object) -> str:
     # An older IPython starts a thread for each shell.
     shell = InteractiveShell.instance()
     shell.user_ns.update(names)
-    return tensor_text(summarize(t, DisplayOptions(), Ledger(shell, TensorDisplay(max_search_ms=60_000)).look))
+    return tensor_text(summarize(t, DisplayOptions(), _patient_ledger(shell).look))
 
 
 def limit_memory(nbytes: int) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 import traitlets
 
-from tensornp.core.convert.modes import MODES, mode_arguments
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.convert.to_numpy import to_numpy
+from tensornp.core.convert.view_share_copy import MODES, mode_arguments
 from tensornp.core.summary.card import TensorSummary, plan_modes, summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look

@@ -93,7 +93,7 @@ def test_loading_is_all_or_nothing(bare_shell, monkeypatch, place):
 def test_unloading_goes_on_where_a_step_raises(bare_shell, monkeypatch):
     """What can be taken back is."""
     import tensornp
-    from tensornp.fronts.ipython.ledger import Ledger
+    from tensornp.session.ledger import Ledger
 
     def fail(*_):
         raise _Broken

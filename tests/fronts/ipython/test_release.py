@@ -15,7 +15,7 @@ from IPython.utils.capture import capture_output
 from unchanged import unchanged
 
 from tensornp.core.namespace import members
-from tensornp.fronts.ipython import release
+from tensornp.session import release
 
 
 def cell(shell: Any, code: str) -> str:

@@ -18,7 +18,7 @@ from kernels import TIMEOUT_S, start_kernel
 from unchanged import unchanged
 
 from tensornp.core.values.differences import difference
-from tensornp.fronts.ipython import watch
+from tensornp.render.report import MAX_LINES
 from tensornp.session import watched
 
 
@@ -203,7 +203,7 @@ def test_many_lines_are_bounded(shell):
     """Twenty, and how many more."""
     shell.run("many = [torch.zeros(1) for _ in range(50)]\n%tensorwatch many")
     lines = report(shell, "for t in many: t.add_(1)")
-    assert (len(lines), lines[-1]) == (watch.MAX_LINES + 1, "… and 30 more")
+    assert (len(lines), lines[-1]) == (MAX_LINES + 1, "… and 30 more")
 
 
 def test_past_the_budget_of_copies_the_place_is_told(shell):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel import modes, torch_private
+from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, is_subclass, is_tensor
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
 from tensornp.core.memory.extents import Relation
@@ -131,7 +131,7 @@ def _caller_of(frame: FrameType) -> FrameType:
     return caller or frame
 
 
-_KEEPERS = (torch_private.__name__, "torch._dynamo.eval_frame")
+_KEEPERS = (modes.__name__, "torch._dynamo.eval_frame")
 
 
 def _names_in(frame: FrameType) -> dict[str, Any]:

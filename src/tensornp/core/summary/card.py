@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from tensornp.core.convert.budget import within_budget
-from tensornp.core.convert.modes import MODES, mode_arguments
 from tensornp.core.convert.page_protection import with_page_protection
 from tensornp.core.convert.plan import ConversionPlan, decide
+from tensornp.core.convert.view_share_copy import MODES, mode_arguments
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, error_text, is_tensor
 from tensornp.core.summary.options import DisplayOptions

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getopt
 import inspect
 import re
+import textwrap
 import traceback
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -37,6 +38,32 @@ class Option:
     def flags(self) -> tuple[str, ...]:
         """How it is typed: ``("-c", "--copy")``."""
         return (f"-{self.short}", f"--{self.long}") if self.short else (f"--{self.long}",)
+
+    def lines(self) -> list[str]:
+        """Return the lines of a help text that say what it does."""
+        typed = f"{', '.join(self.flags)} {self.value}".rstrip()
+        first, *more = textwrap.wrap(self.help, 80)
+        below = [" " * _WIDTH + line for line in more]
+        if len(typed) >= _WIDTH:
+            return [typed, " " * _WIDTH + first, *below]
+        return [f"{typed:<{_WIDTH}}{first}", *below]
+
+
+_WIDTH = 16
+"""Characters before what an option does; one whose name is longer has that in the next line."""
+
+
+def documented(*options: Option) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
+    """Have the line ``{options}`` of a magic's docstring list what it takes."""
+
+    def document(magic: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+        lines = [line for option in options for line in option.lines()]
+        magic.__doc__ = re.sub(
+            r"(?m)^( *)\{options\}$", lambda found: "\n".join(found[1] + line for line in lines), magic.__doc__ or ""
+        )
+        return magic
+
+    return document
 
 
 def keeping_nothing(magic: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:

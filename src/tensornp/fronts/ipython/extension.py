@@ -13,11 +13,12 @@ from tensornp.core.lowlevel import threads
 from tensornp.fronts.ipython.cell import awaiting
 from tensornp.fronts.ipython.completion import make_matcher
 from tensornp.fronts.ipython.config import TensorDisplay
-from tensornp.fronts.ipython.ledger import Ledger
 from tensornp.fronts.ipython.live import LiveToggle
 from tensornp.fronts.ipython.magics import TensorMagics
 from tensornp.fronts.ipython.memory_magics import MemoryMagics
 from tensornp.fronts.ipython.printers import TensorPrinters
+from tensornp.fronts.ipython.shell import ShellSession
+from tensornp.session.ledger import Ledger
 
 _loaded: WeakKeyDictionary[Any, Extension] = WeakKeyDictionary()
 
@@ -50,7 +51,7 @@ class Extension:
         undo.callback(setattr, config, "raw_memory", config.traits()["raw_memory"].default_value)
         ours.append(config)
         shell.configurables.append(config)
-        ledger = Ledger(shell, config)
+        ledger = Ledger(ShellSession(shell), lambda: config.options)
         undo.callback(ledger.forget)
         live = LiveToggle(shell, config, ledger)
         undo.callback(live.close)

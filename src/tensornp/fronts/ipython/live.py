@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tensornp.core.summary.surroundings import Surroundings
     from tensornp.core.tensor.facts import TensorInfo
     from tensornp.fronts.ipython.config import TensorDisplay
-    from tensornp.fronts.ipython.ledger import Ledger
+    from tensornp.session.ledger import Ledger
     from tensornp.widget.dock import DockingWidget
     from tensornp.widget.toggle import TensorWidget
 
@@ -33,7 +33,7 @@ NOTHING = {"text/html": "", "text/plain": ""}
 
 def can_show_live(shell: Any, config: TensorDisplay) -> bool:
     """Return whether widgets are wanted, and there is a kernel with a front end; a terminal has none."""
-    return config.widget != "never" and getattr(shell, "kernel", None) is not None
+    return config.options.widget != "never" and getattr(shell, "kernel", None) is not None
 
 
 class IsolatedOutput:
@@ -150,9 +150,9 @@ class LiveToggle:
 
     def _move(self, shown: list[_Card]) -> None:
         self._close_outlived()
-        if self._config.widget != "auto":
+        if self._config.options.widget != "auto":
             self._rest()
-        if self._config.widget == "always" and can_show_live(self._shell, self._config):
+        if self._config.options.widget == "always" and can_show_live(self._shell, self._config):
             for card in shown:
                 widget = self._new_toggle()
                 self._residents.append(_Resident(widget, card.reference, self._cell_id()))
@@ -168,7 +168,7 @@ class LiveToggle:
         from tensornp.core.memory.identity import living
 
         docked = [resident for resident in self._residents if resident.widget.anchor]
-        is_wanted = self._config.widget == "always"
+        is_wanted = self._config.options.widget == "always"
         alive = living([resident.reference for resident in docked]) if is_wanted and docked else [False] * len(docked)
         for resident, lives in zip(docked, alive, strict=True):
             if not lives:

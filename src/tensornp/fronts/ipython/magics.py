@@ -22,6 +22,7 @@ from tensornp.fronts.ipython.arguments import (
     NOT_PYTHON,
     Option,
     as_usage_errors,
+    documented,
     keeping_nothing,
     split_line,
     why_not_python,
@@ -33,24 +34,23 @@ if TYPE_CHECKING:
     from tensornp.core.convert.plan import ConversionPlan
     from tensornp.core.tensor.facts import TensorInfo
     from tensornp.fronts.ipython.config import TensorDisplay
-    from tensornp.fronts.ipython.ledger import Ledger
     from tensornp.fronts.ipython.live import LiveToggle
+    from tensornp.session.ledger import Ledger
 
 MAX_NOTED = 100
 """Tensors of one conversion that are remembered, so that a later change is told."""
-_OUT = Option("o", "out", "bind the result to NAME", "NAME")
 OPTIONS: dict[str, tuple[Option, ...]] = {
     "tonumpy": (
-        Option("v", "view", "share memory, read-only (the default)"),
+        Option("v", "view", "share memory, read-only (the default; %config TensorDisplay.mode changes it)"),
         Option("s", "share", "share memory, writeable; an error where that is impossible"),
         Option("c", "copy", "always copy"),
-        Option("d", "dtype", "convert to dtype D", "D"),
-        _OUT,
-        Option("m", "max-nbytes", "bytes that a new array may take", "N"),
+        Option("d", "dtype", "convert to dtype D, such as float32; bfloat16 and float8_* come from ml_dtypes", "D"),
+        Option("o", "out", "bind the array to NAME", "NAME"),
+        Option("m", "max-nbytes", "bytes that a new array may take (the default: what main memory has free)", "N"),
         Option("", "explain", "print the receipt and convert nothing"),
         Option("w", "widget", "show the live card, which stays where it is"),
     ),
-    "totensor": (_OUT,),
+    "totensor": (Option("o", "out", "bind the tensor to NAME", "NAME"),),
 }
 
 
@@ -79,6 +79,7 @@ class TensorMagics(Magics):
     @needs_local_scope
     @line_cell_magic
     @keeping_nothing
+    @documented(*OPTIONS["tonumpy"])
     def tonumpy(self, line: str, cell: str | None = None, local_ns: dict[str, Any] | None = None) -> Any:
         """Convert a tensor to the NumPy array that it is, and show the receipt.
 
@@ -89,15 +90,7 @@ class TensorMagics(Magics):
 
         Options, before the expression:
 
-            -v, --view      share memory, read-only (the default; %config TensorDisplay.mode changes it)
-            -s, --share     share memory, writeable; an error where that is impossible
-            -c, --copy      always copy
-            -d, --dtype D   convert to dtype D, such as float32; bfloat16 and float8_* come from ml_dtypes
-            -o, --out NAME  bind the array to NAME
-            -m, --max-nbytes N
-                            bytes that a new array may take (the default: what main memory has free)
-            --explain       print the receipt and convert nothing
-            -w, --widget    show the live card, which stays where it is
+            {options}
 
         EXPR is any expression that gives a tensor, or a container with tensors inside; it is taken exactly as typed.
         One that begins with - goes into parentheses. A trailing ; shows nothing.
@@ -131,6 +124,7 @@ class TensorMagics(Magics):
     @output_can_be_silenced
     @line_magic
     @keeping_nothing
+    @documented(*OPTIONS["totensor"])
     def totensor(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
         """Convert a NumPy array to the tensor that it is: the way back of %tonumpy.
 
@@ -140,7 +134,7 @@ class TensorMagics(Magics):
 
         Options, before the expression:
 
-            -o, --out NAME  bind the tensor to NAME
+            {options}
 
         Memory is shared where torch can: a read-only array is copied, because torch has no read-only tensors.
         """
@@ -162,15 +156,15 @@ class TensorMagics(Magics):
 
     def _arguments(self, options: dict[str, str]) -> dict[str, Any]:
         """Return the keyword arguments of `to_numpy` that the options ask for."""
-        from tensornp.core.convert.modes import mode_arguments
+        from tensornp.core.convert.view_share_copy import mode_arguments
 
         modes = [mode for mode in ("view", "share", "copy") if mode in options]
         if len(modes) > 1:
             raise UsageError(f"--{modes[0]} and --{modes[1]} exclude each other; choose one")
-        limit = options.get("max-nbytes", str(self._display.max_nbytes or ""))
+        limit = options.get("max-nbytes", str(self._display.options.max_nbytes or ""))
         if limit and not limit.replace("_", "").isdecimal():
             raise UsageError(f"--max-nbytes takes a number of bytes, not {limit!r}")
-        mode = modes[0] if modes else self._display.mode
+        mode = modes[0] if modes else self._display.options.mode
         arguments = {"dtype": options.get("dtype"), "max_nbytes": int(limit) if limit else None}
         return {**mode_arguments(mode), **arguments}
 

@@ -10,20 +10,34 @@ from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 from IPython.display import display
 
 from tensornp.errors import TensornpError
-from tensornp.fronts.ipython.arguments import Option, keeping_no_frames, keeping_nothing, split_line, split_names
+from tensornp.fronts.ipython.arguments import (
+    Option,
+    documented,
+    keeping_no_frames,
+    keeping_nothing,
+    split_line,
+    split_names,
+)
+from tensornp.fronts.ipython.history import History
 from tensornp.fronts.ipython.live import IsolatedOutput, can_show_live
+from tensornp.fronts.ipython.shell import ShellSession
 
 if TYPE_CHECKING:
     from tensornp.fronts.ipython.config import TensorDisplay
-    from tensornp.fronts.ipython.ledger import Ledger
     from tensornp.fronts.ipython.live import LiveToggle
-    from tensornp.fronts.ipython.release import Surveyor
-    from tensornp.fronts.ipython.watch import Watch
+    from tensornp.fronts.ipython.watching import ShellWatch
+    from tensornp.session.ledger import Ledger
+    from tensornp.session.release import Surveyor
     from tensornp.widget.table import TensorsTable
 
 OPTIONS: dict[str, tuple[Option, ...]] = {
     "tensors": (
-        Option("", "release", "drop what only IPython's history and the last traceback hold"),
+        Option(
+            "",
+            "release",
+            "drop what only IPython's history (Out[n], _) and the last traceback hold, and say how many bytes came "
+            "free; a name of yours is never touched",
+        ),
         Option("s", "sort", "order by bytes (the default), name, shape, dtype or device", "KEY"),
     ),
     "tensorwatch": (Option("", "off", "watch NAME no longer, or nothing at all"),),
@@ -43,26 +57,26 @@ class MemoryMagics(Magics):
         self._live = live
         self._output = IsolatedOutput(shell)
         self._table: TensorsTable | None = None
-        self._watch: Watch | None = None
+        self._watch: ShellWatch | None = None
 
-    @property
-    def watch(self) -> Watch:
-        """What is watched; made when it is first asked for, so that loading stays quick."""
+    def _watching(self) -> ShellWatch:
+        """Return the watch, made when it is first asked for, so that loading stays quick."""
         if self._watch is None:
-            from tensornp.fronts.ipython.watch import Watch
+            from tensornp.fronts.ipython.watching import ShellWatch
 
-            self._watch = Watch(self.shell, self._display)
+            self._watch = ShellWatch(self.shell, self._display)
         return self._watch
 
     def _surveyor(self) -> Surveyor:
-        from tensornp.fronts.ipython.release import Surveyor
+        from tensornp.session.release import Surveyor
 
-        return Surveyor(self.shell, self._ledger)
+        return Surveyor(ShellSession(self.shell), History(self.shell), self._ledger)
 
     @no_var_expand
     @line_magic
     @keeping_nothing
     @keeping_no_frames
+    @documented(*OPTIONS["tensors"])
     def tensors(self, line: str) -> None:
         """Show all tensors and arrays of the notebook, grouped by the memory that they share.
 
@@ -73,9 +87,7 @@ class MemoryMagics(Magics):
 
         Options:
 
-            -s, --sort KEY  order by bytes (the default), name, shape, dtype or device
-            --release       drop what only IPython's history (Out[n], _) and the last traceback hold, and say how many
-                            bytes came free; a name of yours is never touched
+            {options}
 
         NAME may have wildcards: model, model.* or *.grad show only the groups with such a name. The bytes in the
         heading count each storage once. "pinned by" tells what else keeps one: a result of a cell, or a traceback.
@@ -98,7 +110,7 @@ class MemoryMagics(Magics):
     def _show_table(self, sort: str, patterns: tuple[str, ...]) -> None:
         from tensornp.render.census import census_html, census_text
 
-        census = self._surveyor().census(max_rows=self._display.max_rows, sort=sort, patterns=patterns)
+        census = self._surveyor().census(max_rows=self._display.options.max_rows, sort=sort, patterns=patterns)
         if patterns and not census.groups:
             raise UsageError(f"no tensor or array is called {' or '.join(patterns)}; %tensors shows them all")
         anchor = f"tnp-{uuid.uuid4().hex[:8]}"
@@ -125,6 +137,7 @@ class MemoryMagics(Magics):
     @line_magic
     @keeping_nothing
     @keeping_no_frames
+    @documented(*OPTIONS["tensorwatch"])
     def tensorwatch(self, line: str) -> None:
         """Tell after each cell what that cell has changed.
 
@@ -133,6 +146,10 @@ class MemoryMagics(Magics):
             %tensorwatch NAME ...        watch tensors, arrays, or all that a module or a container holds
             %tensorwatch                 list what is watched
             %tensorwatch --off [NAME ...]
+
+        Options:
+
+            {options}
 
         NAME is a name with attributes and constant keys, as cards and %tensors write it: model.fc.weight, d["a"][0].
         It is looked up after each cell, and nothing is run for that: no call, no property.
@@ -146,22 +163,23 @@ class MemoryMagics(Magics):
         options, rest = split_line(line, OPTIONS["tensorwatch"])
         names = list(dict.fromkeys(split_names(rest)))
         if "off" in options:
-            gone = self.watch.remove(names)
+            gone = self._watching().remove(names)
             missing = [name for name in names if name not in gone]
             if missing:
                 raise UsageError(f"{missing[0]} is not watched; %tensorwatch lists what is")
             print(f"no longer watched: {', '.join(gone)}" if gone else "nothing is watched")
             return
         if not names:
-            watched = ", ".join(self.watch.names)
+            watched = ", ".join(self._watching().watch.names)
             print(f"watched after each cell: {watched}" if watched else "nothing is watched; %tensorwatch NAME begins")
             return
         try:
-            count = self.watch.add(names)
+            count = self._watching().add(names)
         except TensornpError as error:
             raise UsageError(str(error)) from None
-        first = "the first " if self.watch.is_partial(names) else ""
+        watch = self._watching().watch
+        first = "the first " if watch.is_partial(names) else ""
         noun = "tensor or array" if count == 1 else "tensors or arrays"
         print(f"watching {', '.join(names)} ({first}{count:,} {noun}) after each cell")
-        if self.watch.left_out:
-            print(self.watch.left_out)
+        if watch.left_out:
+            print(watch.left_out)

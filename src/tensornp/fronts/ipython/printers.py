@@ -151,7 +151,7 @@ class TensorPrinters:
 
         summary, anchor = self._summary_for("text/html", obj)
         if isinstance(summary, TensorSummary):
-            return tensor_html(summary, receipt=self._config.receipt, anchor=anchor)
+            return tensor_html(summary, receipt=self._config.options.receipt, anchor=anchor)
         return container_html(summary)
 
     def _print_as_before(self, obj: Any, p: RepresentationPrinter, cycle: bool) -> None:

@@ -1,4 +1,4 @@
-"""What one shell remembers of the tensors that it has shown or converted; it keeps none of them alive."""
+"""What one session remembers of the tensors that it has shown or converted; it keeps none of them alive."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import ast
 import functools
 import weakref
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tensornp.session.names import Session
 
 if TYPE_CHECKING:
     from tensornp.core.memory.changes import Change, Snapshot
     from tensornp.core.memory.identity import TensorReference
+    from tensornp.core.summary.options import DisplayOptions
     from tensornp.core.summary.surroundings import Surroundings
     from tensornp.core.tensor.facts import TensorInfo
-    from tensornp.fronts.ipython.config import TensorDisplay
 
 MAX_RECORDS = 1024
 """Entries that are kept, the last ones: two for each tensor."""
@@ -31,15 +34,10 @@ class _Record(NamedTuple):
 class Ledger:
     """Snapshots by tensor, and by place in a storage, so that another alias of the same elements finds them too."""
 
-    def __init__(self, shell: Any, config: TensorDisplay) -> None:
-        self._shell = shell
-        self._config = config
+    def __init__(self, session: Session, options: Callable[[], DisplayOptions]) -> None:
+        self._session = session
+        self._options = options
         self._records: OrderedDict[Any, _Record] = OrderedDict()
-
-    @property
-    def cell(self) -> str:
-        """The cell that runs now: "In[4]"."""
-        return f"In[{self._shell.displayhook.prompt_count}]"
 
     def look(self, tensor: Any, info: TensorInfo) -> Surroundings:
         """Return what surrounds a tensor whose card is about to be shown, and remember what it is now."""
@@ -73,7 +71,7 @@ class Ledger:
         from tensornp.core.memory.changes import take_snapshot
 
         record = self._record_of(tensor, info)
-        if record is None or not self._config.fingerprint_nbytes(info.device):
+        if record is None or not self._options().fingerprint_nbytes(info.device):
             return None
         return _change(record, take_snapshot(tensor, info, "now", record.snapshot.max_nbytes))
 
@@ -84,22 +82,19 @@ class Ledger:
     def _snapshot(self, tensor: Any, info: TensorInfo, event: str) -> Snapshot:
         from tensornp.core.memory.changes import take_snapshot
 
-        where = f"{event} in {self.cell}"
-        return take_snapshot(tensor, info, where, self._config.fingerprint_nbytes(info.device))
+        where = f"{event} in {self._session.cell}"
+        return take_snapshot(tensor, info, where, self._options().fingerprint_nbytes(info.device))
 
     def _search(self, tensor: Any, info: TensorInfo, record: _Record | None) -> Surroundings:
         from tensornp.core.namespace.search import Search
         from tensornp.core.summary.surroundings import NOWHERE, look_around
 
-        if not self._config.max_search_ms:
+        max_search_ms = self._options().max_search_ms
+        if not max_search_ms:
             return NOWHERE
-        search = Search(self._shell.user_ns, self._config.max_search_ms / 1000)
+        search = Search(self._session.names, max_search_ms / 1000)
         former = record.arrays if record is not None else {}
-        return look_around(tensor, info, search, former=former, shown_as=self._last_line())
-
-    def _last_line(self) -> str:
-        """Return the expression in the last line of the cell that runs, under which a tensor is shown."""
-        return _shown_by(str((self._shell.user_ns.get("_ih") or [""])[-1]))
+        return look_around(tensor, info, search, former=former, shown_as=_shown_by(self._session.source))
 
     def _record_of(self, tensor: Any, info: TensorInfo) -> _Record | None:
         record = self._records.get(id(tensor))

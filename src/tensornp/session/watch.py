@@ -1,18 +1,18 @@
-"""`%tensorwatch`: after each cell, what that cell has changed. It keeps no tensor alive."""
+"""What is watched, and after each cell what that cell has changed; no tensor is kept alive."""
 
 from __future__ import annotations
 
-from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
-from IPython.display import display
+from tensornp.core.summary.report import Report
+from tensornp.session.names import Session
 
 if TYPE_CHECKING:
+    from tensornp.core.summary.options import DisplayOptions
     from tensornp.core.values.differences import Sighting
-    from tensornp.fronts.ipython.config import TensorDisplay
     from tensornp.session.watched import Look
 
-MAX_LINES = 20
 MAX_NAMED = 3
 """Names that are given of what was left out."""
 
@@ -36,12 +36,12 @@ class _State(NamedTuple):
 
 
 class Watch:
-    """What one shell watches; while that is nothing, no callback is registered."""
+    """What one session watches."""
 
-    def __init__(self, shell: Any, config: TensorDisplay) -> None:
-        self._shell = shell
-        self._config = config
-        self._state = _State({}, frozenset(), "")
+    def __init__(self, session: Session, options: Callable[[], DisplayOptions]) -> None:
+        self._session = session
+        self._options = options
+        self._state = self._next = _State({}, frozenset(), "")
         # The first cell of which no report was made.
         self._untold = ""
 
@@ -72,7 +72,7 @@ class Watch:
                     look.begin(expression)
                 else:
                     look.keep(expression, self._state.sightings[expression], is_partial=self.is_partial([expression]))
-        self._set(self._state_of(look))
+        self._state = self._state_of(look)
         return sum(len(self._state.sightings[expression]) for expression in expressions)
 
     def is_partial(self, expressions: list[str]) -> bool:
@@ -83,63 +83,46 @@ class Watch:
         """Watch these no longer, or nothing at all if none is named; returns what was watched and is no longer."""
         gone = [name for name in (expressions or self.names) if name in self._state.sightings]
         kept = {name: found for name, found in self._state.sightings.items() if name not in gone}
-        self._set(self._state._replace(sightings=kept))
+        self._state = self._state._replace(sightings=kept)
         return gone
 
     def _look(self) -> Look:
         from tensornp.session.watched import Look
 
-        return Look(self._shell.user_ns, self._config.max_watch_nbytes, self._config.max_watch_read_nbytes)
+        options = self._options()
+        return Look(self._session.names, options.max_watch_nbytes, options.max_watch_read_nbytes)
 
     def _state_of(self, look: Look) -> _State:
-        left_out = _left_out_text(look, self._config.max_watch_read_nbytes)
+        left_out = _left_out_text(look, self._options().max_watch_read_nbytes)
         return _State(look.sightings, frozenset(look.partial), left_out)
 
-    def _set(self, state: _State) -> None:
-        """Remember `state`, and be called after a cell exactly while something is watched."""
-        self._state = state
-        events = self._shell.events
-        is_called = self._after_cell in events.callbacks["post_run_cell"]
-        if state.sightings and not is_called:
-            events.register("post_run_cell", self._after_cell)
-        elif is_called and not state.sightings:
-            events.unregister("post_run_cell", self._after_cell)
+    def report(self, cell: str) -> Report | None:
+        """Return what `cell` has changed, and what was left out where that has not been told; None for nothing.
 
-    def _after_cell(self, result: Any) -> None:
-        """Report what the cell that has just ended has changed; a callback that raised would spoil the cell."""
-        from tensornp.core.lowlevel.attributes import error_text
-
-        # Only a cell that is not stored has no number, and the shell still stands at the last one then.
-        cell = f"In[{result.execution_count or self._shell.displayhook.prompt_count}]"
-        try:
-            self._report(cell)
-        except KeyboardInterrupt:
-            # It is looked at anew after the next cell, against what was there before this one.
-            self._untold = self._untold or cell
-            print(f"%tensorwatch was interrupted; the next report tells of {cell} too")
-        except Exception as error:
-            _show(f"{cell}: the watch failed", [f"{error_text(error)}; %tensorwatch --off ends it"])
-
-    def _report(self, cell: str) -> None:
-        """Show a line for each change, and for what was left out of the look where that has not been told yet."""
+        Call `told` once that is shown; until then, the next report tells of this cell too.
+        """
         from tensornp.core.lowlevel.modes import undisturbed
 
         with undisturbed():
             look = self._look()
-            lines = [
+            lines = tuple(
                 line
                 for expression, before in self._state.sightings.items()
                 for line in look.report(expression, before, was_partial=self.is_partial([expression]))
-            ]
-        state = self._state_of(look)
+            )
+        self._next = state = self._state_of(look)
         heading = f"{self._untold} to {cell}" if self._untold else cell
         if state.left_out and (lines or state.left_out != self._state.left_out):
-            heading += " changed" if lines else ": not all was compared"
-            _show(heading, lines, state.left_out)
-        elif lines:
-            _show(f"{heading} changed", lines)
-        self._set(state)
-        self._untold = ""
+            return Report(heading + (" changed" if lines else ": not all was compared"), lines, state.left_out)
+        return Report(f"{heading} changed", lines) if lines else None
+
+    def told(self) -> None:
+        """Compare with what there was at the last report from now on."""
+        self._state, self._untold = self._next, ""
+
+    def postpone(self, cell: str) -> None:
+        """Have the next report tell of `cell` too, of which none was shown."""
+        self._untold = self._untold or cell
 
 
 def _left_out_text(look: Look, max_read_nbytes: int) -> str:
@@ -155,18 +138,3 @@ def _left_out_text(look: Look, max_read_nbytes: int) -> str:
 def _listed(names: list[str]) -> str:
     left = len(names) - MAX_NAMED
     return ", ".join(names[:MAX_NAMED]) + (f" and {left:,} more" if left > 0 else "")
-
-
-def _show(heading: str, lines: list[str], left_out: str = "") -> None:
-    num_more = len(lines) - MAX_LINES
-    lines = lines[:MAX_LINES] + ([f"… and {num_more:,} more"] if num_more > 0 else [])
-    lines += [left_out] if left_out else []
-    html = "".join(f"<div>{escape(line)}</div>" for line in lines)
-    display(
-        {
-            "text/plain": "\n  ".join([f"{heading}:", *lines]),
-            "text/html": '<div class="tensornp" style="font-size:90%;line-height:1.6;padding:2px 0">'
-            f"<b>{escape(heading)}</b>{html}</div>",
-        },
-        raw=True,
-    )

@@ -1,19 +1,19 @@
-"""`%tensors`: the namespace as a table, and what IPython's history alone holds let go."""
+"""The names of a session as a table, and what its history alone holds let go."""
 
 from __future__ import annotations
 
 import gc
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tensornp.fronts.ipython.history import History
 from tensornp.render.badges import format_nbytes
+from tensornp.session.names import History, Session
 
 if TYPE_CHECKING:
     from tensornp.core.memory.storages import Found
     from tensornp.core.memory.survey import Survey
     from tensornp.core.summary.census import Census
-    from tensornp.fronts.ipython.ledger import Ledger
+    from tensornp.session.ledger import Ledger
 
 MAX_SECONDS = 2.0
 MAX_RELEASE_SECONDS = 20.0
@@ -22,12 +22,12 @@ _IN_HISTORY = re.compile(r"Out\[\d+\]")
 
 
 class Surveyor:
-    """Takes the census of one shell."""
+    """Takes the census of one session."""
 
-    def __init__(self, shell: Any, ledger: Ledger) -> None:
-        self._shell = shell
+    def __init__(self, session: Session, history: History, ledger: Ledger) -> None:
+        self._session = session
         self._ledger = ledger
-        self._history = History(shell)
+        self._history = history
 
     def census(self, *, max_rows: int, sort: str, patterns: tuple[str, ...]) -> Census:
         """Return the table of what the notebook's names, its history and its last traceback reach."""
@@ -81,7 +81,7 @@ class Surveyor:
     def _survey(self, max_seconds: float) -> Survey:
         from tensornp.core.memory.survey import Survey
 
-        return Survey(self._shell.user_ns, self._history.traceback_names(), max_seconds)
+        return Survey(self._session.names, self._history.traceback_names(), max_seconds)
 
 
 class _Waste:

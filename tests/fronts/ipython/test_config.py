@@ -1,0 +1,45 @@
+"""The options of a shell: declared once, told everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import options_table
+import pytest
+import traitlets
+
+from tensornp.core.summary.options import DisplayOptions
+from tensornp.fronts.ipython.config import TensorDisplay
+from tensornp.fronts.ipython.magics import OPTIONS, TensorMagics
+from tensornp.fronts.ipython.memory_magics import OPTIONS as MEMORY_OPTIONS
+from tensornp.fronts.ipython.memory_magics import MemoryMagics
+
+
+def test_each_option_is_a_trait_with_its_default_its_bounds_and_its_help():
+    """Whoever sets one that means nothing hears so."""
+    display = TensorDisplay()
+    assert display.options == DisplayOptions()
+    for option in fields(DisplayOptions):
+        trait = display.traits()[option.name]
+        assert trait.help == option.metadata["help"]
+        bounds = option.metadata
+        wrong = "nonsense" if "choices" in bounds or "min" not in bounds else bounds["min"] - 1
+        with pytest.raises(traitlets.TraitError):
+            setattr(display, option.name, wrong)
+    display.max_rows = 7
+    assert display.options == DisplayOptions(max_rows=7)
+
+
+def test_the_readme_s_table_of_options_is_what_they_are():
+    """`python tests/options_table.py --write` makes it anew."""
+    assert options_table.in_readme() == options_table.table()
+
+
+@pytest.mark.parametrize(("magics", "options"), [(TensorMagics, OPTIONS), (MemoryMagics, MEMORY_OPTIONS)])
+def test_the_help_of_a_magic_lists_each_of_its_options(magics, options):
+    """Its docstring is what `%tonumpy?` shows."""
+    for name, own in options.items():
+        text = " ".join(getattr(magics, name).__doc__.split())
+        for option in own:
+            assert f"{', '.join(option.flags)} {option.value}".rstrip() in text
+            assert option.help in text
