@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tensornp.core.memory.aliases import Alias, aliases
     from tensornp.core.tensor.facts import TensorInfo
     from tensornp.core.tensor.info import inspect
+    from tensornp.core.tensor.stand_ins import register_kind, unregister_kind
     from tensornp.core.tensor.steps import Step
     from tensornp.widget.toggle import TensorWidget, view
 
@@ -50,6 +51,8 @@ _HOMES = {
     "plan_cupy": "core.exchange.cupy",
     "inspect": "core.tensor.info",
     "TensorInfo": "core.tensor.facts",
+    "register_kind": "core.tensor.stand_ins",
+    "unregister_kind": "core.tensor.stand_ins",
     "ConversionPlan": "core.convert.plan",
     "Step": "core.tensor.steps",
     "view": "widget.toggle",
@@ -79,10 +82,12 @@ __all__ = [
     "plan",
     "plan_cupy",
     "plan_jax",
+    "register_kind",
     "to_cupy",
     "to_jax",
     "to_numpy",
     "to_tensor",
+    "unregister_kind",
     "view",
 ]
 

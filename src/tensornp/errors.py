@@ -18,7 +18,19 @@ from __future__ import annotations
 
 
 class TensornpError(Exception):
-    """The base of all errors raised on purpose by tensornp."""
+    """The base of all errors raised on purpose by tensornp.
+
+    Attributes
+    ----------
+    entry : str
+        Where in a container it arose: ``['layers.3.weight']``, with which the message then begins; or empty.
+    """
+
+    entry = ""
+
+    def __str__(self) -> str:
+        message = super().__str__()
+        return f"{self.entry}: {message}" if self.entry else message
 
 
 class NotATensorError(TensornpError, TypeError):

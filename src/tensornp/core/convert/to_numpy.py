@@ -26,6 +26,7 @@ from tensornp.core.tensor.form import STORAGES, is_storage, plain, tensor_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import LOCAL, MASKED
 from tensornp.core.tensor.reading import held_tensor, mask_of
+from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
 from tensornp.core.tensor.steps import Step
 from tensornp.errors import NotATensorError
 
@@ -52,7 +53,7 @@ def to_numpy(
 
     Parameters
     ----------
-    obj : torch.Tensor, or a container of them, nested
+    obj : torch.Tensor, an object that stands for one, or a container of them, nested
         Containers: dict and other mappings, list, tuple, namedtuple, dataclass, TensorDict, PackedSequence. What is not
         a tensor inside one stays as it is. A storage counts as a tensor of its bytes.
     copy : bool, optional
@@ -102,7 +103,7 @@ def to_numpy(
             return array
     if is_storage(obj):
         obj = tensor_of(obj)
-    if is_tensor(obj):
+    if is_tensor(obj) or stand_in_of(obj):
         return execute(plan(obj, copy=copy, writeable=writeable, dtype=dtype, max_nbytes=max_nbytes), obj)
     if not is_container(obj):
         raise NotATensorError(
@@ -146,7 +147,7 @@ def plan(
 
 def _planned(tensor: torch.Tensor, **arguments: Any) -> ConversionPlan:
     info = inspect(tensor)
-    if arguments["writeable"] and info.grad_fn is not None:
+    if arguments["writeable"] and info.grad_fn is not None and is_tensor(tensor):
         saved = saved_for(tensor)
         info = replace(info, saved_for=saved.names, untold=saved.untold)
     return _decided(info, **arguments)
@@ -223,6 +224,8 @@ def execute(plan: ConversionPlan, tensor: torch.Tensor) -> Any:
 def carry_out(plan: ConversionPlan, tensor: Any) -> Any:
     """Return the same; call it `apart`."""
     first = plan.steps[0] if plan.steps else None
+    if first is Step.STAND_IN:
+        return carry_out(replace(plan, steps=plan.steps[1:]), stood_for(tensor))
     if first is Step.UNBIND:
         return [carry_out(_without(plan, first), part) for part in tensor.unbind()]
     if first is Step.WAIT:

@@ -21,6 +21,7 @@ from tensornp.core.namespace.paths import Kind, Path, name_of
 from tensornp.core.namespace.search import Search
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import is_storage
+from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
 from tensornp.errors import NotATensorError
 
 MAX_SECONDS = 1.0
@@ -99,7 +100,7 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
 
     Parameters
     ----------
-    obj : torch.Tensor or numpy.ndarray
+    obj : torch.Tensor, numpy.ndarray, or an object that stands for one
     namespace : mapping of str to object, optional
         By default, the names that the caller sees.
     max_seconds : float
@@ -116,6 +117,8 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
     exponential time, the answer is "may overlap" after some milliseconds.
     """
     # A property `__class__` is not asked.
+    if not is_tensor(obj) and stand_in_of(obj) is not None:
+        obj = stood_for(obj)
     if not (is_tensor(obj) or is_subclass(type(obj), np.ndarray) or is_storage(obj)):
         raise NotATensorError(f"aliases takes a tensor or an array, not '{class_name(type(obj))}'")
     if namespace is None:

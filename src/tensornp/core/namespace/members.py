@@ -29,6 +29,7 @@ from tensornp.core.lowlevel.attributes import (
 from tensornp.core.namespace.paths import Key, Kind, is_plain
 from tensornp.core.tensor.containers import key_text
 from tensornp.core.tensor.form import STORAGES
+from tensornp.core.tensor.stand_ins import stand_in_for, stood_for
 
 _AT_ONCE = 16
 """Items that are asked together whether there is any to look at."""
@@ -65,6 +66,9 @@ def visitor_for(cls: type) -> Visitor | None:
         return IS_TENSOR
     if is_subclass(cls, np.ndarray) or id(cls) in _BUFFERS:
         return IS_ARRAY
+    stand_in = stand_in_for(cls)
+    if stand_in is not None and stand_in.shares:
+        return _in_stand_in
     for base, visitor in _CONTAINERS.items():
         if is_subclass(cls, base):
             return visitor
@@ -180,6 +184,12 @@ def _attribute(name: str, kind: str) -> str:
 def _own_attribute(name: Any) -> str:
     """Return how an attribute is reached, whose name `setattr` takes as any text."""
     return f".{name}" if is_plain(name) else f".__dict__[{key_text(name)}]"
+
+
+def _in_stand_in(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
+    """Yield the tensor that it stands for, by its own name, and what else it holds."""
+    yield "", stood_for(obj), ""
+    yield from _in_object(obj)
 
 
 def _in_object(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:

@@ -11,7 +11,8 @@ import torch
 
 from tensornp.core.lowlevel.attributes import class_members, class_name, is_subclass, mro_of
 from tensornp.core.lowlevel.legible import legible
-from tensornp.errors import BadRequestError
+from tensornp.core.tensor.stand_ins import stand_in_for, stand_in_of
+from tensornp.errors import BadRequestError, TensornpError
 
 MAX_DEPTH = 100
 """Levels that are followed; a container that holds itself is found before that."""
@@ -52,9 +53,11 @@ def map_leaves(
     ------
     BadRequestError
         If a container holds itself.
+    TensornpError
+        Of `function`, whose ``entry`` then says for which leaf.
     """
     # By its type: a mock says of itself that it is what it stands for.
-    if issubclass(type(tree), leaf_type):
+    if _is_leaf(tree, leaf_type):
         return function(tree)
     if not is_container(tree):
         return tree
@@ -63,14 +66,18 @@ def map_leaves(
         raise BadRequestError(f"a {class_name(type(tree))} {depth} cannot be converted; pass its parts")
     below = (*_parents, id(tree))
 
-    def convert(child: Any) -> Any:
-        return map_leaves(function, child, leaf_type=leaf_type, _parents=below)
+    def convert(step: Any, child: Any) -> Any:
+        try:
+            return map_leaves(function, child, leaf_type=leaf_type, _parents=below)
+        except TensornpError as error:
+            error.entry = name_at((None, step)) + error.entry
+            raise
 
     if _is_mapping(type(tree)):
-        return _same_mapping(tree, {key: convert(child) for key, child in tree.items()})
+        return _same_mapping(tree, {key: convert((key,), child) for key, child in tree.items()})
+    children = [convert(step, child) for step, child in _children(tree)]
     if not _is_sequence(type(tree)):
-        return _same_dataclass(tree, {name: convert(child) for name, child in _fields(tree)})
-    children = [convert(child) for child in tree]
+        return _same_dataclass(tree, [name for name, _ in _fields(tree)], children)
     kind = type(tree)
     if hasattr(kind, "_make"):
         return kind._make(children)
@@ -85,6 +92,13 @@ def map_leaves(
     if hasattr(tree, "__dict__"):
         vars(other).update(vars(tree))
     return other
+
+
+def _is_leaf(obj: Any, leaf_type: type | tuple[type, ...]) -> bool:
+    if issubclass(type(obj), leaf_type):
+        return True
+    takes_tensors = leaf_type is torch.Tensor or (isinstance(leaf_type, tuple) and torch.Tensor in leaf_type)
+    return takes_tensors and stand_in_of(obj) is not None
 
 
 def _same_list(original: list[Any], children: list[Any]) -> Any:
@@ -111,10 +125,10 @@ def _fields(tree: Any) -> list[tuple[str, Any]]:
     return [(field.name, getattr(tree, field.name)) for field in dataclasses.fields(tree) if hasattr(tree, field.name)]
 
 
-def _same_dataclass(original: Any, fields: dict[str, Any]) -> Any:
+def _same_dataclass(original: Any, names: list[str], values: list[Any]) -> Any:
     """Return a copy with other fields; nothing of the class runs, which may check that they are tensors."""
     other = copy.copy(original)
-    for name, value in fields.items():
+    for name, value in zip(names, values, strict=True):
         object.__setattr__(other, name, value)
     return other
 
@@ -167,6 +181,8 @@ def leaves(tree: Any, _way: Way | None = None, _parents: tuple[int, ...] = ()) -
 
 def _is_followed(tree: Any) -> bool:
     cls = type(tree)
+    if stand_in_for(cls) is not None:
+        return False
     return is_subclass(cls, dict) or _is_sequence(cls) or _is_dataclass(cls)
 
 

@@ -17,6 +17,7 @@ from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.core.tensor.form import Bare, Form, form_of, inner_names
 from tensornp.core.tensor.kinds import STRIDED, Kind
 from tensornp.core.tensor.reading import detail_of, held_tensor, parts_of
+from tensornp.core.tensor.stand_ins import StandIn, read_stand_in, stand_in_for, stand_in_of
 from tensornp.errors import NotATensorError
 
 _PACKED_BITS = {torch.quint4x2: 4, torch.quint2x4: 2}
@@ -33,9 +34,11 @@ def inspect(tensor: torch.Tensor) -> TensorInfo:
     Raises
     ------
     NotATensorError
-        If `tensor` is not a `torch.Tensor`.
+        If `tensor` is neither a `torch.Tensor` nor of a class that stands for one.
+    UnsupportedTensorError
+        If such a class cannot tell for which.
     """
-    if not is_tensor(tensor):
+    if not (is_tensor(tensor) or stand_in_of(tensor)):
         raise NotATensorError(f"inspect takes a torch.Tensor, not {_article(class_name(type(tensor)))}")
     return _read_apart(tensor)
 
@@ -64,6 +67,9 @@ def _article(noun: str) -> str:
 
 def _read(tensor: torch.Tensor) -> TensorInfo:
     cls = type(tensor)
+    stand_in = stand_in_for(cls)
+    if stand_in is not None:
+        return _read_stand_in(tensor, stand_in)
     # Classes of torch itself override attributes for good reasons; others are stripped to what torch knows.
     t: Any = tensor if module_name(cls).partition(".")[0] == "torch" else Bare(tensor)
     own = dict(own_attributes(tensor))
@@ -86,6 +92,15 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
         )  # fmt: skip
     is_buffer = bool(own.get("_is_buffer")) or (False if is_parameter else None)
     return _with_shape(tensor, t, form, inner, is_parameter=is_parameter, is_buffer=is_buffer)
+
+
+def _read_stand_in(obj: Any, stand_in: StandIn) -> TensorInfo:
+    """Return the metadata of the tensor that `obj` stands for, as those of `obj`."""
+    values, kind, detail = read_stand_in(obj, stand_in)
+    inner = dataclasses.replace(_read(values), access=kind.access)
+    return dataclasses.replace(
+        inner, type_name=class_name(type(obj)), kind=kind, detail=detail, inner=inner, storage=None, access="t"
+    )
 
 
 def _without_shape(t: Any, type_name: str, form: Form, is_parameter: bool) -> TensorInfo:

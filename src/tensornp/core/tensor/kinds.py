@@ -162,10 +162,18 @@ PENDING = Kind(
     access="t.wait()",
     is_awaited=True,
 )
+STAND_IN = Kind(
+    "stand-in",
+    step=Step.STAND_IN,
+    label="stand-in",
+    sentence="Of a class that stands for a tensor, as it says itself or as was registered; the array is of that one.",
+    access="t.__tensornp__()",
+)
+"""Of a class of the user's own; with a label and an access of its own where it was registered."""
 WRITING = "pending"
 """The detail of what a collective is still writing."""
 KINDS = {
     kind.name: kind
-    for kind in (STRIDED, SPARSE, MKLDNN, QUANTIZED, DEQUANTIZED, ZERO, LAZY, NESTED, MASKED, LOCAL, PENDING)
+    for kind in (STRIDED, SPARSE, MKLDNN, QUANTIZED, DEQUANTIZED, ZERO, LAZY, NESTED, MASKED, LOCAL, PENDING, STAND_IN)
 }
 """All of them, by name."""

@@ -11,6 +11,7 @@ from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.unheard import unheard
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.kinds import Kind
+from tensornp.core.tensor.stand_ins import stood_for
 
 
 class Reading(NamedTuple):
@@ -98,6 +99,7 @@ READINGS = {
     kinds.NESTED.name: Reading(held=lambda t: t.values(), parts=_nested_parts, detail=_num_parts),
     kinds.MASKED.name: Reading(held=lambda t: t.get_data(), parts=lambda t: [mask_of(t)]),
     kinds.LOCAL.name: Reading(held=lambda t: t.to_local(), detail=lambda t: ", ".join(map(str, t.placements))),
+    kinds.STAND_IN.name: Reading(held=stood_for),
     kinds.PENDING.name: Reading(held=lambda t: t.elem, detail=lambda t: "arrived" if t.completed else kinds.WRITING),
 }
 """By the name of the kind."""

@@ -8,6 +8,7 @@ from enum import StrEnum
 class Step(StrEnum):
     """One step of a conversion, in the words of PyTorch and NumPy, listed in the order in which they are done."""
 
+    STAND_IN = "stand in"
     WAIT = "wait"
     TO_LOCAL = "to local"
     UNBIND = "unbind"

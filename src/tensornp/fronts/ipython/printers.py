@@ -38,7 +38,7 @@ class TensorPrinters:
         self._on_shown = on_shown
         self._summaries: dict[str, tuple[Any, Any, str]] = {}
         self._registered: list[tuple[Any, Any, Any, Any]] = []
-        self._lent: type | None = None
+        self._lent: list[tuple[Any, type, Any]] = []
         self._has_met_torch = False
 
     def register(self) -> None:
@@ -46,6 +46,8 @@ class TensorPrinters:
         for formatter, printer in self._own():
             for kind in ("torch.Tensor", "torch.nn.parameter.Parameter", *CONTAINERS):
                 self._put(formatter, kind, printer)
+        # Whatever stands for a tensor may be of any class.
+        self._put(self._formatter.mimebundle_formatter, object, self._prepare)
 
     def unregister(self) -> None:
         """Take out what is still ours, and put back what was there before."""
@@ -99,24 +101,31 @@ class TensorPrinters:
 
     def _lend(self, cls: type) -> None:
         """Have the text printer ask us for this one object: it prefers the `__repr__` of a subclass to its base's."""
-        printers = self._formatter.formatters["text/plain"].type_printers
-        if cls not in printers:
-            printers[cls] = self._print_plain
-            self._lent = cls
+        by_mime = self._formatter.formatters
+        lent: list[tuple[Any, Any]] = [(by_mime["text/plain"].type_printers, self._print_plain)]
+        if not _is_tensor_class(cls):
+            lent.append((by_mime["text/html"].type_printers, self._print_html))
+        for printers, printer in lent:
+            if cls not in printers:
+                printers[cls] = printer
+                self._lent.append((printers, cls, printer))
 
-    def _take_back(self) -> None:
-        """Let go of the class, which a cell may define again and again."""
-        cls, self._lent = self._lent, None
-        printers = self._formatter.formatters["text/plain"].type_printers
-        if cls is not None and printers.get(cls) == self._print_plain:
-            del printers[cls]
+    def _take_back(self, *own: Any) -> None:
+        """Let go of the class, which a cell may define again and again; with `own`, of these printers alone."""
+        for lent in list(self._lent):
+            printers, cls, printer = lent
+            if own and printer not in own:
+                continue
+            self._lent.remove(lent)
+            if printers.get(cls) == printer:
+                del printers[cls]
 
     def _summarize(self, obj: Any) -> Any:
         from tensornp.core.summary.card import summarize, summarize_container
 
         self._meet_torch()
         options = self._config.options
-        return summarize(obj, options, self._look) if _is_tensor(obj) else summarize_container(obj, options)
+        return summarize(obj, options, self._look) if _is_one(obj) else summarize_container(obj, options)
 
     def _summary_for(self, mime: str, obj: Any) -> tuple[Any, str]:
         """Return the prepared summary once; a printer that is called by itself gets a new one."""
@@ -126,7 +135,7 @@ class TensorPrinters:
         return self._summarize(obj), ""
 
     def _print_plain(self, obj: Any, p: RepresentationPrinter, cycle: bool) -> None:
-        if not _shows(obj) or (len(p.stack) > 1 and not _is_tensor(obj)):
+        if not _shows(obj) or (len(p.stack) > 1 and not _is_one(obj)):
             self._print_as_before(obj, p, cycle)
             return
         from tensornp.core.summary.card import TensorSummary, summarize_metadata
@@ -135,7 +144,7 @@ class TensorPrinters:
         if len(p.stack) > 1:
             p.text(tensor_line(summarize_metadata(obj)))
             return
-        self._take_back()
+        self._take_back(self._print_plain)
         summary, _ = self._summary_for("text/plain", obj)
         text = tensor_text(summary) if isinstance(summary, TensorSummary) else container_text(summary)
         for i, line in enumerate(text.split("\n")):
@@ -149,6 +158,7 @@ class TensorPrinters:
         from tensornp.core.summary.card import TensorSummary
         from tensornp.render.html import container_html, tensor_html
 
+        self._take_back(self._print_html)
         summary, anchor = self._summary_for("text/html", obj)
         if isinstance(summary, TensorSummary):
             return tensor_html(summary, receipt=self._config.options.receipt, anchor=anchor)
@@ -194,16 +204,33 @@ def _is_tensor(obj: Any) -> bool:
     return is_tensor(obj)
 
 
-def _shows(obj: Any) -> bool:
-    """Return whether `obj` is a tensor, or a container in which a bounded search finds one."""
+def _is_one(obj: Any) -> bool:
+    """Return whether `obj` is a tensor, or stands for one."""
     if _is_tensor(obj):
+        return True
+    if not hasattr(sys.modules.get("torch"), "Tensor"):
+        return False
+    from tensornp.core.tensor.stand_ins import stand_in_of
+
+    return stand_in_of(obj) is not None
+
+
+def _is_tensor_class(cls: type) -> bool:
+    from tensornp.core.lowlevel.attributes import is_subclass
+
+    return is_subclass(cls, sys.modules["torch"].Tensor)
+
+
+def _shows(obj: Any) -> bool:
+    """Return whether `obj` is or stands for a tensor, or is a container in which a bounded search finds one."""
+    if _is_one(obj):
         return True
     if "torch" not in sys.modules or not any(type.__subclasscheck__(kind, type(obj)) for kind in CONTAINERS):
         return False
     from tensornp.core.tensor.containers import leaves
 
     try:
-        return any(_is_tensor(leaf) for _, leaf in islice(leaves(obj), MAX_SEARCHED))
+        return any(_is_one(leaf) for _, leaf in islice(leaves(obj), MAX_SEARCHED))
     except Exception:
         # A container whose iteration raises is left to IPython.
         return False

@@ -1,0 +1,193 @@
+"""Classes of the user's own whose instances stand for a tensor, as was registered or as the class itself says."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from tensornp.core.lowlevel.attributes import class_members, class_name, error_text, is_array, is_tensor, mro_of
+from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.torch_private import storage_address
+from tensornp.core.lowlevel.unheard import unheard
+from tensornp.core.tensor.kinds import STAND_IN, Kind, Obstacle
+from tensornp.errors import BadRequestError, UnsupportedTensorError
+
+PROTOCOL = "__tensornp__"
+"""The method by which a class says it without importing tensornp."""
+_COMPUTED = Obstacle("of class {type_name}", "{type_name} computes its values, so they are new memory")
+_OURS = frozenset(map(id, (
+    object, type, torch.Tensor, torch.nn.Parameter, torch.nn.Module, np.ndarray, dict, list, tuple, set, frozenset, str,
+    bytes, bytearray, int, float, complex, bool, type(None),
+)))  # fmt: skip
+"""Classes by identity that everybody has, or that are shown already."""
+
+
+@dataclass(slots=True)
+class StandIn:
+    """How instances of one class are read.
+
+    Attributes
+    ----------
+    kind : Kind
+    name : str
+        What `values` is called: "dequantize".
+    values : callable
+        Returns the tensor or the array that an instance stands for.
+    detail : str or callable
+        A few words, or what returns them for an instance.
+    shares : bool or None
+        Whether the values were found in the instance's own memory; None before anyone looked.
+    """
+
+    kind: Kind
+    name: str
+    values: Callable[[Any], Any]
+    detail: str | Callable[[Any], str] = ""
+    shares: bool | None = field(default=None, compare=False)
+
+
+_registered: dict[int, tuple[weakref.ref[type], StandIn]] = {}
+"""By the identity of the class: a metaclass of the user's may compute hashes."""
+
+
+def register_kind(
+    cls: type,
+    *,
+    values: Callable[[Any], torch.Tensor | np.ndarray[Any, Any]],
+    label: str = "",
+    detail: str | Callable[[Any], str] = "",
+) -> None:
+    """Have instances of `cls` and of its subclasses shown, converted and found as the tensor that they stand for.
+
+    A class of one's own may have a method ``__tensornp__`` instead, which returns that tensor; nothing needs to be
+    imported for it. What was registered goes first.
+
+    Parameters
+    ----------
+    cls : type
+        Any class, also one that derives from `torch.Tensor`.
+    values : callable
+        Takes an instance and returns a tensor or a NumPy array. Where it returns the same memory each time, views and
+        shares of it are offered; where it computes new values, copies. It is called whenever an instance is looked at,
+        with gradients off, so it should be quick and must not change anything.
+    label : str, optional
+        What the badge says instead of "stand-in".
+    detail : str or callable, optional
+        A few words after that, or what returns them for an instance.
+
+    Raises
+    ------
+    BadRequestError
+        If `cls` is no class, or one that belongs to Python, NumPy or torch; if `values` cannot be called.
+
+    Notes
+    -----
+    Where `values` raises, the card says so, and a conversion raises `UnsupportedTensorError`. The class is not kept
+    alive, `values` is until `unregister_kind`. Registering again takes the place of what was registered before.
+    """
+    _check_class(cls)
+    if not callable(values):
+        said = class_name(type(values))
+        raise BadRequestError(f"values= takes a function of one instance, and a {said} cannot be called")
+    name, key = getattr(values, "__name__", ""), id(cls)
+    name = name if isinstance(name, str) and name.isidentifier() else "values"
+    kind = replace(STAND_IN, label=legible(label) or STAND_IN.label, access=f"{name}(t)")
+    _registered[key] = weakref.ref(cls, lambda _: _registered.pop(key, None)), StandIn(kind, name, values, detail)
+
+
+def unregister_kind(cls: type) -> None:
+    """Take back what `register_kind` has done for `cls`; does nothing where that is nothing."""
+    _registered.pop(id(cls), None)
+
+
+def _check_class(cls: Any) -> None:
+    if not type.__subclasscheck__(type, type(cls)):
+        raise BadRequestError(f"register_kind takes a class, not an instance of {class_name(type(cls))}")
+    if id(cls) in _OURS:
+        raise BadRequestError(f"{class_name(cls)} is nobody's own; derive a class from it, and register that")
+
+
+def stand_in_of(obj: Any) -> StandIn | None:
+    """Return how instances of the class of `obj` stand for a tensor; None where they do not. Nothing of it runs."""
+    return stand_in_for(type(obj))
+
+
+def stand_in_for(cls: type) -> StandIn | None:
+    """Return the same of a class."""
+    if id(cls) in _OURS:
+        return None
+    for base in mro_of(cls):
+        _, found = _registered.get(id(base), (None, None))
+        if found is not None:
+            return found
+        if id(base) not in _OURS and PROTOCOL in class_members(base):
+            return _BY_PROTOCOL
+    return None
+
+
+def _call_protocol(obj: Any) -> Any:
+    return getattr(type(obj), PROTOCOL)(obj)
+
+
+_BY_PROTOCOL = StandIn(STAND_IN, PROTOCOL, _call_protocol)
+
+
+def stood_for(obj: Any, stand_in: StandIn | None = None) -> torch.Tensor:
+    """Return the tensor that `obj` stands for; an array is one over the same memory.
+
+    Raises
+    ------
+    UnsupportedTensorError
+        If its class cannot tell, or gives anything else.
+    """
+    stand_in = stand_in or stand_in_of(obj)
+    assert stand_in is not None
+    said = f"{stand_in.name}() of {class_name(type(obj))}"
+    try:
+        values = stand_in.values(obj)
+    except Exception as error:
+        raise UnsupportedTensorError(f"{said} failed ({error_text(error)}); convert what it holds") from error
+    if is_array(values):
+        if not values.flags.writeable:
+            # torch has no read-only tensors, and a copy of it would not be what the object has.
+            raise UnsupportedTensorError(f"{said} gives a read-only array; have it return a writeable one, or a tensor")
+        try:
+            return torch.from_numpy(values)
+        except (TypeError, ValueError) as error:
+            raise UnsupportedTensorError(
+                f"{said} gives an array that torch does not take ({error_text(error)}); have it return a tensor"
+            ) from error
+    if not is_tensor(values) or values is obj:
+        what = "the object itself" if values is obj else f"a {class_name(type(values))}"
+        raise UnsupportedTensorError(f"{said} gives {what}; have it return a tensor or a NumPy array")
+    return values
+
+
+def read_stand_in(obj: Any, stand_in: StandIn) -> tuple[torch.Tensor, Kind, str]:
+    """Return the tensor that `obj` stands for, its kind, which tells new memory, and the detail."""
+    values = stood_for(obj, stand_in)
+    # Where a second one lies while the first one is there tells whether it is made anew each time.
+    stand_in.shares = _address(values) == _address(stood_for(obj, stand_in))
+    kind = stand_in.kind if stand_in.shares else replace(stand_in.kind, obstacle=_COMPUTED)
+    if isinstance(stand_in.detail, str):
+        return values, kind, legible(stand_in.detail)
+    try:
+        return values, kind, legible(str(stand_in.detail(obj)))
+    except Exception as error:
+        return values, kind, f"detail failed ({error_text(error)})"
+
+
+def _address(values: torch.Tensor) -> object:
+    """Return what tells one memory from another; of tensors that have none, whether it is the same object."""
+    try:
+        return storage_address(values) or id(values)
+    except Exception:
+        return id(values)
+
+
+unheard(globals())
