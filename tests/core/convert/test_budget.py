@@ -135,3 +135,10 @@ def test_control_groups_of_version_1_are_read(tmp_path, group):
     assert free_nbytes(root, own) == 1_600_000
     _group(root / "memory" / group, 2**63 - 4096, 500_000, 100_000, version=1)
     assert free_nbytes(root, own) > 1_600_000
+
+
+@pytest.mark.parametrize("limit", ["5", float("nan"), -1])
+def test_a_limit_that_is_no_number_of_bytes_is_refused(limit):
+    """Bad input gets one clear sentence."""
+    with pytest.raises(tnp.BadRequestError, match="max_nbytes"):
+        tnp.to_numpy(torch.ones(3), max_nbytes=limit)

@@ -201,3 +201,8 @@ def test_a_receipt_reads_well():
         "steps: copy",
         "code:  t.clone().numpy()",
     ]
+
+
+def test_bool_to_a_dtype_without_zero_is_lossy():
+    """float8_e8m0fnu holds powers of two only."""
+    assert not tnp.plan(torch.ones(3, dtype=torch.bool), dtype="float8_e8m0fnu").exact

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import assume, given, settings
-from older import HAS_COMPLEX32
+from older import HAS_COMPLEX32, since
 from strategies import DTYPES, NATIVE_DTYPES, tensors
 
 import tensornp as tnp
@@ -275,3 +275,36 @@ def test_a_cuda_tensor_arrives_bit_for_bit(dtype):
     """What is on the GPU is what the array holds."""
     t = torch.randn(50, 7).to(dtype)
     assert tnp.to_numpy(t.cuda()).tobytes() == tnp.to_numpy(t).tobytes()
+
+
+def test_numpy_booleans_are_booleans():
+    """`np.True_` is not `True`, and means it all the same."""
+    t = torch.zeros(3)
+    assert tnp.plan(t, copy=np.True_).nbytes_copied == 12
+    a = tnp.to_numpy(t, copy=np.True_)
+    t[0] = 1
+    assert a[0] == 0
+    assert not tnp.to_numpy(t, copy=True, writeable=np.False_).flags.writeable
+    with pytest.raises(tnp.CopyRequiredError):
+        tnp.to_numpy(t.bfloat16().conj(), copy=np.False_, dtype="float32")
+    with pytest.raises(tnp.CopyRequiredError):
+        tnp.to_tensor(np.zeros(3)[::-1], copy=np.False_)
+    with pytest.raises(tnp.BadRequestError):
+        tnp.to_tensor(np.zeros(3), copy="x")
+
+
+def test_a_symbolic_zero_converts_to_another_dtype():
+    """It has to be made real before it is cast."""
+    zero = torch._efficientzerotensor((2, 3))
+    plan = tnp.plan(zero, dtype="float64")
+    assert tnp.to_numpy(zero, dtype="float64").tolist() == [[0, 0, 0], [0, 0, 0]]
+    assert eval(plan.code, {"t": zero, "np": np, "torch": torch}).dtype == np.float64
+
+
+@since("2.8", "float4 is there")
+def test_read_only_float4_code_runs():
+    """The array is longer than the tensor, so its shape is spelled out."""
+    t = torch.arange(4, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
+    plan = tnp.plan(t, writeable=False)
+    made = eval(plan.code, {"t": t, "np": np, "torch": torch})
+    assert made.tolist() == tnp.to_numpy(t, writeable=False).tolist()

@@ -92,3 +92,22 @@ def test_what_torch_has_no_dtype_for_is_refused_with_the_cure(array, says):
     with pytest.raises(tnp.UnsupportedArrayError) as error:
         tnp.to_tensor(array)
     assert says in str(error.value)
+
+
+def test_a_mask_over_a_dtype_that_torch_cannot_mask_is_refused():
+    """A sentence, and not a TypeError from the depths."""
+    array = np.ma.MaskedArray(np.ones(3, np.uint8), mask=[0, 1, 0])
+    with pytest.raises(tnp.UnsupportedArrayError, match="MaskedTensor of uint8"):
+        tnp.to_tensor(array)
+
+
+@pytest.mark.parametrize("device", ["nonsense", "cuda:99", 3.5])
+def test_a_device_that_is_not_there_is_refused_in_a_sentence(device):
+    """Not with an AssertionError about a build."""
+    with pytest.raises(tnp.BadRequestError, match="cannot be used here"):
+        tnp.to_tensor(np.zeros(2), device=device)
+
+
+def test_a_c_type_with_another_name_converts():
+    """NumPy has two C types of eight bytes; torch knows one."""
+    assert tnp.to_tensor(np.ones(3, np.ulonglong)).dtype == torch.uint64

@@ -116,3 +116,28 @@ def _interrupt(tensors):
         after = _state()
         assert after == before, (i, [(name, before[name], after[name]) for name in before])
     assert num_hits
+
+
+def test_denormals_of_a_sparse_tensor_survive_flushing():
+    """`exact` means what it says."""
+    t = torch.tensor([[0.0, 1e-40]]).to_sparse()
+    torch.set_flush_denormal(True)
+    try:
+        bits = tnp.to_numpy(t).view(np.int32).tolist()
+        assert np.float32(1e-45) * np.float32(1) == 0, "the setting is as it was"
+    finally:
+        torch.set_flush_denormal(False)
+    assert bits == [[0, int(np.float32(1e-40).view(np.int32))]]
+
+
+def test_threads_that_look_together_leave_the_warning_filters_alone():
+    """Filters are global; each thread restoring its own would leave another's behind."""
+    sparse, before = torch.eye(30).to_sparse(), list(warnings.filters)
+    threads = [
+        threading.Thread(target=lambda: [summarize(sparse, DisplayOptions()) for _ in range(40)]) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert warnings.filters == before

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 import warnings
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from unchanged import unchanged
 from writes import sees
 
 import tensornp as tnp
+from tensornp.core.lowlevel import attributes
 from tensornp.core.namespace.paths import name_of
 from tensornp.core.namespace.search import Search
 
@@ -304,3 +307,43 @@ def test_plain_values_are_passed_over_and_hide_nothing():
     assert [name_of(path) for _, _, path in search] == ["small['t']"]
     assert search.is_complete
     assert search.num_names < 300_000
+
+
+@pytest.mark.parametrize(
+    "holder", [set(range(100_000)), SimpleNamespace(**{f"a{i}": i for i in range(100_000)})], ids=["set", "object"]
+)
+def test_a_huge_container_is_not_copied_before_its_first_item(holder, monkeypatch):
+    """So a search can stop within it: ten million members of a set would take ten times what a card may."""
+    lengths = []
+    chunks = itertools.islice
+    monkeypatch.setattr(attributes.itertools, "islice", lambda items, n: lengths.append(n) or chunks(items, n))
+    search = Search({"holder": holder}, 600)
+    assert list(search) == []
+    assert search.is_complete
+    assert len(lengths) > 100_000 / 5000
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+def test_the_parameters_of_a_scripted_module_are_found():
+    """They lie in C++, and so do its buffers; each name gives the very object."""
+    model = torch.jit.script(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2)))
+    search = Search({"model": model}, 600)
+    found = {name_of(path): (obj, kind) for obj, kind, path in search}
+    assert search.is_complete
+    assert sum(kind == "parameter" for _, kind in found.values()) == 4
+    assert sum(kind == "buffer" for _, kind in found.values()) == 3
+    for name, (obj, _) in found.items():
+        assert eval(name, {"model": model}).data_ptr() == obj.data_ptr()
+    (alias,) = tnp.aliases(model[0].weight.detach(), {"model": model})
+    assert (alias.kind, alias.relation) == ("parameter", "same elements")
+
+
+def test_an_attribute_that_is_no_identifier_has_a_name_that_evaluates():
+    """`setattr` takes any text, and so does a namespace of parsed arguments."""
+    tensor = torch.zeros(3)
+    module = torch.nn.Identity()
+    namespace = {"plain": SimpleNamespace(**{"a-b": tensor, "class": tensor}), "module": module}
+    module.__dict__["no name"] = tensor
+    names = [alias.name for alias in tnp.aliases(tensor, namespace)]
+    assert len(names) == 3
+    assert all(eval(name, dict(namespace)) is tensor for name in names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import types
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -12,6 +13,10 @@ import tensordict
 import torch
 
 import tensornp as tnp
+from tensornp.core.summary.card import summarize_container
+from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.tensor.containers import walk
+from tensornp.render.text import container_text
 
 
 @dataclasses.dataclass
@@ -118,3 +123,72 @@ def test_depth_ends_in_a_sentence_and_never_in_a_crash(depth):
     else:
         with pytest.raises(tnp.BadRequestError):
             tnp.to_numpy(tree)
+
+
+class Point(tuple):
+    """A tuple with a constructor of its own."""
+
+    def __new__(cls, x, y):
+        return tuple.__new__(cls, (x, y))
+
+
+class Named(list):
+    """A list that must be given a name."""
+
+    def __init__(self, name, items):
+        super().__init__(items)
+        self.name = name
+
+
+def test_a_sequence_with_a_constructor_of_its_own_keeps_type_and_attributes():
+    """Past the constructor, which wants other arguments."""
+    t = torch.ones(2)
+    out = tnp.to_numpy(Point(t, t))
+    assert (type(out), len(out)) == (Point, 2)
+    out = tnp.to_numpy(Named("batch", [t]))
+    assert (type(out), out.name, out[0].tolist()) == (Named, "batch", [1, 1])
+
+
+class OnlyTensors(dict):
+    """A dict that takes tensors only."""
+
+    def __setitem__(self, key, value):
+        assert isinstance(value, torch.Tensor)
+        super().__setitem__(key, value)
+
+
+def test_a_dict_that_takes_no_arrays_becomes_a_plain_one():
+    """Its arrays are still given."""
+    d = OnlyTensors()
+    d["a"] = torch.ones(2)
+    out = tnp.to_numpy(d)
+    assert type(out) is dict
+    assert out["a"].tolist() == [1, 1]
+
+
+class Broken(dict):
+    """A dict that raises after its first item."""
+
+    def __len__(self):
+        raise RuntimeError("no length")
+
+    def items(self):
+        yield "a", torch.ones(2)
+        raise RuntimeError("no more")
+
+
+@pytest.mark.parametrize(
+    "container",
+    [{"a": torch.ones(2), "n": 10**5000}, {10**5000: torch.ones(2)}, Broken(), {"a": torch.ones(2), "s": "x" * 10**6}],
+    ids=["digits", "key", "broken", "text"],
+)
+def test_a_container_that_cannot_be_walked_or_printed_still_shows(container):
+    """Promise 2: what can be reached is shown."""
+    text = container_text(summarize_container(container, DisplayOptions()))
+    assert "1., 1." in text
+    assert len(text) < 2000
+
+
+def test_a_list_of_empty_lists_is_left_to_ipython_at_once():
+    """An empty container counts as a leaf, or the search for a tensor would see none, and never end."""
+    assert sum(1 for _ in islice(walk([[] for _ in range(10**6)]), 1000)) == 1000

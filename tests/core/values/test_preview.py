@@ -10,6 +10,8 @@ from older import needs_numpy_2
 from strategies import PRINT_OPTIONS, converted, tensors
 
 import tensornp as tnp
+from tensornp.core.summary.card import summarize
+from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.values.preview import first_values, preview
 
 
@@ -79,3 +81,10 @@ def test_first_values_are_the_first_along_the_last_dimension():
 
 def first(t: torch.Tensor) -> str:
     return first_values(t, tnp.inspect(t), tnp.plan(t), 3)
+
+
+def test_many_short_dimensions_are_not_printed_for_minutes():
+    """Twenty qubits: even the outermost elements are a million."""
+    summary = summarize(torch.zeros([2] * 20), DisplayOptions())
+    assert "t.flatten()" in summary.preview.note
+    assert summary.plan.shares_memory

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections import OrderedDict, UserDict
 
 import ml_dtypes
@@ -207,3 +209,25 @@ def test_the_live_card_can_be_pinned(shell):
     assert "application/vnd.jupyter.widget-view+json" in data
     assert "array([0., 1., 2., 3.]" in data["text/html"]
     assert "array([0., 1., 2., 3.]" in data["text/plain"]
+
+
+@pytest.mark.parametrize(
+    "magic",
+    [
+        "%tensorwatch w nosuch",
+        "%tensorwatch w w+1",
+        "%tonumpy -d nosuch w",
+        "%tonumpy --copy --share w",
+        "%totensor -o name w",
+        "%%tonumpy nosuch\nw",
+    ],
+)
+def test_a_usage_error_keeps_no_tensor_alive(shell, magic):
+    """Python keeps the last error with its frames, so none of them may hold what the line named."""
+    shell.run("w = torch.zeros(4)")
+    gone = weakref.ref(shell.namespace["w"])
+    shell.fail(magic)
+    shell.ip.displayhook.flush()
+    shell.run("del w")
+    gc.collect()
+    assert gone() is None

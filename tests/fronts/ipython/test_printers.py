@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, assume, given, settings
+from IPython.utils.capture import capture_output
 from strategies import PRINT_OPTIONS, converted, tensors
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -281,3 +282,11 @@ def test_a_card_shows_the_mode_of_the_configuration(shell):
     assert "shares memory · writeable" in shell.show(torch.ones(2).bfloat16())["text/plain"]
     shell.run("%config TensorDisplay.mode = 'copy'")
     assert "copy: asked for · 8 bytes" in shell.show(torch.ones(2))["text/plain"]
+
+
+def test_a_card_does_not_name_itself_after_another_statement(shell):
+    """The last expression of a line is what is shown."""
+    with capture_output() as captured:
+        shell.ip.run_cell("import torch; w = torch.zeros(3); other = w; w", store_history=True)
+    lines = captured.stdout.splitlines()
+    assert [line for line in lines if line.startswith("same memory")] == ["same memory as other"]

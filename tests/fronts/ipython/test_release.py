@@ -136,3 +136,24 @@ def test_what_came_free_is_told_by_the_memory(shell):
     assert "nothing came free; 80 bytes are still held elsewhere" in cell(shell, "%tensors --release")
     cell(shell, "torch.eye(4).to_sparse()")
     assert "80 bytes (80 bytes) on cpu came free" in cell(shell, "%tensors --release"), "its indices and its values"
+
+
+def test_a_function_that_raises_anew_is_called_once_in_the_table(shell):
+    """It stands in two tracebacks, with the very same locals."""
+    code = """
+import torch
+def fails():
+    mine = torch.zeros(1000)
+    try:
+        1 / 0
+    except ZeroDivisionError as error:
+        raise KeyError("anew") from error
+fails()
+"""
+    with capture_output():
+        shell.ip.run_cell(code)
+        shell.ip.run_cell("%tensors")
+    shell.run("%tensors")
+    table = shell.displayed[0]["text/plain"]
+    assert "mine in fails() of the last traceback" in table
+    assert "call 2" not in table

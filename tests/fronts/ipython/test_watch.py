@@ -446,3 +446,18 @@ def test_across_the_cells_of_a_kernel():
     finally:
         kernel.client.stop_channels()
         kernel.manager.shutdown_kernel(now=True)
+
+
+def test_a_name_is_watched_once_however_often_it_is_given(shell):
+    """And one tensor is not called tensors."""
+    shell.run("w = torch.zeros(4)")
+    shell.run("%tensorwatch w w")
+    assert shell.printed == "watching w (1 tensor or array) after each cell\n"
+    shell.run("%tensorwatch --off w w")
+    assert shell.printed == "no longer watched: w\n"
+
+
+def test_an_array_of_objects_is_not_said_to_be_watched(shell):
+    """Nothing of it is read, so no report would ever come."""
+    shell.run("import numpy as np; objects = np.array([1, 'a'], dtype=object)")
+    assert shell.fail("%tensorwatch objects").startswith("objects is an array of objects")

@@ -1,20 +1,14 @@
-"""Faults that were hunted down in the search and the census: each has left the promise that it broke."""
+"""The table of all tensors and arrays of a namespace: what it says of each, and in few words."""
 
 from __future__ import annotations
 
-import itertools
 import weakref
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
-import tensornp as tnp
-from tensornp.core.lowlevel import attributes
 from tensornp.core.memory.survey import Survey
-from tensornp.core.namespace.paths import name_of
-from tensornp.core.namespace.search import Search
 from tensornp.core.summary.census import census_of
 from tensornp.render.census import census_text
 
@@ -22,35 +16,6 @@ from tensornp.render.census import census_text
 def census_in(namespace, **arguments):
     """Return the table of a namespace that has no traceback."""
     return census_of(Survey(namespace, {}, 600), **{"max_rows": 40, **arguments})
-
-
-@pytest.mark.parametrize(
-    "holder", [set(range(100_000)), SimpleNamespace(**{f"a{i}": i for i in range(100_000)})], ids=["set", "object"]
-)
-def test_a_huge_container_is_not_copied_before_its_first_item(holder, monkeypatch):
-    """So a search can stop within it: ten million members of a set would take ten times what a card may."""
-    lengths = []
-    chunks = itertools.islice
-    monkeypatch.setattr(attributes.itertools, "islice", lambda items, n: lengths.append(n) or chunks(items, n))
-    search = Search({"holder": holder}, 600)
-    assert list(search) == []
-    assert search.is_complete
-    assert len(lengths) > 100_000 / 5000
-
-
-@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
-def test_the_parameters_of_a_scripted_module_are_found():
-    """They lie in C++, and so do its buffers; each name gives the very object."""
-    model = torch.jit.script(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2)))
-    search = Search({"model": model}, 600)
-    found = {name_of(path): (obj, kind) for obj, kind, path in search}
-    assert search.is_complete
-    assert sum(kind == "parameter" for _, kind in found.values()) == 4
-    assert sum(kind == "buffer" for _, kind in found.values()) == 3
-    for name, (obj, _) in found.items():
-        assert eval(name, {"model": model}).data_ptr() == obj.data_ptr()
-    (alias,) = tnp.aliases(model[0].weight.detach(), {"model": model})
-    assert (alias.kind, alias.relation) == ("parameter", "same elements")
 
 
 def test_the_table_does_not_say_that_a_lazy_copy_has_the_same_elements():
@@ -96,17 +61,6 @@ def test_a_scripted_module_can_be_freed_after_a_census():
     census_in({"model": model})
     del model
     assert gone() is None
-
-
-def test_an_attribute_that_is_no_identifier_has_a_name_that_evaluates():
-    """`setattr` takes any text, and so does a namespace of parsed arguments."""
-    tensor = torch.zeros(3)
-    module = torch.nn.Identity()
-    namespace = {"plain": SimpleNamespace(**{"a-b": tensor, "class": tensor}), "module": module}
-    module.__dict__["no name"] = tensor
-    names = [alias.name for alias in tnp.aliases(tensor, namespace)]
-    assert len(names) == 3
-    assert all(eval(name, dict(namespace)) is tensor for name in names)
 
 
 def test_the_table_says_of_a_small_view_how_much_it_keeps():
