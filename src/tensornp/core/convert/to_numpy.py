@@ -22,9 +22,8 @@ from tensornp.core.memory.saved import saved_for
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container, map_leaves
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import STORAGES, is_storage, plain, tensor_of
+from tensornp.core.tensor.form import STORAGES, form_of, is_storage, plain, tensor_of
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.kinds import LOCAL, MASKED
 from tensornp.core.tensor.reading import held_tensor, mask_of
 from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
 from tensornp.core.tensor.steps import Step
@@ -231,7 +230,7 @@ def carry_out(plan: ConversionPlan, tensor: Any) -> Any:
     if first is Step.WAIT:
         return carry_out(_without(plan, first), tensor.trigger_wait())
     if first is Step.TO_LOCAL:
-        return carry_out(_without(plan, first), held_tensor(tensor, LOCAL))
+        return carry_out(_without(plan, first), held_tensor(tensor, form_of(tensor).kind))
     if Step.MASK in plan.steps:
         return _masked(plan, tensor)
     if Step.DEQUANTIZE in plan.steps and type(tensor).dequantize is not torch.Tensor.dequantize:
@@ -245,7 +244,9 @@ def _without(plan: ConversionPlan, step: Step) -> ConversionPlan:
 
 def _masked(plan: ConversionPlan, tensor: Any) -> Any:
     mask = dense(plain(mask_of(tensor)).cpu())
-    return masked_array(carry_out(_without(plan, Step.MASK), held_tensor(tensor, MASKED)), mask, plan.writeable)
+    return masked_array(
+        carry_out(_without(plan, Step.MASK), held_tensor(tensor, form_of(tensor).kind)), mask, plan.writeable
+    )
 
 
 def masked_array(data: np.ndarray[Any, Any], mask: torch.Tensor, writeable: bool = True) -> Any:
