@@ -124,6 +124,7 @@ def test_the_kind_of_what_it_stands_for_is_kept():
         ([1, 2], "__tensornp__() of Says gives a list"),
         (np.array(["a"]), "__tensornp__() of Says gives an array that torch does not take"),
         (np.broadcast_to(np.zeros(1), 3), "__tensornp__() of Says gives a read-only array"),
+        (np.ma.array([1.0], mask=[True]), "__tensornp__() of Says gives a masked array"),
         (torch.zeros(2, device="meta"), "a meta tensor has a shape and a dtype but no data"),
     ],
 )
@@ -178,6 +179,25 @@ def test_searches_find_it_by_its_name():
     assert found == {("kept", "same object"), ("kept.values", "same object"), ("scaled.codes", "same object")}
     assert not calls
     assert [a.name for a in tnp.aliases(kept, {"w": t[1:]})] == ["w"]
+
+
+def test_a_search_calls_no_class_of_which_nothing_is_known():
+    """What one class has shown says nothing of another one: its values may cost much."""
+
+    class Heavy(Says):
+        def __tensornp__(self):
+            raise AssertionError
+
+    t = torch.zeros(3)
+    card(Says(t))
+    assert [a.name for a in tnp.aliases(t, {"heavy": Heavy(None), "says": Says(t)})] == ["says", "says.values"]
+
+
+def test_other_frameworks_take_it():
+    """Alone and in a container."""
+    pytest.importorskip("jax")
+    assert tnp.to_jax(Says(torch.arange(3.0))).tolist() == [0, 1, 2]
+    assert tnp.to_jax([Scaled(torch.arange(3), 0.5)])[0].tolist() == [0, 0.5, 1]
 
 
 def test_what_is_no_class_of_ones_own_is_refused():

@@ -21,6 +21,7 @@ from tensornp.core.tensor.containers import is_container, map_leaves
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import plain
 from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.stand_ins import stand_in_of
 from tensornp.core.tensor.steps import Step
 from tensornp.errors import (
     BadRequestError,
@@ -61,7 +62,8 @@ def map_container(convert: Callable[[Any], Any], obj: Any, leaf_type: type, what
     # A tracer of JAX is an array by what it says of itself alone.
     if leaf_type is not torch.Tensor and isinstance(obj, leaf_type):
         return convert(obj)
-    if not issubclass(type(obj), leaf_type) and not is_container(obj):
+    stands_for_one = leaf_type is torch.Tensor and stand_in_of(obj) is not None
+    if not (issubclass(type(obj), leaf_type) or stands_for_one or is_container(obj)):
         raise NotATensorError(
             f"{what}, or a dict, list, tuple or dataclass with such inside, not '{class_name(type(obj))}'"
         )

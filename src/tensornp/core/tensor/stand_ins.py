@@ -51,8 +51,10 @@ class StandIn:
     shares: bool | None = field(default=None, compare=False)
 
 
-_registered: dict[int, tuple[weakref.ref[type], StandIn]] = {}
+_Table = dict[int, tuple[weakref.ref[type], StandIn]]
 """By the identity of the class: a metaclass of the user's may compute hashes."""
+_registered: _Table = {}
+_by_protocol: _Table = {}
 
 
 def register_kind(
@@ -94,15 +96,22 @@ def register_kind(
     if not callable(values):
         said = class_name(type(values))
         raise BadRequestError(f"values= takes a function of one instance, and a {said} cannot be called")
-    name, key = getattr(values, "__name__", ""), id(cls)
+    name = getattr(values, "__name__", "")
     name = name if isinstance(name, str) and name.isidentifier() else "values"
     kind = replace(STAND_IN, label=legible(label) or STAND_IN.label, access=f"{name}(t)")
-    _registered[key] = weakref.ref(cls, lambda _: _registered.pop(key, None)), StandIn(kind, name, values, detail)
+    _put(_registered, cls, StandIn(kind, name, values, detail))
 
 
 def unregister_kind(cls: type) -> None:
     """Take back what `register_kind` has done for `cls`; does nothing where that is nothing."""
     _registered.pop(id(cls), None)
+
+
+def _put(table: _Table, cls: type, stand_in: StandIn) -> StandIn:
+    """Keep `stand_in` for as long as the class lives."""
+    key = id(cls)
+    table[key] = weakref.ref(cls, lambda _: table.pop(key, None)), stand_in
+    return stand_in
 
 
 def _check_class(cls: Any) -> None:
@@ -126,15 +135,13 @@ def stand_in_for(cls: type) -> StandIn | None:
         if found is not None:
             return found
         if id(base) not in _OURS and PROTOCOL in class_members(base):
-            return _BY_PROTOCOL
+            _, found = _by_protocol.get(id(cls), (None, None))
+            return found or _put(_by_protocol, cls, StandIn(STAND_IN, PROTOCOL, _call_protocol))
     return None
 
 
 def _call_protocol(obj: Any) -> Any:
     return getattr(type(obj), PROTOCOL)(obj)
-
-
-_BY_PROTOCOL = StandIn(STAND_IN, PROTOCOL, _call_protocol)
 
 
 def stood_for(obj: Any, stand_in: StandIn | None = None) -> torch.Tensor:
@@ -153,6 +160,8 @@ def stood_for(obj: Any, stand_in: StandIn | None = None) -> torch.Tensor:
     except Exception as error:
         raise UnsupportedTensorError(f"{said} failed ({error_text(error)}); convert what it holds") from error
     if is_array(values):
+        if isinstance(values, np.ma.MaskedArray):
+            raise UnsupportedTensorError(f"{said} gives a masked array; have it return a MaskedTensor")
         if not values.flags.writeable:
             # torch has no read-only tensors, and a copy of it would not be what the object has.
             raise UnsupportedTensorError(f"{said} gives a read-only array; have it return a writeable one, or a tensor")
