@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import torch
+from torch.masked import masked_tensor
 
 import tensornp as tnp
 from tensornp.core.summary.card import summarize, summarize_container
@@ -113,6 +114,13 @@ def test_the_kind_of_what_it_stands_for_is_kept():
     assert tnp.to_numpy(Says(torch.eye(2).to_sparse())).tolist() == [[1, 0], [0, 1]]
     assert tnp.to_numpy(Says(torch.tensor([1j]).conj())).tolist() == [-1j]
     assert tnp.plan(Says(torch.tensor([1j]).conj())).steps == (tnp.Step.STAND_IN, tnp.Step.RESOLVE_CONJ)
+    odd = [
+        torch.nested.nested_tensor([torch.ones(1), torch.ones(2)]),
+        masked_tensor(torch.ones(2), torch.eye(2)[0] > 0),
+    ]
+    for values in odd:
+        assert repr(tnp.to_numpy(values)) in card(Says(values))
+        assert repr(tnp.to_numpy(values)) == repr(tnp.to_numpy(Says(values)))
     inner = Says(torch.ones(2))
     assert isinstance(tnp.to_numpy({"a": [inner]})["a"][0], np.ndarray)
 

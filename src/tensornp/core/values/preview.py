@@ -58,9 +58,16 @@ def preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, *, max
     storage is neither copied as a whole nor locked. At most about `max_elements` are printed, whatever the options ask.
     """
     try:
-        return _preview(tensor, info, plan, max_elements)
+        return _preview(*_stood_for(tensor, info), plan, max_elements)
     except NotReadError as reason:
         return Preview("", str(reason))
+
+
+def _stood_for(tensor: Any, info: TensorInfo) -> tuple[torch.Tensor, TensorInfo]:
+    """Return the tensor for which an object of the user's class stands, and its metadata; another one as it is."""
+    while info.kind.step is Step.STAND_IN and info.inner is not None:
+        tensor, info = held_tensor(tensor, info.kind), info.inner
+    return tensor, info
 
 
 def _preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, max_elements: int) -> Preview:
@@ -122,6 +129,7 @@ def first_values(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, c
 
     Reads these elements only, as `preview` does.
     """
+    tensor, info = _stood_for(tensor, info)
     if info.kind.gives_several:
         return info.detail
     shape = info.array_shape
