@@ -78,7 +78,7 @@ def census_text(census: Census) -> str:
 
 
 def census_html(census: Census, anchor: str = "") -> str:
-    """Return the same as a table; `anchor` is the class by which a live view finds it and makes it sortable.
+    """Return the census as a static table; `anchor` is the class by which a live view finds and sorts that table.
 
     The exact bytes stand in the titles of their cells.
     """

@@ -48,7 +48,7 @@ class Ledger:
         return replace(around, change=change) if change is not None else around
 
     def glance(self, tensor: Any, info: TensorInfo) -> Surroundings:
-        """Return the same and remember nothing."""
+        """Return what surrounds a tensor and how it has changed; nothing is remembered."""
         record = self._record_of(tensor, info)
         return replace(self._search(tensor, info, record), change=self.change_of(tensor, info))
 

@@ -140,7 +140,7 @@ def code_text(
 
 
 def holder_code(info: TensorInfo, inner: str) -> str:
-    """Return the same for a tensor that holds its values in another one, of which `inner` is the code."""
+    """Return the expression for a tensor that holds its values in another one; `inner` is the one for that tensor."""
     host = ".cpu()" if device_type(info) != "cpu" else ""
     dense = ".to_dense()" if info.inner is not None and info.inner.kind.step is Step.TO_DENSE else ""
     return info.kind.code.format(inner=inner, host=host, dense=dense)

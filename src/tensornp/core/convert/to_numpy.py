@@ -160,7 +160,7 @@ def plan_from(
     dtype: object = None,
     max_nbytes: int | None = None,
 ) -> ConversionPlan:
-    """Return the same from metadata that were read already, with what a search around the tensor has added to them."""
+    """Return the plan of a tensor whose metadata were read already; a search around it may have added to them."""
     return within_budget(_decided(info, copy=copy, writeable=writeable, dtype=dtype), max_nbytes)
 
 
@@ -221,7 +221,7 @@ def execute(plan: ConversionPlan, tensor: torch.Tensor) -> Any:
 
 
 def carry_out(plan: ConversionPlan, tensor: Any) -> Any:
-    """Return the same; call it `apart`."""
+    """Return the array, or the list of arrays, that `plan` describes, made from `tensor`; call it `apart`."""
     first = plan.steps[0] if plan.steps else None
     if first is Step.STAND_IN:
         return carry_out(replace(plan, steps=plan.steps[1:]), stood_for(tensor))

@@ -153,7 +153,7 @@ def _names_in(frame: FrameType) -> dict[str, Any]:
 def find_aliases(
     objs: list[tuple[Any, TensorInfo | None]], search: Search, former: dict[int, Any] | None = None
 ) -> list[Aliases]:
-    """Return the same for each of `objs`, from one search; with each comes its metadata, where that was read already.
+    """Return the aliases of each of `objs`, from one search; with each comes its metadata, where that was read already.
 
     `former` holds weak references, by identity, to arrays that have shared memory with the first of `objs`; those that
     do so now are added.

@@ -146,7 +146,7 @@ _MAX_SPAN_NBYTES = 2**25
 def _packed_in_halves(
     memory: Memory, first: int, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int
 ) -> Bytes:
-    """Return the same, of which less is read at once."""
+    """Return the packed elements, read in two halves of the dimension that reaches furthest."""
     dim = max(range(len(shape)), key=lambda dim: abs(strides[dim]) * (shape[dim] - 1))
     half = shape[dim] // 2
     halves = ((first, half), (first + half * strides[dim], shape[dim] - half))

@@ -22,11 +22,11 @@ RELATIONS: tuple[Relation, ...] = (
 """From the closest to the loosest."""
 DANGLING = "its memory was given back when the storage moved: do not read or write it"
 OUTDATED = "it keeps the memory that the storage has left"
-Comparison = tuple[Relation | None, tuple[int, int] | None, str]
+Related = tuple[Relation | None, tuple[int, int] | None, str]
 """The relation, between which bytes, and a note."""
 WRITTEN = ("same object", "same elements", "reinterpreted", "overlapping", "may overlap")
 """The relations in which a write on one side is seen on the other, or may be."""
-_UNRELATED: Comparison = (None, None, "")
+_UNRELATED: Related = (None, None, "")
 
 
 class Target:
@@ -45,7 +45,7 @@ class Target:
         self._counter = raw_memory.version_counter_of(self._kin) if self._kin is not None else 0
         self._is_lazy = is_tensor(obj) and torch_private.is_lazily_copied(obj)
 
-    def compare(self, other: Any) -> Comparison:
+    def compare(self, other: Any) -> Related:
         """Return how `other` relates, between which bytes, and a note; quickly for the many that do not."""
         if other is self._obj:
             return "same object", None, ""
@@ -59,7 +59,7 @@ class Target:
             return self._compare_tensor(tensor_of(other))
         return self._compare_array(array_over(other))
 
-    def _compare_tensor(self, other: Any) -> Comparison:
+    def _compare_tensor(self, other: Any) -> Related:
         try:
             start = torch_private.storage_address(other)
             is_near = start < self._high and start + storage_of(other).nbytes() > self._low and start > 0
@@ -73,7 +73,7 @@ class Target:
             return self._once_shared(other)
         return _UNRELATED
 
-    def _once_shared(self, other: Any) -> Comparison:
+    def _once_shared(self, other: Any) -> Related:
         """Return "stale" for a tensor of the same version counter, unless it lies in the same storage all the same."""
         try:
             is_elsewhere = not is_one_storage(other, self._kin)
@@ -89,7 +89,7 @@ class Target:
         is_left = is_array(self._obj) and has_left(self._obj, self._kin)
         return ("stale", None, DANGLING) if is_left else _UNRELATED
 
-    def _compare_array(self, other: Any) -> Comparison:
+    def _compare_array(self, other: Any) -> Related:
         has_base = base_of(other) is not None
         if self._probe is not None and self._is_near(other, has_base):
             relation, bounds = self._relation_to(extents_of(other), other)

@@ -92,10 +92,7 @@ def register_kind(
     Where `values` raises, the card says so, and a conversion raises `UnsupportedTensorError`. The class is not kept
     alive, `values` is until `unregister_kind`. Registering again takes the place of what was registered before.
     """
-    _check_class(cls)
-    if not callable(values):
-        said = class_name(type(values))
-        raise BadRequestError(f"values= takes a function of one instance, and a {said} cannot be called")
+    _check(cls, values)
     name = getattr(values, "__name__", "")
     name = name if isinstance(name, str) and name.isidentifier() else "values"
     kind = replace(STAND_IN, label=legible(label) or STAND_IN.label, access=f"{name}(t)")
@@ -114,11 +111,14 @@ def _put(table: _Table, cls: type, stand_in: StandIn) -> StandIn:
     return stand_in
 
 
-def _check_class(cls: Any) -> None:
+def _check(cls: Any, values: Any) -> None:
     if not type.__subclasscheck__(type, type(cls)):
         raise BadRequestError(f"register_kind takes a class, not an instance of {class_name(type(cls))}")
     if id(cls) in _OURS:
         raise BadRequestError(f"{class_name(cls)} is nobody's own; derive a class from it, and register that")
+    if not callable(values):
+        said = class_name(type(values))
+        raise BadRequestError(f"values= takes a function of one instance, and a {said} cannot be called")
 
 
 def stand_in_of(obj: Any) -> StandIn | None:
@@ -127,7 +127,7 @@ def stand_in_of(obj: Any) -> StandIn | None:
 
 
 def stand_in_for(cls: type) -> StandIn | None:
-    """Return the same of a class."""
+    """Return how instances of `cls` stand for a tensor; None where they do not."""
     if id(cls) in _OURS:
         return None
     for base in mro_of(cls):

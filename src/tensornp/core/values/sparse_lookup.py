@@ -59,7 +59,10 @@ def _matching(indices: torch.Tensor, values: torch.Tensor, wanted: list[torch.Te
 
 
 def found_in_compressed(raw: Any, wanted: Places) -> torch.Tensor:
-    """Return the same for CSR, CSC, BSR and BSC: the stored rows (or columns) that are wanted are searched alone."""
+    """Return the dense block of the elements at `wanted` of a CSR, CSC, BSR or BSC tensor.
+
+    Only the stored rows (or columns) that are wanted are searched.
+    """
     by_row = raw.layout in (torch.sparse_csr, torch.sparse_bsr)
     pointers, others = compressed_indices(raw)
     values, num_batch = raw.values(), pointers.dim() - 1

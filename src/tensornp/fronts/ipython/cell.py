@@ -89,7 +89,7 @@ def run(shell: Any, body: Body) -> Any:
 
 
 async def run_async(shell: Any, body: Body) -> Any:
-    """Return the same of a body that awaits."""
+    """Run a body that awaits, and return the value of its last line."""
     value = None
     try:
         for piece in body.pieces:
