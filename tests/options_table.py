@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import fields
+from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +16,17 @@ BEGIN, END = "<!-- made by tests/options_table.py -->", "<!-- end of the options
 
 def table() -> str:
     """Return the table in Markdown: each option, its default, and what it means."""
-    rows = [
-        (f"`{o.name}`", f"`{o.default}`{_in_units(o.name, o.default)}", o.metadata["help"])
-        for o in fields(DisplayOptions)
-    ]
+    rows = [(f"`{option.name}`", _default(option), option.metadata["help"]) for option in fields(DisplayOptions)]
     lines = [("`%config TensorDisplay.…`", "default", ""), ("---", "---", "---"), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _in_units(name: str, default: Any) -> str:
-    return f" ({format_nbytes(default)})" if "nbytes" in name and default else ""
+def _default(option: Field[Any]) -> str:
+    variable, default = option.metadata.get("environment"), option.default
+    if variable:
+        return f"`True`, unless `{variable}=0`"
+    in_units = f" ({format_nbytes(default)})" if "nbytes" in option.name and default else ""
+    return f"`{default}`{in_units}"
 
 
 def in_readme() -> str:

@@ -150,6 +150,9 @@ def test_a_class_that_stands_for_itself_is_refused():
     """It would have no end."""
     tnp.register_kind(Tracked, values=lambda t: t)
     assert "gives the object itself" in card(torch.ones(2).as_subclass(Tracked))
+    tnp.register_kind(Tracked, values=lambda t: torch.ones(2).as_subclass(Tracked))
+    with pytest.raises(tnp.UnsupportedTensorError, match="gives a Tracked"):
+        tnp.to_numpy(torch.ones(2).as_subclass(Tracked))
 
 
 def test_a_tensor_of_ones_own_may_stand_for_another():

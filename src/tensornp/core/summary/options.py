@@ -20,8 +20,8 @@ def _number(default: int, *, at_least: int = 0, at_most: int | None = None, help
 class DisplayOptions:
     """Display options, frozen; `%config TensorDisplay` shows and sets them for one shell.
 
-    The metadata of each field have its ``help``, and its ``choices`` or its bounds, ``min`` and ``max``: the traits and
-    the README's table are made of them.
+    The metadata of each field have its ``help``, its ``choices`` or its bounds, ``min`` and ``max``, and the variable
+    of the environment that sets its default: the traits and the README's table are made of them.
     """
 
     mode: str = _one_of(
@@ -65,9 +65,10 @@ class DisplayOptions:
     raw_memory: bool = field(
         default=os.environ.get("TENSORNP_RAW_MEMORY", "1") != "0",
         metadata={
+            "environment": "TENSORNP_RAW_MEMORY",
             "help": "Whether memory is read by its address, in the whole process. Where it is not, torch's own "
             "operators read what is shown, and what only pointers tell (arrays made through DLPack, what has moved "
-            "away) is not known."
+            "away) is not known.",
         },
     )
 

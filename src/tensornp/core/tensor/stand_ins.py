@@ -171,7 +171,8 @@ def stood_for(obj: Any, stand_in: StandIn | None = None) -> torch.Tensor:
             raise UnsupportedTensorError(
                 f"{said} gives an array that torch does not take ({error_text(error)}); have it return a tensor"
             ) from error
-    if not is_tensor(values) or values is obj:
+    if not is_tensor(values) or stand_in_of(values) is not None:
+        # Of one that stands for another one itself, there might be no end.
         what = "the object itself" if values is obj else f"a {class_name(type(values))}"
         raise UnsupportedTensorError(f"{said} gives {what}; have it return a tensor or a NumPy array")
     return values

@@ -17,8 +17,10 @@ def _trait(option: Field[Any]) -> Any:
     default: Any = option.default
     if "choices" in known:
         made: Any = Enum(known["choices"], default, help=known["help"])
+    elif "min" in known:
+        made = Int(default, **known)
     else:
-        made = Int(default, **known) if "min" in known else Bool(default, **known)
+        made = Bool(default, help=known["help"])
     return made.tag(config=True)
 
 
