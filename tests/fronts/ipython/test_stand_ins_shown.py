@@ -46,6 +46,7 @@ def test_tonumpy_converts_it_and_explains(shell):
     """As an expression, in a container, and as a receipt alone."""
     shell.run(MAKE)
     assert shell.run("%tonumpy s").tolist() == [0, 1, 2]
+    assert "s" in shell.complete("%tonumpy ")
     assert shell.run("%tonumpy {'a': s}")["a"].tolist() == [0, 1, 2]
     shell.run("%tonumpy --explain s")
     assert "t.__tensornp__()" in shell.printed

@@ -14,15 +14,16 @@ from tensornp.core.tensor import dtypes
 from tensornp.errors import BadRequestError, CopyRequiredError, UnsupportedArrayError
 
 
-def tensor_from_numpy(array: np.ndarray[Any, Any] | np.generic, copy: bool | None, device: object) -> torch.Tensor:
-    """Return the tensor of an array or a NumPy scalar on `device`, None for the CPU; a MaskedTensor of a masked array.
+def tensor_from_numpy(
+    array: np.ndarray[Any, Any] | np.generic, copy: bool | None, device: torch.device
+) -> torch.Tensor:
+    """Return the tensor of an array or a NumPy scalar on a `usable_device`; a MaskedTensor of a masked array.
 
     Shares memory where that is possible unless `copy` is True, copies where not unless it is False.
     """
-    place = usable_device(device)
     if isinstance(array, np.ma.MaskedArray):
-        return _masked_tensor(array, copy, place)
-    return _tensor_of(np.asarray(array), copy, place)
+        return _masked_tensor(array, copy, device)
+    return _tensor_of(np.asarray(array), copy, device)
 
 
 def usable_device(device: Any) -> torch.device:

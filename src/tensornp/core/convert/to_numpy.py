@@ -25,7 +25,7 @@ from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import STORAGES, form_of, is_storage, plain, tensor_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.reading import held_tensor, mask_of
-from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
+from tensornp.core.tensor.stand_ins import is_tensor_like, stood_for
 from tensornp.core.tensor.steps import Step
 from tensornp.errors import NotATensorError
 
@@ -102,7 +102,7 @@ def to_numpy(
             return array
     if is_storage(obj):
         obj = tensor_of(obj)
-    if is_tensor(obj) or stand_in_of(obj):
+    if is_tensor_like(obj):
         return execute(plan(obj, copy=copy, writeable=writeable, dtype=dtype, max_nbytes=max_nbytes), obj)
     if not is_container(obj):
         raise NotATensorError(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core.convert.from_numpy import tensor_from_numpy
+from tensornp.core.convert.from_numpy import tensor_from_numpy, usable_device
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.exchange.dlpack import (
@@ -116,7 +116,7 @@ def from_cupy(obj: Any, *, copy: bool | None = None, device: torch.device | str 
         obstacle = "" if is_even else "its strides are negative or uneven"
         shared = shared_tensor("CuPy", array, array.data.ptr, own, target, must=copy is False, obstacle=obstacle)
         if shared is None:
-            return tensor_from_numpy(cupy.asnumpy(array), None, target)
+            return tensor_from_numpy(cupy.asnumpy(array), None, usable_device(target))
         with modes.undisturbed():
             return shared.to(target, copy=bool(copy))
 

@@ -21,7 +21,7 @@ from tensornp.core.tensor.containers import is_container, map_leaves
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import plain
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.stand_ins import stand_in_of
+from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.tensor.steps import Step
 from tensornp.errors import (
     BadRequestError,
@@ -62,8 +62,8 @@ def map_container(convert: Callable[[Any], Any], obj: Any, leaf_type: type, what
     # A tracer of JAX is an array by what it says of itself alone.
     if leaf_type is not torch.Tensor and isinstance(obj, leaf_type):
         return convert(obj)
-    stands_for_one = leaf_type is torch.Tensor and stand_in_of(obj) is not None
-    if not (issubclass(type(obj), leaf_type) or stands_for_one or is_container(obj)):
+    is_leaf = is_tensor_like(obj) if leaf_type is torch.Tensor else issubclass(type(obj), leaf_type)
+    if not (is_leaf or is_container(obj)):
         raise NotATensorError(
             f"{what}, or a dict, list, tuple or dataclass with such inside, not '{class_name(type(obj))}'"
         )

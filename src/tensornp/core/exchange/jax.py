@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.budget import Budget
-from tensornp.core.convert.from_numpy import tensor_from_numpy
+from tensornp.core.convert.from_numpy import tensor_from_numpy, usable_device
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.convert.to_numpy import plan, to_numpy
 from tensornp.core.exchange.dlpack import (
@@ -146,7 +146,7 @@ def from_jax(obj: Any, *, copy: bool | None = None, device: torch.device | str |
         address = array.unsafe_buffer_pointer() if own else 0
         shared = shared_tensor("JAX", array, address, own, target, must=copy is False)
         if shared is None:
-            return tensor_from_numpy(np.asarray(array), True, target)
+            return tensor_from_numpy(np.asarray(array), True, usable_device(target))
         with modes.undisturbed():
             return shared if copy is False else shared.to(target, copy=True)
 

@@ -44,9 +44,9 @@ def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | st
     if copy is not None and not isinstance(copy, (bool, np.bool_)):
         raise BadRequestError(f"copy={copy!r} means nothing here; pass True, False or None")
     copy = None if copy is None else bool(copy)
-    usable_device(device)
+    place = usable_device(device)
     if isinstance(array, (np.ndarray, np.generic)):
-        return tensor_from_numpy(array, copy, device)
+        return tensor_from_numpy(array, copy, place)
     way_back = _way_back_of(array)
     if way_back is not None:
         return way_back(array, copy=copy, device=device)

@@ -7,14 +7,12 @@ Tried with torch 2.4 to 2.15.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
 from tensornp.core.lowlevel.private_names import find
 from tensornp.core.lowlevel.unheard import unheard
-
-_F = TypeVar("_F", bound=Callable[..., Any])
 
 _dispatch_keys = find("_C._dispatch_keys")
 _data_address = find("_C._data_address")

@@ -20,7 +20,7 @@ from tensornp.core.summary.surroundings import NOWHERE, Look, Surroundings
 from tensornp.core.tensor.containers import Way, is_plain_value, leaves, name_at
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect, span_of
-from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
+from tensornp.core.tensor.stand_ins import is_tensor_like, stood_for
 from tensornp.core.values.preview import Preview, first_values, preview
 from tensornp.errors import TensornpError, TooLargeError
 
@@ -81,11 +81,6 @@ def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None =
         return preview(tensor, info, plan, max_elements=options.max_elements)
 
     return _guarded(tensor, options, show, look)
-
-
-def is_shown_as_tensor(obj: Any) -> bool:
-    """Return whether `obj` is a tensor, or of a class that stands for one."""
-    return is_tensor(obj) or stand_in_of(obj) is not None
 
 
 def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tuple[TensorInfo, Surroundings]:
@@ -181,7 +176,7 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
     if len(found) > options.max_rows:
         tail = options.max_rows // 4
         shown = found[: options.max_rows - tail] + found[len(found) - tail :]
-    tensors = [leaf for _, leaf in found if is_shown_as_tensor(leaf)]
+    tensors = [leaf for _, leaf in found if is_tensor_like(leaf)]
     return ContainerSummary(
         type_name=class_name(type(container)),
         length=_length(container, found),
@@ -224,7 +219,7 @@ def _nbytes(tensors: list[torch.Tensor]) -> int:
 
 
 def _row(name: str, leaf: Any, options: DisplayOptions) -> Row:
-    if not is_shown_as_tensor(leaf):
+    if not is_tensor_like(leaf):
         return Row(name, None, _short_text(leaf))
     summary = _guarded(leaf, options, lambda info, plan: Preview(first_values(leaf, info, plan, FIRST_VALUES)))
     return Row(name, summary, summary.preview.text if summary.preview else "")

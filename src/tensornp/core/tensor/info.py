@@ -10,14 +10,14 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel import modes, torch_private
-from tensornp.core.lowlevel.attributes import class_name, is_subclass, is_tensor, module_name, own_attributes
+from tensornp.core.lowlevel.attributes import class_name, is_subclass, module_name, own_attributes
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.unheard import unheard
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.core.tensor.form import Bare, Form, form_of, inner_names
 from tensornp.core.tensor.kinds import STRIDED, Kind
 from tensornp.core.tensor.reading import detail_of, held_tensor, parts_of
-from tensornp.core.tensor.stand_ins import StandIn, read_stand_in, stand_in_for, stand_in_of
+from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, read_stand_in, stand_in_for
 from tensornp.errors import NotATensorError
 
 _PACKED_BITS = {torch.quint4x2: 4, torch.quint2x4: 2}
@@ -38,7 +38,7 @@ def inspect(tensor: torch.Tensor) -> TensorInfo:
     UnsupportedTensorError
         If such a class cannot tell for which.
     """
-    if not (is_tensor(tensor) or stand_in_of(tensor)):
+    if not is_tensor_like(tensor):
         raise NotATensorError(f"inspect takes a torch.Tensor, not {_article(class_name(type(tensor)))}")
     return _read_apart(tensor)
 

@@ -140,6 +140,11 @@ def stand_in_for(cls: type) -> StandIn | None:
     return None
 
 
+def is_tensor_like(obj: Any) -> bool:
+    """Return whether `obj` is a tensor, or stands for one; by its type alone."""
+    return is_tensor(obj) or stand_in_of(obj) is not None
+
+
 def _call_protocol(obj: Any) -> Any:
     return getattr(type(obj), PROTOCOL)(obj)
 

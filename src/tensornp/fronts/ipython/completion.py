@@ -59,7 +59,17 @@ def _candidates(shell: Any, magic: str, previous: str, fragment: str) -> list[tu
         if type(name) is str and (fragment or not (name.startswith("_") or name in shell.user_ns_hidden))
         # By its type: an object may run code when it is asked for its class.
         if any(type.__subclasscheck__(kind, type(value)) for kind in kinds)
+        or (magic == "tonumpy" and _stands_for_a_tensor(value))
     ]
+
+
+def _stands_for_a_tensor(value: object) -> bool:
+    """Return whether `value` is of a class that stands for a tensor; nothing does where torch was not imported."""
+    if "torch" not in sys.modules:
+        return False
+    from tensornp.core.tensor.stand_ins import stand_in_of
+
+    return stand_in_of(value) is not None
 
 
 def _kinds(magic: str) -> list[type]:

@@ -206,13 +206,11 @@ def _is_tensor(obj: Any) -> bool:
 
 def _is_one(obj: Any) -> bool:
     """Return whether `obj` is a tensor, or stands for one."""
-    if _is_tensor(obj):
-        return True
     if not hasattr(sys.modules.get("torch"), "Tensor"):
         return False
-    from tensornp.core.tensor.stand_ins import stand_in_of
+    from tensornp.core.tensor.stand_ins import is_tensor_like
 
-    return stand_in_of(obj) is not None
+    return is_tensor_like(obj)
 
 
 def _is_tensor_class(cls: type) -> bool:
