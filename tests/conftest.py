@@ -18,6 +18,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 """Whether this process is one of several that share the tests; they inherit what their parent has set."""
 
+FORKING = (
+    "test_gallery.py", "test_private_names.py", "test_devices.py", "test_tracing.py", "test_changes.py",
+    "test_differences.py", "test_fingerprint.py", "memory/test_aliases.py",
+)  # fmt: skip
+"""Files of tests in processes that are forked from a warm one: to warm one up for each worker takes longer than all."""
+
 if sys.dont_write_bytecode:
     # To compile torch anew in each of hundreds of children takes longer than all they do.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -64,6 +70,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             file = nodeid.partition("::")[0]
             if file.endswith(("test_toggle_js.py", "test_kernel.py", "test_cell_magic.py", "test_packaging.py")):
                 return file
+            if file.endswith(FORKING):
+                return "forking"
             return "browser" if "/browser/" in file else nodeid
 
     return OneServer(config, log)

@@ -239,6 +239,29 @@ def _element(content: bytes, dtype: np.dtype[Any]) -> Any:
     return np.ndarray((), dtype, bytearray(content))
 
 
+def find(name: str) -> None:
+    """Search for one kind among others of its kind, as the target and as a name: each is found, and nothing changed."""
+    case, t = made(name), torch.ones(3)
+    if isinstance(case, str):
+        return
+    try:
+        other = KINDS[name][1]()
+    except (ValueError, RuntimeError):
+        # A process group, or a level of differentiation, that there is only once.
+        other = case
+    watched = [case.tensor, *([case.memory] if case.memory is not None else [])]
+    names = {"case": case.tensor, "t": t}
+    with unchanged(*watched):
+        mine, plain = tnp.aliases(case.tensor, names), tnp.aliases(t, names)
+        strange = tnp.aliases(case.tensor, {"other": other.tensor}) if other.tensor is not case.tensor else []
+        beside = tnp.aliases(case.tensor, {"memory": case.memory}) if case.memory is not None else None
+    assert ("case", "same object") in {(a.name, a.relation) for a in mine}
+    assert [a.name for a in plain] == ["t"]
+    assert [a.name for a in strange] == []
+    if beside is not None and case.memory is not None and case.memory.numel():
+        assert [a.name for a in beside][:1] == ["memory"]
+
+
 def recipe(name: str) -> str:
     """Return what becomes of ``t.detach().cpu().numpy()``: "right", "wrong" or "raised"."""
     case = KINDS[name][1]()

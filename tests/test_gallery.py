@@ -16,7 +16,7 @@ from gallery import KINDS
 @pytest.fixture(scope="session")
 def endings(folder_of_the_run):
     """A function that says how all that is done with a kind ended: done once in a run, whichever worker asks first."""
-    tasks = (gallery_child.check, *gallery_child.OUTCOMES)
+    tasks = (gallery_child.check, gallery_child.find, *gallery_child.OUTCOMES)
 
     def endings(name):
         file = folder_of_the_run / f"kind-{list(KINDS).index(name)}.json"
@@ -36,6 +36,13 @@ def test_a_kind_keeps_every_promise(name, endings):
     assert how == "returned", what
     if what:
         pytest.skip(what)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_kind_is_found_among_names(name, endings):
+    """No exception, nothing changed, no alias that is none, and its memory is found."""
+    how, what = endings(name)["find"]
+    assert how == "returned", what
 
 
 @pytest.mark.skipif(

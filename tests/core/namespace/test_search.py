@@ -12,8 +12,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from forked import run
-from gallery import KINDS, made
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
 from unchanged import unchanged
@@ -21,8 +19,8 @@ from writes import sees
 
 import tensornp as tnp
 from tensornp.core.lowlevel import attributes
-from tensornp.core.namespace.paths import name_of
 from tensornp.core.namespace.search import Search
+from tensornp.core.tensor.paths import expression_of
 
 CALLS: list[str] = []
 
@@ -258,41 +256,11 @@ def test_looking_leaves_no_mark():
     assert torch._C._is_cow_tensor(odd[0])
 
 
-def look(name):
-    """Search for one kind of the gallery among others of its kind, as the target and as a name."""
-    case, t = made(name), torch.ones(3)
-    if isinstance(case, str):
-        return
-    try:
-        other = KINDS[name][1]()
-    except (ValueError, RuntimeError):
-        # A process group, or a level of differentiation, that there is only once.
-        other = case
-    watched = [case.tensor, *([case.memory] if case.memory is not None else [])]
-    names = {"case": case.tensor, "t": t}
-    with unchanged(*watched):
-        mine, plain = tnp.aliases(case.tensor, names), tnp.aliases(t, names)
-        strange = tnp.aliases(case.tensor, {"other": other.tensor}) if other.tensor is not case.tensor else []
-        beside = tnp.aliases(case.tensor, {"memory": case.memory}) if case.memory is not None else None
-    assert ("case", "same object") in {(a.name, a.relation) for a in mine}
-    assert [a.name for a in plain] == ["t"]
-    assert [a.name for a in strange] == []
-    if beside is not None and case.memory.numel():
-        assert [a.name for a in beside][:1] == ["memory"]
-
-
-@pytest.mark.parametrize("part", range(6))
-def test_every_kind_of_tensor(part):
-    """No exception, nothing changed, no alias that is none, and the memory of each is found."""
-    reports = {name: run(look, name) for name in list(KINDS)[part::6]}
-    assert {name: what for name, (how, what) in reports.items() if how != "returned"} == {}
-
-
 def test_a_huge_holder_does_not_hide_the_others():
     """Holders take turns: what a small one holds is found after a few looks, not after all that a huge one holds."""
     t = torch.zeros(2)
     search = Search({"huge": [torch.zeros(1)] * 1_000_000, "small": {"t": t}}, 600)
-    assert next(name_of(path) for obj, _, path in search if obj is t) == "small['t']"
+    assert next(expression_of(path) for obj, _, path in search if obj is t) == "small['t']"
     assert search.num_names < 10_000
 
 
@@ -301,10 +269,10 @@ def test_plain_values_are_passed_over_and_hide_nothing():
     t = torch.zeros(2)
     names = {"numbers": [0] * 3_000_000, "texts": dict.fromkeys(range(1_000_000), ""), "small": {"t": t}}
     search = Search(names, 600)
-    assert next(name_of(path) for obj, _, path in search if obj is t) == "small['t']"
+    assert next(expression_of(path) for obj, _, path in search if obj is t) == "small['t']"
     assert search.num_names < 2000
     search = Search(names, 600)
-    assert [name_of(path) for _, _, path in search] == ["small['t']"]
+    assert [expression_of(path) for _, _, path in search] == ["small['t']"]
     assert search.is_complete
     assert search.num_names < 300_000
 
@@ -328,7 +296,7 @@ def test_the_parameters_of_a_scripted_module_are_found():
     """They lie in C++, and so do its buffers; each name gives the very object."""
     model = torch.jit.script(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2)))
     search = Search({"model": model}, 600)
-    found = {name_of(path): (obj, kind) for obj, kind, path in search}
+    found = {expression_of(path): (obj, kind) for obj, kind, path in search}
     assert search.is_complete
     assert sum(kind == "parameter" for _, kind in found.values()) == 4
     assert sum(kind == "buffer" for _, kind in found.values()) == 3
