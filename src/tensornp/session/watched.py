@@ -10,11 +10,11 @@ import numpy as np
 from tensornp.core.lowlevel.attributes import is_array, is_tensor
 from tensornp.core.memory.arrays import extent_of_array
 from tensornp.core.namespace.lookup import NotLookedAtError, look_up
-from tensornp.core.namespace.paths import name_of
 from tensornp.core.namespace.search import Search
-from tensornp.core.tensor.dtypes import name_of as dtype_name
+from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import is_of_collective
 from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.paths import expression_of
 from tensornp.core.values.differences import Sighting, difference, sight
 from tensornp.errors import BadRequestError
 
@@ -143,7 +143,7 @@ class Look:
         found: dict[str, Any] = {}
         for obj, path in places:
             # Members of a set, and keys that are tensors, have one name for all of them.
-            name = name_of(path, keys)
+            name = expression_of(path, keys)
             found[name if name not in found else f"{name} ({len(found)})"] = obj
         return found
 
@@ -158,4 +158,4 @@ def _described(obj: Any) -> str:
         extent = extent_of_array(obj)
         return f"{extent.shape} {extent.meaning}"
     info = inspect(obj)
-    return f"{info.shape} {dtype_name(info.dtype)}".replace("-1", "?")
+    return f"{info.shape} {name_of(info.dtype)}".replace("-1", "?")

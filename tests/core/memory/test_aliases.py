@@ -240,7 +240,7 @@ def holders(v):
         "user": (UserDict(a=v), "user.data['a']"),
         "chained": (ChainMap({1: v}), "chained.maps[0][1]"),
         "bound": (functools.partial(max, v), "bound.args[0]"),
-        "maximum": (torch.return_types.max((v, v)), "maximum[0]"),
+        "maximum": (torch.return_types.max((v, v)), "maximum.values"),
         "sequential": (sequential, "sequential[0].held"),
         "by_key": (by_key, "by_key['0'][0].get_buffer('odd name')"),
         "parameters": (parameters, "parameters['a b']"),

@@ -15,8 +15,8 @@ import torch
 from torch.nn.utils.parametrizations import weight_norm
 
 from tensornp.core.namespace.lookup import look_up
-from tensornp.core.namespace.paths import name_of
 from tensornp.core.namespace.search import Search
+from tensornp.core.tensor.paths import expression_of
 from tensornp.errors import BadRequestError
 
 
@@ -108,7 +108,7 @@ def test_every_name_that_a_search_gives_is_found_again(names):
             keys.setdefault(id(obj), path)
         found.append((obj, path))
     assert search.is_complete
-    printed = {name_of(path, keys): obj for obj, path in found}
+    printed = {expression_of(path, keys): obj for obj, path in found}
     assert len(printed) > 60
     unnamed = {name for name in printed if "<" in name}
     assert unnamed == {"d[<Colour>]"}, "other keys are no plain constants"

@@ -189,6 +189,78 @@ def test_a_container_that_cannot_be_walked_or_printed_still_shows(container):
     assert len(text) < 2000
 
 
+T = torch.ones(2)
+CONTAINERS = {
+    "dict": {"a": T, "b": [T]},
+    "list": [T, {"a": T}],
+    "tuple": (T, (T,)),
+    "return type": torch.max(torch.rand(2, 2), 0),
+    "deque": collections.deque([T, [T]], maxlen=5),
+    "dataclass": Batch(T, "b", [T]),
+    "frozen dataclass with slots": Frozen(T),
+    "UserDict": collections.UserDict(a=T, b={"c": T}),
+    "OrderedDict": collections.OrderedDict(a=T),
+    "TensorDict": tensordict.TensorDict({"a": T, "n": {"b": torch.ones(2, 1)}}, batch_size=[2]),
+    "nested": {"u": collections.UserDict(a=T), "d": collections.deque([Batch(T, "b")])},
+}
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_card_and_conversion_agree_on_what_is_in_a_container(name):
+    """What a table names is what becomes an array, under the same name."""
+    container = CONTAINERS[name]
+    tensors = [path for path, leaf in walk(container) if isinstance(leaf, torch.Tensor)]
+    arrays = [path for path, leaf in walk(tnp.to_numpy(container)) if isinstance(leaf, np.ndarray)]
+    assert tensors
+    assert arrays == tensors
+    table = summarize_container(container, DisplayOptions())
+    assert [row.name for row in table.rows if row.tensor is not None] == tensors
+
+
+def test_a_deque_keeps_its_length():
+    """A replay buffer is one."""
+    out = tnp.to_numpy(collections.deque([torch.ones(2)], maxlen=3))
+    assert (type(out), out.maxlen, out[0].tolist()) == (collections.deque, 3, [1, 1])
+
+
+def test_a_set_of_tensors_is_refused_with_the_cure_and_other_sets_stay():
+    """Arrays have no hash; nothing is left unconverted in silence."""
+    for container in ({T}, frozenset([T]), {"a": [{T}]}):
+        with pytest.raises(tnp.BadRequestError, match="pass a list of its members"):
+            tnp.to_numpy(container)
+    with pytest.raises(tnp.BadRequestError, match=r"^\['a'\]\[0\]: a set"):
+        tnp.to_numpy({"a": [{T}]})
+    names = frozenset("ab")
+    assert tnp.to_numpy({"t": T, "names": names})["names"] is names
+    (scalar,) = tnp.to_tensor({np.float32(2)})
+    assert isinstance(scalar, torch.Tensor)
+
+
+class Loading(collections.abc.Mapping):
+    """A mapping that loads each item when it is asked for, and keeps what it has loaded."""
+
+    def __init__(self, names):
+        self.names, self.loaded = names, {}
+
+    def __len__(self):
+        return len(self.names)
+
+    def __iter__(self):
+        return iter(self.names)
+
+    def __getitem__(self, name):
+        return self.loaded.setdefault(name, torch.ones(2))
+
+
+def test_a_mapping_that_loads_its_values_is_asked_for_none():
+    """A look at it would read a whole file; conversion does, since it was asked to."""
+    mapping = Loading(["a", "b"])
+    assert mapping["a"] is not None
+    assert [leaf for _, leaf in walk({"m": mapping})] == [mapping]
+    assert set(mapping.loaded) == {"a"}
+    assert set(tnp.to_numpy(mapping)) == {"a", "b"}
+
+
 def test_a_list_of_empty_lists_is_left_to_ipython_at_once():
     """An empty container counts as a leaf, or the search for a tensor would see none, and never end."""
     assert sum(1 for _ in islice(walk([[] for _ in range(10**6)]), 1000)) == 1000

@@ -53,8 +53,8 @@ def to_numpy(
     Parameters
     ----------
     obj : torch.Tensor, an object that stands for one, or a container of them, nested
-        Containers: dict and other mappings, list, tuple, namedtuple, dataclass, TensorDict, PackedSequence. What is not
-        a tensor inside one stays as it is. A storage counts as a tensor of its bytes.
+        Containers: dict and other mappings, list, tuple, namedtuple, deque, dataclass, TensorDict, PackedSequence. What
+        is not a tensor inside one stays as it is. A storage counts as a tensor of its bytes.
     copy : bool, optional
         As in `numpy.asarray`: None shares memory where that is possible and copies where not, True always copies,
         False never copies.

@@ -17,10 +17,10 @@ from tensornp.core.lowlevel.attributes import class_name, is_subclass, is_tensor
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
 from tensornp.core.memory.extents import Relation
 from tensornp.core.memory.relations import OUTDATED, RELATIONS, Target
-from tensornp.core.namespace.paths import Kind, Path, name_of
 from tensornp.core.namespace.search import Search
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import is_storage
+from tensornp.core.tensor.paths import Kind, Path, expression_of
 from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
 from tensornp.errors import NotATensorError
 
@@ -183,7 +183,7 @@ def find_aliases(
 def _listed(hits: list[Any], keys: Mapping[int, Path], search: Search) -> Aliases:
     hits.sort(key=lambda hit: RELATIONS.index(hit[2]))
     listed = [
-        Alias(name_of(path, keys), kind, how, where, note, class_name(cls))
+        Alias(expression_of(path, keys), kind, how, where, note, class_name(cls))
         for path, kind, how, where, note, cls in hits
     ]
     return Aliases(listed, search.num_names, search.is_complete, NOT_LOOKED_AT if search.unguarded.left_out else "")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tensornp.core.memory.footprint import Span
-from tensornp.core.namespace.paths import Kind, Path, name_of
+from tensornp.core.tensor.paths import Kind, Path, expression_of
 
 Holding = Literal["name", "history", "traceback"]
 """What keeps an object: a name of the user's, IPython's history, or the frames of the last traceback."""
@@ -41,7 +41,7 @@ def history_entry(path: Path) -> str:
     """Return the entry of IPython's history through which `path` goes: "Out[3]"."""
     while path[0] is not None and path[0][0] is not None:
         path = path[0]
-    return name_of(path)
+    return expression_of(path)
 
 
 def grouped(found: list[Found]) -> list[Group]:

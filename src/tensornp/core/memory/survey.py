@@ -10,8 +10,8 @@ from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
 from tensornp.core.memory.aliases import stopped_text
 from tensornp.core.memory.footprint import spans_of
 from tensornp.core.memory.storages import Found, Group, Holding, grouped
-from tensornp.core.namespace.paths import Path, name_of, root_of
 from tensornp.core.namespace.search import Search
+from tensornp.core.tensor.paths import Path, expression_of, root_of
 
 
 class Survey:
@@ -56,7 +56,7 @@ class Survey:
 
     def name(self, found: Found) -> str:
         """Return how a user reaches it."""
-        return name_of(found.path, self._keys)
+        return expression_of(found.path, self._keys)
 
     def unnamed(self) -> list[Group]:
         """Return the groups that no name of the user's reaches, as far as the names were searched."""

@@ -13,8 +13,8 @@ import torch
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import class_members, copied, is_subclass, mro_of, own_attributes
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
-from tensornp.core.namespace.members import in_module, items_of, members_of
-from tensornp.core.namespace.paths import Key
+from tensornp.core.namespace.members import in_module, members_of
+from tensornp.core.tensor.containers import items_of
 from tensornp.errors import BadRequestError
 
 _PLAIN_KEYS = (str, int, float, complex, bool, bytes, type(None))
@@ -147,7 +147,7 @@ def _module_items(module: Any, key: Any) -> Iterator[Any]:
         key += sum(type(step) is str and step.startswith("[") for step, _ in steps) if key < 0 else 0
         yield from (child for step, child in steps if type(step) is str and step == f"[{key}]")
     else:
-        yield from (child for step, child in steps if type(step) is Key and _is_same(key, step.key))
+        yield from (child for step, child in steps if type(step) is tuple and _is_same(key, step[0]))
 
 
 def _holds_objects(obj: Any) -> bool:

@@ -6,7 +6,6 @@ import array
 import itertools
 import mmap
 import types
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from typing import Any
@@ -16,19 +15,16 @@ import torch
 
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import (
-    class_members,
     class_name,
-    copied,
     has_attributes,
-    in_chunks,
     is_subclass,
     module_name,
     mro_of,
     own_attributes,
 )
-from tensornp.core.namespace.paths import Key, Kind, is_plain
-from tensornp.core.tensor.containers import key_text
+from tensornp.core.tensor.containers import BUILT_IN, Container, items_of
 from tensornp.core.tensor.form import STORAGES
+from tensornp.core.tensor.paths import Kind, is_attribute_name, key_text
 from tensornp.core.tensor.stand_ins import stand_in_for, stood_for
 
 _AT_ONCE = 16
@@ -87,55 +83,23 @@ _ATOMS = frozenset(map(id, (
 _STORAGES = frozenset(map(id, STORAGES))
 
 
-def items_of(held: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield the items as `dict` itself has them, whatever a subclass makes of them.
+def _in_container(container: Container) -> Visitor:
+    """Return what lists the children of a container; of several that are all plain values, none."""
+    items, step = container
 
-    RuntimeError if a huge one grows meanwhile.
-    """
-    return in_chunks(iter(dict.items(held)))
-
-
-def _in_dict(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
-    return _children(items_of(obj), Key)
-
-
-def _children(items: Iterator[tuple[Any, Any]], step: Callable[[Any], Any]) -> Iterator[tuple[Any, Any, Kind]]:
-    """Yield the items of a container with the steps to them; of several that are all plain values, none."""
-    while some := list(itertools.islice(items, _AT_ONCE)):
-        if _ATOMS.issuperset(map(id, map(type, map(itemgetter(1), some)))):
-            # One for all of them, at which the search asks how late it is.
-            yield "", None, ""
-        else:
-            yield from ((step(key), value, "") for key, value in some)
-
-
-def _in_sequence(base: Any) -> Visitor:
     def visit(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
-        # A deque must not change while it is read; the others may.
-        children = copied(lambda: list(base.__iter__(obj))) if base is deque else base.__iter__(obj)
-        fields: Any = class_members(type(obj)).get("_fields") if base is tuple else None
-        if isinstance(fields, tuple) and len(fields) == tuple.__len__(obj):
-            return ((f".{field}", child, "") for field, child in zip(fields, children, strict=True))
-        return _children(enumerate(children), "[{}]".format)
+        children = items(obj)
+        while some := list(itertools.islice(children, _AT_ONCE)):
+            if _ATOMS.issuperset(map(id, map(type, map(itemgetter(1), some)))):
+                # One for all of them, at which the search asks how late it is.
+                yield "", None, ""
+            else:
+                yield from ((step(key), value, "") for key, value in some)
 
     return visit
 
 
-def _in_set(base: Any) -> Visitor:
-    def visit(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
-        return (("{…}", child, "") for child in in_chunks(base.__iter__(obj)))
-
-    return visit
-
-
-_CONTAINERS: dict[type, Visitor] = {
-    dict: _in_dict,
-    list: _in_sequence(list),
-    tuple: _in_sequence(tuple),
-    deque: _in_sequence(deque),
-    set: _in_set(set),
-    frozenset: _in_set(frozenset),
-}
+_CONTAINERS: dict[type, Visitor] = {base: _in_container(container) for base, container in BUILT_IN.items()}
 
 
 def in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
@@ -153,10 +117,10 @@ def in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
                 # Its members are counted, whatever their names.
                 step: Any = f"[{i}]"
             elif is_dict and (kind == "" or isinstance(module, torch.nn.ParameterDict)):
-                step = Key(name)
+                step = (name,)
             elif is_list and name.isdecimal():
                 step = f"[{name}]"
-            elif is_scripted and not is_plain(name):
+            elif is_scripted and not is_attribute_name(name):
                 # It has no `get_submodule`.
                 step = f".{table}[{name!r}]"
             else:
@@ -178,12 +142,12 @@ def members_of(table: Any) -> Iterator[tuple[Any, Any]]:
 
 def _attribute(name: str, kind: str) -> str:
     """Return how a member of a module is reached, whose name may be any text."""
-    return f".{name}" if is_plain(name) else f".get_{kind}({name!r})"
+    return f".{name}" if is_attribute_name(name) else f".get_{kind}({name!r})"
 
 
 def _own_attribute(name: Any) -> str:
     """Return how an attribute is reached, whose name `setattr` takes as any text."""
-    return f".{name}" if is_plain(name) else f".__dict__[{key_text(name)}]"
+    return f".{name}" if is_attribute_name(name) else f".__dict__[{key_text(name)}]"
 
 
 def _in_stand_in(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:

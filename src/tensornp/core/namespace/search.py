@@ -18,8 +18,9 @@ import torch
 
 from tensornp.core.lowlevel.attributes import copied, is_subclass, own_attributes
 from tensornp.core.lowlevel.gradients import Unguarded
-from tensornp.core.namespace.members import IS_ARRAY, IS_TENSOR, Visitor, in_module, items_of, visitor_for
-from tensornp.core.namespace.paths import Kind, Path
+from tensornp.core.namespace.members import IS_ARRAY, IS_TENSOR, Visitor, in_module, visitor_for
+from tensornp.core.tensor.containers import items_of
+from tensornp.core.tensor.paths import Kind, Path
 
 _CHECK_EVERY = 64
 _TURN = 512

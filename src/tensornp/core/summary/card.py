@@ -17,9 +17,10 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, error_text, is_tensor
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import NOWHERE, Look, Surroundings
-from tensornp.core.tensor.containers import Way, is_plain_value, leaves, name_at
+from tensornp.core.tensor.containers import container_of, leaves
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect, span_of
+from tensornp.core.tensor.paths import Path, expression_of, first_step, is_plain_value
 from tensornp.core.tensor.stand_ins import is_tensor_like, stood_for
 from tensornp.core.values.preview import Preview, first_values, preview
 from tensornp.errors import TensornpError, TooLargeError
@@ -180,7 +181,7 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
     return ContainerSummary(
         type_name=class_name(type(container)),
         length=_length(container, found),
-        rows=tuple(_row(name_at(way), leaf, options) for way, leaf in shown),
+        rows=tuple(_row(expression_of(path), leaf, options) for path, leaf in shown),
         num_left_out=len(found) - len(shown),
         num_tensors=len(tensors),
         nbytes=_nbytes(tensors),
@@ -188,9 +189,9 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
     )
 
 
-def _leaves(container: Any) -> tuple[list[tuple[Way | None, Any]], bool]:
+def _leaves(container: Any) -> tuple[list[tuple[Path | None, Any]], bool]:
     """Return the leaves up to the first that cannot be reached, and whether these are all."""
-    found: list[tuple[Way | None, Any]] = []
+    found: list[tuple[Path | None, Any]] = []
     try:
         found.extend(islice(leaves(container), MAX_LEAVES + 1))
     except Exception:
@@ -198,11 +199,15 @@ def _leaves(container: Any) -> tuple[list[tuple[Way | None, Any]], bool]:
     return found, len(found) <= MAX_LEAVES
 
 
-def _length(container: Any, found: list[Any]) -> int:
-    try:
-        return len(container)
-    except Exception:
-        return len(found)
+def _length(container: Any, found: list[tuple[Path | None, Any]]) -> int:
+    """Return how many items a container has; of a class of its own, `len` may tell something else."""
+    if container_of(type(container)) is not None:
+        try:
+            return len(container)
+        except Exception:
+            return len(found)
+    # Leaves below one item share its step.
+    return len({id(first_step(path)) for path, _ in found if path is not None})
 
 
 def _nbytes(tensors: list[torch.Tensor]) -> int:

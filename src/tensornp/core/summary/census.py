@@ -18,10 +18,10 @@ from tensornp.core.memory.extents import Relation
 from tensornp.core.memory.relations import Target
 from tensornp.core.memory.storages import Found, Group, Holding, history_entry, merged
 from tensornp.core.memory.survey import Survey
-from tensornp.core.namespace.paths import Kind, name_of
-from tensornp.core.tensor.dtypes import name_of as dtype_name
+from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import Bare, is_storage, tensor_of
 from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.paths import Kind, expression_of
 
 SORTS = ("bytes", "name", "shape", "dtype", "device")
 MIN_ROWS_OF_GROUP = 8
@@ -123,7 +123,7 @@ def census_of(
 
 
 def _matches(group: Group, patterns: tuple[str, ...]) -> bool:
-    names = [name_of(found.path) for found in group.found]
+    names = [expression_of(found.path) for found in group.found]
     return any(
         # First as it stands: for a wildcard, [3] would be one character.
         name == pattern or fnmatchcase(name, pattern) or name.startswith((f"{pattern}.", f"{pattern}["))
@@ -135,7 +135,7 @@ def _matches(group: Group, patterns: tuple[str, ...]) -> bool:
 def _sort_key(sort: str) -> Any:
     def key(group: Group) -> Any:
         first = _ordered(group)[0]
-        name = name_of(first.path)
+        name = expression_of(first.path)
         if sort == "bytes":
             # Equal ones stay as they were found.
             return -group.nbytes
@@ -191,7 +191,7 @@ def _fact(obj: Any, name: str) -> Any:
             bare = Bare(obj) if is_tensor(obj) else _bare_array(array_over(obj), np.ndarray)
         if name in ("shape", "nbytes"):
             return tuple(bare.shape) if name == "shape" else int(bare.nbytes)
-        return dtype_name(getattr(bare, name, "cpu"))
+        return name_of(getattr(bare, name, "cpu"))
     except Exception:
         return {"shape": (), "nbytes": 0}.get(name, "")
 
@@ -215,7 +215,7 @@ def _row(obj: Any, name: str, found: Found, shared: str, change_of: Any) -> Cens
             change = change_of(obj, info) if change_of is not None else None
             # One that was freed, or is on the meta device, takes no byte.
             nbytes = info.nbytes if found.spans else 0
-            shape, dtype, device = info.shape, dtype_name(info.dtype), str(info.device)
+            shape, dtype, device = info.shape, name_of(info.dtype), str(info.device)
             return CensusRow(name, found.kind, shape, dtype, device, nbytes, shared, found.holding, change)
         array = _bare_array(obj, np.ndarray) if is_array(obj) else np.frombuffer(obj, np.uint8)
         nbytes = array.size * array.dtype.itemsize

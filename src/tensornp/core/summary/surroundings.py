@@ -13,9 +13,9 @@ from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
 from tensornp.core.memory.aliases import Alias, find_aliases, stopped_text
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.saved import saved_for
-from tensornp.core.namespace.paths import name_of
 from tensornp.core.namespace.search import Search
 from tensornp.core.tensor.facts import TensorInfo
+from tensornp.core.tensor.paths import expression_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def look_around(
         saved_for=saved.names,
         untold=saved.untold,
         is_buffer=any(alias.kind == "buffer" and alias.relation == "same object" for alias in found),
-        missed_by=name_of(module) if module is not None else "",
+        missed_by=expression_of(module) if module is not None else "",
     )
 
 

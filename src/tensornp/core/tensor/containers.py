@@ -1,29 +1,121 @@
-"""Trees of dicts, lists, tuples and dataclasses: their leaves by name, and the same tree with other leaves."""
+"""The one walk of containers: what is one, what it holds, its leaves by name, and the same tree with other leaves."""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, cast
+from itertools import islice
+from typing import Any, NamedTuple, cast
 
 import torch
 
-from tensornp.core.lowlevel.attributes import class_members, class_name, is_subclass, mro_of
+from tensornp.core.lowlevel.attributes import (
+    class_members,
+    class_name,
+    copied,
+    in_chunks,
+    is_subclass,
+    module_name,
+    mro_of,
+    own_attributes,
+)
 from tensornp.core.lowlevel.legible import legible
+from tensornp.core.tensor.paths import PLAIN_CLASSES, Path, expression_of
 from tensornp.core.tensor.stand_ins import stand_in_for, stand_in_of
 from tensornp.errors import BadRequestError, TensornpError
 
 MAX_DEPTH = 100
 """Levels that are followed; a container that holds itself is found before that."""
 
-MAX_KEY = 120
-"""Characters of a dictionary key that are shown."""
+IN_SET = "{…}"
+"""The step to a member of a set: it has no expression."""
+
+
+class Container(NamedTuple):
+    """How the containers of one class are read; nothing of the user's runs.
+
+    Attributes
+    ----------
+    items : callable
+        Of a container: its children, each with its key, index or field.
+    step : callable
+        Of a key, index or field: the last step of the path to that child.
+    """
+
+    items: Callable[[Any], Iterator[tuple[Any, Any]]]
+    step: Callable[[Any], Any]
+
+
+def items_of(held: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield the items as `dict` itself has them, whatever a subclass makes of them.
+
+    RuntimeError if a huge one grows meanwhile.
+    """
+    return in_chunks(iter(dict.items(held)))
+
+
+def _tuple_items(held: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
+    children = tuple.__iter__(held)
+    if type(held) is tuple:
+        return enumerate(children)
+    names = _field_names(type(held))
+    return ((names[i] if i < len(names) else i, child) for i, child in enumerate(children))
+
+
+def _field_names(cls: type) -> tuple[str, ...]:
+    # torch.return_types name their fields for pattern matching only.
+    member = "__match_args__" if module_name(cls) == "torch.return_types" else "_fields"
+    found = next((class_members(base)[member] for base in mro_of(cls) if member in class_members(base)), ())
+    return tuple(legible(str(name)) for name in found) if isinstance(found, tuple) else ()
+
+
+def _deque_items(held: deque[Any]) -> Iterator[tuple[Any, Any]]:
+    # It must not change while it is read; lists and tuples may.
+    return enumerate(copied(lambda: list(deque.__iter__(held))))
+
+
+def _set_items(base: Any) -> Callable[[Any], Iterator[tuple[Any, Any]]]:
+    return lambda held: ((None, child) for child in in_chunks(base.__iter__(held)))
+
+
+def _field_items(held: Any) -> Iterator[tuple[Any, Any]]:
+    own = dict(own_attributes(held))
+    for field in dataclasses.fields(type(held)):
+        if field.name in own or hasattr(held, field.name):
+            yield field.name, own[field.name] if field.name in own else getattr(held, field.name)
+
+
+def _by_index(key: int | str) -> str:
+    return f".{key}" if isinstance(key, str) else f"[{key}]"
+
+
+BUILT_IN: dict[type, Container] = {
+    dict: Container(items_of, lambda key: (key,)),
+    list: Container(lambda held: enumerate(list.__iter__(held)), "[{}]".format),
+    tuple: Container(_tuple_items, _by_index),
+    deque: Container(_deque_items, "[{}]".format),
+    set: Container(_set_items(set), lambda _: IN_SET),
+    frozenset: Container(_set_items(frozenset), lambda _: IN_SET),
+}
+_DATACLASS = Container(_field_items, ".{}".format)
+
+
+def container_of(cls: type) -> Container | None:
+    """Return how an instance of a built-in container class, or of a class that derives from one, is read."""
+    for base, container in BUILT_IN.items():
+        if is_subclass(cls, base):
+            return container
+    return None
 
 
 def is_container(obj: Any) -> bool:
     """Return whether `map_leaves` looks inside `obj`."""
-    return _is_followed(obj) or _is_mapping(type(obj))
+    cls = type(obj)
+    if stand_in_for(cls) is not None:
+        return False
+    return container_of(cls) is not None or is_dataclass(cls) or _is_mapping(cls)
 
 
 def _is_mapping(cls: type) -> bool:
@@ -34,8 +126,11 @@ def _is_mapping(cls: type) -> bool:
         return is_subclass(cls, Mapping)
 
 
-def _is_dataclass(cls: type) -> bool:
-    return not is_subclass(cls, type) and any("__dataclass_fields__" in class_members(base) for base in mro_of(cls))
+def is_dataclass(cls: type) -> bool:
+    """Return whether the instances of `cls` are containers of their fields; a module is none."""
+    if is_subclass(cls, type) or is_subclass(cls, torch.nn.Module):
+        return False
+    return any("__dataclass_fields__" in class_members(base) for base in mro_of(cls))
 
 
 def map_leaves(
@@ -70,28 +165,26 @@ def map_leaves(
         try:
             return map_leaves(function, child, leaf_type=leaf_type, _parents=below)
         except TensornpError as error:
-            error.entry = name_at((None, step)) + error.entry
+            error.entry = expression_of((None, step)) + error.entry
             raise
 
-    if _is_mapping(type(tree)):
+    cls = type(tree)
+    if _is_mapping(cls):
         return _same_mapping(tree, {key: convert((key,), child) for key, child in tree.items()})
-    children = [convert(step, child) for step, child in _children(tree)]
-    if not _is_sequence(type(tree)):
-        return _same_dataclass(tree, [name for name, _ in _fields(tree)], children)
-    kind = type(tree)
-    if hasattr(kind, "_make"):
-        return kind._make(children)
-    if is_subclass(kind, list):
-        return children if kind is list else _same_list(tree, children)
-    try:
-        # Past the constructor of a subclass, which may ask for other arguments.
-        other: Any = tuple.__new__(cast(type[tuple[Any, ...]], kind), children)
-    except TypeError:
-        # Not for torch.Size and torch.return_types, which are written in C.
-        return kind(children)
-    if hasattr(tree, "__dict__"):
-        vars(other).update(vars(tree))
-    return other
+    container = container_of(cls)
+    items, step = container or _DATACLASS
+    found = list(items(tree))
+    children = [convert(step(key), child) for key, child in found]
+    if container is None:
+        return _same_dataclass(tree, [name for name, _ in found], children)
+    if is_subclass(cls, tuple):
+        return _same_tuple(tree, children)
+    if is_subclass(cls, list):
+        return children if cls is list else _same_list(tree, children)
+    if is_subclass(cls, deque):
+        return _same_deque(tree, children)
+    is_unchanged = all(child is before for child, (_, before) in zip(children, found, strict=True))
+    return tree if is_unchanged else _same_set(tree, children)
 
 
 def _is_leaf(obj: Any, leaf_type: type | tuple[type, ...]) -> bool:
@@ -107,6 +200,45 @@ def _same_list(original: list[Any], children: list[Any]) -> Any:
     return other
 
 
+def _same_tuple(original: tuple[Any, ...], children: list[Any]) -> Any:
+    kind: Any = type(original)
+    if hasattr(kind, "_make"):
+        return kind._make(children)
+    try:
+        # Past the constructor of a subclass, which may ask for other arguments.
+        other: Any = tuple.__new__(cast(type[tuple[Any, ...]], kind), children)
+    except TypeError:
+        # Not for torch.Size and torch.return_types, which are written in C.
+        return kind(children)
+    if hasattr(original, "__dict__"):
+        vars(other).update(vars(original))
+    return other
+
+
+def _same_deque(original: deque[Any], children: list[Any]) -> Any:
+    try:
+        other = copy.copy(original)
+        deque.clear(other)
+    except Exception:
+        # A constructor of its own, that wants other arguments.
+        other = deque(maxlen=original.maxlen)
+    deque.extend(other, children)
+    return other
+
+
+def _same_set(original: Any, children: list[Any]) -> Any:
+    base = set if is_subclass(type(original), set) else frozenset
+    try:
+        others = base(children)
+    except TypeError as error:
+        raise BadRequestError("a set cannot hold arrays, which have no hash; pass a list of its members") from error
+    try:
+        return others if type(original) is base else type(original)(others)
+    except Exception:
+        # A constructor of its own, that wants other arguments.
+        return others
+
+
 def _same_mapping(original: Any, items: dict[Any, Any]) -> Any:
     if type(original) is dict or not is_subclass(type(original), dict):
         return items
@@ -120,11 +252,6 @@ def _same_mapping(original: Any, items: dict[Any, Any]) -> Any:
     return other
 
 
-def _fields(tree: Any) -> list[tuple[str, Any]]:
-    """Return the fields of a dataclass that are set, by name."""
-    return [(field.name, getattr(tree, field.name)) for field in dataclasses.fields(tree) if hasattr(tree, field.name)]
-
-
 def _same_dataclass(original: Any, names: list[str], values: list[Any]) -> Any:
     """Return a copy with other fields; nothing of the class runs, which may check that they are tensors."""
     other = copy.copy(original)
@@ -133,89 +260,64 @@ def _same_dataclass(original: Any, names: list[str], values: list[Any]) -> Any:
     return other
 
 
-def is_plain_value(obj: Any) -> bool:
-    """Return whether `obj` is a number, a text, bytes or None, and of no other class: its own repr can be called."""
-    return id(type(obj)) in _PLAIN
+_LEAVES = PLAIN_CLASSES | {id(torch.Tensor), id(torch.nn.Parameter)}
+"""Classes whose instances hold nothing, by identity."""
 
 
-def key_text(key: Any) -> str:
-    """Return the repr of a plain key, shortened; other keys by their type alone, since a tensor's repr can crash."""
-    if is_plain_value(key):
-        if type(key) is int and key.bit_length() > 1000:
-            return f"<int of {key.bit_length():,} bits>"
-        text = repr(key[:MAX_KEY] if isinstance(key, (str, bytes)) else key)
-        return text if len(text) <= MAX_KEY else text[: MAX_KEY - 1] + "…"
-    return f"<{class_name(type(key))}>"
+def leaves(tree: Any, _path: Path | None = None, _parents: tuple[int, ...] = ()) -> Iterator[tuple[Path | None, Any]]:
+    """Yield each leaf with the path to it, depth first, and lightly: `expression_of` it is what reaches the leaf.
 
-
-Way = tuple[Any, Any]
-"""How a leaf is reached: the way to what holds it, or None, and the last step: its text, or a key alone in a tuple."""
-
-
-def leaves(tree: Any, _way: Way | None = None, _parents: tuple[int, ...] = ()) -> Iterator[tuple[Way | None, Any]]:
-    """Yield each leaf with the way to it, which `name_at` turns into an expression: depth first, and lightly.
-
-    A container that holds itself is yielded as a leaf the second time.
+    A container that holds itself is yielded as a leaf the second time. Of a mapping of another class than `dict`, the
+    values are taken from the dictionary in which it keeps them, and it is a leaf without one: it may load each, or
+    compute it.
     """
-    if not _is_followed(tree) or id(tree) in _parents or len(_parents) >= MAX_DEPTH:
-        yield _way, tree
-        return
-    try:
-        children = _children(tree)
-    except Exception:
-        # Its class does not let its items or fields be seen.
-        yield _way, tree
+    children = None if id(tree) in _parents or len(_parents) >= MAX_DEPTH else _children(tree)
+    if children is None:
+        yield _path, tree
         return
     below = (*_parents, id(tree))
     is_empty = True
     for step, child in children:
         is_empty = False
         if id(type(child)) in _LEAVES:
-            yield (_way, step), child
+            yield (_path, step), child
         else:
-            yield from leaves(child, (_way, step), below)
+            yield from leaves(child, (_path, step), below)
     if is_empty:
         # An empty container is a leaf too, so that who counts leaves counts it.
-        yield _way, tree
+        yield _path, tree
 
 
-def _is_followed(tree: Any) -> bool:
-    cls = type(tree)
-    if stand_in_for(cls) is not None:
-        return False
-    return is_subclass(cls, dict) or _is_sequence(cls) or _is_dataclass(cls)
+def _children(tree: Any) -> Iterator[tuple[Any, Any]] | None:
+    """Return what a container holds, each with the step to it; None for what is no container, or lets nobody see."""
+    try:
+        if not is_container(tree):
+            return None
+        if is_subclass(type(tree), dict):
+            return (((key,), child) for key, child in tree.items())
+        container = container_of(type(tree)) or (_DATACLASS if is_dataclass(type(tree)) else None)
+        if container is not None:
+            return ((container.step(key), child) for key, child in container.items(tree))
+        kept = _kept_items(tree)
+        return (((key,), child) for key, child in kept) if kept is not None else None
+    except Exception:
+        return None
 
 
-def _is_sequence(cls: type) -> bool:
-    return is_subclass(cls, list) or is_subclass(cls, tuple)
+def _kept_items(mapping: Any) -> list[tuple[Any, Any]] | None:
+    """Return the items of the dictionary in which a mapping keeps its own, as a UserDict and a TensorDict do, if any.
 
-
-_PLAIN = frozenset(map(id, (int, float, complex, bool, str, bytes, type(None))))
-_LEAVES = _PLAIN | {id(torch.Tensor), id(torch.nn.Parameter)}
-"""Classes whose instances hold nothing, by identity: a metaclass of the user's may compute hashes."""
-
-
-def _children(tree: Any) -> Iterator[tuple[Any, Any]]:
-    if is_subclass(type(tree), dict):
-        return (((key,), child) for key, child in tree.items())
-    if not _is_sequence(type(tree)):
-        return ((f".{name}", child) for name, child in _fields(tree))
-    # torch.return_types name their fields for pattern matching only.
-    kind = type(tree)
-    fields: tuple[str, ...] = getattr(kind, "_fields", None) or getattr(kind, "__match_args__", None) or ()
-    steps = [f".{legible(str(field))}" for field in fields]
-    return ((steps[i] if i < len(steps) else f"[{i}]", child) for i, child in enumerate(tree))
-
-
-def name_at(way: Way | None) -> str:
-    """Return the expression that goes a `way` from the container: ``["a"][0].values``."""
-    steps = []
-    while way is not None:
-        way, step = way
-        steps.append(f"[{key_text(step[0])}]" if type(step) is tuple else step)
-    return "".join(reversed(steps))
+    It is an attribute of the mapping, and has the very keys that the mapping names.
+    """
+    for _, held in own_attributes(mapping):
+        if is_subclass(type(held), dict):
+            kept = list(items_of(held))
+            keys = list(islice(mapping.keys(), len(kept) + 1))
+            if len(keys) == len(kept) and all(key is own for key, (own, _) in zip(keys, kept, strict=True)):
+                return kept
+    return None
 
 
 def walk(tree: Any) -> Iterator[tuple[str, Any]]:
     """Yield each leaf with the expression that reaches it from `tree`: ``["a"][0].values``, depth first."""
-    return ((name_at(way), leaf) for way, leaf in leaves(tree))
+    return ((expression_of(path), leaf) for path, leaf in leaves(tree))

@@ -1,50 +1,70 @@
-"""How a user reaches an object: the way that a search took to it, and the expression that goes the same way."""
+"""How a user reaches an object: the path that leads to it, and the expression that goes the same way."""
 
 from __future__ import annotations
 
 import keyword
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from tensornp.core.lowlevel.attributes import class_name
 from tensornp.core.lowlevel.legible import legible
-from tensornp.core.tensor.containers import key_text
 
 Kind = str
 """One of "tensor", "array", "parameter", "buffer", "grad"."""
 Path = tuple[Any, Any]
-"""The path to what holds an object, or None, and the last step: text, or a `Key`."""
+"""The path to what holds an object, or None, and the last step: its text, or a dictionary key alone in a tuple."""
+
+MAX_KEY = 120
+"""Characters of a dictionary key that are shown."""
 
 
-class Key(NamedTuple):
-    """A dictionary key, written out only where the name is asked for."""
-
-    key: Any
-
-
-def name_of(path: Path, keys: Mapping[int, Path] | None = None) -> str:
-    """Return the expression that reaches what lies at `path`: ``model.fc.weight``, ``Out[3]["a"]``.
+def expression_of(path: Path | None, keys: Mapping[int, Path] | None = None) -> str:
+    """Return the expression that reaches what lies at `path`: ``model.fc.weight``, ``Out[3]["a"]``; empty for None.
 
     `keys` gives the paths of parameters by identity, since those are keys of an optimizer's state.
     """
     steps = []
-    at: Any = path
-    while at is not None:
-        at, step = at
-        steps.append(f"[{_key_text(step.key, keys or {})}]" if type(step) is Key else step)
+    while path is not None:
+        path, step = path
+        steps.append(f"[{_key_text(step[0], keys or {})}]" if type(step) is tuple else step)
     return legible("".join(reversed(steps)))
 
 
 def _key_text(key: Any, keys: Mapping[int, Path]) -> str:
-    return name_of(keys[id(key)]) if id(key) in keys else key_text(key)
+    return expression_of(keys[id(key)]) if id(key) in keys else key_text(key)
+
+
+def key_text(key: Any) -> str:
+    """Return the repr of a plain key, shortened; other keys by their type alone, since a tensor's repr can crash."""
+    if is_plain_value(key):
+        if type(key) is int and key.bit_length() > 1000:
+            return f"<int of {key.bit_length():,} bits>"
+        text = repr(key[:MAX_KEY] if isinstance(key, (str, bytes)) else key)
+        return text if len(text) <= MAX_KEY else text[: MAX_KEY - 1] + "…"
+    return f"<{class_name(type(key))}>"
+
+
+PLAIN_CLASSES = frozenset(map(id, (int, float, complex, bool, str, bytes, type(None))))
+"""Classes of numbers and texts, by identity: a metaclass of the user's may compute hashes."""
+
+
+def is_plain_value(obj: Any) -> bool:
+    """Return whether `obj` is a number, a text, bytes or None, and of no other class: its own repr can be called."""
+    return id(type(obj)) in PLAIN_CLASSES
+
+
+def first_step(path: Path) -> Path:
+    """Return the path of one step with which `path` begins: the very object that all longer ones share."""
+    while path[0] is not None:
+        path = path[0]
+    return path
 
 
 def root_of(path: Path) -> str:
     """Return the name with which `path` begins."""
-    while path[0] is not None:
-        path = path[0]
-    return str(path[1])
+    return str(first_step(path)[1])
 
 
-def is_plain(name: Any) -> bool:
+def is_attribute_name(name: Any) -> bool:
     """Return whether `name` can be typed after a dot."""
     return type(name) is str and name.isidentifier() and not keyword.iskeyword(name)

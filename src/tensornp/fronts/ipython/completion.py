@@ -82,7 +82,7 @@ def _kinds(magic: str) -> list[type]:
 _WATCHABLE = ("torch.Tensor", "numpy.ndarray", "torch.nn.Module")
 _TREES = ("torch.nn.Module", "types.ModuleType", "builtins.dict", "builtins.list", "builtins.tuple")
 _FITTING = {
-    "tonumpy": ("torch.Tensor", *_TREES, "collections.abc.Mapping"),
+    "tonumpy": ("torch.Tensor", *_TREES, "collections.abc.Mapping", "collections.deque"),
     "totensor": ("numpy.ndarray",),
     "tensors": _WATCHABLE,
     "tensorwatch": _WATCHABLE,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,9 @@ if TYPE_CHECKING:
     from tensornp.core.summary.surroundings import Look
     from tensornp.fronts.ipython.config import TensorDisplay
 
-CONTAINERS = (list, tuple, dict, OrderedDict)
+CONTAINERS = (list, tuple, dict)
+_IPYTHON_PRETTY = "IPython.lib.pretty"
+_DISPLAY_METHODS = ("_ipython_display_", "_repr_mimebundle_", "_repr_html_", "_repr_pretty_", "_repr_markdown_")
 MAX_SEARCHED = 1000
 """Leaves among which a container's first tensor is looked for."""
 
@@ -38,7 +39,7 @@ class TensorPrinters:
         self._on_shown = on_shown
         self._summaries: dict[str, tuple[Any, Any, str]] = {}
         self._registered: list[tuple[Any, Any, Any, Any]] = []
-        self._lent: list[tuple[Any, type, Any]] = []
+        self._lent: list[tuple[Any, type, Any, Any]] = []
         self._has_met_torch = False
 
     def register(self) -> None:
@@ -80,7 +81,7 @@ class TensorPrinters:
 
     def _prepare(self, obj: Any) -> Any:
         self.forget()
-        if not _shows(obj):
+        if not self._shows(obj):
             return self._as_before(self._formatter.mimebundle_formatter, obj, include=None, exclude=None)
         self._lend(type(obj))
         summary, anchor = self._summarize(obj), ""
@@ -106,19 +107,22 @@ class TensorPrinters:
         if not _is_tensor_class(cls):
             lent.append((by_mime["text/html"].type_printers, self._print_html))
         for printers, printer in lent:
-            if cls not in printers:
+            previous = printers.get(cls)
+            if previous is None or _is_of_ipython(previous):
                 printers[cls] = printer
-                self._lent.append((printers, cls, printer))
+                self._lent.append((printers, cls, printer, previous))
 
     def _take_back(self, *own: Any) -> None:
         """Let go of the class, which a cell may define again and again; with `own`, of these printers alone."""
         for lent in list(self._lent):
-            printers, cls, printer = lent
+            printers, cls, printer, previous = lent
             if own and printer not in own:
                 continue
             self._lent.remove(lent)
             if printers.get(cls) == printer:
                 del printers[cls]
+                if previous is not None:
+                    printers[cls] = previous
 
     def _summarize(self, obj: Any) -> Any:
         from tensornp.core.summary.card import summarize, summarize_container
@@ -134,8 +138,35 @@ class TensorPrinters:
             return summary, anchor
         return self._summarize(obj), ""
 
+    def _shows(self, obj: Any) -> bool:
+        """Return whether `obj` is or stands for a tensor, or is a container in which a bounded search finds one."""
+        if _is_one(obj):
+            return True
+        if "torch" not in sys.modules:
+            return False
+        from tensornp.core.tensor.containers import is_container, leaves
+
+        if not is_container(obj) or self._has_other_display(type(obj)):
+            return False
+        try:
+            return any(_is_one(leaf) for _, leaf in islice(leaves(obj), MAX_SEARCHED))
+        except Exception:
+            # A container whose iteration raises is left to IPython.
+            return False
+
+    def _has_other_display(self, cls: type) -> bool:
+        """Return whether someone has registered a printer for `cls`, or it is a dataclass that displays itself."""
+        from tensornp.core.lowlevel.attributes import class_members, mro_of
+        from tensornp.core.tensor.containers import is_dataclass
+
+        bases = mro_of(cls)[:-1]
+        printers = [formatter.type_printers.get(base) for formatter, _ in self._own() for base in bases]
+        if any(not (p is None or _is_of_ipython(p) or getattr(p, "__self__", None) is self) for p in printers):
+            return True
+        return is_dataclass(cls) and any(name in class_members(base) for base in bases for name in _DISPLAY_METHODS)
+
     def _print_plain(self, obj: Any, p: RepresentationPrinter, cycle: bool) -> None:
-        if not _shows(obj) or (len(p.stack) > 1 and not _is_one(obj)):
+        if not self._shows(obj) or (len(p.stack) > 1 and not _is_one(obj)):
             self._print_as_before(obj, p, cycle)
             return
         from tensornp.core.summary.card import TensorSummary, summarize_metadata
@@ -153,7 +184,7 @@ class TensorPrinters:
             p.text(line)
 
     def _print_html(self, obj: Any) -> Any:
-        if not _shows(obj):
+        if not self._shows(obj):
             return self._as_before(self._formatter.formatters["text/html"], obj)
         from tensornp.core.summary.card import TensorSummary
         from tensornp.render.html import container_html, tensor_html
@@ -219,19 +250,9 @@ def _is_tensor_class(cls: type) -> bool:
     return is_subclass(cls, sys.modules["torch"].Tensor)
 
 
-def _shows(obj: Any) -> bool:
-    """Return whether `obj` is or stands for a tensor, or is a container in which a bounded search finds one."""
-    if _is_one(obj):
-        return True
-    if "torch" not in sys.modules or not any(type.__subclasscheck__(kind, type(obj)) for kind in CONTAINERS):
-        return False
-    from tensornp.core.tensor.containers import leaves
-
-    try:
-        return any(_is_one(leaf) for _, leaf in islice(leaves(obj), MAX_SEARCHED))
-    except Exception:
-        # A container whose iteration raises is left to IPython.
-        return False
+def _is_of_ipython(printer: Any) -> bool:
+    """Return whether IPython brings `printer` along, for a built-in class."""
+    return getattr(printer, "__module__", "") == _IPYTHON_PRETTY
 
 
 def _places(formatter: Any, kind: Any) -> list[tuple[dict[Any, Any], Any]]:
