@@ -6,8 +6,7 @@ import torch
 
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.render.html import tensor_html
-from tensornp.render.text import tensor_text
+from tensornp.render.card import tensor_html, tensor_text
 
 
 def display(t: torch.Tensor) -> str:

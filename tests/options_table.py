@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.render.badges import format_nbytes
+from tensornp.render.words import format_nbytes
 
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- made by tests/options_table.py -->", "<!-- end of the options -->"

@@ -19,6 +19,7 @@ MODULES = sorted(path for path in SRC.rglob("*.py") if path != SRC / "__init__.p
 HOMES = {
     "matplotlib": {"render/plot"},
     "xxhash": {"core/memory/fingerprint"},
+    "wcwidth": {"render/table"},
     "ctypes": {"core/lowlevel/raw_memory"},
     "ml_dtypes": {"core/tensor/dtypes"},
     "psutil": {"core/convert/budget"},

@@ -14,8 +14,8 @@ from side_by_side import Spread, interleave, ratio, table, verdict
 from tensornp.core.summary.card import summarize, summarize_container
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
-from tensornp.render.html import container_html, tensor_html
-from tensornp.render.text import container_text, tensor_text
+from tensornp.render.card import tensor_html, tensor_text
+from tensornp.render.container import container_html, container_text
 
 SHAPES = ((10_000,), (100, 100), (100_000,), (250, 400), (1_000_000,), (1000, 1000), (100_000_000,), (10_000, 10_000))
 SLOW_NUMEL = 100_000_000

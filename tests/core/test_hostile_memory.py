@@ -15,7 +15,8 @@ from tensornp.core.lowlevel.raw_memory import SHORTENED
 from tensornp.core.summary.card import summarize, summarize_container
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.fronts.ipython.shell import ShellSession
-from tensornp.render.text import container_text, tensor_text
+from tensornp.render.card import tensor_text
+from tensornp.render.container import container_text
 from tensornp.session.ledger import Ledger
 
 

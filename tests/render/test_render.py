@@ -8,9 +8,11 @@ import torch
 import tensornp as tnp
 from tensornp.core.summary.card import TensorSummary, summarize, summarize_container
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.render.badges import badges_of, format_nbytes
-from tensornp.render.html import container_html, tensor_html
-from tensornp.render.text import container_text, receipt_text, tensor_text
+from tensornp.render.badges import badges_of
+from tensornp.render.card import tensor_html, tensor_text
+from tensornp.render.container import container_html, container_text
+from tensornp.render.receipt import receipt_text
+from tensornp.render.words import format_nbytes
 
 
 @pytest.mark.parametrize(

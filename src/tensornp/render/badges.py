@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.convert.receipt import saved_text
@@ -13,8 +12,8 @@ from tensornp.core.summary.surroundings import Surroundings
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.render.once import once_for_each_card
-
-Tone = Literal["plain", "shared", "copied", "grad", "refused"]
+from tensornp.render.style import Tone
+from tensornp.render.words import format_nbytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +24,6 @@ class Badge:
     text: str
     title: str
     tone: Tone = "plain"
-
-
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-
-
-def format_nbytes(nbytes: int) -> str:
-    """Return bytes in the unit that reads best: ``576 KiB``."""
-    power = next((p for p in range(len(_UNITS)) if round(nbytes / 1024**p, 1) < 1024), len(_UNITS) - 1)
-    unit = "byte" if nbytes == 1 else _UNITS[power]
-    return f"{nbytes / 1024**power:.1f} {unit}".replace(".0 ", " ")
 
 
 @once_for_each_card

@@ -126,15 +126,10 @@ class Watch:
 
 
 def _left_out_text(look: Look, max_read_nbytes: int) -> str:
-    from tensornp.render.badges import format_nbytes
+    from tensornp.render.words import format_nbytes, listed
 
     words = {"sampled": "only a sample was read of", "unread": "not read:", "pending": "waiting for a collective:"}
-    texts = [f"{words[reason]} {_listed(list(names))}" for reason, names in look.left_out.items() if names]
+    texts = [f"{words[reason]} {listed(list(names), MAX_NAMED)}" for reason, names in look.left_out.items() if names]
     if look.left_out["sampled"] or look.left_out["unread"]:
         texts.append(f"%config TensorDisplay.max_watch_read_nbytes is {format_nbytes(max_read_nbytes)}")
     return "; ".join(texts)
-
-
-def _listed(names: list[str]) -> str:
-    left = len(names) - MAX_NAMED
-    return ", ".join(names[:MAX_NAMED]) + (f" and {left:,} more" if left > 0 else "")

@@ -20,8 +20,8 @@ from tensornp.core.summary.surroundings import Look
 from tensornp.core.tensor.info import inspect
 from tensornp.errors import BadRequestError, NameTakenError, NoDataError, TensornpError
 from tensornp.render.badges import badges_of
-from tensornp.render.html import tensor_html
-from tensornp.render.text import receipt_lines, tensor_text
+from tensornp.render.card import tensor_html, tensor_text
+from tensornp.render.receipt import receipt_lines
 from tensornp.widget.dock import DockingWidget, module, stylesheet
 
 _MODE_TITLES = {

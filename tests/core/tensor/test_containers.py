@@ -16,7 +16,7 @@ import tensornp as tnp
 from tensornp.core.summary.card import summarize_container
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.containers import walk
-from tensornp.render.text import container_text
+from tensornp.render.container import container_text
 
 
 @dataclasses.dataclass

@@ -14,7 +14,8 @@ from torch.masked import masked_tensor
 import tensornp as tnp
 from tensornp.core.summary.card import summarize, summarize_container
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.render.text import container_text, tensor_text
+from tensornp.render.card import tensor_text
+from tensornp.render.container import container_text
 
 
 class Kept:

@@ -60,11 +60,12 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class ContainerSummary:
-    """A container of tensors as a table shows it; `rows` may leave out the middle, `num_left_out` leaves."""
+    """A container of tensors as a table shows it: `num_left_out` leaves are left out after the first `num_first`."""
 
     type_name: str
     length: int
     rows: tuple[Row, ...]
+    num_first: int
     num_left_out: int
     num_tensors: int
     nbytes: int
@@ -173,15 +174,15 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
     """Return the summary of a dict, list or tuple: its first and last leaves, and totals over all of them."""
     found, is_complete = _leaves(container)
     found = found[:MAX_LEAVES]
-    shown = found
-    if len(found) > options.max_rows:
-        tail = options.max_rows // 4
-        shown = found[: options.max_rows - tail] + found[len(found) - tail :]
+    num_last = options.max_rows // 4 if len(found) > options.max_rows else 0
+    first = found[: options.max_rows - num_last]
+    shown = first + found[len(found) - num_last :]
     tensors = [leaf for _, leaf in found if is_tensor_like(leaf)]
     return ContainerSummary(
         type_name=class_name(type(container)),
         length=_length(container, found),
         rows=tuple(_row(expression_of(path), leaf, options) for path, leaf in shown),
+        num_first=len(first),
         num_left_out=len(found) - len(shown),
         num_tensors=len(tensors),
         nbytes=_nbytes(tensors),

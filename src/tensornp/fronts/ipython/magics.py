@@ -268,8 +268,7 @@ class TensorMagics(Magics):
 
 
 def _show_receipts(receipts: list[ConversionPlan]) -> None:
-    from tensornp.render.html import receipt_html
-    from tensornp.render.text import receipt_text, receipts_text
+    from tensornp.render.receipt import receipt_html, receipt_text, receipts_text
 
     if len(receipts) > 1:
         print(receipts_text(receipts))

@@ -170,7 +170,8 @@ class TensorPrinters:
             self._print_as_before(obj, p, cycle)
             return
         from tensornp.core.summary.card import TensorSummary, summarize_metadata
-        from tensornp.render.text import container_text, tensor_line, tensor_text
+        from tensornp.render.card import tensor_line, tensor_text
+        from tensornp.render.container import container_text
 
         if len(p.stack) > 1:
             p.text(tensor_line(summarize_metadata(obj)))
@@ -187,7 +188,8 @@ class TensorPrinters:
         if not self._shows(obj):
             return self._as_before(self._formatter.formatters["text/html"], obj)
         from tensornp.core.summary.card import TensorSummary
-        from tensornp.render.html import container_html, tensor_html
+        from tensornp.render.card import tensor_html
+        from tensornp.render.container import container_html
 
         self._take_back(self._print_html)
         summary, anchor = self._summary_for("text/html", obj)
