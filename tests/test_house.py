@@ -134,7 +134,7 @@ def test_every_public_name_is_there():
 
     for name in tensornp.__all__:
         assert getattr(tensornp, name).__doc__
-    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+    with pytest.raises(AttributeError, match="nonsense"):
         _ = tensornp.nonsense
 
 
