@@ -11,6 +11,7 @@ from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.surroundings import Surroundings
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
+from tensornp.render.changes import change_sentence, change_text
 from tensornp.render.once import once_for_each_card
 from tensornp.render.style import Tone
 from tensornp.render.words import format_nbytes
@@ -96,7 +97,7 @@ def _hazards(summary: TensorSummary) -> Iterator[Badge]:
     """Yield what has changed, and what a write would spoil."""
     plan, info, change = summary.plan, summary.info, summary.surroundings.change
     if change is not None:
-        yield Badge("changed", change.text, change.sentence, "copied")
+        yield Badge("changed", change_text(change), change_sentence(change), "copied")
     if info is not None and info.saved_for and plan is not None and plan.shares_memory and plan.writeable:
         sentence = saved_text(info.saved_for, frozen=False)
         yield Badge("saved", f"saved for {info.saved_for[0]}", f"{sentence[0].upper()}{sentence[1:]}.", "refused")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from tensornp.core.summary.census import Census, CensusGroup, CensusRow
+from tensornp.render.changes import change_sentence, change_text
 from tensornp.render.style import WIDE
 from tensornp.render.table import Table, TableRow, table_html, table_text, without_empty
 from tensornp.render.words import counted, format_nbytes, listed
@@ -79,10 +80,10 @@ def _cells(group: CensusGroup, row: CensusRow) -> tuple[str, ...]:
         format_nbytes(row.nbytes) + whole,
         row.shared_with,
         listed(group.pinned_by, MAX_PINS) if is_first else "",
-        row.change.text if row.change is not None else "",
+        change_text(row.change) if row.change is not None else "",
     )
 
 
 def _titles(row: CensusRow) -> tuple[str, ...]:
-    changed = row.change.sentence if row.change is not None else ""
+    changed = change_sentence(row.change) if row.change is not None else ""
     return (row.kind, "", "", "", f"{row.nbytes:,} bytes", "", "", changed)

@@ -14,7 +14,6 @@ from tensornp.session.names import Session
 
 if TYPE_CHECKING:
     from tensornp.core.memory.changes import Change, Snapshot
-    from tensornp.core.memory.identity import TensorReference
     from tensornp.core.summary.options import DisplayOptions
     from tensornp.core.summary.surroundings import Surroundings
     from tensornp.core.tensor.facts import TensorInfo
@@ -26,7 +25,6 @@ MAX_RECORDS = 1024
 class _Record(NamedTuple):
     """One tensor as it was when it was last shown or converted, and the arrays that shared its memory."""
 
-    tensor: TensorReference
     snapshot: Snapshot
     arrays: dict[int, Any]
 
@@ -98,17 +96,17 @@ class Ledger:
 
     def _record_of(self, tensor: Any, info: TensorInfo) -> _Record | None:
         record = self._records.get(id(tensor))
-        if record is not None and record.tensor.is_of(tensor):
+        if record is not None and record.snapshot.reference.is_of(tensor):
             return record
         record = self._records.get(_place(info))
         # A storage that lives on may have moved, and left its place to another one.
-        return record if record is not None and info.storage and record.tensor.shares_storage(tensor) else None
+        return (
+            record if record is not None and info.storage and record.snapshot.reference.shares_storage(tensor) else None
+        )
 
     def _keep(self, tensor: Any, info: TensorInfo, snapshot: Snapshot, record: _Record | None) -> _Record:
-        from tensornp.core.memory.identity import TensorReference
-
         arrays = record.arrays if record is not None else {}
-        kept = _Record(TensorReference(tensor, snapshot.counter), snapshot, _living(arrays))
+        kept = _Record(snapshot, _living(arrays))
         for key in (id(tensor), _place(info)):
             self._records.pop(key, None)
             self._records[key] = kept

@@ -9,8 +9,8 @@ from tensornp.core.summary.report import Report
 from tensornp.session.names import Session
 
 if TYPE_CHECKING:
+    from tensornp.core.memory.changes import Snapshot
     from tensornp.core.summary.options import DisplayOptions
-    from tensornp.core.values.differences import Sighting
     from tensornp.session.watched import Look
 
 MAX_NAMED = 3
@@ -22,7 +22,7 @@ class _State(NamedTuple):
 
     Attributes
     ----------
-    sightings : dict
+    snapshots : dict
         By expression and name.
     partial : frozenset of str
         Expressions that hold more than is watched.
@@ -30,7 +30,7 @@ class _State(NamedTuple):
         What was not read, as it was last told.
     """
 
-    sightings: dict[str, dict[str, Sighting]]
+    snapshots: dict[str, dict[str, Snapshot]]
     partial: frozenset[str]
     left_out: str
 
@@ -48,7 +48,7 @@ class Watch:
     @property
     def names(self) -> list[str]:
         """The expressions that are watched."""
-        return list(self._state.sightings)
+        return list(self._state.snapshots)
 
     @property
     def left_out(self) -> str:
@@ -71,9 +71,9 @@ class Watch:
                 if expression in expressions:
                     look.begin(expression)
                 else:
-                    look.keep(expression, self._state.sightings[expression], is_partial=self.is_partial([expression]))
+                    look.keep(expression, self._state.snapshots[expression], is_partial=self.is_partial([expression]))
         self._state = self._state_of(look)
-        return sum(len(self._state.sightings[expression]) for expression in expressions)
+        return sum(len(self._state.snapshots[expression]) for expression in expressions)
 
     def is_partial(self, expressions: list[str]) -> bool:
         """Return whether one of these holds more tensors than are watched."""
@@ -81,9 +81,9 @@ class Watch:
 
     def remove(self, expressions: list[str]) -> list[str]:
         """Watch these no longer, or nothing at all if none is named; returns what was watched and is no longer."""
-        gone = [name for name in (expressions or self.names) if name in self._state.sightings]
-        kept = {name: found for name, found in self._state.sightings.items() if name not in gone}
-        self._state = self._state._replace(sightings=kept)
+        gone = [name for name in (expressions or self.names) if name in self._state.snapshots]
+        kept = {name: found for name, found in self._state.snapshots.items() if name not in gone}
+        self._state = self._state._replace(snapshots=kept)
         return gone
 
     def _look(self) -> Look:
@@ -94,7 +94,7 @@ class Watch:
 
     def _state_of(self, look: Look) -> _State:
         left_out = _left_out_text(look, self._options().max_watch_read_nbytes)
-        return _State(look.sightings, frozenset(look.partial), left_out)
+        return _State(look.snapshots, frozenset(look.partial), left_out)
 
     def report(self, cell: str) -> Report | None:
         """Return what `cell` has changed, and what was left out where that has not been told; None for nothing.
@@ -107,7 +107,7 @@ class Watch:
             look = self._look()
             lines = tuple(
                 line
-                for expression, before in self._state.sightings.items()
+                for expression, before in self._state.snapshots.items()
                 for line in look.report(expression, before, was_partial=self.is_partial([expression]))
             )
         self._next = state = self._state_of(look)

@@ -9,14 +9,16 @@ import numpy as np
 
 from tensornp.core.lowlevel.attributes import is_array, is_tensor
 from tensornp.core.memory.arrays import extent_of_array
+from tensornp.core.memory.changes import Snapshot
 from tensornp.core.namespace.lookup import NotLookedAtError, look_up
 from tensornp.core.namespace.search import Search
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import is_of_collective
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.paths import expression_of
-from tensornp.core.values.differences import Sighting, difference, sight
+from tensornp.core.values.differences import compare, snapshot_with_values
 from tensornp.errors import BadRequestError
+from tensornp.render.changes import change_line
 
 MAX_TENSORS = 2000
 """Tensors and arrays that one watched name may hold."""
@@ -28,20 +30,20 @@ class Look:
 
     Attributes
     ----------
-    sightings : dict
+    snapshots : dict
         What there is now, by expression and name.
     partial : set of str
         Expressions that hold more than was looked at.
     left_out : dict
-        Names of what was not read, or not all of it, by `Sighting.left_out`.
+        Names of what was not read, or not all of it, by `Snapshot.left_out`.
     """
 
     def __init__(self, namespace: Mapping[str, Any], max_copy_nbytes: int, max_read_nbytes: int) -> None:
         self._namespace = namespace
         self._left_to_copy, self._left_to_read = max_copy_nbytes, max_read_nbytes
         # The objects are held meanwhile, so that none takes the identity of another.
-        self._seen: dict[int, tuple[Any, Sighting]] = {}
-        self.sightings: dict[str, dict[str, Sighting]] = {}
+        self._seen: dict[int, tuple[Any, Snapshot]] = {}
+        self.snapshots: dict[str, dict[str, Snapshot]] = {}
         self.partial: set[str] = set()
         self.left_out: dict[str, dict[str, None]] = {"sampled": {}, "unread": {}, "pending": {}}
 
@@ -58,16 +60,16 @@ class Look:
             # It holds addresses, which tell nothing of what lies there.
             raise BadRequestError(f"{expression} is an array of objects, which is not looked into; name its items")
 
-    def keep(self, expression: str, sightings: dict[str, Sighting], *, is_partial: bool) -> None:
+    def keep(self, expression: str, snapshots: dict[str, Snapshot], *, is_partial: bool) -> None:
         """Take what is known of an expression for granted, at the price of reading it."""
-        for sighting in {id(sighting): sighting for sighting in sightings.values()}.values():
-            self._left_to_read -= sighting.nbytes_read
-            self._left_to_copy -= sighting.nbytes
-        self.sightings[expression] = sightings
+        for snapshot in {id(snapshot): snapshot for snapshot in snapshots.values()}.values():
+            self._left_to_read -= snapshot.nbytes_read
+            self._left_to_copy -= snapshot.nbytes_copied
+        self.snapshots[expression] = snapshots
         self.partial |= {expression} if is_partial else set()
-        self._note(sightings)
+        self._note(snapshots)
 
-    def report(self, expression: str, before: dict[str, Sighting], *, was_partial: bool) -> list[str]:
+    def report(self, expression: str, before: dict[str, Snapshot], *, was_partial: bool) -> list[str]:
         """Return a line for each change below one watched name, and look at it anew."""
         try:
             objects = self._at(expression, before)
@@ -76,17 +78,17 @@ class Look:
             return []
         except BadRequestError:
             return [f"{expression}: it is gone, and is no longer watched"]
-        after, lines = self.sightings[expression], []
+        after, lines = self.snapshots[expression], []
         # A search that came less far than the last one has not found that anything is gone.
         is_partial = was_partial or expression in self.partial
         for name, obj in objects.items():
             if name not in before:
                 lines += [] if is_partial else [f"{name}: new"]
-            elif not before[name].is_of(obj):
+            elif not before[name].is_in_place_of(obj):
                 lines.append(f"{name}: another object now, {_described(obj)}")
             else:
-                text = difference(before[name], after[name]).text
-                lines += [f"{name}: {text}"] if text else []
+                change = compare(before[name], after[name])
+                lines += [f"{name}: {change_line(change)}"] if change is not None else []
                 if before[name].left_out != "pending":
                     # What was left out last time could not be compared this time.
                     self._note({name: before[name]})
@@ -97,25 +99,25 @@ class Look:
             lines += [f"{name}: gone" for name in gone]
         return lines
 
-    def _at(self, expression: str, before: dict[str, Sighting]) -> dict[str, Any]:
+    def _at(self, expression: str, before: dict[str, Snapshot]) -> dict[str, Any]:
         """Return the tensors and arrays that an expression names, having looked at each; `before` is the last look.
 
         Raises BadRequestError if there is nothing of that name.
         """
         objects = self._objects(expression)
-        after = {name: self._sight(obj, before.get(name)) for name, obj in objects.items()}
-        self.sightings[expression] = after
+        after = {name: self._snapshot_of(obj, before.get(name)) for name, obj in objects.items()}
+        self.snapshots[expression] = after
         self._note(after)
         return objects
 
-    def _sight(self, obj: Any, before: Sighting | None) -> Sighting:
+    def _snapshot_of(self, obj: Any, before: Snapshot | None) -> Snapshot:
         """Return what an object is now; the values of what has changed are copied, while the budget lasts."""
         if id(obj) not in self._seen:
-            last = before if before is not None and before.is_of(obj) else None
-            sighting = sight(obj, self._left_to_copy, last, self._left_to_read)
-            self._seen[id(obj)] = obj, sighting
-            self._left_to_copy -= sighting.nbytes
-            self._left_to_read -= sighting.nbytes_read
+            last = before if before is not None and before.is_in_place_of(obj) else None
+            snapshot = snapshot_with_values(obj, self._left_to_copy, last, self._left_to_read)
+            self._seen[id(obj)] = obj, snapshot
+            self._left_to_copy -= snapshot.nbytes_copied
+            self._left_to_read -= snapshot.nbytes_read
         return self._seen[id(obj)][1]
 
     def _objects(self, expression: str) -> dict[str, Any]:
@@ -147,10 +149,10 @@ class Look:
             found[name if name not in found else f"{name} ({len(found)})"] = obj
         return found
 
-    def _note(self, sightings: dict[str, Sighting]) -> None:
-        for name, sighting in sightings.items():
-            if sighting.left_out:
-                self.left_out[sighting.left_out][name] = None
+    def _note(self, snapshots: dict[str, Snapshot]) -> None:
+        for name, snapshot in snapshots.items():
+            if snapshot.left_out:
+                self.left_out[snapshot.left_out][name] = None
 
 
 def _described(obj: Any) -> str:

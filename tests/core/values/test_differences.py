@@ -1,4 +1,4 @@
-"""Two sightings of one object, and the line that tells what happened between them."""
+"""Two snapshots of one object, and the line that tells what happened between them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,24 @@ from accelerator import needs_card, register
 from child import in_fork
 
 import tensornp as tnp
-from tensornp.core.values.differences import Difference, difference, sight
+from tensornp.core.memory.changes import Snapshot
+from tensornp.core.values.differences import compare, snapshot_with_values
 from tensornp.core.values.rows import ranges_text, rows_and_delta
+from tensornp.render.changes import change_line
 
 COPY = 2**20
 
 
+def line(before: Snapshot, after: Snapshot) -> str:
+    """Return what the watch says of two snapshots; empty for nothing."""
+    change = compare(before, after)
+    return change_line(change) if change is not None else ""
+
+
 def told(obj: Any, act: Callable[[Any], object], max_copy_nbytes: int = COPY, max_read_nbytes: int = 2**30) -> str:
-    before = sight(obj, max_copy_nbytes, None, max_read_nbytes)
+    before = snapshot_with_values(obj, max_copy_nbytes, None, max_read_nbytes)
     act(obj)
-    return difference(before, sight(obj, max_copy_nbytes, None, max_read_nbytes)).text
+    return line(before, snapshot_with_values(obj, max_copy_nbytes, None, max_read_nbytes))
 
 
 def put(**values: Any) -> Callable[[Any], None]:
@@ -117,11 +125,11 @@ def test_objects_are_neither_read_nor_kept():
 
     thing = Thing()
     reference, array = weakref.ref(thing), np.array([thing, None], dtype=object)
-    sighting = sight(array, COPY)
-    assert difference(sighting, sight(array, COPY)) == Difference()
+    snapshot = snapshot_with_values(array, COPY)
+    assert compare(snapshot, snapshot_with_values(array, COPY)) is None
     del thing, array
     gc.collect()
-    assert (reference(), sighting.values) == (None, None)
+    assert (reference(), snapshot.values) == (None, None)
 
 
 @in_fork
@@ -129,13 +137,13 @@ def test_an_array_whose_memory_was_given_back_is_not_read():
     """Neither for its fingerprint nor for a copy: the process lives on."""
     t = torch.zeros(2**24)
     array = tnp.to_numpy(t)
-    before = sight(array, 2**30)
+    before = snapshot_with_values(array, 2**30)
     assert before.values is not None
     t.share_memory_()
-    after = sight(array, 2**30)
+    after = snapshot_with_values(array, 2**30)
     assert (after.snapshot, after.values) == (None, None)
-    assert difference(before, after) == Difference()
-    assert difference(after, before) == Difference()
+    assert compare(before, after) is None
+    assert compare(after, before) is None
 
 
 def weight() -> torch.nn.Parameter:
@@ -195,8 +203,8 @@ def test_past_the_budget_of_copies_blocks_tell_the_place():
     )
     assert told(t.T, put(_700_3=1), 0).startswith("values changed in 1 of 4 blocks")
     assert told(np.zeros((1024, 1024)), put(_700_3=1), 0) == "values changed in 1 of 8 blocks"
-    assert sight(t, t.nbytes - 1).nbytes == 0
-    assert sight(t, t.nbytes).nbytes == t.nbytes
+    assert snapshot_with_values(t, t.nbytes - 1).nbytes_copied == 0
+    assert snapshot_with_values(t, t.nbytes).nbytes_copied == t.nbytes
 
 
 def test_past_the_budget_of_reading_samples_tell():
@@ -224,52 +232,55 @@ def test_past_the_budget_of_reading_samples_tell():
 def test_what_is_read_is_counted_and_bounded(make, nbytes):
     """All of it, else a sample of at most 64 KiB, else nothing; each is said."""
     obj = make()
-    whole = sight(obj, 0, None, nbytes)
+    whole = snapshot_with_values(obj, 0, None, nbytes)
     assert (whole.nbytes_read, whole.left_out) == (nbytes, "")
     if nbytes > 2**16:
-        part = sight(obj, 0, None, nbytes - 1)
+        part = snapshot_with_values(obj, 0, None, nbytes - 1)
         assert (part.nbytes_read <= 2**16, part.left_out) == (True, "sampled")
-        assert difference(whole, part) == difference(part, whole) == Difference(), "what is not comparable is no change"
+        assert compare(whole, part) is compare(part, whole) is None, "what is not comparable is no change"
     if nbytes:
-        nothing = sight(obj, COPY, None, min(nbytes, 2**16) - 1)
+        nothing = snapshot_with_values(obj, COPY, None, min(nbytes, 2**16) - 1)
         assert (nothing.nbytes_read, nothing.left_out, nothing.values) == (0, "unread", None)
-        assert difference(whole, nothing) == difference(nothing, whole) == Difference()
+        assert compare(whole, nothing) is compare(nothing, whole) is None
 
 
 def test_a_gradient_that_was_not_looked_at_is_no_change():
     """Where another thread runs, `.grad` is not read; what was known before is compared with what comes after."""
     w = weight()
-    seen = sight(w, COPY)
+    seen = snapshot_with_values(w, COPY)
     unseen = replace(seen, has_grad=None)
-    assert difference(seen, unseen) == difference(unseen, seen) == Difference()
+    assert compare(seen, unseen) is compare(unseen, seen) is None
     w.sum().backward()
-    assert difference(unseen, sight(w, COPY)) == Difference()
-    assert difference(seen, sight(w, COPY)).text == ".grad: None to set"
+    assert compare(unseen, snapshot_with_values(w, COPY)) is None
+    assert line(seen, snapshot_with_values(w, COPY)) == ".grad: None to set"
 
 
 def test_another_tensor_in_the_place_of_a_tensor_has_another_storage():
     """Whether the object has moved or another one has taken its identity and its address, that is true of both."""
     memory = np.zeros(4, np.float32)
     t = torch.from_numpy(memory)
-    before = sight(t, COPY)
+    before = snapshot_with_values(t, COPY)
     t.data = torch.from_numpy(memory)
-    assert difference(before, sight(t, COPY)).text == MOVED
+    assert line(before, snapshot_with_values(t, COPY)) == MOVED
     for swapped, expected in [
         (torch.zeros(4), MOVED),
         (torch.ones(4), f"elements 0–3 of 4 · largest |Δ| 1 at [0] · by a road that cannot be told · {MOVED}"),
     ]:
         t = torch.zeros(4)
-        before = sight(t, COPY)
+        before = snapshot_with_values(t, COPY)
         torch.utils.swap_tensors(t, swapped)
-        assert before.is_of(t)
-        assert difference(before, sight(t, COPY)).text == expected
+        assert before.is_in_place_of(t)
+        assert line(before, snapshot_with_values(t, COPY)) == expected
 
 
 def test_nothing_is_kept_alive():
-    """A sighting holds copies and weak references."""
+    """A snapshot holds copies and weak references."""
     t, a = torch.zeros(10), np.zeros(10)
-    sightings, references = [sight(t, COPY), sight(a, COPY)], [weakref.ref(t), weakref.ref(a)]
-    assert [sighting.is_of(obj) for sighting, obj in zip(sightings, (t, a), strict=True)] == [True, True]
+    snapshots, references = (
+        [snapshot_with_values(t, COPY), snapshot_with_values(a, COPY)],
+        [weakref.ref(t), weakref.ref(a)],
+    )
+    assert [snapshot.is_in_place_of(obj) for snapshot, obj in zip(snapshots, (t, a), strict=True)] == [True, True]
     del t, a
     gc.collect()
     assert [reference() for reference in references] == [None, None]
@@ -303,19 +314,19 @@ def test_on_a_device():
     t = torch.zeros(4, 4, device="card")
     assert told(t, put(_2_1=3)) == "row 2 of 4 · largest |Δ| 3 at [2, 1] · through torch"
     module = torch.nn.Linear(3, 3)
-    before = sight(module.weight, COPY)
+    before = snapshot_with_values(module.weight, COPY)
     module.to("card")
-    assert difference(before, sight(module.weight, COPY)).text == "moved from cpu to card:0"
+    assert line(before, snapshot_with_values(module.weight, COPY)) == "moved from cpu to card:0"
 
 
 def test_the_copy_of_what_has_not_changed_is_kept():
     """A cell that changes nothing costs one reading and no copy."""
     t, a = torch.zeros(5), np.zeros(5)
     for obj in (t, a):
-        before = sight(obj, 1000)
-        assert sight(obj, 1000, before).values is before.values
+        before = snapshot_with_values(obj, 1000)
+        assert snapshot_with_values(obj, 1000, before).values is before.values
         obj[0] = 1
-        after = sight(obj, 1000, before)
+        after = snapshot_with_values(obj, 1000, before)
         assert (after.values is before.values, after.values[0]) == (False, 1)
 
 

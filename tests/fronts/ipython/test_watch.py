@@ -17,7 +17,7 @@ from IPython.utils.capture import capture_output
 from kernels import TIMEOUT_S, start_kernel
 from unchanged import unchanged
 
-from tensornp.core.values.differences import difference
+from tensornp.core.values.differences import compare
 from tensornp.render.report import MAX_LINES
 from tensornp.session import watched
 
@@ -343,11 +343,11 @@ def test_an_interrupt_in_the_report_leaves_the_watch_as_it_was(shell, monkeypatc
     cell = shell.ip.execution_count
 
     def interrupted(before: Any, after: Any) -> Any:
-        if before.snapshot.info.shape == (2,):
+        if before.info.shape == (2,):
             raise KeyboardInterrupt
-        return difference(before, after)
+        return compare(before, after)
 
-    monkeypatch.setattr(watched, "difference", interrupted)
+    monkeypatch.setattr(watched, "compare", interrupted)
     with capture_output() as captured:
         shell.ip.run_cell("w[0] = 1; v[0] = 1; del_me = 1", store_history=True)
     assert captured.stdout == f"%tensorwatch was interrupted; the next report tells of In[{cell}] too\n"

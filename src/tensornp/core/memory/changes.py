@@ -1,55 +1,76 @@
-"""Whether a tensor is still what it was when someone looked, and by which road it changed if not."""
+"""What a tensor or an array was when someone looked, and how it has changed since: for cards, tables and the watch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
-from tensornp.core.memory.fingerprint import ALL_BLOCKS, Fingerprint, fingerprint
-from tensornp.core.memory.identity import VersionCounter, counter_of
+from tensornp.core.lowlevel.attributes import is_tensor
+from tensornp.core.memory.fingerprint import Fingerprint, fingerprint
+from tensornp.core.memory.identity import TensorReference, VersionCounter
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
 
-Road = Literal["torch", "behind", "unknown", "moved", "may", "retyped"]
-_ROADS: dict[Road, str] = {
-    "torch": "and torch has counted a write since then",
-    "behind": "behind torch's back: by NumPy, .data, a fused optimizer or DLPack",
-    "unknown": "by a road that cannot be told",
-    "moved": "its elements lie elsewhere now",
-    "retyped": "so it has other elements now",
-    "may": "torch has counted a write, and the sample that was read is unchanged",
-}
+Road = Literal["", "torch", "behind", "unknown", "moved", "may", "retyped"]
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a tensor was at one moment; no value is kept.
+    """A tensor or an array at one moment; it is not kept alive.
 
     Attributes
     ----------
     event : str
         What happened then, and where: "the conversion in In[4]".
-    info : TensorInfo
+    reference : TensorReference or weakref.ref
+    info : TensorInfo or None
+        None for an array.
     fingerprint : Fingerprint or None
         None where the bits cannot be read, or must not be.
     max_nbytes : int
         The budget under which the fingerprint was taken.
-    counter : VersionCounter or None
-        That of the tensor, where it can be kept; another alias of the same elements may have another one.
+    values : numpy.ndarray or None
+        A copy of the values, where one was asked for and could be had.
+    has_grad : bool or None
+        None where that has never been looked at.
+    nbytes_read : int
+        What was read to know a change again.
+    left_out : str
+        Why not all was: "sampled" or "unread", since the budget was spent; "pending", since a collective is; or empty.
     """
 
     event: str
-    info: TensorInfo
+    reference: Any
+    info: TensorInfo | None
     fingerprint: Fingerprint | None
     max_nbytes: int
-    counter: VersionCounter | None = None
+    values: Any = None
+    has_grad: bool | None = None
+    nbytes_read: int = 0
+    left_out: str = ""
+
+    @property
+    def nbytes_copied(self) -> int:
+        """Bytes that its copy of the values takes."""
+        return self.values.nbytes if self.values is not None else 0
+
+    @property
+    def counter(self) -> VersionCounter | None:
+        """That of the tensor, where it can be kept; another alias of the same elements may have another one."""
+        return self.reference.counter if isinstance(self.reference, TensorReference) else None
+
+    def is_in_place_of(self, obj: Any) -> bool:
+        """Return whether `obj` stands where this one stood: it may be another object if its storage is another one."""
+        if isinstance(self.reference, TensorReference):
+            return is_tensor(obj) and self.reference.id == id(obj)
+        return self.reference() is obj
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How a tensor has changed.
+    """How a tensor or an array has changed.
 
     Attributes
     ----------
@@ -58,45 +79,38 @@ class Change:
     road : str
         "torch", "behind" torch's back, "unknown" (values changed); "retyped" (another dtype or shape); "moved" (equal
         values in another storage, or values that are not compared, on another device or with other strides); "may"
-        (torch has counted a write, the sample is unchanged).
+        (torch has counted a write, the sample is unchanged). Empty where no road is known: of arrays, and of facts.
     coverage : str
         What was compared: "all blocks" or "sampled 1/64".
     was : str
         Dtype and shape before, where they were others.
+    rows : str
+        Which indices of the first dimension changed: "rows 0, 3–5 of 10"; empty where that was not looked at.
+    delta : str
+        The largest absolute difference and where: "largest |Δ| 2 at [3, 1]".
+    facts : tuple of str
+        What changed besides the values, where that was asked for: ".grad: None to set", "moved from cpu to cuda:0".
     """
 
     since: str
-    road: Road
-    coverage: str
+    road: Road = ""
+    coverage: str = ""
     was: str = ""
-
-    @property
-    def text(self) -> str:
-        """A few words: "changed since the conversion in In[4] · behind torch's back"."""
-        if self.road == "retyped":
-            return f"was {self.was} at {self.since}"
-        verb = {"moved": "moved", "may": "written"}.get(self.road, "changed")
-        road = {"torch": "through torch", "behind": "behind torch's back"}.get(self.road, "")
-        sampled = "" if self.coverage == ALL_BLOCKS else self.coverage
-        return " · ".join(filter(None, (f"{verb} since {self.since}", road, sampled)))
-
-    @property
-    def sentence(self) -> str:
-        """The same with the road and what was compared."""
-        words = self.text.partition(" · ")[0]
-        return f"{words[0].upper()}{words[1:]}, {_ROADS[self.road]} ({self.coverage})."
+    rows: str = ""
+    delta: str = ""
+    facts: tuple[str, ...] = ()
 
 
 def take_snapshot(tensor: torch.Tensor, info: TensorInfo, event: str, max_nbytes: int) -> Snapshot:
     """Return what `tensor` is now; reads at most `max_nbytes`, or 64 KiB of samples, and nothing if that is 0."""
     known = fingerprint(tensor, max_nbytes, info) if max_nbytes and info.data_state == "available" else None
-    return Snapshot(event, info, known, max_nbytes, counter_of(tensor))
+    return Snapshot(event, TensorReference(tensor), info, known, max_nbytes)
 
 
 def change_between(before: Snapshot, after: Snapshot) -> Change | None:
     """Return how two snapshots of one tensor, taken under one budget, differ; None where they do not."""
     old, new = before.info, after.info
-    if before.fingerprint is None or after.fingerprint is None:
+    if old is None or new is None or before.fingerprint is None or after.fingerprint is None:
         return None
     coverage = after.fingerprint.coverage
     has_moved = old.device != new.device or _place(old) != _place(new)
@@ -119,6 +133,31 @@ def change_between(before: Snapshot, after: Snapshot) -> Change | None:
     if is_counted and after.fingerprint.one_in > 1:
         return Change(before.event, "may", coverage)
     return None
+
+
+def facts_between(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
+    """Return what two snapshots of one object say is different besides its values."""
+    facts = []
+    old, new = before.info, after.info
+    if old is not None and new is not None:
+        if old.dtype != new.dtype:
+            facts.append(f"{name_of(old.dtype)} to {name_of(new.dtype)}")
+        if old.shape != new.shape:
+            facts.append(f"shape {old.shape} to {new.shape}")
+        is_elsewhere = before.reference.storages != after.reference.storages or _place(old) != _place(new)
+        if old.device != new.device:
+            facts.append(f"moved from {old.device} to {new.device}")
+        elif old.storage and new.storage and is_elsewhere:
+            facts.append("its storage is another one now")
+        if old.shape == new.shape and old.stride != new.stride:
+            facts.append(f"strides {old.stride} to {new.stride}")
+        if old.data_state != new.data_state:
+            facts.append(f"{old.data_state} to {new.data_state}")
+        if old.requires_grad != new.requires_grad:
+            facts.append(f"requires_grad: {old.requires_grad} to {new.requires_grad}")
+    if before.has_grad != after.has_grad and None not in (before.has_grad, after.has_grad):
+        facts.append(".grad: None to set" if after.has_grad else ".grad: set to None")
+    return tuple(facts)
 
 
 def _place(info: TensorInfo) -> int | None:

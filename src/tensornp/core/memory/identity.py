@@ -77,6 +77,11 @@ class TensorReference:
         return self._id
 
     @property
+    def counter(self) -> VersionCounter | None:
+        """Its version counter; None where that cannot be kept."""
+        return self._counter
+
+    @property
     def storages(self) -> frozenset[int]:
         """What identifies the storages in which it lies, for as long as this reference lives."""
         return frozenset(storage.cdata for storage in self._storages)

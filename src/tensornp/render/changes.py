@@ -1,0 +1,60 @@
+"""How a tensor or an array has changed, in words: on a badge, in the sentence behind it, and in a line of the watch."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tensornp.core.memory.changes import Change, Road
+from tensornp.core.memory.fingerprint import ALL_BLOCKS
+
+
+class _Words(NamedTuple):
+    """What is said of one road: the verb, the few words of a badge, those of a line, and the end of the sentence."""
+
+    verb: str
+    badge: str
+    line: str
+    sentence: str
+
+
+_ROADS: dict[Road, _Words] = {
+    "": _Words("changed", "", "", ""),
+    "torch": _Words("changed", "through torch", "through torch", "and torch has counted a write since then"),
+    "behind": _Words(
+        "changed",
+        "behind torch's back",
+        "behind torch's back",
+        "behind torch's back: by NumPy, .data, a fused optimizer or DLPack",
+    ),
+    "unknown": _Words("changed", "", "by a road that cannot be told", "by a road that cannot be told"),
+    "moved": _Words("moved", "", "", "its elements lie elsewhere now"),
+    "retyped": _Words("was", "", "", "so it has other elements now"),
+    "may": _Words(
+        "written",
+        "",
+        "torch has counted a write; the sample is unchanged",
+        "torch has counted a write, and the sample that was read is unchanged",
+    ),
+}
+
+
+def change_text(change: Change) -> str:
+    """Return a few words: "changed since the conversion in In[4] · behind torch's back"."""
+    if change.road == "retyped":
+        return f"was {change.was} at {change.since}"
+    words = _ROADS[change.road]
+    sampled = "" if change.coverage == ALL_BLOCKS else change.coverage
+    return " · ".join(filter(None, (f"{words.verb} since {change.since}", words.badge, sampled)))
+
+
+def change_sentence(change: Change) -> str:
+    """Return the same with the road and what was compared."""
+    words = change_text(change).partition(" · ")[0]
+    return f"{words[0].upper()}{words[1:]}, {_ROADS[change.road].sentence} ({change.coverage})."
+
+
+def change_line(change: Change) -> str:
+    """Return which rows changed, by how much and by which road, and what changed besides."""
+    road = _ROADS[change.road].line
+    told = f"{road} ({change.coverage})" if change.road == "may" else road
+    return " · ".join(filter(None, (change.rows, change.delta, told, *change.facts)))
