@@ -11,7 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from side_by_side import Spread, interleave, ratio, table, verdict
 
 from tensornp.core.memory.fingerprint import fingerprint
-from tensornp.core.namespace.search import Search
+from tensornp.core.namespace.search import search
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
@@ -75,10 +75,10 @@ def _beside_bare(what: str, names: dict[str, Any], quick: bool) -> tuple[object,
         rounds=20 if quick else 200,
     )
     added = Spread.of((with_it - bare) / bare for bare, with_it in zip(seconds["bare"], seconds["looked"], strict=True))
-    search = Search(names, OPTIONS.max_search_ms / 1000)
-    found = sum(1 for _ in search)
+    places: list[object] = []
+    searched = search(names, OPTIONS.max_search_ms / 1000, lambda *place: places.append(place))
     claim = verdict(ALIAS_CLAIM, added) if len(names) == 1000 else ""
-    stopped = "" if search.is_complete else f"the search stops in its {OPTIONS.max_search_ms} ms, at {found:,}"
+    stopped = "" if searched.is_complete else f"the search stops in its {OPTIONS.max_search_ms} ms, at {len(places):,}"
     bare, looked = (Spread.of(seconds[key]).in_seconds() for key in ("bare", "looked"))
     return (what, bare, looked, added, claim, stopped)
 

@@ -84,15 +84,14 @@ class Ledger:
         return take_snapshot(tensor, info, where, self._options().fingerprint_nbytes(info.device))
 
     def _search(self, tensor: Any, info: TensorInfo, record: _Record | None) -> Surroundings:
-        from tensornp.core.namespace.search import Search
         from tensornp.core.summary.surroundings import NOWHERE, look_around
 
         max_search_ms = self._options().max_search_ms
         if not max_search_ms:
             return NOWHERE
-        search = Search(self._session.names, max_search_ms / 1000)
         former = record.arrays if record is not None else {}
-        return look_around(tensor, info, search, former=former, shown_as=_shown_by(self._session.source))
+        names, shown_as = self._session.names, _shown_by(self._session.source)
+        return look_around(tensor, info, names, max_search_ms / 1000, former=former, shown_as=shown_as)
 
     def _record_of(self, tensor: Any, info: TensorInfo) -> _Record | None:
         record = self._records.get(id(tensor))

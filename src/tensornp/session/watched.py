@@ -11,11 +11,11 @@ from tensornp.core.lowlevel.attributes import is_array, is_tensor
 from tensornp.core.memory.arrays import extent_of_array
 from tensornp.core.memory.changes import Snapshot
 from tensornp.core.namespace.lookup import NotLookedAtError, look_up
-from tensornp.core.namespace.search import Search
+from tensornp.core.namespace.search import search
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import is_of_collective
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.paths import expression_of
+from tensornp.core.tensor.paths import Kind, Path, expression_of
 from tensornp.core.values.differences import compare, snapshot_with_values
 from tensornp.errors import BadRequestError
 from tensornp.render.changes import change_line
@@ -128,8 +128,8 @@ class Look:
         places: list[tuple[Any, Any]] = []
         keys: dict[int, Any] = {}
         collectives: set[int] = set()
-        search = Search({expression: value}, MAX_SECONDS)
-        for obj, kind, path in search:
+
+        def visit(obj: Any, kind: Kind, path: Path) -> bool:
             if kind == "parameter":
                 keys.setdefault(id(obj), path)
             if is_tensor(obj) and is_of_collective(obj):
@@ -138,9 +138,9 @@ class Look:
             is_inside = id(path[0]) in collectives
             if (is_tensor(obj) or is_array(obj)) and kind != "grad" and not is_inside:
                 places.append((obj, path))
-            if len(places) >= MAX_TENSORS:
-                break
-        if not search.is_complete:
+            return len(places) >= MAX_TENSORS
+
+        if not search({expression: value}, MAX_SECONDS, visit).is_complete:
             self.partial.add(expression)
         found: dict[str, Any] = {}
         for obj, path in places:

@@ -9,7 +9,6 @@ import torch
 import tensornp as tnp
 from tensornp.core.lowlevel import raw_memory
 from tensornp.core.memory.aliases import find_aliases
-from tensornp.core.namespace.search import Search
 
 
 def test_a_counter_is_shared_by_views_and_detached_aliases_alone():
@@ -46,11 +45,11 @@ def test_without_answers_only_what_was_seen_before_is_called_stale():
     a, lent = t.numpy(), np.from_dlpack(t)
     names = {"t": t, "a": a, "lent": lent}
     former: dict[int, object] = {}
-    seen = find_aliases([(t, None)], Search(names, 600), former)[0]
+    (seen,), _ = find_aliases([(t, None)], names, 600, former)
     assert {alias.name: alias.relation for alias in seen} == {
         "t": "same object", "a": "same elements", "lent": "same elements",
     }  # fmt: skip
     t.data = torch.ones(4)
     assert {alias.name for alias in tnp.aliases(t, names)} == {"t"}
-    again = find_aliases([(t, None)], Search(names, 600), former)[0]
+    (again,), _ = find_aliases([(t, None)], names, 600, former)
     assert {alias.name: alias.relation for alias in again} == {"t": "same object", "a": "stale", "lent": "stale"}

@@ -15,7 +15,7 @@ import torch
 from torch.nn.utils.parametrizations import weight_norm
 
 from tensornp.core.namespace.lookup import look_up
-from tensornp.core.namespace.search import Search
+from tensornp.core.namespace.search import search
 from tensornp.core.tensor.paths import expression_of
 from tensornp.errors import BadRequestError
 
@@ -102,12 +102,12 @@ def names() -> dict[str, Any]:
 def test_every_name_that_a_search_gives_is_found_again(names):
     """What `%tensors` and cards print can be watched by that name, and is the same object."""
     namespace = names
-    search, keys, found = Search(namespace, 600), {}, []
-    for obj, kind, path in search:
+    places = []
+    assert search(namespace, 600, lambda *place: places.append(place)).is_complete
+    keys, found = {}, [(obj, path) for obj, _, path in places]
+    for obj, kind, path in places:
         if kind == "parameter":
             keys.setdefault(id(obj), path)
-        found.append((obj, path))
-    assert search.is_complete
     printed = {expression_of(path, keys): obj for obj, path in found}
     assert len(printed) > 60
     unnamed = {name for name in printed if "<" in name}

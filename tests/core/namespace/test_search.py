@@ -19,7 +19,7 @@ from writes import sees
 
 import tensornp as tnp
 from tensornp.core.lowlevel import attributes
-from tensornp.core.namespace.search import Search
+from tensornp.core.namespace.search import search
 from tensornp.core.tensor.paths import expression_of
 
 CALLS: list[str] = []
@@ -259,22 +259,24 @@ def test_looking_leaves_no_mark():
 def test_a_huge_holder_does_not_hide_the_others():
     """Holders take turns: what a small one holds is found after a few looks, not after all that a huge one holds."""
     t = torch.zeros(2)
-    search = Search({"huge": [torch.zeros(1)] * 1_000_000, "small": {"t": t}}, 600)
-    assert next(expression_of(path) for obj, _, path in search if obj is t) == "small['t']"
-    assert search.num_names < 10_000
+    names = {"huge": [torch.zeros(1)] * 1_000_000, "small": {"t": t}}
+    searched = search(names, 600, lambda obj, kind, path: obj is t and expression_of(path) == "small['t']")
+    assert not searched.is_complete, "it was found, and the search ended there"
+    assert searched.num_names < 10_000
 
 
 def test_plain_values_are_passed_over_and_hide_nothing():
     """Numbers and texts hold no tensor: several are one name to the search, and still others have their turn."""
     t = torch.zeros(2)
     names = {"numbers": [0] * 3_000_000, "texts": dict.fromkeys(range(1_000_000), ""), "small": {"t": t}}
-    search = Search(names, 600)
-    assert next(expression_of(path) for obj, _, path in search if obj is t) == "small['t']"
-    assert search.num_names < 2000
-    search = Search(names, 600)
-    assert [expression_of(path) for _, _, path in search] == ["small['t']"]
-    assert search.is_complete
-    assert search.num_names < 300_000
+    searched = search(names, 600, lambda obj, kind, path: obj is t and expression_of(path) == "small['t']")
+    assert not searched.is_complete, "it was found, and the search ended there"
+    assert searched.num_names < 2000
+    found = []
+    searched = search(names, 600, lambda obj, kind, path: found.append(expression_of(path)))
+    assert found == ["small['t']"]
+    assert searched.is_complete
+    assert searched.num_names < 300_000
 
 
 @pytest.mark.parametrize(
@@ -285,9 +287,9 @@ def test_a_huge_container_is_not_copied_before_its_first_item(holder, monkeypatc
     lengths = []
     chunks = itertools.islice
     monkeypatch.setattr(attributes.itertools, "islice", lambda items, n: lengths.append(n) or chunks(items, n))
-    search = Search({"holder": holder}, 600)
-    assert list(search) == []
-    assert search.is_complete
+    found = []
+    assert search({"holder": holder}, 600, lambda *place: found.append(place)).is_complete
+    assert found == []
     assert len(lengths) > 100_000 / 5000
 
 
@@ -295,9 +297,9 @@ def test_a_huge_container_is_not_copied_before_its_first_item(holder, monkeypatc
 def test_the_parameters_of_a_scripted_module_are_found():
     """They lie in C++, and so do its buffers; each name gives the very object."""
     model = torch.jit.script(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2)))
-    search = Search({"model": model}, 600)
-    found = {expression_of(path): (obj, kind) for obj, kind, path in search}
-    assert search.is_complete
+    found = {}
+    searched = search({"model": model}, 600, lambda obj, kind, path: found.update({expression_of(path): (obj, kind)}))
+    assert searched.is_complete
     assert sum(kind == "parameter" for _, kind in found.values()) == 4
     assert sum(kind == "buffer" for _, kind in found.values()) == 3
     for name, (obj, _) in found.items():

@@ -14,10 +14,10 @@ import numpy as np
 
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, is_subclass, is_tensor
-from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
+from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.memory.extents import Relation
 from tensornp.core.memory.relations import OUTDATED, RELATIONS, Target
-from tensornp.core.namespace.search import Search
+from tensornp.core.namespace.search import Searched, search
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.paths import Kind, Path, expression_of
@@ -123,7 +123,8 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
         raise NotATensorError(f"aliases takes a tensor or an array, not '{class_name(type(obj))}'")
     if namespace is None:
         namespace = _names_in(_caller_of(sys._getframe()))
-    return find_aliases([(obj, None)], Search(namespace, max_seconds))[0]
+    (found,), _ = find_aliases([(obj, None)], namespace, max_seconds)
+    return found
 
 
 def _caller_of(frame: FrameType) -> FrameType:
@@ -151,39 +152,46 @@ def _names_in(frame: FrameType) -> dict[str, Any]:
 
 @modes.unnoticed
 def find_aliases(
-    objs: list[tuple[Any, TensorInfo | None]], search: Search, former: dict[int, Any] | None = None
-) -> list[Aliases]:
-    """Return the aliases of each of `objs`, from one search; with each comes its metadata, where that was read already.
+    objs: list[tuple[Any, TensorInfo | None]],
+    namespace: Mapping[str, Any],
+    max_seconds: float,
+    former: dict[int, Any] | None = None,
+    unguarded: Unguarded | None = None,
+) -> tuple[list[Aliases], Searched]:
+    """Return the aliases of each of `objs`, and the one search by which all were found.
 
-    `former` holds weak references, by identity, to arrays that have shared memory with the first of `objs`; those that
-    do so now are added.
+    With each comes its metadata, where that was read already. `former` holds weak references, by identity, to arrays
+    that have shared memory with the first of `objs`; those that do so now are added. `unguarded` is as in `search`.
     """
     found: list[list[tuple[Path, Kind, Relation, tuple[int, int] | None, str, type]]] = [[] for _ in objs]
     keys: dict[int, Path] = {}
+
+    def visit(other: Any, kind: Kind, path: Path) -> None:
+        if kind == "parameter":
+            keys.setdefault(id(other), path)
+        for target, hits in targets:
+            try:
+                relation, bounds, note = target.compare(other)
+            except Exception:
+                # What cannot be read has no address that is known.
+                continue
+            if relation is not None:
+                hits.append((path, kind, relation, bounds, note, type(other)))
+                if former is not None and hits is found[0] and relation != "stale" and type(other) is np.ndarray:
+                    former[id(other)] = weakref.ref(other)
+            elif former and hits is found[0] and id(other) in former and former[id(other)]() is other:
+                hits.append((path, kind, "stale", None, OUTDATED, type(other)))
+
     with modes.undisturbed():
         targets = [(Target(obj, info), hits) for (obj, info), hits in zip(objs, found, strict=True)]
-        for other, kind, path in search:
-            if kind == "parameter":
-                keys.setdefault(id(other), path)
-            for target, hits in targets:
-                try:
-                    relation, bounds, note = target.compare(other)
-                except Exception:
-                    # What cannot be read has no address that is known.
-                    continue
-                if relation is not None:
-                    hits.append((path, kind, relation, bounds, note, type(other)))
-                    if former is not None and hits is found[0] and relation != "stale" and type(other) is np.ndarray:
-                        former[id(other)] = weakref.ref(other)
-                elif former and hits is found[0] and id(other) in former and former[id(other)]() is other:
-                    hits.append((path, kind, "stale", None, OUTDATED, type(other)))
-    return [_listed(hits, keys, search) for hits in found]
+        searched = search(namespace, max_seconds, visit, unguarded=unguarded)
+    return [_listed(hits, keys, searched) for hits in found], searched
 
 
-def _listed(hits: list[Any], keys: Mapping[int, Path], search: Search) -> Aliases:
+def _listed(hits: list[Any], keys: Mapping[int, Path], searched: Searched) -> Aliases:
     hits.sort(key=lambda hit: RELATIONS.index(hit[2]))
     listed = [
         Alias(expression_of(path, keys), kind, how, where, note, class_name(cls))
         for path, kind, how, where, note, cls in hits
     ]
-    return Aliases(listed, search.num_names, search.is_complete, NOT_LOOKED_AT if search.unguarded.left_out else "")
+    return Aliases(listed, searched.num_names, searched.is_complete, NOT_LOOKED_AT if searched.left_out else "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from tensornp.core.lowlevel import modes
@@ -10,8 +10,8 @@ from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
 from tensornp.core.memory.aliases import stopped_text
 from tensornp.core.memory.footprint import spans_of
 from tensornp.core.memory.storages import Found, Group, Holding, grouped
-from tensornp.core.namespace.search import Search
-from tensornp.core.tensor.paths import Path, expression_of, root_of
+from tensornp.core.namespace.search import Visit, search
+from tensornp.core.tensor.paths import Kind, Path, expression_of, root_of
 
 
 class Survey:
@@ -29,30 +29,31 @@ class Survey:
 
     def __init__(self, namespace: Mapping[str, Any], tracebacks: Mapping[str, Any], max_seconds: float) -> None:
         self._keys: dict[int, Path] = {}
-        search = Search(namespace, max_seconds)
-        found = list(self._collect(search, "name"))
-        # A magic that has called what failed has the whole namespace among its locals.
-        behind = Search(tracebacks, max_seconds, besides=namespace)
-        found += self._collect(behind, "traceback")
-        self.has_all_names = search.is_complete and not search.unguarded.left_out
-        is_complete = search.is_complete and behind.is_complete
-        stopped = [] if is_complete else [stopped_text(search.num_names + behind.num_names)]
-        stopped += [NOT_LOOKED_AT] if search.unguarded.left_out or behind.unguarded.left_out else []
+        found: list[Found] = []
+        with modes.undisturbed():
+            named = search(namespace, max_seconds, self._collect(found, "name"))
+            # A magic that has called what failed has the whole namespace among its locals.
+            behind = search(tracebacks, max_seconds, self._collect(found, "traceback"), besides=namespace)
+        self.has_all_names = named.is_complete and not named.left_out
+        is_complete = named.is_complete and behind.is_complete
+        stopped = [] if is_complete else [stopped_text(named.num_names + behind.num_names)]
+        stopped += [NOT_LOOKED_AT] if named.left_out or behind.left_out else []
         self.stopped = "; ".join(stopped)
         self.groups = grouped(found)
 
-    def _collect(self, search: Search, holding: Holding) -> Iterable[Found]:
-        with modes.undisturbed():
-            for obj, kind, path in search:
-                if kind == "parameter":
-                    self._keys.setdefault(id(obj), path)
-                try:
-                    spans = tuple(spans_of(obj))
-                except Exception:
-                    # Its row says what little is known.
-                    spans = ()
-                is_history = holding == "name" and root_of(path) == "Out"
-                yield Found(obj, kind, path, "history" if is_history else holding, spans)
+    def _collect(self, found: list[Found], holding: Holding) -> Visit:
+        def visit(obj: Any, kind: Kind, path: Path) -> None:
+            if kind == "parameter":
+                self._keys.setdefault(id(obj), path)
+            try:
+                spans = tuple(spans_of(obj))
+            except Exception:
+                # Its row says what little is known.
+                spans = ()
+            is_history = holding == "name" and root_of(path) == "Out"
+            found.append(Found(obj, kind, path, "history" if is_history else holding, spans))
+
+        return visit
 
     def name(self, found: Found) -> str:
         """Return how a user reaches it."""

@@ -11,7 +11,8 @@ import re
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -32,46 +33,33 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _requires_grad, _is_leaf, _retains_grad = (
     getattr(torch.Tensor, name).__get__ for name in ("requires_grad", "is_leaf", "retains_grad")
 )
-Place = tuple[Any, Kind, Path]
-"""One tensor or array that was found, its kind, and the way to it."""
+Visit = Callable[[Any, Kind, Path], object]
+"""What is called with each tensor and array, its kind and the path to it; the search ends where it returns True."""
 
 
-class Search:
-    """The tensors and arrays that a namespace reaches: iterate over it once, then ask how far it came.
-
-    Parameters
-    ----------
-    namespace : mapping of str to object
-    max_seconds : float
-        Of this thread's own time, however busy the machine is, after which it stops; names at hand come first, then
-        what they hold, level by level and in turns.
-    besides : object, optional
-        A container that is not looked into, wherever it is met: it is searched by itself.
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What a search knows once it has ended.
 
     Attributes
     ----------
     num_names : int
-        Tensors, arrays and other objects that were looked at so far.
+        Tensors, arrays and other objects that were looked at.
     is_complete : bool
-        Whether it looked at everything, once the iteration has ended.
-    unguarded : Unguarded
-        What has read the gradients, or left them out.
+        Whether it looked at everything.
+    left_out : bool
+        Whether gradients were not looked at, since another thread runs.
     tracked : list of torch.Tensor
-        Those that autograd has computed, found so far.
+        Those that autograd has computed.
     """
 
-    def __init__(self, namespace: Mapping[str, Any], max_seconds: float, *, besides: object = None) -> None:
-        self.num_names = 0
-        self.is_complete = False
-        self.tracked: list[torch.Tensor] = []
-        self._filled: set[int] = set()
-        self._modules: dict[int, Path] = {}
-        self._held_by: dict[int, list[int]] = {}
-        self._namespace = namespace
-        self.max_seconds = max_seconds
-        self._besides = besides
-        self._skipped = False
-        self.unguarded = Unguarded()
+    num_names: int
+    is_complete: bool
+    left_out: bool
+    tracked: list[torch.Tensor]
+    _filled: set[int]
+    _modules: dict[int, Path]
+    _held_by: dict[int, list[int]]
 
     def trained_module_of(self, parameter: torch.Tensor) -> Path | None:
         """Return the innermost module that holds `parameter` and in which another parameter has a gradient."""
@@ -90,8 +78,64 @@ class Search:
                     waiting.append(module)
         return found
 
-    def __iter__(self) -> Iterator[Place]:
-        deadline = time.thread_time() + self.max_seconds
+
+def search(
+    namespace: Mapping[str, Any],
+    max_seconds: float,
+    visit: Visit,
+    *,
+    besides: object = None,
+    unguarded: Unguarded | None = None,
+) -> Searched:
+    """Call `visit` with each tensor and array that a namespace reaches, nearest first, and return how far that came.
+
+    Parameters
+    ----------
+    namespace : mapping of str to object
+    max_seconds : float
+        Of this thread's own time, however busy the machine is, after which it stops; names at hand come first, then
+        what they hold, level by level and in turns. What `visit` takes counts too.
+    visit : callable
+    besides : object, optional
+        A container that is not looked into, wherever it is met: it is searched by itself.
+    unguarded : Unguarded, optional
+        What reads the gradients, or leaves them out, where the caller has read some already.
+    """
+    walk = _Walk(namespace, max_seconds, visit, besides, unguarded or Unguarded())
+    is_complete = walk.run()
+    return Searched(
+        walk.num_names,
+        is_complete,
+        walk.unguarded.left_out,
+        walk.tracked,
+        walk.filled,
+        walk.modules,
+        walk.held_by,
+    )
+
+
+class _Walk:
+    """The state of one search while it runs."""
+
+    def __init__(
+        self, namespace: Mapping[str, Any], max_seconds: float, visit: Visit, besides: object, unguarded: Unguarded
+    ) -> None:
+        self.num_names = 0
+        self.tracked: list[torch.Tensor] = []
+        self.filled: set[int] = set()
+        self.modules: dict[int, Path] = {}
+        self.held_by: dict[int, list[int]] = {}
+        self.unguarded = unguarded
+        self._namespace = namespace
+        self._max_seconds = max_seconds
+        self._visit = visit
+        self._besides = besides
+        self._skipped = False
+
+    def run(self) -> bool:
+        """Return whether everything was looked at."""
+        deadline = time.thread_time() + self._max_seconds
+        visit = self._visit
         # By identity: a metaclass of the user's may compute hashes, or have none. The class is held, so that it stays.
         visitors: dict[int, tuple[type, Visitor | None, Kind]] = {}
         seen: set[int] = set()
@@ -105,7 +149,7 @@ class Search:
                 count += 1
                 self.num_names += 1
                 if not self.num_names % _CHECK_EVERY and time.thread_time() > deadline:
-                    return
+                    return False
                 cls = type(obj)
                 try:
                     _, visitor, tensor_kind = visitors[id(cls)]
@@ -116,24 +160,28 @@ class Search:
                 if visitor is None:
                     continue
                 if visitor is IS_TENSOR:
-                    yield obj, kind or tensor_kind, path
+                    if visit(obj, kind or tensor_kind, path) is True:
+                        return False
                     if cls is not torch.Tensor or _requires_grad(obj):
-                        yield from self._beside(obj, path, is_new=id(obj) not in seen)
+                        for other, other_kind, other_path in self._beside(obj, path, is_new=id(obj) not in seen):
+                            if visit(other, other_kind, other_path) is True:
+                                return False
                         seen.add(id(obj))
                 elif visitor is IS_ARRAY:
-                    yield obj, "array", path
+                    if visit(obj, "array", path) is True:
+                        return False
                 elif id(obj) not in holders:
                     holders.add(id(obj))
                     turns.append(self._children(obj, path, visitor))
             if count == limit:
                 turns.append(turn)
             if not turns or time.thread_time() > deadline:
-                self.is_complete = not turns and not self._skipped
-                return
+                return not turns and not self._skipped
             turn, limit = turns.popleft(), _TURN
 
-    def _beside(self, tensor: Any, path: Path, *, is_new: bool) -> Iterator[Place]:
-        """Yield the gradient of a tensor, and the tensors in which one of another class holds its values, once."""
+    def _beside(self, tensor: Any, path: Path, *, is_new: bool) -> list[tuple[Any, Kind, Path]]:
+        """Return the gradient of a tensor, and the tensors in which one of another class holds its values, once."""
+        found: list[tuple[Any, Kind, Path]] = []
         try:
             if _requires_grad(tensor):
                 is_leaf = _is_leaf(tensor)
@@ -141,25 +189,26 @@ class Search:
                     self.tracked.append(tensor)
                 grad = self.unguarded.grad_of(tensor) if is_leaf or _retains_grad(tensor) else None
                 if grad is not None:
-                    self._filled.add(id(tensor))
+                    self.filled.add(id(tensor))
                     if is_new:
-                        yield grad, "grad", (path, ".grad")
+                        found.append((grad, "grad", (path, ".grad")))
             if is_new and type(tensor) not in _PLAIN:
                 for name, inner in own_attributes(tensor):
                     if is_subclass(type(inner), torch.Tensor):
-                        yield inner, "tensor", (path, f".{name}")
+                        found.append((inner, "tensor", (path, f".{name}")))
         except Exception:
             # Some wrappers have no such attributes, and lazy parameters have none yet.
-            return
+            pass
+        return found
 
     def _children(self, holder: Any, path: Path | None, visit: Visitor) -> Iterator[tuple[Path, Any, Kind]]:
         is_module = visit is in_module and path is not None
         if is_module and path is not None:
-            self._modules[id(holder)] = path
+            self.modules[id(holder)] = path
         try:
             for step, child, kind in visit(holder):
                 if is_module and (kind == "parameter" or is_subclass(type(child), torch.nn.Module)):
-                    self._held_by.setdefault(id(child), []).append(id(holder))
+                    self.held_by.setdefault(id(child), []).append(id(holder))
                 yield (path, step), child, kind
         except Exception:
             # Another thread changes it just now, or a class of C hides what it holds.

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
+from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.memory.aliases import Alias, find_aliases, stopped_text
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.saved import saved_for
-from tensornp.core.namespace.search import Search
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.paths import expression_of
 
@@ -60,21 +59,28 @@ Look = Callable[[torch.Tensor, TensorInfo], Surroundings]
 
 
 def look_around(
-    tensor: torch.Tensor, info: TensorInfo, search: Search, *, former: dict[int, Any], shown_as: str
+    tensor: torch.Tensor,
+    info: TensorInfo,
+    namespace: Mapping[str, Any],
+    max_seconds: float,
+    *,
+    former: dict[int, Any],
+    shown_as: str,
 ) -> Surroundings:
-    """Return what one `search` tells; `former` are arrays known to have shared, `shown_as` is what the user typed."""
-    unguarded = search.unguarded
+    """Return what one search tells; `former` are arrays known to have shared, `shown_as` is what the user typed."""
+    unguarded = Unguarded()
     with modes.undisturbed():
         grad = unguarded.grad_of(tensor) if info.has_grad else None
-    found, *rest = find_aliases([(tensor, info), *([(grad, None)] if grad is not None else [])], search, former)
+    objs = [(tensor, info), *([(grad, None)] if grad is not None else [])]
+    (found, *rest), searched = find_aliases(objs, namespace, max_seconds, former, unguarded)
     aliases = _without_own_name(found, shown_as)
     module = None
     if info.is_leaf and info.requires_grad and info.is_parameter and info.has_grad is False:
-        module = search.trained_module_of(tensor)
-    saved = saved_for(tensor, search.tracked, search.max_seconds)
+        module = searched.trained_module_of(tensor)
+    saved = saved_for(tensor, searched.tracked, max_seconds)
     stopped = [] if found.is_complete else [stopped_text(found.num_names)]
     stopped += [f"search for gradients stopped at {saved.stopped_at:,} operations"] if saved.stopped_at else []
-    is_left_out = unguarded.left_out or info.has_grad is None or saved.left_out
+    is_left_out = searched.left_out or info.has_grad is None or saved.left_out
     return Surroundings(
         aliases=tuple(aliases),
         grad_aliases=tuple(alias for alias in (rest[0] if rest else ()) if alias.kind != "grad"),
