@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tensornp.core.memory.changes import Change, Road
+from tensornp.core.memory.changes import Cause, Change
 from tensornp.core.memory.fingerprint import ALL_BLOCKS
 
 
 class _Words(NamedTuple):
-    """What is said of one road: the verb, the few words of a badge, those of a line, and the end of the sentence."""
+    """What is said of one cause: the verb, the few words of a badge, those of a line, and the end of the sentence."""
 
     verb: str
     badge: str
@@ -17,7 +17,7 @@ class _Words(NamedTuple):
     sentence: str
 
 
-_ROADS: dict[Road, _Words] = {
+_CAUSES: dict[Cause, _Words] = {
     "": _Words("changed", "", "", ""),
     "torch": _Words("changed", "through torch", "through torch", "and torch has counted a write since then"),
     "behind": _Words(
@@ -40,21 +40,21 @@ _ROADS: dict[Road, _Words] = {
 
 def change_text(change: Change) -> str:
     """Return a few words: "changed since the conversion in In[4] · behind torch's back"."""
-    if change.road == "retyped":
+    if change.cause == "retyped":
         return f"was {change.was} at {change.since}"
-    words = _ROADS[change.road]
+    words = _CAUSES[change.cause]
     sampled = "" if change.coverage == ALL_BLOCKS else change.coverage
     return " · ".join(filter(None, (f"{words.verb} since {change.since}", words.badge, sampled)))
 
 
 def change_sentence(change: Change) -> str:
-    """Return the same with the road and what was compared."""
+    """Return the same with the cause and what was compared."""
     words = change_text(change).partition(" · ")[0]
-    return f"{words[0].upper()}{words[1:]}, {_ROADS[change.road].sentence} ({change.coverage})."
+    return f"{words[0].upper()}{words[1:]}, {_CAUSES[change.cause].sentence} ({change.coverage})."
 
 
 def change_line(change: Change) -> str:
-    """Return which rows changed, by how much and by which road, and what changed besides."""
-    road = _ROADS[change.road].line
-    told = f"{road} ({change.coverage})" if change.road == "may" else road
+    """Return which rows changed, by how much and by which cause, and what changed besides."""
+    cause = _CAUSES[change.cause].line
+    told = f"{cause} ({change.coverage})" if change.cause == "may" else cause
     return " · ".join(filter(None, (change.rows, change.delta, told, *change.facts)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from tensornp.core.convert.plan import ConversionPlan
-from tensornp.core.summary.surroundings import NOWHERE, Surroundings
+from tensornp.core.summary.surroundings import NO_SURROUNDINGS, Surroundings
 from tensornp.render.aliases import stopped_text
 from tensornp.render.style import CARD
 
@@ -26,7 +26,7 @@ def receipts_text(plans: list[ConversionPlan]) -> str:
     return f"{len(plans)} tensors: {', '.join(parts)}"
 
 
-def receipt_lines(plan: ConversionPlan, around: Surroundings = NOWHERE) -> list[str]:
+def receipt_lines(plan: ConversionPlan, around: Surroundings = NO_SURROUNDINGS) -> list[str]:
     """Return what the folded receipt says, a line each, and where the search around the tensor was not through."""
     lines = [f"{plan.dtype} · {exactness(plan)} · {plan.nbytes_copied:,} bytes copied", plan.reason]
     lines += [f"steps: {', '.join(plan.steps)}"] if plan.steps else []
@@ -44,7 +44,7 @@ def receipt_html(plan: ConversionPlan) -> str:
     return f'<div class="tensornp" style="{CARD}">{folded_receipt(plan)}</div>'
 
 
-def folded_receipt(plan: ConversionPlan, around: Surroundings = NOWHERE, *, is_open: bool = False) -> str:
+def folded_receipt(plan: ConversionPlan, around: Surroundings = NO_SURROUNDINGS, *, is_open: bool = False) -> str:
     """Return the receipt as the part of a card that unfolds."""
     text = "<br>".join(escape(line) for line in receipt_lines(plan, around))
     code = f'<code style="background-color:transparent">{escape(plan.code)}</code>'

@@ -45,7 +45,7 @@ class Ledger:
         self._keep(tensor, info, now, record)
         return replace(around, change=change) if change is not None else around
 
-    def glance(self, tensor: Any, info: TensorInfo) -> Surroundings:
+    def surroundings_of(self, tensor: Any, info: TensorInfo) -> Surroundings:
         """Return what surrounds a tensor and how it has changed; nothing is remembered."""
         record = self._record_of(tensor, info)
         return replace(self._search(tensor, info, record), change=self.change_of(tensor, info))
@@ -84,14 +84,14 @@ class Ledger:
         return take_snapshot(tensor, info, where, self._options().fingerprint_nbytes(info.device))
 
     def _search(self, tensor: Any, info: TensorInfo, record: _Record | None) -> Surroundings:
-        from tensornp.core.summary.surroundings import NOWHERE, look_around
+        from tensornp.core.summary.surroundings import NO_SURROUNDINGS, find_surroundings
 
         max_search_ms = self._options().max_search_ms
         if not max_search_ms:
-            return NOWHERE
+            return NO_SURROUNDINGS
         former = record.arrays if record is not None else {}
         names, shown_as = self._session.names, _shown_by(self._session.source)
-        return look_around(tensor, info, names, max_search_ms / 1000, former=former, shown_as=shown_as)
+        return find_surroundings(tensor, info, names, max_search_ms / 1000, former=former, shown_as=shown_as)
 
     def _record_of(self, tensor: Any, info: TensorInfo) -> _Record | None:
         record = self._records.get(id(tensor))

@@ -11,7 +11,7 @@ from tensornp.session.names import Session
 if TYPE_CHECKING:
     from tensornp.core.memory.changes import Snapshot
     from tensornp.core.summary.options import DisplayOptions
-    from tensornp.session.watched import Look
+    from tensornp.session.watched import WatchPass
 
 MAX_NAMED = 3
 """Names that are given of what was left out."""
@@ -86,13 +86,13 @@ class Watch:
         self._state = self._state._replace(snapshots=kept)
         return gone
 
-    def _look(self) -> Look:
-        from tensornp.session.watched import Look
+    def _look(self) -> WatchPass:
+        from tensornp.session.watched import WatchPass
 
         options = self._options()
-        return Look(self._session.names, options.max_watch_nbytes, options.max_watch_read_nbytes)
+        return WatchPass(self._session.names, options.max_watch_nbytes, options.max_watch_read_nbytes)
 
-    def _state_of(self, look: Look) -> _State:
+    def _state_of(self, look: WatchPass) -> _State:
         left_out = _left_out_text(look, self._options().max_watch_read_nbytes)
         return _State(look.snapshots, frozenset(look.partial), left_out)
 
@@ -125,7 +125,7 @@ class Watch:
         self._untold = self._untold or cell
 
 
-def _left_out_text(look: Look, max_read_nbytes: int) -> str:
+def _left_out_text(look: WatchPass, max_read_nbytes: int) -> str:
     from tensornp.render.words import format_nbytes, listed
 
     words = {"sampled": "only a sample was read of", "unread": "not read:", "pending": "waiting for a collective:"}

@@ -25,7 +25,7 @@ MAX_TENSORS = 2000
 MAX_SECONDS = 1.0
 
 
-class Look:
+class WatchPass:
     """One look at all that is watched; each object is read once, and the budgets hold for all together.
 
     Attributes

@@ -1,4 +1,4 @@
-"""The doors to JAX and CuPy: right values, copies that are copies, sharing proven by writes, and honest receipts."""
+"""JAX and CuPy: right values, copies that are copies, sharing proven by writes, and honest receipts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tensornp.core.exchange import cupy as cupy_door
 from tensornp.core.exchange import handover
 from tensornp.core.exchange import jax as jax_door
 from tensornp.core.exchange.dlpack import is_lent
-from tensornp.core.exchange.handover import Door
+from tensornp.core.exchange.handover import Recipient
 from tensornp.core.tensor.steps import Step
 
 jax = pytest.importorskip("jax")
@@ -414,8 +414,8 @@ def through(
         decide_for_numpy(info, copy=True, dtype=asked),
     )
     library = "JAX" if constant else "CuPy"
-    door = Door(library, constant, reaches, True, copied.dtype, "dlpack({})", "put({})", keeps_order)
-    return handover.decide(door, info, free, copied, copy)
+    recipient = Recipient(library, constant, reaches, True, copied.dtype, "dlpack({})", "put({})", keeps_order)
+    return handover.decide(recipient, info, free, copied, copy)
 
 
 def test_a_gpu_tensor_is_copied_on_its_gpu():

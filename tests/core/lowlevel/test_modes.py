@@ -16,7 +16,7 @@ from tensornp.core.lowlevel.modes import undisturbed
 from tensornp.core.lowlevel.private_names import find
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.summary.surroundings import look_around
+from tensornp.core.summary.surroundings import find_surroundings
 
 _are_functions_off = find("_C._is_torch_function_all_disabled")
 HITS = 1000
@@ -32,7 +32,7 @@ def _card(tensor, namespace):
     """Make a card with all that is around the tensor."""
 
     def look(tensor, info):
-        return look_around(tensor, info, namespace, 1.0, former={}, shown_as="")
+        return find_surroundings(tensor, info, namespace, 1.0, former={}, shown_as="")
 
     return summarize(tensor, DisplayOptions(), look)
 

@@ -68,7 +68,7 @@ def test_each_road_is_told(road):
     act, expected = ROADS[road]
     found = change_by(torch.nn.Parameter(torch.arange(12.0).view(3, 4)), act)
     assert found is not None
-    assert found.road == expected
+    assert found.cause == expected
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_equal_bits_in_the_same_place_are_no_change(act):
 
 def test_a_square_matrix_that_is_transposed_in_place_is_not_unchanged():
     """The bytes are equal, the elements are not."""
-    assert change_by(torch.arange(9.0).view(3, 3), lambda t: t.t_()).road == "moved"
+    assert change_by(torch.arange(9.0).view(3, 3), lambda t: t.t_()).cause == "moved"
 
 
 def test_the_words():
@@ -112,10 +112,10 @@ def test_of_a_sample_that_is_unchanged_a_counted_write_is_told():
     """It may have hit what was not read; the words say so."""
     big = torch.zeros(2**20)
     change = change_by(big, lambda t: t.__setitem__(2**10, 1), 1000)
-    assert (change.road, change.coverage) == ("may", "sampled 1/64")
+    assert (change.cause, change.coverage) == ("may", "sampled 1/64")
     assert change_text(change) == "written since the card in In[1] · sampled 1/64"
-    assert change_by(big, lambda t: t.add_(1), 1000).road == "torch"
-    assert change_by(big, lambda t: tnp.to_numpy(t, copy=False, writeable=True).fill(3), 1000).road == "behind"
+    assert change_by(big, lambda t: t.add_(1), 1000).cause == "torch"
+    assert change_by(big, lambda t: tnp.to_numpy(t, copy=False, writeable=True).fill(3), 1000).cause == "behind"
 
 
 def test_inference_tensors_count_no_writes():
@@ -123,7 +123,7 @@ def test_inference_tensors_count_no_writes():
     with torch.inference_mode():
         t = torch.zeros(3)
         change = change_by(t, lambda t: t.add_(1))
-    assert change.road == "unknown"
+    assert change.cause == "unknown"
     assert "by a road that cannot be told" in change_sentence(change)
 
 
@@ -134,8 +134,8 @@ def test_the_counter_of_another_alias_tells_no_road():
     before = snapshot(t)
     assert change_between(before, snapshot(t.data)) is None
     tnp.to_numpy(t, copy=False, writeable=True)[0] = 9
-    assert change_between(before, snapshot(t.data)).road == "unknown"
-    assert change_between(before, snapshot(t.detach())).road == "behind", "the same counter"
+    assert change_between(before, snapshot(t.data)).cause == "unknown"
+    assert change_between(before, snapshot(t.detach())).cause == "behind", "the same counter"
     big = torch.zeros(2**20).add_(1)
     before = snapshot(big, 1000)
     assert change_between(before, snapshot(big.data, 1000)) is None
@@ -154,7 +154,7 @@ def test_special_values_are_compared_by_bits():
     """NaN is itself, and a zero of the other sign is another one."""
     t = torch.tensor([float("nan"), 0.0])
     assert change_by(t, lambda t: t.mul_(1)) is None
-    assert change_by(t, lambda t: t.neg_()).road == "torch"
+    assert change_by(t, lambda t: t.neg_()).cause == "torch"
     assert change_by(torch.eye(2).to_sparse(), lambda t: t._values().fill_(3)).coverage == "all blocks"
 
 
@@ -178,8 +178,8 @@ def test_a_move_to_another_device_is_a_move():
     before = snapshot(module.weight)
     module.to("card")
     change = change_between(before, snapshot(module.weight))
-    assert (change.road, change.coverage) == ("moved", "values not compared")
+    assert (change.cause, change.coverage) == ("moved", "values not compared")
     assert change_text(change) == "moved since the card in In[1] · values not compared"
-    assert change_by(module.weight, lambda t: memory_of(t.detach()).add_(1)).road == "behind"
-    assert change_by(module.weight, lambda t: torch.no_grad()(t.add_)(1)).road == "torch"
+    assert change_by(module.weight, lambda t: memory_of(t.detach()).add_(1)).cause == "behind"
+    assert change_by(module.weight, lambda t: torch.no_grad()(t.add_)(1)).cause == "torch"
     assert change_by(module.weight, lambda t: None) is None

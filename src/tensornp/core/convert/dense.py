@@ -8,7 +8,7 @@ import torch
 
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import class_name, error_text
-from tensornp.core.lowlevel.unheard import unheard
+from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.form import plain
 from tensornp.core.tensor.info import inspect
@@ -66,4 +66,4 @@ def dequantized(tensor: Any) -> torch.Tensor:
         ) from error
 
 
-unheard(globals())
+silence_warnings(globals())

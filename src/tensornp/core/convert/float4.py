@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core.lowlevel.unheard import unheard
+from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES
 
 
@@ -29,4 +29,4 @@ def pack(array: np.ndarray[Any, Any]) -> torch.Tensor:
     return (codes[..., 0::2] | codes[..., 1::2] << 4).view(torch.float4_e2m1fn_x2)
 
 
-unheard(globals())
+silence_warnings(globals())

@@ -9,7 +9,7 @@ import torch
 
 from tensornp.core.convert import float4
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.unheard import unheard
+from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.tensor import dtypes
 from tensornp.errors import BadRequestError, CopyRequiredError, UnsupportedArrayError
 
@@ -113,4 +113,4 @@ def _why_not_shared(array: np.ndarray[Any, Any], facts: dtypes.DtypeFacts, devic
     return ""
 
 
-unheard(globals())
+silence_warnings(globals())

@@ -17,7 +17,7 @@ from tensornp.core.convert.plan import ConversionPlan, decide
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, is_tensor
 from tensornp.core.lowlevel.modes import apart
-from tensornp.core.lowlevel.unheard import unheard
+from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.saved import saved_for
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container, map_leaves
@@ -281,4 +281,4 @@ def _cast(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, 
         return array.astype(dtype)
 
 
-unheard(globals())
+silence_warnings(globals())

@@ -1,4 +1,4 @@
-"""The door to CuPy, whose arrays are on a GPU and always writeable."""
+"""To CuPy and back: its arrays are on a GPU and always writeable."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tensornp.core.convert.from_numpy import tensor_from_numpy, usable_device
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.exchange.dlpack import (
-    Crossing,
+    Handover,
     by_dlpack,
     compared_plans,
     import_library,
@@ -22,7 +22,7 @@ from tensornp.core.exchange.dlpack import (
     shared_tensor,
     torch_device,
 )
-from tensornp.core.exchange.handover import Door, decide
+from tensornp.core.exchange.handover import Recipient, decide
 from tensornp.core.lowlevel import modes
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import map_leaves
@@ -36,7 +36,7 @@ def plan_cupy(tensor: torch.Tensor, *, copy: bool | None = None, dtype: object =
 
     The `code` uses ``cupy`` too. Raises as `to_cupy` does.
     """
-    return _cross_to_cupy(import_library("cupy", "CuPy"), tensor, copy, dtype).plan
+    return _handover_to_cupy(import_library("cupy", "CuPy"), tensor, copy, dtype).plan
 
 
 @modes.never_compiled
@@ -72,10 +72,10 @@ def to_cupy(obj: Any, *, copy: bool | None = None, dtype: object = None) -> Any:
     cupy = import_library("cupy", "CuPy")
 
     def convert(tensor: torch.Tensor) -> Any:
-        crossing = _cross_to_cupy(cupy, tensor, copy, dtype)
-        with cupy.cuda.Device(crossing.target) if crossing.target is not None else nullcontext():
-            if is_by_dlpack(crossing):
-                return by_dlpack(crossing, tensor, cupy.from_dlpack, lambda array: array.data.ptr)
+        handover = _handover_to_cupy(cupy, tensor, copy, dtype)
+        with cupy.cuda.Device(handover.target) if handover.target is not None else nullcontext():
+            if is_by_dlpack(handover):
+                return by_dlpack(handover, tensor, cupy.from_dlpack, lambda array: array.data.ptr)
             return map_leaves(cupy.asarray, to_numpy(tensor, copy=True, dtype=dtype), leaf_type=np.ndarray)
 
     return map_container(convert, obj, torch.Tensor, "to_cupy takes a tensor")
@@ -123,14 +123,14 @@ def from_cupy(obj: Any, *, copy: bool | None = None, device: torch.device | str 
     return map_container(convert, obj, cupy.ndarray, "from_cupy takes a cupy.ndarray")
 
 
-def _cross_to_cupy(cupy: Any, tensor: torch.Tensor, copy: bool | None, dtype: object) -> Crossing:
+def _handover_to_cupy(cupy: Any, tensor: torch.Tensor, copy: bool | None, dtype: object) -> Handover:
     info = inspect(tensor)
     free, copied = compared_plans(tensor, copy, dtype, "CuPy")
     facts = dtypes.KNOWN.get(copied.dtype.name)
     if facts is None or facts.numpy is None:
         raise BadRequestError(f"CuPy is given no {copied.dtype} arrays; pass dtype=None to widen them exactly")
     reaches = info.device.type == "cuda" and (info.device.index or 0) < cupy.cuda.runtime.getDeviceCount()
-    door = Door(
+    recipient = Recipient(
         library="CuPy",
         is_constant=False,
         reaches=reaches,
@@ -140,4 +140,4 @@ def _cross_to_cupy(cupy: Any, tensor: torch.Tensor, copy: bool | None, dtype: ob
         place="cupy.asarray({})",
     )
     target = info.device.index or 0 if reaches else None
-    return Crossing(decide(door, info, free, copied, copy), info, dtype, target)
+    return Handover(decide(recipient, info, free, copied, copy), info, dtype, target)

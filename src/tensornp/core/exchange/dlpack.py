@@ -1,4 +1,4 @@
-"""What both doors do: find the library, compare plans, and share through DLPack where an address proves it."""
+"""What both libraries need: finding them, comparing plans, and sharing by DLPack where an address proves it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.convert.to_numpy import plan, to_numpy
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name
-from tensornp.core.lowlevel.unheard import unheard
+from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container, map_leaves
 from tensornp.core.tensor.facts import TensorInfo
@@ -35,7 +35,7 @@ _REFUSALS = (RuntimeError, ValueError, TypeError, BufferError)
 """What DLPack's two sides raise for memory that they do not take."""
 
 
-class Crossing(NamedTuple):
+class Handover(NamedTuple):
     """What to do with one tensor: the plan, what `to_numpy` is asked for, and the library's device."""
 
     plan: ConversionPlan
@@ -95,20 +95,20 @@ def is_lent(dtype: torch.dtype) -> bool:
         return True
 
 
-def is_by_dlpack(crossing: Crossing) -> bool:
-    return crossing.plan.shares_memory or (
-        crossing.info.device.type != "cpu" and crossing.info.numel > 0 and Step.TO_HOST not in crossing.plan.steps
+def is_by_dlpack(handover: Handover) -> bool:
+    return handover.plan.shares_memory or (
+        handover.info.device.type != "cpu" and handover.info.numel > 0 and Step.TO_HOST not in handover.plan.steps
     )
 
 
 def by_dlpack(
-    crossing: Crossing, tensor: torch.Tensor, take: Callable[[Any], Any], address_of: Callable[[Any], int]
+    handover: Handover, tensor: torch.Tensor, take: Callable[[Any], Any], address_of: Callable[[Any], int]
 ) -> Any:
     """Return the array over the tensor's own memory, proven by its address, or over a copy on the same device."""
-    planned = crossing.plan
-    if planned.shares_memory and crossing.info.device.type == "cpu":
+    planned = handover.plan
+    if planned.shares_memory and handover.info.device.type == "cpu":
         # Locks the storage: DLPack does not, and resizing it would leave the array on freed memory.
-        to_numpy(tensor, copy=False, writeable=True, dtype=crossing.asked)
+        to_numpy(tensor, copy=False, writeable=True, dtype=handover.asked)
     with modes.undisturbed():
         # An alias of our own, so that `set_` on the tensor takes nothing away from the array.
         values = plain(tensor)
@@ -160,4 +160,4 @@ def shared_tensor(
     return None
 
 
-unheard(globals())
+silence_warnings(globals())

@@ -1,4 +1,4 @@
-"""The door to JAX.
+"""To JAX and back.
 
 A copy is made by torch or NumPy before JAX sees it, because JAX's own copies are none: on a CPU,
 `device_put(may_alias=False)` and `from_dlpack(copy=True)` alias their source, and `jnp.array` may read it after it has
@@ -19,7 +19,7 @@ from tensornp.core.convert.from_numpy import tensor_from_numpy, usable_device
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.convert.to_numpy import plan, to_numpy
 from tensornp.core.exchange.dlpack import (
-    Crossing,
+    Handover,
     by_dlpack,
     compared_plans,
     import_library,
@@ -29,7 +29,7 @@ from tensornp.core.exchange.dlpack import (
     shared_tensor,
     torch_device,
 )
-from tensornp.core.exchange.handover import Door, decide
+from tensornp.core.exchange.handover import Recipient, decide
 from tensornp.core.lowlevel import modes
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import map_leaves
@@ -46,7 +46,7 @@ def plan_jax(
 
     The `code` uses ``jax`` too. Raises as `to_jax` does, but for integers that turn out not to fit.
     """
-    return _cross_to_jax(import_library("jax", "JAX"), tensor, copy, dtype, device).plan
+    return _handover_to_jax(import_library("jax", "JAX"), tensor, copy, dtype, device).plan
 
 
 @modes.never_compiled
@@ -87,14 +87,14 @@ def to_jax(obj: Any, *, copy: bool | None = None, dtype: object = None, device: 
     budget = Budget(None)
 
     def convert(tensor: torch.Tensor) -> Any:
-        crossing = _cross_to_jax(jax, tensor, copy, dtype, device)
-        if is_by_dlpack(crossing):
-            return by_dlpack(crossing, tensor, jax.dlpack.from_dlpack, lambda array: array.unsafe_buffer_pointer())
-        budget.take(crossing.plan.nbytes_copied)
-        arrays = to_numpy(tensor, copy=True, dtype=crossing.asked)
+        handover = _handover_to_jax(jax, tensor, copy, dtype, device)
+        if is_by_dlpack(handover):
+            return by_dlpack(handover, tensor, jax.dlpack.from_dlpack, lambda array: array.unsafe_buffer_pointer())
+        budget.take(handover.plan.nbytes_copied)
+        arrays = to_numpy(tensor, copy=True, dtype=handover.asked)
         # JAX may keep this very memory, which nobody else holds.
         return map_leaves(
-            lambda array: jax.device_put(_fitted(array, crossing.plan.dtype), crossing.target),
+            lambda array: jax.device_put(_fitted(array, handover.plan.dtype), handover.target),
             arrays,
             leaf_type=np.ndarray,
         )
@@ -153,7 +153,7 @@ def from_jax(obj: Any, *, copy: bool | None = None, device: torch.device | str |
     return map_container(convert, obj, jax.Array, "from_jax takes a jax.Array")
 
 
-def _cross_to_jax(jax: Any, tensor: torch.Tensor, copy: bool | None, dtype: object, device: Any) -> Crossing:
+def _handover_to_jax(jax: Any, tensor: torch.Tensor, copy: bool | None, dtype: object, device: Any) -> Handover:
     info = inspect(tensor)
     name = dtypes.name_of(info.dtype)
     is_short_float = name == "bfloat16" or name.startswith("float8")
@@ -173,7 +173,7 @@ def _cross_to_jax(jax: Any, tensor: torch.Tensor, copy: bool | None, dtype: obje
             copied = plan(tensor, copy=True, dtype=holds.name)
             copied = replace(copied, exact=True, warnings=(*copied.warnings, note))
     devices = jax.local_devices(backend=target.platform)
-    door = Door(
+    recipient = Recipient(
         library="JAX",
         is_constant=True,
         reaches=own == target,
@@ -183,7 +183,7 @@ def _cross_to_jax(jax: Any, tensor: torch.Tensor, copy: bool | None, dtype: obje
         place=f'jax.device_put({{}}, jax.local_devices(backend="{target.platform}")[{devices.index(target)}])',
         keeps_order=info.is_contiguous or _takes_columns(),
     )
-    return Crossing(decide(door, info, free, copied, copy), info, asked, target)
+    return Handover(decide(recipient, info, free, copied, copy), info, asked, target)
 
 
 @functools.cache

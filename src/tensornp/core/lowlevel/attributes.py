@@ -19,9 +19,9 @@ _CHUNK = 4096
 def own_attributes(obj: Any) -> Iterator[tuple[str, Any]]:
     """Yield the names and values of an instance's own attributes, those in its dictionary first."""
     cls = type(obj)
-    places = _places_of(cls)
+    descriptors = _descriptors_of(cls)
     mro = mro_of(cls)
-    for i, name in places:
+    for i, name in descriptors:
         try:
             found = class_members(mro[i])[name].__get__(obj)
         except (AttributeError, LookupError):
@@ -35,7 +35,7 @@ def own_attributes(obj: Any) -> Iterator[tuple[str, Any]]:
 
 def has_attributes(cls: type) -> bool:
     """Return whether instances of `cls` may hold anything by name."""
-    return bool(_places_of(cls))
+    return bool(_descriptors_of(cls))
 
 
 def is_subclass(cls: type, base: type) -> bool:
@@ -92,24 +92,24 @@ _name_of, _module_of, _mro_of, _members_of = (
 
 
 _hash, _equals = type.__hash__, type.__eq__
-_Places = tuple[tuple[int, str], ...]
-_PLACES: WeakKeyDictionary[type, _Places] = WeakKeyDictionary()
+_Descriptors = tuple[tuple[int, str], ...]
+_DESCRIPTORS: WeakKeyDictionary[type, _Descriptors] = WeakKeyDictionary()
 """By class, which a cell may define again and again: so nothing is kept that holds the class, as its descriptors do."""
 
 
-def _places_of(cls: type) -> _Places:
+def _descriptors_of(cls: type) -> _Descriptors:
     """Return in which of the bases of `cls`, and by which name, what its instances hold is described."""
     kind = type(cls)
     # A metaclass of the user's may compute hashes and equality, or have none.
     if kind is not type and not (type(kind) is type and kind.__hash__ is _hash and kind.__eq__ is _equals):
-        return _found_places(cls)
-    places = _PLACES.get(cls)
-    if places is None:
-        places = _PLACES[cls] = _found_places(cls)
-    return places
+        return _found_descriptors(cls)
+    descriptors = _DESCRIPTORS.get(cls)
+    if descriptors is None:
+        descriptors = _DESCRIPTORS[cls] = _found_descriptors(cls)
+    return descriptors
 
 
-def _found_places(cls: type) -> _Places:
+def _found_descriptors(cls: type) -> _Descriptors:
     """Return the dictionary, past a property of that name, and the slots."""
     described = [(i, name, type(found)) for i, base in enumerate(mro_of(cls)) for name, found in _items(base)]
     # `types.SimpleNamespace` has it as a member.

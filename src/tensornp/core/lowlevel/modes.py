@@ -19,7 +19,7 @@ import torch
 
 from tensornp.core.lowlevel.forked import PROCESS
 from tensornp.core.lowlevel.private_names import find
-from tensornp.core.lowlevel.unheard import unheard
+from tensornp.core.lowlevel.silence import silence_warnings
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -278,4 +278,4 @@ def apart(function: _F) -> _F:
 _SMALLEST, _ONE = np.float32(1e-45), np.float32(1)
 
 
-unheard(globals())
+silence_warnings(globals())

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel.private_names import find
-from tensornp.core.lowlevel.unheard import unheard
+from tensornp.core.lowlevel.silence import silence_warnings
 
 _dispatch_keys = find("_C._dispatch_keys")
 _data_address = find("_C._data_address")
@@ -171,4 +171,4 @@ def is_scripted_table(table: Any) -> bool:
     return _scripted_table is not None and isinstance(table, _scripted_table)
 
 
-unheard(globals())
+silence_warnings(globals())

@@ -13,7 +13,7 @@ from tensornp.core.memory.identity import TensorReference, VersionCounter
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
 
-Road = Literal["", "torch", "behind", "unknown", "moved", "may", "retyped"]
+Cause = Literal["", "torch", "behind", "unknown", "moved", "may", "retyped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +76,10 @@ class Change:
     ----------
     since : str
         "the conversion in In[4]".
-    road : str
+    cause : str
         "torch", "behind" torch's back, "unknown" (values changed); "retyped" (another dtype or shape); "moved" (equal
         values in another storage, or values that are not compared, on another device or with other strides); "may"
-        (torch has counted a write, the sample is unchanged). Empty where no road is known: of arrays, and of facts.
+        (torch has counted a write, the sample is unchanged). Empty where no cause is known: of arrays, and of facts.
     coverage : str
         What was compared: "all blocks" or "sampled 1/64".
     was : str
@@ -93,7 +93,7 @@ class Change:
     """
 
     since: str
-    road: Road = ""
+    cause: Cause = ""
     coverage: str = ""
     was: str = ""
     rows: str = ""
@@ -126,8 +126,8 @@ def change_between(before: Snapshot, after: Snapshot) -> Change | None:
         return None
     if before.fingerprint != after.fingerprint:
         is_told = is_same_counter and new.version is not None
-        road: Road = "unknown" if not is_told else "torch" if is_counted else "behind"
-        return Change(before.event, road, coverage)
+        cause: Cause = "unknown" if not is_told else "torch" if is_counted else "behind"
+        return Change(before.event, cause, coverage)
     if has_moved:
         return Change(before.event, "moved", coverage)
     if is_counted and after.fingerprint.one_in > 1:

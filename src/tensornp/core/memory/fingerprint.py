@@ -12,7 +12,7 @@ import torch
 
 from tensornp.core.lowlevel import raw_memory, threads, torch_private
 from tensornp.core.lowlevel.modes import apart
-from tensornp.core.lowlevel.unheard import unheard
+from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory import own_copy
 from tensornp.core.memory.arrays import extent_of_array
 from tensornp.core.memory.extents import Extent, dense_span
@@ -248,4 +248,4 @@ def _sums_of(values: torch.Tensor) -> tuple[int, ...]:
     return (int(digest),)
 
 
-unheard(globals())
+silence_warnings(globals())

@@ -16,7 +16,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from tensornp.core.lowlevel import modes, raw_memory, torch_private
 from tensornp.core.lowlevel.attributes import is_subclass, own_attributes
-from tensornp.core.lowlevel.unheard import unheard
+from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.arrays import bases_of
 from tensornp.core.tensor.form import form_of, is_storage
 from tensornp.core.tensor.reading import parts_of
@@ -205,4 +205,4 @@ def _inside(tensor: Any) -> list[torch.Tensor]:
         return inner
 
 
-unheard(globals())
+silence_warnings(globals())

@@ -8,7 +8,7 @@ import torch
 
 from tensornp.core.lowlevel import threads, torch_private
 from tensornp.core.lowlevel.raw_memory import is_on
-from tensornp.core.lowlevel.unheard import unheard
+from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.own_copy import copied
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import over_storage, plain
@@ -88,4 +88,4 @@ def _copied(tensor: torch.Tensor, info: TensorInfo) -> torch.Tensor:
     return made
 
 
-unheard(globals())
+silence_warnings(globals())

@@ -16,7 +16,7 @@ from tensornp.core.convert.view_share_copy import MODES, mode_arguments
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, error_text, is_tensor
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.summary.surroundings import NOWHERE, Look, Surroundings
+from tensornp.core.summary.surroundings import NO_SURROUNDINGS, Look, Surroundings
 from tensornp.core.tensor.containers import container_of, leaves
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect, span_of
@@ -46,7 +46,7 @@ class TensorSummary:
     plan: ConversionPlan | None
     refusal: str
     preview: Preview | None
-    surroundings: Surroundings = NOWHERE
+    surroundings: Surroundings = NO_SURROUNDINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +89,9 @@ def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tupl
     """Return `info` with what only the surroundings tell, and these; looking never fails."""
     try:
         seen = (tensor, info) if is_tensor(tensor) or info.inner is None else (stood_for(tensor), info.inner)
-        around = look(*seen) if look is not None else NOWHERE
+        around = look(*seen) if look is not None else NO_SURROUNDINGS
     except Exception as error:
-        around = replace(NOWHERE, left_out=f"the search for other names failed ({error_text(error)})")
+        around = replace(NO_SURROUNDINGS, left_out=f"the search for other names failed ({error_text(error)})")
     is_buffer = around.is_buffer or info.is_buffer
     if around.saved_for or around.untold or is_buffer is not info.is_buffer:
         info = replace(info, saved_for=around.saved_for, untold=around.untold, is_buffer=is_buffer)
@@ -114,7 +114,7 @@ def _guarded(
     look: Look | None = None,
 ) -> TensorSummary:
     """Return a summary whatever happens: looking never fails, so every exception ends as the card's sentence."""
-    name, mode, info, plan, around = class_name(type(tensor)), options.mode, None, None, NOWHERE
+    name, mode, info, plan, around = class_name(type(tensor)), options.mode, None, None, NO_SURROUNDINGS
     try:
         info = inspect(tensor)
         info, around = looked_at(tensor, info, look)

@@ -53,12 +53,12 @@ class Surroundings:
     is_buffer: bool = False
 
 
-NOWHERE = Surroundings()
+NO_SURROUNDINGS = Surroundings()
 Look = Callable[[torch.Tensor, TensorInfo], Surroundings]
 """What looks around a tensor."""
 
 
-def look_around(
+def find_surroundings(
     tensor: torch.Tensor,
     info: TensorInfo,
     namespace: Mapping[str, Any],

@@ -9,7 +9,7 @@ from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-def
 
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import class_name, is_subclass, is_tensor, module_name, mro_of, own_attributes
-from tensornp.core.lowlevel.unheard import unheard
+from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.kinds import Kind
 
@@ -143,4 +143,4 @@ def inner_names(t: torch.Tensor) -> tuple[str, ...]:
     return tuple(name for name, value in own_attributes(t) if is_tensor(value))
 
 
-unheard(globals())
+silence_warnings(globals())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tensornp.core.lowlevel.unheard import unheard
+from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.tensor import dtypes
 
 MAX_NUMEL = 4_000_000
@@ -38,4 +38,4 @@ def index_of(places: Places, device: torch.device) -> tuple[torch.Tensor, ...]:
     )
 
 
-unheard(globals())
+silence_warnings(globals())

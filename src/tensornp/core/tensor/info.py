@@ -12,7 +12,7 @@ import torch
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import class_name, is_subclass, module_name, own_attributes
 from tensornp.core.lowlevel.gradients import Unguarded
-from tensornp.core.lowlevel.unheard import unheard
+from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.core.tensor.form import Bare, Form, form_of, inner_names
 from tensornp.core.tensor.kinds import STRIDED, Kind
@@ -251,4 +251,4 @@ def _storage_span(tensor: torch.Tensor, t: Any) -> StorageSpan | None:
         return None
 
 
-unheard(globals())
+silence_warnings(globals())

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from tensornp.core.lowlevel import torch_private
-from tensornp.core.lowlevel.unheard import unheard
+from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.kinds import Kind
 from tensornp.core.tensor.stand_ins import stood_for
@@ -105,4 +105,4 @@ READINGS = {
 """By the name of the kind."""
 
 
-unheard(globals())
+silence_warnings(globals())

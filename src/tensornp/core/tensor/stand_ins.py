@@ -12,8 +12,8 @@ import torch
 
 from tensornp.core.lowlevel.attributes import class_members, class_name, error_text, is_array, is_tensor, mro_of
 from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.torch_private import storage_address
-from tensornp.core.lowlevel.unheard import unheard
 from tensornp.core.tensor.kinds import STAND_IN, Kind, Obstacle
 from tensornp.errors import BadRequestError, UnsupportedTensorError
 
@@ -205,4 +205,4 @@ def _address(values: torch.Tensor) -> object:
         return id(values)
 
 
-unheard(globals())
+silence_warnings(globals())

@@ -1,4 +1,4 @@
-"""What happened to a tensor or an array between two moments: which rows, by how much, and by which road."""
+"""What happened to a tensor or an array between two moments: which rows, by how much, and by which cause."""
 
 from __future__ import annotations
 
@@ -148,11 +148,11 @@ def compare(before: Snapshot, after: Snapshot) -> Change | None:
     if old is not None and new is not None and old != new and (old.way, old.one_in) == (new.way, new.one_in):
         # Of what has moved, fingerprints tell nothing, and copies tell the rest.
         has_copies = _is_comparable(before, after)
-        is_told = after.info is None or change.road in WRITTEN
+        is_told = after.info is None or change.cause in WRITTEN
         if is_told or (has_copies and before.values.tobytes() != after.values.tobytes()):
             rows, delta = rows_and_delta(before.values, after.values) if has_copies else (_by_blocks(before, after), "")
             change = replace(change, rows=rows, delta=delta)
-    return change if change.facts or change.rows or change.road == "may" else None
+    return change if change.facts or change.rows or change.cause == "may" else None
 
 
 def _is_comparable(before: Snapshot, after: Snapshot) -> bool:

@@ -13,7 +13,7 @@ from tensornp.core.convert import float4
 from tensornp.core.convert.dense import dense, dequantized
 from tensornp.core.lowlevel import threads, torch_private
 from tensornp.core.lowlevel.raw_memory import check_readable
-from tensornp.core.lowlevel.unheard import unheard
+from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.memory.own_copy import copied, elements, is_steady
 from tensornp.core.memory.still import CODES, still
@@ -162,4 +162,4 @@ _GATHERERS: dict[str, Callable[[torch.Tensor, TensorInfo, Places], torch.Tensor]
 }
 
 
-unheard(globals())
+silence_warnings(globals())

@@ -13,7 +13,7 @@ from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.convert.to_numpy import carry_out, masked_array
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.modes import apart, unnoticed
-from tensornp.core.lowlevel.unheard import unheard
+from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.still import still
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.indexing import Places
@@ -211,4 +211,4 @@ def _summarized(corners: np.ndarray[Any, Any], shape: tuple[int, ...], edgeitems
     return f"{body},{chr(10) + ' ' * len('array(') if breaks else ' '}{extras}"
 
 
-unheard(globals())
+silence_warnings(globals())

@@ -9,7 +9,7 @@ import torch
 
 from tensornp.core.convert.dense import dense
 from tensornp.core.lowlevel import torch_private
-from tensornp.core.lowlevel.unheard import unheard
+from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.indexing import MAX_NUMEL, Places, indexed
 from tensornp.core.tensor.reading import compressed_indices
@@ -89,4 +89,4 @@ def found_in_compressed(raw: Any, wanted: Places) -> torch.Tensor:
     return out.to(raw.dtype) if facts.dense_through and facts.numpy else out
 
 
-unheard(globals())
+silence_warnings(globals())

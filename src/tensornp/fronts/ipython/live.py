@@ -182,7 +182,7 @@ class LiveToggle:
     def _aim(self, widget: TensorWidget, card: _Card) -> None:
         def look(tensor: Any, info: TensorInfo) -> Surroundings:
             # What had changed when the card was shown is what its toggle goes on to say.
-            return replace(self._ledger.glance(tensor, info), change=card.summary.surroundings.change)
+            return replace(self._ledger.surroundings_of(tensor, info), change=card.summary.surroundings.change)
 
         widget.show(
             lambda: card.reference.find(self._likely()),
@@ -223,7 +223,7 @@ class LiveToggle:
         widget = TensorWidget(
             tensor,
             options=self._config.options,
-            look=self._ledger.glance,
+            look=self._ledger.surroundings_of,
             held=(lambda: reference.find(self._likely())) if self._is_named(tensor) else None,
             suggestion=self._suggest(reference),
             binder=self.bind,

@@ -220,7 +220,7 @@ class TensorMagics(Magics):
         from tensornp.core.summary.card import looked_at
         from tensornp.core.tensor.info import inspect
 
-        return looked_at(tensor, inspect(tensor), self._ledger.glance)[0]
+        return looked_at(tensor, inspect(tensor), self._ledger.surroundings_of)[0]
 
     def _bound(self, options: dict[str, str], value: Any) -> Any:
         """Bind `value` if ``-o`` says so, which then shows nothing; else return it."""

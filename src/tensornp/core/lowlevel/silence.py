@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def unheard(namespace: dict[str, Any]) -> None:
+def silence_warnings(namespace: dict[str, Any]) -> None:
     """Have nobody hear what torch and NumPy warn of when the functions of a module call them; put it last there.
 
     A user who only looks must not be told that the support for an odd kind is new, or goes away. Filters are those of
