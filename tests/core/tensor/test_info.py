@@ -132,3 +132,14 @@ def test_a_ragged_size_is_said_to_be_unknown():
     """The parts of a nested tensor differ in a size that no number tells."""
     nested = torch.nested.nested_tensor([torch.ones(2, 4), torch.ones(3, 4)])
     assert tnp.inspect(nested).shape == (2, -1, 4)
+
+
+def test_a_record_is_shown_line_by_line_at_the_prompt():
+    """IPython prints the facts and the plan as `print` does, not as one long line of code."""
+    from IPython.lib.pretty import pretty
+
+    t = torch.ones(2)
+    for record in (tnp.inspect(t), tnp.plan(t)):
+        assert pretty(record) == str(record)
+        assert str(record).count("\n") > 2
+    assert tnp.inspect(t).form == "strided"

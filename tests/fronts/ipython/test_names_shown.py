@@ -91,7 +91,7 @@ def test_what_names_contain_is_shown_as_escapes(shell):
         "parameter": shell.show(getattr(model, NASTY)),
         "table": shell.show({NASTY: t}),
         "census": _census(shell),
-        "info": {"text/plain": str(tnp.inspect(t)), "text/html": tnp.inspect(t)._repr_html_()},
+        "info": shell.show(tnp.inspect(t)),
         "aliases": {"text/plain": str(tnp.aliases(t, shell.namespace))},
     }
     for view, bundle in shown.items():

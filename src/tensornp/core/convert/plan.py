@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,8 +77,12 @@ class ConversionPlan:
         ]
         return "\n".join(lines + [f"note:  {warning}" for warning in self.warnings])
 
-    def _repr_html_(self) -> str:
-        return f'<pre style="background-color:transparent">{escape(str(self))}</pre>'
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        # A newline within a text would not be counted.
+        for i, line in enumerate(str(self).split("\n")):
+            if i:
+                printer.break_()
+            printer.text(line)
 
 
 def decide(

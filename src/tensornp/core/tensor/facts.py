@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from html import escape
+from typing import Any
 
 import torch
 
@@ -99,6 +99,11 @@ class TensorInfo:
     access: str = "t"
 
     @property
+    def form(self) -> str:
+        """The name of its kind: how the values are held."""
+        return self.kind.name
+
+    @property
     def is_quantized(self) -> bool:
         """Whether the elements are codes of a quantized tensor, which have a scale."""
         return bool(self.kind.values_dtype)
@@ -158,5 +163,9 @@ class TensorInfo:
     def __str__(self) -> str:
         return "\n".join(f"{field.name}: {getattr(self, field.name)}" for field in dataclasses.fields(self))
 
-    def _repr_html_(self) -> str:
-        return f'<pre style="background-color:transparent">{escape(str(self))}</pre>'
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        # A newline within a text would not be counted.
+        for i, line in enumerate(str(self).split("\n")):
+            if i:
+                printer.break_()
+            printer.text(line)
