@@ -11,7 +11,7 @@ from tensornp.session.names import Session
 if TYPE_CHECKING:
     from tensornp.core.memory.changes import Snapshot
     from tensornp.core.summary.options import DisplayOptions
-    from tensornp.session.watched import WatchPass
+    from tensornp.session.watch_pass import WatchPass
 
 MAX_NAMED = 3
 """Names that are given of what was left out."""
@@ -87,7 +87,7 @@ class Watch:
         return gone
 
     def _look(self) -> WatchPass:
-        from tensornp.session.watched import WatchPass
+        from tensornp.session.watch_pass import WatchPass
 
         options = self._options()
         return WatchPass(self._session.names, options.max_watch_nbytes, options.max_watch_read_nbytes)

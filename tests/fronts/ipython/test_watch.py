@@ -19,7 +19,7 @@ from unchanged import unchanged
 
 from tensornp.core.values.differences import compare
 from tensornp.render.report import MAX_LINES
-from tensornp.session import watched
+from tensornp.session import watch_pass
 
 
 @pytest.fixture(autouse=True)
@@ -224,14 +224,14 @@ def test_members_of_a_set_are_told_apart(shell):
 def test_what_is_not_searched_to_its_end_is_not_said_to_be_gone(shell, monkeypatch):
     """A bounded search may come less far than the last one; what it found is told."""
     shell.run("many = [torch.zeros(1) for _ in range(20)]")
-    monkeypatch.setattr(watched, "MAX_TENSORS", 10)
+    monkeypatch.setattr(watch_pass, "MAX_TENSORS", 10)
     shell.run("%tensorwatch many")
     assert "watching many (the first 10 tensors" in shell.printed
-    monkeypatch.setattr(watched, "MAX_TENSORS", 5)
+    monkeypatch.setattr(watch_pass, "MAX_TENSORS", 5)
     assert report(shell, "many[3][0] = many[8][0] = 1") == [
         "many[3]: element 0 of 1 · largest |Δ| 1 at [0] · through torch"
     ]
-    monkeypatch.setattr(watched, "MAX_TENSORS", 20)
+    monkeypatch.setattr(watch_pass, "MAX_TENSORS", 20)
     assert report(shell, "5") == ["many[8]: element 0 of 1 · largest |Δ| 1 at [0] · through torch"]
 
 
@@ -347,7 +347,7 @@ def test_an_interrupt_in_the_report_leaves_the_watch_as_it_was(shell, monkeypatc
             raise KeyboardInterrupt
         return compare(before, after)
 
-    monkeypatch.setattr(watched, "compare", interrupted)
+    monkeypatch.setattr(watch_pass, "compare", interrupted)
     with capture_output() as captured:
         shell.ip.run_cell("w[0] = 1; v[0] = 1; del_me = 1", store_history=True)
     assert captured.stdout == f"%tensorwatch was interrupted; the next report tells of In[{cell}] too\n"

@@ -23,9 +23,9 @@ from tensornp.fronts.ipython.live import IsolatedOutput, can_show_live
 from tensornp.fronts.ipython.shell import ShellSession
 
 if TYPE_CHECKING:
+    from tensornp.fronts.ipython.after_cell import ShellWatch
     from tensornp.fronts.ipython.config import TensorDisplay
     from tensornp.fronts.ipython.live import LiveToggle
-    from tensornp.fronts.ipython.watching import ShellWatch
     from tensornp.session.ledger import Ledger
     from tensornp.session.release import Surveyor
     from tensornp.widget.table import TensorsTable
@@ -62,7 +62,7 @@ class MemoryMagics(Magics):
     def _watching(self) -> ShellWatch:
         """Return the watch, made when it is first asked for, so that loading stays quick."""
         if self._watch is None:
-            from tensornp.fronts.ipython.watching import ShellWatch
+            from tensornp.fronts.ipython.after_cell import ShellWatch
 
             self._watch = ShellWatch(self.shell, self._display)
         return self._watch
