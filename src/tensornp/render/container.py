@@ -28,7 +28,8 @@ def _heading(summary: ContainerSummary) -> str:
     """Return what it is, how many tensors it holds, and how many bytes."""
     at_least = "" if summary.is_complete else "at least "
     tensors = counted(summary.num_tensors, "tensor")
-    return f"{summary.type_name} of {summary.length:,} | {at_least}{tensors} | {format_nbytes(summary.nbytes)}"
+    nbytes = ("" if summary.is_measured else "at least ") + format_nbytes(summary.nbytes)
+    return f"{summary.type_name} of {summary.length:,} | {at_least}{tensors} | {nbytes}"
 
 
 def _table(summary: ContainerSummary) -> Table:

@@ -106,10 +106,10 @@ def test_unloading_goes_on_where_a_step_raises(bare_shell, monkeypatch):
     assert state(bare_shell) == before
 
 
-@pytest.mark.parametrize("kind", [torch.Tensor, list])
+@pytest.mark.parametrize(("kind", "is_replaced"), [(torch.Tensor, True), (list, False)])
 @pytest.mark.parametrize("mime", ["text/plain", "text/html"])
-def test_a_printer_that_was_there_before_comes_back(bare_shell, kind, mime):
-    """Another library's printer is put back on unload."""
+def test_a_printer_that_was_there_before_comes_back(bare_shell, kind, is_replaced, mime):
+    """Another library's printer for tensors is put back on unload; that for a container is never replaced."""
 
     def theirs(obj, *args):
         return "theirs"
@@ -118,7 +118,7 @@ def test_a_printer_that_was_there_before_comes_back(bare_shell, kind, mime):
     original = formatter.for_type(kind, theirs)
     try:
         bare_shell.run_line_magic("load_ext", "tensornp")
-        assert formatter.lookup_by_type(kind) is not theirs
+        assert (formatter.lookup_by_type(kind) is not theirs) == is_replaced
         bare_shell.run_line_magic("unload_ext", "tensornp")
         assert formatter.lookup_by_type(kind) is theirs
     finally:

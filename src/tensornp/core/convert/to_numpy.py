@@ -23,9 +23,9 @@ from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container, map_leaves
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import STORAGES, form_of, is_storage, plain, tensor_of
-from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.info import inspect, inspect_stand_in
 from tensornp.core.tensor.reading import held_tensor, mask_of
-from tensornp.core.tensor.stand_ins import is_tensor_like, stood_for
+from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
 from tensornp.core.tensor.steps import Step
 from tensornp.errors import NotATensorError
 
@@ -103,7 +103,7 @@ def to_numpy(
     if is_storage(obj):
         obj = tensor_of(obj)
     if is_tensor_like(obj):
-        return execute(plan(obj, copy=copy, writeable=writeable, dtype=dtype, max_nbytes=max_nbytes), obj)
+        return _convert(obj, Budget(max_nbytes), copy=copy, writeable=writeable, dtype=dtype)
     if not is_container(obj):
         raise NotATensorError(
             "to_numpy takes a tensor, or a dict, list, tuple or dataclass with tensors inside, "
@@ -117,11 +117,22 @@ def to_numpy(
         if array is not None:
             return array
         leaf = tensor_of(leaf) if is_storage(leaf) else leaf
-        planned = _planned(leaf, copy=copy, writeable=writeable, dtype=dtype)
-        budget.take(planned.nbytes_copied)
-        return execute(planned, leaf)
+        return _convert(leaf, budget, copy=copy, writeable=writeable, dtype=dtype)
 
     return map_leaves(convert, obj, leaf_type=(torch.Tensor, *STORAGES))
+
+
+def _convert(obj: Any, budget: Budget, **arguments: Any) -> Any:
+    stand_in = stand_in_of(obj)
+    if stand_in is None:
+        planned = _planned(obj, **arguments)
+        budget.take(planned.nbytes_copied)
+        return execute(planned, obj)
+    # It is asked once, and what is converted is what the plan was made for: it may give something else next time.
+    info, values = inspect_stand_in(obj, stand_in)
+    planned = _decided(info, **arguments)
+    budget.take(planned.nbytes_copied)
+    return execute(_without(planned, Step.STAND_IN), values)
 
 
 @modes.unnoticed

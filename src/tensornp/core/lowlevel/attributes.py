@@ -33,6 +33,27 @@ def own_attributes(obj: Any) -> Iterator[tuple[str, Any]]:
             yield name, found
 
 
+def set_own_attribute(obj: Any, name: str, value: Any) -> None:
+    """Set what `own_attributes` has yielded by that name: past a property of that name, `__setattr__`, and frozen."""
+    for i, described in _descriptors_of(type(obj)):
+        descriptor = class_members(mro_of(type(obj))[i])[described]
+        if described == name:
+            descriptor.__set__(obj, value)
+            return
+        if described == "__dict__" and dict.__contains__(descriptor.__get__(obj), name):
+            dict.__setitem__(descriptor.__get__(obj), name, value)
+            return
+
+
+def dict_of(obj: Any) -> dict[str, Any] | None:
+    """Return the dictionary of an instance itself, past a property of that name; None where it has none."""
+    for i, described in _descriptors_of(type(obj)):
+        if described == "__dict__":
+            found: dict[str, Any] = class_members(mro_of(type(obj))[i])[described].__get__(obj)
+            return found
+    return None
+
+
 def has_attributes(cls: type) -> bool:
     """Return whether instances of `cls` may hold anything by name."""
     return bool(_descriptors_of(cls))

@@ -10,7 +10,7 @@ import functools
 import io
 import sys
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar, cast
 
@@ -29,6 +29,8 @@ _disable_functorch = find("_C._DisableFuncTorch")
 _inference_mode = find("_C._InferenceMode")
 _set_grad_enabled = find("_C._set_grad_enabled") or torch.set_grad_enabled
 _function_modes = find("_C._len_torch_function_stack")
+_enable_torch_function = find("_C._EnableTorchFunction")
+_without_function_mode = find("overrides._pop_mode_temporarily")
 _dispatch_modes = find("_C._len_torch_dispatch_stack")
 _pre_dispatch_modes = find("_ops._len_torch_dispatch_stack_pre_dispatch")
 _functorch_level = find("_C._functorch.peek_interpreter_stack")
@@ -133,6 +135,20 @@ class _Outside(io.IOBase):
         except BaseException:
             self.close()
             raise
+
+
+@contextmanager
+def as_classes_say() -> Iterator[None]:
+    """Let tensor classes override operations again, for code of the user's that is called `undisturbed`.
+
+    No mode sees that code all the same.
+    """
+    with ExitStack() as stack:
+        if _enable_torch_function and _function_modes and _without_function_mode:
+            for _ in range(_function_modes()):
+                stack.enter_context(_without_function_mode())
+            stack.enter_context(_enable_torch_function())
+        yield
 
 
 def is_undisturbed() -> bool:

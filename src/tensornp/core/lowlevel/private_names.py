@@ -21,6 +21,8 @@ PRIVATE_NAMES = (
     "_C._InferenceMode",
     "_C._set_grad_enabled",
     "_C._len_torch_function_stack",
+    "_C._EnableTorchFunction",
+    "overrides._pop_mode_temporarily",
     "_C._len_torch_dispatch_stack",
     "_ops._len_torch_dispatch_stack_pre_dispatch",
     "_C._dispatch_keys",

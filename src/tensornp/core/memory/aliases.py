@@ -118,7 +118,8 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
     """
     # A property `__class__` is not asked.
     if not is_tensor(obj) and stand_in_of(obj) is not None:
-        obj = stood_for(obj)
+        with modes.undisturbed():
+            obj = stood_for(obj)
     if not (is_tensor(obj) or is_subclass(type(obj), np.ndarray) or is_storage(obj)):
         raise NotATensorError(f"aliases takes a tensor or an array, not '{class_name(type(obj))}'")
     if namespace is None:

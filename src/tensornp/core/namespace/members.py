@@ -25,7 +25,7 @@ from tensornp.core.lowlevel.attributes import (
 from tensornp.core.tensor.containers import BUILT_IN, Container, items_of
 from tensornp.core.tensor.form import STORAGES
 from tensornp.core.tensor.paths import Kind, is_attribute_name, key_text
-from tensornp.core.tensor.stand_ins import stand_in_for, stood_for
+from tensornp.core.tensor.stand_ins import own_tensor_of, stand_in_for
 
 _AT_ONCE = 16
 """Items that are asked together whether there is any to look at."""
@@ -62,9 +62,11 @@ def visitor_for(cls: type) -> Visitor | None:
         return IS_TENSOR
     if is_subclass(cls, np.ndarray) or id(cls) in _BUFFERS:
         return IS_ARRAY
-    stand_in = stand_in_for(cls)
-    if stand_in is not None and stand_in.shares:
-        return _in_stand_in
+    visitor = _visitor_of_holder(cls)
+    return _in_stand_in(visitor) if stand_in_for(cls) is not None else visitor
+
+
+def _visitor_of_holder(cls: type) -> Visitor | None:
     for base, visitor in _CONTAINERS.items():
         if is_subclass(cls, base):
             return visitor
@@ -150,10 +152,17 @@ def _own_attribute(name: Any) -> str:
     return f".{name}" if is_attribute_name(name) else f".__dict__[{key_text(name)}]"
 
 
-def _in_stand_in(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
-    """Yield the tensor that it stands for, by its own name, and what else it holds."""
-    yield "", stood_for(obj), ""
-    yield from _in_object(obj)
+def _in_stand_in(visitor: Visitor | None) -> Visitor:
+    """Return what lists the tensor that an object stands for, by the object's own name, and what else it holds."""
+
+    def visit(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
+        own = own_tensor_of(obj)
+        if own is not None:
+            yield "", own, ""
+        if visitor is not None:
+            yield from visitor(obj)
+
+    return visit
 
 
 def _in_object(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:

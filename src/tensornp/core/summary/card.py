@@ -17,10 +17,10 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, error_text, is_tensor
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import NO_SURROUNDINGS, Look, Surroundings
-from tensornp.core.tensor.containers import container_of, leaves
+from tensornp.core.tensor.containers import LEAVES, MAX_DEPTH, container_of, is_container, leaves
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect, span_of
-from tensornp.core.tensor.paths import Path, expression_of, first_step, is_plain_value
+from tensornp.core.tensor.paths import Path, expression_of, first_step, is_plain_value, steps_of
 from tensornp.core.tensor.stand_ins import is_tensor_like, stood_for
 from tensornp.core.values.preview import Preview, first_values, preview
 from tensornp.errors import TensornpError, TooLargeError
@@ -70,6 +70,7 @@ class ContainerSummary:
     num_tensors: int
     nbytes: int
     is_complete: bool
+    is_measured: bool = True
 
 
 @modes.unnoticed
@@ -178,15 +179,21 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
     first = found[: options.max_rows - num_last]
     shown = first + found[len(found) - num_last :]
     tensors = [leaf for _, leaf in found if is_tensor_like(leaf)]
+    rows = tuple(_row(expression_of(path), leaf, options) for path, leaf in shown)
+    # What only stands for a tensor may compute it: no more of them are asked than have rows.
+    asked = {id(leaf): row.tensor.info for (_, leaf), row in zip(shown, rows, strict=True) if row.tensor is not None}
+    known = [tensor for tensor in tensors if is_tensor(tensor)]
+    asides = [asked.get(id(leaf)) for leaf in {id(leaf): leaf for leaf in tensors if not is_tensor(leaf)}.values()]
     return ContainerSummary(
         type_name=class_name(type(container)),
         length=_length(container, found),
-        rows=tuple(_row(expression_of(path), leaf, options) for path, leaf in shown),
+        rows=rows,
         num_first=len(first),
         num_left_out=len(found) - len(shown),
         num_tensors=len(tensors),
-        nbytes=_nbytes(tensors),
+        nbytes=_nbytes(known) + sum(info.nbytes for info in asides if info is not None),
         is_complete=is_complete,
+        is_measured=None not in asides,
     )
 
 
@@ -197,7 +204,13 @@ def _leaves(container: Any) -> tuple[list[tuple[Path | None, Any]], bool]:
         found.extend(islice(leaves(container), MAX_LEAVES + 1))
     except Exception:
         return found[:MAX_LEAVES], False
-    return found, len(found) <= MAX_LEAVES
+    is_cut = any(path is not None and _is_cut(path, leaf) for path, leaf in found)
+    return found, len(found) <= MAX_LEAVES and not is_cut
+
+
+def _is_cut(path: Path, leaf: Any) -> bool:
+    """Return whether a leaf is a container, into which nobody looked, since it lies too deep."""
+    return id(type(leaf)) not in LEAVES and len(list(steps_of(path))) >= MAX_DEPTH and is_container(leaf)
 
 
 def _length(container: Any, found: list[tuple[Path | None, Any]]) -> int:

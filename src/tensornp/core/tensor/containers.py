@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -15,11 +14,13 @@ from tensornp.core.lowlevel.attributes import (
     class_members,
     class_name,
     copied,
+    dict_of,
     in_chunks,
     is_subclass,
     module_name,
     mro_of,
     own_attributes,
+    set_own_attribute,
 )
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.tensor.paths import PLAIN_CLASSES, Path, expression_of
@@ -53,7 +54,8 @@ def items_of(held: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
 
     RuntimeError if a huge one grows meanwhile.
     """
-    return in_chunks(iter(dict.items(held)))
+    base = OrderedDict if is_subclass(type(held), OrderedDict) else dict
+    return in_chunks(iter(base.items(held)))
 
 
 def _tuple_items(held: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
@@ -81,10 +83,9 @@ def _set_items(base: Any) -> Callable[[Any], Iterator[tuple[Any, Any]]]:
 
 
 def _field_items(held: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the fields that lie in the object itself: a property would be computed."""
     own = dict(own_attributes(held))
-    for field in dataclasses.fields(type(held)):
-        if field.name in own or hasattr(held, field.name):
-            yield field.name, own[field.name] if field.name in own else getattr(held, field.name)
+    return ((field.name, own[field.name]) for field in dataclasses.fields(type(held)) if field.name in own)
 
 
 def _by_index(key: int | str) -> str:
@@ -170,21 +171,27 @@ def map_leaves(
 
     cls = type(tree)
     if _is_mapping(cls):
-        return _same_mapping(tree, {key: convert((key,), child) for key, child in tree.items()})
+        before = dict(tree.items())
+        after = {key: convert((key,), child) for key, child in before.items()}
+        return tree if cls is not dict and _is_same(before.values(), after.values()) else _same_mapping(tree, after)
     container = container_of(cls)
     items, step = container or _DATACLASS
     found = list(items(tree))
     children = [convert(step(key), child) for key, child in found]
     if container is None:
+        _check_computed(tree, convert)
+    if cls not in (list, tuple) and _is_same([child for _, child in found], children):
+        return tree
+    if container is None:
         return _same_dataclass(tree, [name for name, _ in found], children)
-    if is_subclass(cls, tuple):
-        return _same_tuple(tree, children)
-    if is_subclass(cls, list):
-        return children if cls is list else _same_list(tree, children)
-    if is_subclass(cls, deque):
-        return _same_deque(tree, children)
-    is_unchanged = all(child is before for child, (_, before) in zip(children, found, strict=True))
-    return tree if is_unchanged else _same_set(tree, children)
+    for base, made_of in _SAME.items():
+        if is_subclass(cls, base):
+            return made_of(tree, children)
+    raise AssertionError(cls)
+
+
+def _is_same(before: Iterable[Any], after: Iterable[Any]) -> bool:
+    return all(child is old for child, old in zip(after, before, strict=True))
 
 
 def _is_leaf(obj: Any, leaf_type: type | tuple[type, ...]) -> bool:
@@ -194,8 +201,21 @@ def _is_leaf(obj: Any, leaf_type: type | tuple[type, ...]) -> bool:
     return takes_tensors and stand_in_of(obj) is not None
 
 
+def _copy_of(original: Any) -> Any:
+    """Return a shallow copy, which shares nothing that is about to be written; None where the class makes none."""
+    try:
+        other = copy.copy(original)
+    except Exception:
+        return None
+    is_apart = other is not original and type(other) is type(original)
+    attributes = dict_of(other)
+    return other if is_apart and (attributes is None or attributes is not dict_of(original)) else None
+
+
 def _same_list(original: list[Any], children: list[Any]) -> Any:
-    other = copy.copy(original)
+    other = _copy_of(original) if type(original) is not list else None
+    if other is None:
+        return children
     list.__setitem__(other, slice(None), children)
     return other
 
@@ -216,12 +236,10 @@ def _same_tuple(original: tuple[Any, ...], children: list[Any]) -> Any:
 
 
 def _same_deque(original: deque[Any], children: list[Any]) -> Any:
-    try:
-        other = copy.copy(original)
-        deque.clear(other)
-    except Exception:
-        # A constructor of its own, that wants other arguments.
-        other = deque(maxlen=original.maxlen)
+    other = _copy_of(original)
+    if other is None:
+        return deque(children, original.maxlen)
+    deque.clear(other)
     deque.extend(other, children)
     return other
 
@@ -239,37 +257,59 @@ def _same_set(original: Any, children: list[Any]) -> Any:
         return others
 
 
+_SAME: dict[type, Callable[[Any, list[Any]], Any]] = {
+    list: _same_list, tuple: _same_tuple, deque: _same_deque, set: _same_set, frozenset: _same_set,
+}  # fmt: skip
+
+
 def _same_mapping(original: Any, items: dict[Any, Any]) -> Any:
-    if type(original) is dict or not is_subclass(type(original), dict):
+    is_own = type(original) is not dict and is_subclass(type(original), dict)
+    other = _copy_of(original) if is_own else None
+    if other is None:
         return items
     try:
-        other = copy.copy(original)
         for key, item in items.items():
             other[key] = item
+        is_kept = all(dict.__getitem__(other, key) is item for key, item in items.items())
     except Exception:
-        # A class that takes tensors only, or none at all after it was made.
+        # A class that takes tensors only.
         return items
-    return other
+    # One that makes tensors of what it is given would hold no array.
+    return other if is_kept else items
 
 
 def _same_dataclass(original: Any, names: list[str], values: list[Any]) -> Any:
     """Return a copy with other fields; nothing of the class runs, which may check that they are tensors."""
-    other = copy.copy(original)
+    other = _copy_of(original)
+    if other is None:
+        raise BadRequestError(f"a {class_name(type(original))} cannot be copied; convert its fields")
     for name, value in zip(names, values, strict=True):
-        object.__setattr__(other, name, value)
+        set_own_attribute(other, name, value)
     return other
 
 
-_LEAVES = PLAIN_CLASSES | {id(torch.Tensor), id(torch.nn.Parameter)}
+def _check_computed(tree: Any, convert: Callable[[Any, Any], Any]) -> None:
+    """Refuse a dataclass of which a property gives what would have to be converted: it cannot be set in a copy."""
+    own = dict(own_attributes(tree))
+    for field in dataclasses.fields(type(tree)):
+        value = getattr(tree, field.name, None) if field.name not in own else None
+        if value is not None and convert(f".{field.name}", value) is not value:
+            raise BadRequestError(
+                f"{field.name} of {class_name(type(tree))} is computed by a property, which cannot be replaced; "
+                f"convert .{field.name}"
+            )
+
+
+LEAVES = PLAIN_CLASSES | {id(torch.Tensor), id(torch.nn.Parameter)}
 """Classes whose instances hold nothing, by identity."""
 
 
 def leaves(tree: Any, _path: Path | None = None, _parents: tuple[int, ...] = ()) -> Iterator[tuple[Path | None, Any]]:
     """Yield each leaf with the path to it, depth first, and lightly: `expression_of` it is what reaches the leaf.
 
-    A container that holds itself is yielded as a leaf the second time. Of a mapping of another class than `dict`, the
-    values are taken from the dictionary in which it keeps them, and it is a leaf without one: it may load each, or
-    compute it.
+    Nothing of the user's runs. A container that holds itself is yielded as a leaf the second time, and so is one below
+    `MAX_DEPTH` levels. Of a UserDict or a TensorDict the values are taken from the dictionary in which it keeps them;
+    another mapping than `dict` is a leaf, since it may load each value, or compute it.
     """
     children = None if id(tree) in _parents or len(_parents) >= MAX_DEPTH else _children(tree)
     if children is None:
@@ -279,7 +319,7 @@ def leaves(tree: Any, _path: Path | None = None, _parents: tuple[int, ...] = ())
     is_empty = True
     for step, child in children:
         is_empty = False
-        if id(type(child)) in _LEAVES:
+        if id(type(child)) in LEAVES:
             yield (_path, step), child
         else:
             yield from leaves(child, (_path, step), below)
@@ -293,8 +333,6 @@ def _children(tree: Any) -> Iterator[tuple[Any, Any]] | None:
     try:
         if not is_container(tree):
             return None
-        if is_subclass(type(tree), dict):
-            return (((key,), child) for key, child in tree.items())
         container = container_of(type(tree)) or (_DATACLASS if is_dataclass(type(tree)) else None)
         if container is not None:
             return ((container.step(key), child) for key, child in container.items(tree))
@@ -304,17 +342,25 @@ def _children(tree: Any) -> Iterator[tuple[Any, Any]] | None:
         return None
 
 
-def _kept_items(mapping: Any) -> list[tuple[Any, Any]] | None:
-    """Return the items of the dictionary in which a mapping keeps its own, as a UserDict and a TensorDict do, if any.
+_KEPT_IN = {
+    ("collections", "UserDict"): "data",
+    ("tensordict", "TensorDict"): "_tensordict",
+    ("transformers", "BatchEncoding"): "data",
+    ("transformers", "BatchFeature"): "data",
+}
+"""Mappings by library and name, and the attribute with the dictionary whose items are theirs."""
+_OVERRIDES = ("__getitem__", "__iter__", "__getattribute__", "keys", "items", "values")
 
-    It is an attribute of the mapping, and has the very keys that the mapping names.
-    """
-    for _, held in own_attributes(mapping):
-        if is_subclass(type(held), dict):
-            kept = list(items_of(held))
-            keys = list(islice(mapping.keys(), len(kept) + 1))
-            if len(keys) == len(kept) and all(key is own for key, (own, _) in zip(keys, kept, strict=True)):
-                return kept
+
+def _kept_items(mapping: Any) -> Iterator[tuple[Any, Any]] | None:
+    """Return the items of the dictionary in which a mapping keeps its own; None where its class may tell others."""
+    for base in mro_of(type(mapping)):
+        attribute = _KEPT_IN.get((module_name(base).partition(".")[0], class_name(base)))
+        if attribute is not None:
+            kept: Any = next((held for name, held in own_attributes(mapping) if name == attribute), None)
+            return items_of(kept) if is_subclass(type(kept), dict) else None
+        if any(name in class_members(base) for name in _OVERRIDES):
+            return None
     return None
 
 

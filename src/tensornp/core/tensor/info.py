@@ -69,7 +69,7 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
     cls = type(tensor)
     stand_in = stand_in_for(cls)
     if stand_in is not None:
-        return _read_stand_in(tensor, stand_in)
+        return _read_stand_in(tensor, stand_in)[0]
     # Classes of torch itself override attributes for good reasons; others are stripped to what torch knows.
     t: Any = tensor if module_name(cls).partition(".")[0] == "torch" else Bare(tensor)
     own = dict(own_attributes(tensor))
@@ -94,13 +94,19 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
     return _with_shape(tensor, t, form, inner, is_parameter=is_parameter, is_buffer=is_buffer)
 
 
-def _read_stand_in(obj: Any, stand_in: StandIn) -> TensorInfo:
-    """Return the metadata of the tensor that `obj` stands for, as those of `obj`."""
+@modes.unnoticed
+def inspect_stand_in(obj: Any, stand_in: StandIn) -> tuple[TensorInfo, torch.Tensor]:
+    """Return what `inspect` tells of an object that stands for a tensor, and the very tensor that this is told of."""
+    return _read_stand_in(obj, stand_in)
+
+
+def _read_stand_in(obj: Any, stand_in: StandIn) -> tuple[TensorInfo, torch.Tensor]:
     values, kind, detail = read_stand_in(obj, stand_in)
     inner = dataclasses.replace(_read(values), access=kind.access)
-    return dataclasses.replace(
+    info = dataclasses.replace(
         inner, type_name=class_name(type(obj)), kind=kind, detail=detail, inner=inner, storage=None, access="t"
     )
+    return info, values
 
 
 def _without_shape(t: Any, type_name: str, form: Form, is_parameter: bool) -> TensorInfo:

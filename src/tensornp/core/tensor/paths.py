@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tensornp.core.lowlevel.attributes import class_name
@@ -51,6 +51,13 @@ PLAIN_CLASSES = frozenset(map(id, (int, float, complex, bool, str, bytes, type(N
 def is_plain_value(obj: Any) -> bool:
     """Return whether `obj` is a number, a text, bytes or None, and of no other class: its own repr can be called."""
     return id(type(obj)) in PLAIN_CLASSES
+
+
+def steps_of(path: Path | None) -> Iterator[Any]:
+    """Yield the steps of a path, the last one first."""
+    while path is not None:
+        path, step = path
+        yield step
 
 
 def first_step(path: Path) -> Path:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import sys
+import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -10,7 +13,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core.lowlevel.attributes import class_members, class_name, error_text, is_array, is_tensor, mro_of
+from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel.attributes import (
+    class_members,
+    class_name,
+    error_text,
+    is_array,
+    is_tensor,
+    module_name,
+    mro_of,
+)
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.torch_private import storage_address
@@ -25,6 +37,9 @@ _OURS = frozenset(map(id, (
     bytes, bytearray, int, float, complex, bool, type(None),
 )))  # fmt: skip
 """Classes by identity that everybody has, or that are shown already."""
+_NOBODYS = (sys.stdlib_module_names - {"__main__"}) | {"torch", "numpy"}
+MAX_SECONDS_UNASKED = 0.001
+"""Where an instance is not asked for, but met in a search: `values` is called if it has ever been as quick as that."""
 
 
 @dataclass(slots=True)
@@ -40,15 +55,18 @@ class StandIn:
         Returns the tensor or the array that an instance stands for.
     detail : str or callable
         A few words, or what returns them for an instance.
-    shares : bool or None
-        Whether the values were found in the instance's own memory; None before anyone looked.
+    has_own : bool
+        Whether the values of any instance were found in its own memory so far.
+    quickest : float
+        Seconds that `values` took at least, in the quickest of all calls so far; infinite before the first.
     """
 
     kind: Kind
     name: str
     values: Callable[[Any], Any]
     detail: str | Callable[[Any], str] = ""
-    shares: bool | None = field(default=None, compare=False)
+    has_own: bool = field(default=False, compare=False)
+    quickest: float = field(default=math.inf, compare=False)
 
 
 _Table = dict[int, tuple[weakref.ref[type], StandIn]]
@@ -93,6 +111,8 @@ def register_kind(
     alive, `values` is until `unregister_kind`. Registering again takes the place of what was registered before.
     """
     _check(cls, values)
+    if not isinstance(label, str) or not (isinstance(detail, str) or callable(detail)):
+        raise BadRequestError("label= takes a text, and detail= a text or a function of one instance")
     name = getattr(values, "__name__", "")
     name = name if isinstance(name, str) and name.isidentifier() else "values"
     kind = replace(STAND_IN, label=legible(label) or STAND_IN.label, access=f"{name}(t)")
@@ -114,7 +134,7 @@ def _put(table: _Table, cls: type, stand_in: StandIn) -> StandIn:
 def _check(cls: Any, values: Any) -> None:
     if not type.__subclasscheck__(type, type(cls)):
         raise BadRequestError(f"register_kind takes a class, not an instance of {class_name(type(cls))}")
-    if id(cls) in _OURS:
+    if id(cls) in _OURS or module_name(cls).partition(".")[0] in _NOBODYS:
         raise BadRequestError(f"{class_name(cls)} is nobody's own; derive a class from it, and register that")
     if not callable(values):
         said = class_name(type(values))
@@ -149,7 +169,7 @@ def _call_protocol(obj: Any) -> Any:
     return getattr(type(obj), PROTOCOL)(obj)
 
 
-def stood_for(obj: Any, stand_in: StandIn | None = None) -> torch.Tensor:
+def stood_for(obj: Any) -> torch.Tensor:
     """Return the tensor that `obj` stands for; an array is one over the same memory.
 
     Raises
@@ -157,11 +177,20 @@ def stood_for(obj: Any, stand_in: StandIn | None = None) -> torch.Tensor:
     UnsupportedTensorError
         If its class cannot tell, or gives anything else.
     """
-    stand_in = stand_in or stand_in_of(obj)
-    assert stand_in is not None
+    stand_in = stand_in_of(obj)
+    if stand_in is None:
+        raise UnsupportedTensorError(f"{class_name(type(obj))} stands for a tensor no longer; register it again")
+    return _asked(obj, stand_in)[0]
+
+
+def _asked(obj: Any, stand_in: StandIn) -> tuple[torch.Tensor, bool]:
+    """Return the tensor that `obj` stands for, and whether that was an array."""
     said = f"{stand_in.name}() of {class_name(type(obj))}"
     try:
-        values = stand_in.values(obj)
+        begin = time.perf_counter()
+        with modes.undisturbed(), modes.as_classes_say():
+            values = stand_in.values(obj)
+        stand_in.quickest = min(stand_in.quickest, time.perf_counter() - begin)
     except Exception as error:
         raise UnsupportedTensorError(f"{said} failed ({error_text(error)}); convert what it holds") from error
     if is_array(values):
@@ -171,7 +200,7 @@ def stood_for(obj: Any, stand_in: StandIn | None = None) -> torch.Tensor:
             # torch has no read-only tensors, and a copy of it would not be what the object has.
             raise UnsupportedTensorError(f"{said} gives a read-only array; have it return a writeable one, or a tensor")
         try:
-            return torch.from_numpy(values)
+            return torch.from_numpy(values), True
         except (TypeError, ValueError) as error:
             raise UnsupportedTensorError(
                 f"{said} gives an array that torch does not take ({error_text(error)}); have it return a tensor"
@@ -180,21 +209,47 @@ def stood_for(obj: Any, stand_in: StandIn | None = None) -> torch.Tensor:
         # Of one that stands for another one itself, there might be no end.
         what = "the object itself" if values is obj else f"a {class_name(type(values))}"
         raise UnsupportedTensorError(f"{said} gives {what}; have it return a tensor or a NumPy array")
-    return values
+    return values, False
 
 
 def read_stand_in(obj: Any, stand_in: StandIn) -> tuple[torch.Tensor, Kind, str]:
     """Return the tensor that `obj` stands for, its kind, which tells new memory, and the detail."""
-    values = stood_for(obj, stand_in)
-    # Where a second one lies while the first one is there tells whether it is made anew each time.
-    stand_in.shares = _address(values) == _address(stood_for(obj, stand_in))
-    kind = stand_in.kind if stand_in.shares else replace(stand_in.kind, obstacle=_COMPUTED)
+    values, is_own, is_array = _asked_twice(obj, stand_in)
+    kind = stand_in.kind if is_own else replace(stand_in.kind, obstacle=_COMPUTED)
+    if is_array:
+        kind = replace(kind, access=f"torch.from_numpy({kind.access})")
     if isinstance(stand_in.detail, str):
         return values, kind, legible(stand_in.detail)
     try:
         return values, kind, legible(str(stand_in.detail(obj)))
     except Exception as error:
         return values, kind, f"detail failed ({error_text(error)})"
+
+
+def own_tensor_of(obj: Any) -> torch.Tensor | None:
+    """Return the tensor that `obj` stands for, for a search that meets it: None where it is made anew, or not quickly.
+
+    Nothing is called before someone has looked at an instance of its class that has them.
+    """
+    stand_in = stand_in_of(obj)
+    if stand_in is None or not stand_in.has_own or stand_in.quickest > MAX_SECONDS_UNASKED:
+        return None
+    try:
+        values, is_own, _ = _asked_twice(obj, stand_in)
+    except UnsupportedTensorError:
+        return None
+    return values if is_own else None
+
+
+def _asked_twice(obj: Any, stand_in: StandIn) -> tuple[torch.Tensor, bool, bool]:
+    """Return the tensor, whether it is the object's own memory, and whether it was an array.
+
+    Where a second one lies while the first one is there tells whether it is made anew each time.
+    """
+    values, is_array = _asked(obj, stand_in)
+    is_own = _address(values) == _address(_asked(obj, stand_in)[0])
+    stand_in.has_own |= is_own
+    return values, is_own, is_array
 
 
 def _address(values: torch.Tensor) -> object:

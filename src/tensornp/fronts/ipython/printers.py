@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+import threading
 import uuid
 from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from IPython.core.formatters import MimeBundleFormatter, catch_format_error
 from IPython.lib.pretty import RepresentationPrinter, _repr_pprint
 from IPython.utils.dir2 import get_real_method
 
@@ -16,18 +18,50 @@ if TYPE_CHECKING:
     from tensornp.core.summary.surroundings import Look
     from tensornp.fronts.ipython.config import TensorDisplay
 
-CONTAINERS = (list, tuple, dict)
+_TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter")
 _IPYTHON_PRETTY = "IPython.lib.pretty"
 _DISPLAY_METHODS = ("_ipython_display_", "_repr_mimebundle_", "_repr_html_", "_repr_pretty_", "_repr_markdown_")
 MAX_SEARCHED = 1000
 """Leaves among which a container's first tensor is looked for."""
 
 
+class BundleFormatter(MimeBundleFormatter):
+    """The bundle formatter of a shell, in whose place it stands: it is told of each object before it hands it on.
+
+    A printer for `object` would be told too, but what a class makes of `include` and `exclude` would be lost.
+    """
+
+    def __init__(self, before: Any, prepare: Callable[[Any], bool]) -> None:
+        super().__init__(parent=before.parent)
+        self.before = before
+        self.prepare: Callable[[Any], bool] | None = prepare
+        # What others register from now on is theirs, and stays.
+        for table in ("type_printers", "deferred_printers", "singleton_printers"):
+            setattr(self, table, getattr(before, table))
+
+    @catch_format_error
+    def __call__(self, obj: Any, include: Any = None, exclude: Any = None) -> Any:
+        """Return the bundle; that of what is ours is empty, since each MIME type is then asked for by itself."""
+        if self.prepare is not None and self.prepare(obj):
+            return {}, {}
+        return self.before(obj, include=include, exclude=exclude)
+
+
+class _Loan(NamedTuple):
+    """A printer of ours that stands in a table for one class, as long as one of some threads displays an instance."""
+
+    table: dict[Any, Any]
+    cls: type
+    printer: Any
+    previous: Any
+    threads: set[int]
+
+
 class TensorPrinters:
     """The printers of one shell, and what they have put into it.
 
-    IPython asks for the MIME bundle first, then for each MIME type. The bundle printer adds nothing to the bundle: it
-    makes the summary, from which each MIME type is then served once.
+    IPython asks for the MIME bundle first, then for each MIME type. When the bundle is asked for, the summary is made,
+    from which each MIME type is then served once; and printers for the object's class are lent to the tables.
     """
 
     def __init__(
@@ -37,21 +71,27 @@ class TensorPrinters:
         self._config = config
         self._look = look
         self._on_shown = on_shown
-        self._summaries: dict[str, tuple[Any, Any, str]] = {}
+        self._bundles: BundleFormatter | None = None
         self._registered: list[tuple[Any, Any, Any, Any]] = []
-        self._lent: list[tuple[Any, type, Any, Any]] = []
+        self._prepared = threading.local()
+        self._lock = threading.RLock()
+        self._loans: dict[tuple[int, int], _Loan] = {}
         self._has_met_torch = False
 
     def register(self) -> None:
         """Put the printers into the shell; torch need not be imported yet."""
         for formatter, printer in self._own():
-            for kind in ("torch.Tensor", "torch.nn.parameter.Parameter", *CONTAINERS):
+            for kind in _TENSORS:
                 self._put(formatter, kind, printer)
-        # Whatever stands for a tensor may be of any class.
-        self._put(self._formatter.mimebundle_formatter, object, self._prepare)
+        self._bundles = BundleFormatter(self._formatter.mimebundle_formatter, self._prepare)
+        self._formatter.mimebundle_formatter = self._bundles
 
     def unregister(self) -> None:
         """Take out what is still ours, and put back what was there before."""
+        if self._bundles is not None:
+            self._bundles.prepare = None
+            if self._formatter.mimebundle_formatter is self._bundles:
+                self._formatter.mimebundle_formatter = self._bundles.before
         for formatter, kind, printer, previous in reversed(self._registered):
             for table, key in _places(formatter, kind):
                 if table.get(key) == printer:
@@ -59,15 +99,13 @@ class TensorPrinters:
                     if previous is not None:
                         table[key] = previous
         self._registered.clear()
+        for key in list(self._loans):
+            self._return(key)
         self.forget()
 
     def _own(self) -> tuple[tuple[Any, Any], ...]:
         by_mime = self._formatter.formatters
-        return (
-            (self._formatter.mimebundle_formatter, self._prepare),
-            (by_mime["text/plain"], self._print_plain),
-            (by_mime["text/html"], self._print_html),
-        )
+        return (by_mime["text/plain"], self._print_plain), (by_mime["text/html"], self._print_html)
 
     def _put(self, formatter: Any, kind: Any, printer: Any) -> None:
         table, key = _places(formatter, kind)[-1]
@@ -75,22 +113,23 @@ class TensorPrinters:
         table[key] = printer
 
     def forget(self, *_: Any) -> None:
-        """Drop summaries that no MIME type has asked for."""
-        self._summaries.clear()
+        """Drop summaries that no MIME type has asked this thread for."""
+        self._prepared.summaries = {}
         self._take_back()
 
-    def _prepare(self, obj: Any) -> Any:
+    def _prepare(self, obj: Any) -> bool:
+        """Make ready for the display of `obj`; returns whether it is ours."""
         self.forget()
         if not self._shows(obj):
-            return self._as_before(self._formatter.mimebundle_formatter, obj, include=None, exclude=None)
+            return False
         self._lend(type(obj))
         summary, anchor = self._summarize(obj), ""
         if _is_tensor(obj):
             anchor = f"tnp-{uuid.uuid4().hex[:8]}"
             self._on_shown(obj, summary, anchor)
         prepared = obj, summary, anchor
-        self._summaries = {"text/plain": prepared, "text/html": prepared}
-        return None
+        self._prepared.summaries = {"text/plain": prepared, "text/html": prepared}
+        return True
 
     def _meet_torch(self) -> None:
         """Log once if this torch is newer than all that were tried; the extension may be loaded before torch is."""
@@ -101,28 +140,40 @@ class TensorPrinters:
             warn_of_untried_torch()
 
     def _lend(self, cls: type) -> None:
-        """Have the text printer ask us for this one object: it prefers the `__repr__` of a subclass to its base's."""
-        by_mime = self._formatter.formatters
-        lent: list[tuple[Any, Any]] = [(by_mime["text/plain"].type_printers, self._print_plain)]
-        if not _is_tensor_class(cls):
-            lent.append((by_mime["text/html"].type_printers, self._print_html))
-        for printers, printer in lent:
-            previous = printers.get(cls)
-            if previous is None or _is_of_ipython(previous):
-                printers[cls] = printer
-                self._lent.append((printers, cls, printer, previous))
+        """Have the tables name our printers for `cls` while this thread displays one object of it.
+
+        Its base's would not do for a tensor: IPython prefers the `__repr__` of a subclass to that.
+        """
+        own = threading.get_ident()
+        with self._lock:
+            for formatter, printer in self._own():
+                table = formatter.type_printers
+                if printer == self._print_html and _is_tensor_class(cls):
+                    continue
+                loan = self._loans.get((id(table), id(cls)))
+                previous = table.get(cls)
+                if loan is not None:
+                    loan.threads.add(own)
+                elif previous is None or _is_of_ipython(previous):
+                    table[cls] = printer
+                    self._loans[id(table), id(cls)] = _Loan(table, cls, printer, previous, {own})
 
     def _take_back(self, *own: Any) -> None:
         """Let go of the class, which a cell may define again and again; with `own`, of these printers alone."""
-        for lent in list(self._lent):
-            printers, cls, printer, previous = lent
-            if own and printer not in own:
-                continue
-            self._lent.remove(lent)
-            if printers.get(cls) == printer:
-                del printers[cls]
+        with self._lock:
+            for key, loan in list(self._loans.items()):
+                if not own or loan.printer in own:
+                    loan.threads.discard(threading.get_ident())
+                    if not loan.threads:
+                        self._return(key)
+
+    def _return(self, key: tuple[int, int]) -> None:
+        with self._lock:
+            table, cls, printer, previous, _ = self._loans.pop(key)
+            if table.get(cls) == printer:
+                del table[cls]
                 if previous is not None:
-                    printers[cls] = previous
+                    table[cls] = previous
 
     def _summarize(self, obj: Any) -> Any:
         from tensornp.core.summary.card import summarize, summarize_container
@@ -133,7 +184,7 @@ class TensorPrinters:
 
     def _summary_for(self, mime: str, obj: Any) -> tuple[Any, str]:
         """Return the prepared summary once; a printer that is called by itself gets a new one."""
-        of, summary, anchor = self._summaries.pop(mime, (None, None, ""))
+        of, summary, anchor = getattr(self._prepared, "summaries", {}).pop(mime, (None, None, ""))
         if of is obj and summary is not None:
             return summary, anchor
         return self._summarize(obj), ""
@@ -155,15 +206,23 @@ class TensorPrinters:
             return False
 
     def _has_other_display(self, cls: type) -> bool:
-        """Return whether someone has registered a printer for `cls`, or it is a dataclass that displays itself."""
-        from tensornp.core.lowlevel.attributes import class_members, mro_of
-        from tensornp.core.tensor.containers import is_dataclass
+        """Return whether someone has registered a printer for `cls`, or a class that is no plain container has its own.
+
+        A TensorDict has one, of which its values are no part.
+        """
+        from tensornp.core.lowlevel.attributes import class_members, class_name, is_subclass, module_name, mro_of
 
         bases = mro_of(cls)[:-1]
-        printers = [formatter.type_printers.get(base) for formatter, _ in self._own() for base in bases]
-        if any(not (p is None or _is_of_ipython(p) or getattr(p, "__self__", None) is self) for p in printers):
-            return True
-        return is_dataclass(cls) and any(name in class_members(base) for base in bases for name in _DISPLAY_METHODS)
+        for formatter in (self._formatter.mimebundle_formatter, *(formatter for formatter, _ in self._own())):
+            for base in bases:
+                name = module_name(base), class_name(base)
+                printer = formatter.type_printers.get(base) or formatter.deferred_printers.get(name)
+                if not (printer is None or _is_of_ipython(printer) or getattr(printer, "__self__", None) is self):
+                    return True
+        if any(is_subclass(cls, base) for base in (list, tuple, dict)):
+            return False
+        own = [base for base in bases if module_name(base).partition(".")[0] not in ("tensordict", "typing", "abc")]
+        return any(name in class_members(base) for base in own for name in _DISPLAY_METHODS)
 
     def _print_plain(self, obj: Any, p: RepresentationPrinter, cycle: bool) -> None:
         if not self._shows(obj) or (len(p.stack) > 1 and not _is_one(obj)):
@@ -205,7 +264,7 @@ class TensorPrinters:
             if printer is not None:
                 printer(obj, p, cycle)
                 return
-            if cls is not object and "__repr__" in cls.__dict__:
+            if cls is not object and callable(cls.__dict__.get("__repr__")):
                 break
         _repr_pprint(obj, p, cycle)
 
@@ -223,10 +282,8 @@ class TensorPrinters:
         current = formatter.type_printers.get(cls)
         if current is None or getattr(current, "__self__", None) is not self:
             return current
-        for of, kind, _, previous in self._registered:
-            if of is formatter and kind is cls:
-                return previous
-        return None
+        loan = self._loans.get((id(formatter.type_printers), id(cls)))
+        return loan.previous if loan is not None else None
 
 
 def _is_tensor(obj: Any) -> bool:
