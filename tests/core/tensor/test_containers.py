@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import enum
+import os
 import types
 from itertools import islice
 
@@ -267,3 +269,146 @@ def test_a_mapping_that_loads_its_values_is_asked_for_none():
 def test_a_list_of_empty_lists_is_left_to_ipython_at_once():
     """An empty container counts as a leaf, or the search for a tensor would see none, and never end."""
     assert sum(1 for _ in islice(walk([[] for _ in range(10**6)]), 1000)) == 1000
+
+
+class Same(list):
+    """A list that gives itself for a copy."""
+
+    __copy__ = lambda self: self  # noqa: E731
+
+
+class SameDict(dict):
+    """A dict that gives itself for a copy."""
+
+    __copy__ = lambda self: self  # noqa: E731
+
+
+class SameDeque(collections.deque):
+    """A deque that gives itself for a copy."""
+
+    __copy__ = lambda self: self  # noqa: E731
+
+
+@pytest.mark.parametrize("container", [Same([T]), SameDict(a=T), SameDeque([T])], ids=["list", "dict", "deque"])
+def test_a_container_that_gives_itself_for_a_copy_is_not_written(container):
+    """It becomes a plain one."""
+    (array,) = tnp.to_numpy(container).values() if isinstance(container, dict) else tnp.to_numpy(container)
+    assert isinstance(array, np.ndarray)
+    (kept,) = container.values() if isinstance(container, dict) else container
+    assert kept is T
+
+
+@dataclasses.dataclass
+class Weighted:
+    weight: torch.Tensor
+
+
+class Preset(Weighted, enum.Enum):
+    """An enumeration of dataclasses: Python gives the member itself for a copy."""
+
+    A = torch.ones(2)
+
+
+@dataclasses.dataclass
+class Computed:
+    """A dataclass of which one field is a property that writes what all copies share."""
+
+    weight: torch.Tensor
+
+
+Computed.weight = property(lambda self: self.kept["w"], lambda self, w: vars(self).setdefault("kept", {}).update(w=w))
+
+
+@pytest.mark.parametrize("make", [lambda: Preset.A, lambda: Computed(torch.ones(2))], ids=["enum", "property"])
+def test_a_dataclass_that_cannot_be_copied_is_refused_and_not_written(make):
+    """With the cure, and never in place."""
+    obj = make()
+    with pytest.raises(tnp.BadRequestError, match="convert"):
+        tnp.to_numpy({"a": obj})
+    assert isinstance(obj.weight, torch.Tensor)
+
+
+@dataclasses.dataclass
+class Configuration:
+    """A dataclass without a tensor, which cannot be copied."""
+
+    rate: float = 0.1
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError("cannot be copied")
+
+
+def test_what_holds_no_tensor_stays_the_very_object():
+    """Configurations beside tensors are neither copied nor made into something else."""
+    configuration, user = Configuration(), collections.UserDict(a=1)
+    out = tnp.to_numpy({"t": T, "c": configuration, "u": user, "e": os.environ})
+    assert (out["c"], out["u"], out["e"]) == (configuration, user, os.environ)
+    assert out["c"] is configuration
+    assert out["u"] is user
+
+
+class Making(dict):
+    """A dict that makes tensors of what it is given."""
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, torch.as_tensor(value))
+
+
+def test_a_dict_that_makes_tensors_again_becomes_a_plain_one():
+    """No tensor is left where an array was asked for."""
+    making = Making()
+    making["a"] = torch.ones(2)
+    out = tnp.to_numpy(making)
+    assert (type(out), type(out["a"])) == (dict, np.ndarray)
+
+
+class Store(collections.abc.Mapping):
+    """A mapping beside whose items lie others of the same names."""
+
+    def __init__(self, **items):
+        self.grads, self.items_ = {name: item * 0 for name, item in items.items()}, items
+
+    def __len__(self):
+        return len(self.items_)
+
+    def __iter__(self):
+        return iter(self.items_)
+
+    def __getitem__(self, name):
+        return self.items_[name]
+
+
+class Scaled(collections.UserDict):
+    """A UserDict that makes others of its values."""
+
+    def __getitem__(self, key):
+        return self.data[key] * 10
+
+
+@pytest.mark.parametrize("mapping", [Store(w=T), Scaled(w=T)], ids=["store", "scaled"])
+def test_of_a_mapping_with_items_of_its_own_no_others_are_shown(mapping):
+    """It is one leaf; conversion gives what it gives."""
+    assert [leaf for _, leaf in walk({"m": mapping})] == [mapping]
+    assert tnp.to_numpy(mapping)["w"].tolist() == mapping["w"].tolist()
+
+
+def test_a_look_computes_no_field_and_asks_no_dict_of_its_own_class():
+    """Each of these would raise."""
+
+    class Own(dict):
+        def items(self):
+            raise AssertionError
+
+    Own.__iter__ = Own.keys = Own.values = Own.__getitem__ = Own.items
+    obj = Computed(torch.ones(2))
+    obj.kept.clear()
+    assert [leaf for _, leaf in walk({"own": Own(a=T), "computed": obj})] == [T, obj]
+
+
+def test_what_lies_too_deep_is_not_said_to_be_all():
+    """The heading says "at least"."""
+    tree = T
+    for _ in range(200):
+        tree = [tree, torch.ones(1)]
+    assert not summarize_container(tree, DisplayOptions()).is_complete
+    assert summarize_container([[T], []], DisplayOptions()).is_complete

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+
 import pytest
+from IPython.utils.capture import capture_output
+
+from tensornp.core.tensor import containers
 
 MAKE = """
-import collections, dataclasses, types
+import collections, dataclasses, types, weakref
+from unittest import mock
 import torch, tensordict
 t = torch.ones(2)
+kept = type("D", (dict,), {})(a=1)
 @dataclasses.dataclass(repr=False)
 class Batch:
     x: torch.Tensor
@@ -18,6 +26,21 @@ class Displayed(Batch):
         return "<b>mine</b>"
 class Net(torch.nn.Module):
     pass
+class Bundled(list):
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {"text/plain": f"{include} {exclude}", "text/html": "bundle"}
+    def _repr_html_(self):
+        return "own"
+class Owned(collections.UserDict):
+    __repr__ = _repr_html_ = lambda self: "own"
+class Asked:
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {"text/plain": f"{include} {exclude}"}
+class Raising:
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        raise ValueError("x")
+class Unnamed(list):
+    __repr__ = None
 """
 TABLES = {
     "Batch(t)": "Batch of 2 | 1 tensor",
@@ -33,6 +56,7 @@ AS_BEFORE = [
     "Batch(3)", "Displayed(t)", "set()", "{1, 2}", "frozenset([1])", "collections.deque([1, 2])", "Net()",
     "collections.defaultdict(list, a=[1])", "collections.OrderedDict((f'{i}' * 9, [i]) for i in range(20))",
     "collections.Counter('aab')", "collections.UserDict(a=1)", "collections.UserList([1])",
+    "Bundled([1])", "Owned(a=t)", "Unnamed([1])", "weakref.proxy(kept)", "mock.MagicMock(spec=dict)",
     "types.MappingProxyType({})", "__import__('os').environ",
 ]  # fmt: skip
 
@@ -58,11 +82,73 @@ def test_other_containers_are_shown_as_without_us(shell, expression):
     assert [shell.show(obj) for _ in range(2)] == ours
 
 
-def test_a_printer_that_someone_has_registered_is_not_replaced(shell):
+@pytest.mark.parametrize("kind", ["for_type(Batch, ", "for_type_by_name('__main__', 'Batch', "])
+def test_a_printer_that_someone_has_registered_is_not_replaced(shell, kind):
     """A choice of the user's, of another library's too."""
     shell.run(MAKE)
     batch = shell.run("Batch(t)")
     shell.namespace["_own"] = lambda obj: "<i>own</i>"
-    shell.run("get_ipython().display_formatter.formatters['text/html'].for_type(Batch, _own)")
+    shell.run(f"get_ipython().display_formatter.formatters['text/html'].{kind}_own)")
     assert shell.show(batch)["text/html"] == "<i>own</i>"
     assert "Batch at 0x" in shell.show(batch)["text/plain"]
+
+
+def test_what_is_asked_of_a_bundle_reaches_the_class(shell):
+    """So it renders what is wanted, and nothing else; and its error is told without us."""
+    shell.run(MAKE)
+    format_ = shell.ip.display_formatter.format
+    assert format_(shell.run("Asked()"), include=["text/plain"])[0] == {"text/plain": "['text/plain'] None"}
+    with capture_output() as captured:
+        format_(shell.run("Raising()"))
+    assert "ValueError: x" in captured.stdout + captured.stderr
+    assert "printers.py" not in captured.stdout + captured.stderr
+
+
+def test_displays_of_several_threads_do_not_disturb_each_other(shell):
+    """Each gets the table or the text of its own object, however they interleave."""
+    shell.run(MAKE)
+    expected = {"collections.UserDict(a=t)": "UserDict of 1", "{t}": "set of 1", "{1, 2}": "{1, 2}", "t": "(2,) |"}
+    objects = {code: shell.run(code) for code in expected}
+    format_, wrong = shell.ip.display_formatter.format, []
+
+    def show(code):
+        for _ in range(60):
+            text = format_(objects[code])[0].get("text/plain", "")
+            if not text.startswith(expected[code]):
+                wrong.append((code, text))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=show, args=(code,)) for code in expected]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+    finally:
+        sys.setswitchinterval(interval)
+    assert wrong == []
+    assert shell.show({1, 2}) == {"text/plain": "{1, 2}"}
+
+
+def test_nested_lists_without_tensors_are_searched_once(shell, monkeypatch):
+    """Not again at each level, where IPython prints what is inside."""
+    tree = [1]
+    for _ in range(50):
+        tree = [tree]
+    count, walk = [], containers.leaves
+    monkeypatch.setattr(containers, "leaves", lambda *args: count.append(1) or walk(*args))
+    shell.ip.display_formatter.format(tree)
+    # The walk itself goes on from level to level.
+    assert len(count) <= 60
+
+
+def test_the_bundle_formatter_is_the_shells_own_again_after_unloading(bare_shell):
+    """What others have registered in the meantime stays."""
+    formatter = bare_shell.display_formatter
+    before = formatter.mimebundle_formatter
+    bare_shell.run_line_magic("load_ext", "tensornp")
+    assert formatter.mimebundle_formatter is not before
+    formatter.mimebundle_formatter.for_type(complex, lambda obj: {"text/plain": "theirs"})
+    bare_shell.run_line_magic("unload_ext", "tensornp")
+    assert formatter.mimebundle_formatter is before
+    assert formatter.format(1j)[0]["text/plain"] == "theirs"
+    before.pop(complex)

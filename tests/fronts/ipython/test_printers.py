@@ -38,6 +38,7 @@ def test_html_and_text_hold_what_numpy_prints(shell, t, options):
     whole = converted(t)
     with np.printoptions(**options):
         data = shell.show(t)
+        assume("only the outer ones are shown" not in data["text/plain"])
         assert pre(data["text/html"]) == repr(whole)
         assert data["text/plain"].split("\n", 1)[1] == repr(whole)
 
