@@ -152,3 +152,16 @@ def test_the_bundle_formatter_is_the_shells_own_again_after_unloading(bare_shell
     assert formatter.mimebundle_formatter is before
     assert formatter.format(1j)[0]["text/plain"] == "theirs"
     before.pop(complex)
+
+
+def test_a_thread_that_ends_within_a_display_keeps_no_class(shell):
+    """What it was lent is taken back after the next cell."""
+    shell.run(MAKE)
+    obj, plain = shell.run("Owned(a=1); Kept = type('Kept', (dict,), {}); Kept(a=t)"), shell.ip.display_formatter
+    thread = threading.Thread(target=plain.mimebundle_formatter, args=(obj,))
+    thread.start()
+    thread.join()
+    table = plain.formatters["text/plain"].type_printers
+    assert type(obj) in table
+    shell.run("1")
+    assert type(obj) not in table

@@ -161,9 +161,11 @@ class TensorPrinters:
     def _take_back(self, *own: Any) -> None:
         """Let go of the class, which a cell may define again and again; with `own`, of these printers alone."""
         with self._lock:
+            # A thread may have ended before its display did.
+            others = set(sys._current_frames()) - {threading.get_ident()} if self._loans else set()
             for key, loan in list(self._loans.items()):
                 if not own or loan.printer in own:
-                    loan.threads.discard(threading.get_ident())
+                    loan.threads.intersection_update(others)
                     if not loan.threads:
                         self._return(key)
 
