@@ -1,7 +1,7 @@
 """A search through a namespace for tensors and arrays: their names, nearest first, in bounded time.
 
 Nothing of the user's runs: no property, no `__getattr__`, no iterator of a subclass. What an object holds is read from
-its own dictionary and slots alone.
+its own dictionary and slots alone; only a class that stands for a tensor is asked for it, where that is quick.
 """
 
 from __future__ import annotations
