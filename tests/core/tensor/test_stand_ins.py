@@ -388,6 +388,16 @@ def test_a_container_asks_no_more_of_them_than_it_has_rows_for():
     assert len(calls) < 200
 
 
+def test_nor_does_it_of_tensors_of_a_registered_class():
+    """They are tensors, but their values are computed all the same."""
+    calls = []
+    tnp.register_kind(Tracked, values=lambda tracked: calls.append(1) or tracked.as_subclass(torch.Tensor) * 2)
+    tensors = [torch.ones(4).as_subclass(Tracked) for _ in range(1000)]
+    text = container_text(summarize_container(tensors, DisplayOptions(max_rows=20)))
+    assert text.startswith("list of 1,000 | 1,000 tensors | at least 320 bytes")
+    assert len(calls) < 200
+
+
 def test_the_code_for_an_array_is_code():
     """It is of NumPy, until torch has taken it."""
     obj = Kept(np.arange(3.0))

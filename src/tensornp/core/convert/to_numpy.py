@@ -20,10 +20,11 @@ from tensornp.core.lowlevel.modes import apart
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.saved import saved_for
 from tensornp.core.tensor import dtypes
-from tensornp.core.tensor.containers import is_container, map_leaves
+from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import STORAGES, form_of, is_storage, plain, tensor_of
 from tensornp.core.tensor.info import inspect, inspect_stand_in
+from tensornp.core.tensor.map_leaves import map_leaves
 from tensornp.core.tensor.reading import held_tensor, mask_of
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
 from tensornp.core.tensor.steps import Step

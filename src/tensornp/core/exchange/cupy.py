@@ -25,8 +25,8 @@ from tensornp.core.exchange.dlpack import (
 from tensornp.core.exchange.handover import Recipient, decide
 from tensornp.core.lowlevel import modes
 from tensornp.core.tensor import dtypes
-from tensornp.core.tensor.containers import map_leaves
 from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.map_leaves import map_leaves
 from tensornp.errors import BadRequestError
 
 

@@ -17,10 +17,11 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.tensor import dtypes
-from tensornp.core.tensor.containers import is_container, map_leaves
+from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import plain
 from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.map_leaves import map_leaves
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.tensor.steps import Step
 from tensornp.errors import (

@@ -12,7 +12,8 @@ import torch
 from tensornp.core.convert.from_numpy import tensor_from_numpy, usable_device
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name
-from tensornp.core.tensor.containers import is_container, map_leaves
+from tensornp.core.tensor.containers import is_container
+from tensornp.core.tensor.map_leaves import map_leaves
 from tensornp.errors import BadRequestError, NotATensorError
 
 

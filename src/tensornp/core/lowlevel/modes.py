@@ -138,7 +138,7 @@ class _Outside(io.IOBase):
 
 
 @contextmanager
-def as_classes_say() -> Iterator[None]:
+def with_overrides() -> Iterator[None]:
     """Let tensor classes override operations again, for code of the user's that is called `undisturbed`.
 
     No mode sees that code all the same.

@@ -21,7 +21,7 @@ from tensornp.core.tensor.containers import LEAVES, MAX_DEPTH, container_of, is_
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect, span_of
 from tensornp.core.tensor.paths import Path, expression_of, first_step, is_plain_value, steps_of
-from tensornp.core.tensor.stand_ins import is_tensor_like, stood_for
+from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
 from tensornp.core.values.preview import Preview, first_values, preview
 from tensornp.errors import TensornpError, TooLargeError
 
@@ -60,7 +60,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class ContainerSummary:
-    """A container of tensors as a table shows it: `num_left_out` leaves are left out after the first `num_first`."""
+    """A container of tensors as a table shows it.
+
+    `num_left_out` leaves are left out after the first `num_first`. Where it is not `is_complete`, there may be more of
+    them than were counted; where it is not `is_measured`, `nbytes` is without those that were not asked.
+    """
 
     type_name: str
     length: int
@@ -172,7 +176,7 @@ def _attempt(info: TensorInfo, mode: str, options: DisplayOptions) -> Conversion
 
 @modes.unnoticed
 def summarize_container(container: Any, options: DisplayOptions) -> ContainerSummary:
-    """Return the summary of a dict, list or tuple: its first and last leaves, and totals over all of them."""
+    """Return the summary of a container: its first and last leaves, and totals over all of them."""
     found, is_complete = _leaves(container)
     found = found[:MAX_LEAVES]
     num_last = options.max_rows // 4 if len(found) > options.max_rows else 0
@@ -182,8 +186,8 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
     rows = tuple(_row(expression_of(path), leaf, options) for path, leaf in shown)
     # What only stands for a tensor may compute it: no more of them are asked than have rows.
     asked = {id(leaf): row.tensor.info for (_, leaf), row in zip(shown, rows, strict=True) if row.tensor is not None}
-    known = [tensor for tensor in tensors if is_tensor(tensor)]
-    asides = [asked.get(id(leaf)) for leaf in {id(leaf): leaf for leaf in tensors if not is_tensor(leaf)}.values()]
+    stand_ins = {id(leaf): asked.get(id(leaf)) for leaf in tensors if stand_in_of(leaf) is not None}
+    known = [tensor for tensor in tensors if id(tensor) not in stand_ins]
     return ContainerSummary(
         type_name=class_name(type(container)),
         length=_length(container, found),
@@ -191,9 +195,9 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
         num_first=len(first),
         num_left_out=len(found) - len(shown),
         num_tensors=len(tensors),
-        nbytes=_nbytes(known) + sum(info.nbytes for info in asides if info is not None),
+        nbytes=_nbytes(known) + sum(info.nbytes for info in stand_ins.values() if info is not None),
         is_complete=is_complete,
-        is_measured=None not in asides,
+        is_measured=None not in stand_ins.values(),
     )
 
 
@@ -219,7 +223,8 @@ def _length(container: Any, found: list[tuple[Path | None, Any]]) -> int:
         try:
             return len(container)
         except Exception:
-            return len(found)
+            # A dataclass has none, and that of a subclass may raise.
+            pass
     # Leaves below one item share its step.
     return len({id(first_step(path)) for path, _ in found if path is not None})
 

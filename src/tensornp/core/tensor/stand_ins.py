@@ -189,7 +189,7 @@ def _asked(obj: Any, stand_in: StandIn) -> tuple[torch.Tensor, bool]:
     said = f"{stand_in.name}() of {class_name(type(obj))}"
     try:
         begin = time.perf_counter()
-        with modes.undisturbed(), modes.as_classes_say():
+        with modes.undisturbed(), modes.with_overrides():
             values = stand_in.values(obj)
         stand_in.quickest = min(stand_in.quickest, time.perf_counter() - begin)
     except Exception as error:

@@ -182,8 +182,8 @@ class TensorMagics(Magics):
         from tensornp.core.convert.to_numpy import plan, plan_from, to_numpy
         from tensornp.core.lowlevel.attributes import class_name, is_tensor
         from tensornp.core.lowlevel.modes import undisturbed
-        from tensornp.core.tensor.containers import map_leaves
         from tensornp.core.tensor.form import STORAGES
+        from tensornp.core.tensor.map_leaves import map_leaves
 
         options, arguments = request.options, request.arguments
         if "widget" in options:

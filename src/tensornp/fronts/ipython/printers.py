@@ -7,11 +7,12 @@ import threading
 import uuid
 from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from IPython.core.formatters import MimeBundleFormatter, catch_format_error
 from IPython.lib.pretty import RepresentationPrinter, _repr_pprint
 from IPython.utils.dir2 import get_real_method
+
+from tensornp.fronts.ipython.lending import BundleFormatter, Loans, is_of_ipython
 
 if TYPE_CHECKING:
     from tensornp.core.summary.card import TensorSummary
@@ -19,42 +20,9 @@ if TYPE_CHECKING:
     from tensornp.fronts.ipython.config import TensorDisplay
 
 _TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter")
-_IPYTHON_PRETTY = "IPython.lib.pretty"
 _DISPLAY_METHODS = ("_ipython_display_", "_repr_mimebundle_", "_repr_html_", "_repr_pretty_", "_repr_markdown_")
 MAX_SEARCHED = 1000
 """Leaves among which a container's first tensor is looked for."""
-
-
-class BundleFormatter(MimeBundleFormatter):
-    """The bundle formatter of a shell, in whose place it stands: it is told of each object before it hands it on.
-
-    A printer for `object` would be told too, but what a class makes of `include` and `exclude` would be lost.
-    """
-
-    def __init__(self, before: Any, prepare: Callable[[Any], bool]) -> None:
-        super().__init__(parent=before.parent)
-        self.before = before
-        self.prepare: Callable[[Any], bool] | None = prepare
-        # What others register from now on is theirs, and stays.
-        for table in ("type_printers", "deferred_printers", "singleton_printers"):
-            setattr(self, table, getattr(before, table))
-
-    @catch_format_error
-    def __call__(self, obj: Any, include: Any = None, exclude: Any = None) -> Any:
-        """Return the bundle; that of what is ours is empty, since each MIME type is then asked for by itself."""
-        if self.prepare is not None and self.prepare(obj):
-            return {}, {}
-        return self.before(obj, include=include, exclude=exclude)
-
-
-class _Loan(NamedTuple):
-    """A printer of ours that stands in a table for one class, as long as one of some threads displays an instance."""
-
-    table: dict[Any, Any]
-    cls: type
-    printer: Any
-    previous: Any
-    threads: set[int]
 
 
 class TensorPrinters:
@@ -74,8 +42,7 @@ class TensorPrinters:
         self._bundles: BundleFormatter | None = None
         self._registered: list[tuple[Any, Any, Any, Any]] = []
         self._prepared = threading.local()
-        self._lock = threading.RLock()
-        self._loans: dict[tuple[int, int], _Loan] = {}
+        self._loans = Loans()
         self._has_met_torch = False
 
     def register(self) -> None:
@@ -99,8 +66,7 @@ class TensorPrinters:
                     if previous is not None:
                         table[key] = previous
         self._registered.clear()
-        for key in list(self._loans):
-            self._return(key)
+        self._loans.end()
         self.forget()
 
     def _own(self) -> tuple[tuple[Any, Any], ...]:
@@ -115,7 +81,7 @@ class TensorPrinters:
     def forget(self, *_: Any) -> None:
         """Drop summaries that no MIME type has asked this thread for."""
         self._prepared.summaries = {}
-        self._take_back()
+        self._loans.take_back()
 
     def _prepare(self, obj: Any) -> bool:
         """Make ready for the display of `obj`; returns whether it is ours."""
@@ -140,42 +106,13 @@ class TensorPrinters:
             warn_of_untried_torch()
 
     def _lend(self, cls: type) -> None:
-        """Have the tables name our printers for `cls` while this thread displays one object of it.
+        """Have the formatters ask us for this one object.
 
-        Its base's would not do for a tensor: IPython prefers the `__repr__` of a subclass to that.
+        The base's printer would not do for a tensor: IPython's text prefers the `__repr__` of a subclass to that.
         """
-        own = threading.get_ident()
-        with self._lock:
-            for formatter, printer in self._own():
-                table = formatter.type_printers
-                if printer == self._print_html and _is_tensor_class(cls):
-                    continue
-                loan = self._loans.get((id(table), id(cls)))
-                previous = table.get(cls)
-                if loan is not None:
-                    loan.threads.add(own)
-                elif previous is None or _is_of_ipython(previous):
-                    table[cls] = printer
-                    self._loans[id(table), id(cls)] = _Loan(table, cls, printer, previous, {own})
-
-    def _take_back(self, *own: Any) -> None:
-        """Let go of the class, which a cell may define again and again; with `own`, of these printers alone."""
-        with self._lock:
-            # A thread may have ended before its display did.
-            others = set(sys._current_frames()) - {threading.get_ident()} if self._loans else set()
-            for key, loan in list(self._loans.items()):
-                if not own or loan.printer in own:
-                    loan.threads.intersection_update(others)
-                    if not loan.threads:
-                        self._return(key)
-
-    def _return(self, key: tuple[int, int]) -> None:
-        with self._lock:
-            table, cls, printer, previous, _ = self._loans.pop(key)
-            if table.get(cls) == printer:
-                del table[cls]
-                if previous is not None:
-                    table[cls] = previous
+        for formatter, printer in self._own():
+            if printer == self._print_plain or not _is_tensor_class(cls):
+                self._loans.lend(formatter.type_printers, cls, printer)
 
     def _summarize(self, obj: Any) -> Any:
         from tensornp.core.summary.card import summarize, summarize_container
@@ -190,6 +127,10 @@ class TensorPrinters:
         if of is obj and summary is not None:
             return summary, anchor
         return self._summarize(obj), ""
+
+    def _is_ours(self, mime: str, obj: Any) -> bool:
+        prepared, *_ = getattr(self._prepared, "summaries", {}).get(mime, (None,))
+        return prepared is obj or self._shows(obj)
 
     def _shows(self, obj: Any) -> bool:
         """Return whether `obj` is or stands for a tensor, or is a container in which a bounded search finds one."""
@@ -219,7 +160,7 @@ class TensorPrinters:
             for base in bases:
                 name = module_name(base), class_name(base)
                 printer = formatter.type_printers.get(base) or formatter.deferred_printers.get(name)
-                if not (printer is None or _is_of_ipython(printer) or getattr(printer, "__self__", None) is self):
+                if not (printer is None or is_of_ipython(printer) or getattr(printer, "__self__", None) is self):
                     return True
         if any(is_subclass(cls, base) for base in (list, tuple, dict)):
             return False
@@ -227,17 +168,18 @@ class TensorPrinters:
         return any(name in class_members(base) for base in own for name in _DISPLAY_METHODS)
 
     def _print_plain(self, obj: Any, p: RepresentationPrinter, cycle: bool) -> None:
-        if not self._shows(obj) or (len(p.stack) > 1 and not _is_one(obj)):
+        is_inside = len(p.stack) > 1
+        if not (_is_one(obj) if is_inside else self._is_ours("text/plain", obj)):
             self._print_as_before(obj, p, cycle)
             return
         from tensornp.core.summary.card import TensorSummary, summarize_metadata
         from tensornp.render.card import tensor_line, tensor_text
         from tensornp.render.container import container_text
 
-        if len(p.stack) > 1:
+        if is_inside:
             p.text(tensor_line(summarize_metadata(obj)))
             return
-        self._take_back(self._print_plain)
+        self._loans.take_back(self._print_plain)
         summary, _ = self._summary_for("text/plain", obj)
         text = tensor_text(summary) if isinstance(summary, TensorSummary) else container_text(summary)
         for i, line in enumerate(text.split("\n")):
@@ -246,13 +188,13 @@ class TensorPrinters:
             p.text(line)
 
     def _print_html(self, obj: Any) -> Any:
-        if not self._shows(obj):
+        if not self._is_ours("text/html", obj):
             return self._as_before(self._formatter.formatters["text/html"], obj)
         from tensornp.core.summary.card import TensorSummary
         from tensornp.render.card import tensor_html
         from tensornp.render.container import container_html
 
-        self._take_back(self._print_html)
+        self._loans.take_back(self._print_html)
         summary, anchor = self._summary_for("text/html", obj)
         if isinstance(summary, TensorSummary):
             return tensor_html(summary, receipt=self._config.options.receipt, anchor=anchor)
@@ -270,22 +212,19 @@ class TensorPrinters:
                 break
         _repr_pprint(obj, p, cycle)
 
-    def _as_before(self, formatter: Any, obj: Any, **arguments: Any) -> Any:
+    def _as_before(self, formatter: Any, obj: Any) -> Any:
         """Return what `formatter` would make of `obj` without us: another library's printer, or the object's method."""
         for cls in type(obj).__mro__:
             printer = self._before(formatter, cls)
             if printer is not None:
                 return printer(obj)
         method = get_real_method(obj, formatter.print_method)
-        return method(**arguments) if method is not None else None
+        return method() if method is not None else None
 
     def _before(self, formatter: Any, cls: type) -> Any:
         """Return the printer for `cls` that is not ours: the one in place, or the one that ours took the place of."""
-        current = formatter.type_printers.get(cls)
-        if current is None or getattr(current, "__self__", None) is not self:
-            return current
-        loan = self._loans.get((id(formatter.type_printers), id(cls)))
-        return loan.previous if loan is not None else None
+        printer = self._loans.previous(formatter.type_printers, cls)
+        return printer if getattr(printer, "__self__", None) is not self else None
 
 
 def _is_tensor(obj: Any) -> bool:
@@ -309,11 +248,6 @@ def _is_tensor_class(cls: type) -> bool:
     from tensornp.core.lowlevel.attributes import is_subclass
 
     return is_subclass(cls, sys.modules["torch"].Tensor)
-
-
-def _is_of_ipython(printer: Any) -> bool:
-    """Return whether IPython brings `printer` along, for a built-in class."""
-    return getattr(printer, "__module__", "") == _IPYTHON_PRETTY
 
 
 def _places(formatter: Any, kind: Any) -> list[tuple[dict[Any, Any], Any]]:
