@@ -12,5 +12,5 @@ from tensornp.render.card import tensor_html, tensor_text
 def display(t: torch.Tensor) -> str:
     """Make the whole card of `t`, and return its text."""
     summary = summarize(t, DisplayOptions())
-    assert tensor_html(summary).startswith("<div")
+    assert tensor_html(summary, DisplayOptions()).startswith("<div")
     return tensor_text(summary)

@@ -568,7 +568,7 @@ def sparse_coo_tracked_by_autograd() -> Case:
 @kind(LAYOUTS)
 def sparse_coo_whose_dense_form_is_absurd() -> Case:
     tensor = torch.sparse_coo_tensor(torch.tensor([[0], [10**7 - 1]]), torch.ones(1), (10**7, 10**7))
-    return refused(tensor, tnp.TooLargeError, "400,000,000,000,000 bytes")
+    return refused(tensor, tnp.TooLargeError, "363.8 TiB")
 
 
 @kind(LAYOUTS)

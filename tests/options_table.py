@@ -7,8 +7,8 @@ from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
 
+from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.render.words import format_nbytes
 
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- made by tests/options_table.py -->", "<!-- end of the options -->"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -25,12 +26,17 @@ SAVED = (
 )  # fmt: skip
 
 
-def executed(name: str, tmp_path: Path) -> list[str]:
-    """Run a notebook as a newcomer would, and return the text of each code cell's outputs."""
+def run(name: str, folder: Path) -> list[nbformat.NotebookNode]:
+    """Run a notebook as a newcomer would, and return its code cells."""
     notebook = nbformat.read(EXAMPLES / name, as_version=4)
     patience = {"timeout": TIMEOUT_S, "startup_timeout": TIMEOUT_S}
-    NotebookClient(notebook, resources={"metadata": {"path": tmp_path}}, **patience).execute()
-    return ["".join(map(text_of, cell.outputs)) for cell in notebook.cells if cell.cell_type == "code"]
+    NotebookClient(notebook, resources={"metadata": {"path": folder}}, **patience).execute()
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def executed(name: str, folder: Path) -> list[str]:
+    """Run a notebook, and return the text of each code cell's outputs."""
+    return ["".join(map(text_of, cell.outputs)) for cell in run(name, folder)]
 
 
 def text_of(output: dict) -> str:
@@ -41,10 +47,10 @@ def text_of(output: dict) -> str:
 def test_the_first_tour(tmp_path):
     """On the real weights: the table, the card, and each badge that the text names."""
     cells = executed("1-display.ipynb", tmp_path)
-    assert "dict of 104 | 104 tensors | 86.6 MiB" in cells[2]
+    assert "dict of 104 tensors · 86.6 MiB" in cells[2]
     story = "\n".join(cells[3:])
     for promised in (
-        "(384, 384)", "shares memory · read-only", "requires grad · leaf · has .grad", "AddmmBackward0",
+        "(384, 384)", "as NumPy: live, read-only", "requires grad · leaf · has .grad", "AddmmBackward0",
         "NumPy has no bfloat16", "non-contiguous", "the conjugate is pending", "a meta tensor has a shape",
         "104 tensors: 104 share memory", "dtype('float64')", "TensorDisplay.max_rows",
     ):  # fmt: skip
@@ -94,6 +100,13 @@ def test_view_share_and_copy(tmp_path):
     assert "gradients may be silently wrong" in cells[9]
 
 
+@pytest.mark.parametrize("name", ["1-display.ipynb", "3-memory.ipynb"])
+def test_two_runs_of_an_example_save_the_same_bytes(name, tmp_path):
+    """So that a difference of two versions of a notebook is a difference of what it shows."""
+    one, other = ([json.dumps(cell.outputs, sort_keys=True) for cell in run(name, tmp_path)] for _ in range(2))
+    assert one == other
+
+
 @pytest.mark.parametrize("notebook", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.name)
 def test_each_example_loads_the_extension_in_its_first_cell(notebook):
     """So it runs anywhere, and a newcomer sees how."""
@@ -124,7 +137,7 @@ def started(tmp_path):
         lab.wait(60)
 
 
-def test_the_first_cell_of_an_example_prints_nothing(started):
+def test_the_first_cell_of_an_example_greets(started):
     """What JupyterLab starts is a plain kernel: nothing was loaded beforehand."""
     server = wait_for(lambda: json.loads(next(started.glob("jpserver-*.json")).read_text()))
 
@@ -142,7 +155,8 @@ def test_the_first_cell_of_an_example_prints_nothing(started):
     outputs = []
     client.execute_interactive("%load_ext tensornp", output_hook=outputs.append, timeout=TIMEOUT_S)
     client.stop_channels()
-    assert [message["content"] for message in outputs if message["msg_type"] == "stream"] == []
+    (said,) = (message["content"]["text"] for message in outputs if message["msg_type"] == "stream")
+    assert re.fullmatch(r"tensornp \S+: show a tensor, .*; %tensornp for more\n", said)
 
 
 def wait_for(ask):

@@ -26,6 +26,8 @@ from .errors import TensornpError as TensornpError
 from .errors import TooLargeError as TooLargeError
 from .errors import UnsupportedArrayError as UnsupportedArrayError
 from .errors import UnsupportedTensorError as UnsupportedTensorError
+from .render.static_card import Card as Card
+from .render.static_card import card as card
 from .widget.toggle import TensorWidget as TensorWidget
 from .widget.toggle import view as view
 

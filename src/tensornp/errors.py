@@ -54,7 +54,17 @@ class CopyRequiredError(TensornpError, ValueError):
 
 
 class TooLargeError(TensornpError, MemoryError):
-    """The array would take more bytes than the budget allows."""
+    """The array would take more bytes than the budget allows.
+
+    Attributes
+    ----------
+    nbytes : int
+        What it would take, with all that are made together with it.
+    """
+
+    def __init__(self, message: str, nbytes: int = 0) -> None:
+        super().__init__(message)
+        self.nbytes = nbytes
 
 
 class MissingLibraryError(TensornpError, ImportError):

@@ -11,7 +11,8 @@ from memory import ledger_over
 from others import installed, missing_note
 from side_by_side import Spread, interleave, ratio, table, verdict
 
-from tensornp.core.summary.card import summarize, summarize_container
+from tensornp.core.summary.card import summarize
+from tensornp.core.summary.container import summarize_container
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
 from tensornp.render.card import tensor_html, tensor_text
@@ -34,7 +35,7 @@ OPTIONS = DisplayOptions()
 def make_card(tensor: torch.Tensor, look: Look | None = None) -> tuple[str, str]:
     """Return the text and the HTML of a card, made as the formatter makes them: from one summary."""
     summary = summarize(tensor, OPTIONS, look)
-    return tensor_text(summary), tensor_html(summary, receipt=OPTIONS.receipt, anchor="tnp-0123abcd")
+    return tensor_text(summary), tensor_html(summary, OPTIONS, anchor="tnp-0123abcd")
 
 
 def make_table(container: dict[str, torch.Tensor]) -> tuple[str, str]:

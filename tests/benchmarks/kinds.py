@@ -54,7 +54,7 @@ def measure(name: str) -> tuple[list[float], list[float]]:
     for _ in range(10):
         start = time.perf_counter()
         summary = summarize(case.tensor, DisplayOptions())
-        tensor_text(summary), tensor_html(summary)
+        tensor_text(summary), tensor_html(summary, DisplayOptions())
         cards.append(time.perf_counter() - start)
         if case.error is not None:
             start = time.perf_counter()

@@ -29,7 +29,7 @@ NUM_PARAMETERS = 100_000
 def make_card(tensor: torch.Tensor, look: Look | None) -> tuple[str, str]:
     """Return the text and the HTML of a card, made as the formatter makes them."""
     summary = summarize(tensor, OPTIONS, look)
-    return tensor_text(summary), tensor_html(summary, receipt=OPTIONS.receipt, anchor="tnp-0123abcd")
+    return tensor_text(summary), tensor_html(summary, OPTIONS, anchor="tnp-0123abcd")
 
 
 def ledger_over(namespace: dict[str, Any], **options: int) -> Ledger:

@@ -28,7 +28,7 @@ def test_the_card_names_who_shares_its_memory_and_says_what_changed(lab: Page, s
     expect(first.locator("[title='tensor: overlapping, bytes 0 to 12']")).to_have_text("row")
     expect(first.get_by_text("changed since")).to_have_count(0)
     # The toggle has docked into this card: what it says of memory stays in sight.
-    expect(second).to_contain_text("same memory as b (NumPy array), turned, Out[3]")
+    expect(second).to_contain_text("same memory as b (NumPy array), turned")
     changed = "changed since the card in In[3] · behind torch's back"
     expect(second.get_by_text(changed).filter(visible=True)).to_have_count(1)
 

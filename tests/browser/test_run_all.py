@@ -30,13 +30,13 @@ def test_after_run_all_the_toggle_always_answers(page: Page, server: Server, app
     card = notebook.cell(LAST_CARD)
     for time in range(TIMES):
         notebook.run_all()
-        mode, fact = (("share", "shares memory · writeable"), ("copy", "copy: asked for · 20 bytes"))[time % 2]
+        mode, fact = (("share", "as NumPy: live, writeable"), ("copy", "as NumPy: copy, 20 bytes"))[time % 2]
         card.get_by_role("radio", name=mode, exact=True).click()
         expect(card.get_by_text(fact, exact=True)).to_be_visible()
         expect(card.locator(".tensornp-unconfirmed")).to_have_count(0)
         card.get_by_role("textbox", name="Name to bind the array to").fill(f"{mode}_{time}")
         card.get_by_role("button", name="Bind").click()
-        expect(notebook.status()).to_have_text(f"{mode}_{time} is bound")
+        expect(notebook.status()).to_have_text(f"bound: {mode}_{time} ({mode})")
     assert not [error for error in errors if "widget" in error.lower() or "comm" in error.lower() or "model" in error]
     outputs = [cell["outputs"] for cell in json.loads(notebook.save().read_text())["cells"]]
     assert [len(found) for found in outputs] == [1] * len(CELLS), "the first says that the extension is loaded"

@@ -16,7 +16,7 @@ from playwright.sync_api import Locator, Page, expect
 
 CARDS = {
     "w = torch.arange(6.).reshape(2, 3).requires_grad_()\nw": (
-        ["(2, 3)", "float32", "cpu", "requires grad · leaf", "shares memory · read-only"],
+        ["(2, 3)", "float32", "cpu", "requires grad · leaf", "as NumPy: live, read-only"],
         "array([[0., 1., 2.],\n       [3., 4., 5.]], dtype=float32)",
         "0 bytes copied",
     ),

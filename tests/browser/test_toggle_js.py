@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from playwright.sync_api import Locator, Page, expect
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.render.card import tensor_html
+from tensornp.session.ledger import Ledger
 from tensornp.widget.dock import module, stylesheet
 from tensornp.widget.toggle import TensorWidget
 
@@ -66,7 +68,7 @@ class Toggle:
     def __init__(self, page: Page, tensor: torch.Tensor, *, anchor: str = "", css: str = "", **state: Any) -> None:
         self.page = page
         widget = TensorWidget(tensor, anchor=anchor, suggestion="w_np", binder=lambda name, make, overwrite: "")
-        card = tensor_html(summarize(tensor, DisplayOptions()), anchor=ANCHOR)
+        card = tensor_html(summarize(tensor, DisplayOptions()), DisplayOptions(), anchor=ANCHOR)
         page.set_content(PAGE.format(css=stylesheet("toggle") + css, card=card))
         self.static = page.locator(f".{ANCHOR}")
         self.static_image = self.static.screenshot()
@@ -108,6 +110,8 @@ def test_the_modes_are_radio_buttons_that_arrow_keys_move(toggle: MakeToggle) ->
     expect(shown.radio("view")).to_be_checked()
     shown.page.locator("#output summary").focus()
     shown.page.keyboard.press("Tab")
+    expect(shown.page.get_by_role("button", name="Copy the code")).to_be_focused()
+    shown.page.keyboard.press("Tab")
     expect(shown.radio("view")).to_be_focused()
     shown.page.keyboard.press("ArrowRight")
     expect(shown.radio("share")).to_be_focused()
@@ -131,8 +135,8 @@ def test_what_stays_without_an_answer_is_said_and_sent_once_more(toggle: MakeTog
     expect(shown.status).to_contain_text("reload the page")
     first, second = shown.page.evaluate("window.sent")
     assert first == second
-    shown.answer(message={"text": "mine is bound"})
-    expect(shown.status).to_have_text("mine is bound")
+    shown.answer(message={"text": "bound: mine (view)"})
+    expect(shown.status).to_have_text("bound: mine (view)")
 
 
 def test_a_chosen_mode_is_shown_at_once_and_faint_until_the_kernel_confirms_it(toggle: MakeToggle) -> None:
@@ -140,11 +144,11 @@ def test_a_chosen_mode_is_shown_at_once_and_faint_until_the_kernel_confirms_it(t
     shown = toggle()
     badges = shown.page.locator("#output .tensornp-badges")
     shown.radio("copy").click()
-    expect(badges).to_contain_text("copy: asked for · 8 bytes")
+    expect(badges).to_contain_text("as NumPy: copy, 8 bytes")
     expect(badges).to_have_css("opacity", "0.6")
     shown.answer(mode="copy")
     expect(badges).to_have_css("opacity", "1")
-    expect(badges).to_contain_text("copy: asked for · 8 bytes")
+    expect(badges).to_contain_text("as NumPy: copy, 8 bytes")
 
 
 def test_a_refused_choice_goes_back_and_says_why(toggle: MakeToggle) -> None:
@@ -172,7 +176,7 @@ def test_a_mode_that_cannot_be_is_disabled_and_its_title_says_why(toggle: MakeTo
 def test_enter_in_the_name_field_binds_and_a_taken_name_is_overwritten_only_when_confirmed(toggle: MakeToggle) -> None:
     """The button says Overwrite for the very name that the kernel asked about, and for no other."""
     shown = toggle()
-    bind = shown.page.get_by_role("button")
+    bind = shown.page.locator("button.tensornp-button")
     expect(shown.name).to_have_value("w_np")
     shown.name.fill("taken")
     shown.name.press("Enter")
@@ -192,8 +196,8 @@ def test_enter_in_the_name_field_binds_and_a_taken_name_is_overwritten_only_when
         {"type": "bind", "name": "takenx", "overwrite": False},
         {"type": "bind", "name": "taken", "overwrite": True},
     ]
-    shown.answer(message={"text": "taken is bound"})
-    expect(shown.status).to_have_text("taken is bound")
+    shown.answer(message={"text": "bound: taken (view)"})
+    expect(shown.status).to_have_text("bound: taken (view)")
     expect(bind).to_have_accessible_name("Bind")
 
 
@@ -222,7 +226,7 @@ def test_when_the_kernel_is_gone_nothing_can_be_pressed_and_it_says_what_to_do(t
     shown.radio("share").click()
     shown.page.evaluate("window.lose()")
     shown.page.clock.run_for(10_000)
-    controls = shown.page.locator("#output").locator("input, button")
+    controls = shown.page.locator("#output").locator("input, button.tensornp-button")
     assert controls.count() == 5
     assert all(control.is_disabled() for control in controls.all())
     expect(shown.status).to_contain_text("run the cell again")
@@ -242,7 +246,7 @@ def test_in_the_card_it_takes_the_place_of_badges_and_receipt_and_gives_it_back(
     shown.answer()
     expect(shown.page.locator("#output")).to_be_empty()
     expect(shown.static.get_by_role("radiogroup")).to_be_visible()
-    for seen_once in ("shares memory · read-only", "float32", "array([0., 0.], dtype=float32)"):
+    for seen_once in ("as NumPy: live, read-only", "float32", "array([0., 0.], dtype=float32)"):
         expect(shown.static.get_by_text(seen_once, exact=True).filter(visible=True)).to_have_count(1)
     expect(shown.static.locator("summary").filter(visible=True)).to_have_count(1)
     shown.page.evaluate("window.close_model()")
@@ -293,10 +297,11 @@ def test_no_text_is_ever_taken_for_html(toggle: MakeToggle) -> None:
     shown = toggle(
         array_text=evil,
         suggestion=evil,
-        message={"text": evil, "tone": "plain"},
+        message={"text": evil, "tone": "plain", "again": evil},
         cards={
             "view": {
                 "badges": [{"kind": "type", "text": evil, "title": f'"{evil}', "tone": "plain"}],
+                "memory": [evil],
                 "receipt": {"mode": evil, "code": evil, "lines": [evil]},
             }
         },
@@ -305,7 +310,8 @@ def test_no_text_is_ever_taken_for_html(toggle: MakeToggle) -> None:
     output = shown.page.locator("#output")
     output.locator("summary").click()
     for place in (".tensornp-badge", "pre", "code", ".tensornp-line", "output"):
-        assert output.locator(place).evaluate("(node) => node.textContent") == evil
+        said = output.locator(place).evaluate_all("(nodes) => nodes.map((node) => node.textContent)")
+        assert set(said) == {evil}
     expect(shown.name).to_have_value(evil)
     expect(output.locator("label")).to_have_attribute("title", f'"{evil}')
     assert output.locator("script, img, b").count() == 0
@@ -320,5 +326,89 @@ def test_axe_finds_nothing_against_it(toggle: MakeToggle, css: str) -> None:
     shown.answer()
     shown.static.locator("summary").filter(visible=True).click()
     assert not (found := Axe().run(shown.page)).violations_count, found.generate_report()
-    shown.answer(message={"text": "w_np is bound"})
+    shown.answer(message={"text": "bound: w_np (view)", "again": "w_np = %tonumpy --view w"})
     assert not (found := Axe().run(shown.page)).violations_count, found.generate_report()
+
+
+def test_the_code_is_copied_and_to_select_it_does_not_fold_it(toggle: MakeToggle) -> None:
+    """By the button, also by keyboard, and by hand."""
+    shown = toggle(torch.zeros(5, 5))
+    shown.page.evaluate("navigator.clipboard = undefined; document.execCommand = () => (window.copied = true)")
+    summary, code = shown.page.locator("#output summary"), shown.page.locator("#output summary code")
+    button = shown.page.get_by_role("button", name="Copy the code")
+    button.focus()
+    shown.page.keyboard.press("Enter")
+    expect(button).to_have_text("copied")
+    expect(button).to_be_focused()
+    expect(button).to_have_text("copy")
+    assert code.inner_text() == "a = t.numpy(); a.flags.writeable = False"
+    code.click(click_count=2)
+    assert shown.page.evaluate("getSelection().toString()").strip()
+    assert not shown.page.locator("#output details[open]").count()
+    box = code.bounding_box()
+    shown.page.mouse.move(box["x"] + 2, box["y"] + 6)
+    shown.page.mouse.down()
+    shown.page.mouse.move(box["x"] + box["width"] - 5, box["y"] + 6, steps=4)
+    shown.page.mouse.up()
+    assert "numpy" in shown.page.evaluate("getSelection().toString()")
+    assert not shown.page.locator("#output details[open]").count()
+    shown.page.evaluate("getSelection().empty()")
+    summary.click()
+    expect(shown.page.locator("#output details")).to_have_attribute("open", "")
+
+
+def test_what_was_bound_offers_the_line_that_does_it_again(toggle: MakeToggle) -> None:
+    """A name that no cell binds is gone after Restart and Run All."""
+    shown = toggle()
+    again = "w_np = %tonumpy --view w"
+    expect(shown.page.locator(".tensornp-again")).to_be_hidden()
+    shown.answer(message={"text": "bound: w_np (view)", "again": again})
+    expect(shown.page.locator(".tensornp-again code")).to_have_text(again)
+    expect(shown.page.get_by_role("button", name="Copy the line that binds it again")).to_be_visible()
+
+
+def test_nothing_jumps_when_the_toggle_comes_or_a_mode_is_chosen(toggle: MakeToggle) -> None:
+    """The receipt stands where the static card has it, to the pixel, and stays there in every mode."""
+    shown = toggle(torch.arange(40.0).reshape(5, 8), anchor=ANCHOR)
+    page, place = shown.page, "(nodes) => nodes.map((node) => node.getBoundingClientRect().y)"
+    receipt = page.locator(f".{ANCHOR} details:visible summary")
+    parts = page.locator(f".{ANCHOR} .tensornp-badges, .{ANCHOR} .tensornp-bar, .{ANCHOR} .tensornp-receipt")
+    static = receipt.evaluate_all(place)
+    array = page.locator(f".{ANCHOR} pre:visible").bounding_box()
+    shown.answer()
+    assert receipt.evaluate_all(place) == static
+    assert page.locator(f".{ANCHOR} pre:visible").bounding_box() == array
+    before = parts.evaluate_all(place)
+    for mode in ("share", "copy", "view"):
+        shown.radio(mode).check()
+        shown.answer(mode=mode)
+        assert parts.evaluate_all(place) == before, mode
+
+
+@pytest.mark.parametrize("width", [560, 1000])
+def test_no_number_is_broken_and_what_is_long_scrolls(toggle: MakeToggle, width: int) -> None:
+    """Lines are those of NumPy, in a box of bounded height that the keyboard reaches."""
+    shown = toggle(torch.full((40, 12), 1 / 3), css="pre { white-space: pre-wrap; word-break: break-all; }")
+    shown.page.set_viewport_size({"width": width, "height": 700})
+    pre = shown.static.locator("pre")
+    lines, height, line = pre.evaluate(
+        "(pre) => [pre.textContent.split('\\n').length, pre.scrollHeight, parseFloat(getComputedStyle(pre).lineHeight)]"
+    )
+    assert abs(height / line - lines) < 1, "as many lines as the text has"
+    assert lines > 30
+    assert pre.bounding_box()["height"] < 20 * line
+    pre.focus()
+    shown.page.keyboard.press("End")
+    expect(pre).to_be_focused()
+    assert "tabindex" not in tensor_html(summarize(torch.zeros(5, 5), DisplayOptions()), DisplayOptions())
+
+
+def test_a_card_that_stands_alone_names_who_shares_its_memory(toggle: MakeToggle) -> None:
+    """It has no static card above it that would."""
+    t = torch.zeros(5, 5)
+    names = {"t": t, "first": t[0]}
+    look = Ledger(SimpleNamespace(names=names, source="t", cell="In[1]"), DisplayOptions).look
+    widget = TensorWidget(t, look=look)
+    shown = toggle(t, cards=widget.cards)
+    expect(shown.page.locator("#output .tensornp-memory")).to_have_text("overlaps first")
+    widget.close()

@@ -12,7 +12,8 @@ from child import in_child
 
 import tensornp as tnp
 from tensornp.core.lowlevel.raw_memory import SHORTENED
-from tensornp.core.summary.card import summarize, summarize_container
+from tensornp.core.summary.card import summarize
+from tensornp.core.summary.container import summarize_container
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.fronts.ipython.shell import ShellSession
 from tensornp.render.card import tensor_text

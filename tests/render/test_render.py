@@ -6,13 +6,14 @@ import pytest
 import torch
 
 import tensornp as tnp
-from tensornp.core.summary.card import TensorSummary, summarize, summarize_container
+from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.core.summary.card import TensorSummary, summarize
+from tensornp.core.summary.container import summarize_container
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.render.badges import badges_of
 from tensornp.render.card import tensor_html, tensor_text
 from tensornp.render.container import container_html, container_text
 from tensornp.render.receipt import receipt_text
-from tensornp.render.words import format_nbytes
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_a_tensor_of_which_nothing_can_be_read_still_has_a_card():
     """At worst the type and the reason."""
     broken = TensorSummary("Odd", "view", None, None, "RuntimeError: no", None)
     assert tensor_text(broken) == "Odd\nRuntimeError: no"
-    assert "RuntimeError: no" in tensor_html(broken)
+    assert "RuntimeError: no" in tensor_html(broken, DisplayOptions())
 
 
 def test_an_empty_place_in_the_middle_of_a_table_is_where_the_rows_are_left_out():
@@ -72,4 +73,4 @@ def test_receipts_name_what_may_surprise():
 def test_a_type_with_markup_in_its_name_is_escaped():
     """Names are the user's, and may hold anything."""
     evil = type("<b>x</b>", (torch.Tensor,), {})
-    assert "<b>" not in tensor_html(summarize(torch.ones(1).as_subclass(evil), DisplayOptions()))
+    assert "<b>" not in tensor_html(summarize(torch.ones(1).as_subclass(evil), DisplayOptions()), DisplayOptions())

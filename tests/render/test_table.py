@@ -9,10 +9,10 @@ import pytest
 import torch
 from wcwidth import wcswidth
 
-from tensornp.core.summary.card import summarize_container
+from tensornp.core.summary.container import summarize_container
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.render.container import container_text
-from tensornp.render.table import Table, TableRow, table_html, table_text, without_empty
+from tensornp.render.table import Table, TableRow, table_html, table_text, without_common, without_empty
 
 TABLE = Table(
     ("name", "bytes"),
@@ -26,7 +26,7 @@ TABLE = Table(
 
 def test_columns_are_aligned_by_the_width_of_what_a_terminal_shows():
     """A Chinese character takes two columns, and a row across all of them widens none."""
-    assert table_text(TABLE) == "name     bytes\na<b      1\n… 3 more\n层.权重  22"
+    assert table_text(TABLE) == "name     bytes\na<b          1\n… 3 more\n层.权重     22"
 
 
 @pytest.mark.parametrize("key", ["层", "e\u0301", "👩‍👩‍👧", "\u200b", "plain", "한국어 模型"])
@@ -51,5 +51,20 @@ def test_html_escapes_cells_and_titles_and_spans_what_stands_across():
 def test_columns_that_say_nothing_are_left_out():
     """But for the first ones, and with their titles."""
     rows = (TableRow(("a", "", "", "x"), ("", "", "t", "u")),)
-    kept = without_empty(Table(("1", "2", "3", "4"), rows), 2)
+    kept = without_empty(Table(("1", "2", "3", "4"), rows), ("1", "2"))
     assert kept == Table(("1", "2", "4"), (TableRow(("a", "", "x"), ("", "", "u")),))
+
+
+def test_what_all_rows_have_in_common_is_said_once():
+    """Rows of other things do not count, nor does one that stands across; a single row keeps its cells."""
+    rows = tuple(TableRow((name, "float32", "cpu"), ("t", "", "")) for name in "ab")
+    other = TableRow(("n", "", ""), has_facts=False)
+    table = Table(("name", "dtype", "device"), (*rows, other, TableRow(("… 3 more",))))
+    assert without_common(table, ("dtype", "device")) == (
+        Table(("name",), (*(TableRow((name,), ("t",)) for name in "ab"), TableRow(("n",), has_facts=False),
+                          TableRow(("… 3 more",)))),
+        ("float32", "cpu"),
+    )  # fmt: skip
+    assert without_common(Table(table.headings, rows[:1]), ("dtype",)) == (Table(table.headings, rows[:1]), ())
+    mixed = Table(table.headings, (rows[0], TableRow(("b", "int8", "cpu"))))
+    assert without_common(mixed, ("dtype", "device"))[1] == ("cpu",)

@@ -146,7 +146,7 @@ def test_the_last_name_of_a_tensor_can_be_bound_to_its_array(kernel):
     (comm,) = kernel.toggles()
     kernel.run("w[0] = 5")
     kernel.send(comm, {"method": "custom", "content": {"type": "bind", "name": "w", "overwrite": True}})
-    assert kernel.comms[comm]["message"] == {"text": "w is bound"}
+    assert kernel.comms[comm]["message"] == {"text": "bound: w (view)", "again": ""}
     assert kernel.comms[comm]["array_text"] == kernel.value("w")
     kernel.send(comm, {"method": "custom", "content": {"type": "choose", "mode": "copy"}})
     assert "show it again" in kernel.comms[comm]["message"]["text"]
@@ -181,7 +181,7 @@ def test_a_request_that_comes_twice_is_done_once(kernel):
     (comm,) = kernel.toggles()
     for _ in range(2):
         kernel.send(comm, {"method": "custom", "content": {"type": "bind", "name": "mine", "id": "7"}})
-        assert kernel.comms[comm]["message"] == {"text": "mine is bound"}
+        assert kernel.comms[comm]["message"] == {"text": "bound: mine (view)", "again": "mine = %tonumpy --view w"}
 
 
 def test_what_is_shown_is_what_bind_binds(kernel):

@@ -123,13 +123,12 @@ def test_binding_asks_before_it_overwrites():
         if name in bound and not overwrite:
             raise tnp.NameTakenError("a is taken", can_overwrite=True)
         bound[name] = make()
-        return "done"
 
     card = TensorWidget(torch.ones(2), binder=binder)
     card._receive(None, {"type": "bind", "name": "a"}, [])
     assert card.message == {"text": "a is taken", "tone": "error", "confirm": "a"}
     card._receive(None, {"type": "bind", "name": "a", "overwrite": True}, [])
-    assert card.message == {"text": "done"}
+    assert card.message == {"text": "bound: a (view)", "again": ""}
     assert bound["a"].tolist() == [1, 1]
 
 

@@ -24,7 +24,7 @@ def test_choosing_a_mode_and_binding_are_not_seen(name):
     tensors = [plain(t) for t in kinds.values()]
     forget_what_was_asked()
     with unchanged(*tensors):
-        widget = TensorWidget(kinds[name], binder=lambda name, make, overwrite: bound.update({name: make()}) or "bound")
+        widget = TensorWidget(kinds[name], binder=lambda name, make, overwrite: bound.update({name: make()}))
         for mode in ("share", "copy", "view", "nonsense", "copy"):
             _send(widget, {"method": "update", "state": {"mode": mode}})
         possible = [choice["name"] for choice in widget.choices if choice["enabled"]]
@@ -32,7 +32,7 @@ def test_choosing_a_mode_and_binding_are_not_seen(name):
         for mode in possible:
             _send(widget, {"method": "update", "state": {"mode": mode}})
             _send(widget, {"method": "custom", "content": {"type": "bind", "name": mode}})
-            assert widget.message == {"text": "bound"}
+            assert widget.message == {"text": f"bound: {mode} ({mode})", "again": ""}
     assert list(bound) == possible != []
     assert all(isinstance(array, (np.ndarray, list)) for array in bound.values())
     assert nothing_was_asked()

@@ -14,9 +14,9 @@ from tensornp.render.once import once_for_each_card
 MAX_NAMES = 6
 """Names that a line shows."""
 _CLASSES = {"ndarray": "NumPy array", "": "NumPy array"}
-_SAME = ("same object", "same elements", "reinterpreted")
 _GROUPS = (
-    ("same memory as", _SAME),
+    ("also named", ("same object",)),
+    ("same memory as", ("same elements", "reinterpreted")),
     ("overlaps", ("overlapping",)),
     ("may overlap", ("may overlap",)),
     ("other elements of the same storage:", ("same storage",)),
@@ -48,11 +48,22 @@ class MemoryLine:
 
 @once_for_each_card
 def memory_lines(around: Surroundings) -> tuple[MemoryLine, ...]:
-    """Return what a card says of the memory, the closest relation first; nothing where nobody else sees it."""
-    lines = list(_lines(around.aliases))
+    """Return what is news of the memory, the closest relation first; nothing where nobody else sees it."""
+    lines = list(_lines(alias for alias in around.aliases if _is_news(alias)))
     lines += [MemoryLine(f".grad: {line.words}", line.names, line.rest) for line in _lines(around.grad_aliases)]
     lines += [MemoryLine(text, ()) for text in (around.left_out, around.untold) if text]
     return tuple(lines)
+
+
+def folded_lines(around: Surroundings) -> list[str]:
+    """Return what is no news and stands behind the fold: other names, IPython's history, how far the search came."""
+    lines = [line.text for line in _lines(alias for alias in around.aliases if not _is_news(alias))]
+    return lines + ([stopped_text(around)] if around.stopped else [])
+
+
+def _is_news(alias: Alias) -> bool:
+    """Return whether a name tells more than that the tensor has it, or that IPython has kept it."""
+    return alias.note == DANGLING or not (alias.relation == "same object" or alias.name.startswith("Out["))
 
 
 def stopped_text(around: Surroundings) -> str:
@@ -65,8 +76,7 @@ def _lines(aliases: Iterable[Alias]) -> Iterator[MemoryLine]:
     if not aliases:
         return
     for words, relations in _GROUPS:
-        # Where names are left out, those of IPython's history are the first to go.
-        group = sorted((a for a in aliases if a.relation in relations), key=lambda a: a.name.startswith("Out["))
+        group = [alias for alias in aliases if alias.relation in relations]
         dangling = [alias for alias in group if alias.note == DANGLING]
         group = [alias for alias in group if alias.note != DANGLING]
         if group:

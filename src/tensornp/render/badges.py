@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tensornp.core.convert.plan import ConversionPlan
-from tensornp.core.convert.receipt import saved_text
+from tensornp.core.convert.receipt import ASKED_FOR, saved_text
+from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.surroundings import Surroundings
-from tensornp.core.tensor.dtypes import name_of
+from tensornp.core.tensor.dtypes import is_differentiable, name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.render.changes import change_sentence, change_text
 from tensornp.render.once import once_for_each_card
 from tensornp.render.style import Tone
-from tensornp.render.words import format_nbytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +33,7 @@ def badges_of(summary: TensorSummary) -> tuple[Badge, ...]:
     if info is None:
         return (Badge("type", summary.type_name, "The type of the tensor; its metadata cannot be read.", "refused"),)
     around = summary.surroundings
-    memory = memory_badge(summary.plan, summary.refusal)
-    return (*_identity(info), _grad(info, around), memory, *_hazards(summary), *_peculiarities(info))
+    return (*_identity(info), *_grad(info, around), _memory(summary), *_hazards(summary), *_peculiarities(info))
 
 
 def _identity(info: TensorInfo) -> Iterator[Badge]:
@@ -57,8 +55,14 @@ def _shape(info: TensorInfo) -> Badge:
     return Badge("shape", str(info.shape), f"Shape: {info.numel:,} elements in {info.nbytes:,} bytes.")
 
 
-def _grad(info: TensorInfo, around: Surroundings) -> Badge:
-    """Return what autograd knows of a tensor: whether it is tracked, where it comes from, what its `.grad` is."""
+def _grad(info: TensorInfo, around: Surroundings) -> Iterator[Badge]:
+    """Yield what autograd knows of a tensor; nothing of integers, which it never tracks."""
+    if is_differentiable(name_of(info.dtype)) or info.requires_grad or info.is_parameter or info.is_buffer:
+        yield _tracked(info, around)
+
+
+def _tracked(info: TensorInfo, around: Surroundings) -> Badge:
+    """Return whether a tensor is tracked, where it comes from, and what its `.grad` is."""
     filled = _filled(info)
     if not info.requires_grad:
         if info.is_parameter:
@@ -70,13 +74,13 @@ def _grad(info: TensorInfo, around: Surroundings) -> Badge:
         retained = " · retains grad" if info.retains_grad and not info.has_grad else ""
         behind = f" from {', '.join(info.next_functions)}" if info.next_functions else ""
         sentence = f"Autograd made this tensor by {info.grad_fn}{behind}; it is not a leaf."
-        return Badge("grad", f"{info.grad_fn}{retained}{filled}", sentence, "grad")
+        return Badge("grad", f"from {info.grad_fn}{retained}{filled}", sentence, "grad")
     if around.missed_by:
         sentence = (
             f"Other parameters of {around.missed_by} have a .grad, and this one has none: "
             "no backward since they were filled has reached it."
         )
-        return Badge("grad", "requires grad · leaf · missed by backward", sentence, "copied")
+        return Badge("grad", "requires grad · leaf · missed by backward", sentence, "warned")
     state = "was not looked at, since another thread is running"
     if info.has_grad is not None:
         state = f"is {'filled' if info.has_grad else 'empty'}"
@@ -97,34 +101,36 @@ def _hazards(summary: TensorSummary) -> Iterator[Badge]:
     """Yield what has changed, and what a write would spoil."""
     plan, info, change = summary.plan, summary.info, summary.surroundings.change
     if change is not None:
-        yield Badge("changed", change_text(change), change_sentence(change), "copied")
+        # Every training loop writes through torch: that is no alarm.
+        tone: Tone = "warned" if change.cause == "behind" else "plain"
+        yield Badge("changed", change_text(change), change_sentence(change), tone)
     if info is not None and info.saved_for and plan is not None and plan.shares_memory and plan.writeable:
         sentence = saved_text(info.saved_for, frozen=False)
         yield Badge("saved", f"saved for {info.saved_for[0]}", f"{sentence[0].upper()}{sentence[1:]}.", "refused")
 
 
-def memory_badge(plan: ConversionPlan | None, refusal: str) -> Badge:
-    """Return the badge that tells whether the array shares memory, and why not where it does not."""
+def _memory(summary: TensorSummary) -> Badge:
+    """Return what the array would be to the tensor: live, a copy, or why there is none."""
+    plan, refusal = summary.plan, summary.refusal
     if plan is None:
-        return Badge("memory", "no array", refusal[:1].upper() + refusal[1:] + ".", "refused")
+        sentence = f"{refusal[:1].upper()}{refusal[1:]}."
+        if summary.too_large:
+            return Badge("memory", f"too large: {format_nbytes(summary.too_large)}", sentence)
+        return Badge("memory", "no array", sentence, "refused")
     if plan.shares_memory:
         access = "writeable" if plan.writeable else "read-only"
-        return Badge("memory", f"shares memory · {access}", f"The array {plan.reason}.", "shared")
+        return Badge("memory", f"as NumPy: live, {access}", f"The array {plan.reason}.", "shared")
     if not plan.nbytes_copied:
-        return Badge("memory", "empty", "There is nothing to share or to copy.")
-    title = f"The array is new memory of {plan.nbytes_copied:,} bytes; no later write is seen on the other side."
-    return Badge(
-        "memory", f"{plan.reason.partition(', so ')[0]} · {format_nbytes(plan.nbytes_copied)}", title, "copied"
-    )
+        return Badge("memory", "as NumPy: empty", "There is nothing to share or to copy.")
+    told = "" if plan.reason.startswith(ASKED_FOR) else f"{plan.reason[:1].upper()}{plan.reason[1:]}. "
+    sentence = f"{told}The array is new memory: no later write is seen on the other side."
+    dtype = "" if summary.info is None or plan.dtype.name == name_of(summary.info.dtype) else f"{plan.dtype} "
+    return Badge("memory", f"as NumPy: {dtype}copy, {format_nbytes(plan.nbytes_copied)}", sentence)
 
 
-def memory_word(plan: ConversionPlan | None) -> str:
-    """Return the memory badge in a word or two, for a table."""
-    if plan is None:
-        return "no array"
-    if plan.shares_memory:
-        return "shares"
-    return f"copy {format_nbytes(plan.nbytes_copied)}" if plan.nbytes_copied else "empty"
+def memory_word(summary: TensorSummary) -> str:
+    """Return what the array would be in a word or two, for a table: live, copy, float32 copy."""
+    return _memory(summary).text.partition(",")[0].removeprefix("as NumPy: ").partition(":")[0]
 
 
 def _peculiarities(info: TensorInfo) -> Iterator[Badge]:

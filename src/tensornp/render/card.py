@@ -5,22 +5,25 @@ from __future__ import annotations
 from html import escape
 
 from tensornp.core.summary.card import TensorSummary
+from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.dtypes import name_of
-from tensornp.render.aliases import MemoryLine, memory_lines, stopped_text
+from tensornp.render.aliases import MemoryLine, folded_lines, memory_lines, stopped_text
 from tensornp.render.badges import Badge, badges_of
-from tensornp.render.receipt import folded_receipt
-from tensornp.render.style import ARRAY, CARD, CODE, SMALL, badge_style
+from tensornp.render.receipt import folded_receipt, receipt_of
+from tensornp.render.style import CARD, CODE, REFUSAL, ROW, ROW_ARRAY, SMALL, array_style, badge_style
 
 
 def tensor_text(summary: TensorSummary) -> str:
     """Return the badges in one line over the array, or over the reason why there is none."""
     badges = " | ".join(badge.text for badge in badges_of(summary))
     around = summary.surroundings
-    facts = "\n".join(filter(None, [badges, *(line.text for line in memory_lines(around)), stopped_text(around)]))
+    facts = [*(line.text for line in memory_lines(around)), *([stopped_text(around)] if around.stopped else [])]
     if summary.preview is None:
-        return f"{facts}\n{summary.refusal}"
-    note = f"({summary.preview.note})" if summary.preview.note else ""
-    return "\n".join(filter(None, (facts, summary.preview.text, note)))
+        return "\n".join([badges, *facts, summary.refusal])
+    note = [f"({summary.preview.note})"] if summary.preview.note else []
+    if summary.style == "line":
+        return "\n".join([f"{badges} | {summary.preview.text}", *facts, *note])
+    return "\n".join([badges, *facts, *filter(None, [summary.preview.text]), *note])
 
 
 def tensor_line(summary: TensorSummary) -> str:
@@ -28,27 +31,39 @@ def tensor_line(summary: TensorSummary) -> str:
     if summary.info is None:
         return f"<{summary.type_name}>"
     info = summary.info
-    return f"<{info.type_name} {info.shape} {name_of(info.dtype)} {info.device}>"
+    device = "" if str(info.device) == "cpu" else f" {info.device}"
+    values = f": {summary.preview.text}" if summary.preview is not None and summary.preview.text else ""
+    return f"<{info.type_name} {info.shape} {name_of(info.dtype)}{device}{values}>"
 
 
-def tensor_html(summary: TensorSummary, *, receipt: str = "folded", anchor: str = "") -> str:
-    """Return the card: a row of badges, the array, and the receipt folded under it.
+def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str = "") -> str:
+    """Return the card: a row of badges, the array, and the receipt folded under it; or badges and values in a row.
 
-    `anchor` is a class by which a live toggle finds this card; `receipt` is "folded", "open" or "hidden".
+    `anchor` is a class by which a live toggle finds this card.
     """
-    badges = " ".join(_badge(badge) for badge in badges_of(summary))
-    if summary.preview is not None:
-        note = f"<small>{escape(summary.preview.note)}</small>" if summary.preview.note else ""
-        body = f'<pre style="{ARRAY}">{escape(summary.preview.text)}</pre>{note}' if summary.preview.text else note
-    else:
-        body = f'<div style="{ARRAY}">{escape(summary.refusal)}</div>'
-    around = summary.surroundings
+    badges = f"<div>{' '.join(map(_badge, badges_of(summary)))}</div>"
+    around, is_row = summary.surroundings, summary.style != "card"
     memory = "".join(map(_memory_line, memory_lines(around)))
-    if summary.plan is not None and receipt != "hidden":
-        body += folded_receipt(summary.plan, around, is_open=receipt == "open")
-    elif around.stopped:
-        memory += _memory_line(MemoryLine(stopped_text(around), ()))
-    return f'<div class="tensornp {escape(anchor)}" style="{CARD}"><div>{badges}</div>{memory}{body}</div>'
+    receipt = ""
+    if summary.plan is None or options.receipt == "hidden":
+        memory += "".join(_memory_line(MemoryLine(text, ())) for text in folded_lines(around))
+    else:
+        receipt = folded_receipt(receipt_of(summary), is_open=options.receipt == "open", is_short=is_row)
+    values = _values(summary, options)
+    inside = f"{badges}{values}{receipt}{memory}" if is_row else f"{badges}{memory}{values}{receipt}"
+    return f'<div class="tensornp {escape(anchor)}" style="{ROW if is_row else CARD}">{inside}</div>'
+
+
+def _values(summary: TensorSummary, options: DisplayOptions) -> str:
+    """Return the array in a box of bounded height, or the reason why there is none."""
+    if summary.preview is None:
+        return f'<div style="{REFUSAL}">{escape(summary.refusal)}</div>'
+    style = ROW_ARRAY if summary.style != "card" else array_style(options.max_height)
+    text = summary.preview.text
+    # What scrolls can be reached by keyboard.
+    focusable = ' tabindex="0"' if text.count("\n") >= options.max_height > 0 else ""
+    array = f'<pre{focusable} style="{style}">{escape(text)}</pre>' if text else ""
+    return array + (f"<small>{escape(summary.preview.note)}</small>" if summary.preview.note else "")
 
 
 def _memory_line(line: MemoryLine) -> str:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from html import escape
 
+from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.core.summary.census import Census, CensusGroup, CensusRow
 from tensornp.render.changes import change_sentence, change_text
 from tensornp.render.style import WIDE
-from tensornp.render.table import Table, TableRow, table_html, table_text, without_empty
-from tensornp.render.words import counted, format_nbytes, listed
+from tensornp.render.table import Table, TableRow, said_once, table_html, table_text, without_common, without_empty
+from tensornp.render.words import counted, listed
 
 HEADINGS = ("name", "shape", "dtype", "device", "bytes", "shared with", "pinned by", "changed")
-NUM_ALWAYS = 5
-"""Columns that are always shown; the others where one of their cells says anything."""
+ALWAYS = ("name", "shape", "dtype", "device", "bytes")
+"""Columns that are shown whatever they say; the others where one of their cells says anything."""
+COMMON = ("dtype", "device")
+"""Columns that stand in the heading where they are equal in all rows."""
 MAX_PINS = 6
 """What pins a storage is shown up to here: each display of a tensor adds one."""
 _NOTHING = "no tensor or array here"
@@ -22,7 +25,8 @@ def census_text(census: Census) -> str:
     """Return the aligned table under its heading."""
     if not census.groups:
         return _NOTHING
-    return "\n".join(filter(None, [_heading(census), table_text(_table(census)), _left_out_text(census)]))
+    table, common = _table(census)
+    return "\n".join(filter(None, [_heading(census, common), table_text(table), _left_out_text(census)]))
 
 
 def census_html(census: Census, anchor: str = "") -> str:
@@ -32,19 +36,23 @@ def census_html(census: Census, anchor: str = "") -> str:
     """
     if not census.groups:
         return f'<div class="tensornp {escape(anchor)}">{_NOTHING}</div>'
+    table, common = _table(census)
     left_out = f"<small>{escape(_left_out_text(census))}</small>" if census.num_left_out else ""
     return (
         f'<div class="tensornp {escape(anchor)}" style="{WIDE}">'
-        f"<div>{escape(_heading(census))}</div>{table_html(_table(census))}{left_out}</div>"
+        f"<div>{escape(_heading(census, common))}</div>{table_html(table)}{left_out}</div>"
     )
 
 
-def _heading(census: Census) -> str:
-    """Return how many there are, and how many bytes on each device, each storage counted once."""
+def _heading(census: Census, common: tuple[str, ...]) -> str:
+    """Return how many there are, how many bytes on each device, each storage counted once, and what is `common`."""
     arrays = f" and {counted(census.num_arrays, 'array')}" if census.num_arrays else ""
     where = f"{counted(census.num_tensors, 'tensor')}{arrays} in {counted(census.num_storages, 'storage')}"
     totals = [f"{device} {format_nbytes(nbytes)}" for device, nbytes in census.totals.items()]
-    return " | ".join([where, *totals, *([census.stopped] if census.stopped else [])])
+    stopped = [census.stopped] if census.stopped else []
+    # The totals name the device already.
+    told = tuple(text for text in common if text not in census.totals)
+    return " · ".join([where, *totals, *said_once(told, census.num_left_out), *stopped])
 
 
 def _left_out_text(census: Census) -> str:
@@ -57,13 +65,14 @@ def _left_out_text(census: Census) -> str:
     )
 
 
-def _table(census: Census) -> Table:
+def _table(census: Census) -> tuple[Table, tuple[str, ...]]:
+    """Return the table, and what is the same in all of its rows."""
     rows = tuple(
         TableRow(_cells(group, row), _titles(row), begins_group=row is group.rows[0])
         for group in census.groups
         for row in group.rows
     )
-    return without_empty(Table(HEADINGS, rows), NUM_ALWAYS)
+    return without_common(without_empty(Table(HEADINGS, rows), ALWAYS), COMMON)
 
 
 def _cells(group: CensusGroup, row: CensusRow) -> tuple[str, ...]:

@@ -4,46 +4,56 @@ from __future__ import annotations
 
 from html import escape
 
-from tensornp.core.summary.card import ContainerSummary, Row
+from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.core.summary.container import ContainerSummary, Row
 from tensornp.render.badges import badges_of, memory_word
 from tensornp.render.style import WIDE
-from tensornp.render.table import Table, TableRow, table_html, table_text
-from tensornp.render.words import counted, format_nbytes
+from tensornp.render.table import Table, TableRow, said_once, table_html, table_text, without_common, without_empty
+from tensornp.render.words import counted
 
-HEADINGS = ("name", "shape", "dtype", "device", "grad", "memory", "values")
+HEADINGS = ("name", "shape", "dtype", "device", "bytes", "grad", "as NumPy", "values")
+COMMON = ("dtype", "device", "grad", "as NumPy")
+"""Columns that stand in the heading where they are equal in all rows."""
 
 
 def container_text(summary: ContainerSummary) -> str:
     """Return the heading over the aligned table."""
-    return f"{_heading(summary)}\n{table_text(_table(summary))}"
+    table, common = _table(summary)
+    return f"{_heading(summary, common)}\n{table_text(table)}"
 
 
 def container_html(summary: ContainerSummary) -> str:
     """Return the heading over the compact table."""
-    heading = f"<div>{escape(_heading(summary))}</div>"
-    return f'<div class="tensornp" style="{WIDE}">{heading}{table_html(_table(summary))}</div>'
+    table, common = _table(summary)
+    heading = f"<div>{escape(_heading(summary, common))}</div>"
+    return f'<div class="tensornp" style="{WIDE}">{heading}{table_html(table)}</div>'
 
 
-def _heading(summary: ContainerSummary) -> str:
-    """Return what it is, how many tensors it holds, and how many bytes."""
+def _heading(summary: ContainerSummary, common: tuple[str, ...]) -> str:
+    """Return what it is, how many tensors it holds, how many bytes, and what is `common` to all of them."""
     at_least = "" if summary.is_complete else "at least "
-    tensors = counted(summary.num_tensors, "tensor")
+    tensors = f"{at_least}{counted(summary.num_tensors, 'tensor')}"
+    num_leaves = len(summary.rows) + summary.num_left_out
+    is_flat = summary.is_complete and summary.num_tensors == summary.length == num_leaves
+    what = tensors if is_flat else f"{summary.length:,} · {tensors}"
     nbytes = ("" if summary.is_measured else "at least ") + format_nbytes(summary.nbytes)
-    return f"{summary.type_name} of {summary.length:,} | {at_least}{tensors} | {nbytes}"
+    return " · ".join([f"{summary.type_name} of {what}", nbytes, *said_once(common, summary.num_left_out)])
 
 
-def _table(summary: ContainerSummary) -> Table:
-    rows = [TableRow(_cells(row)) for row in summary.rows]
+def _table(summary: ContainerSummary) -> tuple[Table, tuple[str, ...]]:
+    """Return the table, and what is the same in all of its rows."""
+    rows = [TableRow(_cells(row), has_facts=row.tensor is not None) for row in summary.rows]
     if summary.num_left_out:
         left_out = f"… {summary.num_left_out:,} more left out; %config TensorDisplay.max_rows sets how many are shown"
         rows.insert(summary.num_first, TableRow((left_out,)))
-    return Table(HEADINGS, tuple(rows))
+    return without_common(without_empty(Table(HEADINGS, tuple(rows)), HEADINGS[:3]), COMMON)
 
 
 def _cells(row: Row) -> tuple[str, ...]:
     summary = row.tensor
     if summary is None:
-        return (row.name, "", "", "", "", "", row.text)
-    by_kind = {badge.kind: badge.text for badge in badges_of(summary)} | {"memory": memory_word(summary.plan)}
-    values = row.text or summary.refusal
-    return (row.name, *(by_kind.get(kind, "") for kind in HEADINGS[1:-1]), values)
+        return (row.name, "", "", "", "", "", "", row.text)
+    by_kind = {badge.kind: badge.text for badge in badges_of(summary)}
+    nbytes = format_nbytes(summary.info.nbytes) if summary.info is not None else ""
+    facts = (by_kind.get(kind, "") for kind in ("shape", "dtype", "device"))
+    return (row.name, *facts, nbytes, by_kind.get("grad", ""), memory_word(summary), row.text or summary.refusal)

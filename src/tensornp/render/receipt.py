@@ -2,18 +2,98 @@
 
 from __future__ import annotations
 
+import ast
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from html import escape
 
 from tensornp.core.convert.plan import ConversionPlan
-from tensornp.core.summary.surroundings import NO_SURROUNDINGS, Surroundings
-from tensornp.render.aliases import stopped_text
-from tensornp.render.style import CARD
+from tensornp.core.summary.card import TensorSummary
+from tensornp.render.aliases import folded_lines
+from tensornp.render.badges import badges_of
+from tensornp.render.style import CARD, CODE, SMALL_TEXT
+from tensornp.render.words import listed
+
+_READ_ONLY = "np.broadcast_to("
+MAX_NAMES = 6
+"""Names of tensors that are converted alike which are listed."""
 
 
-def receipt_text(plan: ConversionPlan) -> str:
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What is said of one mode: its name, the code that does the same, and the lines behind the fold."""
+
+    mode: str
+    code: str
+    lines: tuple[str, ...]
+    has_hazard: bool = False
+
+
+def receipt_of(summary: TensorSummary) -> Receipt:
+    """Return the receipt of a card; where there is no array, the reason stands in place of the code."""
+    plan, around = summary.plan, summary.surroundings
+    # What the reason says already is not said again.
+    sentences = tuple(f"{badge.text} – {badge.title}" for badge in badges_of(summary) if badge.kind != "memory")
+    if plan is None:
+        return Receipt(summary.mode, "", (summary.refusal, *sentences))
+    return _receipt(plan, statements(plan.code, around.name), *folded_lines(around), *sentences)
+
+
+def _receipt(plan: ConversionPlan, code: str, *more: str) -> Receipt:
+    # What a write could spoil is not folded away.
+    has_hazard = plan.shares_memory and plan.writeable and bool(plan.warnings)
+    return Receipt(plan.mode, code, (*_plan_lines(plan), *more), has_hazard)
+
+
+@functools.lru_cache(maxsize=256)
+def statements(code: str, tensor: str = "", array: str = "") -> str:
+    """Return the `code` of a plan as a person would write it, on the expression `tensor` where that is known.
+
+    It is bound to `array`, by default ``a``, and made read-only by its flag.
+    """
+    source = code.encode()
+    expression = ast.parse(source, mode="eval").body
+    frozen = expression.args[0] if code.startswith(_READ_ONLY) and isinstance(expression, ast.Call) else None
+    expression = frozen or expression
+    begin, end = expression.col_offset, expression.end_col_offset
+    names = [node for node in ast.walk(expression) if isinstance(node, ast.Name) and node.id == "t"]
+    spelled = _spelled(tensor, len(names))
+    pieces = []
+    for at in sorted(node.col_offset for node in names):
+        pieces += [source[begin:at], spelled.encode()]
+        begin = at + len("t")
+    array = array or ("b" if re.match(r"a\b", spelled) else "a")
+    written = f"{array} = {b''.join([*pieces, source[begin:end]]).decode()}"
+    return f"{written}; {array}.flags.writeable = False" if frozen else written
+
+
+def _spelled(tensor: str, num_uses: int) -> str:
+    """Return how a tensor is written within a longer expression; ``t`` where that is not known, or would run twice."""
+    try:
+        expression = ast.parse(tensor, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return "t"
+    if num_uses > 1 and any(isinstance(node, ast.Call) for node in ast.walk(expression)):
+        return "t"
+    is_primary = isinstance(expression, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
+    return tensor if is_primary and "\n" not in tensor else f"({tensor})"
+
+
+def receipt_text(plan: ConversionPlan, tensor: str = "", array: str = "") -> str:
     """Return the line of plain code that does the same, and under it what was done and why."""
     copied = "" if plan.shares_memory else f" ({plan.nbytes_copied:,} bytes, {exactness(plan)})"
-    return "\n  ".join([f"{plan.mode}: {plan.code}", plan.reason + copied, *(f"note: {w}" for w in plan.warnings)])
+    code = statements(plan.code, tensor, array)
+    return "\n  ".join([f"{plan.mode}: {code}", plan.reason + copied, *(f"note: {w}" for w in plan.warnings)])
+
+
+def explained_text(plans: Mapping[str, ConversionPlan]) -> str:
+    """Return the plans of a container's tensors under their names, those that are alike told once."""
+    alike: dict[str, list[str]] = {}
+    for name, plan in plans.items():
+        alike.setdefault(str(plan), []).append(name)
+    return "\n\n".join("\n".join(filter(None, [listed(names, MAX_NAMES), told])) for told, names in alike.items())
 
 
 def receipts_text(plans: list[ConversionPlan]) -> str:
@@ -26,12 +106,11 @@ def receipts_text(plans: list[ConversionPlan]) -> str:
     return f"{len(plans)} tensors: {', '.join(parts)}"
 
 
-def receipt_lines(plan: ConversionPlan, around: Surroundings = NO_SURROUNDINGS) -> list[str]:
-    """Return what the folded receipt says, a line each, and where the search around the tensor was not through."""
+def _plan_lines(plan: ConversionPlan) -> list[str]:
+    """Return what was done and why, a line each."""
     lines = [f"{plan.dtype} · {exactness(plan)} · {plan.nbytes_copied:,} bytes copied", plan.reason]
     lines += [f"steps: {', '.join(plan.steps)}"] if plan.steps else []
-    lines += [f"note: {warning}" for warning in plan.warnings]
-    return lines + ([stopped_text(around)] if around.stopped else [])
+    return lines + [f"note: {warning}" for warning in plan.warnings]
 
 
 def exactness(plan: ConversionPlan) -> str:
@@ -39,16 +118,16 @@ def exactness(plan: ConversionPlan) -> str:
     return "exact" if plan.exact else "lossy"
 
 
-def receipt_html(plan: ConversionPlan) -> str:
+def receipt_html(plan: ConversionPlan, tensor: str = "", array: str = "") -> str:
     """Return the receipt of a conversion that was done, as one line that unfolds."""
-    return f'<div class="tensornp" style="{CARD}">{folded_receipt(plan)}</div>'
+    receipt = _receipt(plan, statements(plan.code, tensor, array))
+    return f'<div class="tensornp" style="{CARD}">{folded_receipt(receipt)}</div>'
 
 
-def folded_receipt(plan: ConversionPlan, around: Surroundings = NO_SURROUNDINGS, *, is_open: bool = False) -> str:
-    """Return the receipt as the part of a card that unfolds."""
-    text = "<br>".join(escape(line) for line in receipt_lines(plan, around))
-    code = f'<code style="background-color:transparent">{escape(plan.code)}</code>'
-    # What a write could spoil is not folded away.
-    has_hazard = plan.shares_memory and plan.writeable and plan.warnings
-    opened = " open" if is_open or has_hazard else ""
-    return f'<details{opened} style="font-size:90%"><summary>{plan.mode} · {code}</summary>{text}</details>'
+def folded_receipt(receipt: Receipt, *, is_open: bool = False, is_short: bool = False) -> str:
+    """Return the receipt as the part of a card that unfolds; a short one has its code behind the fold."""
+    lines = "<br>".join(escape(line) for line in receipt.lines)
+    code = f'<code style="{CODE}">{escape(receipt.code)}</code>'
+    said = f"<summary>{receipt.mode}</summary>{code}<br>" if is_short else f"<summary>{receipt.mode} · {code}</summary>"
+    opened = " open" if is_open or receipt.has_hazard else ""
+    return f'<details{opened} style="{SMALL_TEXT}">{said}{lines}</details>'

@@ -4,29 +4,46 @@ from __future__ import annotations
 
 from typing import Literal
 
-Tone = Literal["plain", "shared", "copied", "grad", "refused"]
+Tone = Literal["plain", "shared", "grad", "warned", "refused"]
 
 _RGB: dict[Tone, str] = {
     "plain": "128,128,128",
     "shared": "22,163,74",
-    "copied": "217,119,6",
     "grad": "124,58,237",
+    "warned": "217,119,6",
     "refused": "220,38,38",
 }
 _BADGE = (
     "display:inline-block;padding:1px 8px;border-radius:9px;font-size:85%;line-height:1.5;white-space:nowrap;"
     "background-color:rgba({},{})"
 )
-CARD = "padding:4px 0 2px;line-height:1.9"
+CARD = "padding:3px 0 1px;line-height:1.8"
+ROW = f"display:flex;flex-wrap:wrap;align-items:baseline;gap:0 12px;{CARD}"
 WIDE = f"overflow:auto;{CARD}"
-SMALL = "font-size:90%;line-height:1.5"
-ARRAY = "margin:6px 0 4px;padding:0;background-color:transparent;overflow:auto;font-family:monospace;line-height:1.3"
+SMALL_TEXT = "font-size:90%;line-height:1.6"
+SMALL = "flex-basis:100%;font-size:90%;line-height:1.5"
+_LINE_HEIGHT = 1.31
+_FONT = "font-family:Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:93%;line-height:1.31"
+"""JupyterLab's own for text, of which no variable survives its sanitizer."""
+_ARRAY = f"padding:0;background-color:transparent;white-space:pre;overflow:auto;{_FONT}"
+ROW_ARRAY = f"margin:0;{_ARRAY}"
+REFUSAL = f"margin:4px 0;{_FONT}"
 CODE = "padding:0;background-color:transparent"
 TABLE = "border-collapse:collapse;margin:4px 0"
-CELL = "padding:1px 12px 1px 0;text-align:left;white-space:nowrap;font-size:90%"
+_CELL = "padding:1px 12px 1px 0;white-space:nowrap;font-size:90%"
+CELL = f"{_CELL};text-align:left"
+WRAPPED_CELL = CELL.replace("nowrap", "normal")
+RIGHT_CELL = f"{_CELL};text-align:right;font-variant-numeric:tabular-nums"
 GROUP = "border-top:1px solid rgba(128,128,128,.25)"
 
 
 def badge_style(tone: Tone) -> str:
     """Return the style of a badge of one tone."""
     return _BADGE.format(_RGB[tone], ".13" if tone == "plain" else ".2")
+
+
+def array_style(max_height: int) -> str:
+    """Return the style of an array of which so many lines are seen at once, all of them for 0."""
+    # Half a line more says that there is more, also where scroll bars are hidden.
+    bounded = f";max-height:{(max_height + 0.5) * _LINE_HEIGHT:.1f}em" if max_height else ""
+    return f"margin:4px 0 3px;{_ARRAY}{bounded}"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
-from tensornp.render.style import CELL, GROUP, TABLE
+from tensornp.render.style import CELL, GROUP, RIGHT_CELL, TABLE, WRAPPED_CELL
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +20,14 @@ class TableRow:
         The sentences behind the cells, empty where there is none.
     begins_group : bool
         Whether a line divides it from the row above.
+    has_facts : bool
+        Whether it is of a tensor or an array; what is equal in all of those need not be said in each.
     """
 
     cells: tuple[str, ...]
     titles: tuple[str, ...] = ()
     begins_group: bool = False
+    has_facts: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +38,50 @@ class Table:
     rows: tuple[TableRow, ...]
 
 
-def without_empty(table: Table, num_kept: int) -> Table:
-    """Return the table without those columns in which nothing is said; the first `num_kept` stay."""
-    used = [i for i in range(len(table.headings)) if i < num_kept or any(row.cells[i] for row in table.rows)]
-    rows = tuple(
-        TableRow(tuple(row.cells[i] for i in used), tuple(row.titles[i] for i in used), row.begins_group)
-        for row in table.rows
-    )
-    return Table(tuple(table.headings[i] for i in used), rows)
+RIGHT = ("bytes",)
+"""Columns of numbers, which are aligned by their last digit."""
+WRAPPED = ("to get", "what it means")
+"""Columns of sentences, which a page may break into lines."""
+
+
+def without_empty(table: Table, kept: tuple[str, ...]) -> Table:
+    """Return the table without those columns in which nothing is said; those that are `kept` stay."""
+    said = {heading for i, heading in enumerate(table.headings) if any(row.cells[i] for row in _full_rows(table))}
+    return _only(table, [heading for heading in table.headings if heading in said or heading in kept])
+
+
+def without_common(table: Table, columns: tuple[str, ...]) -> tuple[Table, tuple[str, ...]]:
+    """Return the table without those `columns` that are equal in all rows, and what these say; of one row, nothing."""
+    rows = [row for row in _full_rows(table) if row.has_facts]
+    common: dict[str, str] = {}
+    if len(rows) > 1:
+        for heading in columns:
+            cells = {row.cells[table.headings.index(heading)] for row in rows}
+            common |= {heading: cells.pop()} if len(cells) == 1 else {}
+    said = tuple(text for text in common.values() if text)
+    return _only(table, [heading for heading in table.headings if heading not in common]), said
+
+
+def said_once(common: tuple[str, ...], num_left_out: int) -> list[str]:
+    """Return what a heading says that the rows have in common, which holds for the rows that are shown."""
+    return [f"each {'row ' if num_left_out else ''}{', '.join(common)}"] if common else []
+
+
+def _full_rows(table: Table) -> list[TableRow]:
+    return [row for row in table.rows if len(row.cells) == len(table.headings)]
+
+
+def _only(table: Table, headings: list[str]) -> Table:
+    used = [table.headings.index(heading) for heading in headings]
+
+    def shortened(row: TableRow) -> TableRow:
+        if len(row.cells) < len(table.headings):
+            return row
+        return replace(
+            row, cells=tuple(row.cells[i] for i in used), titles=tuple(row.titles[i] for i in used if row.titles)
+        )
+
+    return Table(tuple(headings), tuple(map(shortened, table.rows)))
 
 
 def table_text(table: Table) -> str:
@@ -50,11 +89,15 @@ def table_text(table: Table) -> str:
     lines = [table.headings, *(row.cells for row in table.rows)]
     columns = zip(*(cells for cells in lines if len(cells) == len(table.headings)), strict=True)
     widths = [max(map(_width, column)) for column in columns]
-    return "\n".join(_aligned(cells, widths) if len(cells) == len(widths) else cells[0] for cells in lines)
+    to_right = [heading in RIGHT for heading in table.headings]
+    return "\n".join(_aligned(cells, widths, to_right) if len(cells) == len(widths) else cells[0] for cells in lines)
 
 
-def _aligned(cells: tuple[str, ...], widths: list[int]) -> str:
-    padded = (cell + " " * (width - _width(cell)) for cell, width in zip(cells, widths, strict=True))
+def _aligned(cells: tuple[str, ...], widths: list[int], to_right: list[bool]) -> str:
+    padded = []
+    for cell, width, is_right in zip(cells, widths, to_right, strict=True):
+        space = " " * (width - _width(cell))
+        padded.append(space + cell if is_right else cell + space)
     return "  ".join(padded).rstrip()
 
 
@@ -71,20 +114,26 @@ def _width(text: str) -> int:
 
 def table_html(table: Table) -> str:
     """Return the table as static HTML."""
-    head = "".join(f'<th scope="col" style="{CELL}">{escape(heading)}</th>' for heading in table.headings)
-    body = "".join(_row_html(row, len(table.headings)) for row in table.rows)
+    styles = [
+        RIGHT_CELL if heading in RIGHT else WRAPPED_CELL if heading in WRAPPED else CELL for heading in table.headings
+    ]
+    head = "".join(
+        f'<th scope="col" style="{style}">{escape(heading)}</th>'
+        for heading, style in zip(table.headings, styles, strict=True)
+    )
+    body = "".join(_row_html(row, styles) for row in table.rows)
     return f'<table style="{TABLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
-def _row_html(row: TableRow, num_columns: int) -> str:
-    style = f"{CELL};{GROUP}" if row.begins_group else CELL
-    if len(row.cells) < num_columns:
-        return f'<tr><td colspan="{num_columns}" style="{style}">{escape(row.cells[0])}</td></tr>'
-    titles = row.titles or ("",) * num_columns
+def _row_html(row: TableRow, styles: list[str]) -> str:
+    group = f";{GROUP}" if row.begins_group else ""
+    if len(row.cells) < len(styles):
+        return f'<tr><td colspan="{len(styles)}" style="{CELL}{group}">{escape(row.cells[0])}</td></tr>'
+    titles = row.titles or ("",) * len(styles)
     cells = (
-        f'<td style="{style}">{escape(cell)}</td>'
+        f'<td style="{style}{group}">{escape(cell)}</td>'
         if not title
-        else f'<td title="{escape(title)}" style="{style}">{escape(cell)}</td>'
-        for cell, title in zip(row.cells, titles, strict=True)
+        else f'<td title="{escape(title)}" style="{style}{group}">{escape(cell)}</td>'
+        for cell, title, style in zip(row.cells, titles, styles, strict=True)
     )
     return "<tr>" + "".join(cells) + "</tr>"

@@ -6,7 +6,7 @@ import gc
 import re
 from typing import TYPE_CHECKING
 
-from tensornp.render.words import format_nbytes
+from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.session.names import History, Session
 
 if TYPE_CHECKING:

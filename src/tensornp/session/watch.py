@@ -126,7 +126,8 @@ class Watch:
 
 
 def _left_out_text(look: WatchPass, max_read_nbytes: int) -> str:
-    from tensornp.render.words import format_nbytes, listed
+    from tensornp.core.lowlevel.units import format_nbytes
+    from tensornp.render.words import listed
 
     words = {"sampled": "only a sample was read of", "unread": "not read:", "pending": "waiting for a collective:"}
     texts = [f"{words[reason]} {listed(list(names), MAX_NAMED)}" for reason, names in look.left_out.items() if names]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -19,9 +20,10 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
 from tensornp.core.tensor.info import inspect
 from tensornp.errors import BadRequestError, NameTakenError, NoDataError, TensornpError
+from tensornp.render.aliases import memory_lines
 from tensornp.render.badges import badges_of
 from tensornp.render.card import tensor_html, tensor_text
-from tensornp.render.receipt import receipt_lines
+from tensornp.render.receipt import receipt_of
 from tensornp.widget.dock import DockingWidget, module, stylesheet
 
 _MODE_TITLES = {
@@ -33,9 +35,8 @@ _GONE = "the tensor of this card is gone; show it again"
 _MAX_REQUESTS = 100
 """Requests of pages that are remembered: one that comes a second time is not done again."""
 
-Binder = Callable[[str, Callable[[], Any], bool], str]
-"""Binds a name to the array that the second argument makes, overwriting only where the third says so; returns what it
-did in a few words."""
+Binder = Callable[[str, Callable[[], Any], bool], None]
+"""Binds a name to the array that the second argument makes, overwriting only where the third says so."""
 Held = Callable[[], torch.Tensor | None]
 """Gives the tensor of a card, or None where it is gone."""
 
@@ -118,13 +119,20 @@ class TensorWidget(DockingWidget):
         self._bound = []
 
     @property
+    def reached(self) -> str:
+        """The expression by which the notebook reaches the tensor; empty where none is known."""
+        return self._now.surroundings.name
+
+    @property
     def array(self) -> Any:
         """The array of the current mode, converted now; `NoDataError` where the tensor is gone."""
         with self._lock:
             return self._array_of(self._held())
 
     def bind(self, name: str, *, overwrite: bool = False) -> str:
-        """Bind the array of the current mode to `name` in the notebook; returns what was done in a few words.
+        """Bind the array of the current mode to `name` in the notebook.
+
+        Returns the line that does it again in a cell, or nothing where no name reaches the tensor.
 
         Raises
         ------
@@ -138,12 +146,14 @@ class TensorWidget(DockingWidget):
         with self._lock:
             # Kept meanwhile, since the name may be its last one.
             tensor = self._held()
-            done = self._binder(name, lambda: self._array_of(tensor), overwrite)
+            self._binder(name, lambda: self._array_of(tensor), overwrite)
             # What is shown is what was bound, also where the tensor was written since it was shown.
             self._now = self._seen_in(self.mode, _living(tensor))
             self._paint()
             self._bound.append(f"{name} is its {self.mode}")
-            return done
+            # The tensor's own name would be that of the array.
+            is_reached = re.match(r"\w+", self.reached) and not re.match(rf"{name}\b", self.reached)
+            return f"{name} = %tonumpy --{self.mode} {self.reached}" if is_reached else ""
 
     def close(self) -> None:
         """Take the view out of the page and let go of the tensor."""
@@ -183,7 +193,8 @@ class TensorWidget(DockingWidget):
             return
         self._handled.append(number)
         try:
-            self.message = {"text": self.bind(str(name), overwrite=request.get("overwrite") is True)}
+            again = self.bind(str(name), overwrite=request.get("overwrite") is True)
+            self.message = {"text": f"bound: {name} ({self.mode})", "again": again}
         except Exception as error:
             self._complain(error)
             if isinstance(error, NameTakenError) and error.can_overwrite:
@@ -244,11 +255,11 @@ class TensorWidget(DockingWidget):
         shown = super()._repr_mimebundle_()
         data, metadata = shown if isinstance(shown, tuple) else (shown or {}, {})
         # What is read where no widget can be shown: the static card.
-        fallback = {"text/plain": tensor_text(self._static), "text/html": tensor_html(self._static)}
+        fallback = {"text/plain": tensor_text(self._static), "text/html": tensor_html(self._static, self._options)}
         return {**data, **fallback}, metadata
 
     def _repr_html_(self) -> str:
-        return tensor_html(self._static)
+        return tensor_html(self._static, self._options)
 
     def __repr__(self) -> str:
         return f"<TensorWidget in mode {self.mode}; .array is its array>"
@@ -275,11 +286,13 @@ def _card(summary: TensorSummary, mode: str, plan: ConversionPlan | str) -> dict
     """Return what the page shows of `mode`, as plain data that it puts in as text and never as HTML."""
     if isinstance(plan, str):
         now = dataclasses.replace(summary, mode=mode, plan=None, refusal=plan)
-        receipt = {"mode": mode, "code": "", "lines": [plan]}
     else:
         now = dataclasses.replace(summary, mode=mode, plan=plan, refusal="")
-        receipt = {"mode": plan.mode, "code": plan.code, "lines": receipt_lines(plan, summary.surroundings)}
-    return {"badges": [dataclasses.asdict(badge) for badge in badges_of(now)], "receipt": receipt}
+    return {
+        "badges": [dataclasses.asdict(badge) for badge in badges_of(now)],
+        "memory": [line.text for line in memory_lines(summary.surroundings)],
+        "receipt": dataclasses.asdict(receipt_of(now)),
+    }
 
 
 def _choice(name: str, plan: ConversionPlan | str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ TERA = torch.zeros(1).expand(2**20, 2**20)
 def test_a_copy_past_the_limit_is_refused_with_the_bytes():
     """The limit is the caller's; one byte more would do."""
     t = torch.ones(1000)
-    with pytest.raises(tnp.TooLargeError, match=r"4,000 bytes, more than the 3,999"):
+    with pytest.raises(tnp.TooLargeError, match=r"4,000 bytes, and 3,999 bytes are allowed"):
         tnp.to_numpy(t, copy=True, max_nbytes=3999)
     assert tnp.to_numpy(t, copy=True, max_nbytes=4000).nbytes == 4000
     assert tnp.to_numpy(t, max_nbytes=0).nbytes == 4000, "sharing takes none"
@@ -24,14 +24,14 @@ def test_a_copy_past_the_limit_is_refused_with_the_bytes():
 
 def test_without_a_limit_the_machine_sets_it():
     """Four tebibytes are refused at once, not tried."""
-    with pytest.raises(tnp.TooLargeError, match="4,398,046,511,104 bytes"):
+    with pytest.raises(tnp.TooLargeError, match="4 TiB"):
         tnp.to_numpy(TERA, copy=True)
     assert tnp.to_numpy(TERA).shape == TERA.shape, "a view takes none"
 
 
 def test_the_limit_counts_what_widening_takes():
     """bfloat16 doubles."""
-    with pytest.raises(tnp.TooLargeError, match="4,000 bytes"):
+    with pytest.raises(tnp.TooLargeError, match=r"3\.9 KiB"):
         tnp.to_numpy(torch.ones(1000, dtype=torch.bfloat16), max_nbytes=3000)
 
 
@@ -47,7 +47,7 @@ def test_a_card_of_what_is_too_large_shows_its_corners_and_says_so():
     summary = summarize(huge, DisplayOptions())
     assert summary.plan is None
     assert "7.]" in summary.preview.text
-    assert "400,000,000,000,000 bytes" in summary.preview.note
+    assert "363.8 TiB" in summary.preview.note
 
 
 def test_the_toggle_does_not_offer_a_copy_that_cannot_be():
@@ -69,10 +69,10 @@ def test_the_limit_is_that_of_a_container_as_a_whole():
     """Four arrays of which each would fit; what shares takes none."""
     many = {"a": torch.ones(250), "b": [torch.ones(250), torch.ones(250, dtype=torch.float64)[::2]]}
     assert tnp.to_numpy(many, copy=True, max_nbytes=3000)["b"][1].nbytes == 1000
-    with pytest.raises(tnp.TooLargeError, match="together take 3,000 bytes and more, more than the 2,999"):
+    with pytest.raises(tnp.TooLargeError, match="together take 3,000 bytes and more, and 2,999 bytes are"):
         tnp.to_numpy(many, copy=True, max_nbytes=2999)
     assert tnp.to_numpy(many, max_nbytes=0)["a"].nbytes == 1000
-    with pytest.raises(tnp.TooLargeError, match="together take 2,000"):
+    with pytest.raises(tnp.TooLargeError, match="together take 2 KiB"):
         tnp.to_numpy([torch.ones(250, dtype=torch.bfloat16)] * 9, max_nbytes=1500)
 
 

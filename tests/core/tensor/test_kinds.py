@@ -58,7 +58,7 @@ def test_a_made_up_kind_needs_a_row_a_reading_function_and_to_be_told_apart():
         tnp.to_numpy(t, copy=False)
     summary = summarize(t, DisplayOptions())
     assert "copy: MadeUp was made up" in tnp.plan(t).reason
-    for text in (tensor_text(summary), tensor_html(summary)):
+    for text in (tensor_text(summary), tensor_html(summary, DisplayOptions())):
         assert "made up · by hand" in text
         assert "array([0., 1., 2.], dtype=float32)" in text
 

@@ -43,14 +43,14 @@ class Unnamed(list):
     __repr__ = None
 """
 TABLES = {
-    "Batch(t)": "Batch of 2 | 1 tensor",
-    "{t, 3}": "set of 2 | 1 tensor",
-    "frozenset([t])": "frozenset of 1 | 1 tensor",
-    "collections.deque([t, t], 5)": "deque of 2 | 2 tensors",
-    "collections.UserDict(a=t)": "UserDict of 1 | 1 tensor",
-    "collections.defaultdict(list, a=[t])": "defaultdict of 1 | 1 tensor",
-    "collections.OrderedDict(a=t)": "OrderedDict of 1 | 1 tensor",
-    "tensordict.TensorDict({'a': torch.ones(5, 2)}, [5])": "TensorDict of 1 | 1 tensor",
+    "Batch(t)": "Batch of 2 · 1 tensor · 8 bytes",
+    "{t, 3}": "set of 2 · 1 tensor · 8 bytes",
+    "frozenset([t])": "frozenset of 1 tensor · ",
+    "collections.deque([t, t], 5)": "deque of 2 tensors · ",
+    "collections.UserDict(a=t)": "UserDict of 1 tensor · ",
+    "collections.defaultdict(list, a=[t])": "defaultdict of 1 tensor · ",
+    "collections.OrderedDict(a=t)": "OrderedDict of 1 tensor · ",
+    "tensordict.TensorDict({'a': torch.ones(5, 2)}, [5])": "TensorDict of 1 tensor · ",
 }
 AS_BEFORE = [
     "Batch(3)", "Displayed(t)", "set()", "{1, 2}", "frozenset([1])", "collections.deque([1, 2])", "Net()",

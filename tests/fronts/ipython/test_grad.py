@@ -49,11 +49,11 @@ def test_a_gradient_of_another_layout_is_named(shell):
 def test_a_retained_gradient_is_told_before_and_after(shell):
     """Of a tensor that is no leaf."""
     y = torch.ones(3, requires_grad=True) * 2
-    assert badge(shell.show(y))[0] == "MulBackward0"
+    assert badge(shell.show(y))[0] == "from MulBackward0"
     y.retain_grad()
-    assert badge(shell.show(y))[0] == "MulBackward0 · retains grad"
+    assert badge(shell.show(y))[0] == "from MulBackward0 · retains grad"
     y.sum().backward()
-    assert badge(shell.show(y))[0] == "MulBackward0 · has .grad"
+    assert badge(shell.show(y))[0] == "from MulBackward0 · has .grad"
 
 
 def test_the_graph_is_told_one_step_back(shell):

@@ -56,7 +56,8 @@ def test_a_builtin_is_taken(shell, bind):
         assert "already names a builtin" in shell.fail(f"%tonumpy -o {name} w")
         assert "already names a builtin" in shell.fail(f"%totensor -o {name} w.numpy()")
         assert shell.namespace.get(name) is before
-        assert bind(name, overwrite=True) == {"text": f"{name} is bound"}
+        said = bind(name, overwrite=True)
+        assert said == {"text": f"bound: {name} (view)", "again": f"{name} = %tonumpy --view w"}
         assert shell.namespace.pop(name).tolist() == [0, 0]
 
 
@@ -75,7 +76,7 @@ def test_a_variable_of_the_users_own_is_overwritten_by_o_and_asked_about_by_bind
 def test_all_other_names_are_free(shell, bind):
     """Other alphabets, soft keywords, and names that only look like those of IPython."""
     for name in FREE:
-        assert bind(name) == {"text": f"{name} is bound"}
+        assert bind(name) == {"text": f"bound: {name} (view)", "again": f"{name} = %tonumpy --view w"}
         shell.run(f"del {name}\n%tonumpy -o {name} w")
         assert eval(name, shell.namespace).tolist() == [0, 0]
 

@@ -66,7 +66,7 @@ def test_a_class_that_does_not_tell_its_name_has_a_card_and_a_row(shell, cls):
     # IPython itself asks a class for its name, and shows nothing of an object where that raises.
     card = display(t) if cls is Hidden else shell.show(t)["text/plain"]
     assert "array([0., 1., 2.]" in card and type.__dict__["__name__"].__get__(cls) in card
-    assert "['w']" in shell.show({"w": t})["text/plain"]
+    assert "\nw " in shell.show({"w": t})["text/plain"]
     shell.namespace.update(odd=t, other=torch.zeros(2), holder=SimpleNamespace(inner=t))
     listed = _census(shell)["text/plain"]
     assert "odd" in listed and "other" in listed
@@ -94,6 +94,8 @@ def test_what_names_contain_is_shown_as_escapes(shell):
         "info": shell.show(tnp.inspect(t)),
         "aliases": {"text/plain": str(tnp.aliases(t, shell.namespace))},
     }
+    # Another name of the same object stands behind the fold, which text has not.
+    del shown["parameter"]["text/plain"]
     for view, bundle in shown.items():
         for text in bundle.values():
             assert SHOWN in text, view

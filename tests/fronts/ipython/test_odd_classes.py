@@ -113,7 +113,7 @@ def test_the_table_is_whole(shell, odd):
 
 
 def table_text(shell: Any) -> str:
-    return next(data["text/plain"] for data in shell.displayed if re.search(r" storages? \|", data["text/plain"]))
+    return next(data["text/plain"] for data in shell.displayed if re.search(r" storages? ·", data["text/plain"]))
 
 
 def test_the_watch_goes_on(shell, odd):

@@ -436,7 +436,7 @@ def test_across_the_cells_of_a_kernel():
         assert "ZeroDivisionError" in kernel.run("w[0] = 1; 1 / 0")
         kernel.run("torch.ones(1000)")
         table = kernel.run("%tensors")
-        assert "2 tensors and 1 array in 2 storages | cpu" in table
+        assert "2 tensors and 1 array in 2 storages · cpu" in table
         assert "Out[10]" in table
         assert "released Out[10]: 3.9 KiB (4,000 bytes) on cpu came free" in kernel.run("%tensors --release")
         assert "Out[10]" not in kernel.run("%tensors")

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from tensornp.core.convert.plan import ConversionPlan
+from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.errors import BadRequestError, TooLargeError
 
 SMALL_NBYTES = 2**28
@@ -41,10 +42,13 @@ class Budget:
         if self._limit is None:
             self._limit = before + _free_nbytes_at(int(time.monotonic()))
         if self._taken > self._limit:
-            what = "the arrays would together" if before else "the array would"
+            what, more = ("the arrays would together", " and more") if before else ("the array would", "")
+            is_close = format_nbytes(self._taken) == format_nbytes(self._limit)
+            taken, limit = (f"{n:,} bytes" if is_close else format_nbytes(n) for n in (self._taken, self._limit))
             raise TooLargeError(
-                f"{what} take {self._taken:,} bytes{' and more' if before else ''}, more than the {self._limit:,} that "
-                f"are {'free' if self._is_free else 'allowed'}; slice the tensor first, or pass a larger max_nbytes"
+                f"{what} take {taken}{more}, and {limit} are {'free' if self._is_free else 'allowed'}; slice the "
+                "tensor first, or pass a larger max_nbytes",
+                self._taken,
             )
 
 

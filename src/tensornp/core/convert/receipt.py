@@ -58,14 +58,16 @@ def described(info: TensorInfo, detail: str) -> str:
     return " ".join(f"{'an' if name[0] in 'i' else 'a'} {name} tensor{where} {detail}".split())
 
 
+ASKED_FOR = "copy: asked for"
+"""How a reason begins where nothing stands against sharing."""
+
+
 def reason_text(info: TensorInfo, shares: bool, frozen: bool, obstacle: Obstacle | None) -> str:
     """Return in one sentence why the array shares memory, or why it does not."""
     if not info.numel:
         return "empty: there is nothing to share or to copy"
     if not shares:
-        return (
-            f"copy: {obstacle.clause}" if obstacle else "copy: asked for, so no later write is seen on the other side"
-        )
+        return f"copy: {obstacle.clause}" if obstacle else f"{ASKED_FOR}, so no later write is seen on the other side"
     if not frozen:
         return "shares memory, writeable: a write on either side is seen on the other"
     return "shares memory, read-only: a write to the tensor is seen in the array, and NumPy cannot write"

@@ -1,11 +1,9 @@
-"""Everything that a card says of a tensor or of a container, gathered once for all renderers."""
+"""Everything that a card says of a tensor, gathered once for all renderers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import islice
-from typing import Any
 
 import torch
 
@@ -17,18 +15,16 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, error_text, is_tensor
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import NO_SURROUNDINGS, Look, Surroundings
-from tensornp.core.tensor.containers import LEAVES, MAX_DEPTH, container_of, is_container, leaves
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.info import inspect, span_of
-from tensornp.core.tensor.paths import Path, expression_of, first_step, is_plain_value, steps_of
-from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
+from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.stand_ins import stood_for
 from tensornp.core.values.preview import Preview, first_values, preview
 from tensornp.errors import TensornpError, TooLargeError
 
-MAX_LEAVES = 20_000
-"""Leaves of a container that are counted; past that, the count is said to be a lower bound."""
-FIRST_VALUES = 3
-"""Values of each tensor that a row shows."""
+LINE_VALUES = 6
+"""Values that a line shows of a tensor that has more."""
+TINY_NUMEL = 3
+"""Elements that are shown whole in a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +32,9 @@ class TensorSummary:
     """One tensor as a card shows it: what it is, what it would become, and what NumPy would print.
 
     `info` is None only where even the metadata could not be read; `plan` is None where there is no array, and `refusal`
-    then says why. `preview` is None where no value is shown, and `refusal` says why too. `surroundings` is what was
-    found around it, where someone looked.
+    then says why. `preview` is None where no value is shown, and `refusal` says why too. `too_large` is how many bytes
+    an array would take for which there is no room, else 0. `surroundings` is what was found around it, where someone
+    looked. `style` is "card", "line" (badges and values in one row) or, where that is left to the renderer, "tiny".
     """
 
     type_name: str
@@ -47,34 +44,8 @@ class TensorSummary:
     refusal: str
     preview: Preview | None
     surroundings: Surroundings = NO_SURROUNDINGS
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One leaf of a container: a tensor's summary and first values, or the short text of anything else."""
-
-    name: str
-    tensor: TensorSummary | None
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ContainerSummary:
-    """A container of tensors as a table shows it.
-
-    `num_left_out` leaves are left out after the first `num_first`. Where it is not `is_complete`, there may be more of
-    them than were counted; where it is not `is_measured`, `nbytes` is without those that were not asked.
-    """
-
-    type_name: str
-    length: int
-    rows: tuple[Row, ...]
-    num_first: int
-    num_left_out: int
-    num_tensors: int
-    nbytes: int
-    is_complete: bool
-    is_measured: bool = True
+    too_large: int = 0
+    style: str = "card"
 
 
 @modes.unnoticed
@@ -85,9 +56,21 @@ def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None =
     """
 
     def show(info: TensorInfo, plan: ConversionPlan) -> Preview:
-        return preview(tensor, info, plan, max_elements=options.max_elements)
+        if options.style == "line" and not _is_tiny(info):
+            return Preview(first_values(tensor, info, plan, LINE_VALUES))
+        return preview(tensor, info, plan, max_elements=options.max_elements, printoptions=options.printoptions)
 
-    return _guarded(tensor, options, show, look)
+    summary = _guarded(tensor, options, show, look)
+    if summary.info is None or summary.preview is None:
+        return summary
+    if options.style == "auto":
+        return replace(summary, style="tiny") if _is_tiny(summary.info) else summary
+    return replace(summary, style=options.style)
+
+
+def _is_tiny(info: TensorInfo) -> bool:
+    """Return whether NumPy prints the whole array in one line."""
+    return info.numel <= TINY_NUMEL and len(info.array_shape) <= 1 and info.kind.gives_one_array
 
 
 def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tuple[TensorInfo, Surroundings]:
@@ -104,12 +87,9 @@ def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tupl
 
 
 @modes.unnoticed
-def summarize_metadata(tensor: torch.Tensor) -> TensorSummary:
-    """Return what is known of `tensor` without any value or plan; never raises."""
-    try:
-        return TensorSummary(class_name(type(tensor)), "view", inspect(tensor), None, "", None)
-    except Exception as error:
-        return TensorSummary(class_name(type(tensor)), "view", None, None, error_text(error), None)
+def summarize_line(tensor: torch.Tensor, options: DisplayOptions, num_values: int = LINE_VALUES) -> TensorSummary:
+    """Return what one line says of `tensor`: its metadata and first values; never raises."""
+    return _guarded(tensor, options, lambda info, plan: Preview(first_values(tensor, info, plan, num_values)))
 
 
 def _guarded(
@@ -126,7 +106,8 @@ def _guarded(
         mode, plan = _planned(info, options)
         return TensorSummary(name, mode, info, plan, "", show(info, plan), around)
     except TooLargeError as error:
-        return TensorSummary(name, mode, info, None, str(error), _shown_all_the_same(info, show, str(error)), around)
+        shown = _shown_all_the_same(info, show, str(error))
+        return TensorSummary(name, mode, info, None, str(error), shown, around, error.nbytes)
     except TensornpError as error:
         return TensorSummary(name, mode, info, None, str(error), None, around)
     except Exception as error:
@@ -172,88 +153,3 @@ def _attempt(info: TensorInfo, mode: str, options: DisplayOptions) -> Conversion
     if mode == "view" and plan.nbytes_copied:
         return f"a live view is impossible ({plan.reason})"
     return plan
-
-
-@modes.unnoticed
-def summarize_container(container: Any, options: DisplayOptions) -> ContainerSummary:
-    """Return the summary of a container: its first and last leaves, and totals over all of them."""
-    found, is_complete = _leaves(container)
-    found = found[:MAX_LEAVES]
-    num_last = options.max_rows // 4 if len(found) > options.max_rows else 0
-    first = found[: options.max_rows - num_last]
-    shown = first + found[len(found) - num_last :]
-    tensors = [leaf for _, leaf in found if is_tensor_like(leaf)]
-    rows = tuple(_row(expression_of(path), leaf, options) for path, leaf in shown)
-    # What only stands for a tensor may compute it: no more of them are asked than have rows.
-    asked = {id(leaf): row.tensor.info for (_, leaf), row in zip(shown, rows, strict=True) if row.tensor is not None}
-    stand_ins = {id(leaf): asked.get(id(leaf)) for leaf in tensors if stand_in_of(leaf) is not None}
-    known = [tensor for tensor in tensors if id(tensor) not in stand_ins]
-    return ContainerSummary(
-        type_name=class_name(type(container)),
-        length=_length(container, found),
-        rows=rows,
-        num_first=len(first),
-        num_left_out=len(found) - len(shown),
-        num_tensors=len(tensors),
-        nbytes=_nbytes(known) + sum(info.nbytes for info in stand_ins.values() if info is not None),
-        is_complete=is_complete,
-        is_measured=None not in stand_ins.values(),
-    )
-
-
-def _leaves(container: Any) -> tuple[list[tuple[Path | None, Any]], bool]:
-    """Return the leaves up to the first that cannot be reached, and whether these are all."""
-    found: list[tuple[Path | None, Any]] = []
-    try:
-        found.extend(islice(leaves(container), MAX_LEAVES + 1))
-    except Exception:
-        return found[:MAX_LEAVES], False
-    is_cut = any(path is not None and _is_cut(path, leaf) for path, leaf in found)
-    return found, len(found) <= MAX_LEAVES and not is_cut
-
-
-def _is_cut(path: Path, leaf: Any) -> bool:
-    """Return whether a leaf is a container, into which nobody looked, since it lies too deep."""
-    return id(type(leaf)) not in LEAVES and len(list(steps_of(path))) >= MAX_DEPTH and is_container(leaf)
-
-
-def _length(container: Any, found: list[tuple[Path | None, Any]]) -> int:
-    """Return how many items a container has; of a class of its own, `len` may tell something else."""
-    if container_of(type(container)) is not None:
-        try:
-            return len(container)
-        except Exception:
-            # A dataclass has none, and that of a subclass may raise.
-            pass
-    # Leaves below one item share its step.
-    return len({id(first_step(path)) for path, _ in found if path is not None})
-
-
-def _nbytes(tensors: list[torch.Tensor]) -> int:
-    """Return the bytes of all tensors, those that lie at the same place (tied weights) counted once."""
-    places: dict[object, int] = {}
-    for tensor in tensors:
-        try:
-            place, nbytes = span_of(tensor)
-        except Exception:
-            # Its row says what is wrong; it adds no bytes that are known.
-            continue
-        places[place or id(tensor)] = nbytes
-    return sum(places.values())
-
-
-def _row(name: str, leaf: Any, options: DisplayOptions) -> Row:
-    if not is_tensor_like(leaf):
-        return Row(name, None, _short_text(leaf))
-    summary = _guarded(leaf, options, lambda info, plan: Preview(first_values(leaf, info, plan, FIRST_VALUES)))
-    return Row(name, summary, summary.preview.text if summary.preview else "")
-
-
-def _short_text(leaf: Any) -> str:
-    """Return a few words for what is not a tensor; only for plain types is its own repr called."""
-    if is_plain_value(leaf):
-        if type(leaf) is int and leaf.bit_length() > 1000:
-            return f"(int of {leaf.bit_length():,} bits)"
-        text = repr(leaf[:40] if isinstance(leaf, (str, bytes)) else leaf)
-        return text if len(text) <= 40 else text[:39] + "…"
-    return f"({class_name(type(leaf))})"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
+
+from tensornp.errors import BadRequestError
 
 
 def _one_of(*choices: str, help: str) -> Any:
@@ -12,8 +15,30 @@ def _one_of(*choices: str, help: str) -> Any:
     return field(default=choices[0], metadata={"help": help, "choices": choices})
 
 
+def _numpys(*, at_least: int | None = None, help: str) -> Any:
+    """Declare one of NumPy's print options, None by default: what `numpy.set_printoptions` says."""
+    bounds = {"min": at_least, "max": None} if at_least is not None else {}
+    said = f"{help}; None is what numpy.printoptions says."
+    return field(default=None, metadata={"help": said, "numpy": True, **bounds})
+
+
 def _number(default: int, *, at_least: int = 0, at_most: int | None = None, help: str) -> Any:
     return field(default=default, metadata={"help": help, "min": at_least, "max": at_most})
+
+
+def _refusal(value: Any, metadata: Mapping[str, Any]) -> str:
+    """Return what an option must be where `value` is something else; empty where it can be that."""
+    if value is None and "numpy" in metadata:
+        return ""
+    if "choices" in metadata:
+        return "" if value in metadata["choices"] else f"one of {', '.join(metadata['choices'])}"
+    if "min" not in metadata:
+        return "" if isinstance(value, bool) else "True or False"
+    least, most = metadata["min"], metadata["max"]
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    if is_number and value >= least and (most is None or value <= most):
+        return ""
+    return f"a number from {least:,}{f' to {most:,}' if most is not None else ' on'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +58,17 @@ class DisplayOptions:
         help="Which cards have a live toggle: auto (the last one shown), always (each one) or never.",
     )  # fmt: skip
     receipt: str = _one_of("folded", "open", "hidden", help="How a card shows its receipt: folded, open or hidden.")
+    style: str = _one_of(
+        "auto", "card", "line",
+        help="How a tensor is shown: card (badges over the array), line (badges and first values in one row) or auto "
+        "(a line for what has at most three elements in one dimension or none).",
+    )  # fmt: skip
+    max_height: int = _number(18, help="Lines of an array that a card shows before it scrolls; 0 shows them all.")
+    precision: int | None = _numpys(at_least=0, help="Digits after the point")
+    suppress: bool | None = _numpys(help="Whether small numbers are printed as zero, and none with an exponent")
+    linewidth: int | None = _numpys(at_least=1, help="Characters of a line")
+    edgeitems: int | None = _numpys(at_least=1, help="Elements shown at each end of a dimension that is abridged")
+    threshold: int | None = _numpys(at_least=0, help="Elements from which on an array is abridged")
     max_elements: int = _number(
         100_000, at_least=1, help="Elements that a card prints at most, even where numpy.printoptions asks for more."
     )
@@ -62,6 +98,9 @@ class DisplayOptions:
         help="Bytes that %tensorwatch reads after each cell to find what has changed, of all that is watched together; "
         "of what is left then, it reads a sample or nothing, and says so.",
     )
+    greeting: bool = field(
+        default=True, metadata={"help": "Whether the first %load_ext of a session tells in a line what there is."}
+    )
     raw_memory: bool = field(
         default=os.environ.get("TENSORNP_RAW_MEMORY", "1") != "0",
         metadata={
@@ -71,6 +110,24 @@ class DisplayOptions:
             "away) is not known.",
         },
     )
+
+    @classmethod
+    def of(cls, **options: Any) -> DisplayOptions:
+        """Return the defaults but for `options`; BadRequestError for what there is not, or what it cannot be."""
+        known = {option.name: option.metadata for option in fields(cls)}
+        for name, value in options.items():
+            if name not in known:
+                raise BadRequestError(f"there is no display option {name!r}; choose from {', '.join(known)}")
+            wanted = _refusal(value, known[name])
+            if wanted:
+                raise BadRequestError(f"{name} is {wanted}, not {value!r}")
+        return cls(**options)
+
+    @property
+    def printoptions(self) -> dict[str, Any]:
+        """The print options of the card's own, as `numpy.printoptions` takes them."""
+        own = {option.name: getattr(self, option.name) for option in fields(self) if "numpy" in option.metadata}
+        return {name: value for name, value in own.items() if value is not None}
 
     def fingerprint_nbytes(self, device: object) -> int:
         """Return how many bytes of a tensor on `device` are read, so that a later change is noticed."""

@@ -14,7 +14,7 @@ from tensornp.core.memory.aliases import Alias, find_aliases, stopped_text
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.saved import saved_for
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.paths import expression_of
+from tensornp.core.tensor.paths import expression_of, is_expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,10 @@ class Surroundings:
 
     Attributes
     ----------
+    name : str
+        An expression by which a program reaches it, the one that the user typed where that is one; or empty.
     aliases : tuple of Alias
-        Without the name under which it is shown.
+        Without that name.
     grad_aliases : tuple of Alias
         The same for its ``.grad``.
     stopped : str
@@ -42,6 +44,7 @@ class Surroundings:
         Whether a module was found that has registered it as a buffer.
     """
 
+    name: str = ""
     aliases: tuple[Alias, ...] = ()
     grad_aliases: tuple[Alias, ...] = ()
     stopped: str = ""
@@ -73,7 +76,7 @@ def find_surroundings(
         grad = unguarded.grad_of(tensor) if info.has_grad else None
     objs = [(tensor, info), *([(grad, None)] if grad is not None else [])]
     (found, *rest), searched = find_aliases(objs, namespace, max_seconds, former, unguarded)
-    aliases = _without_own_name(found, shown_as)
+    name = _own_name(found, shown_as)
     module = None
     if info.is_leaf and info.requires_grad and info.is_parameter and info.has_grad is False:
         module = searched.trained_module_of(tensor)
@@ -82,7 +85,8 @@ def find_surroundings(
     stopped += [f"search for gradients stopped at {saved.stopped_at:,} operations"] if saved.stopped_at else []
     is_left_out = searched.left_out or info.has_grad is None or saved.left_out
     return Surroundings(
-        aliases=tuple(aliases),
+        name=name,
+        aliases=tuple(alias for alias in found if alias.name != name),
         grad_aliases=tuple(alias for alias in (rest[0] if rest else ()) if alias.kind != "grad"),
         stopped="; ".join(stopped),
         left_out=NOT_LOOKED_AT if is_left_out else "",
@@ -93,9 +97,10 @@ def find_surroundings(
     )
 
 
-def _without_own_name(found: list[Alias], shown_as: str) -> list[Alias]:
-    """Return `found` without the name by which the tensor is shown: it is no news there."""
-    own = [alias.name for alias in found if alias.relation == "same object"]
-    plain = [name for name in own if name.isidentifier()]
-    dropped = shown_as if shown_as in own else plain[0] if len(plain) == 1 and len(own) == 1 else None
-    return [alias for alias in found if alias.name != dropped]
+def _own_name(found: list[Alias], shown_as: str) -> str:
+    """Return the name by which the tensor is shown, or else the one that is most likely its own."""
+    own = [alias.name for alias in found if alias.relation == "same object" and is_expression(alias.name)]
+    if shown_as in own:
+        return shown_as
+    typed = [name for name in own if not name.startswith(("_", "Out["))]
+    return next((name for name in typed if name.isidentifier()), next(iter(typed), ""))

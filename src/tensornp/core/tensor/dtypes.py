@@ -160,6 +160,11 @@ def _real_part(name: str) -> tuple[bool, np.dtype[Any]]:
     return (True, np.dtype(f"float{dtype.itemsize * 4}")) if dtype.kind == "c" else (False, dtype)
 
 
+def is_differentiable(name: str) -> bool:
+    """Return whether autograd tracks tensors of the dtype `name`: those of real and complex numbers."""
+    return name.startswith(("float", "bfloat", "complex"))
+
+
 def is_complex(dtype: np.dtype[Any]) -> bool:
     """Return whether elements of `dtype` have an imaginary part."""
     return dtype.kind == "c" or dtype.name == "complex32"

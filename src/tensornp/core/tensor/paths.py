@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import keyword
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -30,6 +32,16 @@ def expression_of(path: Path | None, keys: Mapping[int, Path] | None = None) -> 
     return legible("".join(reversed(steps)))
 
 
+@functools.lru_cache(maxsize=1024)
+def is_expression(text: str) -> bool:
+    """Return whether a program can say `text`: a name in which a key is only described is none."""
+    try:
+        ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
 def _key_text(key: Any, keys: Mapping[int, Path]) -> str:
     return expression_of(keys[id(key)]) if id(key) in keys else key_text(key)
 
@@ -39,9 +51,13 @@ def key_text(key: Any) -> str:
     if is_plain_value(key):
         if type(key) is int and key.bit_length() > 1000:
             return f"<int of {key.bit_length():,} bits>"
-        text = repr(key[:MAX_KEY] if isinstance(key, (str, bytes)) else key)
-        return text if len(text) <= MAX_KEY else text[: MAX_KEY - 1] + "…"
+        return shortened(repr(key[:MAX_KEY] if isinstance(key, (str, bytes)) else key))
     return f"<{class_name(type(key))}>"
+
+
+def shortened(text: str) -> str:
+    """Return `text` up to as many characters as a key is shown with."""
+    return text if len(text) <= MAX_KEY else text[: MAX_KEY - 1] + "…"
 
 
 PLAIN_CLASSES = frozenset(map(id, (int, float, complex, bool, str, bytes, type(None))))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -51,14 +54,22 @@ _AFTER_GATHERING = (Step.TO_HOST, Step.WIDEN, Step.VIEW_BITS, Step.CAST)
 
 
 @unnoticed
-def preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, *, max_elements: int) -> Preview:
-    """Return what NumPy prints of the array that `plan` would give, under the user's print options.
+def preview(
+    tensor: torch.Tensor,
+    info: TensorInfo,
+    plan: ConversionPlan,
+    *,
+    max_elements: int,
+    printoptions: Mapping[str, Any] = MappingProxyType({}),
+) -> Preview:
+    """Return what NumPy prints of the array that `plan` would give, under the user's print options and `printoptions`.
 
     Only the printed elements are read, gathered on the tensor's own device into new memory, so that the tensor's
     storage is neither copied as a whole nor locked. At most about `max_elements` are printed, whatever the options ask.
     """
     try:
-        return _preview(*_stood_for(tensor, info), plan, max_elements)
+        with np.printoptions(**printoptions) if printoptions else nullcontext():
+            return _preview(*_stood_for(tensor, info), plan, max_elements)
     except NotReadError as reason:
         return Preview("", str(reason))
 

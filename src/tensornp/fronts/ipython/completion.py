@@ -9,9 +9,9 @@ from typing import Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
-from tensornp.fronts.ipython import magics, memory_magics
+from tensornp.fronts.ipython import guide, magics, memory_magics
 
-OPTIONS = {**magics.OPTIONS, **memory_magics.OPTIONS}
+OPTIONS = {**magics.OPTIONS, **memory_magics.OPTIONS, **guide.OPTIONS}
 _LINE = re.compile(rf"^[^#]*%{{1,2}}({'|'.join(OPTIONS)})\b(.*)$", re.DOTALL)
 _SORTS = ("bytes", "name", "shape", "dtype", "device")
 _DTYPES = (
@@ -86,5 +86,6 @@ _FITTING = {
     "totensor": ("numpy.ndarray",),
     "tensors": _WATCHABLE,
     "tensorwatch": _WATCHABLE,
+    "tensornp": (),
 }
 """What the names that a magic takes stand for."""

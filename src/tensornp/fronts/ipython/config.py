@@ -15,12 +15,13 @@ def _trait(option: Field[Any]) -> Any:
     """Return the trait of an option."""
     known: dict[str, Any] = dict(option.metadata)
     default: Any = option.default
+    allow_none: Any = "numpy" in known
     if "choices" in known:
         made: Any = Enum(known["choices"], default, help=known["help"])
     elif "min" in known:
-        made = Int(default, **known)
+        made = Int(default, help=known["help"], min=known["min"], max=known["max"], allow_none=allow_none)
     else:
-        made = Bool(default, help=known["help"])
+        made = Bool(default, help=known["help"], allow_none=allow_none)
     return made.tag(config=True)
 
 

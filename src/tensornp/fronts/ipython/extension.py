@@ -5,14 +5,17 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack
 from copy import deepcopy
+from importlib.metadata import version
 from traceback import walk_stack
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from tensornp.core.lowlevel import threads
+from tensornp.fronts.ipython.anchors import Anchors
 from tensornp.fronts.ipython.cell import awaiting
 from tensornp.fronts.ipython.completion import make_matcher
 from tensornp.fronts.ipython.config import TensorDisplay
+from tensornp.fronts.ipython.guide import GREETING, GuideMagics
 from tensornp.fronts.ipython.live import LiveToggle
 from tensornp.fronts.ipython.magics import TensorMagics
 from tensornp.fronts.ipython.memory_magics import MemoryMagics
@@ -21,6 +24,7 @@ from tensornp.fronts.ipython.shell import ShellSession
 from tensornp.session.ledger import Ledger
 
 _loaded: WeakKeyDictionary[Any, Extension] = WeakKeyDictionary()
+_greeted: WeakSet[Any] = WeakSet()
 
 
 class Extension:
@@ -58,13 +62,14 @@ class Extension:
         for publisher in live.publishers:
             undo.callback(publisher.unregister_hook, live.see)
             publisher.register_hook(live.see)
-        printers = TensorPrinters(shell, config, ledger.look, live.note)
+        anchors = Anchors(shell)
+        printers = TensorPrinters(shell, config, anchors, ledger.look, live.note)
         undo.callback(printers.unregister)
         printers.register()
-        memory = MemoryMagics(shell, config, ledger, live)
+        memory = MemoryMagics(shell, config, anchors, ledger, live)
         ours.append(memory)
         undo.callback(memory.end)
-        ours.append(TensorMagics(shell, config, live, ledger))
+        ours += [TensorMagics(shell, config, live, ledger), GuideMagics(shell, config)]
         for magics in ours[1:]:
             undo.callback(self._remove_magics, magics)
             shell.register_magics(magics)
@@ -87,6 +92,13 @@ class Extension:
         undo.callback(lambda: threads.cells.end() if _is_in_cell() else None)
         if _is_in_cell():
             threads.cells.begin()
+            self._greet(config)
+
+    def _greet(self, config: TensorDisplay) -> None:
+        """Tell in one line what there is, the first time that a cell of this shell loads us."""
+        if config.options.greeting and self._shell not in _greeted:
+            print(GREETING.format(version("tensornp")))
+        _greeted.add(self._shell)
 
     def _remove_configurables(self, ours: list[Any]) -> None:
         """Take out what is ours; IPython appends each Magics object here and never takes it out."""

@@ -14,6 +14,7 @@ from IPython.display import display, update_display
 
 from tensornp.core.lowlevel.threads import cells
 from tensornp.errors import NameTakenError
+from tensornp.fronts.ipython.anchors import cell_id
 
 if TYPE_CHECKING:
     from tensornp.core.memory.identity import TensorReference
@@ -121,9 +122,9 @@ class LiveToggle:
 
     def before_cell(self, *_: Any) -> None:
         """Close what the cell, which runs again, has left on the page."""
-        cell_id = self._cell_id()
+        own = cell_id(self._shell)
         for resident in list(self._residents):
-            if cell_id is not None and resident.cell_id == cell_id:
+            if own is not None and resident.cell_id == own:
                 self._close(resident)
 
     def after_cell(self, result: Any = None) -> None:
@@ -155,7 +156,7 @@ class LiveToggle:
         if self._config.options.widget == "always" and can_show_live(self._shell, self._config):
             for card in shown:
                 widget = self._new_toggle()
-                self._residents.append(_Resident(widget, card.reference, self._cell_id()))
+                self._residents.append(_Resident(widget, card.reference, cell_id(self._shell)))
                 self._aim(widget, card)
                 IsolatedOutput(self._shell).show(widget)
         elif shown and can_show_live(self._shell, self._config):
@@ -190,7 +191,7 @@ class LiveToggle:
             options=self._config.options,
             look=look,
             anchor=card.anchor,
-            suggestion=self._suggest(card.reference),
+            suggestion=self._suggest(card.reference, card.summary.surroundings.name),
         )
 
     def _rest(self) -> None:
@@ -225,10 +226,10 @@ class LiveToggle:
             options=self._config.options,
             look=self._ledger.surroundings_of,
             held=(lambda: reference.find(self._likely())) if self._is_named(tensor) else None,
-            suggestion=self._suggest(reference),
             binder=self.bind,
         )
-        self._residents.append(_Resident(widget, reference, self._cell_id()))
+        widget.suggestion = self._suggest(reference, widget.reached)
+        self._residents.append(_Resident(widget, reference, cell_id(self._shell)))
         return widget
 
     def unpin_unnamed(self) -> None:
@@ -237,7 +238,7 @@ class LiveToggle:
             if not resident.widget.anchor:
                 self._close(resident)
 
-    def bind(self, name: str, make: Callable[[], Any], overwrite: bool) -> str:
+    def bind(self, name: str, make: Callable[[], Any], overwrite: bool) -> None:
         """Bind what `make` returns to `name` for the user; `NameTakenError` if that cannot be, or is taken."""
         from tensornp.fronts.ipython.names import occupant
 
@@ -245,15 +246,6 @@ class LiveToggle:
         if taken and not overwrite:
             raise NameTakenError(f"{name} already names {taken}; press Overwrite to replace it", can_overwrite=True)
         self._shell.push({name: make()})
-        return f"{name} is bound"
-
-    def _cell_id(self) -> str | None:
-        """Return what the front end calls the cell that runs, or None where it does not say."""
-        try:
-            found = self._shell.get_parent()["metadata"].get("cellId")
-        except (AttributeError, KeyError, TypeError):
-            return None
-        return found if isinstance(found, str) else None
 
     def _likely(self) -> list[Any]:
         """Return what a card is most often about: the variables, and the results of cells."""
@@ -267,9 +259,9 @@ class LiveToggle:
         found = aliases(tensor, self._shell.user_ns)
         return any(alias.relation == "same object" for alias in found)
 
-    def _suggest(self, reference: TensorReference) -> str:
-        """Return ``<name>_np`` for the name that the user knows a tensor by, ``array_np`` for one without."""
-        for name, value in list(self._shell.user_ns.items()):
-            if not name.startswith("_") and reference.is_of(value):
-                return f"{name}_np"
-        return "array_np"
+    def _suggest(self, reference: TensorReference, reached: str = "") -> str:
+        """Return ``layer_weight_np`` for a tensor that is reached as layer.weight, ``array_np`` for one of no name."""
+        names = (name for name, value in list(self._shell.user_ns.items()) if reference.is_of(value))
+        own = reached or next((name for name in names if not name.startswith("_")), "")
+        suggested = re.sub(r"\W+", "_", own).strip("_") + "_np"
+        return suggested if own and suggested.isidentifier() else "array_np"

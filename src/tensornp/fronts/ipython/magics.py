@@ -61,6 +61,7 @@ class _Request:
     options: dict[str, str]
     arguments: dict[str, Any]
     is_quiet: bool
+    expression: str = ""
 
 
 @magics_class
@@ -108,7 +109,8 @@ class TensorMagics(Magics):
         options, rest = self._split(line, "tonumpy")
         request = _Request(options, self._arguments(options), rest.endswith(";"))
         if cell is None:
-            return self._tonumpy(self._evaluate(rest, local_ns, "%tonumpy [options] EXPR"), request)
+            value = self._evaluate(rest, local_ns, "%tonumpy [options] EXPR")
+            return self._tonumpy(value, replace(request, expression=rest.rstrip("; ")))
         names = rest.removesuffix(";").split()
         with as_usage_errors():
             for name in names:
@@ -182,6 +184,7 @@ class TensorMagics(Magics):
         from tensornp.core.convert.to_numpy import plan, plan_from, to_numpy
         from tensornp.core.lowlevel.attributes import class_name, is_tensor
         from tensornp.core.lowlevel.modes import undisturbed
+        from tensornp.core.tensor.containers import is_container
         from tensornp.core.tensor.form import STORAGES
         from tensornp.core.tensor.map_leaves import map_leaves
 
@@ -202,17 +205,17 @@ class TensorMagics(Magics):
         map_leaves(note, value, leaf_type=(torch.Tensor, *STORAGES))
         if is_tensor(value):
             receipts = [plan_from(self._seen(value), **arguments)]
+        if not receipts and (is_container(value) or "explain" in options):
+            raise UsageError(f"there is no tensor in this {class_name(type(value))}")
         if "explain" in options:
-            if not receipts:
-                raise UsageError(f"--explain takes a tensor, not {class_name(type(value))!r}")
-            print("\n\n".join(str(receipt) for receipt in receipts))
+            print(_explained(value, receipts))
             return None
         array = to_numpy(value, **arguments)
         with undisturbed():
             for tensor in tensors[:MAX_NOTED]:
                 self._ledger.note_conversion(tensor, array if tensor is value else None)
         if receipts and not request.is_quiet:
-            _show_receipts(receipts)
+            _show_receipts(receipts, request.expression, options.get("out", ""))
         return self._bound(options, array)
 
     def _seen(self, tensor: Any) -> TensorInfo:
@@ -267,10 +270,26 @@ class TensorMagics(Magics):
         return last
 
 
-def _show_receipts(receipts: list[ConversionPlan]) -> None:
+def _show_receipts(receipts: list[ConversionPlan], expression: str, array: str) -> None:
     from tensornp.render.receipt import receipt_html, receipt_text, receipts_text
 
     if len(receipts) > 1:
         print(receipts_text(receipts))
         return
-    display({"text/plain": receipt_text(receipts[0]), "text/html": receipt_html(receipts[0])}, raw=True)
+    said = receipts[0], expression, array
+    display({"text/plain": receipt_text(*said), "text/html": receipt_html(*said)}, raw=True)
+
+
+def _explained(value: Any, receipts: list[ConversionPlan]) -> str:
+    """Return what would be done with a tensor, or with each one of a container by its name."""
+    from tensornp.core.tensor.containers import leaves
+    from tensornp.core.tensor.form import is_storage
+    from tensornp.core.tensor.paths import expression_of
+    from tensornp.core.tensor.stand_ins import is_tensor_like
+    from tensornp.render.receipt import explained_text
+
+    names = [expression_of(path) for path, leaf in leaves(value) if is_tensor_like(leaf) or is_storage(leaf)]
+    if len(names) != len(receipts):
+        # A mapping that is asked for its items, which no walk does.
+        names = [f"tensor {i}" for i in range(len(receipts))]
+    return explained_text(dict(zip(names, receipts, strict=True)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -10,6 +9,7 @@ from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 from IPython.display import display
 
 from tensornp.errors import TensornpError
+from tensornp.fronts.ipython.anchors import Anchors
 from tensornp.fronts.ipython.arguments import (
     Option,
     documented,
@@ -50,9 +50,10 @@ class MemoryMagics(Magics):
 
     shell: Any
 
-    def __init__(self, shell: Any, config: TensorDisplay, ledger: Ledger, live: LiveToggle) -> None:
+    def __init__(self, shell: Any, config: TensorDisplay, anchors: Anchors, ledger: Ledger, live: LiveToggle) -> None:
         super().__init__(shell)
         self._display = config
+        self._anchors = anchors
         self._ledger = ledger
         self._live = live
         self._output = IsolatedOutput(shell)
@@ -113,7 +114,7 @@ class MemoryMagics(Magics):
         census = self._surveyor().census(max_rows=self._display.options.max_rows, sort=sort, patterns=patterns)
         if patterns and not census.groups:
             raise UsageError(f"no tensor or array is called {' or '.join(patterns)}; %tensors shows them all")
-        anchor = f"tnp-{uuid.uuid4().hex[:8]}"
+        anchor = self._anchors.new()
         html = census_html(census, anchor)
         display({"text/plain": census_text(census), "text/html": html}, raw=True)
         if census.groups and can_show_live(self.shell, self._display):

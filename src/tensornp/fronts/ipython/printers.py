@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import uuid
 from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.lib.pretty import RepresentationPrinter, _repr_pprint
 from IPython.utils.dir2 import get_real_method
 
+from tensornp.fronts.ipython.anchors import Anchors
 from tensornp.fronts.ipython.lending import BundleFormatter, Loans, is_of_ipython
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter")
 _DISPLAY_METHODS = ("_ipython_display_", "_repr_mimebundle_", "_repr_html_", "_repr_pretty_", "_repr_markdown_")
-MAX_SEARCHED = 1000
+MAX_SEARCHED = 10_000
 """Leaves among which a container's first tensor is looked for."""
 
 
@@ -33,11 +33,17 @@ class TensorPrinters:
     """
 
     def __init__(
-        self, shell: Any, config: TensorDisplay, look: Look, on_shown: Callable[[Any, TensorSummary, str], None]
+        self,
+        shell: Any,
+        config: TensorDisplay,
+        anchors: Anchors,
+        look: Look,
+        on_shown: Callable[[Any, TensorSummary, str], None],
     ) -> None:
         self._formatter = shell.display_formatter
         self._config = config
         self._look = look
+        self._anchors = anchors
         self._on_shown = on_shown
         self._bundles: BundleFormatter | None = None
         self._registered: list[tuple[Any, Any, Any, Any]] = []
@@ -91,7 +97,7 @@ class TensorPrinters:
         self._lend(type(obj))
         summary, anchor = self._summarize(obj), ""
         if _is_tensor(obj):
-            anchor = f"tnp-{uuid.uuid4().hex[:8]}"
+            anchor = self._anchors.new()
             self._on_shown(obj, summary, anchor)
         prepared = obj, summary, anchor
         self._prepared.summaries = {"text/plain": prepared, "text/html": prepared}
@@ -115,7 +121,8 @@ class TensorPrinters:
                 self._loans.lend(formatter.type_printers, cls, printer)
 
     def _summarize(self, obj: Any) -> Any:
-        from tensornp.core.summary.card import summarize, summarize_container
+        from tensornp.core.summary.card import summarize
+        from tensornp.core.summary.container import summarize_container
 
         self._meet_torch()
         options = self._config.options
@@ -172,12 +179,12 @@ class TensorPrinters:
         if not (_is_one(obj) if is_inside else self._is_ours("text/plain", obj)):
             self._print_as_before(obj, p, cycle)
             return
-        from tensornp.core.summary.card import TensorSummary, summarize_metadata
+        from tensornp.core.summary.card import TensorSummary, summarize_line
         from tensornp.render.card import tensor_line, tensor_text
         from tensornp.render.container import container_text
 
         if is_inside:
-            p.text(tensor_line(summarize_metadata(obj)))
+            p.text(tensor_line(summarize_line(obj, self._config.options)))
             return
         self._loans.take_back(self._print_plain)
         summary, _ = self._summary_for("text/plain", obj)
@@ -197,7 +204,7 @@ class TensorPrinters:
         self._loans.take_back(self._print_html)
         summary, anchor = self._summary_for("text/html", obj)
         if isinstance(summary, TensorSummary):
-            return tensor_html(summary, receipt=self._config.options.receipt, anchor=anchor)
+            return tensor_html(summary, self._config.options, anchor=anchor)
         return container_html(summary)
 
     def _print_as_before(self, obj: Any, p: RepresentationPrinter, cycle: bool) -> None:

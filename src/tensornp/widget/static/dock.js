@@ -83,7 +83,9 @@ function docking({ own, dock, rendered, answered, lost }) {
         // A notebook and a console on one kernel have a model each, and a card takes one. One that was pasted into
         // another notebook, where a name bound here would not be found, gets none.
         const isElsewhere = (one) => home?.isConnected && !home.contains(one);
-        const card = cardsOf(model).find((one) => !one.hasAttribute(TAKEN) && !isElsewhere(one));
+        const free = cardsOf(model).filter((one) => !one.hasAttribute(TAKEN) && !isElsewhere(one));
+        // A copy of the notebook, open in another tab, may hold the same.
+        const card = free.find((one) => one.offsetParent) ?? free[0];
         if (!card) return;
         if (docked) {
           // The page has made the card anew, perhaps for another model: whoever still has a kernel docks again.

@@ -6,10 +6,43 @@ const WAITING = "waiting for the kernel …";
 const GONE = "the kernel of this card is gone; run the cell again";
 const LATE = "the kernel has not answered yet: it may be busy with a cell; if it is idle, reload the page";
 
-function badge({ text, title, tone }) {
-  const node = element("span", `badge tensornp-${tone}`, text);
-  node.title = title;
-  return node;
+const COPIED_FOR_MS = 1500;
+
+// As the static card writes them, with a space between.
+function badges(list) {
+  return list.flatMap(({ text, title, tone }, i) => {
+    const node = element("span", `badge tensornp-${tone}`, text);
+    node.title = title;
+    return i ? [" ", node] : [node];
+  });
+}
+
+// Pages that are not served securely have no clipboard but that of the selection.
+async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const area = Object.assign(document.createElement("textarea"), { value: text });
+    area.style.position = "fixed";
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+}
+
+function copyButton(what, text) {
+  const button = element("button", "copy", "copy");
+  button.type = "button";
+  button.title = `Copy ${what}`;
+  button.setAttribute("aria-label", button.title);
+  button.addEventListener("click", async () => {
+    await copyText(text());
+    button.focus();
+    button.textContent = "copied";
+    setTimeout(() => (button.textContent = "copy"), COPIED_FOR_MS);
+  });
+  return button;
 }
 
 class Toggle {
@@ -19,9 +52,18 @@ class Toggle {
     this.group = `tensornp-mode-${Math.random().toString(36).slice(2)}`;
     this.root = element("div", "live");
     this.badges = element("div", "badges");
+    this.memory = element("div", "memory");
     this.array = element("pre", "array");
     this.receipt = element("details", "receipt");
-    this.root.append(this.badges, this.array, this.receipt, this.bar());
+    // To select the code by mouse leaves the fold as it is: what a double click's first half folds, its second unfolds.
+    this.receipt.addEventListener("click", (event) => {
+      const isDragged = event.detail === 1 && !getSelection().isCollapsed;
+      if (event.target.closest("summary code") && (isDragged || event.detail > 2)) event.preventDefault();
+    });
+    const code = () => this.receipt.querySelector("code").textContent;
+    const row = element("div", "receipt-row");
+    row.append(this.receipt, copyButton("the code", code));
+    this.root.append(this.badges, this.memory, this.array, row, this.bar());
     this.hidden = [];
     this.count = 0;
     this.paint();
@@ -48,7 +90,10 @@ class Toggle {
     this.name.addEventListener("input", () => this.paintButton());
     this.status = element("output", "status");
     this.status.setAttribute("role", "status");
-    bar.append(this.modes, this.form, this.status);
+    this.again = element("span", "again");
+    this.againCode = element("code", "code");
+    this.again.append(this.againCode, " ", copyButton("the line that binds it again", () => this.againCode.textContent));
+    bar.append(this.modes, this.form, this.status, this.again);
     return bar;
   }
 
@@ -104,13 +149,16 @@ class Toggle {
 
   paint() {
     const card = this.model.get("cards")[this.mode()];
-    this.badges.replaceChildren(...card.badges.map(badge));
+    this.badges.replaceChildren(...badges(card.badges));
+    this.memory.replaceChildren(...card.memory.map((line) => element("div", "line", line)));
     this.paintArray(this.model.get("array_text"));
     this.paintReceipt(card.receipt);
     this.paintModes(this.model.get("choices"));
     this.paintButton();
-    const { text = "", tone = "plain" } = this.model.get("message");
+    const { text = "", tone = "plain", again = "" } = this.model.get("message");
     this.say(text, tone);
+    this.againCode.textContent = again;
+    this.again.hidden = !again;
   }
 
   // In a card, its own text stands as long as that is what the array of this mode prints.
@@ -172,6 +220,8 @@ class Toggle {
       this.array = this.printed.cloneNode(false);
       this.printed.after(this.array);
     }
+    // The static card goes on to name who shares the memory.
+    this.memory.remove();
     card.append(this.root);
     this.paint();
   }
@@ -203,7 +253,7 @@ export default () => {
     return toggle;
   };
   return docking({
-    own: ".tensornp-bar",
+    own: ".tensornp-bar, .tensornp-receipt-row",
     dock(model, card) {
       const toggle = add(model);
       toggle.dock(card);

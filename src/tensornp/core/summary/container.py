@@ -1,0 +1,196 @@
+"""Everything that a table says of a container of tensors, gathered once for all renderers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import groupby, islice
+from typing import Any
+
+import torch
+
+from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel.attributes import class_name
+from tensornp.core.lowlevel.legible import legible
+from tensornp.core.summary.card import TensorSummary, summarize_line
+from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.tensor.containers import LEAVES, MAX_DEPTH, container_of, is_container, leaves
+from tensornp.core.tensor.info import span_of
+from tensornp.core.tensor.paths import Path, expression_of, first_step, is_plain_value, shortened, steps_of
+from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of
+
+MAX_LEAVES = 20_000
+"""Leaves of a container that are counted; past that, the count is said to be a lower bound."""
+FIRST_VALUES = 3
+"""Values of each tensor that a row shows."""
+_NUMBERS = frozenset(map(id, (int, float, complex, bool)))
+_SHOWN_NUMBERS = 4
+_Leaf = tuple[Path | None, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One leaf of a container: a tensor's summary and first values, or the short text of anything else."""
+
+    name: str
+    tensor: TensorSummary | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerSummary:
+    """A container of tensors as a table shows it.
+
+    `num_left_out` leaves are left out after the first `num_first`. Where it is not `is_complete`, there may be more of
+    them than were counted; where it is not `is_measured`, `nbytes` is without those that were not asked.
+    """
+
+    type_name: str
+    length: int
+    rows: tuple[Row, ...]
+    num_first: int
+    num_left_out: int
+    num_tensors: int
+    nbytes: int
+    is_complete: bool
+    is_measured: bool = True
+
+
+class Numbers(list[Any]):
+    """The items of a list or tuple that holds plain numbers alone."""
+
+
+@modes.unnoticed
+def summarize_container(container: Any, options: DisplayOptions) -> ContainerSummary:
+    """Return the summary of a container: its first and last leaves, and totals over all of them."""
+    found, is_complete = _leaves(container)
+    found = list(_with_numbers_together(found[:MAX_LEAVES]))
+    num_last = options.max_rows // 4 if len(found) > options.max_rows else 0
+    first = found[: options.max_rows - num_last]
+    shown = first + found[len(found) - num_last :]
+    tensors = [leaf for _, leaf in found if is_tensor_like(leaf)]
+    named = _names([path for path, _ in found])
+    rows = tuple(_row(named(path), leaf, options) for path, leaf in shown)
+    # What only stands for a tensor may compute it: no more of them are asked than have rows.
+    asked = {id(leaf): row.tensor.info for (_, leaf), row in zip(shown, rows, strict=True) if row.tensor is not None}
+    stand_ins = {id(leaf): asked.get(id(leaf)) for leaf in tensors if stand_in_of(leaf) is not None}
+    known = [tensor for tensor in tensors if id(tensor) not in stand_ins]
+    return ContainerSummary(
+        type_name=class_name(type(container)),
+        length=_length(container, found),
+        rows=rows,
+        num_first=len(first),
+        num_left_out=len(found) - len(shown),
+        num_tensors=len(tensors),
+        nbytes=_nbytes(known) + sum(info.nbytes for info in stand_ins.values() if info is not None),
+        is_complete=is_complete,
+        is_measured=None not in stand_ins.values(),
+    )
+
+
+def _leaves(container: Any) -> tuple[list[_Leaf], bool]:
+    """Return the leaves up to the first that cannot be reached, and whether these are all."""
+    found: list[_Leaf] = []
+    try:
+        found.extend(islice(leaves(container), MAX_LEAVES + 1))
+    except Exception:
+        return found[:MAX_LEAVES], False
+    is_cut = any(path is not None and _is_cut(path, leaf) for path, leaf in found)
+    return found, len(found) <= MAX_LEAVES and not is_cut
+
+
+def _with_numbers_together(found: list[_Leaf]) -> Iterator[_Leaf]:
+    """Yield the leaves, the items of a list or tuple of plain numbers as one: `Numbers`."""
+    # By identity: the keys in a path may be of a class that compares as it likes.
+    groups = [list(group) for _, group in groupby(found, key=lambda leaf: leaf[0] and id(leaf[0][0]))]
+    for i, group in enumerate(groups):
+        parent = group[0][0] and group[0][0][0]
+        following = groups[i + 1][0][0] if i + 1 < len(groups) else None
+        if parent is not None and _are_numbers(group) and not _is_below(following, parent):
+            yield parent, Numbers([leaf for _, leaf in group])
+        else:
+            yield from group
+
+
+def _are_numbers(group: list[_Leaf]) -> bool:
+    """Return whether leaves are all numbers, and the items of a list or tuple from its first on."""
+    steps = [path[1] for path, _ in group if path is not None]
+    is_list = len(steps) > 1 and all(type(step) is str and step.startswith("[") for step in steps)
+    return is_list and steps[0] == "[0]" and all(id(type(leaf)) in _NUMBERS for _, leaf in group)
+
+
+def _is_below(path: Path | None, parent: Path) -> bool:
+    while path is not None:
+        path = path[0]
+        if path is parent:
+            return True
+    return False
+
+
+def _names(paths: list[Path | None]) -> Callable[[Path | None], str]:
+    """Return how rows are named: without brackets and quotes where all items of the container have texts for keys."""
+    roots = [first_step(path)[1] for path in paths if path is not None]
+    if not all(type(step) is tuple and type(step[0]) is str for step in roots):
+        return expression_of
+
+    def name(path: Path | None) -> str:
+        if path is None:
+            return ""
+        root = first_step(path)
+        key: Any = root[1]
+        return legible(shortened(key[0])) + expression_of(path).removeprefix(expression_of(root))
+
+    return name
+
+
+def _is_cut(path: Path, leaf: Any) -> bool:
+    """Return whether a leaf is a container, into which nobody looked, since it lies too deep."""
+    return id(type(leaf)) not in LEAVES and len(list(steps_of(path))) >= MAX_DEPTH and is_container(leaf)
+
+
+def _length(container: Any, found: list[_Leaf]) -> int:
+    """Return how many items a container has; of a class of its own, `len` may tell something else."""
+    if container_of(type(container)) is not None:
+        try:
+            return len(container)
+        except Exception:
+            # A dataclass has none, and that of a subclass may raise.
+            pass
+    # Leaves below one item share its step.
+    return len({id(first_step(path)) for path, _ in found if path is not None})
+
+
+def _nbytes(tensors: list[torch.Tensor]) -> int:
+    """Return the bytes of all tensors, those that lie at the same place (tied weights) counted once."""
+    places: dict[object, int] = {}
+    for tensor in tensors:
+        try:
+            place, nbytes = span_of(tensor)
+        except Exception:
+            # Its row says what is wrong; it adds no bytes that are known.
+            continue
+        places[place or id(tensor)] = nbytes
+    return sum(places.values())
+
+
+def _row(name: str, leaf: Any, options: DisplayOptions) -> Row:
+    if not is_tensor_like(leaf):
+        return Row(name, None, _short_text(leaf))
+    summary = summarize_line(leaf, options, FIRST_VALUES)
+    return Row(name, summary, summary.preview.text if summary.preview else "")
+
+
+def _short_text(leaf: Any) -> str:
+    """Return a few words for what is not a tensor; only for plain types is its own repr called."""
+    if type(leaf) is Numbers:
+        more = f", … ({len(leaf):,} numbers)" if len(leaf) > _SHOWN_NUMBERS else ""
+        return ", ".join(map(_short_text, leaf[:_SHOWN_NUMBERS])) + more
+    if is_plain_value(leaf):
+        if type(leaf) is int and leaf.bit_length() > 128:
+            return f"(int of {leaf.bit_length():,} bits)"
+        if id(type(leaf)) in _NUMBERS:
+            # Half a number is another number.
+            return repr(leaf)
+        text = repr(leaf[:40] if isinstance(leaf, (str, bytes)) else leaf)
+        return text if len(text) <= 40 else text[:39] + "…"
+    return f"({class_name(type(leaf))})"

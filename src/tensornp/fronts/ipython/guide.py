@@ -1,0 +1,169 @@
+"""`%tensornp`: one screen of what there is, the options as they are, and how they are kept for all notebooks."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import fields
+from html import escape
+from importlib.metadata import version
+from pathlib import Path
+from textwrap import shorten
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_magic, magics_class
+from IPython.display import display
+
+from tensornp.fronts.ipython.arguments import Option, documented, keeping_nothing, split_line
+
+if TYPE_CHECKING:
+    from tensornp.fronts.ipython.config import TensorDisplay
+    from tensornp.render.table import TableRow
+
+GREETING = "tensornp {}: show a tensor, %tonumpy, %tensors; %tensornp for more"
+WHAT_THERE_IS = (
+    ("t", "a cell that ends in a tensor, or in a container of tensors: its card or table, and the toggle under it"),
+    ("%tonumpy t", "the array, with a receipt; --view, --share or --copy; --explain converts nothing"),
+    ("%%tonumpy a b", "runs the cell, then converts these variables, or the value of its last line"),
+    ("%totensor a", "the way back"),
+    ("%tensors", "all tensors and arrays by the memory that they share; --release drops what only history holds"),
+    ("%tensorwatch t", "after each cell, what that cell changed"),
+    ("tnp.card(t)", "the card as an object (import tensornp as tnp); also to_numpy, plan, inspect, aliases"),
+    ("%config TensorDisplay.mode = 'copy'", "sets an option; %tensornp --save keeps them for all notebooks"),
+    ("%tonumpy?", "the help of a magic; TAB completes names and options"),
+)
+OPTIONS: dict[str, tuple[Option, ...]] = {
+    "tensornp": (
+        Option("", "save", "keep the options as they are now for all notebooks of this IPython profile"),
+        Option("", "reset", "set all options back to their defaults, and keep none"),
+    ),
+}
+MAX_HELP = 90
+"""Characters of what an option means that are shown; all of it is in the title, and in the README."""
+_FILE, _SECTION = "ipython_config.json", "TensorDisplay"
+
+
+@magics_class
+class GuideMagics(Magics):
+    """The magic of one shell that tells what there is."""
+
+    shell: Any
+
+    def __init__(self, shell: Any, config: TensorDisplay) -> None:
+        super().__init__(shell)
+        self._display = config
+
+    @line_magic
+    @keeping_nothing
+    @documented(*OPTIONS["tensornp"])
+    def tensornp(self, line: str) -> None:
+        """Tell what there is, and the display options as they are.
+
+        Usage::
+
+            %tensornp [--save | --reset]
+
+        Options:
+
+            {options}
+
+        They are kept in ipython_config.json of the profile, beside what else is there; IPython reads it at each start.
+        """
+        options, rest = split_line(line, OPTIONS["tensornp"])
+        if rest or len(options) > 1:
+            raise UsageError("%tensornp takes no argument but --save or --reset")
+        if "save" in options:
+            print(self._save())
+        elif "reset" in options:
+            print(self._reset())
+        else:
+            text, html = self._guide()
+            display({"text/plain": text, "text/html": html}, raw=True)
+
+    def _guide(self) -> tuple[str, str]:
+        """Return the screen as text and as HTML."""
+        from tensornp.render.style import WIDE
+        from tensornp.render.table import Table, TableRow, table_html, table_text
+
+        tables = (
+            Table(("type", "to get"), tuple(map(TableRow, WHAT_THERE_IS))),
+            Table(("option", "now", "what it means"), tuple(self._options())),
+        )
+        heading = f"tensornp {version('tensornp')}"
+        inside = "".join(map(table_html, tables))
+        html = f'<div class="tensornp" style="{WIDE}"><div>{escape(heading)}</div>{inside}</div>'
+        return "\n\n".join([heading, *map(table_text, tables)]), html
+
+    def _options(self) -> Iterator[TableRow]:
+        """Yield a row for each option: its value, of one that was set the default too, and what it means, shortened."""
+        from tensornp.core.summary.options import DisplayOptions
+        from tensornp.render.table import TableRow
+
+        for option in fields(DisplayOptions):
+            meaning = option.metadata["help"]
+            now = _now(getattr(self._display, option.name), option.default)
+            yield TableRow((option.name, now, shorten(meaning, MAX_HELP, placeholder=" …")), ("", "", meaning))
+
+    def _changed(self) -> dict[str, Any]:
+        from tensornp.core.summary.options import DisplayOptions
+
+        now = {option.name: (getattr(self._display, option.name), option.default) for option in fields(DisplayOptions)}
+        return {name: value for name, (value, default) in now.items() if value != default}
+
+    def _save(self) -> str:
+        changed = self._changed()
+        file = self._file()
+        kept = _read(file)
+        if not changed:
+            return f"nothing to keep: all options have their defaults; {file} was not written"
+        kept[_SECTION] = changed
+        _write(file, kept)
+        return f"kept in {file}: {', '.join(f'{name} = {value!r}' for name, value in changed.items())}"
+
+    def _reset(self) -> str:
+        file = self._file()
+        kept = _read(file)
+        was_kept = kept.pop(_SECTION, None) is not None
+        if was_kept:
+            _write(file, kept)
+        for name in self._changed():
+            setattr(self._display, name, self._display.traits()[name].default_value)
+        return f"all options have their defaults{f'; {file} keeps none any more' if was_kept else ''}"
+
+    def _file(self) -> Path:
+        profile = getattr(self.shell, "profile_dir", None)
+        if profile is None:
+            raise UsageError("this shell has no IPython profile in which options could be kept")
+        return Path(profile.location) / _FILE
+
+
+def _now(value: Any, default: Any) -> str:
+    return f"{value}" if value == default else f"{value} (default: {default})"
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """Return what the file holds, nothing where there is none; what is no configuration is never written over."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file} cannot be read ({error}); mend it or move it away") from None
+    if not isinstance(found, dict):
+        raise UsageError(f"{file} holds no configuration; mend it or move it away")
+    return found
+
+
+def _write(file: Path, kept: dict[str, Any]) -> None:
+    """Write the file whole or not at all; one that would hold nothing is taken away."""
+    try:
+        if not kept:
+            file.unlink(missing_ok=True)
+            return
+        new = file.with_name(f"{file.name}.{os.getpid()}")
+        new.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+        new.replace(file)
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written ({error})") from None

@@ -1,0 +1,81 @@
+"""A static card as a small object, which shows wherever HTML or text does: in other front ends, reports and logs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tensornp.core.lowlevel.attributes import class_name
+from tensornp.core.summary.card import summarize
+from tensornp.core.summary.container import summarize_container
+from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.tensor.containers import is_container
+from tensornp.core.tensor.stand_ins import is_tensor_like
+from tensornp.errors import NotATensorError
+from tensornp.render.card import tensor_html, tensor_text
+from tensornp.render.container import container_html, container_text
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A card, made once: later writes to the tensor do not change it, and it keeps no tensor alive.
+
+    Attributes
+    ----------
+    text, html : str
+        The card in each form; the HTML has inline styles alone, and needs no script.
+    """
+
+    text: str
+    html: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        # A newline within a text would not be counted.
+        for i, line in enumerate(self.text.split("\n")):
+            if i:
+                printer.break_()
+            printer.text(line)
+
+    def _mime_(self) -> tuple[str, str]:
+        """Return what marimo shows."""
+        return "text/html", self.html
+
+
+def card(obj: Any, **options: Any) -> Card:
+    """Return the static card of a tensor, or the table of a container of tensors, as an object that shows anywhere.
+
+    It looks at `obj` alone: for other names of the memory and for what has changed, it needs the extension.
+
+    Parameters
+    ----------
+    obj : torch.Tensor, an object that stands for one, or a container
+    **options
+        Display options by name, as ``%config TensorDisplay`` has them: ``card(t, max_height=0, precision=3)``.
+
+    Raises
+    ------
+    NotATensorError
+        If `obj` is nothing that has a card.
+    BadRequestError
+        If there is no such option, or it cannot have that value.
+
+    Notes
+    -----
+    Reads the printed elements only, on the tensor's own device, and changes nothing.
+    """
+    chosen = DisplayOptions.of(**options)
+    if is_tensor_like(obj):
+        summary = summarize(obj, chosen)
+        return Card(tensor_text(summary), tensor_html(summary, chosen))
+    if is_container(obj):
+        table = summarize_container(obj, chosen)
+        return Card(container_text(table), container_html(table))
+    raise NotATensorError(f"card takes a tensor or a container of tensors, not {class_name(type(obj))!r}")

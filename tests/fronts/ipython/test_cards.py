@@ -1,0 +1,241 @@
+"""What a card looks like and says: its size, its words, the code that a person would write."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import numpy as np
+import pytest
+import torch
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+import tensornp as tnp
+from tensornp.render.receipt import statements
+
+
+@pytest.fixture
+def set_option(shell):
+    """Set display options as a user does."""
+
+    def set_option(**options):
+        for name, value in options.items():
+            shell.run(f"%config TensorDisplay.{name} = {value!r}")
+
+    return set_option
+
+
+def page(shell, obj):
+    """Return the HTML of a card, its texts unescaped."""
+    return html.unescape(shell.show(obj)["text/html"])
+
+
+def array(shell, obj):
+    """Return what a card prints of the array."""
+    return re.search(r"<pre[^>]*>(.*)</pre>", page(shell, obj), re.DOTALL)[1]
+
+
+def test_a_long_array_scrolls_in_a_box_whose_lines_do_not_break(shell, set_option):
+    """The style says so itself, since the page's would break numbers; the keyboard reaches what scrolls."""
+    weight = torch.nn.Conv2d(3, 16, 3).weight
+    shown = page(shell, weight)
+    assert re.search(r'<pre tabindex="0" style="[^"]*white-space:pre;[^"]*max-height:24\.2em', shown)
+    assert array(shell, weight) == repr(weight.detach().numpy()), "whole, so that it can be copied"
+    assert "tabindex" not in page(shell, weight[0, 0])
+    set_option(max_height=0)
+    assert "max-height" not in page(shell, weight)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [{"precision": 2}, {"suppress": True}, {"linewidth": 40}, {"edgeitems": 1, "threshold": 5}, {"precision": 0}],
+    ids=str,
+)
+def test_the_card_has_print_options_of_its_own(shell, set_option, own):
+    """The array is then what NumPy prints under those, and NumPy's own stay what they are."""
+    t = torch.linspace(-1e-5, 1234.5, 30).reshape(3, 10)
+    before = np.get_printoptions()
+    set_option(**own)
+    with np.printoptions(**own):
+        assert array(shell, t) == repr(t.numpy())
+    assert np.get_printoptions() == before
+    set_option(**dict.fromkeys(own))
+    assert array(shell, t) == repr(t.numpy())
+
+
+def test_a_tiny_tensor_takes_a_row_and_style_decides(shell, set_option):
+    """By itself what prints in one line; as a line, anything, by its first values."""
+    scalar, vector, matrix = torch.tensor(0.5), torch.arange(9.0), torch.zeros(2, 2)
+    assert "display:flex" in page(shell, scalar)
+    assert "display:flex" not in page(shell, vector)
+    assert "display:flex" not in page(shell, matrix)
+    assert "<summary>view</summary>" in page(shell, scalar), "the receipt is there all the same"
+    set_option(style="card")
+    assert "display:flex" not in page(shell, scalar)
+    set_option(style="line")
+    badges = "(9,) | float32 | cpu | no grad | as NumPy: live, read-only"
+    assert shell.show(vector)["text/plain"] == f"{badges} | 0., 1., 2., 3., 4., 5., …"
+    assert "display:flex" in page(shell, matrix)
+    assert shell.show(torch.empty(2, device="meta"))["text/plain"].count("\n") == 1, "a reason has a line of its own"
+
+
+@pytest.mark.parametrize(
+    ("copy", "writeable", "code"),
+    [
+        (None, None, "a = w.detach().numpy(); a.flags.writeable = False"),
+        (False, True, "a = w.detach().numpy()"),
+        (True, None, "a = w.detach().clone().numpy()"),
+    ],
+)
+def test_the_code_is_what_a_person_would_write(copy, writeable, code):
+    """With the tensor's own name; it does what it says."""
+    w = torch.zeros(2, requires_grad=True)
+    names = {"w": w, "np": np, "torch": torch}
+    assert statements(tnp.plan(w, copy=copy, writeable=writeable).code, "w") == code
+    exec(code, names)
+    assert names["a"].flags.writeable == bool(copy or writeable)
+    assert np.shares_memory(names["a"], w.detach().numpy()) == (not copy)
+
+
+@pytest.mark.parametrize(
+    ("tensor", "code"),
+    [
+        ("", "a = t.numpy()"),
+        ("model.fc.weight", "a = model.fc.weight.numpy()"),
+        ("d['a  b'][0]", "a = d['a  b'][0].numpy()"),
+        ("a", "b = a.numpy()"),
+        ("a.b", "b = a.b.numpy()"),
+        ("x + 1", "a = (x + 1).numpy()"),
+        ("f(x)", "a = f(x).numpy()"),
+        ("größe", "a = größe.numpy()"),
+        ("<Key>", "a = t.numpy()"),
+    ],
+)
+def test_the_tensor_is_named_as_the_user_does(tensor, code):
+    """What is no expression is no name."""
+    assert statements("t.numpy()", tensor) == code
+
+
+def test_what_runs_something_is_not_written_twice():
+    """A call might give another tensor the second time."""
+    code = "np.ma.array(t.get_data().numpy(), mask=~t.get_mask().numpy())"
+    assert statements(code, "f()") == f"a = {code}"
+    assert statements(code, "m") == f"a = {code.replace('t.get', 'm.get')}"
+
+
+def test_the_card_knows_the_name_and_a_magic_the_expression(shell):
+    """A name that reaches it, the one that the user typed first of all."""
+    shell.run("import types; layer = types.SimpleNamespace(weight=torch.zeros(5))")
+    assert "a = layer.weight.numpy(); a.flags.writeable = False" in page(shell, shell.namespace["layer"].weight)
+    assert "a = t.numpy()" in page(shell, torch.zeros(5))
+    shell.run("%tonumpy -c -o mine layer.weight * 2")
+    (receipt,) = shell.displayed
+    assert receipt["text/plain"].startswith("copy: mine = (layer.weight * 2).clone().numpy()")
+
+
+def test_badges_say_what_they_mean_behind_the_fold(shell):
+    """For who has no mouse to point with."""
+    shown = page(shell, torch.zeros(5, requires_grad=True))
+    folded = shown[shown.index("</summary>") :]
+    assert "requires grad · leaf – Autograd tracks this leaf and .grad is empty." in folded
+    assert "(5,) – Shape: 5 elements in 20 bytes." in folded
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.uint8])
+def test_integers_say_nothing_of_gradients(shell, dtype):
+    """Autograd never tracks them; a frozen parameter and a buffer do say what they are."""
+    assert "grad" not in shell.show(torch.zeros(5, dtype=dtype))["text/plain"]
+    norm = torch.nn.BatchNorm1d(2)
+    shell.namespace["norm"] = norm
+    assert "no grad · buffer" in shell.show(norm.num_batches_tracked)["text/plain"]
+
+
+def test_only_what_happens_behind_torch_s_back_is_amber(shell):
+    """Every training loop writes through torch."""
+    shell.namespace["w"] = w = torch.zeros(5)
+    tone = r"background-color:rgba\((\d+,\d+,\d+),[.\d]+\)\">changed"
+    page(shell, w)
+    w += 1
+    assert re.search(tone, page(shell, w))[1] == "128,128,128"
+    w.numpy()[0] = 7
+    assert re.search(tone, page(shell, w))[1] == "217,119,6"
+
+
+def test_too_large_is_no_missing_array(shell):
+    """The values are there; the size has a unit."""
+    huge = torch.ones(1, dtype=torch.bfloat16).expand(2**22, 2**22)
+    first, *_, last = shell.show(huge)["text/plain"].splitlines()
+    assert "too large: 64 TiB" in first.split(" | ")
+    assert "would take 64 TiB, and " in last
+    assert "no array" not in page(shell, huge)
+
+
+def test_other_names_and_history_stand_behind_the_fold(shell):
+    """The line is for news: other objects on the same bytes."""
+    shell.run("w = torch.zeros(5); also = w; first = w[:2]")
+    shown = shell.show(shell.namespace["w"])
+    assert "also" not in shown["text/plain"]
+    assert "overlaps first" in shown["text/plain"]
+    before, _, folded = shown["text/html"].partition("</summary>")
+    assert "also named also" in folded
+    assert "also named" not in before
+
+
+def _anchors(cells):
+    """Return the classes by which a live part finds the cards of some cells, each run in a session of its own."""
+    config = Config()
+    config.HistoryManager.enabled = False
+    ip = InteractiveShell(config=config)
+    ip.run_line_magic("load_ext", "tensornp")
+    parent = {}
+    ip.get_parent = lambda: {"metadata": parent}
+    found = []
+    for cell in cells:
+        parent["cellId"] = cell
+        data, _ = ip.display_formatter.format(torch.zeros(5))
+        found += re.findall(r"tnp-[0-9a-f]{8}", data["text/html"])
+    ip.run_line_magic("unload_ext", "tensornp")
+    return found
+
+
+def test_two_runs_of_a_notebook_make_the_same_cards():
+    """So that a saved notebook has no difference; no two cards of a page are taken for each other."""
+    cells = ["first", "first", "second", "first", None, None, "with ü and \ud800"]
+    one = _anchors(cells)
+    assert one == _anchors(cells)
+    assert len(set(one)) == len(cells)
+
+
+def test_a_container_is_explained_by_names_and_alike_ones_once(shell):
+    """Which tensor each plan is of."""
+    shell.run("d = {'a': torch.zeros(5), 'b': torch.zeros(5), 'c': [torch.zeros(2).bfloat16()]}")
+    shell.run("%tonumpy --explain d")
+    first, *_ = shell.printed.splitlines()
+    assert first == "['a'], ['b']"
+    assert "\n\n['c'][0]\nfloat32 array, copies 8 bytes" in shell.printed
+    assert shell.fail("%tonumpy [1, 2]") == "there is no tensor in this list"
+
+
+def test_plain_numbers_are_a_row_however_many(shell):
+    """Scalars of a dict, betas, a long history; a list that also holds a tensor is listed item by item."""
+    state = {
+        "lr": 0.1, "betas": (0.9, 0.999), "losses": [0.1] * 1000, "w": torch.zeros(2), "mixed": [1, 2, torch.ones(2)],
+        "deep": [3, [4, 5]], "huge": [10**60],
+    }  # fmt: skip
+    lines = [line.split() for line in shell.show(state)["text/plain"].splitlines()]
+    rows = {line[0]: " ".join(line[1:]) for line in lines}
+    assert rows["lr"] == "0.1"
+    assert rows["betas"] == "0.9, 0.999"
+    assert rows["losses"] == "0.1, 0.1, 0.1, 0.1, … (1,000 numbers)"
+    assert (rows["mixed[0]"], rows["mixed[1]"], rows["deep[0]"], rows["deep[1]"]) == ("1", "2", "3", "4, 5")
+    assert "mixed[2]" in rows
+    assert rows["huge[0]"] == "(int of 200 bits)"
+
+
+def test_numbers_stand_under_each_other(shell):
+    """Bytes end at the same column, in text and on the page."""
+    shown = shell.show({"a": torch.zeros(2), "long name": torch.zeros(500)})
+    heading, first, second = (line[: line.index("  ", 24)] for line in shown["text/plain"].splitlines()[1:])
+    assert len(heading.rstrip()) == len(first.rstrip()) == len(second.rstrip())
+    assert shown["text/html"].count("text-align:right") == 3
