@@ -21,7 +21,8 @@ from browser.lab import Notebook, Server
 
 PICTURE = Path(__file__).parents[2] / ".github" / "images" / "tour.gif"
 CELLS = [
-    "%load_ext tensornp\nimport torch\n\nx = torch.tensor([[1., 2., 3.], [4., 5., 6.]], requires_grad=True)\ny = x.exp()",
+    "%load_ext tensornp\nimport torch\n\n"
+    "x = torch.tensor([[1., 2., 3.], [4., 5., 6.]], requires_grad=True)\ny = x.exp()",
     "y",
     "y_np[0, 0] = 100                     # NumPy writes, and torch does not see it",
     "y",
