@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from html import escape
 
+from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.core.summary.container import ContainerSummary, Row
+from tensornp.core.summary.module import ModuleSummary
 from tensornp.render.badges import badges_of, memory_word
-from tensornp.render.style import WIDE
+from tensornp.render.style import SMALL_TEXT, WIDE, array_style
 from tensornp.render.table import Table, TableRow, said_once, table_html, table_text, without_common, without_empty
 from tensornp.render.words import counted
 
@@ -25,11 +27,34 @@ def container_text(summary: ContainerSummary) -> str:
 def container_html(summary: ContainerSummary) -> str:
     """Return the heading over the compact table."""
     table, common = _table(summary)
-    heading = f"<div>{escape(_heading(summary, common))}</div>"
-    return f'<div class="tensornp" style="{WIDE}">{heading}{table_html(table)}</div>'
+    return (
+        f'<div class="tensornp" style="{WIDE}"><div>{escape(_heading(summary, common))}</div>{table_html(table)}</div>'
+    )
 
 
-def _heading(summary: ContainerSummary, common: tuple[str, ...]) -> str:
+def module_text(summary: ModuleSummary) -> str:
+    """Return what the module prints itself, and under it the heading of its table."""
+    _, common = _table(summary.table)
+    return "\n".join(filter(None, [summary.text, _heading(summary.table, common, _parameters(summary))]))
+
+
+def module_html(summary: ModuleSummary) -> str:
+    """Return the heading over the table, and folded what the module prints itself."""
+    table, common = _table(summary.table)
+    heading = escape(_heading(summary.table, common, _parameters(summary)))
+    folded = ""
+    if summary.text:
+        said = escape(legible(summary.text, keep="\n"))
+        text = f'<pre style="{array_style(0)}">{said}</pre>'
+        folded = f'<details style="{SMALL_TEXT}"><summary>as torch prints it</summary>{text}</details>'
+    return f'<div class="tensornp" style="{WIDE}"><div>{heading}</div>{table_html(table)}{folded}</div>'
+
+
+def _parameters(summary: ModuleSummary) -> str:
+    return counted(summary.num_parameters, "parameter")
+
+
+def _heading(summary: ContainerSummary, common: tuple[str, ...], parameters: str = "") -> str:
     """Return what it is, how many tensors it holds, how many bytes, and what is `common` to all of them."""
     at_least = "" if summary.is_complete else "at least "
     tensors = f"{at_least}{counted(summary.num_tensors, 'tensor')}"
@@ -37,7 +62,8 @@ def _heading(summary: ContainerSummary, common: tuple[str, ...]) -> str:
     is_flat = summary.is_complete and summary.num_tensors == summary.length == num_leaves
     what = tensors if is_flat else f"{summary.length:,} · {tensors}"
     nbytes = ("" if summary.is_measured else "at least ") + format_nbytes(summary.nbytes)
-    return " · ".join([f"{summary.type_name} of {what}", nbytes, *said_once(common, summary.num_left_out)])
+    said = [f"{summary.type_name} of {what}", parameters, nbytes, *said_once(common, summary.num_left_out)]
+    return " · ".join(filter(None, said))
 
 
 def _table(summary: ContainerSummary) -> tuple[Table, tuple[str, ...]]:

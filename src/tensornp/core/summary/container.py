@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import Any
 
@@ -25,7 +25,8 @@ FIRST_VALUES = 3
 """Values of each tensor that a row shows."""
 _NUMBERS = frozenset(map(id, (int, float, complex, bool)))
 _SHOWN_NUMBERS = 4
-_Leaf = tuple[Path | None, Any]
+Leaf = tuple[Path | None, Any]
+"""Something in a container, and the path to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,14 @@ class Numbers(list[Any]):
 def summarize_container(container: Any, options: DisplayOptions) -> ContainerSummary:
     """Return the summary of a container: its first and last leaves, and totals over all of them."""
     found, is_complete = _leaves(container)
-    found = list(_with_numbers_together(found[:MAX_LEAVES]))
+    table = summarize_leaves(list(_with_numbers_together(found[:MAX_LEAVES])), options)
+    return replace(
+        table, type_name=class_name(type(container)), length=_length(container, found), is_complete=is_complete
+    )
+
+
+def summarize_leaves(found: list[Leaf], options: DisplayOptions) -> ContainerSummary:
+    """Return the table of some leaves, whatever holds them."""
     num_last = options.max_rows // 4 if len(found) > options.max_rows else 0
     first = found[: options.max_rows - num_last]
     shown = first + found[len(found) - num_last :]
@@ -76,21 +84,21 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
     stand_ins = {id(leaf): asked.get(id(leaf)) for leaf in tensors if stand_in_of(leaf) is not None}
     known = [tensor for tensor in tensors if id(tensor) not in stand_ins]
     return ContainerSummary(
-        type_name=class_name(type(container)),
-        length=_length(container, found),
+        type_name="",
+        length=len(found),
         rows=rows,
         num_first=len(first),
         num_left_out=len(found) - len(shown),
         num_tensors=len(tensors),
         nbytes=_nbytes(known) + sum(info.nbytes for info in stand_ins.values() if info is not None),
-        is_complete=is_complete,
+        is_complete=True,
         is_measured=None not in stand_ins.values(),
     )
 
 
-def _leaves(container: Any) -> tuple[list[_Leaf], bool]:
+def _leaves(container: Any) -> tuple[list[Leaf], bool]:
     """Return the leaves up to the first that cannot be reached, and whether these are all."""
-    found: list[_Leaf] = []
+    found: list[Leaf] = []
     try:
         found.extend(islice(leaves(container), MAX_LEAVES + 1))
     except Exception:
@@ -99,7 +107,7 @@ def _leaves(container: Any) -> tuple[list[_Leaf], bool]:
     return found, len(found) <= MAX_LEAVES and not is_cut
 
 
-def _with_numbers_together(found: list[_Leaf]) -> Iterator[_Leaf]:
+def _with_numbers_together(found: list[Leaf]) -> Iterator[Leaf]:
     """Yield the leaves, the items of a list or tuple of plain numbers as one: `Numbers`."""
     # By identity: the keys in a path may be of a class that compares as it likes.
     groups = [list(group) for _, group in groupby(found, key=lambda leaf: leaf[0] and id(leaf[0][0]))]
@@ -112,7 +120,7 @@ def _with_numbers_together(found: list[_Leaf]) -> Iterator[_Leaf]:
             yield from group
 
 
-def _are_numbers(group: list[_Leaf]) -> bool:
+def _are_numbers(group: list[Leaf]) -> bool:
     """Return whether leaves are all numbers, and the items of a list or tuple from its first on."""
     steps = [path[1] for path, _ in group if path is not None]
     is_list = len(steps) > 1 and all(type(step) is str and step.startswith("[") for step in steps)
@@ -148,7 +156,7 @@ def _is_cut(path: Path, leaf: Any) -> bool:
     return id(type(leaf)) not in LEAVES and len(list(steps_of(path))) >= MAX_DEPTH and is_container(leaf)
 
 
-def _length(container: Any, found: list[_Leaf]) -> int:
+def _length(container: Any, found: list[Leaf]) -> int:
     """Return how many items a container has; of a class of its own, `len` may tell something else."""
     if container_of(type(container)) is not None:
         try:

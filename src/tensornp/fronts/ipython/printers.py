@@ -123,10 +123,13 @@ class TensorPrinters:
     def _summarize(self, obj: Any) -> Any:
         from tensornp.core.summary.card import summarize
         from tensornp.core.summary.container import summarize_container
+        from tensornp.core.summary.module import is_module, summarize_module
 
         self._meet_torch()
         options = self._config.options
-        return summarize(obj, options, self._look) if _is_one(obj) else summarize_container(obj, options)
+        if _is_one(obj):
+            return summarize(obj, options, self._look)
+        return summarize_module(obj, options) if is_module(obj) else summarize_container(obj, options)
 
     def _summary_for(self, mime: str, obj: Any) -> tuple[Any, str]:
         """Return the prepared summary once; a printer that is called by itself gets a new one."""
@@ -140,13 +143,16 @@ class TensorPrinters:
         return prepared is obj or self._shows(obj)
 
     def _shows(self, obj: Any) -> bool:
-        """Return whether `obj` is or stands for a tensor, or is a container in which a bounded search finds one."""
+        """Return whether `obj` is or stands for a tensor, or is a module or a container in which one is found."""
         if _is_one(obj):
             return True
         if "torch" not in sys.modules:
             return False
+        from tensornp.core.summary.module import is_module
         from tensornp.core.tensor.containers import is_container, leaves
 
+        if is_module(obj):
+            return not self._has_other_display(type(obj))
         if not is_container(obj) or self._has_other_display(type(obj)):
             return False
         try:
@@ -180,15 +186,19 @@ class TensorPrinters:
             self._print_as_before(obj, p, cycle)
             return
         from tensornp.core.summary.card import TensorSummary, summarize_line
+        from tensornp.core.summary.module import ModuleSummary
         from tensornp.render.card import tensor_line, tensor_text
-        from tensornp.render.container import container_text
+        from tensornp.render.container import container_text, module_text
 
         if is_inside:
             p.text(tensor_line(summarize_line(obj, self._config.options)))
             return
         self._loans.take_back(self._print_plain)
         summary, _ = self._summary_for("text/plain", obj)
-        text = tensor_text(summary) if isinstance(summary, TensorSummary) else container_text(summary)
+        if isinstance(summary, TensorSummary):
+            text = tensor_text(summary)
+        else:
+            text = module_text(summary) if isinstance(summary, ModuleSummary) else container_text(summary)
         for i, line in enumerate(text.split("\n")):
             if i:
                 p.break_()
@@ -198,14 +208,15 @@ class TensorPrinters:
         if not self._is_ours("text/html", obj):
             return self._as_before(self._formatter.formatters["text/html"], obj)
         from tensornp.core.summary.card import TensorSummary
+        from tensornp.core.summary.module import ModuleSummary
         from tensornp.render.card import tensor_html
-        from tensornp.render.container import container_html
+        from tensornp.render.container import container_html, module_html
 
         self._loans.take_back(self._print_html)
         summary, anchor = self._summary_for("text/html", obj)
         if isinstance(summary, TensorSummary):
             return tensor_html(summary, self._config.options, anchor=anchor)
-        return container_html(summary)
+        return module_html(summary) if isinstance(summary, ModuleSummary) else container_html(summary)
 
     def _print_as_before(self, obj: Any, p: RepresentationPrinter, cycle: bool) -> None:
         """Print what is not ours as the shell did before: its own printer for the class, or the class's `__repr__`."""
