@@ -78,7 +78,7 @@ def _tracked(info: TensorInfo, around: Surroundings) -> Badge:
     if around.missed_by:
         sentence = (
             f"Other parameters of {around.missed_by} have a .grad, and this one has none: "
-            "no backward since they were filled has reached it."
+            "the last backward has not reached it, or it was set to None since."
         )
         return Badge("grad", "requires grad · leaf · missed by backward", sentence, "warned")
     state = "was not looked at, since another thread is running"

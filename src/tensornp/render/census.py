@@ -50,9 +50,10 @@ def _heading(census: Census, common: tuple[str, ...]) -> str:
     where = f"{counted(census.num_tensors, 'tensor')}{arrays} in {counted(census.num_storages, 'storage')}"
     totals = [f"{device} {format_nbytes(nbytes)}" for device, nbytes in census.totals.items()]
     stopped = [census.stopped] if census.stopped else []
+    is_whole = not census.num_left_out
     # The totals name the device already.
-    told = tuple(text for text in common if text not in census.totals)
-    return " · ".join([where, *totals, *said_once(told, census.num_left_out), *stopped])
+    told = tuple(text for text in common if not (is_whole and text in census.totals))
+    return " · ".join([where, *totals, *said_once(told, is_whole=is_whole), *stopped])
 
 
 def _left_out_text(census: Census) -> str:

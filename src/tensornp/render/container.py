@@ -62,7 +62,12 @@ def _heading(summary: ContainerSummary, common: tuple[str, ...], parameters: str
     is_flat = summary.is_complete and summary.num_tensors == summary.length == num_leaves
     what = tensors if is_flat else f"{summary.length:,} · {tensors}"
     nbytes = ("" if summary.is_measured else "at least ") + format_nbytes(summary.nbytes)
-    said = [f"{summary.type_name} of {what}", parameters, nbytes, *said_once(common, summary.num_left_out)]
+    said = [
+        f"{summary.type_name} of {what}",
+        parameters,
+        nbytes,
+        *said_once(common, is_whole=summary.is_complete and not summary.num_left_out),
+    ]
     return " · ".join(filter(None, said))
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 
@@ -59,26 +58,33 @@ def statements(code: str, tensor: str = "", array: str = "") -> str:
     expression = frozen or expression
     begin, end = expression.col_offset, expression.end_col_offset
     names = [node for node in ast.walk(expression) if isinstance(node, ast.Name) and node.id == "t"]
-    spelled = _spelled(tensor, len(names))
+    spelled, taken = _spelled(tensor, len(names))
     pieces = []
     for at in sorted(node.col_offset for node in names):
         pieces += [source[begin:at], spelled.encode()]
         begin = at + len("t")
-    array = array or ("b" if re.match(r"a\b", spelled) else "a")
+    array = array or next(name for name in "abcdefgh" if name not in taken)
     written = f"{array} = {b''.join([*pieces, source[begin:end]]).decode()}"
     return f"{written}; {array}.flags.writeable = False" if frozen else written
 
 
-def _spelled(tensor: str, num_uses: int) -> str:
-    """Return how a tensor is written within a longer expression; ``t`` where that is not known, or would run twice."""
+def _spelled(tensor: str, num_uses: int) -> tuple[str, set[str]]:
+    """Return how a tensor is written within a longer expression, and which names that takes.
+
+    It is ``t`` where that is not known, would run twice, or takes several lines.
+    """
     try:
         expression = ast.parse(tensor, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return "t"
-    if num_uses > 1 and any(isinstance(node, ast.Call) for node in ast.walk(expression)):
-        return "t"
+        return "t", {"t"}
+    nodes = list(ast.walk(expression))
+    if expression.end_lineno != 1 or (num_uses > 1 and any(isinstance(node, ast.Call) for node in nodes)):
+        return "t", {"t"}
+    # Without a comment, or parentheses around it.
+    written = tensor.encode()[expression.col_offset : expression.end_col_offset].decode()
     is_primary = isinstance(expression, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
-    return tensor if is_primary and "\n" not in tensor else f"({tensor})"
+    taken = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return written if is_primary else f"({written})", taken
 
 
 def receipt_text(plan: ConversionPlan, tensor: str = "", array: str = "") -> str:
@@ -88,10 +94,10 @@ def receipt_text(plan: ConversionPlan, tensor: str = "", array: str = "") -> str
     return "\n  ".join([f"{plan.mode}: {code}", plan.reason + copied, *(f"note: {w}" for w in plan.warnings)])
 
 
-def explained_text(plans: Mapping[str, ConversionPlan]) -> str:
+def explained_text(plans: Iterable[tuple[str, ConversionPlan]]) -> str:
     """Return the plans of a container's tensors under their names, those that are alike told once."""
     alike: dict[str, list[str]] = {}
-    for name, plan in plans.items():
+    for name, plan in plans:
         alike.setdefault(str(plan), []).append(name)
     return "\n\n".join("\n".join(filter(None, [listed(names, MAX_NAMES), told])) for told, names in alike.items())
 

@@ -62,9 +62,9 @@ def without_common(table: Table, columns: tuple[str, ...]) -> tuple[Table, tuple
     return _only(table, [heading for heading in table.headings if heading not in common]), said
 
 
-def said_once(common: tuple[str, ...], num_left_out: int) -> list[str]:
-    """Return what a heading says that the rows have in common, which holds for the rows that are shown."""
-    return [f"each {'row ' if num_left_out else ''}{', '.join(common)}"] if common else []
+def said_once(common: tuple[str, ...], *, is_whole: bool) -> list[str]:
+    """Return what a heading says that the rows have in common: of more than these nothing is claimed."""
+    return [f"each {'' if is_whole else 'row '}{', '.join(common)}"] if common else []
 
 
 def _full_rows(table: Table) -> list[TableRow]:

@@ -416,6 +416,18 @@ def test_what_belongs_to_a_library_of_everybodys_is_not_registered(cls):
         tnp.register_kind(cls, values=lambda obj: torch.ones(1))
 
 
+@pytest.mark.parametrize("name", ["t", "in", "a b", None, 3])
+def test_a_function_whose_name_is_no_name_in_the_code_is_called_values(name):
+    """A keyword, or the object's own."""
+
+    def values(kept):
+        return kept.values
+
+    values.__name__ = name if isinstance(name, str) else "values"
+    tnp.register_kind(Kept, values=values)
+    assert tnp.plan(Kept(torch.zeros(2)), copy=True).code == "values(t).clone().numpy()"
+
+
 @pytest.mark.parametrize("said", [{"label": None}, {"label": 3}, {"detail": None}])
 def test_label_and_detail_are_texts(said):
     """Said at once, not on the first card."""

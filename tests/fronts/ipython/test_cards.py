@@ -110,6 +110,11 @@ def test_the_code_is_what_a_person_would_write(copy, writeable, code):
         ("f(x)", "a = f(x).numpy()"),
         ("größe", "a = größe.numpy()"),
         ("<Key>", "a = t.numpy()"),
+        ("x  # the weights", "a = x.numpy()"),
+        ("x + 1  # c", "a = (x + 1).numpy()"),
+        ("(x)", "a = x.numpy()"),
+        ("(a + b)", "c = (a + b).numpy()"),
+        ("[x,\n y][0]", "a = t.numpy()"),
     ],
 )
 def test_the_tensor_is_named_as_the_user_does(tensor, code):
@@ -239,3 +244,73 @@ def test_numbers_stand_under_each_other(shell):
     heading, first, second = (line[: line.index("  ", 24)] for line in shown["text/plain"].splitlines()[1:])
     assert len(heading.rstrip()) == len(first.rstrip()) == len(second.rstrip())
     assert shown["text/html"].count("text-align:right") == 3
+
+
+def test_a_stand_in_is_not_named_after_what_it_stands_for(shell):
+    """The tensor has no such method."""
+    shell.run(
+        "class W:\n    def __init__(self, d): self.d = d\n    def __tensornp__(self): return self.d\n"
+        "inner = torch.zeros(5); w = W(inner)"
+    )
+    assert "a = t.__tensornp__().numpy()" in page(shell, shell.namespace["w"])
+
+
+def test_a_name_that_evaluates_to_something_else_is_none(shell):
+    """Keys of the namespace, and of dictionaries, may be any text or number."""
+    for expression in ("globals().__setitem__('p-q', torch.zeros(5))", "d = {float('nan'): torch.zeros(6)}"):
+        shell.run(expression)
+    assert "a = t.numpy()" in page(shell, shell.namespace["p-q"])
+    assert "a = t.numpy()" in page(shell, next(iter(shell.namespace["d"].values())))
+
+
+@pytest.mark.parametrize(
+    "container", ["{x, y}", "{object(): x, object(): y}", "{'k' * 130 + '1': x, 'k' * 130 + '2': y}"]
+)
+def test_each_tensor_is_explained_whatever_its_name(shell, container):
+    """Members of a set have one name, and so have keys that are only described or cut."""
+    shell.run("x, y = torch.zeros(5), torch.zeros(2).bfloat16()")
+    shell.run(f"%tonumpy --explain {container}")
+    assert "float32 array, shares memory" in shell.printed
+    assert "float32 array, copies 8 bytes" in shell.printed
+
+
+def test_hidden_values_are_not_shown_in_a_row(shell, set_option):
+    """Nor what stands in their place; a formatter that writes commas is not taken apart."""
+    masked = torch.masked.masked_tensor(torch.tensor([1.0, 2, 3, 4]), torch.tensor([True, False, True, False]))
+    assert "1., --, 3., …" in shell.show_within_modes({"m": masked, "n": 1})["text/plain"]
+    set_option(style="line")
+    assert shell.show_within_modes(masked)["text/plain"].endswith("| 1., --, 3., --")
+    with np.printoptions(formatter={"float_kind": lambda x: f"{x:,.2f}"}):
+        assert "1,234.50, 5.00, 6.00, …" in shell.show([torch.tensor([1234.5, 5, 6, 7])])["text/plain"]
+        set_option(style="card", linewidth=50)
+        assert "1,234.50" in array(shell, torch.full((5,), 1234.5))
+
+
+def test_print_options_of_the_card_hold_in_rows_too(shell, set_option):
+    """Digits are those that were asked for."""
+    t = torch.full((9,), 1 / 3)
+    set_option(precision=2)
+    assert "0.33, 0.33, 0.33, …" in shell.show([t])["text/plain"]
+    set_option(style="line", precision=6)
+    assert "| 0.333333, 0.333333," in shell.show(t)["text/plain"]
+
+
+def test_what_was_not_looked_at_is_not_claimed(shell):
+    """Neither of numbers past the bound, nor of tensors that lie too deep."""
+    numbers = shell.show({"t": torch.zeros(2), "ids": list(range(30_000))})["text/plain"]
+    assert "(19,999 numbers or more)" in numbers
+    deep = torch.zeros(2, dtype=torch.int32)
+    for _ in range(105):
+        deep = [deep]
+    assert "each row float32" in shell.show([torch.zeros(2), torch.zeros(3), deep])["text/plain"]
+
+
+def test_an_anchor_does_not_come_again_after_reloading(shell):
+    """What was shown before is still on the page."""
+    show = "shown = [get_ipython().display_formatter.format(torch.zeros(5))[0]['text/html'] for _ in range(2)]"
+    shell.run(show)
+    before = re.findall("tnp-[0-9a-f]{8}", "".join(shell.namespace["shown"]))
+    shell.run("%reload_ext tensornp")
+    shell.run(show)
+    after = re.findall("tnp-[0-9a-f]{8}", "".join(shell.namespace["shown"]))
+    assert len({*before, *after}) == 4

@@ -11,6 +11,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.profiledir import ProfileDir
 from IPython.utils.capture import capture_output
+from traitlets.config import Config
 
 import tensornp as tnp
 from tensornp.core.summary.options import DisplayOptions
@@ -54,10 +55,19 @@ def test_options_are_kept_and_taken_back(shell, file):
     shell.run("%tensornp --reset")
     assert str(file) in shell.printed
     assert json.loads(file.read_text()) == {"Other": {"a": 1}}
-    shell.run("%tensornp --save")
-    assert "nothing to keep" in shell.printed
     shell.run("%tensornp")
     assert "(default" not in shell.displayed[0]["text/plain"]
+
+
+def test_where_all_options_have_their_defaults_nothing_is_kept(tmp_path):
+    """And no file is made."""
+    shell = InteractiveShell(profile_dir=ProfileDir.create_profile_dir(str(tmp_path / "own")))
+    shell.run_line_magic("load_ext", "tensornp")
+    with capture_output() as captured:
+        shell.run_line_magic("tensornp", "--save")
+    assert "nothing to keep" in captured.stdout
+    assert not list((tmp_path / "own").glob("ipython_config*"))
+    shell.run_line_magic("unload_ext", "tensornp")
 
 
 def test_a_file_of_ours_alone_is_gone_afterwards(shell, file):
@@ -66,7 +76,37 @@ def test_a_file_of_ours_alone_is_gone_afterwards(shell, file):
     assert not list(file.parent.glob("ipython_config*"))
 
 
-@pytest.mark.parametrize("content", ["{", "[]", "\x00"])
+def test_saving_again_keeps_what_is_so_now(shell, file):
+    """Also where that is the default; unknown options of the file, its rights and a link to it stay."""
+    target = file.parent / "elsewhere.json"
+    target.write_text('{"TensorDisplay": {"mode": "copy", "of a newer version": 1}}')
+    target.chmod(0o600)
+    file.symlink_to(target)
+    shell.run("%config TensorDisplay.mode = 'view'\n%config TensorDisplay.precision = 2\n%tensornp --save")
+    kept = json.loads(target.read_text())["TensorDisplay"]
+    assert kept["of a newer version"] == 1
+    assert kept["precision"] == 2
+    assert "mode" not in kept
+    assert file.is_symlink()
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert sorted(path.name for path in file.parent.glob("*.json*")) == ["elsewhere.json", file.name]
+
+
+def test_a_default_overrules_what_another_file_sets(tmp_path):
+    """IPython reads both, and ours last."""
+    profile = ProfileDir.create_profile_dir(str(tmp_path / "own"))
+    config = Config({"TensorDisplay": {"style": "line", "precision": 2}})
+    shell = InteractiveShell(config=config, profile_dir=profile)
+    shell.run_line_magic("load_ext", "tensornp")
+    for line in ("TensorDisplay.style = 'auto'", "TensorDisplay.precision = None", "TensorDisplay.mode = 'copy'"):
+        shell.run_line_magic("config", line)
+    shell.run_line_magic("tensornp", "--save")
+    kept = json.loads((tmp_path / "own" / "ipython_config.json").read_text())["TensorDisplay"]
+    assert kept == {"style": "auto", "precision": None, "mode": "copy"}
+    shell.run_line_magic("unload_ext", "tensornp")
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "\x00", "[" * 100_000])
 def test_a_file_that_is_no_configuration_is_not_written_over(shell, file, content):
     """One sentence names it."""
     file.write_text(content)

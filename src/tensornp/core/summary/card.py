@@ -57,7 +57,7 @@ def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None =
 
     def show(info: TensorInfo, plan: ConversionPlan) -> Preview:
         if options.style == "line" and not _is_tiny(info):
-            return Preview(first_values(tensor, info, plan, LINE_VALUES))
+            return Preview(first_values(tensor, info, plan, LINE_VALUES, options.printoptions))
         return preview(tensor, info, plan, max_elements=options.max_elements, printoptions=options.printoptions)
 
     summary = _guarded(tensor, options, show, look)
@@ -80,6 +80,9 @@ def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tupl
         around = look(*seen) if look is not None else NO_SURROUNDINGS
     except Exception as error:
         around = replace(NO_SURROUNDINGS, left_out=f"the search for other names failed ({error_text(error)})")
+    if not is_tensor(tensor):
+        # That names the tensor for which it stands.
+        around = replace(around, name="")
     is_buffer = around.is_buffer or info.is_buffer
     if around.saved_for or around.untold or is_buffer is not info.is_buffer:
         info = replace(info, saved_for=around.saved_for, untold=around.untold, is_buffer=is_buffer)
@@ -89,7 +92,11 @@ def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tupl
 @modes.unnoticed
 def summarize_line(tensor: torch.Tensor, options: DisplayOptions, num_values: int = LINE_VALUES) -> TensorSummary:
     """Return what one line says of `tensor`: its metadata and first values; never raises."""
-    return _guarded(tensor, options, lambda info, plan: Preview(first_values(tensor, info, plan, num_values)))
+
+    def show(info: TensorInfo, plan: ConversionPlan) -> Preview:
+        return Preview(first_values(tensor, info, plan, num_values, options.printoptions))
+
+    return _guarded(tensor, options, show)
 
 
 def _guarded(

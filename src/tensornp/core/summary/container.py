@@ -58,14 +58,18 @@ class ContainerSummary:
 
 
 class Numbers(list[Any]):
-    """The items of a list or tuple that holds plain numbers alone."""
+    """The items of a list or tuple that holds plain numbers alone; all of them where it is whole."""
+
+    def __init__(self, items: list[Any], *, is_whole: bool) -> None:
+        super().__init__(items)
+        self.is_whole = is_whole
 
 
 @modes.unnoticed
 def summarize_container(container: Any, options: DisplayOptions) -> ContainerSummary:
     """Return the summary of a container: its first and last leaves, and totals over all of them."""
     found, is_complete = _leaves(container)
-    table = summarize_leaves(list(_with_numbers_together(found[:MAX_LEAVES])), options)
+    table = summarize_leaves(list(_with_numbers_together(found, MAX_LEAVES)), options)
     return replace(
         table, type_name=class_name(type(container)), length=_length(container, found), is_complete=is_complete
     )
@@ -107,15 +111,16 @@ def _leaves(container: Any) -> tuple[list[Leaf], bool]:
     return found, len(found) <= MAX_LEAVES and not is_cut
 
 
-def _with_numbers_together(found: list[Leaf]) -> Iterator[Leaf]:
-    """Yield the leaves, the items of a list or tuple of plain numbers as one: `Numbers`."""
+def _with_numbers_together(found: list[Leaf], max_leaves: int) -> Iterator[Leaf]:
+    """Yield the leaves up to a number of them, the items of a list or tuple of plain numbers as one: `Numbers`."""
+    found, cut = found[:max_leaves], found[max_leaves:]
     # By identity: the keys in a path may be of a class that compares as it likes.
     groups = [list(group) for _, group in groupby(found, key=lambda leaf: leaf[0] and id(leaf[0][0]))]
     for i, group in enumerate(groups):
         parent = group[0][0] and group[0][0][0]
         following = groups[i + 1][0][0] if i + 1 < len(groups) else None
         if parent is not None and _are_numbers(group) and not _is_below(following, parent):
-            yield parent, Numbers([leaf for _, leaf in group])
+            yield parent, Numbers([leaf for _, leaf in group], is_whole=following is not None or not cut)
         else:
             yield from group
 
@@ -191,7 +196,8 @@ def _row(name: str, leaf: Any, options: DisplayOptions) -> Row:
 def _short_text(leaf: Any) -> str:
     """Return a few words for what is not a tensor; only for plain types is its own repr called."""
     if type(leaf) is Numbers:
-        more = f", … ({len(leaf):,} numbers)" if len(leaf) > _SHOWN_NUMBERS else ""
+        count = f"{len(leaf):,} numbers{'' if leaf.is_whole else ' or more'}"
+        more = f", … ({count})" if len(leaf) > _SHOWN_NUMBERS else ""
         return ", ".join(map(_short_text, leaf[:_SHOWN_NUMBERS])) + more
     if is_plain_value(leaf):
         if type(leaf) is int and leaf.bit_length() > 128:

@@ -31,7 +31,8 @@ def _refusal(value: Any, metadata: Mapping[str, Any]) -> str:
     if value is None and "numpy" in metadata:
         return ""
     if "choices" in metadata:
-        return "" if value in metadata["choices"] else f"one of {', '.join(metadata['choices'])}"
+        choices = metadata["choices"]
+        return "" if isinstance(value, str) and value in choices else f"one of {', '.join(choices)}"
     if "min" not in metadata:
         return "" if isinstance(value, bool) else "True or False"
     least, most = metadata["min"], metadata["max"]

@@ -14,7 +14,7 @@ from tensornp.core.memory.aliases import Alias, find_aliases, stopped_text
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.saved import saved_for
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.paths import expression_of, is_expression
+from tensornp.core.tensor.paths import expression_of, names_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def find_surroundings(
         grad = unguarded.grad_of(tensor) if info.has_grad else None
     objs = [(tensor, info), *([(grad, None)] if grad is not None else [])]
     (found, *rest), searched = find_aliases(objs, namespace, max_seconds, former, unguarded)
-    name = _own_name(found, shown_as)
+    name = _own_name(found, shown_as, namespace)
     module = None
     if info.is_leaf and info.requires_grad and info.is_parameter and info.has_grad is False:
         module = searched.trained_module_of(tensor)
@@ -97,9 +97,10 @@ def find_surroundings(
     )
 
 
-def _own_name(found: list[Alias], shown_as: str) -> str:
+def _own_name(found: list[Alias], shown_as: str, namespace: Mapping[str, Any]) -> str:
     """Return the name by which the tensor is shown, or else the one that is most likely its own."""
-    own = [alias.name for alias in found if alias.relation == "same object" and is_expression(alias.name)]
+    names = [alias.name for alias in found if alias.relation == "same object"]
+    own = [name for name in names if all(known in namespace for known in names_in(name) or ("",))]
     if shown_as in own:
         return shown_as
     typed = [name for name in own if not name.startswith(("_", "Out["))]

@@ -33,13 +33,18 @@ def expression_of(path: Path | None, keys: Mapping[int, Path] | None = None) -> 
 
 
 @functools.lru_cache(maxsize=1024)
-def is_expression(text: str) -> bool:
-    """Return whether a program can say `text`: a name in which a key is only described is none."""
+def names_in(text: str) -> frozenset[str] | None:
+    """Return the variables that an expression reads which reaches an object; None where a program cannot say it so.
+
+    In `text`, a key may only be described, and a variable's name need not be one: those of a namespace are any texts.
+    """
     try:
-        ast.parse(text, mode="eval")
+        expression = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+        return None
+    if not isinstance(expression, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)):
+        return None
+    return frozenset(node.id for node in ast.walk(expression) if isinstance(node, ast.Name))
 
 
 def _key_text(key: Any, keys: Mapping[int, Path]) -> str:

@@ -27,6 +27,7 @@ from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.torch_private import storage_address
 from tensornp.core.tensor.kinds import STAND_IN, Kind, Obstacle
+from tensornp.core.tensor.paths import is_attribute_name
 from tensornp.errors import BadRequestError, UnsupportedTensorError
 
 PROTOCOL = "__tensornp__"
@@ -115,7 +116,8 @@ def register_kind(
     if not isinstance(label, str) or not (isinstance(detail, str) or callable(detail)):
         raise BadRequestError("label= takes a text, and detail= a text or a function of one instance")
     name = getattr(values, "__name__", "")
-    name = name if isinstance(name, str) and name.isidentifier() else "values"
+    # In the code, t is the object itself.
+    name = name if is_attribute_name(name) and name != "t" else "values"
     kind = replace(STAND_IN, label=legible(label) or STAND_IN.label, access=f"{name}(t)")
     _put(_registered, cls, StandIn(kind, name, values, detail))
 

@@ -45,6 +45,8 @@ class Preview:
 
 _FIRST_PRECISION = 4
 """Digits of the first values in a table, where NumPy would print eight."""
+_SEPARATOR = "\x1f"
+"""Between values that are taken apart again: a formatter of the user's may write commas."""
 _FEW_DIMS = 6
 """Dimensions in which the outermost elements are few."""
 _MAX_PARTS = 40
@@ -68,7 +70,9 @@ def preview(
     storage is neither copied as a whole nor locked. At most about `max_elements` are printed, whatever the options ask.
     """
     try:
-        with np.printoptions(**printoptions) if printoptions else nullcontext():
+        # A formatter of the user's is dropped unless it is passed on.
+        kept = {**printoptions, "formatter": np.get_printoptions()["formatter"]}
+        with np.printoptions(**kept) if printoptions else nullcontext():
             return _preview(*_stood_for(tensor, info), plan, max_elements)
     except NotReadError as reason:
         return Preview("", str(reason))
@@ -135,7 +139,13 @@ def _parts(tensor: torch.Tensor, plan: ConversionPlan, max_elements: int) -> Pre
 
 
 @unnoticed
-def first_values(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, count: int) -> str:
+def first_values(
+    tensor: torch.Tensor,
+    info: TensorInfo,
+    plan: ConversionPlan,
+    count: int,
+    printoptions: Mapping[str, Any] = MappingProxyType({}),
+) -> str:
     """Return the first `count` values along the last dimension as NumPy prints them, and an ellipsis if there are more.
 
     Reads these elements only, as `preview` does.
@@ -150,14 +160,24 @@ def first_values(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, c
         array = _gathered(tensor, info, plan, places)
     except NotReadError:
         return "(not read)"
-    if not array.ndim:
+    if not array.ndim and not printoptions:
         return str(array)
-    precision = min(np.get_printoptions()["precision"], _FIRST_PRECISION)
-    text = np.array2string(
-        array.reshape(-1), precision=precision, separator=",", threshold=count + 1, max_line_width=10_000
-    )
-    values = [value.strip() for value in text[1:-1].split(",")]
+    precision = printoptions.get("precision")
+    if precision is None:
+        precision = min(np.get_printoptions()["precision"], _FIRST_PRECISION)
+    values = _texts(array.reshape(-1), precision, printoptions.get("suppress"))
     return ", ".join(values + ["…"] * (array.size < math.prod(shape)))
+
+
+def _texts(array: np.ndarray[Any, Any], precision: int, suppress: bool | None) -> list[str]:
+    """Return what NumPy prints of each element of an array of one dimension; of a hidden one, that it is hidden."""
+    shown = array.compressed() if isinstance(array, np.ma.MaskedArray) else array
+    text = np.array2string(
+        np.asarray(shown), precision=precision, suppress_small=suppress, separator=_SEPARATOR,
+        threshold=array.size + 1, max_line_width=10_000,
+    )  # fmt: skip
+    texts = iter(value.strip() for value in text[1:-1].split(_SEPARATOR))
+    return ["--" if is_hidden else next(texts) for is_hidden in np.ma.getmaskarray(array)]
 
 
 def _affordable(shape: tuple[int, ...], edgeitems: int | None, max_elements: int) -> int | None:

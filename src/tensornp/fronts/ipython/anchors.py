@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from typing import Any
+from weakref import WeakKeyDictionary
+
+_shown: WeakKeyDictionary[Any, Counter[str]] = WeakKeyDictionary()
 
 
 def cell_id(shell: Any) -> str | None:
@@ -21,7 +24,8 @@ class Anchors:
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
-        self._shown: Counter[str] = Counter()
+        # What was shown before we were unloaded is still on the page.
+        self._shown = _shown.setdefault(shell, Counter())
 
     def new(self) -> str:
         """Return the class of what the cell that runs shows next."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import fields
 from html import escape
@@ -54,6 +55,7 @@ class GuideMagics(Magics):
     def __init__(self, shell: Any, config: TensorDisplay) -> None:
         super().__init__(shell)
         self._display = config
+        self._configured = frozenset(shell.config.get(_SECTION, ()))
 
     @line_magic
     @keeping_nothing
@@ -103,24 +105,33 @@ class GuideMagics(Magics):
 
         for option in fields(DisplayOptions):
             meaning = option.metadata["help"]
-            now = _now(getattr(self._display, option.name), option.default)
+            now = _with_default(getattr(self._display, option.name), option.default)
             yield TableRow((option.name, now, shorten(meaning, MAX_HELP, placeholder=" …")), ("", "", meaning))
 
-    def _changed(self) -> dict[str, Any]:
+    def _now(self) -> dict[str, tuple[Any, Any]]:
+        """Return each option's value and default."""
         from tensornp.core.summary.options import DisplayOptions
 
-        now = {option.name: (getattr(self._display, option.name), option.default) for option in fields(DisplayOptions)}
-        return {name: value for name, (value, default) in now.items() if value != default}
+        return {option.name: (getattr(self._display, option.name), option.default) for option in fields(DisplayOptions)}
 
     def _save(self) -> str:
-        changed = self._changed()
         file = self._file()
         kept = _read(file)
-        if not changed:
-            return f"nothing to keep: all options have their defaults; {file} was not written"
-        kept[_SECTION] = changed
-        _write(file, kept)
-        return f"kept in {file}: {', '.join(f'{name} = {value!r}' for name, value in changed.items())}"
+        before = kept.pop(_SECTION, {})
+        before = before if isinstance(before, dict) else {}
+        now = self._now()
+        # What another file of the profile sets is overruled here, also by a default; what is not ours stays.
+        configured = self._configured - before.keys()
+        own = {name: value for name, (value, default) in now.items() if value != default or name in configured}
+        section = {name: value for name, value in before.items() if name not in now} | own
+        if section:
+            kept[_SECTION] = section
+        if section or before:
+            _write(file, kept)
+        if not own:
+            what = f"{file} keeps none any more" if before else f"{file} was not written"
+            return f"nothing to keep, since all options have their defaults; {what}"
+        return f"kept in {file}: {', '.join(f'{name} = {value!r}' for name, value in own.items())}"
 
     def _reset(self) -> str:
         file = self._file()
@@ -128,8 +139,9 @@ class GuideMagics(Magics):
         was_kept = kept.pop(_SECTION, None) is not None
         if was_kept:
             _write(file, kept)
-        for name in self._changed():
-            setattr(self._display, name, self._display.traits()[name].default_value)
+        for name, (value, default) in self._now().items():
+            if value != default:
+                setattr(self._display, name, default)
         return f"all options have their defaults{f'; {file} keeps none any more' if was_kept else ''}"
 
     def _file(self) -> Path:
@@ -139,7 +151,7 @@ class GuideMagics(Magics):
         return Path(profile.location) / _FILE
 
 
-def _now(value: Any, default: Any) -> str:
+def _with_default(value: Any, default: Any) -> str:
     return f"{value}" if value == default else f"{value} (default: {default})"
 
 
@@ -149,7 +161,7 @@ def _read(file: Path) -> dict[str, Any]:
         found = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{file} cannot be read ({error}); mend it or move it away") from None
     if not isinstance(found, dict):
         raise UsageError(f"{file} holds no configuration; mend it or move it away")
@@ -157,13 +169,18 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _write(file: Path, kept: dict[str, Any]) -> None:
-    """Write the file whole or not at all; one that would hold nothing is taken away."""
+    """Write the file whole or not at all, with the rights that it has; one that would hold nothing is taken away."""
+    file = file.resolve()
+    new = file.with_name(f"{file.name}.{os.getpid()}")
     try:
         if not kept:
             file.unlink(missing_ok=True)
             return
-        new = file.with_name(f"{file.name}.{os.getpid()}")
         new.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+        if file.exists():
+            shutil.copymode(file, new)
         new.replace(file)
     except OSError as error:
         raise UsageError(f"{file} cannot be written ({error})") from None
+    finally:
+        new.unlink(missing_ok=True)

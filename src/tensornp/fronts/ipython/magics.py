@@ -116,7 +116,8 @@ class TensorMagics(Magics):
             for name in names:
                 check_reachable(name)
         body = compile_body(self.shell, cell)
-        request = replace(request, is_quiet=request.is_quiet or body.is_quiet)
+        expression = names[0] if len(names) == 1 else ""
+        request = replace(request, is_quiet=request.is_quiet or body.is_quiet, expression=expression)
         if is_awaited(self.shell, cell):
             return self._tonumpy_later(body, names, request)
         return self._tonumpy(self._wanted(names, run(self.shell, body)), request)
@@ -292,4 +293,4 @@ def _explained(value: Any, receipts: list[ConversionPlan]) -> str:
     if len(names) != len(receipts):
         # A mapping that is asked for its items, which no walk does.
         names = [f"tensor {i}" for i in range(len(receipts))]
-    return explained_text(dict(zip(names, receipts, strict=True)))
+    return explained_text(zip(names, receipts, strict=True))
