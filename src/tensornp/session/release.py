@@ -29,8 +29,11 @@ class Surveyor:
         self._ledger = ledger
         self._history = history
 
-    def census(self, *, max_rows: int, sort: str, patterns: tuple[str, ...]) -> Census:
-        """Return the table of what the notebook's names, its history and its last traceback reach."""
+    def census(self, *, max_rows: int, sort: str, patterns: tuple[str, ...], is_changed: bool = False) -> Census:
+        """Return the table of what the notebook's names, its history and its last traceback reach.
+
+        With `is_changed`, of what has changed since it was last shown or converted.
+        """
         from tensornp.core.lowlevel.modes import undisturbed
         from tensornp.core.summary.census import census_of
 
@@ -40,6 +43,7 @@ class Surveyor:
                 max_rows=max_rows,
                 sort=sort,
                 patterns=patterns,
+                is_changed=is_changed,
                 also=self._history.other_names(),
                 change_of=self._ledger.change_of,
             )

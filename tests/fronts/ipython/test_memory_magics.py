@@ -210,6 +210,20 @@ def test_bad_input_gets_one_clear_sentence(shell, line, says):
     assert len(shell.namespace["q"]) == 1
 
 
+def test_only_what_has_changed_is_listed_where_one_asks_for_that(shell):
+    """A tensor that nobody has shown has not changed since then; patterns narrow it further."""
+    cell(shell, "w = torch.zeros(4); v = torch.zeros(5); unseen = torch.zeros(6)")
+    cell(shell, "w")
+    cell(shell, "v")
+    assert cell(shell, "%tensors --changed").strip() == "nothing has changed since it was last shown or converted"
+    cell(shell, "w += 1; v.numpy()[0] = 1; unseen += 1")
+    rows = table(shell, "--changed")
+    assert {name for name in rows if name and not name.startswith("Out[")} == {"w", "v"}
+    assert "through torch" in rows["w"] and "behind torch's back" in rows["v"]
+    assert rows[""].startswith("2 tensors in 2 storages")
+    assert "w" not in table(shell, "--changed v")
+
+
 def test_max_rows_bounds_the_table(shell):
     """What is left out is counted, and totals count everything."""
     cell(shell, "many = [torch.zeros(10) for _ in range(50)]\n%config TensorDisplay.max_rows = 4")

@@ -86,14 +86,18 @@ def census_of(
     max_rows: int,
     sort: str = "bytes",
     patterns: tuple[str, ...] = (),
+    is_changed: bool = False,
     also: Mapping[int, list[str]] | None = None,
     change_of: Any = None,
 ) -> Census:
     """Return the table of at most `max_rows` names; totals count everything, whatever is shown.
 
-    `also` gives other names of IPython's own for an object, by identity: ``_``. `change_of` tells what has changed.
+    With `is_changed`, only groups are counted and shown of which a member has changed, as `change_of` tells. `also`
+    gives other names of IPython's own for an object, by identity: ``_``.
     """
     groups = [group for group in survey.groups if not patterns or _matches(group, patterns)]
+    if is_changed:
+        groups = [group for group in groups if any(row.change for row in _rows(survey, group, None, change_of))]
     groups.sort(key=_sort_key(sort))
     shown: list[CensusGroup] = []
     left, num_rows = max_rows, sum(len(group.found) for group in groups)
@@ -144,7 +148,7 @@ def _sort_key(sort: str) -> Any:
     return key
 
 
-def _rows(survey: Survey, group: Group, limit: int, change_of: Any) -> tuple[CensusRow, ...]:
+def _rows(survey: Survey, group: Group, limit: int | None, change_of: Any) -> tuple[CensusRow, ...]:
     ordered = _ordered(group)[:limit]
     first = ordered[0]
     rows = []

@@ -38,6 +38,7 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
             "drop what only IPython's history (Out[n], _) and the last traceback hold, and say how many bytes came "
             "free; a name of yours is never touched",
         ),
+        Option("", "changed", "only what has changed since it was last shown or converted"),
         Option("s", "sort", "order by bytes (the default), name, shape, dtype or device", "KEY"),
     ),
     "tensorwatch": (Option("", "off", "watch NAME no longer, or nothing at all"),),
@@ -83,7 +84,7 @@ class MemoryMagics(Magics):
 
         Usage::
 
-            %tensors [-s KEY] [NAME ...]
+            %tensors [-s KEY] [--changed] [NAME ...]
             %tensors --release
 
         Options:
@@ -106,12 +107,16 @@ class MemoryMagics(Magics):
         sort = options.get("sort", "bytes")
         if sort not in SORTS:
             raise UsageError(f"--sort takes {', '.join(SORTS[:-1])} or {SORTS[-1]}, not {sort!r}")
-        self._show_table(sort, tuple(split_names(rest)))
+        self._show_table(sort, tuple(split_names(rest)), is_changed="changed" in options)
 
-    def _show_table(self, sort: str, patterns: tuple[str, ...]) -> None:
+    def _show_table(self, sort: str, patterns: tuple[str, ...], *, is_changed: bool) -> None:
         from tensornp.render.census import census_html, census_text
 
-        census = self._surveyor().census(max_rows=self._display.options.max_rows, sort=sort, patterns=patterns)
+        max_rows = self._display.options.max_rows
+        census = self._surveyor().census(max_rows=max_rows, sort=sort, patterns=patterns, is_changed=is_changed)
+        if is_changed and not census.groups:
+            print("nothing has changed since it was last shown or converted")
+            return
         if patterns and not census.groups:
             raise UsageError(f"no tensor or array is called {' or '.join(patterns)}; %tensors shows them all")
         anchor = self._anchors.new()
