@@ -75,9 +75,9 @@ def test_modules_optimizers_and_containers_are_watched_as_a_whole(shell):
     shell.run("%tensorwatch model d['a b'] opt")
     shell.run("%tensorwatch d")
     assert report(shell, "model(torch.ones(2)).sum().backward()") == [
-        "model.weight: .grad: None to set",
-        "model.bias: .grad: None to set",
-        *[f"opt.param_groups[0]['params'][{i}]: .grad: None to set" for i in (0, 1)],
+        "model.weight: got a .grad",
+        "model.bias: got a .grad",
+        *[f"opt.param_groups[0]['params'][{i}]: got a .grad" for i in (0, 1)],
     ]
     assert [line.split(": ")[0] for line in report(shell, "opt.step()")] == [
         "model.weight",
@@ -145,7 +145,7 @@ def test_a_gradient_that_must_not_be_read_is_neither_gone_nor_new(shell):
     finally:
         done.set()
         thread.join()
-    assert report(shell, "5") == ["p.grad: gone", "q[0]: .grad: set to None"]
+    assert report(shell, "5") == ["p.grad: gone", "q[0]: lost its .grad"]
 
 
 def test_listing_and_ending(shell):
@@ -278,7 +278,7 @@ def test_torch_swaps_what_is_watched(shell):
     """It refuses that for a tensor with a weak reference: so conversions of watched modules would raise."""
     shell.run("model = torch.nn.Linear(2, 1); a, b = torch.zeros(2), torch.ones(2)\n%tensorwatch model a")
     assert report(shell, "torch.utils.swap_tensors(a, b)") == [
-        "a: elements 0–1 of 2 · largest |Δ| 1 at [0] · by a road that cannot be told · its storage is another one now"
+        "a: all 2 elements · largest |Δ| 1 at [0] · by a road that cannot be told · its storage is another one now"
     ]
     torch.__future__.set_swap_module_params_on_conversion(True)
     try:
@@ -358,7 +358,7 @@ def test_an_interrupt_in_the_report_leaves_the_watch_as_it_was(shell, monkeypatc
     assert captured.outputs[0].data["text/plain"].splitlines() == [
         f"In[{cell}] to In[{cell + 1}] changed:",
         "  w: row 0 of 3 · largest |Δ| 1 at [0, 0] · through torch",
-        "  v: elements 0–1 of 2 · largest |Δ| 2 at [1] · through torch",
+        "  v: all 2 elements · largest |Δ| 2 at [1] · through torch",
     ]
     assert report(shell, "v[1] = 3") == ["v: element 1 of 2 · largest |Δ| 1 at [1] · through torch"]
 

@@ -89,7 +89,7 @@ class Change:
     delta : str
         The largest absolute difference and where: "largest |Δ| 2 at [3, 1]".
     facts : tuple of str
-        What changed besides the values, where that was asked for: ".grad: None to set", "moved from cpu to cuda:0".
+        What changed besides the values, where that was asked for: "got a .grad", "moved from cpu to cuda:0".
     """
 
     since: str
@@ -156,7 +156,7 @@ def facts_between(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
         if old.requires_grad != new.requires_grad:
             facts.append(f"requires_grad: {old.requires_grad} to {new.requires_grad}")
     if before.has_grad != after.has_grad and None not in (before.has_grad, after.has_grad):
-        facts.append(".grad: None to set" if after.has_grad else ".grad: set to None")
+        facts.append("got a .grad" if after.has_grad else "lost its .grad")
     return tuple(facts)
 
 

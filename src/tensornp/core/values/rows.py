@@ -40,6 +40,8 @@ def rows_and_delta(old: Any, new: Any) -> tuple[str, str]:
     noun = "element" if old.ndim == 1 else "row"
     plural = "s" if np.count_nonzero(rows) != 1 else ""
     delta_text = _delta_text(largest, num_lost, old.shape) if old.dtype.kind in "iufc" else f"{num_changed:,} differ"
+    if len(rows) > 1 and rows.all():
+        return f"all {len(rows):,} {noun}s", delta_text
     return f"{noun}{plural} {ranges_text(rows)} of {len(rows):,}", delta_text
 
 
