@@ -53,13 +53,8 @@ def change_sentence(change: Change) -> str:
     return f"{words[0].upper()}{words[1:]}, {_CAUSES[change.cause].sentence} ({change.coverage})."
 
 
-def change_parts(change: Change) -> tuple[str, ...]:
+def change_line(change: Change) -> str:
     """Return which rows changed, by how much and by which cause, and what changed besides."""
     cause = _CAUSES[change.cause].line
     told = f"{cause} ({change.coverage})" if change.cause == "may" else cause
-    return tuple(filter(None, (change.rows, change.delta, told, *change.facts)))
-
-
-def change_line(change: Change) -> str:
-    """Return the same in one line."""
-    return " · ".join(change_parts(change))
+    return " · ".join(filter(None, (change.rows, change.delta, told, *change.facts)))
