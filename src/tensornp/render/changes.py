@@ -53,8 +53,13 @@ def change_sentence(change: Change) -> str:
     return f"{words[0].upper()}{words[1:]}, {_CAUSES[change.cause].sentence} ({change.coverage})."
 
 
-def change_line(change: Change) -> str:
+def change_parts(change: Change) -> tuple[str, ...]:
     """Return which rows changed, by how much and by which cause, and what changed besides."""
     cause = _CAUSES[change.cause].line
     told = f"{cause} ({change.coverage})" if change.cause == "may" else cause
-    return " · ".join(filter(None, (change.rows, change.delta, told, *change.facts)))
+    return tuple(filter(None, (change.rows, change.delta, told, *change.facts)))
+
+
+def change_line(change: Change) -> str:
+    """Return the same in one line."""
+    return " · ".join(change_parts(change))

@@ -3,27 +3,57 @@
 from __future__ import annotations
 
 from html import escape
+from typing import Any
 
-from tensornp.core.summary.report import Report
+from tensornp.core.summary.report import Report, ReportLine
+from tensornp.render.style import SMALL_TEXT
+from tensornp.render.words import listed
 
 MAX_LINES = 20
+MAX_UNFOLDED = 3
+"""Lines that need no summary."""
+MAX_NAMES = 3
+"""Names of what has changed alike."""
 
 
 def report_text(report: Report) -> str:
-    """Return a report as plain text, one line for each change."""
-    return "\n  ".join([f"{report.heading}:", *_shown(report)])
+    """Return a report as plain text, one line for what has changed alike, under one that sums up many."""
+    return "\n  ".join([f"{report.heading}:", *filter(None, [_summary(report)]), *_shown(report)])
 
 
 def report_html(report: Report) -> str:
-    """Return a report as static HTML."""
-    html = "".join(f"<div>{escape(line)}</div>" for line in _shown(report))
-    return (
-        '<div class="tensornp" style="font-size:90%;line-height:1.6;padding:2px 0">'
-        f"<b>{escape(report.heading)}</b>{html}</div>"
-    )
+    """Return a report as static HTML; many lines are folded under the one that sums them up."""
+    lines = "".join(f"<div>{escape(line)}</div>" for line in _shown(report))
+    heading, summary = f"<b>{escape(report.heading)}</b>", _summary(report)
+    if summary:
+        inside = f"<details><summary>{heading} · {escape(summary)}</summary>{lines}</details>"
+    else:
+        inside = heading + lines
+    return f'<div class="tensornp" style="{SMALL_TEXT};padding:2px 0">{inside}</div>'
+
+
+def _summary(report: Report) -> str:
+    """Return how many have changed, by how much at most, and what holds for all; empty for a few."""
+    if len(report.lines) <= MAX_UNFOLDED:
+        return ""
+    largest = max(report.lines, key=lambda line: line.size)
+    where = [f"largest |Δ| {largest.size:.3g} in {largest.name}"] if largest.size else []
+    common = [part for part in report.lines[0].parts if all(part in line.parts for line in report.lines)]
+    count = f"{len(report.lines):,} of {report.num_watched:,} tensors and arrays"
+    return " · ".join([count, *where, *(f"all {part}" for part in common)])
 
 
 def _shown(report: Report) -> list[str]:
-    num_more = len(report.lines) - MAX_LINES
-    lines = [*report.lines[:MAX_LINES], *([f"… and {num_more:,} more"] if num_more > 0 else [])]
+    """Return the lines up to a bound, of many those alike as one, and what was left out of the look."""
+    alike: dict[Any, list[ReportLine]] = {}
+    for i, line in enumerate(report.lines):
+        alike.setdefault(line.parts if len(report.lines) > MAX_UNFOLDED else i, []).append(line)
+    lines = [_line(group) for group in alike.values()]
+    num_more = len(lines) - MAX_LINES
+    lines = [*lines[:MAX_LINES], *([f"… and {num_more:,} more"] if num_more > 0 else [])]
     return lines + ([report.left_out] if report.left_out else [])
+
+
+def _line(group: list[ReportLine]) -> str:
+    said = " · ".join(group[0].parts)
+    return f"{listed([line.name for line in group], MAX_NAMES)}: {said}" if group[0].name else said

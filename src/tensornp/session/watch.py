@@ -112,9 +112,11 @@ class Watch:
             )
         self._next = state = self._state_of(look)
         heading = f"{self._untold} to {cell}" if self._untold else cell
+        num_watched = len({name for found in self._state.snapshots.values() for name in found})
         if state.left_out and (lines or state.left_out != self._state.left_out):
-            return Report(heading + (" changed" if lines else ": not all was compared"), lines, state.left_out)
-        return Report(f"{heading} changed", lines) if lines else None
+            heading += " changed" if lines else ": not all was compared"
+            return Report(heading, lines, state.left_out, num_watched)
+        return Report(f"{heading} changed", lines, num_watched=num_watched) if lines else None
 
     def told(self) -> None:
         """Compare with what there was at the last report from now on."""

@@ -12,13 +12,14 @@ from tensornp.core.memory.arrays import extent_of_array
 from tensornp.core.memory.changes import Snapshot
 from tensornp.core.namespace.lookup import NotLookedAtError, look_up
 from tensornp.core.namespace.search import search
+from tensornp.core.summary.report import ReportLine
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import is_of_collective
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.paths import Kind, Path, expression_of
 from tensornp.core.values.differences import compare, snapshot_with_values
 from tensornp.errors import BadRequestError
-from tensornp.render.changes import change_line
+from tensornp.render.changes import change_parts
 
 MAX_TENSORS = 2000
 """Tensors and arrays that one watched name may hold."""
@@ -69,7 +70,7 @@ class WatchPass:
         self.partial |= {expression} if is_partial else set()
         self._note(snapshots)
 
-    def report(self, expression: str, before: dict[str, Snapshot], *, was_partial: bool) -> list[str]:
+    def report(self, expression: str, before: dict[str, Snapshot], *, was_partial: bool) -> list[ReportLine]:
         """Return a line for each change below one watched name, and look at it anew."""
         try:
             objects = self._at(expression, before)
@@ -77,18 +78,18 @@ class WatchPass:
             self.keep(expression, before, is_partial=was_partial)
             return []
         except BadRequestError:
-            return [f"{expression}: it is gone, and is no longer watched"]
+            return [ReportLine(expression, ("it is gone, and is no longer watched",))]
         after, lines = self.snapshots[expression], []
         # A search that came less far than the last one has not found that anything is gone.
         is_partial = was_partial or expression in self.partial
         for name, obj in objects.items():
             if name not in before:
-                lines += [] if is_partial else [f"{name}: new"]
+                lines += [] if is_partial else [ReportLine(name, ("new",))]
             elif not before[name].is_in_place_of(obj):
-                lines.append(f"{name}: another object now, {_described(obj)}")
+                lines.append(ReportLine(name, (f"another object now, {_described(obj)}",)))
             else:
                 change = compare(before[name], after[name])
-                lines += [f"{name}: {change_line(change)}"] if change is not None else []
+                lines += [ReportLine(name, change_parts(change), change.size)] if change is not None else []
                 if before[name].left_out != "pending":
                     # What was left out last time could not be compared this time.
                     self._note({name: before[name]})
@@ -96,7 +97,7 @@ class WatchPass:
         if is_partial:
             after.update({name: before[name] for name in gone})
         else:
-            lines += [f"{name}: gone" for name in gone]
+            lines += [ReportLine(name, ("gone",)) for name in gone]
         return lines
 
     def _at(self, expression: str, before: dict[str, Snapshot]) -> dict[str, Any]:

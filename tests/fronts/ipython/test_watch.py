@@ -38,8 +38,12 @@ def report(shell: Any, code: str) -> list[str]:
     (data,) = found
     heading, *lines = data["text/plain"].split("\n  ")
     assert heading == expected
-    assert data["text/html"].count("<div>") == len(lines)
-    return lines
+    # Many are summed up in a line.
+    summary, *told = lines if " tensors and arrays · " in lines[0] else ["", *lines]
+    assert data["text/html"].count("<div>") == len(told)
+    assert ("<details>" in data["text/html"]) == bool(summary)
+    shell.summary = summary
+    return told
 
 
 def callbacks(shell: Any) -> int:
@@ -75,15 +79,13 @@ def test_modules_optimizers_and_containers_are_watched_as_a_whole(shell):
     shell.run("%tensorwatch model d['a b'] opt")
     shell.run("%tensorwatch d")
     assert report(shell, "model(torch.ones(2)).sum().backward()") == [
-        "model.weight: got a .grad",
-        "model.bias: got a .grad",
-        *[f"opt.param_groups[0]['params'][{i}]: got a .grad" for i in (0, 1)],
+        "model.weight, model.bias, opt.param_groups[0]['params'][0] and 1 more: got a .grad"
     ]
+    # The same tensor by two names has changed alike.
     assert [line.split(": ")[0] for line in report(shell, "opt.step()")] == [
-        "model.weight",
-        "model.bias",
-        *[f"opt.state[opt.param_groups[0]['params'][{i}]]['momentum_buffer']" for i in (0, 1)],
-        *[f"opt.param_groups[0]['params'][{i}]" for i in (0, 1)],
+        "model.weight, opt.param_groups[0]['params'][0]",
+        "model.bias, opt.param_groups[0]['params'][1]",
+        ", ".join(f"opt.state[opt.param_groups[0]['params'][{i}]]['momentum_buffer']" for i in (0, 1)),
     ]
     assert report(shell, "d['a b'][1] = 3") == [
         "d['a b']: element 1 of 2 · largest |Δ| 3 at [1] · through torch",
@@ -202,8 +204,26 @@ def test_a_line_of_the_report_is_escaped(shell):
 def test_many_lines_are_bounded(shell):
     """Twenty, and how many more."""
     shell.run("many = [torch.zeros(1) for _ in range(50)]\n%tensorwatch many")
-    lines = report(shell, "for t in many: t.add_(1)")
+    lines = report(shell, "for i, t in enumerate(many): t.add_(i + 1)")
     assert (len(lines), lines[-1]) == (MAX_LINES + 1, "… and 30 more")
+    largest = "largest |Δ| 50 in many[49]"
+    assert shell.summary == f"50 of 50 tensors and arrays · {largest} · all element 0 of 1 · all through torch"
+
+
+def test_what_has_changed_alike_is_one_line(shell):
+    """A training step touches every tensor of a model: one line sums it up, and each difference is under it."""
+    shell.run("model = torch.nn.Sequential(*(torch.nn.Linear(2, 2) for _ in range(4)))\n%tensorwatch model")
+    lines = report(shell, "model(torch.ones(1, 2)).sum().backward()")
+    assert lines == ["model[0].weight, model[0].bias, model[1].weight and 5 more: got a .grad"]
+    assert shell.summary == "8 of 8 tensors and arrays · all got a .grad"
+    lines = report(shell, "with torch.no_grad():\n    for p in model.parameters(): p.sub_(p.grad + 1)")
+    assert shell.summary.startswith("8 of 8 tensors and arrays · largest |Δ| ")
+    assert shell.summary.endswith(" · all through torch")
+    assert len(lines) == 8
+    assert report(shell, "model[0].bias.data.add_(1)") == [
+        "model[0].bias: all 2 elements · largest |Δ| 1 at [0] · behind torch's back"
+    ]
+    assert shell.summary == ""
 
 
 def test_past_the_budget_of_copies_the_place_is_told(shell):

@@ -88,6 +88,8 @@ class Change:
         Which indices of the first dimension changed: "rows 0, 3–5 of 10"; empty where that was not looked at.
     delta : str
         The largest absolute difference and where: "largest |Δ| 2 at [3, 1]".
+    size : float
+        The same as a number; 0 where it is not known.
     facts : tuple of str
         What changed besides the values, where that was asked for: "got a .grad", "moved from cpu to cuda:0".
     """
@@ -98,6 +100,7 @@ class Change:
     was: str = ""
     rows: str = ""
     delta: str = ""
+    size: float = 0.0
     facts: tuple[str, ...] = ()
 
 

@@ -6,9 +6,19 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class ReportLine:
+    """One tensor or array, and what has happened to it; `size` is the largest absolute difference, or 0."""
+
+    name: str
+    parts: tuple[str, ...]
+    size: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """A heading, a line for each change, and what was left out of the look."""
+    """A heading, a line for each change among `num_watched` tensors and arrays, and what was left out of the look."""
 
     heading: str
-    lines: tuple[str, ...] = ()
+    lines: tuple[ReportLine, ...] = ()
     left_out: str = ""
+    num_watched: int = 0

@@ -150,8 +150,9 @@ def compare(before: Snapshot, after: Snapshot) -> Change | None:
         has_copies = _is_comparable(before, after)
         is_told = after.info is None or change.cause in WRITTEN
         if is_told or (has_copies and before.values.tobytes() != after.values.tobytes()):
-            rows, delta = rows_and_delta(before.values, after.values) if has_copies else (_by_blocks(before, after), "")
-            change = replace(change, rows=rows, delta=delta)
+            told = rows_and_delta(before.values, after.values) if has_copies else (_by_blocks(before, after), "", 0.0)
+            rows, delta, size = told
+            change = replace(change, rows=rows, delta=delta, size=size)
     return change if change.facts or change.rows or change.cause == "may" else None
 
 

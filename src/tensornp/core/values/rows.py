@@ -10,8 +10,8 @@ _STEP = 2**18
 """Elements that are compared at a time."""
 
 
-def rows_and_delta(old: Any, new: Any) -> tuple[str, str]:
-    """Return which rows of two arrays differ, and by how much: "row 3 of 10", "largest |Δ| 2 at [3, 1]".
+def rows_and_delta(old: Any, new: Any) -> tuple[str, str, float]:
+    """Return which rows of two arrays differ, and by how much: "row 3 of 10", "largest |Δ| 2 at [3, 1]", 2.0.
 
     Both are contiguous, of one shape and dtype. A byte for each row is all that is kept beside them.
     """
@@ -34,15 +34,16 @@ def rows_and_delta(old: Any, new: Any) -> tuple[str, str]:
             if (scale, delta[i]) > largest[:2]:
                 largest = scale, delta[i], start + int(at[i])
     if not num_changed:
-        return "the same numbers in other bits (the sign of a zero, or a NaN's payload)", ""
+        return "the same numbers in other bits (the sign of a zero, or a NaN's payload)", "", 0.0
+    size = _size(largest)
     if old.ndim == 0:
-        return f"{old.item()!r} to {new.item()!r}", ""
+        return f"{old.item()!r} to {new.item()!r}", "", size
     noun = "element" if old.ndim == 1 else "row"
     plural = "s" if np.count_nonzero(rows) != 1 else ""
     delta_text = _delta_text(largest, num_lost, old.shape) if old.dtype.kind in "iufc" else f"{num_changed:,} differ"
     if len(rows) > 1 and rows.all():
-        return f"all {len(rows):,} {noun}s", delta_text
-    return f"{noun}{plural} {ranges_text(rows)} of {len(rows):,}", delta_text
+        return f"all {len(rows):,} {noun}s", delta_text, size
+    return f"{noun}{plural} {ranges_text(rows)} of {len(rows):,}", delta_text, size
 
 
 def _differing(old: Any, new: Any) -> Any:
@@ -73,6 +74,13 @@ def _delta(old: Any, new: Any) -> tuple[Any, int, int]:
         if is_beyond.any():
             return np.where(is_beyond, np.abs(new / 4 - old / 4), 0), 4, num_lost
     return np.where(is_finite, delta, 0), 1, num_lost
+
+
+def _size(largest: tuple[int, Any, int]) -> float:
+    """Return the largest difference as a float, infinity for what none can hold."""
+    scale, delta, _ = largest
+    with np.errstate(over="ignore"):
+        return float(scale * np.float64(delta))
 
 
 def _delta_text(largest: tuple[int, Any, int], num_lost: int, shape: tuple[int, ...]) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.display import display
 
-from tensornp.core.summary.report import Report
+from tensornp.core.summary.report import Report, ReportLine
 from tensornp.fronts.ipython.shell import ShellSession
 from tensornp.render.report import report_html, report_text
 from tensornp.session.watch import Watch
@@ -58,7 +58,8 @@ class ShellWatch:
             self.watch.postpone(cell)
             print(f"%tensorwatch was interrupted; the next report tells of {cell} too")
         except Exception as error:
-            _show(Report(f"{cell}: the watch failed", (f"{error_text(error)}; %tensorwatch --off ends it",)))
+            said = f"{error_text(error)}; %tensorwatch --off ends it"
+            _show(Report(f"{cell}: the watch failed", (ReportLine("", (said,)),)))
 
 
 def _show(report: Report) -> None:
