@@ -63,7 +63,7 @@ def statements(code: str, tensor: str = "", array: str = "") -> str:
     for at in sorted(node.col_offset for node in names):
         pieces += [source[begin:at], spelled.encode()]
         begin = at + len("t")
-    array = array or next(name for name in "abcdefgh" if name not in taken)
+    array = array or next((name for name in "abcdefgh" if name not in taken), "array")
     written = f"{array} = {b''.join([*pieces, source[begin:end]]).decode()}"
     return f"{written}; {array}.flags.writeable = False" if frozen else written
 

@@ -39,7 +39,10 @@ def _summary(report: Report) -> str:
     largest = max(report.lines, key=lambda line: line.size)
     where = [f"largest |Δ| {largest.size:.3g} in {largest.name}"] if largest.size else []
     common = [part for part in report.lines[0].parts if all(part in line.parts for line in report.lines)]
-    count = f"{len(report.lines):,} of {report.num_watched:,} tensors and arrays"
+    num_changed = len({line.name for line in report.lines})
+    # What is new was not watched before.
+    of = f" of {report.num_watched:,}" if num_changed <= report.num_watched else ""
+    count = f"{num_changed:,}{of} tensors and arrays"
     return " · ".join([count, *where, *(f"all {part}" for part in common)])
 
 
