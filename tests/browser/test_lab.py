@@ -53,10 +53,10 @@ def test_the_toggle_binds_arrays_that_share_or_copy_as_their_mode_says(lab: Page
     notebook.radio("copy").click()
     fact("as NumPy: copy, 12 bytes")
     name.fill("by_view")
-    card.get_by_role("button", name="Bind").click()
+    card.get_by_role("button", name="Bind", exact=True).click()
     expect(notebook.status()).to_contain_text("by_view already names something")
     name.fill("by_copy")
-    card.get_by_role("button", name="Bind").click()
+    card.get_by_role("button", name="Bind", exact=True).click()
     expect(notebook.status()).to_have_text("bound: by_copy (copy)")
 
     notebook.run_cell(2)

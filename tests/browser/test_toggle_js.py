@@ -22,7 +22,8 @@ from tensornp.widget.toggle import TensorWidget
 
 ANCHOR = "tnp-test"
 STATE = (
-    "mode", "cards", "choices", "array_text", "anchor", "parting", "suggestion", "can_bind", "message", "answers",
+    "mode", "cards", "choices", "array_text", "max_height",
+    "anchor", "parting", "suggestion", "can_bind", "message", "answers",
 )  # fmt: skip
 PAGE = """<!doctype html>
 <html lang="en"><head><title>A card</title><style>{css}</style></head>

@@ -57,7 +57,8 @@ def memory_lines(around: Surroundings) -> tuple[MemoryLine, ...]:
 
 def folded_lines(around: Surroundings) -> list[str]:
     """Return what is no news and stands behind the fold: other names, IPython's history, how far the search came."""
-    lines = [line.text for line in _lines(alias for alias in around.aliases if not _is_news(alias))]
+    folded = [alias for alias in around.aliases if not _is_news(alias) and alias.name != around.name]
+    lines = [line.text for line in _lines(folded)]
     return lines + ([stopped_text(around)] if around.stopped else [])
 
 

@@ -111,26 +111,32 @@ def _hazards(summary: TensorSummary) -> Iterator[Badge]:
 
 def _memory(summary: TensorSummary) -> Badge:
     """Return what the array would be to the tensor: live, a copy, or why there is none."""
-    plan, refusal = summary.plan, summary.refusal
+    plan, refusal, word = summary.plan, summary.refusal, memory_word(summary)
     if plan is None:
         sentence = f"{refusal[:1].upper()}{refusal[1:]}."
         if summary.too_large:
-            return Badge("memory", f"too large: {format_nbytes(summary.too_large)}", sentence)
-        return Badge("memory", "no array", sentence, "refused")
+            return Badge("memory", f"{word}: {format_nbytes(summary.too_large)}", sentence)
+        return Badge("memory", word, sentence, "refused")
     if plan.shares_memory:
         access = "writeable" if plan.writeable else "read-only"
-        return Badge("memory", f"as NumPy: live, {access}", f"The array {plan.reason}.", "shared")
+        return Badge("memory", f"as NumPy: {word}, {access}", f"The array {plan.reason}.", "shared")
     if not plan.nbytes_copied:
-        return Badge("memory", "as NumPy: empty", "There is nothing to share or to copy.")
+        return Badge("memory", f"as NumPy: {word}", "There is nothing to share or to copy.")
     told = "" if plan.reason.startswith(ASKED_FOR) else f"{plan.reason[:1].upper()}{plan.reason[1:]}. "
     sentence = f"{told}The array is new memory: no later write is seen on the other side."
-    dtype = "" if summary.info is None or plan.dtype.name == name_of(summary.info.dtype) else f"{plan.dtype} "
-    return Badge("memory", f"as NumPy: {dtype}copy, {format_nbytes(plan.nbytes_copied)}", sentence)
+    return Badge("memory", f"as NumPy: {word}, {format_nbytes(plan.nbytes_copied)}", sentence)
 
 
 def memory_word(summary: TensorSummary) -> str:
-    """Return what the array would be in a word or two, for a table: live, copy, float32 copy."""
-    return _memory(summary).text.partition(",")[0].removeprefix("as NumPy: ").partition(":")[0]
+    """Return what the array would be in a word or two: live, copy, float32 copy."""
+    plan, info = summary.plan, summary.info
+    if plan is None:
+        return "too large" if summary.too_large else "no array"
+    if plan.shares_memory:
+        return "live"
+    if not plan.nbytes_copied:
+        return "empty"
+    return "copy" if info is None or plan.dtype.name == name_of(info.dtype) else f"{plan.dtype} copy"
 
 
 def _peculiarities(info: TensorInfo) -> Iterator[Badge]:

@@ -6,14 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensornp.core.lowlevel.attributes import class_name
-from tensornp.core.summary.card import summarize
-from tensornp.core.summary.container import summarize_container
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.tensor.containers import is_container
-from tensornp.core.tensor.stand_ins import is_tensor_like
+from tensornp.core.summary.view import summary_of
 from tensornp.errors import NotATensorError
-from tensornp.render.card import tensor_html, tensor_text
-from tensornp.render.container import container_html, container_text
+from tensornp.render.view import summary_html, summary_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +46,13 @@ class Card:
 
 
 def card(obj: Any, **options: Any) -> Card:
-    """Return the static card of a tensor, or the table of a container of tensors, as an object that shows anywhere.
+    """Return the static card of a tensor, or the table of a module or a container, as an object that shows anywhere.
 
     It looks at `obj` alone: for other names of the memory and for what has changed, it needs the extension.
 
     Parameters
     ----------
-    obj : torch.Tensor, an object that stands for one, or a container
+    obj : torch.Tensor, an object that stands for one, torch.nn.Module, or a container
     **options
         Display options by name, as ``%config TensorDisplay`` has them: ``card(t, max_height=0, precision=3)``.
 
@@ -72,10 +68,7 @@ def card(obj: Any, **options: Any) -> Card:
     Reads the printed elements only, on the tensor's own device, and changes nothing.
     """
     chosen = DisplayOptions.of(**options)
-    if is_tensor_like(obj):
-        summary = summarize(obj, chosen)
-        return Card(tensor_text(summary), tensor_html(summary, chosen))
-    if is_container(obj):
-        table = summarize_container(obj, chosen)
-        return Card(container_text(table), container_html(table))
-    raise NotATensorError(f"card takes a tensor or a container of tensors, not {class_name(type(obj))!r}")
+    summary = summary_of(obj, chosen)
+    if summary is None:
+        raise NotATensorError(f"card takes a tensor, a module or a container of tensors, not {class_name(type(obj))!r}")
+    return Card(summary_text(summary), summary_html(summary, chosen))

@@ -44,6 +44,9 @@ def badge_style(tone: Tone) -> str:
 
 def array_style(max_height: int) -> str:
     """Return the style of an array of which so many lines are seen at once, all of them for 0."""
-    # Half a line more says that there is more, also where scroll bars are hidden.
-    bounded = f";max-height:{(max_height + 0.5) * _LINE_HEIGHT:.1f}em" if max_height else ""
-    return f"margin:4px 0 3px;{_ARRAY}{bounded}"
+    return f"margin:4px 0 3px;{_ARRAY};max-height:{height_of(max_height)}"
+
+
+def height_of(max_height: int) -> str:
+    """Return how high so many lines are, and half a line that says that there is more; any height for 0."""
+    return f"{(max_height + 0.5) * _LINE_HEIGHT:.1f}em" if max_height else "none"

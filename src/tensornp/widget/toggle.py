@@ -24,6 +24,7 @@ from tensornp.render.aliases import memory_lines
 from tensornp.render.badges import badges_of
 from tensornp.render.card import tensor_html, tensor_text
 from tensornp.render.receipt import receipt_of
+from tensornp.render.style import height_of
 from tensornp.widget.dock import DockingWidget, module, stylesheet
 
 _MODE_TITLES = {
@@ -66,6 +67,7 @@ class TensorWidget(DockingWidget):
     cards = traitlets.Dict(help="what the page shows of each mode").tag(sync=True)
     choices: traitlets.List[Any] = traitlets.List(help="the modes, and whether each is possible").tag(sync=True)
     array_text = traitlets.Unicode(help="what NumPy prints; empty where the static card shows that").tag(sync=True)
+    max_height = traitlets.Unicode(help="of the array, in CSS").tag(sync=True)
     suggestion = traitlets.Unicode().tag(sync=True)
     can_bind = traitlets.Bool().tag(sync=True)
     message = traitlets.Dict().tag(sync=True)
@@ -248,6 +250,7 @@ class TensorWidget(DockingWidget):
             "cards": {mode: _card(now, mode, plan) for mode, plan in plans.items()},
             "choices": [_choice(mode, plan) for mode, plan in plans.items()],
             "array_text": "" if self._is_in_card and text == _body(self._static) else text,
+            "max_height": height_of(self._options.max_height),
             "mode": now.mode,
         }
 

@@ -121,11 +121,11 @@ def test_the_watch_goes_on(shell, odd):
     names = [name.partition(".")[0].partition("[")[0] for name in odd]
     shell.run(f"%tensorwatch {' '.join(names)}")
     with capture_output() as captured:
-        for value in odd.values():
-            np.asarray(value.detach() if isinstance(value, torch.Tensor) else value)[0] = 1
+        for i, value in enumerate(odd.values()):
+            np.asarray(value.detach() if isinstance(value, torch.Tensor) else value)[0] = i + 1
         shell.ip.run_cell("0")
     (text,) = [data["text/plain"] for o in captured.outputs if "changed" in (data := o.data)["text/plain"]]
-    assert {line.partition(":")[0].strip() for line in text.splitlines()[1:]} == set(odd)
+    assert {line.partition(":")[0].strip() for line in text.splitlines()[2:]} == set(odd)
 
 
 def _raise(*_: Any) -> Any:

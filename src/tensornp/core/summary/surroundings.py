@@ -26,7 +26,6 @@ class Surroundings:
     name : str
         An expression by which a program reaches it, the one that the user typed where that is one; or empty.
     aliases : tuple of Alias
-        Without that name.
     grad_aliases : tuple of Alias
         The same for its ``.grad``.
     stopped : str
@@ -86,7 +85,7 @@ def find_surroundings(
     is_left_out = searched.left_out or info.has_grad is None or saved.left_out
     return Surroundings(
         name=name,
-        aliases=tuple(alias for alias in found if alias.name != name),
+        aliases=tuple(found),
         grad_aliases=tuple(alias for alias in (rest[0] if rest else ()) if alias.kind != "grad"),
         stopped="; ".join(stopped),
         left_out=NOT_LOOKED_AT if is_left_out else "",
@@ -100,7 +99,7 @@ def find_surroundings(
 def _own_name(found: list[Alias], shown_as: str, namespace: Mapping[str, Any]) -> str:
     """Return the name by which the tensor is shown, or else the one that is most likely its own."""
     names = [alias.name for alias in found if alias.relation == "same object"]
-    own = [name for name in names if all(known in namespace for known in names_in(name) or ("",))]
+    own = [name for name in names if (read := names_in(name)) is not None and read <= namespace.keys()]
     if shown_as in own:
         return shown_as
     typed = [name for name in own if not name.startswith(("_", "Out["))]

@@ -121,15 +121,10 @@ class TensorPrinters:
                 self._loans.lend(formatter.type_printers, cls, printer)
 
     def _summarize(self, obj: Any) -> Any:
-        from tensornp.core.summary.card import summarize
-        from tensornp.core.summary.container import summarize_container
-        from tensornp.core.summary.module import is_module, summarize_module
+        from tensornp.core.summary.view import summary_of
 
         self._meet_torch()
-        options = self._config.options
-        if _is_one(obj):
-            return summarize(obj, options, self._look)
-        return summarize_module(obj, options) if is_module(obj) else summarize_container(obj, options)
+        return summary_of(obj, self._config.options, self._look)
 
     def _summary_for(self, mime: str, obj: Any) -> tuple[Any, str]:
         """Return the prepared summary once; a printer that is called by itself gets a new one."""
@@ -185,21 +180,17 @@ class TensorPrinters:
         if not (_is_one(obj) if is_inside else self._is_ours("text/plain", obj)):
             self._print_as_before(obj, p, cycle)
             return
-        from tensornp.core.summary.card import TensorSummary, summarize_line
-        from tensornp.core.summary.module import ModuleSummary
-        from tensornp.render.card import tensor_line, tensor_text
-        from tensornp.render.container import container_text, module_text
-
         if is_inside:
+            from tensornp.core.summary.card import summarize_line
+            from tensornp.render.card import tensor_line
+
             p.text(tensor_line(summarize_line(obj, self._config.options)))
             return
+        from tensornp.render.view import summary_text
+
         self._loans.take_back(self._print_plain)
         summary, _ = self._summary_for("text/plain", obj)
-        if isinstance(summary, TensorSummary):
-            text = tensor_text(summary)
-        else:
-            text = module_text(summary) if isinstance(summary, ModuleSummary) else container_text(summary)
-        for i, line in enumerate(text.split("\n")):
+        for i, line in enumerate(summary_text(summary).split("\n")):
             if i:
                 p.break_()
             p.text(line)
@@ -207,16 +198,11 @@ class TensorPrinters:
     def _print_html(self, obj: Any) -> Any:
         if not self._is_ours("text/html", obj):
             return self._as_before(self._formatter.formatters["text/html"], obj)
-        from tensornp.core.summary.card import TensorSummary
-        from tensornp.core.summary.module import ModuleSummary
-        from tensornp.render.card import tensor_html
-        from tensornp.render.container import container_html, module_html
+        from tensornp.render.view import summary_html
 
         self._loans.take_back(self._print_html)
         summary, anchor = self._summary_for("text/html", obj)
-        if isinstance(summary, TensorSummary):
-            return tensor_html(summary, self._config.options, anchor=anchor)
-        return module_html(summary) if isinstance(summary, ModuleSummary) else container_html(summary)
+        return summary_html(summary, self._config.options, anchor=anchor)
 
     def _print_as_before(self, obj: Any, p: RepresentationPrinter, cycle: bool) -> None:
         """Print what is not ours as the shell did before: its own printer for the class, or the class's `__repr__`."""

@@ -165,6 +165,8 @@ class Toggle {
   paintArray(text) {
     const isOwn = Boolean(text) && text !== this.printed?.textContent;
     if (isOwn) this.array.textContent = text;
+    // In a card, the style of its own text was taken over.
+    if (!this.printed) this.array.style.maxHeight = this.model.get("max_height");
     this.array.style.display = isOwn ? "" : "none";
     if (this.printed) this.printed.style.display = isOwn ? "none" : "";
   }
