@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html import escape
+from typing import NamedTuple
 
 from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.core.summary.census import Census, CensusGroup, CensusRow
 from tensornp.render.changes import change_sentence, change_text
-from tensornp.render.style import WIDE
+from tensornp.render.style import SMALL, WIDE
 from tensornp.render.table import Table, TableRow, said_once, table_html, table_text, without_common, without_empty
 from tensornp.render.words import counted, listed
 
@@ -26,22 +28,52 @@ def census_text(census: Census) -> str:
     if not census.groups:
         return _NOTHING
     table, common = _table(census)
-    return "\n".join(filter(None, [_heading(census, common), table_text(table), _left_out_text(census)]))
+    head = [_heading(census, common), _owners_text(census)]
+    return "\n".join(filter(None, [*head, table_text(table), _left_out_text(census)]))
 
 
-def census_html(census: Census, anchor: str = "") -> str:
-    """Return the census as a static table; `anchor` is the class by which a live view finds and sorts that table.
+class CensusPage(NamedTuple):
+    """The census as a static table, and all its rows in the same columns, for a view that filters and sorts them."""
 
-    The exact bytes stand in the titles of their cells.
+    html: str
+    rows: list[dict[str, object]]
+
+
+def census_page(census: Census, anchor: str = "", *, max_rows: int = 0) -> CensusPage:
+    """Return a page that prints up to `max_rows` rows, all of them for 0, in the columns that all of them need.
+
+    `anchor` is the class by which a live view finds the table. The exact bytes stand in the titles of their cells.
     """
     if not census.groups:
-        return f'<div class="tensornp {escape(anchor)}">{_NOTHING}</div>'
+        return CensusPage(f'<div class="tensornp {escape(anchor)}">{_NOTHING}</div>', [])
     table, common = _table(census)
-    left_out = f"<small>{escape(_left_out_text(census))}</small>" if census.num_left_out else ""
-    return (
-        f'<div class="tensornp {escape(anchor)}" style="{WIDE}">'
-        f"<div>{escape(_heading(census, common))}</div>{table_html(table)}{left_out}</div>"
+    shown = census.abridged(max_rows) if max_rows else census
+    printed = replace(table, rows=_rows_of(shown, table, census))
+    owners = f'<div style="{SMALL}">{escape(text)}</div>' if (text := _owners_text(census)) else ""
+    left_out = f"<small>{escape(_left_out_text(shown))}</small>" if shown.num_left_out else ""
+    html = (
+        f'<div class="tensornp {escape(anchor)}" style="{WIDE}"><div>{escape(_heading(census, common))}</div>{owners}'
+        f"{table_html(printed)}{left_out}</div>"
     )
+    rows: list[dict[str, object]] = [
+        {"cells": row.cells, "titles": row.titles, "begins": row.begins_group} for row in table.rows
+    ]
+    return CensusPage(html, rows)
+
+
+def _rows_of(shown: Census, table: Table, census: Census) -> tuple[TableRow, ...]:
+    """Return those rows of `table`, which has all of `census`, that are `shown`."""
+    rows = iter(table.rows)
+    groups = [[next(rows) for _ in group.rows] for group in census.groups]
+    pairs = zip(shown.groups, groups, strict=False)
+    return tuple(row for group, of_group in pairs for row in of_group[: len(group.rows)])
+
+
+def _owners_text(census: Census) -> str:
+    """Return whose the bytes are; empty where all are one owner's."""
+    if len(census.owners) < 2:
+        return ""
+    return "of these: " + " · ".join(f"{owner} {format_nbytes(nbytes)}" for owner, nbytes in census.owners.items())
 
 
 def _heading(census: Census, common: tuple[str, ...]) -> str:

@@ -23,8 +23,8 @@ from tensornp.errors import TensornpError, TooLargeError
 
 LINE_VALUES = 6
 """Values that a line shows of a tensor that has more."""
-TINY_NUMEL = 3
-"""Elements that are shown whole in a line."""
+MAX_ROW_CHARACTERS = 50
+"""Characters of an array that stands in the row of its badges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None =
     """
 
     def show(info: TensorInfo, plan: ConversionPlan) -> Preview:
-        if options.style == "line" and not _is_tiny(info):
+        if options.style == "line" and not _fits_a_line(info):
             return Preview(first_values(tensor, info, plan, LINE_VALUES, options.printoptions))
         return preview(tensor, info, plan, max_elements=options.max_elements, printoptions=options.printoptions)
 
@@ -64,13 +64,14 @@ def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None =
     if summary.info is None or summary.preview is None:
         return summary
     if options.style == "auto":
-        return replace(summary, style="tiny") if _is_tiny(summary.info) else summary
+        text = summary.preview.text
+        return replace(summary, style="tiny") if "\n" not in text and len(text) <= MAX_ROW_CHARACTERS else summary
     return replace(summary, style=options.style)
 
 
-def _is_tiny(info: TensorInfo) -> bool:
-    """Return whether NumPy prints the whole array in one line."""
-    return info.numel <= TINY_NUMEL and len(info.array_shape) <= 1 and info.kind.gives_one_array
+def _fits_a_line(info: TensorInfo) -> bool:
+    """Return whether a line can show the whole array, as NumPy prints it."""
+    return info.numel <= LINE_VALUES and len(info.array_shape) <= 1 and info.kind.gives_one_array
 
 
 def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tuple[TensorInfo, Surroundings]:

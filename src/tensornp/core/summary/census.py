@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -21,11 +21,13 @@ from tensornp.core.memory.survey import Survey
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import Bare, is_storage, tensor_of
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.paths import Kind, expression_of
+from tensornp.core.tensor.paths import Kind, expression_of, steps_of
 
 SORTS = ("bytes", "name", "shape", "dtype", "device")
 MIN_ROWS_OF_GROUP = 8
 """Of a group that has so many, which are shown even where others must be left out for that."""
+OWNERS = ("parameters and buffers", "gradients", "optimizer states", "other names", "history", "last traceback")
+"""What bytes belong to, each to the first of these that reaches them; gradients are those that nothing else names."""
 _bare_array = np.ndarray.view
 
 
@@ -69,15 +71,26 @@ class CensusGroup:
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """The table, and what it counts: `totals` are bytes by device, each storage once."""
+    """The table, and what it counts: `totals` are bytes by device and `owners` by owner, each storage once."""
 
     groups: tuple[CensusGroup, ...]
     num_tensors: int
     num_arrays: int
     num_storages: int
     totals: dict[str, int]
+    owners: dict[str, int]
     num_left_out: int
     stopped: str
+
+    def abridged(self, max_rows: int) -> Census:
+        """Return what a table of at most `max_rows` names shows of this one; the totals stay."""
+        sizes = [len(group.rows) for group in self.groups]
+        limits = list(_limits(sizes, max_rows))
+        groups = tuple(
+            replace(group, rows=group.rows[:limit]) for group, limit in zip(self.groups, limits, strict=False)
+        )
+        num_left_out = self.num_left_out + sum(sizes) - sum(len(group.rows) for group in groups)
+        return replace(self, groups=groups, num_left_out=num_left_out)
 
 
 def census_of(
@@ -99,31 +112,59 @@ def census_of(
     if is_changed:
         groups = [group for group in groups if any(row.change for row in _rows(survey, group, None, change_of))]
     groups.sort(key=_sort_key(sort))
-    shown: list[CensusGroup] = []
-    left, num_rows = max_rows, sum(len(group.found) for group in groups)
-    for i, group in enumerate(groups):
-        if left <= 0:
-            break
-        # One tensor that was shown again and again must not hide all others.
-        others = len(groups) - i - 1
-        rows = _rows(survey, group, max(left - others, min(left, MIN_ROWS_OF_GROUP)), change_of)
-        left -= len(rows)
-        shown.append(CensusGroup(rows, group.nbytes, _pins(group, also or {})))
+    sizes = [len(group.found) for group in groups]
+    shown = tuple(
+        CensusGroup(_rows(survey, group, limit, change_of), group.nbytes, _pins(group, also or {}))
+        for group, limit in zip(groups, _limits(sizes, max_rows), strict=False)
+    )
     totals: dict[str, int] = defaultdict(int)
+    owners = dict.fromkeys(OWNERS, 0)
     for group in groups:
+        owners[_owner(group)] += group.nbytes
         for device, nbytes in merged(group.spans).items():
             totals[device] += nbytes
     objects = {id(found.obj): found.obj for group in groups for found in group.found}
     num_arrays = sum(not (is_tensor(obj) or is_storage(obj)) for obj in objects.values())
     return Census(
-        groups=tuple(shown),
+        groups=shown,
         num_tensors=len(objects) - num_arrays,
         num_arrays=num_arrays,
         num_storages=sum(bool(group.nbytes) for group in groups),
         totals=dict(sorted(totals.items())),
-        num_left_out=num_rows - sum(len(group.rows) for group in shown),
+        owners={owner: nbytes for owner, nbytes in owners.items() if nbytes},
+        num_left_out=sum(sizes) - sum(len(group.rows) for group in shown),
         stopped=survey.stopped,
     )
+
+
+def _limits(sizes: Iterable[int], max_rows: int) -> Iterator[int]:
+    """Yield how many rows of each group are shown, for groups of these `sizes`, as long as there is room."""
+    sizes, left = list(sizes), max_rows
+    for i, size in enumerate(sizes):
+        if left <= 0:
+            return
+        # One tensor that was shown again and again must not hide all others.
+        others = len(sizes) - i - 1
+        limit = min(size, max(left - others, min(left, MIN_ROWS_OF_GROUP)))
+        left -= limit
+        yield limit
+
+
+def _owner(group: Group) -> str:
+    named = [found for found in group.found if found.holding == "name"]
+    if not named:
+        is_history = any(found.holding == "history" for found in group.found)
+        return "history" if is_history else "last traceback"
+    if any(found.kind in ("parameter", "buffer") for found in named):
+        return "parameters and buffers"
+    if all(found.kind == "grad" for found in named):
+        return "gradients"
+    return "optimizer states" if any(map(_is_state, named)) else "other names"
+
+
+def _is_state(found: Found) -> bool:
+    """Return whether it lies in a dictionary of which a tensor is the key, as the state of an optimizer does."""
+    return any(type(step) is tuple and is_tensor(step[0]) for step in steps_of(found.path))
 
 
 def _matches(group: Group, patterns: tuple[str, ...]) -> bool:

@@ -62,7 +62,7 @@ class DisplayOptions:
     style: str = _one_of(
         "auto", "card", "line",
         help="How a tensor is shown: card (badges over the array), line (badges and first values in one row) or auto "
-        "(a line for what has at most three elements in one dimension or none).",
+        "(a line for an array that NumPy prints in one short line).",
     )  # fmt: skip
     max_height: int = _number(18, help="Lines of an array that a card shows before it scrolls; 0 shows them all.")
     precision: int | None = _numpys(at_least=0, help="Digits after the point")

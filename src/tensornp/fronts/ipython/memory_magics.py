@@ -26,10 +26,13 @@ if TYPE_CHECKING:
     from tensornp.fronts.ipython.after_cell import ShellWatch
     from tensornp.fronts.ipython.config import TensorDisplay
     from tensornp.fronts.ipython.live import LiveToggle
+    from tensornp.render.census import CensusPage
     from tensornp.session.ledger import Ledger
     from tensornp.session.release import Surveyor
     from tensornp.widget.table import TensorsTable
 
+MAX_SEARCHED_ROWS = 2000
+"""Rows of a table that a page can filter and sort, of which it prints fewer."""
 OPTIONS: dict[str, tuple[Option, ...]] = {
     "tensors": (
         Option(
@@ -110,9 +113,11 @@ class MemoryMagics(Magics):
         self._show_table(sort, tuple(split_names(rest)), is_changed="changed" in options)
 
     def _show_table(self, sort: str, patterns: tuple[str, ...], *, is_changed: bool) -> None:
-        from tensornp.render.census import census_html, census_text
+        from tensornp.render.census import census_page, census_text
 
-        max_rows = self._display.options.max_rows
+        is_live = can_show_live(self.shell, self._display)
+        shown = self._display.options.max_rows
+        max_rows = max(shown, MAX_SEARCHED_ROWS) if is_live else shown
         census = self._surveyor().census(max_rows=max_rows, sort=sort, patterns=patterns, is_changed=is_changed)
         if is_changed and not census.groups:
             print("nothing has changed since it was last shown or converted")
@@ -120,17 +125,17 @@ class MemoryMagics(Magics):
         if patterns and not census.groups:
             raise UsageError(f"no tensor or array is called {' or '.join(patterns)}; %tensors shows them all")
         anchor = self._anchors.new()
-        html = census_html(census, anchor)
-        display({"text/plain": census_text(census), "text/html": html}, raw=True)
-        if census.groups and can_show_live(self.shell, self._display):
-            self._make_sortable(anchor, html)
+        page = census_page(census, anchor, max_rows=shown)
+        display({"text/plain": census_text(census.abridged(shown)), "text/html": page.html}, raw=True)
+        if census.groups and is_live:
+            self._make_sortable(anchor, page, census.num_left_out)
 
-    def _make_sortable(self, anchor: str, html: str) -> None:
+    def _make_sortable(self, anchor: str, page: CensusPage, num_left_out: int) -> None:
         """Move the live part to the table that was just shown."""
         from tensornp.widget.table import TensorsTable
 
         self._table = self._table or TensorsTable()
-        self._table.show(anchor, html if self._output.is_needed else "")
+        self._table.show(anchor, page.rows, num_left_out, page.html if self._output.is_needed else "")
         self._output.show(self._table)
 
     def end(self) -> None:

@@ -1,13 +1,19 @@
 // Makes the static table of %tensors sortable and searchable: adds buttons to the headings and a filter over it, and
-// takes both away again when it leaves.
+// takes both away again when it leaves. Both see all rows that the kernel has sent, not only those that are printed.
 
 const ARROWS = { ascending: " ▲", descending: " ▼", none: "" };
+const NEXT = { none: "ascending", ascending: "descending", descending: "none" };
+const WINDOW = 200;
+
+function plainName(row) {
+  return row.cells[0].replace(/^└ /, "");
+}
 
 // The exact number of bytes stands in the title of a cell, since "1.5 KiB" does not sort.
 function keyOf(row, column) {
-  const cell = row.cells[column];
-  const exact = /^([\d,]+) bytes$/.exec(cell.title);
-  return exact ? Number(exact[1].replaceAll(",", "")) : cell.textContent.replace(/^└ /, "");
+  const exact = /^([\d,]+) bytes$/.exec(row.titles[column] ?? "");
+  if (exact) return Number(exact[1].replaceAll(",", ""));
+  return column ? row.cells[column] : plainName(row);
 }
 
 function compare(a, b) {
@@ -16,87 +22,131 @@ function compare(a, b) {
     : String(a).localeCompare(String(b), undefined, { numeric: true });
 }
 
+function counted(count, noun) {
+  return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 class Sorter {
-  constructor(card) {
-    this.card = card;
+  constructor(model, card) {
     this.table = card.querySelector("table");
     this.body = this.table?.tBodies[0];
     if (!this.body) return;
-    this.grouped = [...this.body.rows];
-    this.names = this.grouped.map((row) => row.cells[0].textContent);
+    this.rows = model.get("rows");
+    this.numLeftOut = model.get("num_left_out");
+    this.printed = [...this.body.rows];
+    this.leftOut = card.querySelector("small");
     this.heads = [...this.table.tHead.rows[0].cells];
     this.texts = this.heads.map((head) => head.textContent);
+    this.order = "none";
+    this.column = 0;
+    this.limit = WINDOW;
     this.heads.forEach((head, column) => this.addButton(head, column));
-    this.addFilter();
+    this.addBar();
+    this.paint();
   }
 
   addButton(head, column) {
     const button = element("button", "sort", this.texts[column]);
     button.type = "button";
-    button.title = "Sort; a third press groups by memory again";
+    button.title = "Sort all rows; a third press groups by memory again";
     button.addEventListener("click", () => this.sort(column));
     head.setAttribute("aria-sort", "none");
     head.replaceChildren(button);
   }
 
-  addFilter() {
+  addBar() {
+    this.bar = element("div", "filter-bar");
     this.filter = element("input", "filter");
     this.filter.type = "search";
     this.filter.placeholder = "Filter by name";
     this.filter.setAttribute("aria-label", "Show only names that contain");
-    this.filter.addEventListener("input", () => this.show());
-    this.table.before(this.filter);
+    this.filter.addEventListener("input", () => {
+      this.limit = WINDOW;
+      this.paint();
+    });
+    this.status = element("output", "found");
+    this.bar.append(this.filter, this.status);
+    this.table.before(this.bar);
+    this.more = element("button", "more");
+    this.more.type = "button";
+    this.more.addEventListener("click", () => {
+      this.limit += WINDOW;
+      this.paint();
+    });
+    this.table.after(this.more);
   }
 
   sort(column) {
-    const next = { none: "ascending", ascending: "descending", descending: "none" };
-    const order = next[this.heads[column].getAttribute("aria-sort")];
+    this.order = column === this.column ? NEXT[this.order] : "ascending";
+    this.column = column;
+    this.limit = WINDOW;
     this.heads.forEach((head, i) => {
-      head.setAttribute("aria-sort", i === column ? order : "none");
-      head.firstElementChild.textContent = this.texts[i] + (i === column ? ARROWS[order] : "");
+      const order = i === column ? this.order : "none";
+      head.setAttribute("aria-sort", order);
+      head.firstElementChild.textContent = this.texts[i] + ARROWS[order];
     });
-    const sign = order === "descending" ? -1 : 1;
-    const rows = [...this.grouped];
-    if (order !== "none") rows.sort((a, b) => sign * compare(keyOf(a, column), keyOf(b, column)));
-    this.grouped.forEach((row, i) => {
-      row.cells[0].textContent = order === "none" ? this.names[i] : this.names[i].replace(/^└ /, "");
-    });
-    this.body.replaceChildren(...rows);
+    this.paint();
   }
 
-  show() {
-    const wanted = this.filter.value.toLowerCase();
-    this.grouped.forEach((row, i) => {
-      row.hidden = !this.names[i].toLowerCase().includes(wanted);
+  // As long as nobody asks for anything else, the rows that were printed stand.
+  paint() {
+    const wanted = this.filter.value.trim().toLowerCase();
+    const isPrinted = !wanted && this.order === "none";
+    const found = wanted ? this.rows.filter((row) => plainName(row).toLowerCase().includes(wanted)) : [...this.rows];
+    if (this.order !== "none") {
+      const sign = this.order === "descending" ? -1 : 1;
+      found.sort((a, b) => sign * compare(keyOf(a, this.column), keyOf(b, this.column)));
+    }
+    const shown = isPrinted ? this.printed : found.slice(0, this.limit).map((row) => this.rowOf(row));
+    this.body.replaceChildren(...shown);
+    const numHidden = isPrinted ? 0 : found.length - shown.length;
+    this.more.hidden = !numHidden;
+    this.more.textContent = `${counted(Math.min(numHidden, WINDOW), "row")} more of ${found.length.toLocaleString("en")}`;
+    if (this.leftOut) this.leftOut.hidden = !isPrinted;
+    this.say(wanted, found.length);
+  }
+
+  say(wanted, numFound) {
+    const all = counted(this.rows.length, "row");
+    const unsearched = this.numLeftOut ? `; ${this.numLeftOut.toLocaleString("en")} more were not searched` : "";
+    this.status.textContent = (wanted ? `${numFound.toLocaleString("en")} of ${all}` : all) + unsearched;
+  }
+
+  rowOf({ cells, titles, begins }) {
+    const row = element("tr", begins && this.order === "none" ? "begins" : "");
+    cells.forEach((text, i) => {
+      const cell = element("td", "", i || this.order === "none" ? text : text.replace(/^└ /, ""));
+      cell.style.cssText = this.heads[i].style.cssText;
+      if (titles[i]) cell.title = titles[i];
+      row.append(cell);
     });
+    return row;
   }
 
   leave() {
     if (!this.body) return;
-    this.filter.remove();
+    this.bar.remove();
+    this.more.remove();
+    if (this.leftOut) this.leftOut.hidden = false;
     this.heads.forEach((head, i) => {
       head.removeAttribute("aria-sort");
       head.replaceChildren(this.texts[i]);
     });
-    this.grouped.forEach((row, i) => {
-      row.hidden = false;
-      row.cells[0].textContent = this.names[i];
-    });
-    this.body.replaceChildren(...this.grouped);
+    this.body.replaceChildren(...this.printed);
   }
 }
 
 export default () =>
   docking({
-    own: ".tensornp-filter, .tensornp-sort",
+    own: ".tensornp-filter, .tensornp-sort, .tensornp-more",
     dock(model, card) {
-      const sorter = new Sorter(card);
+      const sorter = new Sorter(model, card);
       return () => sorter.leave();
     },
     rendered(model, el) {
       // The kernel's own HTML, in which every name is escaped.
       el.innerHTML = model.get("table_html");
-      const own = new Sorter(el);
+      const own = new Sorter(model, el);
       return () => own.leave();
     },
   });
