@@ -1,6 +1,6 @@
 """Runs of the tests with other torches, each with a NumPy of its time: `python tests/run.py --torch 2.6.0`.
 
-Each has an environment of its own beside `.venv`, and makes a row of the README's table.
+Each has an environment of its own beside `.venv`, and makes a row of the table in CONTRIBUTING.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def environment(torch: str) -> Environment:
 
 
 def row(python: Path, report: Path) -> str:
-    """The row of the README's table that a run makes, from pytest's report in XML."""
+    """The row of the table in CONTRIBUTING that a run makes, from pytest's report in XML."""
     ask = "import torch, numpy; print(torch.__version__.partition('+')[0], '|', numpy.__version__)"
     versions = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True).stdout.strip()
     cases = list(ElementTree.parse(report).iter("testcase"))

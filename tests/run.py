@@ -76,7 +76,7 @@ def parse_options() -> tuple[argparse.Namespace, list[str]]:
 
 
 def run_with(torch: str, pytest_arguments: list[str]) -> int:
-    """Run pytest with another torch, and print the row of the README's table that this makes; 0 if all passed."""
+    """Run pytest with another torch, and print the row of CONTRIBUTING's table that this makes; 0 if all passed."""
     environment = lanes.environment(torch)
     python = environment.ensure("examples", "test")
     report = environment.folder / "tests.xml"
