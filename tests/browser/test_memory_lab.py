@@ -87,6 +87,48 @@ def test_the_table_sorts_and_filters_by_mouse_and_keyboard_and_is_saved_plain(la
     assert "12,000 bytes" in saved
 
 
+def test_filter_and_sort_see_all_rows_and_say_what_they_have_not_seen(lab: Page, server: Server) -> None:
+    """Rows that are not printed too; more than a page should hold come on demand; what the kernel kept is said."""
+    make = """
+        layers = {f"layers.{i}.{n}.weight": torch.zeros(9 - i % 9) for i in range(120) for n in ("query", "key")}
+        many = [torch.zeros(1) for _ in range(2300)]
+    """
+    server.write("filter.ipynb", [LOAD, make, "%tensors layers", "%tensors"])
+    notebook = Notebook(lab, server, "filter.ipynb")
+    for index in range(3):
+        notebook.run_cell(index)
+    output = notebook.outputs(2).first
+    rows, filter_field = output.locator("tbody tr"), output.get_by_role("searchbox")
+    found, more = output.get_by_role("status"), output.get_by_role("button", name=re.compile("more of"))
+    expect(found).to_have_text("240 rows")
+    expect(rows).to_have_count(40)
+    expect(output.get_by_text("more left out")).to_be_visible()
+    filter_field.fill("query")
+    expect(found).to_have_text("120 of 240 rows")
+    expect(rows).to_have_count(120)
+    expect(output.get_by_text("more left out")).to_be_hidden()
+    assert all("query" in row for row in rows.locator("td:first-child").all_inner_texts())
+    filter_field.fill("layers.7.query")
+    expect(rows).to_have_count(1)
+    expect(rows.first).to_contain_text("(2,)")
+    filter_field.fill("")
+    expect(rows).to_have_count(40)
+    output.get_by_role("columnheader", name="name").get_by_role("button").click()
+    expect(rows).to_have_count(200)
+    expect(more).to_have_text("40 rows more of 240")
+    more.press("Enter")
+    expect(rows).to_have_count(240)
+    expect(more).to_be_hidden()
+    names = rows.locator("td:first-child").all_inner_texts()
+    assert names[:3] == [f"layers['layers.{i}.{n}.weight']" for i, n in ((0, "key"), (0, "query"), (1, "key"))]
+    widths = [cell.bounding_box() for cell in (rows.first.locator("td").nth(1), output.locator("thead th").nth(1))]
+    assert widths[0]["x"] == widths[1]["x"]
+
+    notebook.run_cell(3)
+    expect(notebook.outputs(3).first.get_by_role("status")).to_have_text("2,000 rows; 540 more were not searched")
+    expect(rows).to_have_count(40)
+
+
 def test_memory_lines_table_and_watch_are_legible_in_light_and_dark(lab: Page, server: Server) -> None:
     """Contrast and axe over all that this adds to a page."""
     cells = [

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.core.summary.census import Census, CensusGroup, CensusRow
 from tensornp.render.changes import change_sentence, change_text
-from tensornp.render.style import SMALL, WIDE
+from tensornp.render.style import WIDE
 from tensornp.render.table import Table, TableRow, said_once, table_html, table_text, without_common, without_empty
 from tensornp.render.words import counted, listed
 
@@ -28,8 +28,7 @@ def census_text(census: Census) -> str:
     if not census.groups:
         return _NOTHING
     table, common = _table(census)
-    head = [_heading(census, common), _owners_text(census)]
-    return "\n".join(filter(None, [*head, table_text(table), _left_out_text(census)]))
+    return "\n".join(filter(None, [_heading(census, common), table_text(table), _left_out_text(census)]))
 
 
 class CensusPage(NamedTuple):
@@ -49,10 +48,9 @@ def census_page(census: Census, anchor: str = "", *, max_rows: int = 0) -> Censu
     table, common = _table(census)
     shown = census.abridged(max_rows) if max_rows else census
     printed = replace(table, rows=_rows_of(shown, table, census))
-    owners = f'<div style="{SMALL}">{escape(text)}</div>' if (text := _owners_text(census)) else ""
     left_out = f"<small>{escape(_left_out_text(shown))}</small>" if shown.num_left_out else ""
     html = (
-        f'<div class="tensornp {escape(anchor)}" style="{WIDE}"><div>{escape(_heading(census, common))}</div>{owners}'
+        f'<div class="tensornp {escape(anchor)}" style="{WIDE}"><div>{escape(_heading(census, common))}</div>'
         f"{table_html(printed)}{left_out}</div>"
     )
     rows: list[dict[str, object]] = [
@@ -69,23 +67,18 @@ def _rows_of(shown: Census, table: Table, census: Census) -> tuple[TableRow, ...
     return tuple(row for group, of_group in pairs for row in of_group[: len(group.rows)])
 
 
-def _owners_text(census: Census) -> str:
-    """Return whose the bytes are; empty where all are one owner's."""
-    if len(census.owners) < 2:
-        return ""
-    return "of these: " + " · ".join(f"{owner} {format_nbytes(nbytes)}" for owner, nbytes in census.owners.items())
-
-
 def _heading(census: Census, common: tuple[str, ...]) -> str:
-    """Return how many there are, how many bytes on each device, each storage counted once, and what is `common`."""
+    """Return how many there are, how many bytes on each device and whose, each storage once, and what is `common`."""
     arrays = f" and {counted(census.num_arrays, 'array')}" if census.num_arrays else ""
     where = f"{counted(census.num_tensors, 'tensor')}{arrays} in {counted(census.num_storages, 'storage')}"
     totals = [f"{device} {format_nbytes(nbytes)}" for device, nbytes in census.totals.items()]
+    owners = [f"{format_nbytes(nbytes)} of {owner}" for owner, nbytes in census.owners.items()]
+    whose = [", ".join(owners)] if len(owners) > 1 else []
     stopped = [census.stopped] if census.stopped else []
     is_whole = not census.num_left_out
     # The totals name the device already.
     told = tuple(text for text in common if not (is_whole and text in census.totals))
-    return " · ".join([where, *totals, *said_once(told, is_whole=is_whole), *stopped])
+    return " · ".join([where, *totals, *whose, *said_once(told, is_whole=is_whole), *stopped])
 
 
 def _left_out_text(census: Census) -> str:

@@ -173,6 +173,26 @@ def test_patterns_and_order(shell):
     assert orders["shape"][-1] == "e[0]"
 
 
+def test_the_heading_says_whose_the_bytes_are(shell):
+    """Each storage is one owner's, however many names reach it; a single owner is not named."""
+    cell(
+        shell,
+        "model = torch.nn.Linear(10, 5); w = model.weight; bn = torch.nn.BatchNorm1d(5); state = model.state_dict()",
+    )
+    assert "of parameters" not in cell(shell, "%tensors"), "all are the modules'"
+    cell(
+        shell,
+        "loss = model(torch.ones(10)).sum(); loss.backward(); opt = torch.optim.Adam(model.parameters()); opt.step()",
+    )
+    cell(shell, "x = torch.ones(100); y = x[3:]; del loss")
+    cell(shell, "torch.ones(7)")
+    whose = [part for part in table(shell)[""].split(" · ") if " of " in part]
+    assert whose == [
+        "308 bytes of parameters and buffers, 220 bytes of gradients, 448 bytes of optimizer states, "
+        "400 bytes of other names, 28 bytes of history"
+    ]
+
+
 def test_odd_tensors_have_rows_in_every_order(shell):
     """Nested, uninitialized, meta, sparse, freed; each order gives them all."""
     cell(shell, "odd = [torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), torch.ones(2, device='meta')]")
