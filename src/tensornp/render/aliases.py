@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from html import escape
 from typing import NamedTuple
 
-from tensornp.core.memory.aliases import Alias
+from tensornp.core.memory.aliases import Alias, Aliases
 from tensornp.core.memory.relations import DANGLING
 from tensornp.core.summary.surroundings import Surroundings
 from tensornp.render.once import once_for_each_card
+from tensornp.render.style import WIDE
+from tensornp.render.table import Table, TableRow, table_html, table_text, without_empty
 
 MAX_NAMES = 6
 """Names that a line shows."""
+HEADINGS = ("name", "what", "relation", "bytes", "note")
+ALWAYS = HEADINGS[:3]
 _CLASSES = {"ndarray": "NumPy array", "": "NumPy array"}
 _GROUPS = (
     ("also named", ("same object",)),
@@ -89,8 +94,33 @@ def _lines(aliases: Iterable[Alias]) -> Iterator[MemoryLine]:
             yield MemoryLine("do not touch", names, ": the storage has moved, and what lies there was given back")
 
 
+def aliases_text(aliases: Aliases) -> str:
+    """Return who else sees the bytes as an aligned table, the closest first, and how far the search came."""
+    return "\n".join(filter(None, [table_text(_table(aliases)) if aliases else "", aliases.remark]))
+
+
+def aliases_html(aliases: Aliases) -> str:
+    """Return the same as a static table."""
+    table = table_html(_table(aliases)) if aliases else ""
+    remark = f"<small>{escape(aliases.remark)}</small>" if aliases.remark else ""
+    return f'<div class="tensornp" style="{WIDE}">{table}{remark}</div>'
+
+
+def _table(aliases: Aliases) -> Table:
+    rows = (TableRow((alias.name, _what(alias), alias.relation, _where(alias), alias.note)) for alias in aliases)
+    return without_empty(Table(HEADINGS, tuple(rows)), ALWAYS)
+
+
+def _what(alias: Alias) -> str:
+    return _CLASSES.get(alias.type_name, alias.type_name) if alias.kind == "array" else alias.kind
+
+
+def _where(alias: Alias) -> str:
+    return f"{alias.byte_range[0]:,} to {alias.byte_range[1]:,}" if alias.byte_range else ""
+
+
 def _named(alias: Alias) -> MemoryName:
-    where = f", bytes {alias.byte_range[0]:,} to {alias.byte_range[1]:,}" if alias.byte_range else ""
+    where = f", bytes {_where(alias)}" if alias.byte_range else ""
     note = f"; {alias.note}" if alias.note else ""
-    beside = f" ({_CLASSES.get(alias.type_name, alias.type_name)})" if alias.kind == "array" else ""
+    beside = f" ({_what(alias)})" if alias.kind == "array" else ""
     return MemoryName(alias.name, beside, f"{alias.kind}: {alias.relation}{where}{note}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from html import escape
 
 from tensornp.core.convert.receipt import ASKED_FOR, saved_text
 from tensornp.core.lowlevel.units import format_nbytes
@@ -13,7 +14,7 @@ from tensornp.core.tensor.dtypes import is_differentiable, name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.render.changes import change_sentence, change_text
 from tensornp.render.once import once_for_each_card
-from tensornp.render.style import Tone
+from tensornp.render.style import Tone, badge_style
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,11 @@ class Badge:
     tone: Tone = "plain"
 
 
+def badge_html(badge: Badge) -> str:
+    """Return one badge as static HTML."""
+    return f'<span title="{escape(badge.title)}" style="{badge_style(badge.tone)}">{escape(badge.text)}</span>'
+
+
 @once_for_each_card
 def badges_of(summary: TensorSummary) -> tuple[Badge, ...]:
     """Return the badges of a tensor in the order in which they are shown."""
@@ -33,7 +39,7 @@ def badges_of(summary: TensorSummary) -> tuple[Badge, ...]:
     if info is None:
         return (Badge("type", summary.type_name, "The type of the tensor; its metadata cannot be read.", "refused"),)
     around = summary.surroundings
-    return (*_identity(info), *_grad(info, around), _memory(summary), *_hazards(summary), *_peculiarities(info))
+    return (*_identity(info), *_grad(info, around), memory_badge(summary), *_hazards(summary), *_peculiarities(info))
 
 
 def _identity(info: TensorInfo) -> Iterator[Badge]:
@@ -109,7 +115,7 @@ def _hazards(summary: TensorSummary) -> Iterator[Badge]:
         yield Badge("saved", f"saved for {info.saved_for[0]}", f"{sentence[0].upper()}{sentence[1:]}.", "refused")
 
 
-def _memory(summary: TensorSummary) -> Badge:
+def memory_badge(summary: TensorSummary) -> Badge:
     """Return what the array would be to the tensor: live, a copy, or why there is none."""
     plan, refusal, word = summary.plan, summary.refusal, memory_word(summary)
     if plan is None:

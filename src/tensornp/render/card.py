@@ -8,9 +8,9 @@ from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.render.aliases import MemoryLine, folded_lines, memory_lines, stopped_text
-from tensornp.render.badges import Badge, badges_of
+from tensornp.render.badges import badge_html, badges_of
 from tensornp.render.receipt import folded_receipt, receipt_of
-from tensornp.render.style import CARD, CODE, REFUSAL, ROW, ROW_ARRAY, SMALL, array_style, badge_style
+from tensornp.render.style import CARD, CODE, REFUSAL, ROW, ROW_ARRAY, SMALL, array_style
 
 
 def tensor_text(summary: TensorSummary) -> str:
@@ -41,7 +41,7 @@ def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str 
 
     `anchor` is a class by which a live toggle finds this card.
     """
-    badges = f"<div>{' '.join(map(_badge, badges_of(summary)))}</div>"
+    badges = f"<div>{' '.join(map(badge_html, badges_of(summary)))}</div>"
     around, is_row = summary.surroundings, summary.style != "card"
     memory = "".join(map(_memory_line, memory_lines(around)))
     receipt = ""
@@ -72,7 +72,3 @@ def _memory_line(line: MemoryLine) -> str:
         for name, beside, title in line.names
     )
     return f'<div style="{SMALL}">{escape(line.words)} {names}{escape(line.rest)}</div>'
-
-
-def _badge(badge: Badge) -> str:
-    return f'<span title="{escape(badge.title)}" style="{badge_style(badge.tone)}">{escape(badge.text)}</span>'

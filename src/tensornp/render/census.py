@@ -10,7 +10,7 @@ from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.core.summary.census import Census, CensusGroup, CensusRow
 from tensornp.render.changes import change_sentence, change_text
 from tensornp.render.style import WIDE
-from tensornp.render.table import Table, TableRow, said_once, table_html, table_text, without_common, without_empty
+from tensornp.render.table import Table, TableRow, headed_html, said_once, table_text, without_common, without_empty
 from tensornp.render.words import counted, listed
 
 HEADINGS = ("name", "shape", "dtype", "device", "bytes", "shared with", "pinned by", "changed")
@@ -49,10 +49,8 @@ def census_page(census: Census, anchor: str = "", *, max_rows: int = 0) -> Censu
     shown = census.abridged(max_rows) if max_rows else census
     printed = replace(table, rows=_rows_of(shown, table, census))
     left_out = f"<small>{escape(_left_out_text(shown))}</small>" if shown.num_left_out else ""
-    html = (
-        f'<div class="tensornp {escape(anchor)}" style="{WIDE}"><div>{escape(_heading(census, common))}</div>'
-        f"{table_html(printed)}{left_out}</div>"
-    )
+    inside = headed_html(_heading(census, common), printed) + left_out
+    html = f'<div class="tensornp {escape(anchor)}" style="{WIDE}">{inside}</div>'
     rows: list[dict[str, object]] = [
         {"cells": row.cells, "titles": row.titles, "begins": row.begins_group} for row in table.rows
     ]

@@ -10,7 +10,7 @@ from tensornp.core.summary.container import ContainerSummary, Row
 from tensornp.core.summary.module import ModuleSummary
 from tensornp.render.badges import badges_of, memory_word
 from tensornp.render.style import SMALL_TEXT, WIDE, array_style
-from tensornp.render.table import Table, TableRow, said_once, table_html, table_text, without_common, without_empty
+from tensornp.render.table import Table, TableRow, headed_html, said_once, table_text, without_common, without_empty
 from tensornp.render.words import counted
 
 HEADINGS = ("name", "shape", "dtype", "device", "bytes", "grad", "as NumPy", "values")
@@ -27,27 +27,26 @@ def container_text(summary: ContainerSummary) -> str:
 def container_html(summary: ContainerSummary) -> str:
     """Return the heading over the compact table."""
     table, common = _table(summary)
-    return (
-        f'<div class="tensornp" style="{WIDE}"><div>{escape(_heading(summary, common))}</div>{table_html(table)}</div>'
-    )
+    return f'<div class="tensornp" style="{WIDE}">{headed_html(_heading(summary, common), table)}</div>'
 
 
 def module_text(summary: ModuleSummary) -> str:
-    """Return what the module prints itself, and under it the heading of its table."""
-    _, common = _table(summary.table)
-    return "\n".join(filter(None, [summary.text, _heading(summary.table, common, _parameters(summary))]))
+    """Return what the module prints itself, and under it the heading of its table; else the heading over the table."""
+    table, common = _table(summary.table)
+    heading = _heading(summary.table, common, _parameters(summary))
+    return f"{summary.text}\n{heading}" if summary.text else f"{heading}\n{table_text(table)}"
 
 
 def module_html(summary: ModuleSummary) -> str:
     """Return the heading over the table, and folded what the module prints itself."""
     table, common = _table(summary.table)
-    heading = escape(_heading(summary.table, common, _parameters(summary)))
+    headed = headed_html(_heading(summary.table, common, _parameters(summary)), table)
     folded = ""
     if summary.text:
         said = escape(legible(summary.text, keep="\n"))
         text = f'<pre style="{array_style(0)}">{said}</pre>'
         folded = f'<details style="{SMALL_TEXT}"><summary>as torch prints it</summary>{text}</details>'
-    return f'<div class="tensornp" style="{WIDE}"><div>{heading}</div>{table_html(table)}{folded}</div>'
+    return f'<div class="tensornp" style="{WIDE}">{headed}{folded}</div>'
 
 
 def _parameters(summary: ModuleSummary) -> str:

@@ -11,7 +11,7 @@ from html import escape
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.summary.card import TensorSummary
 from tensornp.render.aliases import folded_lines
-from tensornp.render.badges import badges_of
+from tensornp.render.badges import Badge, badge_html, badges_of, memory_badge
 from tensornp.render.style import CARD, CODE, SMALL_TEXT
 from tensornp.render.words import listed
 
@@ -110,6 +110,16 @@ def receipts_text(plans: list[ConversionPlan]) -> str:
     parts = [f"{len(plans) - len(copied)} share memory", f"{len(copied)} copied ({nbytes:,} bytes)"]
     parts += [f"{lossy} lossy"] if lossy else []
     return f"{len(plans)} tensors: {', '.join(parts)}"
+
+
+def plan_html(plan: ConversionPlan) -> str:
+    """Return what would become of a tensor that the code calls ``t``: badges over the open receipt."""
+    what = f"Each element of the array takes {plan.dtype.itemsize:,} bytes."
+    how = "Each value is kept." if plan.exact else "Some values cannot be kept."
+    memory = memory_badge(TensorSummary("", plan.mode, None, plan, "", None))
+    badges = (Badge("dtype", str(plan.dtype), what), memory, Badge("exactness", exactness(plan), how))
+    receipt = folded_receipt(_receipt(plan, statements(plan.code)), is_open=True)
+    return f'<div class="tensornp" style="{CARD}"><div>{" ".join(map(badge_html, badges))}</div>{receipt}</div>'
 
 
 def _plan_lines(plan: ConversionPlan) -> list[str]:

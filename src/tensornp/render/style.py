@@ -21,6 +21,7 @@ CARD = "padding:3px 0 1px;line-height:1.8"
 ROW = f"display:flex;flex-wrap:wrap;align-items:baseline;gap:0 12px;{CARD}"
 WIDE = f"overflow:auto;{CARD}"
 SMALL_TEXT = "font-size:90%;line-height:1.6"
+HEADING = "line-height:1.5"
 SMALL = "flex-basis:100%;font-size:90%;line-height:1.5"
 _LINE_HEIGHT = 1.31
 _FONT = "font-family:Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:93%;line-height:1.31"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from html import escape
 
-from tensornp.render.style import CELL, GROUP, RIGHT_CELL, TABLE, WRAPPED_CELL
+from tensornp.render.style import CELL, GROUP, HEADING, RIGHT_CELL, TABLE, WRAPPED_CELL
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +110,11 @@ def _width(text: str) -> int:
     # It has no width for control characters; names have none left.
     width = wcswidth(text)
     return width if width >= 0 else len(text)
+
+
+def headed_html(heading: str, table: Table) -> str:
+    """Return a heading over the table, as static HTML."""
+    return f'<div style="{HEADING}">{escape(heading)}</div>{table_html(table)}'
 
 
 def table_html(table: Table) -> str:

@@ -80,9 +80,14 @@ class Aliases(list[Alias]):
     def __str__(self) -> str:
         width = max((len(alias.name) for alias in self), default=0)
         lines = [f"{alias.name:<{width}}  {alias.relation:<13}  {alias.kind}" for alias in self]
-        lines += [] if self.is_complete else [stopped_text(self.num_names)]
-        lines += [self.left_out] if self.left_out else []
-        return "\n".join(lines) or "nothing else sees these bytes"
+        return "\n".join(filter(None, [*lines, self.remark]))
+
+    @property
+    def remark(self) -> str:
+        """How far the search came and what it left out, or that it has found nothing."""
+        said = [] if self.is_complete else [stopped_text(self.num_names)]
+        said += [self.left_out] if self.left_out else []
+        return "\n".join(said) or ("" if self else "nothing else sees these bytes")
 
 
 def stopped_text(num_names: int) -> str:

@@ -138,15 +138,18 @@ class TensorPrinters:
         return prepared is obj or self._shows(obj)
 
     def _shows(self, obj: Any) -> bool:
-        """Return whether `obj` is or stands for a tensor, or is a module or a container in which one is found."""
+        """Return whether `obj` is or stands for a tensor, is a record of ours, or a module or container of tensors."""
         if _is_one(obj):
             return True
         if "torch" not in sys.modules:
             return False
-        from tensornp.core.summary.module import is_module
+        from tensornp.core.summary.module import is_generator, is_module
+        from tensornp.core.summary.view import is_record
         from tensornp.core.tensor.containers import is_container, leaves
 
-        if is_module(obj):
+        if is_record(obj):
+            return True
+        if is_module(obj) or is_generator(obj):
             return not self._has_other_display(type(obj))
         if not is_container(obj) or self._has_other_display(type(obj)):
             return False
