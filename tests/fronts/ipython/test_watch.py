@@ -6,6 +6,7 @@ import datetime
 import gc
 import threading
 import weakref
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from kernels import TIMEOUT_S, start_kernel
 from unchanged import unchanged
 
 from tensornp.core.values.differences import compare
+from tensornp.fronts.ipython.after_cell import MAX_REPORTS
 from tensornp.render.report import MAX_LINES
 from tensornp.session import watch_pass
 
@@ -422,12 +424,14 @@ class Kernel:
     def __init__(self) -> None:
         self.manager, self.client = start_kernel()
 
-    def run(self, code: str) -> str:
-        """Run a cell and return its outputs as text, errors included."""
+    def run(self, code: str, kinds: Counter[str] | None = None) -> str:
+        """Run a cell and return its outputs as text, errors included; `kinds` counts the messages."""
         texts: list[str] = []
 
         def take(message: dict[str, Any]) -> None:
             content = message["content"]
+            if kinds is not None:
+                kinds[message["msg_type"]] += 1
             if message["msg_type"] == "stream":
                 texts.append(content["text"])
             elif "data" in content:
@@ -454,12 +458,18 @@ def test_across_the_cells_of_a_kernel():
             "In[8] changed:\n  w: row 2 of 4 · largest |Δ| 1 at [2, 0] · behind torch's back"
         )
         assert "ZeroDivisionError" in kernel.run("w[0] = 1; 1 / 0")
+        # A cell that runs others: nothing floods the page.
+        kinds = Counter()
+        looped = kernel.run("for i in range(9):\n    get_ipython().run_cell('w += 1')", kinds)
+        assert (kinds["display_data"], kinds["update_display_data"]) == (MAX_REPORTS, 9 - MAX_REPORTS)
+        assert "(9 reports under this cell)" in looped
+        assert kernel.run("w += 1").count("changed") == 1
         kernel.run("torch.ones(1000)")
         table = kernel.run("%tensors")
         assert "2 tensors and 1 array in 2 storages · cpu" in table
-        assert "Out[10]" in table
-        assert "released Out[10]: 3.9 KiB (4,000 bytes) on cpu came free" in kernel.run("%tensors --release")
-        assert "Out[10]" not in kernel.run("%tensors")
+        assert "Out[12]" in table
+        assert "released Out[12]: 3.9 KiB (4,000 bytes) on cpu came free" in kernel.run("%tensors --release")
+        assert "Out[12]" not in kernel.run("%tensors")
         assert "w: it is gone" in kernel.run("del w")
         assert kernel.run("%unload_ext tensornp").strip() == ""
         assert kernel.run("torch.ones(1)").strip() == "tensor([1.])"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from IPython.display import display
+from IPython.display import display, update_display
 
 from tensornp.core.summary.report import Report, ReportLine
 from tensornp.fronts.ipython.shell import ShellSession
@@ -15,12 +16,24 @@ if TYPE_CHECKING:
     from tensornp.fronts.ipython.config import TensorDisplay
 
 
+MAX_REPORTS = 3
+"""Reports under one cell of the page before the last of them is updated in place."""
+
+
+class _Place(NamedTuple):
+    """Where the page shows what is reported: under the run of a cell, which may run others, after some reports."""
+
+    run: str
+    num_reports: int = 0
+
+
 class ShellWatch:
     """The watch of one shell; while it watches nothing, no callback is registered."""
 
     def __init__(self, shell: Any, config: TensorDisplay) -> None:
         self._shell = shell
         self.watch = Watch(ShellSession(shell), lambda: config.options)
+        self._place = _Place("")
 
     def add(self, expressions: list[str]) -> int:
         """Watch what the expressions name from now on; returns how many tensors and arrays that is."""
@@ -52,15 +65,32 @@ class ShellWatch:
         try:
             report = self.watch.report(cell)
             if report is not None:
-                _show(report)
+                self._show(report)
             self.watch.told()
         except KeyboardInterrupt:
             self.watch.postpone(cell)
             print(f"%tensorwatch was interrupted; the next report tells of {cell} too")
         except Exception as error:
             said = f"{error_text(error)}; %tensorwatch --off ends it"
-            _show(Report(f"{cell}: the watch failed", (ReportLine("", (said,)),)))
+            self._show(Report(f"{cell}: the watch failed", (ReportLine("", (said,)),)))
 
+    def _show(self, report: Report) -> None:
+        """Show a report under the cell that runs; where that runs many others, the last one is updated in place."""
+        run = self._run()
+        count = self._place.num_reports + 1 if run and run == self._place.run else 1
+        self._place = _Place(run, count)
+        if count > MAX_REPORTS:
+            report = replace(report, heading=f"{report.heading} ({count:,} reports under this cell)")
+        data = {"text/plain": report_text(report), "text/html": report_html(report)}
+        if not run or count < MAX_REPORTS:
+            display(data, raw=True)
+            return
+        publish = display if count == MAX_REPORTS else update_display
+        publish(data, raw=True, display_id=f"tensorwatch-{run}")
 
-def _show(report: Report) -> None:
-    display({"text/plain": report_text(report), "text/html": report_html(report)}, raw=True)
+    def _run(self) -> str:
+        """Return which run of a cell the front end has asked for; empty where there is no page."""
+        try:
+            return str(self._shell.get_parent()["header"]["msg_id"])
+        except (AttributeError, KeyError, TypeError):
+            return ""
