@@ -134,6 +134,7 @@ def test_memory_lines_table_and_watch_are_legible_in_light_and_dark(lab: Page, s
     cells = [
         "w = torch.zeros(3)\nb = w.numpy()\n%tensorwatch w", "w", "b[0] = 1", "%tensors",
         "s = %tonumpy --share torch.ones(2, requires_grad=True).exp()",
+        "import tensornp as tnp\ntnp.inspect(w)", "tnp.aliases(w)", "tnp.plan(w)", "torch.nn.Linear(2, 2).parameters()",
     ]  # fmt: skip
     server.write("legible-memory.ipynb", [LOAD, *cells])
     notebook = Notebook(lab, server, "legible-memory.ipynb")
@@ -141,6 +142,7 @@ def test_memory_lines_table_and_watch_are_legible_in_light_and_dark(lab: Page, s
     expect(notebook.outputs(3)).to_contain_text("w: element 0 of 3 · largest |Δ| 1 at [0] · behind torch's back")
     expect(notebook.outputs(5).first).to_contain_text("a NumPy write here gives wrong gradients without an error")
     expect(notebook.outputs(4).first.get_by_role("searchbox")).to_be_visible()
+    expect(notebook.outputs(9).first).to_contain_text("generator of 2 tensors")
     texts = notebook.panel.locator(".tensornp").locator("div, span, code, td, th, button").filter(visible=True)
     for dark in (False, True):
         notebook.change_theme(dark=dark)
