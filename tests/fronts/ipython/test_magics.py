@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
+from ipywidgets.widgets.widget import _instances
 
 from tensornp.fronts.ipython.magics import OPTIONS
 
@@ -209,6 +210,22 @@ def test_the_live_card_can_be_pinned(shell):
     assert "application/vnd.jupyter.widget-view+json" in data
     assert "array([0., 1., 2., 3.]" in data["text/html"]
     assert "array([0., 1., 2., 3.]" in data["text/plain"]
+
+
+def test_a_pinned_card_names_who_shares_its_memory_and_not_itself(shell):
+    """Nor another card of the same tensor, in any mode; other names of it stand behind the fold."""
+    shell.run("b = w.numpy(); also = w")
+    widgets = []
+    for _ in range(2):
+        shell.run("%tonumpy -w w")
+        (data,) = shell.displayed
+        assert "same memory as b (NumPy array)" in data["text/plain"]
+        widgets.append(_instances[data["application/vnd.jupyter.widget-view+json"]["model_id"]])
+    for widget in widgets:
+        for card in widget.cards.values():
+            assert card["memory"] == ["same memory as b (NumPy array)"]
+            assert "also named also" in card["receipt"]["lines"]
+            assert "idget" not in str(card)
 
 
 @pytest.mark.parametrize(
