@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.memory.aliases import Aliases
 from tensornp.core.summary.card import TensorSummary
+from tensornp.core.summary.container import ContainerSummary
 from tensornp.core.summary.module import ModuleSummary
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.view import Summary
@@ -15,28 +19,30 @@ from tensornp.render.container import container_html, container_text, module_htm
 from tensornp.render.info import info_html, info_text
 from tensornp.render.receipt import plan_html
 
+_TEXT: dict[type, Callable[[Any], str]] = {
+    TensorSummary: tensor_text,
+    ModuleSummary: module_text,
+    ContainerSummary: container_text,
+    ConversionPlan: str,
+    TensorInfo: info_text,
+    Aliases: aliases_text,
+}
+_TABLES: dict[type, Callable[[Any], str]] = {
+    ModuleSummary: module_html,
+    ContainerSummary: container_html,
+    ConversionPlan: plan_html,
+    TensorInfo: info_html,
+    Aliases: aliases_html,
+}
+
 
 def summary_text(summary: Summary) -> str:
     """Return a card or a table as plain text."""
-    if isinstance(summary, TensorSummary):
-        return tensor_text(summary)
-    if isinstance(summary, ModuleSummary):
-        return module_text(summary)
-    if isinstance(summary, ConversionPlan):
-        return str(summary)
-    if isinstance(summary, TensorInfo):
-        return info_text(summary)
-    return aliases_text(summary) if isinstance(summary, Aliases) else container_text(summary)
+    return _TEXT[type(summary)](summary)
 
 
 def summary_html(summary: Summary, options: DisplayOptions, *, anchor: str = "") -> str:
     """Return a card or a table as static HTML; `anchor` is the class by which a live toggle finds a card."""
     if isinstance(summary, TensorSummary):
         return tensor_html(summary, options, anchor=anchor)
-    if isinstance(summary, ModuleSummary):
-        return module_html(summary)
-    if isinstance(summary, ConversionPlan):
-        return plan_html(summary)
-    if isinstance(summary, TensorInfo):
-        return info_html(summary)
-    return aliases_html(summary) if isinstance(summary, Aliases) else container_html(summary)
+    return _TABLES[type(summary)](summary)
