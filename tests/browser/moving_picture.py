@@ -58,7 +58,7 @@ def play(page: Page, server: Server) -> Film:
     notebook = Notebook(page, server, "tour.ipynb")
     page.get_by_role("tab", name="File Browser").click()
     box = notebook.panel.locator(".jp-WindowedPanel-inner").bounding_box()
-    film = Film(page, {**box, "height": 690})
+    film = Film(page, {**box, "height": 640})
     notebook.run_cell(0)
     notebook.run_cell(1)
     notebook.toggles().wait_for()
@@ -89,7 +89,7 @@ def main() -> None:
         with sync_playwright() as playwright:
             executable = os.environ.get("TENSORNP_CHROMIUM") or shutil.which("chromium")
             browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
-            page = browser.new_page(viewport={"width": 960, "height": 900}, device_scale_factor=1.5)
+            page = browser.new_page(viewport={"width": 820, "height": 900}, device_scale_factor=1.5)
             play(page, server).save(PICTURE)
             print(f"{PICTURE}: {PICTURE.stat().st_size / 1000:.0f} kB")
     finally:

@@ -16,7 +16,7 @@ from tensornp.render.table import Table, TableRow, table_html, table_text, witho
 
 MAX_NAMES = 6
 """Names that a line shows."""
-HEADINGS = ("name", "what", "relation", "bytes", "note")
+HEADINGS = ("name", "what", "relation", "shared bytes", "note")
 ALWAYS = HEADINGS[:3]
 _CLASSES = {"ndarray": "NumPy array", "": "NumPy array"}
 _GROUPS = (

@@ -50,7 +50,10 @@ def module_html(summary: ModuleSummary) -> str:
 
 
 def _parameters(summary: ModuleSummary) -> str:
-    return counted(summary.num_parameters, "parameter")
+    """Return how many elements the parameters have; nothing where a generator yields none."""
+    at_least = "" if summary.table.is_complete else "at least "
+    is_told = summary.num_parameters or summary.text
+    return f"{at_least}{counted(summary.num_parameters, 'parameter')}" if is_told else ""
 
 
 def _heading(summary: ContainerSummary, common: tuple[str, ...], parameters: str = "") -> str:
@@ -60,7 +63,8 @@ def _heading(summary: ContainerSummary, common: tuple[str, ...], parameters: str
     num_leaves = len(summary.rows) + summary.num_left_out
     is_flat = summary.is_complete and summary.num_tensors == summary.length == num_leaves
     what = tensors if is_flat else f"{summary.length:,} · {tensors}"
-    nbytes = ("" if summary.is_measured else "at least ") + format_nbytes(summary.nbytes)
+    is_counted = summary.is_measured and summary.is_complete
+    nbytes = ("" if is_counted else "at least ") + format_nbytes(summary.nbytes)
     said = [
         f"{summary.type_name} of {what}",
         parameters,
@@ -76,7 +80,13 @@ def _table(summary: ContainerSummary) -> tuple[Table, tuple[str, ...]]:
     if summary.num_left_out:
         left_out = f"… {summary.num_left_out:,} more left out; %config TensorDisplay.max_rows sets how many are shown"
         rows.insert(summary.num_first, TableRow((left_out,)))
-    return without_common(without_empty(Table(HEADINGS, tuple(rows)), HEADINGS[:3]), COMMON)
+    full = without_empty(Table(HEADINGS, tuple(rows)), HEADINGS[:3])
+    table, common = without_common(full, COMMON)
+    if COMMON[-1] in full.headings and COMMON[-1] not in table.headings:
+        # Of the others, each word says by itself what it is.
+        *others, array = common
+        common = (*others, f"{COMMON[-1]} {array}")
+    return table, common
 
 
 def _cells(row: Row) -> tuple[str, ...]:

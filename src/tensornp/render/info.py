@@ -57,14 +57,14 @@ def _is_usual(info: TensorInfo, field: dataclasses.Field[Any]) -> bool:
 
 
 def _usual_text(info: TensorInfo) -> str:
-    return f"{counted(len(_usual(info)), 'more fact')}, as of a plain tensor"
+    return f"{counted(len(_usual(info)), 'more fact')}, each as usual"
 
 
 def _said(value: Any) -> str:
     """Return a value as a person would write it; the address of a storage tells nobody anything."""
     if isinstance(value, StorageSpan):
-        resizable = "" if value.resizable else ", cannot be resized"
-        return f"{value.nbytes:,} bytes, of which the first {value.reach:,} are reached{resizable}"
+        resizable = "" if value.resizable else "; it cannot be resized"
+        return f"{value.nbytes:,} bytes; the last element ends at byte {value.reach:,}{resizable}"
     if isinstance(value, TensorInfo):
         return f"{value.type_name} {value.shape} {value.dtype}"
     return legible(str(value))

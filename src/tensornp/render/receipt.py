@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from html import escape
 
 from tensornp.core.convert.plan import ConversionPlan
+from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.core.summary.card import TensorSummary
 from tensornp.render.aliases import folded_lines
 from tensornp.render.badges import Badge, badge_html, badges_of, memory_badge
@@ -118,8 +119,10 @@ def plan_html(plan: ConversionPlan) -> str:
     how = "Each value is kept." if plan.exact else "Some values cannot be kept."
     memory = memory_badge(TensorSummary("", plan.mode, None, plan, "", None))
     badges = (Badge("dtype", str(plan.dtype), what), memory, Badge("exactness", exactness(plan), how))
-    receipt = folded_receipt(_receipt(plan, statements(plan.code)), is_open=True)
-    return f'<div class="tensornp" style="{CARD}"><div>{" ".join(map(badge_html, badges))}</div>{receipt}</div>'
+    # The badges say the first of its lines.
+    receipt = Receipt(plan.mode, statements(plan.code), tuple(_plan_lines(plan)[1:]))
+    inside = f"<div>{' '.join(map(badge_html, badges))}</div>{folded_receipt(receipt, is_open=True)}"
+    return f'<div class="tensornp" style="{CARD}">{inside}</div>'
 
 
 def _plan_lines(plan: ConversionPlan) -> list[str]:
@@ -132,6 +135,18 @@ def _plan_lines(plan: ConversionPlan) -> list[str]:
 def exactness(plan: ConversionPlan) -> str:
     """Return "exact" or "lossy"."""
     return "exact" if plan.exact else "lossy"
+
+
+def way_back_text(why_copied: str, nbytes: int) -> str:
+    """Return what became of an array on its way to a tensor: shared memory, or a copy and why."""
+    if not why_copied:
+        return "shares memory: a write to the array is seen in the tensor, and the other way round"
+    return f"copied {format_nbytes(nbytes)}: {why_copied.removesuffix(',')} cannot share memory with a tensor"
+
+
+def way_back_html(why_copied: str, nbytes: int) -> str:
+    """Return the same as static HTML."""
+    return f'<div class="tensornp" style="{SMALL_TEXT}">{escape(way_back_text(why_copied, nbytes))}</div>'
 
 
 def receipt_html(plan: ConversionPlan, tensor: str = "", array: str = "") -> str:

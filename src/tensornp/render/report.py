@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from math import isfinite
 from typing import Any
 
 from tensornp.core.summary.report import Report, ReportLine
@@ -37,13 +38,15 @@ def _summary(report: Report) -> str:
     if len(report.lines) <= MAX_UNFOLDED:
         return ""
     largest = max(report.lines, key=lambda line: line.size)
-    where = [f"largest |Δ| {largest.size:.3g} in {largest.name}"] if largest.size else []
+    size = f"{largest.size:.3g} " if isfinite(largest.size) else ""
+    where = [f"largest |Δ| {size}in {largest.name}"] if largest.size else []
     common = [part for part in report.lines[0].parts if all(part in line.parts for line in report.lines)]
-    num_changed = len({line.name for line in report.lines})
+    common = [part if part.startswith("all ") else f"all {part}" for part in common]
+    num_changed = len(report.lines)
     # What is new was not watched before.
     of = f" of {report.num_watched:,}" if num_changed <= report.num_watched else ""
     count = f"{num_changed:,}{of} tensors and arrays"
-    return " · ".join([count, *where, *(f"all {part}" for part in common)])
+    return " · ".join([count, *where, *common])
 
 
 def _shown(report: Report) -> list[str]:

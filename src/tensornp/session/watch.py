@@ -106,12 +106,15 @@ class Watch:
         with undisturbed():
             look = self._look()
             lines = tuple(
-                line
-                for expression, before in self._state.snapshots.items()
-                for line in look.report(expression, before, was_partial=self.is_partial([expression]))
+                # What two watched names hold is told once.
+                dict.fromkeys(
+                    line
+                    for expression, before in self._state.snapshots.items()
+                    for line in look.report(expression, before, was_partial=self.is_partial([expression]))
+                )
             )
         self._next = state = self._state_of(look)
-        heading = f"{self._untold} to {cell}" if self._untold else cell
+        heading = f"{self._untold} to {cell}" if self._untold not in ("", cell) else cell
         num_watched = len({name for found in self._state.snapshots.values() for name in found})
         if state.left_out and (lines or state.left_out != self._state.left_out):
             heading += " changed" if lines else ": not all was compared"

@@ -173,6 +173,17 @@ def test_patterns_and_order(shell):
     assert orders["shape"][-1] == "e[0]"
 
 
+@needs_what_is_saved
+def test_what_was_written_behind_the_back_of_backward_is_said_in_view_mode_too(shell):
+    """The card of a tensor that backward has saved, before and after the write that spoils its gradient."""
+    cell(shell, "x = torch.ones(3, requires_grad=True); y = x.exp(); a = %tonumpy --share y;")
+    assert "saved for" not in cell(shell, "y")
+    cell(shell, "a[0] = 100")
+    text = cell(shell, "y")
+    assert "behind torch's back | saved for ExpBackward0" in text
+    assert "backward gives wrong gradients without an error" in shell.html
+
+
 def test_the_heading_says_whose_the_bytes_are(shell):
     """Each storage is one owner's, however many names reach it; a single owner is not named."""
     cell(
@@ -235,7 +246,7 @@ def test_only_what_has_changed_is_listed_where_one_asks_for_that(shell):
     cell(shell, "w = torch.zeros(4); v = torch.zeros(5); unseen = torch.zeros(6)")
     cell(shell, "w")
     cell(shell, "v")
-    assert cell(shell, "%tensors --changed").strip() == "nothing has changed since it was last shown or converted"
+    assert cell(shell, "%tensors --changed").strip() == "nothing that a card or %tonumpy has seen has changed since"
     cell(shell, "w += 1; v.numpy()[0] = 1; unseen += 1")
     rows = table(shell, "--changed")
     assert {name for name in rows if name and not name.startswith("Out[")} == {"w", "v"}

@@ -26,6 +26,15 @@ def tensor_from_numpy(
     return _tensor_of(np.asarray(array), copy, device)
 
 
+def why_copied(array: np.ndarray[Any, Any] | np.generic) -> str:
+    """Return why `tensor_from_numpy` copies an array of a dtype that torch has; empty where it shares its memory."""
+    if isinstance(array, np.ma.MaskedArray):
+        return "a masked array"
+    plain = np.asarray(array)
+    facts = dtypes.KNOWN.get(plain.dtype.name) or dtypes.EXTENSIONS.get(plain.dtype.name)
+    return _why_not_shared(plain, facts, torch.device("cpu")) if facts is not None else "an array of this dtype"
+
+
 def usable_device(device: Any) -> torch.device:
     """Return the device that a user has named, the CPU for None; raise where torch has none of that name here."""
     try:

@@ -105,7 +105,15 @@ _CONTAINERS: dict[type, Visitor] = {base: _in_container(container) for base, con
 
 
 def in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
-    """Yield what a `torch.nn.Module` consists of, by the names that its users type."""
+    """Yield what a `torch.nn.Module` consists of, and what else it holds, by the names that its users type."""
+    yield from registered(module)
+    for name, child in items_of(object.__getattribute__(module, "__dict__")):
+        if name not in _MODULE_OWN:
+            yield _own_attribute(name), child, ""
+
+
+def registered(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
+    """Yield the parameters, buffers and submodules of a `torch.nn.Module`, by the names that its users type."""
     held = object.__getattribute__(module, "__dict__")
     mro = mro_of(type(module))
     is_dict, is_list = (any(class_name(cls) in names for cls in mro) for names in (_BY_KEY, _BY_INDEX))
@@ -128,9 +136,6 @@ def in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
             else:
                 step = _attribute(name, kind or "submodule")
             yield step, child, kind
-    for name, child in items_of(held):
-        if name not in _MODULE_OWN:
-            yield _own_attribute(name), child, ""
 
 
 def members_of(table: Any) -> Iterator[tuple[Any, Any]]:

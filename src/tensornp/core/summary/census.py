@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -163,8 +164,9 @@ def _owner(group: Group) -> str:
 
 
 def _is_state(found: Found) -> bool:
-    """Return whether it lies in a dictionary of which a tensor is the key, as the state of an optimizer does."""
-    return any(type(step) is tuple and is_tensor(step[0]) for step in steps_of(found.path))
+    """Return whether it lies in a ``.state`` of which a tensor is the key, as an optimizer has it."""
+    steps = list(steps_of(found.path))
+    return any(type(key) is tuple and is_tensor(key[0]) and holder == ".state" for key, holder in pairwise(steps))
 
 
 def _matches(group: Group, patterns: tuple[str, ...]) -> bool:
@@ -215,10 +217,12 @@ def _ordered(group: Group) -> list[Found]:
     if len(group.found) == 1:
         return group.found
     order = {"name": 0, "history": 1, "traceback": 2}
+    # An array over a parameter has borrowed its memory.
+    kinds = {"parameter": 0, "buffer": 0, "array": 2}
 
     def key(f: Found) -> Any:
         # An expanded tensor has more elements than its storage has bytes, and is no better name for it.
-        return order[f.holding], f.kind == "grad", -min(_fact(f.obj, "nbytes"), group.nbytes)
+        return order[f.holding], f.kind == "grad", -min(_fact(f.obj, "nbytes"), group.nbytes), kinds.get(f.kind, 1)
 
     return sorted(group.found, key=key)
 

@@ -5,16 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tensornp.core.convert.plan import ConversionPlan
-from tensornp.core.memory.aliases import Aliases
+from tensornp.core.memory.aliases import Alias, Aliases
 from tensornp.core.summary.card import TensorSummary, summarize
 from tensornp.core.summary.container import ContainerSummary, summarize_container
-from tensornp.core.summary.module import (
-    ModuleSummary,
-    is_generator,
-    is_module,
-    summarize_generator,
-    summarize_module,
-)
+from tensornp.core.summary.generator import leaves_of, summarize_generator
+from tensornp.core.summary.module import ModuleSummary, is_module, summarize_module
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
 from tensornp.core.tensor.containers import is_container
@@ -28,8 +23,10 @@ Summary = TensorSummary | ModuleSummary | ContainerSummary | Record
 
 
 def is_record(obj: Any) -> bool:
-    """Return whether a function of tensornp has returned `obj` to be read."""
-    return type(obj) in (ConversionPlan, TensorInfo, Aliases)
+    """Return whether a function of ours has returned `obj` to be read; a list of aliases may have become another."""
+    if type(obj) is Aliases:
+        return all(type(alias) is Alias for alias in obj)
+    return type(obj) in (ConversionPlan, TensorInfo)
 
 
 def summary_of(obj: Any, options: DisplayOptions, look: Look | None = None) -> Summary | None:
@@ -40,6 +37,7 @@ def summary_of(obj: Any, options: DisplayOptions, look: Look | None = None) -> S
         return obj  # type: ignore[no-any-return]
     if is_module(obj):
         return summarize_module(obj, options)
-    if is_generator(obj):
-        return summarize_generator(obj, options)
-    return summarize_container(obj, options) if is_container(obj) else None
+    if is_container(obj):
+        return summarize_container(obj, options)
+    leaves = leaves_of(obj)
+    return summarize_generator(leaves, options) if leaves else None

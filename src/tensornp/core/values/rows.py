@@ -64,7 +64,7 @@ def _delta(old: Any, new: Any) -> tuple[Any, int, int]:
     if old.dtype.kind in "iu":
         # Exact even where the difference does not fit the dtype: it always fits the unsigned one.
         return np.where(new >= old, new - old, old - new).view(f"u{old.itemsize}"), 1, 0
-    wide = np.complex128 if old.dtype.kind == "c" else np.float64
+    wide = np.result_type(old.dtype, np.float64)
     old, new = old.astype(wide), new.astype(wide)
     is_finite = np.isfinite(old) & np.isfinite(new)
     num_lost = int(np.count_nonzero(~is_finite))
@@ -86,8 +86,11 @@ def _size(largest: tuple[int, Any, int]) -> float:
 def _delta_text(largest: tuple[int, Any, int], num_lost: int, shape: tuple[int, ...]) -> str:
     scale, delta, at = largest
     index = ", ".join(str(int(i)) for i in np.unravel_index(at, shape))
-    # What no float can hold has one exponent, that of the largest float.
-    size = f"{float(delta):.6g}" if scale == 1 else f"{scale * (delta / 1e308):.6g}e+308"
+    if np.isinf(_size(largest)):
+        # No float can hold it: a long double, or one of the exponent of the largest float.
+        size = f"{scale * (delta / 1e308):.6g}e+308" if scale > 1 else np.format_float_scientific(delta, 5, trim="-")
+    else:
+        size = f"{float(scale * delta):.6g}"
     texts = [f"largest |Δ| {size} at [{index}]"] if delta else []
     return " · ".join(texts + ([f"{num_lost:,} from or to NaN or infinity"] if num_lost else []))
 

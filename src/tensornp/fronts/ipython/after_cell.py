@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from IPython.display import display, update_display
 
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
 
 MAX_REPORTS = 3
-"""Reports under one cell of the page before the last of them is updated in place."""
+"""Reports of cells that one cell runs; the last of them is then updated in place."""
 
 
-class _Place(NamedTuple):
-    """Where the page shows what is reported: under the run of a cell, which may run others, after some reports."""
+@dataclass(slots=True)
+class _Run:
+    """A run of a cell for which the front end has asked: how many cells run within each other, and their reports."""
 
-    run: str
+    depth: int = 0
     num_reports: int = 0
 
 
@@ -33,7 +34,7 @@ class ShellWatch:
     def __init__(self, shell: Any, config: TensorDisplay) -> None:
         self._shell = shell
         self.watch = Watch(ShellSession(shell), lambda: config.options)
-        self._place = _Place("")
+        self._runs: dict[str, _Run] = {}
 
     def add(self, expressions: list[str]) -> int:
         """Watch what the expressions name from now on; returns how many tensors and arrays that is."""
@@ -50,47 +51,71 @@ class ShellWatch:
     def _follow(self) -> None:
         """Be called after a cell exactly while something is watched."""
         events = self._shell.events
-        is_called = self._after_cell in events.callbacks["post_run_cell"]
-        if self.watch.names and not is_called:
-            events.register("post_run_cell", self._after_cell)
-        elif is_called and not self.watch.names:
-            events.unregister("post_run_cell", self._after_cell)
+        for event, callback in (("pre_run_cell", self._before_cell), ("post_run_cell", self._after_cell)):
+            is_called = callback in events.callbacks[event]
+            if self.watch.names and not is_called:
+                events.register(event, callback)
+            elif is_called and not self.watch.names:
+                events.unregister(event, callback)
+        if not self.watch.names:
+            self._runs.clear()
+
+    def _before_cell(self, _: Any) -> None:
+        self._runs.setdefault(self._asked_for(), _Run()).depth += 1
 
     def _after_cell(self, result: Any) -> None:
         """Show what the cell that has just ended has changed; a callback that raised would spoil the cell."""
         from tensornp.core.lowlevel.attributes import error_text
 
-        # Only a cell that is not stored has no number, and the shell still stands at the last one then.
-        cell = f"In[{result.execution_count or self._shell.displayhook.prompt_count}]"
+        name = self._asked_for()
+        run = self._runs.setdefault(name, _Run())
+        run.depth -= 1
+        is_within = run.depth > 0
+        if not is_within:
+            del self._runs[name]
+        # One that is not stored has the number of the last one, or of the one that runs it.
+        is_stored = bool(getattr(result.info, "store_history", True) and result.execution_count)
+        cell = f"In[{result.execution_count if is_stored else self._shell.displayhook.prompt_count}]"
         try:
             report = self.watch.report(cell)
+            if is_within and run.num_reports >= MAX_REPORTS - 1:
+                self.watch.postpone(cell)
+                if report is not None:
+                    run.num_reports += 1
+                    self._update(report, name, run.num_reports)
+                return
             if report is not None:
-                self._show(report)
+                run.num_reports += 1
+                _show(report)
             self.watch.told()
         except KeyboardInterrupt:
             self.watch.postpone(cell)
             print(f"%tensorwatch was interrupted; the next report tells of {cell} too")
         except Exception as error:
             said = f"{error_text(error)}; %tensorwatch --off ends it"
-            self._show(Report(f"{cell}: the watch failed", (ReportLine("", (said,)),)))
+            _show(Report(f"{cell}: the watch failed", (ReportLine("", (said,)),)))
 
-    def _show(self, report: Report) -> None:
-        """Show a report under the cell that runs; where that runs many others, the last one is updated in place."""
-        run = self._run()
-        count = self._place.num_reports + 1 if run and run == self._place.run else 1
-        self._place = _Place(run, count)
-        if count > MAX_REPORTS:
-            report = replace(report, heading=f"{report.heading} ({count:,} reports under this cell)")
-        data = {"text/plain": report_text(report), "text/html": report_html(report)}
-        if not run or count < MAX_REPORTS:
-            display(data, raw=True)
-            return
-        publish = display if count == MAX_REPORTS else update_display
-        publish(data, raw=True, display_id=f"tensorwatch-{run}")
+    def _update(self, report: Report, run: str, count: int) -> None:
+        """Show a report in the place of the last one; what it says will be said again when the whole cell has ended.
 
-    def _run(self) -> str:
+        Nobody knows whether that place is still there, or has ever been: outputs are cleared, and captured.
+        """
+        if run:
+            report = replace(report, heading=f"{report.heading} so far, after {count:,} reports")
+            publish = display if count == MAX_REPORTS else update_display
+            publish(_bundle(report), raw=True, display_id=f"tensorwatch-{run}")
+
+    def _asked_for(self) -> str:
         """Return which run of a cell the front end has asked for; empty where there is no page."""
         try:
             return str(self._shell.get_parent()["header"]["msg_id"])
         except (AttributeError, KeyError, TypeError):
             return ""
+
+
+def _show(report: Report) -> None:
+    display(_bundle(report), raw=True)
+
+
+def _bundle(report: Report) -> dict[str, str]:
+    return {"text/plain": report_text(report), "text/html": report_html(report)}

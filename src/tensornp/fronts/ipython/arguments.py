@@ -175,7 +175,7 @@ def _parsed(words: list[str], options: tuple[Option, ...]) -> dict[str, str]:
 
 
 def split_names(text: str) -> list[str]:
-    """Return expressions that are separated by spaces; spaces in brackets or quotes separate nothing."""
+    """Return expressions that are separated by spaces, up to a comment; in brackets or quotes, nothing separates."""
     names, depth, quote = [""], 0, ""
     for char in text:
         if quote:
@@ -184,7 +184,10 @@ def split_names(text: str) -> list[str]:
             quote = char
         else:
             depth += (char in "([{") - (char in ")]}")
-        if char.isspace() and not quote and depth <= 0:
+        is_outside = not quote and depth <= 0
+        if char == "#" and is_outside:
+            break
+        if char.isspace() and is_outside:
             names.append("")
         else:
             names[-1] += char

@@ -17,7 +17,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class
 from IPython.display import display
 
-from tensornp.fronts.ipython.arguments import Option, documented, keeping_nothing, split_line
+from tensornp.fronts.ipython.arguments import Option, documented, keeping_nothing, split_line, split_names
 
 if TYPE_CHECKING:
     from tensornp.fronts.ipython.config import TensorDisplay
@@ -74,7 +74,7 @@ class GuideMagics(Magics):
         They are kept in ipython_config.json of the profile, beside what else is there; IPython reads it at each start.
         """
         options, rest = split_line(line, OPTIONS["tensornp"])
-        if rest or len(options) > 1:
+        if split_names(rest) or len(options) > 1:
             raise UsageError("%tensornp takes no argument but --save or --reset")
         if "save" in options:
             print(self._save())

@@ -31,6 +31,8 @@ from tensornp.fronts.ipython.cell import Body, compile_body, is_awaited, run, ru
 from tensornp.fronts.ipython.names import BUILTIN, check_reachable, occupant
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from tensornp.core.convert.plan import ConversionPlan
     from tensornp.core.tensor.facts import TensorInfo
     from tensornp.fronts.ipython.config import TensorDisplay
@@ -139,15 +141,20 @@ class TensorMagics(Magics):
 
             {options}
 
-        Memory is shared where torch can: a read-only array is copied, because torch has no read-only tensors.
+        Memory is shared where torch can: a read-only array is copied, because torch has no read-only tensors. Which of
+        the two was done is said, unless the line ends with a semicolon.
         """
         from tensornp.core.exchange.to_tensor import to_tensor
+        from tensornp.core.lowlevel.attributes import is_array
 
         __tracebackhide__ = True
         options, rest = self._split(line, "totensor")
         value = self._evaluate(rest, local_ns, "%totensor [-o NAME] EXPR")
         with as_usage_errors():
-            return self._bound(options, to_tensor(value))
+            tensor = to_tensor(value)
+            if is_array(value) and not rest.endswith(";"):
+                _show_way_back(value)
+            return self._bound(options, tensor)
 
     def _split(self, line: str, magic: str) -> tuple[dict[str, str], str]:
         """Return the options of `line` and the rest of it; what cannot be bound is refused before anything runs."""
@@ -279,6 +286,14 @@ def _show_receipts(receipts: list[ConversionPlan], expression: str, array: str) 
         return
     said = receipts[0], expression, array
     display({"text/plain": receipt_text(*said), "text/html": receipt_html(*said)}, raw=True)
+
+
+def _show_way_back(array: np.ndarray[Any, Any]) -> None:
+    from tensornp.core.convert.from_numpy import why_copied
+    from tensornp.render.receipt import way_back_html, way_back_text
+
+    said = why_copied(array), array.nbytes
+    display({"text/plain": way_back_text(*said), "text/html": way_back_html(*said)}, raw=True)
 
 
 def _explained(value: Any, receipts: list[ConversionPlan]) -> str:

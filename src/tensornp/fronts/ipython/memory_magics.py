@@ -41,7 +41,7 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
             "drop what only IPython's history (Out[n], _) and the last traceback hold, and say how many bytes came "
             "free; a name of yours is never touched",
         ),
-        Option("", "changed", "only what has changed since it was last shown or converted"),
+        Option("", "changed", "only what has changed since a card showed it or %tonumpy converted it"),
         Option("s", "sort", "order by bytes (the default), name, shape, dtype or device", "KEY"),
     ),
     "tensorwatch": (Option("", "off", "watch NAME no longer, or nothing at all"),),
@@ -101,8 +101,9 @@ class MemoryMagics(Magics):
         from tensornp.core.summary.census import SORTS
 
         options, rest = split_line(line, OPTIONS["tensors"])
+        names = split_names(rest)
         if "release" in options:
-            if rest or len(options) > 1:
+            if names or len(options) > 1:
                 raise UsageError("--release takes no name and no other option; a name of yours goes with del")
             self._live.unpin_unnamed()
             print(self._surveyor().release())
@@ -110,7 +111,7 @@ class MemoryMagics(Magics):
         sort = options.get("sort", "bytes")
         if sort not in SORTS:
             raise UsageError(f"--sort takes {', '.join(SORTS[:-1])} or {SORTS[-1]}, not {sort!r}")
-        self._show_table(sort, tuple(split_names(rest)), is_changed="changed" in options)
+        self._show_table(sort, tuple(names), is_changed="changed" in options)
 
     def _show_table(self, sort: str, patterns: tuple[str, ...], *, is_changed: bool) -> None:
         from tensornp.render.census import census_page, census_text
@@ -120,7 +121,7 @@ class MemoryMagics(Magics):
         max_rows = max(shown, MAX_SEARCHED_ROWS) if is_live else shown
         census = self._surveyor().census(max_rows=max_rows, sort=sort, patterns=patterns, is_changed=is_changed)
         if is_changed and not census.groups:
-            print("nothing has changed since it was last shown or converted")
+            print("nothing that a card or %tonumpy has seen has changed since")
             return
         if patterns and not census.groups:
             raise UsageError(f"no tensor or array is called {' or '.join(patterns)}; %tensors shows them all")

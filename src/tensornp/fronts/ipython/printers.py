@@ -94,8 +94,10 @@ class TensorPrinters:
         self.forget()
         if not self._shows(obj):
             return False
-        self._lend(type(obj))
         summary, anchor = self._summarize(obj), ""
+        if summary is None:
+            return False
+        self._lend(type(obj))
         if _is_tensor(obj):
             anchor = self._anchors.new()
             self._on_shown(obj, summary, anchor)
@@ -143,13 +145,14 @@ class TensorPrinters:
             return True
         if "torch" not in sys.modules:
             return False
-        from tensornp.core.summary.module import is_generator, is_module
+        from tensornp.core.summary.generator import leaves_of
+        from tensornp.core.summary.module import is_module
         from tensornp.core.summary.view import is_record
         from tensornp.core.tensor.containers import is_container, leaves
 
         if is_record(obj):
-            return True
-        if is_module(obj) or is_generator(obj):
+            return not (isinstance(obj, list) and self._has_other_display(type(obj)))
+        if is_module(obj) or leaves_of(obj):
             return not self._has_other_display(type(obj))
         if not is_container(obj) or self._has_other_display(type(obj)):
             return False
@@ -193,6 +196,10 @@ class TensorPrinters:
 
         self._loans.take_back(self._print_plain)
         summary, _ = self._summary_for("text/plain", obj)
+        if summary is None:
+            # Another thread has made something else of it just now.
+            self._print_as_before(obj, p, cycle)
+            return
         for i, line in enumerate(summary_text(summary).split("\n")):
             if i:
                 p.break_()
@@ -205,6 +212,8 @@ class TensorPrinters:
 
         self._loans.take_back(self._print_html)
         summary, anchor = self._summary_for("text/html", obj)
+        if summary is None:
+            return self._as_before(self._formatter.formatters["text/html"], obj)
         return summary_html(summary, self._config.options, anchor=anchor)
 
     def _print_as_before(self, obj: Any, p: RepresentationPrinter, cycle: bool) -> None:
