@@ -58,7 +58,7 @@ def play(page: Page, server: Server) -> Film:
     notebook = Notebook(page, server, "tour.ipynb")
     page.get_by_role("tab", name="File Browser").click()
     box = notebook.panel.locator(".jp-WindowedPanel-inner").bounding_box()
-    film = Film(page, {**box, "height": 640})
+    film = Film(page, {**box, "height": 728})
     notebook.run_cell(0)
     notebook.run_cell(1)
     notebook.toggles().wait_for()

@@ -172,7 +172,7 @@ def test_what_was_chosen_is_said_where_the_toggle_was(kernel):
     kernel.send(comm, {"method": "custom", "content": {"type": "choose", "mode": "copy", "id": "1"}})
     kernel.send(comm, {"method": "custom", "content": {"type": "bind", "name": "mine", "id": "2"}})
     kernel.run("torch.ones(1)")
-    assert kernel.comms[comm]["parting"] == "copy was chosen, mine is its copy"
+    assert kernel.comms[comm]["parting"] == "copy was chosen, bound: mine (copy)"
 
 
 def test_a_request_that_comes_twice_is_done_once(kernel):

@@ -152,7 +152,7 @@ class TensorWidget(DockingWidget):
             # What is shown is what was bound, also where the tensor was written since it was shown.
             self._now = self._seen_in(self.mode, _living(tensor))
             self._paint()
-            self._bound.append(f"{name} is its {self.mode}")
+            self._bound.append(f"bound: {name} ({self.mode})")
             # The tensor's own name would be that of the array.
             is_reached = re.match(r"\w+", self.reached) and not re.match(rf"{name}\b", self.reached)
             return f"{name} = %tonumpy --{self.mode} {self.reached}" if is_reached else ""
