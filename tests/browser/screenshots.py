@@ -18,7 +18,7 @@ IMAGES = Path(__file__).parents[2] / ".github" / "images"
 CELLS = [
     "%load_ext tensornp\nimport torch\n\ntorch.manual_seed(0)\n"
     "layer = torch.nn.Linear(384, 384)\nhidden = torch.linspace(0, 1, 768).view(2, 384)\n"
-    "a = layer.weight.detach().numpy()",
+    "w_np = layer.weight.detach().numpy()",
     "layer(hidden)[:, :4].bfloat16()",
     "layer.weight",
 ]

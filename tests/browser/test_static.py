@@ -8,11 +8,14 @@ from pathlib import Path
 import nbclient
 import nbformat
 import pytest
+import torch
 from browser.contrast import READABLE, contrast
 from browser.lab import TIMEOUT_S, Notebook, Server
 from nbconvert import HTMLExporter
 from nbformat.sign import NotebookNotary
 from playwright.sync_api import Locator, Page, expect
+
+import tensornp as tnp
 
 CARDS = {
     "w = torch.arange(6.).reshape(2, 3).requires_grad_()\nw": (
@@ -112,3 +115,19 @@ def test_cards_are_complete_in_an_exported_page_without_a_network(
     expect_complete(page.locator(".tensornp"))
     expect_nothing_blank(page.locator(".jp-OutputArea-child"))
     expect(page.get_by_text("model not found")).to_have_count(0)
+
+
+def test_on_paper_nothing_is_cut(page: Page) -> None:
+    """An array that scrolls on a page, and a table that is wider than it."""
+    long = {f"a rather long name of a layer, number {i}": torch.rand(3, 4, 5, 6, dtype=torch.float64) for i in range(3)}
+    long["ints"] = torch.ones(2, dtype=torch.int16, requires_grad=False)
+    page.set_viewport_size({"width": 560, "height": 800})
+    page.set_content(tnp.card(torch.rand(100, 3)).html + tnp.card(long).html)
+    cut = """() => [...document.querySelectorAll(".tensornp, .tensornp pre")].filter((node) =>
+        getComputedStyle(node).overflow !== "visible"
+        && (node.scrollHeight > node.clientHeight + 1 || node.scrollWidth > node.clientWidth + 1)).length"""
+    assert page.evaluate(cut) == 2, "both scroll on the page"
+    page.emulate_media(media="print")
+    assert page.evaluate(cut) == 0
+    widths = page.evaluate("[...document.querySelectorAll('table')].map((t) => t.getBoundingClientRect().width)")
+    assert max(widths) < 560

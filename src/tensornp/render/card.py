@@ -10,7 +10,7 @@ from tensornp.core.tensor.dtypes import name_of
 from tensornp.render.aliases import MemoryLine, folded_lines, memory_lines, stopped_text
 from tensornp.render.badges import badge_html, badges_of
 from tensornp.render.receipt import folded_receipt, receipt_of
-from tensornp.render.style import CARD, CODE, REFUSAL, ROW, ROW_ARRAY, SMALL, array_style
+from tensornp.render.style import CARD, CODE, PRINTED, REFUSAL, ROW, ROW_ARRAY, SMALL, array_style
 
 
 def tensor_text(summary: TensorSummary) -> str:
@@ -61,8 +61,9 @@ def _values(summary: TensorSummary, options: DisplayOptions) -> str:
     style = ROW_ARRAY if summary.style != "card" else array_style(options.max_height)
     text = summary.preview.text
     # What scrolls can be reached by keyboard.
-    focusable = ' tabindex="0"' if text.count("\n") >= options.max_height > 0 else ""
-    array = f'<pre{focusable} style="{style}">{escape(text)}</pre>' if text else ""
+    is_bounded = text.count("\n") >= options.max_height > 0
+    focusable, printed = (' tabindex="0"', PRINTED) if is_bounded else ("", "")
+    array = f'<pre{focusable} style="{style}">{escape(text)}</pre>{printed}' if text else ""
     return array + (f"<small>{escape(summary.preview.note)}</small>" if summary.preview.note else "")
 
 

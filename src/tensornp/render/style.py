@@ -38,6 +38,13 @@ RIGHT_CELL = f"{_CELL};text-align:right;font-variant-numeric:tabular-nums"
 GROUP = "border-top:1px solid rgba(128,128,128,.25)"
 
 
+PRINTED = (
+    "<style>@media print{.tensornp,.tensornp pre{overflow:visible!important;max-height:none!important}"
+    ".tensornp td{white-space:normal!important}}</style>"
+)
+"""Paper does not scroll. Where a sanitizer drops it, nothing else is lost."""
+
+
 def badge_style(tone: Tone) -> str:
     """Return the style of a badge of one tone."""
     return _BADGE.format(_RGB[tone], ".13" if tone == "plain" else ".2")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from html import escape
 
-from tensornp.render.style import CELL, GROUP, HEADING, RIGHT_CELL, TABLE, WRAPPED_CELL
+from tensornp.render.style import CELL, GROUP, HEADING, PRINTED, RIGHT_CELL, TABLE, WRAPPED_CELL
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def table_html(table: Table) -> str:
         for heading, style in zip(table.headings, styles, strict=True)
     )
     body = "".join(_row_html(row, styles) for row in table.rows)
-    return f'<table style="{TABLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return f'<table style="{TABLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{PRINTED}'
 
 
 def _row_html(row: TableRow, styles: list[str]) -> str:
