@@ -86,7 +86,8 @@ def _tensors(modules: Iterator[tuple[str, Any]], table: str, *, is_once: bool) -
 def _table(module: Any, name: str) -> list[tuple[str, Any]]:
     """Return what a module has in one of its tables; raise where its class decides itself what it tells of them."""
     table: Any = (dict_of(module) or {}).get(name)
-    if type(table) not in (dict, OrderedDict) or _has_own_methods(type(module)):
+    is_plain = type(table) is dict or type(table) is OrderedDict
+    if not is_plain or _has_own_methods(type(module)):
         raise _UnknownError
     return [(key, value) for key, value in list(table.items()) if value is not None]
 

@@ -17,6 +17,9 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.form import Bare
 from tensornp.core.tensor.paths import Path
 
+_Level = tuple[Iterator[Any], Path | None, frozenset[int]]
+"""What is left of the members of a module, the path to it, and the modules through which that goes."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModuleSummary:
@@ -28,9 +31,6 @@ class ModuleSummary:
     table: ContainerSummary
     num_parameters: int
     text: str
-
-
-_Level = tuple[Iterator[Any], Path | None, frozenset[int]]
 
 
 def is_module(obj: Any) -> bool:
@@ -86,10 +86,8 @@ def _tensors_of(module: Any) -> Iterator[Leaf]:
             stack.append(_members(child, (path, step), seen))
 
 
-def _members(
-    module: Any, path: Path | None, above: frozenset[int]
-) -> tuple[Iterator[Any], Path | None, frozenset[int]]:
-    """Return what a module has registered, the path to it, and the modules through which that goes."""
+def _members(module: Any, path: Path | None, above: frozenset[int]) -> _Level:
+    """Return the level of a module that lies at `path`, below modules of these identities."""
     try:
         members = list(registered(module))
     except Exception:

@@ -95,7 +95,10 @@ class MemoryMagics(Magics):
             {options}
 
         NAME may have wildcards: model, model.* or *.grad show only the groups with such a name. The bytes in the
-        heading count each storage once. "pinned by" tells what else keeps one: a result of a cell, or a traceback.
+        heading count each storage once, as the first of parameters and buffers, gradients, optimizer states, other
+        names, and history. "pinned by" tells what else keeps one: a result of a cell, or a traceback. In JupyterLab
+        and Notebook 7 the table sorts and filters up to 2,000 rows, also those that are not printed.
+
         --release drops nothing where your names could not all be searched, since one of them may reach it.
         """
         from tensornp.core.summary.census import SORTS
@@ -170,7 +173,8 @@ class MemoryMagics(Magics):
         behind its back, gradients that were set or dropped, and moves to another device or storage. Watching keeps no
         tensor alive, and waits for no collective. After each cell it reads up to %config
         TensorDisplay.max_watch_read_nbytes of all that is watched, and says what is left out; it keeps copies of up to
-        max_watch_nbytes; of what has none, it tells which blocks changed.
+        max_watch_nbytes; of what has none, it tells which blocks changed. Where a cell runs many others, a loop of
+        training cells for instance, a report is updated in place, and the last one tells of all that they changed.
         """
         options, rest = split_line(line, OPTIONS["tensorwatch"])
         names = list(dict.fromkeys(split_names(rest)))
