@@ -64,7 +64,8 @@ class Sorter {
       this.limit = WINDOW;
       this.paint();
     });
-    this.status = element("output", "found");
+    this.status = element("span", "found");
+    this.status.setAttribute("aria-live", "polite");
     this.bar.append(this.filter, this.status);
     this.table.before(this.bar);
     this.more = element("button", "more");
