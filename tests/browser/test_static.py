@@ -131,3 +131,17 @@ def test_on_paper_nothing_is_cut(page: Page) -> None:
     assert page.evaluate(cut) == 0
     widths = page.evaluate("[...document.querySelectorAll('table')].map((t) => t.getBoundingClientRect().width)")
     assert max(widths) < 560
+
+
+def test_values_break_into_lines_before_a_number_is_cut(page: Page) -> None:
+    """A table of a model in a narrow window needs no scrolling."""
+    model = torch.nn.Sequential(torch.nn.Linear(30, 40), torch.nn.BatchNorm1d(40))
+    model(torch.randn(5, 30)).sum().backward()
+    page.set_viewport_size({"width": 720, "height": 800})
+    page.set_content(f'<body style="font: 13px sans-serif">{tnp.card(model).html}</body>')
+    table = page.locator(".tensornp")
+    assert table.evaluate("(node) => node.scrollWidth <= node.clientWidth")
+    values = table.locator("tbody tr").first.locator("td").last
+    rows = values.evaluate("""(cell) => { const range = document.createRange(); range.selectNodeContents(cell);
+        return new Set([...range.getClientRects()].map((one) => one.top)).size }""")
+    assert rows > 1

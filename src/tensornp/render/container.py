@@ -96,4 +96,6 @@ def _cells(row: Row) -> tuple[str, ...]:
     by_kind = {badge.kind: badge.text for badge in badges_of(summary)}
     nbytes = format_nbytes(summary.info.nbytes) if summary.info is not None else ""
     facts = (by_kind.get(kind, "") for kind in ("shape", "dtype", "device"))
-    return (row.name, *facts, nbytes, by_kind.get("grad", ""), memory_word(summary), row.text or summary.refusal)
+    # What is no leaf says what it is from.
+    grad = by_kind.get("grad", "").replace(" · leaf", "")
+    return (row.name, *facts, nbytes, grad, memory_word(summary), row.text or summary.refusal)

@@ -40,8 +40,8 @@ class Table:
 
 RIGHT = ("bytes",)
 """Columns of numbers, which are aligned by their last digit."""
-WRAPPED = ("to get", "what it means")
-"""Columns of sentences, which a page may break into lines."""
+WRAPPED = ("to get", "what it means", "values")
+"""Columns of words or numbers, which a page may break into lines."""
 
 
 def without_empty(table: Table, kept: tuple[str, ...]) -> Table:
