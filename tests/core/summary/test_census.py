@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from tensornp.core.memory.changes import Change
 from tensornp.core.memory.survey import Survey
 from tensornp.core.summary.census import census_of
 from tensornp.render.census import census_text
@@ -69,3 +70,19 @@ def test_the_table_says_of_a_small_view_how_much_it_keeps():
     text = census_text(census_in({"view": big[:1], "whole": torch.zeros(10)}))
     assert "4 bytes of 3.9 KiB" in text
     assert "40 bytes\n" in f"{text}\n"
+
+
+def test_each_tensor_is_compared_once_however_many_names_it_has():
+    """What tells a change reads the tensor's bytes, and only those that have changed are to be listed."""
+    tensor, other = torch.zeros(10), torch.zeros(5)
+    asked = []
+
+    def change_of(obj, info):
+        asked.append(obj.numel())
+        return Change("the card in In[1]", "torch", "all blocks") if obj is tensor else None
+
+    namespace = {"tensor": tensor, "same": tensor, "other": other}
+    (group,) = census_in(namespace, is_changed=True, change_of=change_of).groups
+    assert [row.name for row in group.rows] == ["tensor", "same"]
+    assert all(row.change is not None for row in group.rows)
+    assert sorted(asked) == [5, 10]

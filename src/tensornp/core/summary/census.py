@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
@@ -109,6 +109,7 @@ def census_of(
     With `is_changed`, only groups are counted and shown of which a member has changed, as `change_of` tells. `also`
     gives other names of IPython's own for an object, by identity: ``_``.
     """
+    change_of = _once(change_of) if change_of is not None else None
     groups = [group for group in survey.groups if not patterns or _matches(group, patterns)]
     if is_changed:
         groups = [group for group in groups if any(row.change for row in _rows(survey, group, None, change_of))]
@@ -136,6 +137,19 @@ def census_of(
         num_left_out=sum(sizes) - sum(len(group.rows) for group in shown),
         stopped=survey.stopped,
     )
+
+
+def _once(change_of: Callable[[Any, Any], Change | None]) -> Callable[[Any, Any], Change | None]:
+    """Return `change_of`, which reads a tensor, so that each is read once, under whatever names and how often asked."""
+    known: dict[int, tuple[Any, Change | None]] = {}
+
+    def change(obj: Any, info: Any) -> Change | None:
+        if id(obj) not in known:
+            # Held, so that nothing else takes its identity meanwhile.
+            known[id(obj)] = obj, change_of(obj, info)
+        return known[id(obj)][1]
+
+    return change
 
 
 def _limits(sizes: Iterable[int], max_rows: int) -> Iterator[int]:
