@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,16 +18,15 @@ from tensornp.core.memory.extents import Relation
 from tensornp.core.memory.relations import Target
 from tensornp.core.memory.storages import Found, Group, Holding, history_entry, merged
 from tensornp.core.memory.survey import Survey
+from tensornp.core.summary.owners import OWNERS, owner_of
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import Bare, is_storage, tensor_of
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.paths import Kind, expression_of, steps_of
+from tensornp.core.tensor.paths import Kind, expression_of
 
 SORTS = ("bytes", "name", "shape", "dtype", "device")
 MIN_ROWS_OF_GROUP = 8
 """Of a group that has so many, which are shown even where others must be left out for that."""
-OWNERS = ("parameters and buffers", "gradients", "optimizer states", "other names", "history", "last traceback")
-"""What bytes belong to, each to the first of these that reaches them; gradients are those that nothing else names."""
 _bare_array = np.ndarray.view
 
 
@@ -122,7 +120,7 @@ def census_of(
     totals: dict[str, int] = defaultdict(int)
     owners = dict.fromkeys(OWNERS, 0)
     for group in groups:
-        owners[_owner(group)] += group.nbytes
+        owners[owner_of(group)] += group.nbytes
         for device, nbytes in merged(group.spans).items():
             totals[device] += nbytes
     objects = {id(found.obj): found.obj for group in groups for found in group.found}
@@ -163,24 +161,6 @@ def _limits(sizes: Iterable[int], max_rows: int) -> Iterator[int]:
         limit = min(size, max(left - others, min(left, MIN_ROWS_OF_GROUP)))
         left -= limit
         yield limit
-
-
-def _owner(group: Group) -> str:
-    named = [found for found in group.found if found.holding == "name"]
-    if not named:
-        is_history = any(found.holding == "history" for found in group.found)
-        return "history" if is_history else "last traceback"
-    if any(found.kind in ("parameter", "buffer") for found in named):
-        return "parameters and buffers"
-    if all(found.kind == "grad" for found in named):
-        return "gradients"
-    return "optimizer states" if any(map(_is_state, named)) else "other names"
-
-
-def _is_state(found: Found) -> bool:
-    """Return whether it lies in a ``.state`` of which a tensor is the key, as an optimizer has it."""
-    steps = list(steps_of(found.path))
-    return any(type(key) is tuple and is_tensor(key[0]) and holder == ".state" for key, holder in pairwise(steps))
 
 
 def _matches(group: Group, patterns: tuple[str, ...]) -> bool:
