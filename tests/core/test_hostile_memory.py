@@ -248,7 +248,7 @@ def test_with_the_switch_off_nothing_is_read_by_address_and_all_still_work():
     shown = text(t)
     shell.run_cell("%config TensorDisplay.raw_memory = False")
     assert not raw.is_on()
-    for name in ("_copy", "_bytes_at", "_word_at", "_capsule_pointer"):
+    for name in ("copy_into", "array_at", "_word_at", "_capsule_pointer"):
         setattr(raw, name, None)
     # Fingerprints of two kinds are not compared, so no change is claimed.
     assert text(t) == shown

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -19,20 +21,22 @@ from tensornp.core.memory.fingerprint import (
     NUM_SAMPLES,
     SAMPLE_NBYTES,
     Fingerprint,
-    _digests_of,
     _of_rows,
     _sums_of,
     fingerprint,
 )
+from tensornp.core.memory.strided import Strided
 
 ALL = 2**40
-WAYS = pytest.mark.parametrize("digests_of", [_digests_of, _sums_of], ids=["xxh3", "sums"])
 
 
 def of(t: torch.Tensor) -> Fingerprint:
     found = fingerprint(t, ALL)
     assert found is not None
     return found
+
+
+WAYS = pytest.mark.parametrize("digests_of", [lambda t: of(t).blocks, _sums_of], ids=["xxh3", "sums"])
 
 
 def bits(t: torch.Tensor) -> bytes:
@@ -131,19 +135,18 @@ def test_zeros_of_two_signs_and_payloads_of_nan_are_bits(digests_of):
     assert digests_of(nans) != digests_of(other)
 
 
-@WAYS
-def test_bytes_between_the_elements_are_no_part_of_a_view(digests_of):
+def test_bytes_between_the_elements_are_no_part_of_a_view():
     """A write beside it changes nothing; one to its last element does."""
     base = torch.arange(60.0).view(6, 10)
     view = base[1::2, 2:9:3]
-    before = of(view), _of_rows(view, ALL, digests_of)
+    before = of(view), _of_rows(view, ALL, _sums_of)
     keep = view.clone()
     base.fill_(-1)
     view.copy_(keep)
-    assert (of(view), _of_rows(view, ALL, digests_of)) == before
+    assert (of(view), _of_rows(view, ALL, _sums_of)) == before
     view[-1, -1] += 1
     assert of(view) != before[0]
-    assert _of_rows(view, ALL, digests_of) != before[1]
+    assert _of_rows(view, ALL, _sums_of) != before[1]
 
 
 def test_an_expanded_tensor_is_read_once():
@@ -212,22 +215,32 @@ def test_blocks_are_in_order_and_the_others_stay():
     assert [i for i in range(41) if before[i] != after[i]] == [2]
 
 
-@WAYS
-def test_past_the_budget_a_sample_is_read_and_said_so(digests_of):
+@pytest.mark.parametrize("way", ["xxh3", "sums"])
+def test_past_the_budget_a_sample_is_read_and_said_so(way, monkeypatch):
     """A change of the whole is found, and what is read stays within 64 KiB."""
     read = []
 
     def reading(values: torch.Tensor) -> tuple[int, ...]:
         read.append(values.numel() * values.element_size())
-        return digests_of(values)
+        return _sums_of(values)
+
+    def use_each(strided, blocks, use, *, in_place):
+        read.append(sum(math.prod(block.shape) for block in blocks) * strided.dtype.itemsize)
+        return use_each_of(strided, blocks, use, in_place=in_place)
+
+    def sampled(t: torch.Tensor) -> Fingerprint:
+        return fingerprint(t, 1000) if way == "xxh3" else _of_rows(t, 1000, reading)
+
+    use_each_of = Strided.use_each
+    monkeypatch.setattr(Strided, "use_each", use_each)
 
     for shape in [(2**20,), (2**10, 2**10), (2**18, 2, 2), (3, 2**19)]:
         zeros = torch.zeros(shape)
         for t in (zeros, torch.zeros(*shape, 2)[..., 0]):
-            found = _of_rows(t, 1000, reading)
+            found = sampled(t)
             assert found.coverage == f"sampled 1/{found.one_in:,}"
             assert found.one_in >= zeros.nbytes // (NUM_SAMPLES * SAMPLE_NBYTES) > 1
-            assert _of_rows(t + 1, 1000, digests_of) != found
+            assert sampled(t + 1) != found
     assert max(read) <= NUM_SAMPLES * SAMPLE_NBYTES
     t = torch.zeros(2**20)
     assert (fingerprint(t, 1000).coverage, fingerprint(t, ALL).coverage) == ("sampled 1/64", "all blocks")

@@ -15,9 +15,9 @@ import ctypes
 import datetime
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -28,8 +28,6 @@ from tensornp.core.lowlevel.modes import undisturbed
 from tensornp.core.lowlevel.private_names import find
 from tensornp.core.lowlevel.torch_private import storage_address
 from tensornp.errors import NotReadError
-
-_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -86,30 +84,9 @@ def read(memory: Memory, addresses: Sequence[int] | np.ndarray[Any, Any], nbytes
         is_one = len(addresses) == 1
         low, high = (addresses[0], addresses[0]) if is_one else (np.min(addresses), np.max(addresses))
         memory.check(int(low), int(high) + nbytes)
-        _copy(copies, addresses)
+        copy_into(copies, addresses)
         memory.check(memory.address, memory.address)
     return copies
-
-
-def use_each(
-    memory: Memory, address: int, pieces: Sequence[tuple[int, int]], use: Callable[[Any], _T], *, in_place: bool = False
-) -> list[_T]:
-    """Return what `use` makes of each piece of the bytes at `address`, which begins and ends at two offsets.
-
-    Each is copied first, unless it `can_be_read_in_place`, which takes a third of the time.
-    """
-    memory.check(address + min(low for low, _ in pieces), address + max(high for _, high in pieces))
-    buffer = np.empty((1, 0 if in_place else max(high - low for low, high in pieces)), np.uint8)
-    results = []
-    for low, high in pieces:
-        if in_place:
-            results.append(use(_bytes_at(address + low, high - low)))
-        else:
-            part = buffer[:, : high - low]
-            _copy(part, [address + low])
-            results.append(use(part[0]))
-    memory.check(memory.address, memory.address)
-    return results
 
 
 def can_be_read_in_place(memory: Memory, nbytes: int) -> bool:
@@ -147,15 +124,15 @@ def check_readable(low: int, high: int) -> None:
         return
     pages = np.arange(low // PAGE_NBYTES * PAGE_NBYTES, high, PAGE_NBYTES, dtype=np.uint64)
     pages[:1] = low
-    _copy(np.empty((len(pages), 1), np.uint8), pages)
+    copy_into(np.empty((len(pages), 1), np.uint8), pages)
 
 
 class _Run(ctypes.Structure):
     _fields_ = (("address", ctypes.c_size_t), ("nbytes", ctypes.c_size_t))
 
 
-def _copy(into: np.ndarray[Any, Any], addresses: Sequence[int] | np.ndarray[Any, Any]) -> None:
-    """Fill each row with the bytes at an address."""
+def copy_into(into: np.ndarray[Any, Any], addresses: Sequence[int] | np.ndarray[Any, Any]) -> None:
+    """Fill each row with the bytes at an address; whoever calls it has asked ``Memory.check``."""
     nbytes = into.shape[1]
     target = into.ctypes.data
     if _known.system_copy is None or nbytes > _MAX_CALL_NBYTES or len(into) == 1:
@@ -201,8 +178,15 @@ def _refuse_unless_device(address: int) -> None:
         raise NotReadError(GIVEN_BACK)
 
 
-def _bytes_at(address: int, nbytes: int) -> memoryview:
-    return memoryview((ctypes.c_char * nbytes).from_address(address)).cast("B")
+def array_at(
+    address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
+) -> np.ndarray[Any, Any]:
+    """Return an array over elements where they lie, which `can_be_read_in_place`; strides count bytes."""
+    steps = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
+    below = sum(step for step in steps if step < 0)
+    nbytes = sum(map(abs, steps)) + dtype.itemsize
+    memory: Any = (ctypes.c_char * nbytes).from_address(address + below)
+    return np.ndarray(shape, dtype, memory, -below, strides)
 
 
 @functools.cache
@@ -327,7 +311,7 @@ def _find_deleter(**arguments: Any) -> int:
 def _is_alias(handle: int, tensor: torch.Tensor) -> bool:
     """Return whether at `handle` there is a tensor over the memory of `tensor`: itself or, before 2.9, a view of it."""
     first_word = np.empty((1, 8), np.uint8)
-    _copy(first_word, [handle])
+    copy_into(first_word, [handle])
     # It tells the class of an object of C++.
     is_tensor = first_word.view(np.uint64) == _word(tensor, 0)
     return bool(is_tensor) and storage_address(_tensor_at(handle)) == storage_address(tensor)

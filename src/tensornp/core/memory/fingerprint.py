@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -10,15 +11,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core.lowlevel import raw_memory, threads, torch_private
+from tensornp.core.lowlevel import raw_memory, threads
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.lowlevel.silence import silence_warnings
-from tensornp.core.memory import own_copy
-from tensornp.core.memory.arrays import extent_of_array
-from tensornp.core.memory.extents import Extent, dense_span
+from tensornp.core.memory.extents import dense_span
 from tensornp.core.memory.footprint import extent_of, parts_under
+from tensornp.core.memory.strided import Block, Strided, bits_of, strided_of_array, strided_of_tensor
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import over_storage, plain
+from tensornp.core.tensor.form import plain
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import STRIDED
 
@@ -88,53 +88,39 @@ def _joined(found: list[Fingerprint | None]) -> Fingerprint | None:
 
 def _of_part(part: torch.Tensor, max_nbytes: int) -> Fingerprint | None:
     """Return the fingerprint of an alias that nobody else has; of codes with gaps between them there is none."""
-    itemsize = part.element_size()
-    strides = tuple(step * itemsize for step in part.stride())
-    extent = Extent(str(part.device), torch_private.address_of(part), tuple(part.shape), strides, itemsize, "")
+    if part.device.type != "cpu" or not raw_memory.is_on():
+        return None if part.is_quantized else replace(_of_rows(part, max_nbytes, _sums_of), way="sums")
     if part.is_quantized:
-        extent = extent_of(inspect(part))
-    span = dense_span(extent)
-    is_read_raw = part.device.type == "cpu" and raw_memory.is_on()
-    if is_read_raw and (part.is_conj() or part.is_neg()):
-        # What is read is bytes, whether torch puts them together or the system.
-        part = over_storage(part, part.dtype)
-    if is_read_raw and span is not None:
-        return fingerprint_of_bytes(raw_memory.memory_of(part), *span, max_nbytes)
-    if part.is_quantized:
-        return None
-    if not is_read_raw:
-        return replace(_of_rows(part, max_nbytes, _sums_of), way="sums")
-    with threads.GATE:
-        return _of_rows(part, max_nbytes, _digests_of)
+        span = dense_span(extent_of(inspect(part)))
+        return fingerprint_of_bytes(raw_memory.memory_of(part), *span, max_nbytes) if span is not None else None
+    # What is read is bytes, whatever lazy bits make of them.
+    return _of_strided(strided_of_tensor(part, bits_of(part.element_size())), max_nbytes)
+
+
+def _of_strided(strided: Strided, max_nbytes: int) -> Fingerprint:
+    ordered, _ = strided.in_memory_order()
+    itemsize = ordered.dtype.itemsize
+    nbytes = ordered.numel * itemsize
+    if len(ordered.shape) < 2 and ordered.strides in ((), (itemsize,)):
+        return fingerprint_of_bytes(ordered.memory, ordered.address, nbytes, max_nbytes)
+    if nbytes <= max(max_nbytes, NUM_SAMPLES * SAMPLE_NBYTES):
+        return Fingerprint(_digests(ordered, list(ordered.blocks(BLOCK_NBYTES // itemsize))))
+    pieces = list(_spread(ordered.shape, itemsize))
+    read = sum(math.prod(piece.shape) for piece in pieces) * itemsize
+    return Fingerprint(_digests(ordered, pieces), round(nbytes / read))
 
 
 def fingerprint_of_bytes(memory: raw_memory.Memory, low: int, nbytes: int, max_nbytes: int) -> Fingerprint:
     """Return the fingerprint of bytes of `memory` without gaps: `nbytes` from the address `low`."""
     pieces, one_in = pieces_of(nbytes, max_nbytes)
-    with threads.GATE:
-        in_place = raw_memory.can_be_read_in_place(memory, nbytes)
-        return Fingerprint(_digests(memory, low, pieces, in_place), one_in)
+    every = Strided(memory, low, (nbytes,), (1,), bits_of(1))
+    return Fingerprint(_digests(every, [Block((i,), (j - i,)) for i, j in pieces]), one_in)
 
 
 def fingerprint_of_array(array: np.ndarray[Any, Any], max_nbytes: int) -> Fingerprint | None:
-    """Return the fingerprint of an array; None for an empty one, or one with gaps that has more than `max_nbytes`."""
-    import xxhash
-
-    extent = extent_of_array(array)
-    if extent.is_empty:
-        return None
-    span = dense_span(extent)
-    low, high = extent.bounds
-    memory = raw_memory.Memory(array, low, high - low)
-    if span is not None and raw_memory.is_on():
-        return fingerprint_of_bytes(memory, *span, max_nbytes)
-    if array.nbytes > max_nbytes:
-        # It would have to be put together as a whole.
-        return None
-    values = own_copy.array_copied(array).reshape(-1).view(np.uint8)
-    pieces, _ = pieces_of(values.nbytes, max_nbytes)
-    way = "xxh3" if raw_memory.is_on() else "xxh3 in order"
-    return Fingerprint(tuple(xxhash.xxh3_64_intdigest(values[i:j].data) for i, j in pieces), way=way)
+    """Return the fingerprint of an array; None for an empty one."""
+    strided = strided_of_array(array, bits_of(array.dtype.itemsize))
+    return None if strided.extent.is_empty else _of_strided(strided, max_nbytes)
 
 
 def pieces_of(nbytes: int, max_nbytes: int) -> tuple[list[tuple[int, int]], int]:
@@ -145,31 +131,34 @@ def pieces_of(nbytes: int, max_nbytes: int) -> tuple[list[tuple[int, int]], int]
     return [(i, i + SAMPLE_NBYTES) for i in starts], round(nbytes / (NUM_SAMPLES * SAMPLE_NBYTES))
 
 
-def _digests(memory: raw_memory.Memory, low: int, pieces: list[tuple[int, int]], in_place: bool) -> tuple[int, ...]:
+def _digests(strided: Strided, blocks: list[Block]) -> tuple[int, ...]:
     import xxhash
 
-    def digest(pieces: list[tuple[int, int]]) -> list[int]:
-        return raw_memory.use_each(memory, low, pieces, xxhash.xxh3_64_intdigest, in_place=in_place)
+    def digest(block: np.ndarray[Any, Any], _: Block) -> int:
+        return xxhash.xxh3_64_intdigest(block.reshape(-1).view(np.uint8).data)
 
-    if sum(high - low for low, high in pieces) < _PARALLEL_NBYTES:
-        return tuple(digest(pieces))
-    # Both xxhash and the system's copy let go of the interpreter's lock while they read.
-    share = -(-len(pieces) // _NUM_THREADS)
-    with ThreadPoolExecutor(_NUM_THREADS) as pool:
-        parts = pool.map(digest, (pieces[i : i + share] for i in range(0, len(pieces), share)))
-        return tuple(item for part in parts for item in part)
+    with threads.GATE:
+        in_place = strided.can_be_read_in_place()
+        nbytes = sum(math.prod(block.shape) for block in blocks) * strided.dtype.itemsize
+        if nbytes < _PARALLEL_NBYTES:
+            return tuple(strided.use_each(blocks, digest, in_place=in_place))
+        # Both xxhash and the system's copy let go of the interpreter's lock while they read.
+        share = -(-len(blocks) // _NUM_THREADS)
+        shares = [blocks[i : i + share] for i in range(0, len(blocks), share)]
+        with ThreadPoolExecutor(_NUM_THREADS) as pool:
+            parts = pool.map(lambda some: strided.use_each(some, digest, in_place=in_place), shares)
+            return tuple(item for part in parts for item in part)
 
 
-def _of_rows(
-    values: torch.Tensor, max_nbytes: int, digests_of: Callable[[torch.Tensor], tuple[int, ...]]
-) -> Fingerprint:
-    """Return the fingerprint of a view with gaps, or on a device: its elements are put together some rows at a time."""
+def _of_rows(values: torch.Tensor, max_nbytes: int, sums_of: Callable[[torch.Tensor], tuple[int, ...]]) -> Fingerprint:
+    """Return the fingerprint of a view that torch reads: its elements are put together some rows at a time."""
     rows = _rows(values)
     nbytes = rows.numel() * rows.element_size()
     if nbytes > max(max_nbytes, NUM_SAMPLES * SAMPLE_NBYTES):
-        sample = _sample(rows)
-        return Fingerprint(digests_of(sample), round(nbytes / max(sample.numel() * sample.element_size(), 1)))
-    return Fingerprint(tuple(digest for block in _blocks(rows) for digest in digests_of(block)))
+        pieces = _spread(tuple(rows.shape), rows.element_size())
+        sample = torch.stack([_narrowed(rows, piece).reshape(-1) for piece in pieces])
+        return Fingerprint(sums_of(sample), round(nbytes / max(sample.numel() * sample.element_size(), 1)))
+    return Fingerprint(tuple(digest for block in _blocks(rows) for digest in sums_of(block)))
 
 
 def _blocks(rows: torch.Tensor) -> Iterator[torch.Tensor]:
@@ -184,17 +173,6 @@ def _blocks(rows: torch.Tensor) -> Iterator[torch.Tensor]:
         yield rows[start : start + step]
 
 
-def _digests_of(values: torch.Tensor) -> tuple[int, ...]:
-    packed = _steady(values).contiguous()
-    nbytes = packed.numel() * packed.element_size()
-    return _digests(raw_memory.memory_of(packed), torch_private.address_of(packed), [(0, nbytes)], in_place=True)
-
-
-def _steady(values: torch.Tensor) -> torch.Tensor:
-    """Return a view itself where nobody can take its memory away, else a copy that the system has made."""
-    return values if own_copy.is_steady(values) else own_copy.copied(values)
-
-
 def _rows(values: torch.Tensor) -> torch.Tensor:
     """Return `values` with each element once and its dimensions from the widest stride to the narrowest."""
     for dim, step in enumerate(values.stride()):
@@ -204,22 +182,21 @@ def _rows(values: torch.Tensor) -> torch.Tensor:
     return values.permute(order) if values.dim() else values.reshape(1)
 
 
-def _sample(rows: torch.Tensor) -> torch.Tensor:
-    """Return evenly spread pieces of the last dimension."""
-    *lead, width = rows.shape
-    count = 1
-    for size in lead:
-        count *= size
-    length = min(max(SAMPLE_NBYTES // rows.element_size(), 1), width)
-    pieces = []
+def _spread(shape: tuple[int, ...], itemsize: int) -> Iterator[Block]:
+    """Yield evenly spread pieces of the last dimension."""
+    *lead, width = shape
+    length = min(max(SAMPLE_NBYTES // itemsize, 1), width)
     for i in range(NUM_SAMPLES):
-        at, index = count * i // NUM_SAMPLES, []
+        at, index = math.prod(lead) * i // NUM_SAMPLES, []
         for size in reversed(lead):
             at, position = divmod(at, size)
             index.append(position)
         start = (width - length) * i // (NUM_SAMPLES - 1)
-        pieces.append(_steady(rows[tuple(reversed(index))][start : start + length]))
-    return torch.stack(pieces)
+        yield Block((*reversed(index), start), (1,) * len(lead) + (length,))
+
+
+def _narrowed(rows: torch.Tensor, block: Block) -> torch.Tensor:
+    return rows[tuple(slice(i, i + n) for i, n in zip(*block, strict=True))]
 
 
 _STEP = 0x9E3779B97F4A7C15 - 2**64

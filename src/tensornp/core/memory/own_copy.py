@@ -116,7 +116,7 @@ def packed(memory: Memory, first: int, shape: tuple[int, ...], strides: tuple[in
     """
     if not math.prod(shape):
         return np.empty((*shape, itemsize), np.uint8)
-    if _is_in_order(shape, strides, itemsize):
+    if is_in_order(shape, strides, itemsize):
         return read(memory, [first], math.prod(shape) * itemsize).reshape(*shape, itemsize)
     if _span_nbytes(shape, strides, itemsize) > _MAX_SPAN_NBYTES:
         return _packed_in_halves(memory, first, shape, strides, itemsize)
@@ -165,7 +165,8 @@ def _layout(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> 
     return [], span
 
 
-def _is_in_order(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
+def is_in_order(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
+    """Return whether these elements lie one after the other, without gaps."""
     expected = itemsize
     for size, step in zip(reversed(shape), reversed(strides), strict=True):
         if size > 1 and step != expected:

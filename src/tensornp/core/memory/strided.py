@@ -1,0 +1,199 @@
+"""Elements that lie by strides in main memory, read block by block: small arrays in a buffer that is used again."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+
+from tensornp.core.lowlevel import raw_memory
+from tensornp.core.lowlevel.raw_memory import Memory, memory_of
+from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.lowlevel.torch_private import address_of
+from tensornp.core.memory.arrays import extent_of_array
+from tensornp.core.memory.extents import Extent
+from tensornp.core.memory.own_copy import is_in_order, packed
+
+BLOCK_NUMEL = 2**17
+"""Elements of a block: 512 KiB of float32."""
+Array = np.ndarray[Any, Any]
+_T = TypeVar("_T")
+
+
+class _Lent:
+    """Elements of an array, which is held, as NumPy makes another one over them."""
+
+    def __init__(
+        self, owner: Array, address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any
+    ) -> None:
+        self.owner = owner
+        self.__array_interface__ = {
+            "data": (address, True), "shape": shape, "strides": strides, "typestr": dtype.str, "version": 3,
+        }  # fmt: skip
+
+
+class Block(NamedTuple):
+    """Elements that are read at once: the index of the first one, and how many there are along each dimension."""
+
+    start: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Strided:
+    """Elements of one memory, which is held while this is.
+
+    `strides` count bytes; `dtype` is that of the bits; each element is meant `times` times.
+    """
+
+    memory: Memory
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+    times: int = 1
+
+    @property
+    def numel(self) -> int:
+        """How many elements are read."""
+        return math.prod(self.shape)
+
+    @property
+    def extent(self) -> Extent:
+        """Where they lie."""
+        return Extent("cpu", self.address, self.shape, self.strides, self.dtype.itemsize, self.dtype.str)
+
+    def in_memory_order(self, axis: int | None = None) -> tuple[Strided, int | None]:
+        """Return the same elements, each once, from the widest stride to the narrowest; and where `axis` is then.
+
+        An `axis` keeps all its indices in their order, also where they show one element.
+        """
+        sizes, steps = self.shape, self.strides
+        kept = [d for d, size in enumerate(sizes) if d == axis or not size or (size != 1 and steps[d])]
+        kept.sort(key=lambda d: abs(steps[d]), reverse=True)
+        backwards = sum((sizes[d] - 1) * steps[d] for d in kept if d != axis and steps[d] < 0)
+        address = self.address + backwards if self.numel else self.address
+        times = self.times * math.prod(size for d, size in enumerate(sizes) if d not in kept)
+        pairs = [(sizes[d], steps[d] if d == axis else abs(steps[d])) for d in kept]
+        merged, at = _merged(pairs, None if axis is None else kept.index(axis))
+        shape, strides = tuple(n for n, _ in merged), tuple(step for _, step in merged)
+        return Strided(self.memory, address, shape, strides, self.dtype, times), at
+
+    def in_index_order(self) -> Strided:
+        """Return the same elements in the order of their indices, in as few dimensions as that takes."""
+        pairs = [(n, step) for n, step in zip(self.shape, self.strides, strict=True) if n != 1]
+        merged, _ = _merged(pairs, None)
+        shape, strides = tuple(n for n, _ in merged), tuple(step for _, step in merged)
+        return Strided(self.memory, self.address, shape, strides, self.dtype, self.times)
+
+    def blocks(self, max_numel: int = BLOCK_NUMEL) -> Iterator[Block]:
+        """Yield what covers all elements in order, of no more than `max_numel` each; it depends on the shape alone."""
+        if not self.numel:
+            return
+        dim, inner = len(self.shape), 1
+        while dim and inner * self.shape[dim - 1] <= max_numel:
+            dim -= 1
+            inner *= self.shape[dim]
+        if not dim:
+            yield Block((0,) * len(self.shape), self.shape)
+            return
+        size, step, rest = self.shape[dim - 1], max(max_numel // inner, 1), self.shape[dim:]
+        for lead in itertools.product(*map(range, self.shape[: dim - 1])):
+            for first in range(0, size, step):
+                lengths = (1,) * len(lead) + (min(step, size - first),)
+                yield Block((*lead, first) + (0,) * len(rest), lengths + rest)
+
+    def can_be_read_in_place(self) -> bool:
+        """Return whether nobody can take the memory away; ask it behind `threads.GATE`, closed until all is read."""
+        return raw_memory.is_on() and raw_memory.can_be_read_in_place(self.memory, self.numel * self.dtype.itemsize)
+
+    def use_each(self, blocks: Sequence[Block], use: Callable[[Array, Block], _T], *, in_place: bool) -> list[_T]:
+        """Return what `use` makes of each block, a contiguous array that is written over by the next one.
+
+        Raises `NotReadError` where the memory cannot be read, or was given back meanwhile.
+        """
+        if not blocks:
+            return []
+        if not raw_memory.is_on():
+            return [use(self._copied_by_library(block), block) for block in blocks]
+        self.memory.check(*self.extent.bounds)
+        read = self._reader_in_place() if in_place else self._copier(max(math.prod(block.shape) for block in blocks))
+        results = [use(read(block), block) for block in blocks]
+        self.memory.check(self.memory.address, self.memory.address)
+        return results
+
+    def _reader_in_place(self) -> Callable[[Block], Array]:
+        there = raw_memory.array_at(self.address, self.shape, self.strides, self.dtype)
+
+        def read(block: Block) -> Array:
+            return np.ascontiguousarray(there[tuple([slice(i, i + n) for i, n in zip(*block, strict=True)])])
+
+        return read
+
+    def _copier(self, max_numel: int) -> Callable[[Block], Array]:
+        """Return what has the system copy a block, without gaps into one buffer."""
+        buffer, itemsize = np.empty(max_numel, self.dtype), self.dtype.itemsize
+
+        def read(block: Block) -> Array:
+            first = self.address + sum(i * step for i, step in zip(block.start, self.strides, strict=True))
+            if not is_in_order(block.shape, self.strides, itemsize):
+                data = packed(self.memory, first, block.shape, self.strides, itemsize)
+                return data.reshape(-1).view(self.dtype).reshape(block.shape)
+            part = buffer[: math.prod(block.shape)]
+            raw_memory.copy_into(part.view(np.uint8).reshape(1, -1), [first])
+            return part.reshape(block.shape)
+
+        return read
+
+    def _copied_by_library(self, block: Block) -> Array:
+        """Return a copy that torch or NumPy makes, where no address is read."""
+        owner = self.memory.owner
+        if isinstance(owner, np.ndarray):
+            first = self.address + sum(i * step for i, step in zip(block.start, self.strides, strict=True))
+            return np.array(np.asarray(_Lent(owner, first, block.shape, self.strides, self.dtype)), order="C")
+        size = self.dtype.itemsize
+        steps = [step // size for step in self.strides]
+        offset = owner.storage_offset() + sum(i * step for i, step in zip(block.start, steps, strict=True))
+        own = torch.as_strided(owner, block.shape, steps, offset).clone(memory_format=torch.contiguous_format)
+        # Nobody else has this copy, so that it may be locked.
+        data = np.asarray(own.reshape(-1).view(torch.uint8))
+        return data.view(self.dtype).reshape(block.shape)
+
+
+def _merged(pairs: list[tuple[int, int]], axis: int | None) -> tuple[list[tuple[int, int]], int | None]:
+    """Merge neighbouring dimensions, of sizes and strides, that count on like one; but for `axis`, and where it is."""
+    merged: list[tuple[int, int]] = []
+    at = None
+    for d, (size, step) in enumerate(pairs):
+        if merged and d != axis and at != len(merged) - 1 and merged[-1][1] == size * step:
+            merged[-1] = (merged[-1][0] * size, step)
+        else:
+            merged.append((size, step))
+            at = len(merged) - 1 if d == axis else at
+    return merged, at
+
+
+def bits_of(itemsize: int) -> np.dtype[Any]:
+    """Return a dtype of NumPy's for the bits of elements of so many bytes."""
+    return np.dtype(f"u{itemsize}" if itemsize in (1, 2, 4, 8) else f"V{itemsize}")
+
+
+def strided_of_tensor(raw: torch.Tensor, dtype: np.dtype[Any]) -> Strided:
+    """Return where the elements lie of an alias that nobody else has, in main memory and without lazy bits."""
+    strides = tuple(step * dtype.itemsize for step in raw.stride())
+    return Strided(memory_of(raw), address_of(raw), tuple(raw.shape), strides, dtype)
+
+
+def strided_of_array(array: Array, dtype: np.dtype[Any]) -> Strided:
+    """Return where the elements of a plain array lie."""
+    extent = extent_of_array(array)
+    low, high = extent.bounds
+    return Strided(Memory(array, low, high - low), extent.address, extent.shape, extent.strides, dtype)
+
+
+silence_warnings(globals())
