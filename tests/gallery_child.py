@@ -67,6 +67,7 @@ def check(name: str) -> str:
     for surroundings in SURROUNDINGS:
         with surroundings():
             _check_values_within(case)
+    _check_stats(case)
     if case.error is not None:
         _check_refusal(case)
         return ""
@@ -74,6 +75,36 @@ def check(name: str) -> str:
         _check_mode(case, mode)
     _check_toggle(case)
     return ""
+
+
+def _check_stats(case: Case) -> None:
+    """Statistics are those of the array that it becomes, and are refused where there is none; nothing is changed."""
+    with unchanged(case.tensor):
+        try:
+            found = tnp.stats(case.tensor)
+        except tnp.TensornpError as error:
+            assert case.error is not None, f"no statistics: {error}"
+            assert str(error).count("\n") == 0
+            return
+    if case.error is not None:
+        assert "local shard" in found.scope or case.error is tnp.TooLargeError
+        return
+    arrays = case.expected if isinstance(case.expected, list) else [case.expected]
+    numbers = np.concatenate([np.zeros(0), *(_shown(np.ma.asanyarray(array)) for array in arrays)])
+    if numbers.dtype.kind == "c":
+        numbers = np.where(np.isnan(numbers), np.nan, np.abs(numbers.astype(np.complex128)))
+    finite = numbers[np.isfinite(numbers)].astype(np.float64)
+    assert (found.count, found.nan, found.finite) == (len(numbers), np.isnan(numbers).sum(), len(finite))
+    assert found.zeros == (numbers == 0).sum()
+    if len(finite):
+        assert np.isclose(found.mean, finite.mean(), atol=1e-6 * np.abs(finite).max(initial=0))
+        assert np.isclose(found.min, finite.min()) and np.isclose(found.max, finite.max())
+
+
+def _shown(array: Any) -> Any:
+    """Return the elements that no mask hides, as NumPy's own numbers."""
+    flat = array.compressed()
+    return flat.astype(np.float32) if flat.dtype.kind == "V" else flat
 
 
 def _text(case: Case) -> str:

@@ -21,7 +21,7 @@ def dense(sparse: torch.Tensor) -> torch.Tensor:
     """Return the dense form, in a wider dtype where torch has no dense form in the tensor's own."""
     if sparse.layout == torch.strided:
         return sparse
-    _check_indices(sparse)
+    check_indices(sparse)
     facts = dtypes.KNOWN.get(dtypes.name_of(sparse.dtype))
     through = facts.dense_through if facts else None
     if through is None or facts is None:
@@ -30,7 +30,7 @@ def dense(sparse: torch.Tensor) -> torch.Tensor:
     return laid_out.to(sparse.dtype) if facts.numpy else laid_out
 
 
-def _check_indices(sparse: Any) -> None:
+def check_indices(sparse: Any) -> None:
     """Refuse a sparse tensor whose indices lie outside its shape: torch, which seldom checks, writes to wild places."""
     try:
         if sparse.layout == torch.sparse_coo:

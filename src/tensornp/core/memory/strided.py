@@ -93,20 +93,7 @@ class Strided:
 
     def blocks(self, max_numel: int = BLOCK_NUMEL) -> Iterator[Block]:
         """Yield what covers all elements in order, of no more than `max_numel` each; it depends on the shape alone."""
-        if not self.numel:
-            return
-        dim, inner = len(self.shape), 1
-        while dim and inner * self.shape[dim - 1] <= max_numel:
-            dim -= 1
-            inner *= self.shape[dim]
-        if not dim:
-            yield Block((0,) * len(self.shape), self.shape)
-            return
-        size, step, rest = self.shape[dim - 1], max(max_numel // inner, 1), self.shape[dim:]
-        for lead in itertools.product(*map(range, self.shape[: dim - 1])):
-            for first in range(0, size, step):
-                lengths = (1,) * len(lead) + (min(step, size - first),)
-                yield Block((*lead, first) + (0,) * len(rest), lengths + rest)
+        return blocks_of(self.shape, max_numel)
 
     def can_be_read_in_place(self) -> bool:
         """Return whether nobody can take the memory away; ask it behind `threads.GATE`, closed until all is read."""
@@ -160,9 +147,26 @@ class Strided:
         steps = [step // size for step in self.strides]
         offset = owner.storage_offset() + sum(i * step for i, step in zip(block.start, steps, strict=True))
         own = torch.as_strided(owner, block.shape, steps, offset).clone(memory_format=torch.contiguous_format)
-        # Nobody else has this copy, so that it may be locked.
-        data = np.asarray(own.reshape(-1).view(torch.uint8))
+        data = array_of_own(own.reshape(-1).view(torch.uint8))
         return data.view(self.dtype).reshape(block.shape)
+
+
+def blocks_of(shape: tuple[int, ...], max_numel: int = BLOCK_NUMEL) -> Iterator[Block]:
+    """Yield what covers all elements of a shape in the order of their indices, of no more than `max_numel` each."""
+    if 0 in shape:
+        return
+    dim, inner = len(shape), 1
+    while dim and inner * shape[dim - 1] <= max_numel:
+        dim -= 1
+        inner *= shape[dim]
+    if not dim:
+        yield Block((0,) * len(shape), shape)
+        return
+    size, step, rest = shape[dim - 1], max(max_numel // inner, 1), shape[dim:]
+    for lead in itertools.product(*map(range, shape[: dim - 1])):
+        for first in range(0, size, step):
+            lengths = (1,) * len(lead) + (min(step, size - first),)
+            yield Block((*lead, first) + (0,) * len(rest), lengths + rest)
 
 
 def _merged(pairs: list[tuple[int, int]], axis: int | None) -> tuple[list[tuple[int, int]], int | None]:
@@ -176,6 +180,11 @@ def _merged(pairs: list[tuple[int, int]], axis: int | None) -> tuple[list[tuple[
             merged.append((size, step))
             at = len(merged) - 1 if d == axis else at
     return merged, at
+
+
+def array_of_own(own: torch.Tensor) -> Array:
+    """Return the array over a tensor in main memory that nobody else has, so that it may be locked."""
+    return np.asarray(own)
 
 
 def bits_of(itemsize: int) -> np.dtype[Any]:

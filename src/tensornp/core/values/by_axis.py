@@ -1,0 +1,186 @@
+"""The figures of each index of one axis: which channel is the outlier, and which row is dead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tensornp.core.lowlevel import threads
+from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.memory.strided import Block
+from tensornp.core.values.stats import TensorStats
+from tensornp.core.values.supply import Supply
+from tensornp.errors import TooLargeError
+
+Array = np.ndarray[Any, Any]
+MAX_INDICES = 2**20
+"""Indices of an axis of which there are figures at most."""
+_SMALL, _LARGE = 1e-140, 1e140
+_COUNTED = ("count", "nan", "posinf", "neginf", "zeros")
+
+
+@dataclass
+class _Columns:
+    """The figures so far, one for each index."""
+
+    count: Array
+    nan: Array
+    posinf: Array
+    neginf: Array
+    zeros: Array
+    finite: Array
+    low: Array
+    high: Array
+    total: Array
+    mean: Array
+    squares: Array
+
+    @classmethod
+    def empty(cls, size: int, is_integer: bool) -> _Columns:
+        # Python's own integers, since a sum of those of 64 bits needs more.
+        kind: Any = object if is_integer else np.longdouble
+        count, nan, posinf, neginf, zeros, finite = (np.zeros(size, np.int64) for _ in range(6))
+        low, high = (np.full(size, limit, np.float64).astype(kind) for limit in (np.inf, -np.inf))
+        total, mean, squares = (np.zeros(size, dtype) for dtype in (kind, np.longdouble, np.longdouble))
+        return cls(count, nan, posinf, neginf, zeros, finite, low, high, total, mean, squares)
+
+    def add(self, values: Array, hidden: Array | None, first: int) -> None:
+        """Add a block of shape (before, indices, after), whose first index is `first`."""
+        at = slice(first, first + values.shape[1])
+        is_integer = values.dtype.kind in "iub"
+        shown = np.ones(values.shape, bool) if hidden is None else ~hidden
+        finite = shown if is_integer else shown & np.isfinite(values)
+        over: Any = (0, 2)
+        num = finite.sum(over)
+        self.count[at] += shown.sum(over)
+        self.finite[at] += num
+        if not is_integer:
+            self.nan[at] += (shown & np.isnan(values)).sum(over)
+            self.posinf[at] += (shown & (values == np.inf)).sum(over)
+            self.neginf[at] += (shown & (values == -np.inf)).sum(over)
+        self.zeros[at] += (shown & (values == 0)).sum(over)
+        has = num > 0
+        low, high = (
+            reduce(np.where(finite, values, fill), axis=over)
+            for reduce, fill in ((np.min, _top(values)), (np.max, _bottom(values)))
+        )
+        self.low[at] = np.where(has, np.minimum(self.low[at], low.astype(self.low.dtype)), self.low[at])
+        self.high[at] = np.where(has, np.maximum(self.high[at], high.astype(self.high.dtype)), self.high[at])
+        self._add_moments(values, finite, num, at)
+
+    def _add_moments(self, values: Array, finite: Array, num: Array, at: slice) -> None:
+        over: Any = (0, 2)
+        if values.dtype.kind in "iu" and values.itemsize == 8:
+            halves = (values >> 32).sum(over, dtype=np.int64), (values & 0xFFFFFFFF).sum(over, dtype=np.int64)
+            self.total[at] += halves[0].astype(object) * 2**32 + halves[1].astype(object)
+        elif self.total.dtype == object:
+            self.total[at] += np.where(finite, values, 0).sum(over, dtype=np.int64).astype(object)
+        wide = np.where(finite, values, 0)
+        # Where a float64 does not hold the squares, a longer float does, if there is one.
+        is_extreme = values.dtype == np.float64 and wide.size and not _SMALL < max(wide.max(), -wide.min()) < _LARGE
+        wide = wide.astype(np.longdouble if is_extreme else np.float64)
+        sums = wide.sum(over)
+        if self.total.dtype != object:
+            self.total[at] += sums
+        divisor = np.maximum(num, 1)
+        mean = sums / divisor
+        wide -= mean[None, :, None]
+        wide[~finite] = 0
+        squares = np.einsum("abc,abc->b", wide, wide)
+        before, after = self.finite[at] - num, np.maximum(self.finite[at], 1)
+        delta = mean - self.mean[at]
+        # Chan, Golub and LeVeque (1979).
+        self.squares[at] += np.where(num > 0, squares + delta * delta * before * num / after, 0)
+        self.mean[at] += np.where(num > 0, delta * num / after, 0)
+
+    def stats(self, factor: int, scope: str) -> TensorStats:
+        """Return the figures as arrays, each element meant `factor` times."""
+        has = self.finite > 0
+        counted: dict[str, Any] = {name: getattr(self, name) * factor for name in _COUNTED}
+        # Some are too large for a float64.
+        with np.errstate(over="ignore"):
+            return self._stats(has, counted, factor, scope)
+
+    def _stats(self, has: Array, counted: dict[str, Any], factor: int, scope: str) -> TensorStats:
+        std = np.sqrt(self.squares / np.maximum(self.finite, 1))
+        real = [np.where(has, values, np.nan).astype(np.float64) for values in (self.mean, std)]
+        low, high, total = (_tidy(values) for values in (self.low, self.high, self.total * factor))
+        if not has.all():
+            low, high = (np.where(has, values.astype(np.float64), np.nan) for values in (low, high))
+        return TensorStats(**counted, min=low, max=high, sum=total, mean=real[0], std=real[1], scope=scope)
+
+
+def _top(values: Array) -> Any:
+    return np.inf if values.dtype.kind == "f" else values.dtype.type(_limits(values)[1])
+
+
+def _bottom(values: Array) -> Any:
+    return -np.inf if values.dtype.kind == "f" else values.dtype.type(_limits(values)[0])
+
+
+def _limits(values: Array) -> tuple[int, int]:
+    if values.dtype.kind == "b":
+        return 0, 1
+    return int(np.iinfo(values.dtype).min), int(np.iinfo(values.dtype).max)
+
+
+def _tidy(values: Array) -> Array:
+    """Return integers as int64 where they fit, and floats as float64."""
+    if values.dtype != object:
+        return values.astype(np.float64)
+    try:
+        return values.astype(np.int64)
+    except (OverflowError, ValueError):
+        return values
+
+
+def stats_by_axis(supply: Supply) -> TensorStats:
+    """Return the statistics of the one part of `supply` along its axis."""
+    (part,) = supply.parts
+    assert part.axis is not None and supply.axis is not None
+    size = supply.shape[supply.axis]
+    if size > MAX_INDICES:
+        raise TooLargeError(f"axis has {size:,} indices, and figures are told of {MAX_INDICES:,}; choose another axis")
+    is_complex = supply.dtype.startswith("complex")
+    is_integer = supply.dtype.startswith(("int", "uint", "bool"))
+    columns = [_Columns.empty(size, is_integer) for _ in range(3 if is_complex else 1)]
+
+    def use(values: Array, block: Block) -> None:
+        for one, numbers in zip(columns, _told(values), strict=True):
+            _add(one, numbers, block, part.axis or 0)
+
+    with threads.GATE:
+        part.use_each(list(part.blocks()), use, in_place=part.can_be_read_in_place())
+    found = [one.stats(part.times, supply.scope) for one in columns]
+    if supply.is_masked:
+        scope = f"{int(found[0].count.sum()):,} of {supply.numel:,} shown"
+        found = [replace(one, scope=scope) for one in found]
+    return replace(found[0], real=found[1], imag=found[2]) if is_complex else found[0]
+
+
+def _told(values: Array) -> list[Array]:
+    """Return the numbers of which there are figures: of complex ones the modulus and the parts."""
+    if values.dtype.kind != "c":
+        return [values]
+    real, imag = np.ascontiguousarray(values.real), np.ascontiguousarray(values.imag)
+    with np.errstate(all="ignore"):
+        modulus = np.hypot(real.astype(np.float64), imag.astype(np.float64))
+    modulus[np.isnan(real) | np.isnan(imag)] = np.nan
+    return [modulus, real, imag]
+
+
+def _add(columns: _Columns, values: Array, block: Block, axis: int) -> None:
+    hidden = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
+    data = np.asarray(values.data if hidden is not None else values)
+    if data.dtype.kind == "b":
+        data = data.view(np.uint8)
+    before = int(np.prod(data.shape[:axis], dtype=np.int64))
+    shape = before, data.shape[axis], data.size // max(before * data.shape[axis], 1)
+    per_element = data.shape[axis] // max(block.shape[axis], 1)
+    mask = hidden.reshape(shape) if hidden is not None else None
+    columns.add(data.reshape(shape), mask, block.start[axis] * per_element)
+
+
+silence_warnings(globals())

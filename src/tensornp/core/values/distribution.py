@@ -1,0 +1,244 @@
+"""How numbers are distributed: counts over keys that need no range beforehand, and so add up.
+
+A key is the leading bits of a number (sign, exponent, the first bits of the mantissa), or the number itself where its
+dtype has no more than 16 bits. An integer of more bits has the key of the float64 of its value.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tensornp.errors import BadRequestError
+
+Array = np.ndarray[Any, Any]
+NUM_BINS = 64
+"""Bins of a histogram."""
+_MIN_COUNTED = 2**19
+_MANTISSA = 2**11
+"""Of an unsigned integer past 2**53, the bits that a float64 does not hold."""
+
+
+class Scheme(NamedTuple):
+    """What the keys of a dtype are: the bits of a float, shifted; or integers, from the `least` one on."""
+
+    float_name: str
+    shift: int
+    num_keys: int
+    is_exact: bool
+    least: int = 0
+
+    def magnitudes(self, keys: Array) -> tuple[Array, Array]:
+        """Return the smallest and the largest magnitude of each key, as float64."""
+        if not self.float_name:
+            return keys.astype(np.float64), keys.astype(np.float64)
+        bits = np.dtype(f"u{np.dtype(self.float_name).itemsize}")
+        low = keys.astype(bits) << bits.type(self.shift)
+        high = low if self.is_exact else low | bits.type((1 << self.shift) - 1)
+        return low.view(self.float_name).astype(np.float64), high.view(self.float_name).astype(np.float64)
+
+
+_SHORT_FLOATS = Scheme("float32", 16, 2**16, is_exact=True)
+_HALF = Scheme("float32", 13, 2**19, is_exact=True)
+_SINGLE = Scheme("float32", 16, 2**16, is_exact=False)
+_DOUBLE = Scheme("float64", 45, 2**19, is_exact=False)
+
+
+def scheme_of(name: str) -> Scheme:
+    """Return what the keys are of numbers that a tensor of dtype `name` stores."""
+    if name in ("bool", "int8", "uint8", "int16", "uint16"):
+        bits = 8 * np.dtype(name).itemsize
+        return Scheme("", 0, 2**bits, is_exact=True, least=-(2 ** (bits - 1)) if name.startswith("int") else 0)
+    if name in ("float16", "float32"):
+        return _HALF if name == "float16" else _SINGLE
+    return _SHORT_FLOATS if name.startswith(("bfloat", "float8", "float4")) else _DOUBLE
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts between edges.
+
+    Attributes
+    ----------
+    counts : numpy.ndarray
+        int64, one less than the edges; they add up to the finite elements that were counted.
+    edges : numpy.ndarray
+        float64, rising; a bin holds what is at least its lower edge and less than its upper one, the last bin that one
+        too. No number of one key lies in two bins, so the counts are exact.
+    scope : str
+        What was counted: "all elements", or "sample of 1,048,576".
+    rank_error : float
+        By how much a rank, between 0 and 1, may be wrong with a probability of 5%: 0 where all elements were counted.
+    """
+
+    counts: Array
+    edges: Array
+    scope: str
+    rank_error: float
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """How many finite numbers have each key; the keys rise."""
+
+    scheme: Scheme
+    keys: Array
+    counts: Array
+    is_sample: bool = False
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Distribution) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @property
+    def _identity(self) -> tuple[Any, ...]:
+        return self.scheme, self.keys.tobytes(), self.counts.tobytes(), self.is_sample
+
+    @property
+    def num_seen(self) -> int:
+        """How many numbers were counted."""
+        return int(self.counts.sum())
+
+    @property
+    def rank_error(self) -> float:
+        """The bound of Dvoretzky, Kiefer and Wolfowitz at 5% (Massart 1990); 0 where all were counted."""
+        return math.sqrt(math.log(2 / 0.05) / (2 * max(self.num_seen, 1))) if self.is_sample else 0.0
+
+    def in_order(self) -> tuple[Array, Array, Array]:
+        """Return the smallest and the largest number of each key, rising, and their counts."""
+        if not self.scheme.float_name:
+            values = self.keys.astype(np.float64)
+            return values, values, self.counts
+        sign = self.scheme.num_keys // 2
+        is_negative = self.keys >= sign
+        near, far = self.scheme.magnitudes(self.keys & (sign - 1))
+        low, high = np.where(is_negative, -far, near), np.where(is_negative, -near, far)
+        # The zero of either sign comes between them.
+        order = np.lexsort((~is_negative, low))
+        return low[order], high[order], self.counts[order]
+
+    def quantile(self, q: float, low: float, high: float) -> float:
+        """Return the number below which a share `q` of all lies, by linear interpolation of ranks as NumPy's."""
+        lows, highs, counts = self.in_order()
+        rank = q * (int(counts.sum()) - 1)
+        ends = np.cumsum(counts)
+        below, above = (int(np.searchsorted(ends, r, side="right")) for r in (math.floor(rank), math.ceil(rank)))
+
+        def number(i: int) -> float:
+            if lows[i] <= 0 <= highs[i]:
+                # Zero is far more often meant than the smallest of all floats, which have its key.
+                return 0.0
+            middle = lows[i] / 2 + highs[i] / 2
+            return float(min(max(middle, low), high))
+
+        part = rank - math.floor(rank)
+        return number(below) * (1 - part) + number(above) * part if part else number(below)
+
+    def histogram(self, low: float, high: float, num_bins: int = NUM_BINS) -> Histogram:
+        """Return the counts between `low` and `high` in at most `num_bins` bins, no edge of which parts a key."""
+        lows, highs, counts = self.in_order()
+        if low == high or not len(lows):
+            return Histogram(np.array([counts.sum()]), np.array([low, high]), self.scope, self.rank_error)
+        wanted = low / num_bins * np.arange(num_bins - 1, 0, -1) + high / num_bins * np.arange(1, num_bins)
+        key = np.maximum(np.searchsorted(lows, wanted, side="right") - 1, 0)
+        is_inside = (lows[key] < wanted) & (wanted <= highs[key])
+        inner = np.unique(np.where(is_inside, lows[key], wanted))
+        edges = np.concatenate(([low], inner[(inner > low) & (inner < high)], [high]))
+        ends = np.concatenate(([0], np.searchsorted(lows, edges[1:-1], side="left"), [len(lows)]))
+        total = np.concatenate(([0], np.cumsum(counts)))
+        return Histogram(np.diff(total[ends]), edges, self.scope, self.rank_error)
+
+    @property
+    def scope(self) -> str:
+        """What was counted, in words."""
+        return f"sample of {self.num_seen:,}" if self.is_sample else "all elements"
+
+
+def added_up(parts: Sequence[Distribution]) -> Distribution:
+    """Return the distribution of all parts together; BadRequestError where their keys are of two kinds."""
+    if len({part.scheme for part in parts}) > 1:
+        raise BadRequestError("statistics of two dtypes do not add up; convert one of the tensors first")
+    scheme = parts[0].scheme
+    dense = np.zeros(scheme.num_keys, np.int64)
+    for part in parts:
+        # No key comes twice in one part.
+        dense[part.keys - scheme.least] += part.counts
+    return _distribution(scheme, dense, any(part.is_sample for part in parts))
+
+
+def _distribution(scheme: Scheme, counts: Array, is_sample: bool) -> Distribution:
+    """Return the distribution of which all keys are counted."""
+    found = np.flatnonzero(counts)
+    return Distribution(scheme, (found + scheme.least).astype(np.int32), counts[found], is_sample)
+
+
+class Counter:
+    """Counts the keys of blocks, some of them at a time."""
+
+    def __init__(self, scheme: Scheme) -> None:
+        self._scheme = scheme
+        self._counts = np.zeros(scheme.num_keys, np.int64)
+        self._key_of = _key_function(scheme)
+        self._waiting: list[Array] = []
+        self._num_waiting = 0
+
+    def add(self, values: Array) -> None:
+        """Count the numbers of `values`, one-dimensional."""
+        self._waiting.append(self._key_of(values))
+        self._num_waiting += values.size
+        # To count a few in as many bins takes longer than to count many.
+        if self._num_waiting >= max(4 * self._scheme.num_keys, _MIN_COUNTED):
+            self._count()
+
+    def _count(self) -> None:
+        waiting, self._waiting, self._num_waiting = self._waiting, [], 0
+        if waiting:
+            self._counts += np.bincount(np.concatenate(waiting), minlength=self._scheme.num_keys)
+
+    def finish(self, *, factor: int = 1, is_sample: bool = False) -> Distribution:
+        """Return the distribution of the finite ones that were counted, each meant `factor` times."""
+        self._count()
+        counts = self._counts
+        if self._scheme.float_name:
+            half = counts.reshape(2, -1)
+            half[:, _first_infinite(self._scheme) :] = 0
+        return _distribution(self._scheme, counts * factor, is_sample)
+
+
+@functools.cache
+def _first_infinite(scheme: Scheme) -> int:
+    bits = np.array([np.inf], scheme.float_name).view(f"u{np.dtype(scheme.float_name).itemsize}")
+    return int(bits[0]) >> scheme.shift
+
+
+def _key_function(scheme: Scheme) -> Callable[[Array], Array]:
+    """Return what makes keys of numbers."""
+    if not scheme.float_name:
+        return lambda values: values.astype(np.int64) - scheme.least
+    name, bits = scheme.float_name, np.dtype(f"u{np.dtype(scheme.float_name).itemsize}")
+
+    def keys(values: Array) -> Array:
+        if values.dtype.kind in "iu":
+            values = _truncated(values)
+        # What has 64 bits is no index for NumPy before it is signed.
+        shifted: Array = values.astype(name, copy=False).view(bits) >> bits.type(scheme.shift)
+        return shifted.view(bits.str.replace("u", "i"))
+
+    return keys
+
+
+def _truncated(values: Array) -> Array:
+    """Return integers as float64, those of more than 53 bits rounded towards zero, so that none changes its key."""
+    if values.itemsize < 8:
+        return values.astype(np.float64)
+    is_negative = values < 0
+    size = np.where(is_negative, -values, values).view(np.uint64)
+    size = np.where(size >= 2**53, size & np.uint64(2**64 - _MANTISSA), size).astype(np.float64)
+    return np.where(is_negative, -size, size)

@@ -1,0 +1,171 @@
+"""`stats`: how many elements are NaN, infinite or zero, their extremes, mean, deviation, norm and distribution."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from tensornp.core.values.distribution import Distribution, Histogram, added_up
+from tensornp.core.values.figures import Figures, combined
+from tensornp.errors import BadRequestError
+
+HistogramChoice = Literal["auto", "all"] | None
+Figure = Any
+"""A number, or an array with one for each index of an axis."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TensorStats:
+    """Figures of the elements of a tensor; with an axis, each is an array with one figure for each of its indices.
+
+    Those of parts add up: ``a + b``, or `sum` of many, are the statistics of both together.
+
+    Attributes
+    ----------
+    count : int
+        Elements that were read, or are known: all that `scope` says.
+    nan, posinf, neginf, zeros : int
+        How many of them are NaN, plus or minus infinity, or zero. A complex number is NaN if one of its parts is, and
+        infinite, which counts as `posinf`, if one of its parts is infinite and none is NaN.
+    min, max : float or int
+        Of the finite elements; of complex ones, of their modulus, as all that follows. None where there are none.
+    sum : float or int
+        Exact for integers.
+    mean, std : float
+        Of the finite elements, in float64; `std` is that of the population (``ddof=0``). None where there are none.
+    scope : str
+        "all elements", "7 of 9 shown", "local shard of rank 1", "partial: 1,000 of 5,000 elements".
+    changed_while_read : bool
+        Whether somebody wrote to the tensor meanwhile, as far as that can be noticed; `scope` says so too.
+    distribution : Distribution or None
+        What `histogram` and `quantile` are made of.
+    real, imag : TensorStats or None
+        Of the two parts of complex elements.
+    """
+
+    count: Figure
+    nan: Figure = 0
+    posinf: Figure = 0
+    neginf: Figure = 0
+    zeros: Figure = 0
+    min: Figure = None
+    max: Figure = None
+    sum: Figure = 0
+    mean: Figure = None
+    std: Figure = None
+    scope: str = "all elements"
+    changed_while_read: bool = False
+    distribution: Distribution | None = None
+    real: TensorStats | None = None
+    imag: TensorStats | None = None
+
+    @property
+    def finite(self) -> Figure:
+        """How many elements are finite."""
+        return self.count - self.nan - self.posinf - self.neginf
+
+    @property
+    def norm(self) -> Figure:
+        """The square root of the sum of squares of the finite elements, as float64; None where there are none."""
+        if self.mean is None:
+            return None
+        with np.errstate(over="ignore"):
+            root = np.hypot(self.mean, self.std) * np.sqrt(self.finite)
+        return root if np.ndim(root) else float(root)
+
+    @property
+    def histogram(self) -> Histogram | None:
+        """Counts in at most 64 bins from `min` to `max`; None where none was asked for, or nothing is finite."""
+        if self.distribution is None or self.min is None or not self.distribution.num_seen:
+            return None
+        return self.distribution.histogram(float(self.min), float(self.max))
+
+    def quantile(self, q: Any) -> Any:
+        """Return the number below which a share `q` of the finite elements lies, or an array for several shares.
+
+        Ranks are interpolated as `numpy.quantile` does. Exact where the dtype has no more than 16 bits, else within
+        0.5% of the value; of a sample, its rank is within `histogram.rank_error`.
+
+        Raises
+        ------
+        BadRequestError
+            If `q` is not between 0 and 1, or no distribution was asked for, or nothing is finite.
+        """
+        shares = np.asarray(q, np.float64)
+        if not np.all((shares >= 0) & (shares <= 1)):
+            raise BadRequestError(f"a quantile is asked by a share between 0 and 1, not {q!r}")
+        if self.distribution is None:
+            raise BadRequestError('these statistics have no distribution; ask with histogram="auto", and without axis')
+        if self.min is None or not self.distribution.num_seen:
+            raise BadRequestError("there is no quantile, since no element is finite")
+        low, high = float(self.min), float(self.max)
+        # The ends are known, also where only a sample was counted.
+        ends = {0.0: low, 1.0: high}
+        found = [ends.get(share, self.distribution.quantile(share, low, high)) for share in shares.reshape(-1).tolist()]
+        return np.array(found).reshape(shares.shape) if shares.ndim else found[0]
+
+    def __add__(self, other: Any) -> TensorStats:
+        """Return the statistics of both; `scope` is that of both, or says that there are several."""
+        if not isinstance(other, TensorStats):
+            return NotImplemented
+        if np.ndim(self.count) or np.ndim(other.count):
+            raise BadRequestError("statistics along an axis do not add up; ask for those of all elements")
+        return _sum_of(self, other)
+
+    def __radd__(self, other: Any) -> TensorStats:
+        # What `sum` begins with.
+        return self if other == 0 else NotImplemented
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TensorStats):
+            return NotImplemented
+        return all(_is_same(getattr(self, f.name), getattr(other, f.name)) for f in dataclasses.fields(self))
+
+    def __hash__(self) -> int:
+        return hash((str(self.count), str(self.sum), self.scope))
+
+    def __repr__(self) -> str:
+        names = ["count", "nan", "posinf", "neginf", "zeros", "min", "max", "mean", "std", "norm", "scope"]
+        said = ((name, getattr(self, name)) for name in names)
+        shown = (f"{name}={f'array of {len(v)}' if np.ndim(v) else repr(v)}" for name, v in said)
+        return f"TensorStats({', '.join(shown)})"
+
+    @property
+    def figures(self) -> Figures:
+        """The figures by which those of parts are added up."""
+        counted = (self.count, self.nan, self.posinf, self.neginf, self.zeros)
+        return Figures(*counted, self.min, self.max, self.sum, self.mean, self.std)
+
+
+def stats_of_figures(figures: Figures, **others: Any) -> TensorStats:
+    """Return the statistics that consist of these figures."""
+    f = figures
+    return TensorStats(
+        f.count, f.nan, f.posinf, f.neginf, f.zeros, f.min, f.max, f.total, f.mean, f.std, **others
+    )  # fmt: skip
+
+
+def _sum_of(a: TensorStats, b: TensorStats) -> TensorStats:
+    if not a.count or not b.count:
+        return a if a.count else b
+    both = a.distribution, b.distribution
+    parts = [(a.real, b.real), (a.imag, b.imag)]
+    real, imag = (_sum_of(x, y) if x is not None and y is not None else None for x, y in parts)
+    return stats_of_figures(
+        combined([a.figures, b.figures]),
+        scope=a.scope if a.scope == b.scope else f"{a.scope} and {b.scope}",
+        changed_while_read=a.changed_while_read or b.changed_while_read,
+        distribution=added_up([d for d in both if d is not None]) if None not in both else None,
+        real=real, imag=imag,
+    )  # fmt: skip
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    if np.ndim(a) or np.ndim(b):
+        # Compared as text, integers of any size are equal to themselves, and so is NaN.
+        return np.shape(a) == np.shape(b) and repr(np.asarray(a).tolist()) == repr(np.asarray(b).tolist())
+    return bool(a == b) or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))

@@ -1,0 +1,210 @@
+"""From a tensor or an array of any kind to the parts in which its values are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from tensornp.core.convert.dense import check_indices
+from tensornp.core.convert.plan import decide
+from tensornp.core.convert.to_numpy import to_numpy
+from tensornp.core.lowlevel import threads, torch_private
+from tensornp.core.lowlevel.attributes import class_name, is_array
+from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.memory.still import still
+from tensornp.core.tensor import kinds
+from tensornp.core.tensor.dtypes import name_of
+from tensornp.core.tensor.facts import TensorInfo
+from tensornp.core.tensor.form import form_of, is_storage, plain, tensor_of
+from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.reading import held_tensor, mask_of
+from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
+from tensornp.core.values.blocks import MaskedPart, Part, part_of_array, part_of_tensor
+from tensornp.errors import BadRequestError, NotATensorError, UnsupportedArrayError
+
+ALL = "all elements"
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Supply:
+    """The parts of one tensor or array.
+
+    Attributes
+    ----------
+    parts : tuple of Part
+        How its stored elements are read.
+    dtype : str
+        Of the numbers, by which they are counted.
+    shape : tuple of int
+        Of the array that it would become; of a nested tensor that of the first part.
+    zeros : int
+        Elements that are zero, and stored nowhere.
+    scope : str
+        What the parts cover, in words.
+    is_masked : bool
+        Whether some elements are hidden.
+    axis : int or None
+        The one of `shape` that was asked for, counted from the first.
+    """
+
+    parts: tuple[Part, ...]
+    dtype: str
+    shape: tuple[int, ...]
+    zeros: int = 0
+    scope: str = ALL
+    is_masked: bool = False
+    axis: int | None = None
+
+    @property
+    def numel(self) -> int:
+        """How many elements are meant, hidden ones too."""
+        return self.zeros + sum(part.times * part.numel for part in self.parts)
+
+    @property
+    def zero(self) -> float | int:
+        """Zero as one of the elements."""
+        return 0 if self.dtype.startswith(("int", "uint", "bool")) else 0.0
+
+
+def supply_of(obj: Any, axis: int | None = None, *, in_order: bool = False, caller: str = "stats") -> Supply:
+    """Return the parts in which `obj` is read; in the order of memory, unless `in_order` asks for that of indices.
+
+    Call it `apart`. A result that is under way is waited for; no collective is issued.
+
+    Raises
+    ------
+    NotATensorError, UnsupportedArrayError
+        If `obj` has no numbers.
+    NoDataError, UnsupportedTensorError
+        As conversion does: meta, fake, freed.
+    BadRequestError
+        If there is no such `axis`, or the kind of tensor cannot be told by it.
+    """
+    if is_storage(obj):
+        obj = tensor_of(obj)
+    if is_array(obj):
+        return _of_array(obj, axis, in_order)
+    if not is_tensor_like(obj):
+        raise NotATensorError(f"{caller} takes a tensor or an array, not '{class_name(type(obj))}'")
+    if stand_in_of(obj) is not None:
+        return supply_of(stood_for(obj), axis, in_order=in_order, caller=caller)
+    return _of_tensor(obj, inspect(obj), axis, in_order)
+
+
+def _of_array(array: Any, axis: int | None, in_order: bool) -> Supply:
+    plain_array = np.ndarray.view(array, np.ndarray)
+    dtype = plain_array.dtype
+    if dtype.kind not in "biufc" and (dtype.kind != "V" or dtype.names or not dtype.itemsize or dtype.subdtype):
+        raise UnsupportedArrayError(f"an array of {dtype} has no numbers; turn it into some first, with .astype()")
+    if dtype.kind == "V" and dtype.type is np.void:
+        raise UnsupportedArrayError(f"an array of {dtype} has no numbers; view its bytes as some first, with .view()")
+    at = checked_axis(axis, plain_array.shape)
+    mask = np.ma.getmaskarray(array) if isinstance(array, np.ma.MaskedArray) else None
+    part: Part = part_of_array(plain_array, at, in_order=in_order or mask is not None)
+    if mask is not None:
+        hidden = part_of_array(mask, at, in_order=True)
+        part = _masked(part, hidden, False, at)
+    return Supply((part,), dtype.name, plain_array.shape, is_masked=mask is not None, axis=at)
+
+
+def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Supply:
+    if info.kind is kinds.LOCAL:
+        return _of_local(tensor, info, axis, in_order)
+    # What has no values is refused as conversion refuses it.
+    decide(info)
+    if info.kind is kinds.PENDING:
+        awaited = tensor.trigger_wait()
+        return _of_tensor(awaited, inspect(awaited), axis, in_order)
+    if info.kind is kinds.NESTED:
+        return _of_nested(tensor, info, axis)
+    if info.kind.is_masked:
+        return _of_masked(tensor, info, axis)
+    if info.kind is kinds.SPARSE:
+        return _of_sparse(tensor, info, axis, in_order)
+    if info.kind is kinds.ZERO:
+        refuse_axis(info, axis)
+        return Supply((), name_of(info.dtype), info.shape, zeros=info.numel)
+    if info.kind in (kinds.MKLDNN, kinds.LAZY):
+        return _of_array(to_numpy(tensor, copy=True), axis, in_order)
+    at = checked_axis(axis, info.array_shape)
+    part = part_of_tensor(tensor, info, at, in_order=in_order)
+    return Supply((part,), part.dtype, info.array_shape, axis=at)
+
+
+def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Supply:
+    local: Any = held_tensor(tensor, info.kind)
+    supply = _of_tensor(local, inspect(local), axis, in_order)
+    if form_of(tensor).state == "available":
+        return supply
+    return replace(supply, scope=f"local shard of rank {tensor.device_mesh.get_rank()}")
+
+
+def _of_nested(tensor: Any, info: TensorInfo, axis: int | None) -> Supply:
+    refuse_axis(info, axis)
+    with threads.GATE:
+        parts = [plain(part) for part in still(tensor, info).unbind()]
+    found = [part_of_tensor(part, inspect(part)) for part in parts]
+    shape = tuple(parts[0].shape) if parts else ()
+    return Supply(tuple(found), name_of(info.dtype), shape)
+
+
+def _of_masked(tensor: Any, info: TensorInfo, axis: int | None) -> Supply:
+    at = checked_axis(axis, info.shape)
+    inner: Any = held_tensor(tensor, info.kind)
+    mask = mask_of(tensor)
+    if inspect(inner).kind is not kinds.STRIDED:
+        array = to_numpy(tensor, copy=True)
+        return _of_array(array, axis, in_order=True)
+    data, shown = (part_of_tensor(part, inspect(part), at, in_order=True) for part in (inner, mask))
+    return Supply((_masked(data, shown, True, at),), data.dtype, info.shape, is_masked=True, axis=at)
+
+
+def _masked(data: Part, mask: Part, is_shown: bool, axis: int | None) -> MaskedPart:
+    assert not isinstance(data, MaskedPart) and not isinstance(mask, MaskedPart)
+    return MaskedPart(data, mask, is_shown, axis)  # type: ignore[arg-type]  # neither is made of codes
+
+
+def _of_sparse(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Supply:
+    refuse_axis(info, axis)
+    with threads.GATE:
+        raw = plain(still(tensor, info))
+    check_indices(raw)
+    if raw.layout == torch.sparse_coo and not raw.is_coalesced():
+        indices, values = torch_private.stored_elements(raw)
+        # Made anew, since torch would keep the sums in the user's own tensor; short floats cannot be added.
+        if values.dtype.is_floating_point or values.dtype.is_complex:
+            values = values.to(torch.promote_types(values.dtype, torch.float32))
+        made = torch.sparse_coo_tensor(indices, values, raw.shape, check_invariants=True, is_coalesced=False)
+        values = made.coalesce().values()
+    else:
+        values = torch_private.stored_elements(raw)[1] if raw.layout == torch.sparse_coo else raw.values()
+    part = part_of_tensor(values, inspect(values))
+    return Supply((part,), part.dtype, info.shape, zeros=info.numel - values.numel())
+
+
+def checked_axis(axis: int | None, shape: tuple[int, ...]) -> int | None:
+    """Return `axis` counted from the first; BadRequestError where the shape has none such."""
+    if axis is None:
+        return None
+    try:
+        at = int(axis.__index__())
+    except AttributeError:
+        raise BadRequestError(f"axis is the number of one dimension, not {axis!r}") from None
+    if not -len(shape) <= at < len(shape):
+        least = f"from {-len(shape)} to {len(shape) - 1}" if shape else "which a single number does not have"
+        raise BadRequestError(f"there is no axis {at} in shape {shape}; choose one {least}")
+    return at % len(shape)
+
+
+def refuse_axis(info: TensorInfo, axis: int | None) -> None:
+    """Raise BadRequestError for an axis of a tensor whose elements are not told apart by it."""
+    if axis is not None:
+        cure = "take t.to_dense()" if info.kind is kinds.SPARSE else "take one of its parts"
+        raise BadRequestError(f"a {info.kind} tensor is not told by axis; {cure}, or leave axis out")
+
+
+silence_warnings(globals())

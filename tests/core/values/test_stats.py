@@ -1,0 +1,356 @@
+"""Statistics against NumPy in float64 and Python's own integers, over every dtype, stride and way to cut into parts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+import threading
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from strategies import converted, tensors
+from unchanged import unchanged
+
+import tensornp as tnp
+from tensornp.core.lowlevel import raw_memory
+from tensornp.core.values import distribution, scan
+from tensornp.core.values.stats import TensorStats
+
+
+def close(a: float | None, b: float, scale: float = 1.0) -> bool:
+    """Return whether two figures agree to 1e-9, of themselves or of the scale of the numbers."""
+    return a is not None and (a == b or math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9 * scale))
+
+
+def check(found: TensorStats, values: np.ndarray) -> None:
+    """Hold statistics to what NumPy and exact arithmetic tell of the real `values`."""
+    flat = values.reshape(-1)
+    assert found.count == flat.size
+    if flat.dtype.kind in "biu":
+        numbers = [int(v) for v in flat]
+        finite = np.array(numbers, object)
+        assert (found.sum, found.nan, found.posinf, found.neginf) == (sum(numbers), 0, 0, 0)
+    else:
+        finite = flat[np.isfinite(flat)].astype(np.float64)
+        assert (found.nan, found.posinf, found.neginf) == (
+            np.isnan(flat).sum(), (flat == np.inf).sum(), (flat == -np.inf).sum(),
+        )  # fmt: skip
+    assert found.zeros == sum(v == 0 for v in finite)
+    if not len(finite):
+        assert (found.min, found.max, found.mean, found.std, found.norm) == (None,) * 5
+        return
+    assert (found.min, found.max) == (min(finite), max(finite))
+    # Scaled, so that the oracle does not overflow either.
+    exact = [float(v) for v in finite]
+    top = max(map(abs, exact)) or 1.0
+    scaled = [v / top for v in exact]
+    mean = math.fsum(scaled) / len(scaled)
+    std = math.sqrt(math.fsum((v - mean) ** 2 for v in scaled) / len(scaled))
+    assert close(found.mean / top, mean)
+    assert close(found.std / top, std)
+    if found.norm < math.inf:
+        assert close(found.norm / top, math.sqrt(math.fsum(v * v for v in scaled)))
+
+
+def oracle(t: torch.Tensor) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        values = converted(t)
+        if values.dtype.kind != "c":
+            return values
+        wide = values.astype(np.complex128)
+        modulus = np.hypot(wide.real, wide.imag)
+        return np.where(np.isnan(wide.real) | np.isnan(wide.imag), np.nan, modulus)
+
+
+@given(tensors(), st.sampled_from([64, 1000, 2**17]), st.integers(1, 3), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_every_figure_is_numpys(t, block_numel, num_threads, is_raw):
+    """Any dtype, strides and lazy bits, cut into blocks of any size, with and without reading by address."""
+    was_on = raw_memory.is_on()
+    raw_memory.switch(is_raw)
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tensornp.core.values.blocks.BLOCK_NUMEL", block_numel)
+            patch.setattr(scan, "TASK_BLOCKS", 3)
+            with unchanged(t):
+                found = scan.scan(t, histogram="auto", num_threads=num_threads)
+    finally:
+        raw_memory.switch(was_on)
+    check(found, oracle(t))
+    assert found.scope == "all elements"
+    if t.is_complex():
+        values = converted(t)
+        check(found.real, values.real)
+        check(found.imag, values.imag)
+    if found.histogram is not None:
+        assert found.histogram.counts.sum() == found.finite
+        assert (np.diff(found.histogram.edges) >= 0).all()
+
+
+@given(tensors(), st.lists(st.floats(0, 1), min_size=1, max_size=5))
+@settings(max_examples=200, deadline=None)
+def test_a_quantile_is_exact_up_to_16_bits_and_within_half_a_percent_past_that(t, shares):
+    """Against `numpy.quantile`, of integers too."""
+    values = oracle(t).reshape(-1)
+    finite = values[np.isfinite(values)] if values.dtype.kind == "f" else values
+    assume(len(finite))
+    found = tnp.stats(t)
+    is_short = t.element_size() <= 2 and not t.is_complex()
+    for share in [0.0, 1.0, *shares]:
+        ordered = np.sort(finite.astype(np.float64))
+        rank = share * (len(ordered) - 1)
+        low, high = ordered[math.floor(rank)], ordered[math.ceil(rank)]
+        expected = low * (1 - rank % 1) + high * (rank % 1)
+        tolerance = 1e-12 if is_short else 0.005
+        bound = tolerance * max(abs(low), abs(high)) + 1e-37
+        assert abs(found.quantile(share) - expected) <= bound or not np.isfinite(bound)
+
+
+@given(tensors(), st.data())
+@settings(max_examples=150, deadline=None)
+def test_parts_add_up_in_any_order(t, data):
+    """Cut anywhere along the first dimension, and merged in any order."""
+    assume(t.dim() and t.shape[0] > 1)
+    cuts = sorted({0, t.shape[0], *data.draw(st.lists(st.integers(0, t.shape[0]), max_size=3))})
+    parts = [tnp.stats(t[i:j]) for i, j in itertools.pairwise(cuts)]
+    together = sum(data.draw(st.permutations(parts)))
+    whole = tnp.stats(t)
+    check(together, oracle(t))
+    for name in ("count", "nan", "posinf", "neginf", "zeros", "min", "max"):
+        assert getattr(together, name) == getattr(whole, name)
+    assert together.distribution == whole.distribution
+
+
+@given(tensors(), st.data())
+@settings(max_examples=200, deadline=None)
+def test_an_axis_gives_the_figures_of_each_of_its_indices(t, data):
+    """Each is what `stats` tells of that index alone."""
+    assume(t.dim())
+    axis = data.draw(st.integers(-t.dim(), t.dim() - 1))
+    found = tnp.stats(t, axis=axis)
+    assert len(found.count) == t.shape[axis]
+    for i in range(t.shape[axis]):
+        alone = tnp.stats(t.select(axis, i), histogram=None)
+        for name in ("count", "nan", "posinf", "neginf", "zeros", "sum"):
+            a, b = getattr(found, name)[i], getattr(alone, name)
+            assert a == b or math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9 * abs(alone.norm or 0)) or math.isnan(a)
+        if alone.min is None:
+            assert all(math.isnan(getattr(found, name)[i]) for name in ("min", "max", "mean", "std", "norm"))
+            continue
+        assert (found.min[i], found.max[i]) == (alone.min, alone.max)
+        scale = max(abs(alone.min), abs(alone.max))
+        if scale < 1e150:
+            assert close(found.mean[i], alone.mean, scale)
+            assert close(found.std[i], alone.std, scale)
+
+
+@given(st.floats(-1e12, 1e12), st.floats(1e-3, 1e3), st.integers(1, 3000))
+@settings(max_examples=100, deadline=None)
+def test_a_large_offset_does_not_swallow_the_deviation(offset, spread, count):
+    """A shift, where |mean| is large against std."""
+    values = offset + spread * np.sin(np.arange(count, dtype=np.float64))
+    exact = [v - offset for v in values.tolist()]
+    mean = math.fsum(exact) / count
+    std = math.sqrt(math.fsum((v - mean) ** 2 for v in exact) / count)
+    assert math.isclose(tnp.stats(values).std, std, rel_tol=1e-6, abs_tol=1e-9 * abs(offset) * 1e-3)
+
+
+def test_closed_forms():
+    """Figures that arithmetic tells, of many elements."""
+    n = 10**6
+    found = tnp.stats(torch.arange(n))
+    assert (found.sum, found.min, found.max, found.zeros) == (n * (n - 1) // 2, 0, n - 1, 1)
+    assert close(found.mean, (n - 1) / 2)
+    assert close(found.std, math.sqrt((n * n - 1) / 12))
+    assert close(found.norm, math.sqrt((n - 1) * n * (2 * n - 1) / 6))
+    largest = tnp.stats(torch.full((1000,), 2**63 - 1))
+    assert (largest.sum, largest.std) == (1000 * (2**63 - 1), 0.0)
+    assert tnp.stats(np.array([1.7e308] * 4)).mean == 1.7e308
+    assert tnp.stats(np.array([3e-300, 4e-300])).norm == pytest.approx(5e-300)
+
+
+def test_an_expanded_tensor_is_read_once_and_counted_as_often_as_it_is_meant():
+    """2**40 elements at once."""
+    found = tnp.stats(torch.tensor([1.0, 3.0]).expand(2**39, 2))
+    assert (found.count, found.mean, found.std, found.sum) == (2**40, 2.0, 1.0, 2**41)
+    assert found.quantile(0.75) == pytest.approx(3.0, rel=0.005)
+    assert found.histogram.counts.sum() == 2**40
+
+
+def test_threads_and_their_number_change_no_bit():
+    """1, 2 or 8 of them, also of the distribution."""
+    t = torch.randn(3_000_001, generator=torch.Generator().manual_seed(0))
+    t[1234567] = math.nan
+    found = [scan.scan(t, num_threads=n) for n in (1, 2, 8)]
+    assert found[0] == found[1] == found[2]
+    assert len({pickle.dumps(dataclass) for dataclass in found}) == 1
+    assert found[0].nan == 1
+
+
+def test_past_2_to_the_24_the_distribution_is_of_a_stated_sample(monkeypatch):
+    """Its rank error bounds what is really wrong; all elements, where they are asked for."""
+    monkeypatch.setattr(scan, "ALL_NUMEL", 2**18)
+    monkeypatch.setattr(scan, "SAMPLE_NUMEL", 2**14)
+    t = torch.randn(2**20, generator=torch.Generator().manual_seed(0))
+    found, whole = tnp.stats(t), tnp.stats(t, histogram="all")
+    assert found.histogram.scope.startswith("sample of 16,3")
+    assert whole.histogram.scope == "all elements"
+    assert whole.histogram.rank_error == 0 < found.histogram.rank_error < 0.02
+    assert found.histogram.counts.sum() == found.distribution.num_seen
+    ordered = np.sort(t.numpy())
+    for share in (0.01, 0.3, 0.5, 0.9):
+        rank = np.searchsorted(ordered, found.quantile(share)) / len(ordered)
+        assert abs(rank - share) < 2 * found.histogram.rank_error
+    assert (found.min, found.max, found.quantile(0), found.quantile(1)) == (*[t.min(), t.max()] * 2,)
+    assert tnp.stats(t, histogram=None).histogram is None
+
+
+def test_a_sample_is_no_comb_in_step_with_the_rows(monkeypatch):
+    """A column of zeros is a tenth of it, as of the whole."""
+    monkeypatch.setattr(scan, "ALL_NUMEL", 2**18)
+    monkeypatch.setattr(scan, "SAMPLE_NUMEL", 2**14)
+    for width in (16, 64, 100, 128):
+        t = torch.ones(2**20 // width, width)
+        t[:, : width // 4] = 0
+        found = tnp.stats(t)
+        assert abs(found.histogram.counts[0] / found.histogram.counts.sum() - 0.25) < 0.02
+
+
+def test_small_and_picklable():
+    """Under 300 bytes without a distribution; equal after the way through a pickle."""
+    found = tnp.stats(torch.randn(1000, 1000), histogram=None)
+    assert len(pickle.dumps(found)) < 300
+    whole = tnp.stats(torch.randn(100, dtype=torch.complex64))
+    assert pickle.loads(pickle.dumps(whole)) == whole
+    assert tnp.stats(torch.randn(3, 4), axis=0) != whole
+
+
+@pytest.mark.parametrize(
+    "convert", [lambda t: t.to_sparse(), lambda t: t.to_sparse_csr(), lambda t: t.to_sparse_bsr((2, 2))]
+)
+def test_of_a_sparse_tensor_the_zeros_are_counted_that_nobody_stores(convert):
+    """As of the dense one."""
+    dense = torch.randn(8, 6).relu()
+    sparse = convert(dense)
+    with unchanged(sparse):
+        found = tnp.stats(sparse)
+    check(found, dense.numpy())
+    assert tnp.stats(sparse).quantile(0.1) == 0
+
+
+def test_duplicates_of_a_sparse_tensor_are_added_and_it_stays_uncoalesced():
+    """Nothing is put in order in place."""
+    sparse = torch.sparse_coo_tensor([[0, 0, 2]], [1.0, 2.0, 4.0], (5,), check_invariants=False)
+    check(tnp.stats(sparse), np.array([3.0, 0, 4, 0, 0]))
+    assert not sparse.is_coalesced()
+    assert sparse._nnz() == 3
+
+
+def test_of_a_masked_tensor_only_what_is_shown_counts():
+    """And the scope says how much that is."""
+    array = np.ma.array(np.arange(9.0), mask=[0, 1, 0, 0, 1, 0, 0, 0, 0])
+    tensor = torch.masked.masked_tensor(torch.arange(9.0), torch.from_numpy(~array.mask))
+    for obj in (array, tensor):
+        found = tnp.stats(obj)
+        assert found.scope == "7 of 9 shown"
+        check(found, array.compressed())
+    rows = tnp.stats(array.reshape(3, 3), axis=0)
+    assert rows.count.tolist() == [2, 2, 3]
+    assert rows.mean.tolist() == [1.0, 4.0, 7.0]
+
+
+def test_nothing_and_nothing_finite():
+    """No figure, and no warning."""
+    for empty in (torch.empty(0, 3), np.zeros((2, 0)), torch.full((3,), math.nan), np.array([np.inf, -np.inf])):
+        found = tnp.stats(empty)
+        assert (found.mean, found.histogram) == (None, None)
+        with pytest.raises(tnp.BadRequestError, match="no element is finite"):
+            found.quantile(0.5)
+
+
+def test_a_write_meanwhile_is_said(monkeypatch):
+    """By torch, or behind its back; nothing is said without one."""
+    t = torch.zeros(2**19)
+    assert not tnp.stats(t).changed_while_read
+
+    def write(*_: int) -> bool:
+        t.numpy()[:] = 1
+        return True
+
+    found = scan.scan(t, progress=write)
+    assert found.changed_while_read
+    assert found.scope == "all elements, changed while it was read"
+
+
+def test_a_scan_that_is_ended_keeps_what_it_has():
+    """Marked partial, with the figures of what was read."""
+    t = torch.ones(2**25)
+    seen = []
+
+    def stop(done: int, total: int) -> bool:
+        seen.append((done, total))
+        return len(seen) < 2
+
+    found = scan.scan(t, progress=stop, num_threads=1)
+    assert found.count == seen[-1][0] < 2**25 == seen[-1][1]
+    assert found.scope == f"partial: {found.count:,} of 33,554,432 elements"
+    assert (found.mean, found.histogram.counts.sum()) == (1.0, found.distribution.num_seen)
+
+
+def test_while_another_thread_runs_it_is_copied_and_the_same():
+    """Nothing is read in place that somebody may take away."""
+    t, is_over = torch.randn(300_000), threading.Event()
+    thread = threading.Thread(target=is_over.wait)
+    alone = tnp.stats(t)
+    thread.start()
+    try:
+        assert tnp.stats(t) == alone
+    finally:
+        is_over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: tnp.stats([1, 2]), "stats takes a tensor or an array, not 'list'"),
+        (lambda: tnp.stats(np.array(["a"])), "has no numbers"),
+        (lambda: tnp.stats(np.array([None])), "has no numbers"),
+        (lambda: tnp.stats(torch.zeros(2, 3), axis=2), r"no axis 2 in shape \(2, 3\); choose one from -2 to 1"),
+        (lambda: tnp.stats(torch.zeros(2), axis="rows"), "axis is the number of one dimension"),
+        (lambda: tnp.stats(torch.eye(3).to_sparse(), axis=0), "not told by axis"),
+        (lambda: tnp.stats(torch.zeros(3), histogram="some"), "histogram is"),
+        (lambda: tnp.stats(torch.zeros(3)).quantile(1.5), "a share between 0 and 1"),
+        (lambda: tnp.stats(torch.zeros(3), histogram=None).quantile(0.5), "no distribution"),
+        (lambda: tnp.stats(torch.zeros(3)) + tnp.stats(torch.zeros(3).double()), "do not add up"),
+        (lambda: tnp.stats(torch.zeros(3, device="meta")), "no data"),
+    ],
+)  # fmt: skip
+def test_bad_input_gets_a_sentence(call, says):
+    """What, where, the cure."""
+    with pytest.raises(tnp.TensornpError, match=says):
+        call()
+
+
+def test_edges_of_a_histogram_part_no_key():
+    """Counts are those of NumPy's own histogram over the same edges."""
+    rng = np.random.default_rng(0)
+    for values in (rng.standard_normal(10_000).astype(np.float32), rng.integers(-300, 300, 5000), rng.random(9)):
+        found = tnp.stats(values).histogram
+        assert np.array_equal(found.counts, np.histogram(values, found.edges)[0])
+
+
+def test_every_short_number_is_a_key_of_its_own():
+    """All bits of each dtype of up to 16 bits."""
+    for name in ("bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "int16", "uint16", "int8", "uint8"):
+        bits = np.arange(2 ** (8 * getattr(torch, name).itemsize), dtype=f"u{getattr(torch, name).itemsize}")
+        t = torch.from_numpy(bits.view(f"i{bits.itemsize}")).view(getattr(torch, name))
+        found = tnp.stats(t)
+        assert len(found.distribution.keys) == found.finite
+        lows, highs, _ = found.distribution.in_order()
+        assert (lows == highs).all()
+    assert distribution.scheme_of("float32").is_exact is False
