@@ -24,6 +24,16 @@ def converted(t: torch.Tensor) -> np.ndarray[Any, Any]:
     return (t.to(wide) if t.dtype not in NATIVE_DTYPES else t).clone().numpy()
 
 
+def modulus(t: torch.Tensor) -> np.ndarray[Any, Any]:
+    """Return the numbers of which there are figures: those of the array, or their absolute values in float64."""
+    with np.errstate(all="ignore"):
+        values = converted(t)
+        if values.dtype.kind != "c":
+            return values
+        wide = values.astype(np.complex128)
+        return np.where(np.isnan(wide.real) | np.isnan(wide.imag), np.nan, np.hypot(wide.real, wide.imag))
+
+
 _SPECIAL = [float("nan"), float("inf"), -float("inf"), -0.0, 1e-40, 5e-324, 1e30, -1e-7, 123456789.123]
 
 

@@ -159,6 +159,7 @@ class MaskedPart:
     data: StridedPart | DevicePart
     mask: StridedPart | DevicePart
     is_shown: bool = True
+    keeps_hidden: bool = False
     axis: int | None = None
     times: int = 1
 
@@ -177,12 +178,12 @@ class MaskedPart:
         return self.data.blocks()
 
     def use_each(self, blocks: Sequence[Block], use: Use[_T], *, in_place: bool = False) -> list[_T]:
-        """Return what `use` makes of the shown numbers of each block, or of a masked array where an axis is asked."""
+        """Return what `use` makes of the shown numbers of each block, or of masked arrays where `keeps_hidden`."""
 
         def both(values: Array, block: Block) -> _T:
             (mask,) = self.mask.use_each([block], lambda bits, _: bits.astype(bool), in_place=in_place)
             hidden = ~mask if self.is_shown else mask
-            if self.axis is not None:
+            if self.keeps_hidden:
                 return use(np.ma.MaskedArray(values, hidden), block)
             return use(values[~hidden], block)
 

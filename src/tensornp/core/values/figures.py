@@ -162,8 +162,9 @@ def combined(parts: Iterable[Figures]) -> Figures:
     low = min(part.min for part in told if part.min is not None)
     high = max(part.max for part in told if part.max is not None)
     totals = [part.total for part in told]
-    total = sum(totals) if all(isinstance(t, int) for t in totals) else _fsum(totals)
     mean, std = _pooled([(part.finite, part.mean or 0.0, part.std or 0.0) for part in told])
+    is_exact = all(isinstance(part, int) for part in totals)
+    total = sum(totals) if is_exact else _fsum(totals, mean * sum(part.finite for part in told))
     return Figures(count, nan, posinf, neginf, zeros, low, high, total, mean, std)
 
 
@@ -182,11 +183,12 @@ def _pooled(parts: Sequence[tuple[int, float, float]]) -> tuple[float, float]:
     return mean, unit * math.sqrt(math.fsum(deviations))
 
 
-def _fsum(numbers: Sequence[Number]) -> float:
+def _fsum(numbers: Sequence[Number], otherwise: float) -> float:
+    """Return the sum; `otherwise` where sums of parts are too large for a float."""
     try:
         return math.fsum(numbers)
-    except OverflowError:
-        return math.inf if sum(map(float, numbers)) > 0 else -math.inf
+    except (OverflowError, ValueError):
+        return otherwise
 
 
 def times(figures: Figures, factor: int) -> Figures:

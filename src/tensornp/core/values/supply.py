@@ -16,7 +16,7 @@ from tensornp.core.lowlevel.attributes import class_name, is_array
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.still import still
 from tensornp.core.tensor import kinds
-from tensornp.core.tensor.dtypes import name_of
+from tensornp.core.tensor.dtypes import KNOWN, name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import form_of, is_storage, plain, tensor_of
 from tensornp.core.tensor.info import inspect
@@ -107,7 +107,7 @@ def _of_array(array: Any, axis: int | None, in_order: bool) -> Supply:
     part: Part = part_of_array(plain_array, at, in_order=in_order or mask is not None)
     if mask is not None:
         hidden = part_of_array(mask, at, in_order=True)
-        part = _masked(part, hidden, False, at)
+        part = _masked(part, hidden, False, at, in_order)
     return Supply((part,), dtype.name, plain_array.shape, is_masked=mask is not None, axis=at)
 
 
@@ -122,7 +122,7 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
     if info.kind is kinds.NESTED:
         return _of_nested(tensor, info, axis)
     if info.kind.is_masked:
-        return _of_masked(tensor, info, axis)
+        return _of_masked(tensor, info, axis, in_order)
     if info.kind is kinds.SPARSE:
         return _of_sparse(tensor, info, axis, in_order)
     if info.kind is kinds.ZERO:
@@ -152,20 +152,20 @@ def _of_nested(tensor: Any, info: TensorInfo, axis: int | None) -> Supply:
     return Supply(tuple(found), name_of(info.dtype), shape)
 
 
-def _of_masked(tensor: Any, info: TensorInfo, axis: int | None) -> Supply:
+def _of_masked(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Supply:
     at = checked_axis(axis, info.shape)
     inner: Any = held_tensor(tensor, info.kind)
     mask = mask_of(tensor)
     if inspect(inner).kind is not kinds.STRIDED:
         array = to_numpy(tensor, copy=True)
-        return _of_array(array, axis, in_order=True)
+        return _of_array(array, axis, in_order)
     data, shown = (part_of_tensor(part, inspect(part), at, in_order=True) for part in (inner, mask))
-    return Supply((_masked(data, shown, True, at),), data.dtype, info.shape, is_masked=True, axis=at)
+    return Supply((_masked(data, shown, True, at, in_order),), data.dtype, info.shape, is_masked=True, axis=at)
 
 
-def _masked(data: Part, mask: Part, is_shown: bool, axis: int | None) -> MaskedPart:
+def _masked(data: Part, mask: Part, is_shown: bool, axis: int | None, in_order: bool) -> MaskedPart:
     assert not isinstance(data, MaskedPart) and not isinstance(mask, MaskedPart)
-    return MaskedPart(data, mask, is_shown, axis)  # type: ignore[arg-type]  # neither is made of codes
+    return MaskedPart(data, mask, is_shown, in_order or axis is not None, axis)  # type: ignore[arg-type]  # neither is made of codes
 
 
 def _of_sparse(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Supply:
@@ -176,8 +176,8 @@ def _of_sparse(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
     if raw.layout == torch.sparse_coo and not raw.is_coalesced():
         indices, values = torch_private.stored_elements(raw)
         # Made anew, since torch would keep the sums in the user's own tensor; short floats cannot be added.
-        if values.dtype.is_floating_point or values.dtype.is_complex:
-            values = values.to(torch.promote_types(values.dtype, torch.float32))
+        wide = KNOWN[name_of(values.dtype)].widened
+        values = values.to(getattr(torch, wide)) if wide else values
         made = torch.sparse_coo_tensor(indices, values, raw.shape, check_invariants=True, is_coalesced=False)
         values = made.coalesce().values()
     else:
