@@ -16,6 +16,8 @@ from .core.tensor.info import inspect as inspect
 from .core.tensor.stand_ins import register_kind as register_kind
 from .core.tensor.stand_ins import unregister_kind as unregister_kind
 from .core.tensor.steps import Step as Step
+from .core.values.compare import Comparison as Comparison
+from .core.values.compare import compare as compare
 from .core.values.locate import Location as Location
 from .core.values.locate import locate as locate
 from .core.values.scan import stats as stats

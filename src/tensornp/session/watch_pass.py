@@ -17,7 +17,7 @@ from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import is_of_collective
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.paths import Kind, Path, expression_of
-from tensornp.core.values.differences import compare, snapshot_with_values
+from tensornp.core.values.differences import snapshot_with_values, what_changed
 from tensornp.errors import BadRequestError
 from tensornp.render.changes import change_parts
 
@@ -88,7 +88,7 @@ class WatchPass:
             elif not before[name].is_in_place_of(obj):
                 lines.append(ReportLine(name, (f"another object now, {_described(obj)}",)))
             else:
-                change = compare(before[name], after[name])
+                change = what_changed(before[name], after[name])
                 lines += [ReportLine(name, change_parts(change), change.size)] if change is not None else []
                 if before[name].left_out != "pending":
                     # What was left out last time could not be compared this time.

@@ -18,8 +18,8 @@ from child import in_fork
 
 import tensornp as tnp
 from tensornp.core.memory.changes import Snapshot
-from tensornp.core.values.differences import compare, snapshot_with_values
-from tensornp.core.values.rows import ranges_text, rows_and_delta
+from tensornp.core.values.differences import snapshot_with_values, what_changed
+from tensornp.core.values.pairs import ranges_text, rows_and_delta
 from tensornp.render.changes import change_line
 
 COPY = 2**20
@@ -27,7 +27,7 @@ COPY = 2**20
 
 def line(before: Snapshot, after: Snapshot) -> str:
     """Return what the watch says of two snapshots; empty for nothing."""
-    change = compare(before, after)
+    change = what_changed(before, after)
     return change_line(change) if change is not None else ""
 
 
@@ -126,7 +126,7 @@ def test_objects_are_neither_read_nor_kept():
     thing = Thing()
     reference, array = weakref.ref(thing), np.array([thing, None], dtype=object)
     snapshot = snapshot_with_values(array, COPY)
-    assert compare(snapshot, snapshot_with_values(array, COPY)) is None
+    assert what_changed(snapshot, snapshot_with_values(array, COPY)) is None
     del thing, array
     gc.collect()
     assert (reference(), snapshot.values) == (None, None)
@@ -142,8 +142,8 @@ def test_an_array_whose_memory_was_given_back_is_not_read():
     t.share_memory_()
     after = snapshot_with_values(array, 2**30)
     assert (after.fingerprint, after.values) == (None, None)
-    assert compare(before, after) is None
-    assert compare(after, before) is None
+    assert what_changed(before, after) is None
+    assert what_changed(after, before) is None
 
 
 def weight() -> torch.nn.Parameter:
@@ -237,11 +237,11 @@ def test_what_is_read_is_counted_and_bounded(make, nbytes):
     if nbytes > 2**16:
         part = snapshot_with_values(obj, 0, None, nbytes - 1)
         assert (part.nbytes_read <= 2**16, part.left_out) == (True, "sampled")
-        assert compare(whole, part) is compare(part, whole) is None, "what is not comparable is no change"
+        assert what_changed(whole, part) is what_changed(part, whole) is None, "what is not comparable is no change"
     if nbytes:
         nothing = snapshot_with_values(obj, COPY, None, min(nbytes, 2**16) - 1)
         assert (nothing.nbytes_read, nothing.left_out, nothing.values) == (0, "unread", None)
-        assert compare(whole, nothing) is compare(nothing, whole) is None
+        assert what_changed(whole, nothing) is what_changed(nothing, whole) is None
 
 
 def test_a_gradient_that_was_not_looked_at_is_no_change():
@@ -249,9 +249,9 @@ def test_a_gradient_that_was_not_looked_at_is_no_change():
     w = weight()
     seen = snapshot_with_values(w, COPY)
     unseen = replace(seen, has_grad=None)
-    assert compare(seen, unseen) is compare(unseen, seen) is None
+    assert what_changed(seen, unseen) is what_changed(unseen, seen) is None
     w.sum().backward()
-    assert compare(unseen, snapshot_with_values(w, COPY)) is None
+    assert what_changed(unseen, snapshot_with_values(w, COPY)) is None
     assert line(seen, snapshot_with_values(w, COPY)) == "got a .grad"
 
 

@@ -19,7 +19,7 @@ from tensornp.core.values.locate import KINDS, MAX_INDICES, next_place
 def places(t: torch.Tensor, what: str) -> list[tuple[int, ...]]:
     """Return every such place in the order of indices: the oracle."""
     values = modulus(t)
-    sizes = np.abs(values.astype(object)) if what == "absmax" else values
+    sizes = np.asarray(np.abs(values.astype(object)), object) if what == "absmax" else values
     if what in ("nan", "inf", "nonfinite", "zero"):
         wide = values.astype(np.float64)
         is_place = {"nan": np.isnan(wide), "inf": np.isinf(wide), "nonfinite": ~np.isfinite(wide), "zero": values == 0}

@@ -19,7 +19,7 @@ from IPython.utils.capture import capture_output
 from kernels import TIMEOUT_S, start_kernel
 from unchanged import unchanged
 
-from tensornp.core.values.differences import compare
+from tensornp.core.values.differences import what_changed
 from tensornp.fronts.ipython.after_cell import MAX_REPORTS
 from tensornp.render.report import MAX_LINES
 from tensornp.session import watch_pass
@@ -364,9 +364,9 @@ def test_an_interrupt_in_the_report_leaves_the_watch_as_it_was(shell, monkeypatc
     def interrupted(before: Any, after: Any) -> Any:
         if before.info.shape == (2,):
             raise KeyboardInterrupt
-        return compare(before, after)
+        return what_changed(before, after)
 
-    monkeypatch.setattr(watch_pass, "compare", interrupted)
+    monkeypatch.setattr(watch_pass, "what_changed", interrupted)
     with capture_output() as captured:
         shell.ip.run_cell("w[0] = 1; v[0] = 1; del_me = 1", store_history=True)
     assert captured.stdout == f"%tensorwatch was interrupted; the next report tells of In[{cell}] too\n"

@@ -84,13 +84,6 @@ class Strided:
         shape, strides = tuple(n for n, _ in merged), tuple(step for _, step in merged)
         return Strided(self.memory, address, shape, strides, self.dtype, times), at
 
-    def in_index_order(self) -> Strided:
-        """Return the same elements in the order of their indices, in as few dimensions as that takes."""
-        pairs = [(n, step) for n, step in zip(self.shape, self.strides, strict=True) if n != 1]
-        merged, _ = _merged(pairs, None)
-        shape, strides = tuple(n for n, _ in merged), tuple(step for _, step in merged)
-        return Strided(self.memory, self.address, shape, strides, self.dtype, self.times)
-
     def blocks(self, max_numel: int = BLOCK_NUMEL) -> Iterator[Block]:
         """Yield what covers all elements in order, of no more than `max_numel` each; it depends on the shape alone."""
         return blocks_of(self.shape, max_numel)

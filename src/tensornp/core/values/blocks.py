@@ -225,8 +225,6 @@ def _strided_part(strided: Strided, name: str, axis: int | None, in_order: bool,
     at = axis
     if not in_order and values_per_element(name) == 1:
         strided, at = strided.in_memory_order(axis)
-    elif axis is None and values_per_element(name) == 1:
-        strided = strided.in_index_order()
     return StridedPart(strided, name, axis=at, **lazy_bits)
 
 

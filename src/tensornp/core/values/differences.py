@@ -25,7 +25,7 @@ from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import STRIDED
 from tensornp.core.values.gather import check_parts, own_values
-from tensornp.core.values.rows import rows_and_delta
+from tensornp.core.values.pairs import rows_and_delta
 from tensornp.errors import NotReadError
 
 WRITTEN = ("torch", "behind", "unknown")
@@ -140,7 +140,7 @@ def _tensor_copied(tensor: torch.Tensor) -> Any:
     return to_numpy(apart(own_values)(tensor, info))
 
 
-def compare(before: Snapshot, after: Snapshot) -> Change | None:
+def what_changed(before: Snapshot, after: Snapshot) -> Change | None:
     """Return what happened to one object between two snapshots; values are compared where both have read as much."""
     change = change_between(before, after) or Change(before.event)
     change = replace(change, facts=facts_between(before, after))

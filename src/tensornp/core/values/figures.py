@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from tensornp.core.values import fused
 
 Array = np.ndarray[Any, Any]
+_own = threading.local()
 Number = int | float
 _ROW = 2**13
 """Numbers that are summed up in one go; of more than 10,000, OpenBLAS makes parts for as many threads as there are."""
@@ -57,6 +59,22 @@ def figures_of(values: Array) -> Figures:
     return _of_floats(flat)
 
 
+def scratch(size: int, slot: int = 0, dtype: Any = np.float64) -> Array:
+    """Return a buffer of this thread, one for each slot: to get new memory takes longer than to fill it."""
+    buffers: dict[int, Array] = _own.__dict__.setdefault("buffers", {})
+    nbytes = size * np.dtype(dtype).itemsize
+    if len(buffers.get(slot, ())) < nbytes:
+        buffers[slot] = np.empty(nbytes, np.uint8)
+    return buffers[slot][:nbytes].view(dtype)
+
+
+def widened(flat: Array, slot: int = 0) -> Array:
+    """Return real numbers as float64, in a buffer that the next call for this slot writes over."""
+    wide = scratch(flat.size, slot)
+    np.copyto(wide, flat, casting="unsafe")
+    return wide
+
+
 def _of_floats(flat: Array) -> Figures:
     return _of_fused(flat) or _of_any_floats(flat)
 
@@ -88,7 +106,7 @@ def _of_any_floats(flat: Array) -> Figures:
             return Figures(count, nan, posinf, neginf)
         low, high = finite.min(), finite.max()
     zeros = finite.size - int(np.count_nonzero(finite != 0)) if low <= 0 <= high else 0
-    total, mean, std = _moments(finite.astype(np.float64), float(low), float(high))
+    total, mean, std = _moments(widened(finite), float(low), float(high))
     return Figures(count, nan, posinf, neginf, zeros, float(low), float(high), total, mean, std)
 
 
@@ -96,7 +114,7 @@ def _of_integers(flat: Array) -> Figures:
     low, high = int(flat.min()), int(flat.max())
     zeros = flat.size - int(np.count_nonzero(flat)) if low <= 0 <= high else 0
     if flat.itemsize < 8:
-        total, mean, std = _moments(flat.astype(np.float64), low, high)
+        total, mean, std = _moments(widened(flat), low, high)
         # A sum of so few numbers of 32 bits is exact.
         return Figures(flat.size, 0, 0, 0, zeros, low, high, int(total), mean, std)
     # The two halves of each, whose sums are exact as well.
@@ -118,12 +136,12 @@ def _moments(values: Array, low: Number, high: Number) -> tuple[float, float, fl
         scale = math.ldexp(1.0, min(max(-math.frexp(largest)[1], -1000), 1000))
         values *= scale
     count = values.size
-    total, squares = _sum(values), _dot(values)
+    total, squares = _sum(values), sum_of_squares(values)
     mean = total / count
     variance = squares / count - mean * mean
     if variance * _MAX_CANCELLED < mean * mean:
         values -= mean
-        rest, squares = _sum(values) / count, _dot(values)
+        rest, squares = _sum(values) / count, sum_of_squares(values)
         variance = squares / count - rest * rest
         mean += rest
     with np.errstate(over="ignore"):
@@ -134,7 +152,8 @@ def _sum(values: Array) -> float:
     return _by_rows(values, _ONES)
 
 
-def _dot(values: Array) -> float:
+def sum_of_squares(values: Array) -> float:
+    """Return the sum of squares of float64 numbers, whatever the number of threads."""
     return _by_rows(values, None)
 
 

@@ -70,10 +70,13 @@ class Supply:
         return 0 if self.dtype.startswith(("int", "uint", "bool")) else 0.0
 
 
-def supply_of(obj: Any, axis: int | None = None, *, in_order: bool = False, caller: str = "stats") -> Supply:
+def supply_of(
+    obj: Any, axis: int | None = None, *, in_order: bool = False, is_dense: bool = False, caller: str = "stats"
+) -> Supply:
     """Return the parts in which `obj` is read; in the order of memory, unless `in_order` asks for that of indices.
 
-    Call it `apart`. A result that is under way is waited for; no collective is issued.
+    With `is_dense`, a sparse one is laid out densely, in new memory. Call it `apart`. A result that is under way is
+    waited for; no collective is issued.
 
     Raises
     ------
@@ -91,8 +94,11 @@ def supply_of(obj: Any, axis: int | None = None, *, in_order: bool = False, call
     if not is_tensor_like(obj):
         raise NotATensorError(f"{caller} takes a tensor or an array, not '{class_name(type(obj))}'")
     if stand_in_of(obj) is not None:
-        return supply_of(stood_for(obj), axis, in_order=in_order, caller=caller)
-    return _of_tensor(obj, inspect(obj), axis, in_order)
+        return supply_of(stood_for(obj), axis, in_order=in_order, is_dense=is_dense, caller=caller)
+    info = inspect(obj)
+    if is_dense and info.kind is kinds.SPARSE:
+        return _of_array(to_numpy(obj), axis, in_order)
+    return _of_tensor(obj, info, axis, in_order)
 
 
 def _of_array(array: Any, axis: int | None, in_order: bool) -> Supply:

@@ -1,4 +1,4 @@
-"""Which rows of two copies of one array differ, and by how much, in words; reads them some elements at a time."""
+"""Where two blocks of numbers differ and by how much, and which rows of two copies of one array do, in words."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def rows_and_delta(old: Any, new: Any) -> tuple[str, str, float]:
     width = max(old.size // max(len(rows), 1), 1)
     for start in range(0, old.size, _STEP):
         part_old, part_new = (values.reshape(-1)[start : start + _STEP] for values in (old, new))
-        at = np.flatnonzero(_differing(part_old, part_new))
+        at = np.flatnonzero(differing(part_old, part_new))
         if not len(at):
             continue
         num_changed += len(at)
         rows[(at + start) // width] = True
         if old.dtype.kind in "iufc":
-            delta, scale, lost = _delta(part_old[at], part_new[at])
+            delta, scale, lost = deltas(part_old[at], part_new[at])
             num_lost += lost
             i = int(delta.argmax())
             if (scale, delta[i]) > largest[:2]:
@@ -46,7 +46,7 @@ def rows_and_delta(old: Any, new: Any) -> tuple[str, str, float]:
     return f"{noun}{plural} {ranges_text(rows)} of {len(rows):,}", delta_text, size
 
 
-def _differing(old: Any, new: Any) -> Any:
+def differing(old: Any, new: Any) -> Any:
     """Return where elements differ; NaN equals NaN here."""
     if old.dtype.kind not in "biufc":
         # By their bits: NaT, and the NaN of a field or of a dtype of ml_dtypes, are unlike themselves.
@@ -56,7 +56,7 @@ def _differing(old: Any, new: Any) -> Any:
     return differs & ~(np.isnan(old) & np.isnan(new)) if old.dtype.kind in "fc" else differs
 
 
-def _delta(old: Any, new: Any) -> tuple[Any, int, int]:
+def deltas(old: Any, new: Any) -> tuple[Any, int, int]:
     """Return the absolute differences, by what they were divided, and how many have none: from or to NaN or infinity.
 
     The difference of two floats may be larger than the largest float: then only such ones are told, in quarters.

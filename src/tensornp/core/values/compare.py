@@ -1,0 +1,236 @@
+"""`compare`: what differs between two tensors or arrays, by how much, and in a few words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensornp.core.lowlevel import threads
+from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.memory.strided import BLOCK_NUMEL
+from tensornp.core.tensor.dtypes import name_of
+from tensornp.core.values.pair_tally import PairTally
+from tensornp.core.values.supply import Supply, supply_of
+from tensornp.errors import NoDataError, NotReadError
+
+Array = np.ndarray[Any, Any]
+Index = tuple[int, ...]
+MAX_REPR = 200
+_FEW = 0.1
+"""The share of elements up to which it is said how many differ."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison:
+    """What differs between two tensors or arrays, element by element.
+
+    Attributes
+    ----------
+    equal : bool
+        Whether shape, dtype and values are equal: NaN to NaN, and 0.0 to -0.0.
+    same_bits : bool
+        Whether every bit is the same, with shape and dtype.
+    verdict : str
+        A few words: "same bits", "equal", "cast from float32", "scaled by 0.5", "3 of 1,000 differ, first at [17]",
+        "dense change", or which shapes differ.
+    shapes, dtypes : tuple
+        Of the two.
+    count, num_changed : int
+        How many elements were compared, and how many of them are not equal.
+    finite : int
+        How many are finite on both sides: of these are the figures below.
+    only_finite_first, only_finite_second : int
+        How many are finite on one side alone.
+    max_abs : float or int
+        The largest size of a difference, exact for integers; None where nothing was compared.
+    relative : float
+        The norm of the difference over that of the first.
+    cosine_distance : float
+        1 − cos of the angle between the two, from the norm of the difference, so that it is never less than 0.
+    max_ulp : int or None
+        By how many representable numbers a pair differs at most; None for integers, and for two dtypes.
+    first_difference : tuple of int or None
+        The index of the first element that differs.
+    first_values : tuple or None
+        The two values there.
+    missing, unexpected, reshaped, retyped : tuple of str
+        Of two single tensors, `reshaped` and `retyped` name none or the tensor itself.
+    scope : str
+        What was read.
+    """
+
+    equal: bool
+    same_bits: bool
+    verdict: str
+    shapes: tuple[tuple[int, ...], tuple[int, ...]]
+    dtypes: tuple[str, str]
+    count: int = 0
+    num_changed: int = 0
+    finite: int = 0
+    only_finite_first: int = 0
+    only_finite_second: int = 0
+    max_abs: float | int | None = None
+    relative: float | None = None
+    cosine_distance: float | None = None
+    max_ulp: int | None = None
+    first_difference: Index | None = None
+    first_values: tuple[Any, Any] | None = None
+    missing: tuple[str, ...] = ()
+    unexpected: tuple[str, ...] = ()
+    reshaped: tuple[str, ...] = ()
+    retyped: tuple[str, ...] = ()
+    scope: str = "all elements"
+
+    @property
+    def changed_fraction(self) -> float:
+        """The share of elements that are not equal."""
+        return self.num_changed / self.count if self.count else 0.0
+
+    def __repr__(self) -> str:
+        said = [self.verdict]
+        if self.first_difference is not None and self.first_values is not None:
+            at, (a, b) = list(self.first_difference), self.first_values
+            said.append(f"{a!r} and {b!r}{'' if 'first at' in self.verdict else f' at {at}'}")
+        if self.max_abs:
+            said.append(f"largest |Δ| {self.max_abs:.6g}")
+        if self.relative:
+            said.append(f"relative {self.relative:.3g}")
+        text = f"Comparison({'equal' if self.equal else 'not equal'}: {', '.join(said)})"
+        return text if len(text) <= MAX_REPR else f"{text[: MAX_REPR - 2]}…)"
+
+
+def compare(a: Any, b: Any) -> Comparison:
+    """Return what differs between two tensors or arrays, in any mix of kinds, dtypes and devices.
+
+    Parameters
+    ----------
+    a, b : torch.Tensor, an object that stands for one, numpy.ndarray
+
+    Returns
+    -------
+    Comparison
+        Its `repr` is a line that names the first difference, so that ``assert tnp.compare(a, b).equal`` tells why it
+        fails.
+
+    Raises
+    ------
+    NoDataError, NotATensorError, UnsupportedTensorError, UnsupportedArrayError
+        As `stats` does.
+
+    Notes
+    -----
+    Reads both once, block by block, in less than 32 MiB of new memory; from other devices a block at a time comes to
+    the host. What torch can only lay out densely as a whole (sparse) is. Nothing is changed.
+    """
+    return _compared(a, b)
+
+
+@apart
+def _compared(a: Any, b: Any) -> Comparison:
+    first, second = (supply_of(obj, in_order=True, is_dense=True, caller="compare") for obj in (a, b))
+    shapes, dtypes = (first.shape, second.shape), (_dtype_of(a, first), _dtype_of(b, second))
+    if shapes[0] != shapes[1] or first.numel != second.numel:
+        verdict = f"shapes differ: {shapes[0]} and {shapes[1]}"
+        return Comparison(False, False, verdict, shapes, dtypes, reshaped=("tensor",), retyped=_named(dtypes))
+    tally = PairTally(*dtypes)
+    try:
+        with threads.GATE:
+            for values_a, values_b in _pairs(first, second):
+                tally.add(values_a, values_b)
+    except NotReadError as reason:
+        raise NoDataError(f"the values cannot be read: {reason}") from None
+    return _told(tally, shapes, dtypes, first)
+
+
+def _dtype_of(obj: Any, supply: Supply) -> str:
+    dtype = getattr(obj, "dtype", None)
+    return name_of(dtype) if dtype is not None else supply.dtype
+
+
+def _named(dtypes: tuple[str, str]) -> tuple[str, ...]:
+    return ("tensor",) if dtypes[0] != dtypes[1] else ()
+
+
+def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], supply: Supply) -> Comparison:
+    index = values = None
+    if tally.first is not None:
+        shape = supply.shape if math.prod(supply.shape) == tally.count else (tally.count,)
+        index = tuple(int(i) for i in np.unravel_index(tally.first, shape)) if shape else ()
+        values = tally.first_values
+    is_one_dtype = dtypes[0] == dtypes[1]
+    max_abs, relative, cosine = tally.distances()
+    return Comparison(
+        is_one_dtype and not tally.num_changed, is_one_dtype and tally.has_same_bits,
+        _verdict(tally, dtypes, index), shapes, dtypes, tally.count, tally.num_changed, tally.finite,
+        tally.only_first, tally.only_second, max_abs, relative, cosine, tally.max_ulp, index, values,
+        retyped=_named(dtypes), scope=supply.scope,
+    )  # fmt: skip
+
+
+def _verdict(tally: PairTally, dtypes: tuple[str, str], index: Index | None) -> str:
+    """Return a few words, the most telling that are true."""
+    a, b = dtypes
+    if a != b:
+        if tally.is_cast_of_first and tally.num_changed:
+            return f"cast from {a}"
+        if tally.is_cast_of_second and tally.num_changed:
+            return f"cast from {b}"
+        if not tally.num_changed:
+            return f"the same values, {a} and {b}"
+    elif not tally.num_changed:
+        return "same bits" if tally.has_same_bits else "equal"
+    said = f"{a} and {b}: " if a != b else ""
+    if tally.factor is not None:
+        return f"{said}scaled by {tally.factor:.6g}"
+    if index is not None and tally.num_changed <= max(_FEW * tally.count, 1):
+        return f"{said}{tally.num_changed:,} of {tally.count:,} differ, first at {list(index)}"
+    return f"{said}dense change"
+
+
+def _pairs(a: Supply, b: Supply) -> Iterator[tuple[Array, Array]]:
+    """Yield flat blocks of both, of equal length; both are read while they are looked at."""
+    readers = _Reader(a), _Reader(b)
+    while True:
+        left, right = (reader.some() for reader in readers)
+        size = min(left.size, right.size)
+        if not size:
+            return
+        yield left[:size], right[:size]
+        for reader in readers:
+            reader.done(size)
+
+
+class _Reader:
+    """Reads the parts one after the other; of a block, some is taken at a time."""
+
+    def __init__(self, supply: Supply) -> None:
+        self._blocks = ((part, block) for part in supply.parts for block in part.blocks())
+        self._zeros = supply.zeros
+        self._rest: Array = np.zeros(0)
+
+    def some(self) -> Array:
+        """Return what is left of the block, or the next one; empty in the end."""
+        while not self._rest.size:
+            following = next(self._blocks, None)
+            if following is None:
+                num_zeros, self._zeros = min(self._zeros, BLOCK_NUMEL), max(self._zeros - BLOCK_NUMEL, 0)
+                self._rest = np.zeros(num_zeros)
+                return self._rest
+            part, block = following
+            # A view of the user's own memory where that is steady, which it is for as long as the gate is closed.
+            in_place = part.can_be_read_in_place()
+            keep: Callable[[Array, Any], Array] = lambda values, _: values.reshape(-1)  # noqa: E731
+            (self._rest,) = part.use_each([block], keep, in_place=in_place)
+        return self._rest
+
+    def done(self, size: int) -> None:
+        """Note that so much was looked at."""
+        self._rest = self._rest[size:]
+
+
+silence_warnings(globals())

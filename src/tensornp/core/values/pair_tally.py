@@ -1,0 +1,275 @@
+"""What differs between two streams of numbers, block by block: counts, norms, the first difference, the largest."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tensornp.core.tensor.dtypes import KNOWN, resolve
+from tensornp.core.values.figures import scratch, sum_of_squares, widened
+from tensornp.core.values.pairs import deltas, differing
+
+Array = np.ndarray[Any, Any]
+_ULPS_OF_A_FACTOR = 2
+
+
+class PairTally:
+    """The state of one comparison of numbers of two dtypes, given by their names."""
+
+    def __init__(self, first_dtype: str, second_dtype: str) -> None:
+        self._dtypes = first_dtype, second_dtype
+        self._is_one_dtype = first_dtype == second_dtype
+        self._norms: tuple[list[float], list[float], list[float]] = ([], [], [])
+        self._largest: tuple[int, Any] = (1, 0)
+        self._factor: float | None = None
+        self._may_be_scaled = True
+        self.count = self.num_changed = self.finite = self.only_first = self.only_second = 0
+        self.has_same_bits = self._is_one_dtype
+        self.is_cast_of_first = self.is_cast_of_second = not self._is_one_dtype
+        self.max_ulp: int | None = 0 if self._is_one_dtype and _is_float(first_dtype) else None
+        self.first: int | None = None
+        self.first_values: tuple[Any, Any] | None = None
+
+    @property
+    def factor(self) -> float | None:
+        """What the first is multiplied by to give the second, if one number does that for all."""
+        return self._factor if self._may_be_scaled else None
+
+    def add(self, a: Array, b: Array) -> None:
+        """Take two flat blocks of equal length."""
+        # Differences of truth values are those of 0 and 1.
+        a, b = (values.view(np.uint8) if values.dtype.kind == "b" else values for values in (a, b))
+        if isinstance(a, np.ma.MaskedArray) or isinstance(b, np.ma.MaskedArray):
+            a, b = _shown_alike(a, b)
+        start, self.count = self.count, self.count + a.size
+        if self._is_one_dtype and a.dtype == b.dtype and _has_same_bits(a, b):
+            self._add_equal(a)
+            return
+        self.has_same_bits = False
+        self._check_casts(a, b)
+        if not self._add_finite_floats(a, b, start):
+            self._add_any(a, b, start)
+
+    def _add_equal(self, a: Array) -> None:
+        finite = a[np.isfinite(a)] if a.dtype.kind in "fc" and not _is_all_finite(a) else a
+        self.finite += finite.size
+        if finite.size:
+            norm = _norm(finite)
+            self._norms[0].append(norm)
+            self._norms[1].append(norm)
+            self._may_be_scaled &= self._factor in (None, 1.0) or not norm
+            self._factor = 1.0 if norm else self._factor
+
+    def _add_finite_floats(self, a: Array, b: Array, start: int) -> bool:
+        """Take two blocks of floats that are all finite; False where they are not, or their squares are no floats."""
+        if a.dtype.kind != "f" or b.dtype.kind != "f" or a.itemsize > 8 or b.itemsize > 8:
+            return False
+        with np.errstate(all="ignore"):
+            wide_a, wide_b = widened(a, 0), widened(b, 1)
+            difference = np.subtract(wide_b, wide_a, out=scratch(a.size, 2))
+            squares = [sum_of_squares(values) for values in (wide_a, wide_b, difference)]
+        if not all(value == 0 or 1e-280 < value < math.inf for value in squares):
+            return False
+        self.finite += a.size
+        for norms, value in zip(self._norms, squares, strict=True):
+            norms.append(math.sqrt(value))
+        # Gradual underflow: what differs has a difference.
+        is_changed = difference != 0
+        num_changed = int(np.count_nonzero(is_changed))
+        self.num_changed += num_changed
+        if num_changed:
+            self._note_first(a, b, int(is_changed.argmax()), start)
+            self._largest = max(self._largest, (1, max(difference.max(), -difference.min())))
+        self._check_factor(wide_a, wide_b)
+        if num_changed and self.max_ulp is not None:
+            self.max_ulp = max(self.max_ulp, _ulps(a, b, self._dtypes[0]))
+        return True
+
+    def _note_first(self, a: Array, b: Array, at: int, start: int) -> None:
+        if self.first is None:
+            self.first, self.first_values = start + at, (a[at].item(), b[at].item())
+
+    def _add_any(self, a: Array, b: Array, start: int) -> None:
+        common = np.result_type(a.dtype, b.dtype) if a.dtype != b.dtype else a.dtype
+        at = _where_unequal(a, b)
+        if len(at):
+            self._note_first(a, b, int(at[0]), start)
+        self.num_changed += len(at)
+        finite_a, finite_b = np.isfinite(a), np.isfinite(b)
+        both = finite_a & finite_b
+        num_both = int(np.count_nonzero(both))
+        self.finite += num_both
+        self.only_first += int(np.count_nonzero(finite_a)) - num_both
+        self.only_second += int(np.count_nonzero(finite_b)) - num_both
+        left, right = (a, b) if num_both == a.size else (a[both], b[both])
+        self._note_norms(left, right, _difference(left, right))
+        self._check_factor(left, right)
+        changed = at[both[at]]
+        if not len(changed):
+            return
+        old, new = (values[changed] for values in (a, b))
+        size, scale, _ = deltas(*_of_one_dtype(old, new, common))
+        self._largest = max(self._largest, (scale, size.max()))
+        if self.max_ulp is not None:
+            self.max_ulp = max(self.max_ulp, _ulps(old, new, self._dtypes[0]))
+
+    def _note_norms(self, a: Array, b: Array, difference: Array | None) -> None:
+        for norms, values in zip(self._norms, (a, b, difference), strict=True):
+            if values is not None and values.size:
+                norms.append(_norm(values))
+
+    def _check_casts(self, a: Array, b: Array) -> None:
+        """Find out whether one side is the other in its own dtype."""
+        first, second = self._dtypes
+        if self.is_cast_of_first:
+            self.is_cast_of_first = _is_cast(a, second, b)
+        if self.is_cast_of_second:
+            self.is_cast_of_second = _is_cast(b, first, a)
+
+    def _check_factor(self, a: Array, b: Array) -> None:
+        """Find out whether all of the second is the first times one number."""
+        if not self._may_be_scaled or not a.size:
+            return
+        if a.dtype.kind not in "fiu" or b.dtype.kind not in "fiu":
+            self._may_be_scaled = False
+            return
+        wide_a, wide_b = (values.astype(np.float64, copy=False) for values in (a, b))
+        if self._factor is None:
+            at = int(np.abs(wide_a).argmax())
+            if not wide_a[at]:
+                self._may_be_scaled = not wide_b.any()
+                return
+            self._factor = float(wide_b[at] / wide_a[at])
+        expected = wide_a * self._factor
+        tolerance = _ULPS_OF_A_FACTOR * _epsilon(self._dtypes[1]) * np.abs(expected)
+        self._may_be_scaled = bool((np.abs(wide_b - expected) <= tolerance).all())
+
+    def distances(self) -> tuple[float | int | None, float | None, float | None]:
+        """Return the largest size of a difference, its norm over that of the first, and 1 − cos of the angle."""
+        if not self.finite:
+            return None, None, None
+        scale, largest = self._largest
+        size = largest.item() * scale if hasattr(largest, "item") else largest * scale
+        a, b, difference = (math.hypot(*norms) for norms in self._norms)
+        relative = difference / a if a else (0.0 if not difference else math.inf)
+        if not a or not b:
+            return size, relative, 0.0 if a == b else 1.0
+        # (‖Δ‖² − (‖A‖ − ‖B‖)²) / (2 ‖A‖ ‖B‖), without squares that are too large or too small.
+        cosine = max(difference - abs(a - b), 0.0) / a * ((difference + abs(a - b)) / b) / 2
+        return size, relative, min(cosine, 2.0)
+
+
+def _is_float(name: str) -> bool:
+    return name.startswith(("float", "bfloat")) and name != "float4_e2m1fn_x2"
+
+
+def _is_all_finite(values: Array) -> bool:
+    """Return whether all are, told by their extremes."""
+    if values.dtype.kind == "c":
+        return bool(np.isfinite(values).all())
+    return not values.size or bool(np.isfinite(values.min()) and np.isfinite(values.max()))
+
+
+def _has_same_bits(a: Array, b: Array) -> bool:
+    if not a.size:
+        return True
+    bits = np.dtype(f"u{min(a.itemsize, 8)}")
+    return np.array_equal(np.ascontiguousarray(a).view(bits), np.ascontiguousarray(b).view(bits))
+
+
+def _where_unequal(a: Array, b: Array) -> Array:
+    """Return where two numbers are not equal, also of two dtypes; NaN equals NaN."""
+    kinds = {a.dtype.kind, b.dtype.kind}
+    if a.dtype != b.dtype and kinds & set("iu") and kinds & set("f"):
+        # NumPy would round the integers of 64 bits, and with them the difference.
+        a, b = (_exactly_wide(values) for values in (a, b))
+    return np.flatnonzero(differing(a, b))
+
+
+def _exactly_wide(values: Array) -> Array:
+    return values.astype(np.longdouble) if values.dtype.kind in "iu" and values.itemsize == 8 else values
+
+
+def _of_one_dtype(old: Array, new: Array, common: np.dtype[Any]) -> tuple[Array, Array]:
+    return (old, new) if old.dtype == new.dtype else (old.astype(common), new.astype(common))
+
+
+def _difference(a: Array, b: Array) -> Array:
+    """Return the difference in float64, or complex128; of integers from their exact one."""
+    if a.dtype.kind in "iu" and a.dtype == b.dtype:
+        exact: Array = deltas(a, b)[0]
+        return exact.astype(np.float64)
+    wide = np.complex128 if "c" in (a.dtype.kind, b.dtype.kind) else np.float64
+    with np.errstate(all="ignore"):
+        difference: Array = b.astype(wide)
+        difference -= a
+    return difference
+
+
+def _norm(values: Array) -> float:
+    """Return the norm in float64, also where squares are too large for one."""
+    if values.dtype.kind == "c":
+        return math.hypot(_norm(np.ascontiguousarray(values.real)), _norm(np.ascontiguousarray(values.imag)))
+    wide = values.astype(np.float64)
+    with np.errstate(all="ignore"):
+        squares = sum_of_squares(wide)
+    if 1e-280 < squares < math.inf:
+        return math.sqrt(squares)
+    top = float(np.abs(wide).max())
+    return top * math.sqrt(sum_of_squares(wide / top)) if top and top < math.inf else top
+
+
+def _is_cast(source: Array, name: str, target: Array) -> bool:
+    """Return whether `target` is what `source` becomes as numbers of the dtype `name`."""
+    facts = KNOWN.get(name)
+    if facts is None or facts.values_per_element > 1 or name == "complex32":
+        return False
+    with np.errstate(all="ignore"):
+        cast = source.real if source.dtype.kind == "c" and not name.startswith("complex") else source
+        return not differing(cast.astype(resolve(name)).astype(target.dtype), target).any()
+
+
+def _epsilon(name: str) -> float:
+    import ml_dtypes
+
+    return float(ml_dtypes.finfo(resolve(name)).eps) if _is_float(name) else 0.0
+
+
+def _ulps(a: Array, b: Array, name: str) -> int:
+    """Return by how many representable numbers of the dtype `name` two differ at most."""
+    dtype = resolve(name)
+    if a.dtype != dtype:
+        # The leading half of a float32 is a bfloat16; what else is short is made of it anew.
+        a, b = (values.astype(dtype) for values in (a, b))
+    kind = np.dtype(f"i{dtype.itemsize}")
+    bits_a, bits_b = (np.ascontiguousarray(values).view(kind) for values in (a, b))
+    distance = np.subtract(bits_a, bits_b, out=scratch(a.size, 0, kind))
+    # On two sides of zero the bits count in two directions, and their difference may need more of them.
+    crossing = np.flatnonzero((bits_a ^ bits_b) < 0)
+    distance[crossing] = 0
+    near = max(int(distance.max()), -int(distance.min())) if distance.size else 0
+    if not crossing.size:
+        return near
+    low, high = (_ordinals(bits[crossing]).astype(np.float64) for bits in (bits_a, bits_b))
+    at = crossing[int(np.abs(low - high).argmax())]
+    return max(near, abs(int(_ordinals(bits_a[at : at + 1])[0]) - int(_ordinals(bits_b[at : at + 1])[0])))
+
+
+def _ordinals(bits: Array) -> Array:
+    """Return the place of each float among all of its dtype, in order; both zeros are 0."""
+    sign = bits >> bits.dtype.type(8 * bits.itemsize - 1)
+    places: Array = (bits ^ (sign & np.iinfo(bits.dtype).max)) - sign
+    return places
+
+
+def _shown_alike(a: Array, b: Array) -> tuple[Array, Array]:
+    """Return floats in which what is hidden is NaN, so that it equals what is hidden on the other side alone."""
+    shown = []
+    for values in (a, b):
+        wide = np.ma.getdata(values)
+        wide = wide.astype(np.result_type(wide.dtype, np.float64))
+        wide[np.ma.getmaskarray(values)] = np.nan
+        shown.append(wide)
+    return shown[0], shown[1]

@@ -1,0 +1,184 @@
+"""What differs between two tensors, against exact arithmetic and NumPy's own equality."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import converted, tensors
+from unchanged import unchanged
+
+import tensornp as tnp
+
+G = torch.Generator().manual_seed(0)
+BASE = torch.randn(1000, generator=G)
+
+
+def changed(t: torch.Tensor, **places: float) -> torch.Tensor:
+    """Return a copy with other values at places: ``_17=5.0``."""
+    t = t.clone()
+    for place, value in places.items():
+        t[int(place[1:])] = value
+    return t
+
+
+@given(tensors(), st.integers(0, 2**32 - 1), st.integers(0, 5), st.sampled_from([40, 2**17]))
+@settings(max_examples=300, deadline=None)
+def test_every_figure_is_exact(t, seed, num_changes, block_numel):
+    """Any dtype and strides; a few elements are changed, at random."""
+    rng = np.random.default_rng(seed)
+    other = t.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
+    flat = other.view(-1) if other.numel() else other
+    for at in rng.integers(0, max(other.numel(), 1), num_changes) if other.numel() else []:
+        flat[int(at)] = flat[int(rng.integers(0, other.numel()))]
+    with pytest.MonkeyPatch.context() as patch, unchanged(t, other), np.errstate(all="ignore"):
+        patch.setattr("tensornp.core.memory.strided.BLOCK_NUMEL", block_numel)
+        patch.setattr("tensornp.core.values.blocks.BLOCK_NUMEL", block_numel)
+        found = tnp.compare(t, other)
+    a, b = (converted(values).reshape(-1) for values in (t, other))
+    differs = (a != b) & ~(np.isnan(a) & np.isnan(b)) if a.dtype.kind in "fc" else a != b
+    assert found.equal == (not differs.any())
+    assert (found.count, found.num_changed) == (a.size, differs.sum())
+    first = int(differs.argmax()) if differs.any() else None
+    index = None if first is None else tuple(int(i) for i in np.unravel_index(first, t.shape))
+    assert found.first_difference == (index if index is None or t.dim() else ())
+    finite = [np.isfinite(values) for values in (a, b)]
+    both = finite[0] & finite[1]
+    assert found.finite == both.sum()
+    assert found.only_finite_first == (finite[0] & ~both).sum()
+    assert found.only_finite_second == (finite[1] & ~both).sum()
+    if a.dtype.kind in "iu" and a.size:
+        assert found.max_abs == max(abs(int(x) - int(y)) for x, y in zip(a, b, strict=True))
+    elif a.dtype.kind == "f" and both.any():
+        pairs = [(Fraction(float(x)), Fraction(float(y))) for x, y in zip(a[both], b[both], strict=True)]
+        largest = max(abs(x - y) for x, y in pairs)
+        assert found.max_abs == pytest.approx(float(min(largest, Fraction(1.7e308))), rel=1e-12) or largest > 1e308
+        norms = [sum(x * x for x, _ in pairs), sum((x - y) ** 2 for x, y in pairs)]
+        if norms[0]:
+            assert found.relative == pytest.approx(math.sqrt(norms[1] / norms[0]), rel=1e-9)
+    if t.dtype.is_floating_point and both.any():
+        assert found.max_ulp == most_ulps(t, other)
+
+
+def most_ulps(a: torch.Tensor, b: torch.Tensor) -> int:
+    """Return the largest distance of two finite floats, counted by Python's integers."""
+    size = a.element_size()
+    kind = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[size]
+    places = []
+    for t in (a, b):
+        own = t.detach().resolve_neg().clone(memory_format=torch.contiguous_format)
+        bits = own.view(-1).view(kind).tolist() if own.numel() else []
+        places.append([i if i >= 0 else -(2 ** (8 * size - 1)) - i for i in bits])
+    finite = [np.isfinite(converted(t).reshape(-1)) for t in (a, b)]
+    return max(abs(x - y) for x, y, f, g in zip(*places, *finite, strict=True) if f and g)
+
+
+VERDICTS = {
+    "same bits": (BASE, BASE.clone()),
+    "equal": (torch.zeros(3), -torch.zeros(3)),
+    "cast from float32": (BASE, BASE.bfloat16()),
+    "the same values, bfloat16 and float32": (BASE.bfloat16(), BASE.bfloat16().float()),
+    "scaled by 0.5": (BASE, BASE * 0.5),
+    "scaled by -3": (BASE, BASE * -3),
+    "2 of 1,000 differ, first at [17]": (BASE, changed(BASE, _17=5.0, _400=math.nan)),
+    "1 of 2 differ, first at [1, 0]": (torch.zeros(2, 1), torch.tensor([[0.0], [1]])),
+    "dense change": (BASE, BASE + torch.randn(1000, generator=G) * 1e-3),
+    "shapes differ: (2, 3) and (3, 2)": (torch.zeros(2, 3), torch.zeros(3, 2)),
+    "float32 and float64: dense change": (BASE, (BASE + 1).double()),
+}
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_the_verdict_is_the_most_telling_that_is_true(verdict):
+    """In a few words."""
+    a, b = VERDICTS[verdict]
+    found = tnp.compare(a, b)
+    assert found.verdict == verdict
+    assert found.equal == (verdict in ("same bits", "equal"))
+    assert found.same_bits == (verdict == "same bits")
+
+
+FORMS = [
+    lambda t: t, lambda t: t.numpy(), lambda t: t.T.contiguous().T, lambda t: t.to_sparse(),
+    lambda t: t.to_sparse_csr(), lambda t: t.to_mkldnn(), torch.nn.Parameter, lambda t: t.repeat_interleave(2, 1)[:, ::2],
+    lambda t: np.ma.array(t.numpy()), lambda t: np.asfortranarray(t.numpy())[::-1][::-1],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pair", itertools.combinations(range(len(FORMS)), 2), ids=str)
+def test_kinds_mix(pair):
+    """Whatever holds the same values is equal to it, and one other value is found at its place."""
+    t = torch.randn(6, 8, generator=torch.Generator().manual_seed(1))
+    other = t.clone()
+    other[3, 5] += 1
+    a, b = (FORMS[i] for i in pair)
+    assert tnp.compare(a(t), b(t.clone())).equal
+    assert tnp.compare(a(t), b(other)).first_difference == (3, 5)
+
+
+def test_the_angle_is_told_where_the_plain_cosine_is_noise():
+    """1 − cos of a tiny rotation is half its square."""
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal(10_000)
+    b = rng.standard_normal(10_000)
+    b -= a * (a @ b) / (a @ a)
+    b *= np.linalg.norm(a) / np.linalg.norm(b)
+    angle = 1e-5
+    found = tnp.compare(a, a * math.cos(angle) + b * math.sin(angle))
+    assert found.cosine_distance == pytest.approx(1 - math.cos(angle), rel=1e-4)
+    assert tnp.compare(a, a * 2).cosine_distance == pytest.approx(0, abs=1e-15)
+    assert tnp.compare(a, -a).cosine_distance == pytest.approx(2)
+
+
+def test_integers_are_exact_to_their_ends():
+    """No float comes between."""
+    found = tnp.compare(torch.tensor([2**63 - 1, 5]), torch.tensor([-(2**63), 5]))
+    assert found.max_abs == 2**64 - 1
+    assert tnp.compare(np.array([2**64 - 1], np.uint64), np.array([2**64 - 2], np.uint64)).max_abs == 1
+    close = tnp.compare(torch.tensor([2**53 + 1]), torch.tensor([2.0**53], dtype=torch.float64))
+    assert close.num_changed == 1
+
+
+def test_what_is_hidden_equals_what_is_hidden():
+    """And nothing else."""
+    a = np.ma.array([1.0, 2, 3], mask=[0, 1, 0])
+    assert tnp.compare(a, np.ma.array([1.0, 9, 3], mask=[0, 1, 0])).equal
+    assert tnp.compare(a, np.array([1.0, 2, 3])).first_difference == (1,)
+
+
+def test_a_failing_assert_explains_itself():
+    """The line is short, and names the first difference and both values."""
+    found = tnp.compare(BASE, changed(BASE, _17=5.0))
+    assert repr(found).startswith("Comparison(not equal: 1 of 1,000 differ, first at [17], -1.69")
+    assert "and 5.0" in repr(found)
+    huge = tnp.compare(torch.zeros([1] * 60), torch.zeros([1] * 61))
+    assert len(repr(huge)) <= 200
+    with pytest.raises(AssertionError, match=r"first at \[17\]"):
+        assert tnp.compare(BASE, changed(BASE, _17=5.0)).equal
+
+
+def test_arrays_of_ml_dtypes():
+    """As tensors of the same dtype."""
+    a = np.arange(5).astype(ml_dtypes.bfloat16)
+    assert tnp.compare(a, torch.arange(5).bfloat16()).verdict == "same bits"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "says"),
+    [
+        (torch.zeros(3, device="meta"), torch.zeros(3), "no data"),
+        (torch.zeros(3), np.array([None]), "has no numbers"),
+        (torch.zeros(3), [1, 2, 3], "compare takes a tensor or an array, not 'list'"),
+    ],
+)
+def test_bad_input_gets_a_sentence(a, b, says):
+    """What, where, the cure."""
+    with pytest.raises(tnp.TensornpError, match=says):
+        tnp.compare(a, b)
