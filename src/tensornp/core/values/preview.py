@@ -73,12 +73,12 @@ def preview(
         # A formatter of the user's is dropped unless it is passed on.
         kept = {**printoptions, "formatter": np.get_printoptions()["formatter"]}
         with np.printoptions(**kept) if printoptions else nullcontext():
-            return _preview(*_stood_for(tensor, info), plan, max_elements)
+            return _preview(*stood_for_by(tensor, info), plan, max_elements)
     except NotReadError as reason:
         return Preview("", str(reason))
 
 
-def _stood_for(tensor: Any, info: TensorInfo) -> tuple[torch.Tensor, TensorInfo]:
+def stood_for_by(tensor: Any, info: TensorInfo) -> tuple[torch.Tensor, TensorInfo]:
     """Return the tensor for which an object of the user's class stands, and its metadata; another one as it is."""
     while info.kind.step is Step.STAND_IN and info.inner is not None:
         tensor, info = held_tensor(tensor, info.kind), info.inner
@@ -106,20 +106,20 @@ def _preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, max_e
         note = f"print options ask for more than {max_elements:,} elements; only the outer ones are shown"
     # With 0 edge items NumPy still measures all elements to align the one that it prints.
     if not edgeitems or all(size <= 2 * edgeitems for size in shape):
-        return Preview(repr(_gathered(tensor, info, plan, _all(shape))), note)
+        return Preview(repr(gathered(tensor, info, plan, _all(shape))), note)
     if info.kind.is_masked:
         return _masked(tensor, info, plan, edgeitems, max_elements)
     return Preview(
-        _summarized(_gathered(tensor, info, plan, _corners(shape, edgeitems)), shape, edgeitems, options), note
+        _summarized(gathered(tensor, info, plan, _corners(shape, edgeitems)), shape, edgeitems, options), note
     )
 
 
 def _masked(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, edgeitems: int, max_elements: int) -> Preview:
     """Return what NumPy prints of a masked array, whose `repr` leaves elements out by rules of its own."""
     if info.numel <= max_elements:
-        return Preview(repr(_gathered(tensor, info, plan, _all(info.shape))))
+        return Preview(repr(gathered(tensor, info, plan, _all(info.shape))))
     with np.printoptions(threshold=0, edgeitems=edgeitems, formatter=np.get_printoptions()["formatter"]):
-        text = repr(_gathered(tensor, info, plan, _corners(info.shape, edgeitems)))
+        text = repr(gathered(tensor, info, plan, _corners(info.shape, edgeitems)))
     return Preview(text, f"the outer elements of a masked array of shape {info.shape}")
 
 
@@ -150,14 +150,14 @@ def first_values(
 
     Reads these elements only, as `preview` does.
     """
-    tensor, info = _stood_for(tensor, info)
+    tensor, info = stood_for_by(tensor, info)
     if info.kind.gives_several:
         return info.detail
     shape = info.array_shape
     places: Places = [list(range(min(size, 1))) for size in shape[:-1]]
     places += [list(range(min(size, count))) for size in shape[-1:]]
     try:
-        array = _gathered(tensor, info, plan, places)
+        array = gathered(tensor, info, plan, places)
     except NotReadError:
         return "(not read)"
     if not array.ndim and not printoptions:
@@ -207,13 +207,13 @@ def _corners(shape: tuple[int, ...], edgeitems: int) -> Places:
 
 
 @apart
-def _gathered(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, places: Places) -> Any:
+def gathered(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, places: Places) -> Any:
     """Return the array of the elements at `places`."""
     if info.is_pending:
         raise NotReadError("a collective is still making the values, and looking does not wait for it; t.wait() does")
     if info.inner is not None:
         held: Any = held_tensor(tensor, info.kind)
-        array = _gathered(held, info.inner, plan, places)
+        array = gathered(held, info.inner, plan, places)
         if not info.kind.is_masked:
             return array
         mask = mask_of(tensor)
