@@ -18,6 +18,7 @@ ROOMS_OF_CORE = "lowlevel -> tensor -> namespace -> memory -> convert -> values,
 MODULES = sorted(path for path in SRC.rglob("*.py") if path != SRC / "__init__.py")
 HOMES = {
     "matplotlib": {"render/plot"},
+    "PIL": {"render/png"},
     "xxhash": {"core/memory/fingerprint"},
     "wcwidth": {"render/table"},
     "ctypes": {"core/lowlevel/raw_memory"},

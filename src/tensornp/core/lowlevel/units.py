@@ -1,4 +1,4 @@
-"""Bytes in the unit that reads best."""
+"""Bytes in the unit that reads best, and numbers in a few digits."""
 
 from __future__ import annotations
 
@@ -10,3 +10,14 @@ def format_nbytes(nbytes: int) -> str:
     power = next((p for p in range(len(_UNITS)) if round(nbytes / 1024**p, 1) < 1024), len(_UNITS) - 1)
     unit = "byte" if nbytes == 1 else _UNITS[power]
     return f"{nbytes / 1024**power:.1f} {unit}".replace(".0 ", " ")
+
+
+def format_number(value: float) -> str:
+    """Return a number in four digits, with a true minus sign: ``−2.125``, ``1.5e−05``."""
+    return f"{value:.4g}".replace("-", "−")
+
+
+def format_ordinal(number: int) -> str:
+    """Return which one it is in a row: ``1st``, ``2nd``, ``3rd``, ``11th``."""
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number:,}{ending}"
