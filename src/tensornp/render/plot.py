@@ -1,0 +1,143 @@
+"""Statistics and a heat map as a figure for publication, which touches nothing of matplotlib's that others share."""
+
+from __future__ import annotations
+
+import functools
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from tensornp.core.values.heatmap import FINITE, NAN, NEGINF, POSINF, Heatmap
+from tensornp.core.values.limits import Limits, limits
+from tensornp.render import palette
+from tensornp.render.legend import legend_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+class Counts(Protocol):
+    """How many elements lie between two neighbouring edges."""
+
+    @property
+    def counts(self) -> Any: ...
+    @property
+    def edges(self) -> Any: ...
+
+
+class Statistics(Protocol):
+    """What a figure says of the distribution."""
+
+    @property
+    def histogram(self) -> Counts | None: ...
+    @property
+    def scope(self) -> str: ...
+
+
+def figure_of(
+    stats: Statistics | None,
+    heatmap: Heatmap | None = None,
+    title: str = "",
+    *,
+    limits_of_colours: Limits | None = None,
+    dimensions: Sequence[str] = ("row", "column"),
+    caption: str = "",
+) -> Figure:
+    """Return a figure with a histogram, a heat map, or both side by side.
+
+    It belongs to nobody but the caller: `pyplot` is not imported, so no list of open figures keeps it. Notebooks show
+    it as a PNG, also where ``%matplotlib inline`` was never said; `Figure.savefig` writes it in any format.
+
+    Parameters
+    ----------
+    stats : object with `histogram` (`counts`, `edges`) and `scope`, optional
+    heatmap : Heatmap, optional
+    title, caption : str
+        What stands over it all, and under it besides the scope and what the colours mean.
+    limits_of_colours : Limits, optional
+        None finds robust ones.
+    dimensions : sequence of str
+        What the axes of the heat map are called, rows first.
+    """
+    counts = stats.histogram if stats is not None else None
+    num_parts = (counts is not None) + (heatmap is not None)
+    figure: Figure = _figure_class()(figsize=(4.8 * max(1, num_parts), 3.8), layout="constrained")
+    notes = [caption] if caption else []
+    at = 0
+    if counts is not None and stats is not None:
+        at += 1
+        _draw_histogram(figure.add_subplot(1, num_parts, at), counts)
+        notes.append(f"histogram: {stats.scope}")
+    if heatmap is not None:
+        colours = limits_of_colours or limits(heatmap)
+        _draw_heatmap(figure.add_subplot(1, num_parts, at + 1), heatmap, colours, dimensions)
+        notes.append(legend_text(heatmap, colours))
+    if title:
+        figure.suptitle(title)
+    if notes:
+        figure.supxlabel("\n".join(notes), fontsize="small", wrap=True)
+    return figure
+
+
+@functools.cache
+def _figure_class() -> type[Figure]:
+    """Return matplotlib's class, which a notebook shows as text only, with what shows it as a picture."""
+    from matplotlib.figure import Figure
+
+    class ShownFigure(Figure):
+        def _repr_png_(self) -> bytes:
+            file = io.BytesIO()
+            self.savefig(file, format="png")
+            return file.getvalue()
+
+        def __reduce_ex__(self, protocol: Any) -> Any:
+            # Another process, where this class was not made, gets a plain figure.
+            return object.__new__, (Figure,), self.__getstate__()
+
+    return ShownFigure
+
+
+def _draw_histogram(axes: Axes, histogram: Counts) -> None:
+    counts, edges = np.asarray(histogram.counts), np.asarray(histogram.edges, float)
+    widths = np.diff(edges)
+    # An area is what is seen: of uneven bins, a wide one would seem to hold more than it does.
+    is_even = not widths.size or widths.max() < 1.5 * widths.min()
+    axes.stairs(counts if is_even else counts / widths, edges, fill=True, color=_share(palette.BARS))
+    axes.set(xlabel="value", ylabel="elements" if is_even else "elements per unit", ylim=(0, None))
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_heatmap(axes: Axes, heatmap: Heatmap, colours: Limits, dimensions: Sequence[str]) -> None:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LinearSegmentedColormap, Normalize
+
+    is_signed = colours.centre is not None
+    anchors = palette.DIVERGING if is_signed else palette.SEQUENTIAL
+    under, over = palette.BEYOND_DIVERGING if is_signed else palette.BEYOND_SEQUENTIAL
+    scale = LinearSegmentedColormap.from_list("tensornp", [_share(colour) for colour in anchors]).with_extremes(
+        under=_share(under), over=_share(over)
+    )
+    pixels = scale(colours.shares(np.where(heatmap.flags == FINITE, heatmap.values, 0.0)))
+    pixels[heatmap.flags != FINITE] = 0
+    for flag, colour in ((NAN, palette.NAN), (POSINF, palette.POSINF), (NEGINF, palette.NEGINF)):
+        pixels[heatmap.flags == flag] = (*_share(colour), 1)
+    # The last pixels may cover less than the others; between tiles, pixels count.
+    rows, columns = heatmap.flags.shape if heatmap.is_tiled else heatmap.shape
+    height, width = (pixels.shape[dim] * (1 if heatmap.is_tiled else heatmap.cell[dim]) for dim in (0, 1))
+    if pixels.size:
+        axes.imshow(pixels, aspect="auto", interpolation="nearest", extent=(-0.5, width - 0.5, height - 0.5, -0.5))
+    axes.set(xlabel=dimensions[1], ylabel=dimensions[0])
+    axes.set(xlim=(-0.5, max(1, columns) - 0.5), ylim=(max(1, rows) - 0.5, -0.5))
+    # A bar cannot be drawn where the difference of its ends is larger than any float.
+    if colours.low < colours.high < colours.low + np.finfo(float).max:
+        norm = Normalize(colours.low, colours.high)
+        ends = {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}
+        extend = ends[bool(colours.num_below), bool(colours.num_above)]
+        axes.figure.colorbar(ScalarMappable(norm, scale), ax=axes, extend=extend).set_label("value")
+
+
+def _share(colour: palette.Colour) -> tuple[float, float, float]:
+    return colour[0] / 255, colour[1] / 255, colour[2] / 255

@@ -1,0 +1,138 @@
+"""Figures for publication: labelled, with their scope, and nobody's but the caller's."""
+
+from __future__ import annotations
+
+import gc
+import io
+import pickle
+import subprocess
+import sys
+import weakref
+from types import SimpleNamespace
+
+import matplotlib
+import numpy as np
+import pytest
+from IPython.core.formatters import DisplayFormatter
+from matplotlib.figure import Figure
+from matplotlib.patches import StepPatch
+from PIL import Image
+
+from tensornp.core.values.heatmap import HeatmapBuilder
+from tensornp.core.values.limits import limits
+from tensornp.render import palette
+from tensornp.render.plot import figure_of
+
+STATS = SimpleNamespace(
+    histogram=SimpleNamespace(counts=np.array([1, 5, 2]), edges=np.array([0.0, 1, 2, 3])), scope="sample of 8"
+)
+
+
+def heatmap_of(plane):
+    builder = HeatmapBuilder(plane.shape)
+    builder.add(plane)
+    return builder.finish()
+
+
+@pytest.fixture
+def plane():
+    made = np.random.default_rng(0).normal(size=(500, 300))
+    made[250:300, 100:150] = np.nan
+    return made
+
+
+def shown(figure) -> Image.Image:
+    return Image.open(io.BytesIO(figure._repr_png_()))
+
+
+def test_both_parts_are_labelled_with_their_scope(plane):
+    """Axes, colour bar, title and caption; the rows count downwards, as in the array."""
+    heatmap = heatmap_of(plane)
+    figure = figure_of(STATS, heatmap, "weight", caption="a caption")
+    assert isinstance(figure, Figure)
+    histogram, picture, bar = figure.axes
+    assert (histogram.get_xlabel(), histogram.get_ylabel()) == ("value", "elements")
+    assert (picture.get_xlabel(), picture.get_ylabel()) == ("column", "row")
+    assert bar.get_ylabel() == "value"
+    assert bar.get_ylim() == (limits(heatmap).low, limits(heatmap).high)
+    assert (picture.get_xlim(), picture.get_ylim()) == ((-0.5, 299.5), (499.5, -0.5))
+    assert figure.get_suptitle() == "weight"
+    for said in ("a caption", "histogram: sample of 8", "with NaN (violet)", "farthest from 0"):
+        assert said in figure.get_supxlabel()
+
+
+def test_the_bars_are_the_counts(plane):
+    """Of even bins; of uneven ones the area is, and the axis says so."""
+    (axes,) = figure_of(STATS).axes
+    (bars,) = (patch for patch in axes.patches if isinstance(patch, StepPatch))
+    assert bars.get_data().values.tolist() == [1, 5, 2]
+    uneven = SimpleNamespace(histogram=SimpleNamespace(counts=[4, 4], edges=[0.0, 1, 5]), scope="all elements")
+    (axes,) = figure_of(uneven).axes
+    assert axes.patches[0].get_data().values.tolist() == [4, 1]
+    assert axes.get_ylabel() == "elements per unit"
+
+
+def test_a_nan_has_its_colour_where_it_lies(plane):
+    """In the pixels of the axes, at the coordinates that the axes show."""
+    figure = figure_of(None, heatmap_of(plane), dimensions=("token", "channel"))
+    axes = figure.axes[0]
+    assert (axes.get_ylabel(), axes.get_xlabel()) == ("token", "channel")
+    picture = shown(figure)
+    x, y = axes.transData.transform((125, 275))
+    assert picture.convert("RGB").getpixel((int(x), picture.height - int(y))) == palette.NAN
+    x, y = axes.transData.transform((50, 100))
+    assert picture.convert("RGB").getpixel((int(x), picture.height - int(y))) != palette.NAN
+
+
+@pytest.mark.parametrize(
+    "plane", [np.full((3, 3), np.nan), np.ones((1, 1)), np.zeros((0, 4)), np.array([[1e308, -1e308]])]
+)
+def test_any_heat_map_can_be_drawn(plane):
+    """Nothing finite, one element, none at all."""
+    assert shown(figure_of(None, heatmap_of(plane), "t")).size[0] > 100
+
+
+def test_nothing_to_draw_is_an_empty_figure():
+    """With its title."""
+    assert figure_of(None, None, "nothing").axes == []
+    assert figure_of(SimpleNamespace(histogram=None, scope="all elements")).axes == []
+
+
+def test_a_notebook_shows_it_without_pyplot():
+    """As a PNG, where nobody has said ``%matplotlib inline``."""
+    bundle, _ = DisplayFormatter().format(figure_of(STATS))
+    assert bundle["image/png"].startswith(b"\x89PNG")
+
+
+def test_it_can_be_pickled_and_is_kept_by_nobody():
+    """Another process gets a plain figure."""
+    figure = figure_of(STATS)
+    again = pickle.loads(pickle.dumps(figure))
+    assert type(again) is Figure
+    assert again.axes[0].get_ylabel() == "elements"
+    gone = weakref.ref(figure)
+    del figure
+    gc.collect()
+    assert gone() is None
+
+
+def test_options_of_the_user_shape_it_and_stay_as_they_are():
+    """`rcParams` are read, never set."""
+    with matplotlib.rc_context({"font.size": 7}):
+        before = dict(matplotlib.rcParams)
+        figure = figure_of(STATS)
+        figure._repr_png_()
+        assert figure.axes[0].xaxis.label.get_size() == 7
+        assert dict(matplotlib.rcParams) == before
+
+
+def test_neither_pyplot_nor_a_window_is_opened():
+    """So there is no list of open figures: nothing but what writes PNGs is imported."""
+    code = (
+        "import sys; from types import SimpleNamespace as N; from tensornp.render.plot import figure_of; "
+        "assert 'matplotlib' not in sys.modules; "
+        "figure_of(N(histogram=N(counts=[1], edges=[0, 1]), scope='all'))._repr_png_(); "
+        "print(*(name for name in sys.modules if 'pyplot' in name or 'backends.backend_' in name))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.split() == ["matplotlib.backends.backend_agg"]
