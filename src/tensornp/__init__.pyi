@@ -32,6 +32,8 @@ from .errors import TensornpError as TensornpError
 from .errors import TooLargeError as TooLargeError
 from .errors import UnsupportedArrayError as UnsupportedArrayError
 from .errors import UnsupportedTensorError as UnsupportedTensorError
+from .render.image import Image as Image
+from .render.image import image as image
 from .render.static_card import Card as Card
 from .render.static_card import card as card
 from .widget.toggle import TensorWidget as TensorWidget
