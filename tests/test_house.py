@@ -20,6 +20,7 @@ HOMES = {
     "matplotlib": {"render/plot"},
     "PIL": {"render/png"},
     "xxhash": {"core/memory/fingerprint"},
+    "numkong": {"core/values/fused"},
     "wcwidth": {"render/table"},
     "ctypes": {"core/lowlevel/raw_memory"},
     "ml_dtypes": {"core/tensor/dtypes"},

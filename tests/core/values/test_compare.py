@@ -107,7 +107,8 @@ def test_the_verdict_is_the_most_telling_that_is_true(verdict):
 
 FORMS = [
     lambda t: t, lambda t: t.numpy(), lambda t: t.T.contiguous().T, lambda t: t.to_sparse(),
-    lambda t: t.to_sparse_csr(), lambda t: t.to_mkldnn(), torch.nn.Parameter, lambda t: t.repeat_interleave(2, 1)[:, ::2],
+    lambda t: t.to_sparse_csr(), lambda t: t.to_mkldnn(), torch.nn.Parameter,
+    lambda t: t.repeat_interleave(2, 1)[:, ::2],
     lambda t: np.ma.array(t.numpy()), lambda t: np.asfortranarray(t.numpy())[::-1][::-1],
 ]  # fmt: skip
 

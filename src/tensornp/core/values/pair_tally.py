@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.tensor.dtypes import KNOWN, resolve
+from tensornp.core.tensor.dtypes import KNOWN, epsilon, resolve
 from tensornp.core.values.figures import scratch, sum_of_squares, widened
 from tensornp.core.values.pairs import deltas, differing
 
@@ -25,6 +25,7 @@ class PairTally:
         self._largest: tuple[int, Any] = (1, 0)
         self._factor: float | None = None
         self._may_be_scaled = True
+        self._epsilon = epsilon(second_dtype) if _is_float(second_dtype) else 0.0
         self.count = self.num_changed = self.finite = self.only_first = self.only_second = 0
         self.has_same_bits = self._is_one_dtype
         self.is_cast_of_first = self.is_cast_of_second = not self._is_one_dtype
@@ -143,7 +144,7 @@ class PairTally:
                 return
             self._factor = float(wide_b[at] / wide_a[at])
         expected = wide_a * self._factor
-        tolerance = _ULPS_OF_A_FACTOR * _epsilon(self._dtypes[1]) * np.abs(expected)
+        tolerance = _ULPS_OF_A_FACTOR * self._epsilon * np.abs(expected)
         self._may_be_scaled = bool((np.abs(wide_b - expected) <= tolerance).all())
 
     def distances(self) -> tuple[float | int | None, float | None, float | None]:
@@ -229,12 +230,6 @@ def _is_cast(source: Array, name: str, target: Array) -> bool:
     with np.errstate(all="ignore"):
         cast = source.real if source.dtype.kind == "c" and not name.startswith("complex") else source
         return not differing(cast.astype(resolve(name)).astype(target.dtype), target).any()
-
-
-def _epsilon(name: str) -> float:
-    import ml_dtypes
-
-    return float(ml_dtypes.finfo(resolve(name)).eps) if _is_float(name) else 0.0
 
 
 def _ulps(a: Array, b: Array, name: str) -> int:
