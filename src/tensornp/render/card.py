@@ -10,6 +10,7 @@ from tensornp.core.tensor.dtypes import name_of
 from tensornp.render.aliases import MemoryLine, folded_lines, memory_lines, stopped_text
 from tensornp.render.badges import badge_html, badges_of
 from tensornp.render.receipt import folded_receipt, receipt_of
+from tensornp.render.stats_line import stats_line_html, stats_line_text
 from tensornp.render.style import CARD, CODE, PRINTED, REFUSAL, ROW, ROW_ARRAY, SMALL, array_style
 
 
@@ -17,13 +18,14 @@ def tensor_text(summary: TensorSummary) -> str:
     """Return the badges in one line over the array, or over the reason why there is none."""
     badges = " | ".join(badge.text for badge in badges_of(summary))
     around = summary.surroundings
+    figures = [stats_line_text(summary.stats, summary.info)] if summary.stats is not None else []
     facts = [*(line.text for line in memory_lines(around)), *([stopped_text(around)] if around.stopped else [])]
     if summary.preview is None:
         return "\n".join([badges, *facts, summary.refusal])
     note = [f"({summary.preview.note})"] if summary.preview.note else []
     if summary.style == "line":
         return "\n".join([f"{badges} | {summary.preview.text}", *facts, *note])
-    return "\n".join([badges, *facts, *filter(None, [summary.preview.text]), *note])
+    return "\n".join([badges, *facts, *filter(None, [summary.preview.text]), *note, *filter(None, figures)])
 
 
 def tensor_line(summary: TensorSummary) -> str:
@@ -50,6 +52,8 @@ def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str 
     else:
         receipt = folded_receipt(receipt_of(summary), is_open=options.receipt == "open", is_short=is_row)
     values = _values(summary, options)
+    if summary.stats is not None:
+        values += stats_line_html(summary.stats, summary.info, has_picture=options.pictures == "small")
     inside = f"{badges}{values}{receipt}{memory}" if is_row else f"{badges}{memory}{values}{receipt}"
     return f'<div class="tensornp {escape(anchor)}" style="{ROW if is_row else CARD}">{inside}</div>'
 

@@ -19,6 +19,9 @@ from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import stood_for
 from tensornp.core.values.preview import Preview, first_values, preview
+from tensornp.core.values.scan import scan
+from tensornp.core.values.stats import TensorStats
+from tensornp.core.values.supply import nbytes_unasked
 from tensornp.errors import TensornpError, TooLargeError
 
 LINE_VALUES = 6
@@ -34,7 +37,8 @@ class TensorSummary:
     `info` is None only where even the metadata could not be read; `plan` is None where there is no array, and `refusal`
     then says why. `preview` is None where no value is shown, and `refusal` says why too. `too_large` is how many bytes
     an array would take for which there is no room, else 0. `surroundings` is what was found around it, where someone
-    looked. `style` is "card", "line" (badges and values in one row) or, where that is left to the renderer, "tiny".
+    looked; `stats` are its figures, where they were computed. `style` is "card", "line" (badges and values in one row)
+    or, where that is left to the renderer, "tiny".
     """
 
     type_name: str
@@ -46,6 +50,7 @@ class TensorSummary:
     surroundings: Surroundings = NO_SURROUNDINGS
     too_large: int = 0
     style: str = "card"
+    stats: TensorStats | None = None
 
 
 @modes.unnoticed
@@ -63,10 +68,23 @@ def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None =
     summary = _guarded(tensor, options, show, look)
     if summary.info is None or summary.preview is None:
         return summary
-    if options.style == "auto":
+    style = options.style
+    if style == "auto":
         text = summary.preview.text
-        return replace(summary, style="tiny") if "\n" not in text and len(text) <= MAX_ROW_CHARACTERS else summary
-    return replace(summary, style=options.style)
+        style = "tiny" if "\n" not in text and len(text) <= MAX_ROW_CHARACTERS else "card"
+    stats = _stats_of(tensor, summary.info, options) if style == "card" else None
+    return replace(summary, style=style, stats=stats)
+
+
+def _stats_of(tensor: torch.Tensor, info: TensorInfo, options: DisplayOptions) -> TensorStats | None:
+    """Return the figures where they cost little; None where not, or where there are none."""
+    try:
+        if options.stats == "off" or not 0 < nbytes_unasked(tensor, info) <= options.max_stats_nbytes:
+            return None
+        return scan(tensor)
+    except Exception:
+        # Looking never fails: the card is complete without them.
+        return None
 
 
 def _fits_a_line(info: TensorInfo) -> bool:

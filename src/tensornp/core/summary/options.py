@@ -90,6 +90,18 @@ class DisplayOptions:
         help="The same for a tensor on an accelerator, which reads it there and needs some MiB of its memory for that; "
         "0 leaves the device alone.",
     )
+    stats: str = _one_of(
+        "line", "off",
+        help="What a card says of the values as a whole: a line of figures with a small histogram, or nothing (off).",
+    )  # fmt: skip
+    max_stats_nbytes: int = _number(
+        2**22,
+        help="Bytes of a tensor in main memory that are read for that line, unasked; of a larger one, or of one on an "
+        "accelerator, the toggle offers it, and %tensorstats tells.",
+    )
+    pictures: str = _one_of(
+        "small", "off", help="Whether cards have small pictures, such as the histogram: small or off."
+    )
     max_watch_nbytes: int = _number(
         2**28,
         help="Bytes of copies that %tensorwatch keeps to compare with; of what is larger, it tells the place only.",

@@ -54,13 +54,18 @@ class StridedPart:
         return self.strided.times
 
     @property
+    def per_element(self) -> int:
+        """How many numbers one element of a block packs."""
+        return values_per_element(self.dtype)
+
+    @property
     def numel(self) -> int:
         """How many numbers are read."""
-        return self.strided.numel * values_per_element(self.dtype)
+        return self.strided.numel * self.per_element
 
     def blocks(self) -> Iterator[Block]:
         """Yield what covers all elements."""
-        return self.strided.blocks(BLOCK_NUMEL // values_per_element(self.dtype))
+        return self.strided.blocks(BLOCK_NUMEL // self.per_element)
 
     def use_each(self, blocks: Sequence[Block], use: Use[_T], *, in_place: bool = False) -> list[_T]:
         """Return what `use` makes of the numbers of each block, which the next one may write over."""
@@ -81,6 +86,7 @@ class RowsPart:
     dtype: str = "float32"
     axis: int | None = None
     times: int = 1
+    per_element: int = 1
 
     @property
     def numel(self) -> int:
@@ -129,13 +135,18 @@ class DevicePart:
     times: int = 1
 
     @property
+    def per_element(self) -> int:
+        """How many numbers one element of a block packs."""
+        return values_per_element(self.dtype)
+
+    @property
     def numel(self) -> int:
         """How many numbers are read."""
-        return self.raw.numel() * values_per_element(self.dtype)
+        return self.raw.numel() * self.per_element
 
     def blocks(self) -> Iterator[Block]:
         """Yield what covers all elements, in the order of their indices."""
-        return blocks_of(tuple(self.raw.shape), BLOCK_NUMEL // values_per_element(self.dtype))
+        return blocks_of(tuple(self.raw.shape), BLOCK_NUMEL // self.per_element)
 
     def use_each(self, blocks: Sequence[Block], use: Use[_T], *, in_place: bool = False) -> list[_T]:
         """Return what `use` makes of the numbers of each block."""
@@ -167,6 +178,11 @@ class MaskedPart:
     def dtype(self) -> str:
         """Of the elements."""
         return self.data.dtype
+
+    @property
+    def per_element(self) -> int:
+        """How many numbers one element of a block packs."""
+        return self.data.per_element
 
     @property
     def numel(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +11,12 @@ import numpy as np
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.lowlevel.silence import silence_warnings
-from tensornp.core.memory.strided import BLOCK_NUMEL
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.values.pair_tally import PairTally
+from tensornp.core.values.pairs_of import pairs_of
 from tensornp.core.values.supply import Supply, supply_of
 from tensornp.errors import NoDataError, NotReadError
 
-Array = np.ndarray[Any, Any]
 Index = tuple[int, ...]
 MAX_REPR = 200
 _FEW = 0.1
@@ -140,7 +138,7 @@ def _compared(a: Any, b: Any) -> Comparison:
     tally = PairTally(*dtypes)
     try:
         with threads.GATE:
-            for values_a, values_b in _pairs(first, second):
+            for values_a, values_b in pairs_of(first, second):
                 tally.add(values_a, values_b)
     except NotReadError as reason:
         raise NoDataError(f"the values cannot be read: {reason}") from None
@@ -190,47 +188,6 @@ def _verdict(tally: PairTally, dtypes: tuple[str, str], index: Index | None) -> 
     if index is not None and tally.num_changed <= max(_FEW * tally.count, 1):
         return f"{said}{tally.num_changed:,} of {tally.count:,} differ, first at {list(index)}"
     return f"{said}dense change"
-
-
-def _pairs(a: Supply, b: Supply) -> Iterator[tuple[Array, Array]]:
-    """Yield flat blocks of both, of equal length; both are read while they are looked at."""
-    readers = _Reader(a), _Reader(b)
-    while True:
-        left, right = (reader.some() for reader in readers)
-        size = min(left.size, right.size)
-        if not size:
-            return
-        yield left[:size], right[:size]
-        for reader in readers:
-            reader.done(size)
-
-
-class _Reader:
-    """Reads the parts one after the other; of a block, some is taken at a time."""
-
-    def __init__(self, supply: Supply) -> None:
-        self._blocks = ((part, block) for part in supply.parts for block in part.blocks())
-        self._zeros = supply.zeros
-        self._rest: Array = np.zeros(0)
-
-    def some(self) -> Array:
-        """Return what is left of the block, or the next one; empty in the end."""
-        while not self._rest.size:
-            following = next(self._blocks, None)
-            if following is None:
-                num_zeros, self._zeros = min(self._zeros, BLOCK_NUMEL), max(self._zeros - BLOCK_NUMEL, 0)
-                self._rest = np.zeros(num_zeros)
-                return self._rest
-            part, block = following
-            # A view of the user's own memory where that is steady, which it is for as long as the gate is closed.
-            in_place = part.can_be_read_in_place()
-            keep: Callable[[Array, Any], Array] = lambda values, _: values.reshape(-1)  # noqa: E731
-            (self._rest,) = part.use_each([block], keep, in_place=in_place)
-        return self._rest
-
-    def done(self, size: int) -> None:
-        """Note that so much was looked at."""
-        self._rest = self._rest[size:]
 
 
 silence_warnings(globals())

@@ -158,14 +158,11 @@ class _Search:
             for blocks in _tasks(part):
                 with threads.GATE:
                     part.use_each(blocks, self._use(first), in_place=part.can_be_read_in_place())
-                first += sum(math.prod(block.shape) for block in blocks) * self._per_element(part)
+                first += sum(math.prod(block.shape) for block in blocks) * part.per_element
                 if is_first_enough and self.found and self.found[-1] > self.after:
                     return
         except NotReadError as reason:
             raise NoDataError(f"the values cannot be read: {reason}") from None
-
-    def _per_element(self, part: Part) -> int:
-        return part.numel // max(sum(math.prod(block.shape) for block in part.blocks()), 1) or 1
 
     def _use(self, first: int) -> Callable[[Array, Block], None]:
         at = first

@@ -21,7 +21,7 @@ from tensornp.core.memory.strided import BLOCK_NUMEL, Block
 from tensornp.core.tensor.form import is_storage, tensor_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
-from tensornp.core.values.blocks import DevicePart, Part, values_per_element
+from tensornp.core.values.blocks import DevicePart, Part
 from tensornp.core.values.by_axis import stats_by_axis
 from tensornp.core.values.distribution import Counter, Distribution, Scheme, added_up, scheme_of
 from tensornp.core.values.figures import Figures, combined, figures_of, of_zeros, times
@@ -214,7 +214,7 @@ class _Pass:
 
     def _tally(self, task: _Task, steady: dict[int, bool]) -> _Tally:
         part = task.part
-        numel = sum(math.prod(block.shape) for block in task.blocks) * part.times * values_per_element(part.dtype)
+        numel = sum(math.prod(block.shape) for block in task.blocks) * part.times * part.per_element
         if isinstance(part, DevicePart) and self.scheme is None:
             found = figures_on_device(part, task.blocks)
             if found is not None:

@@ -69,6 +69,11 @@ class TensorStats:
         return self.count - self.nan - self.posinf - self.neginf
 
     @property
+    def num_infinite(self) -> Figure:
+        """How many elements are infinite, of either sign."""
+        return self.posinf + self.neginf
+
+    @property
     def norm(self) -> Figure:
         """The square root of the sum of squares of the finite elements, as float64; None where there are none."""
         if self.mean is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +21,7 @@ from tensornp.core.tensor.dtypes import KNOWN, name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import form_of, is_storage, plain, tensor_of
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.reading import held_tensor, mask_of
+from tensornp.core.tensor.reading import held_tensor, mask_of, stored_parts
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
 from tensornp.core.values.blocks import MaskedPart, Part, part_of_array, part_of_tensor
 from tensornp.errors import BadRequestError, NotATensorError, UnsupportedArrayError
@@ -190,6 +191,22 @@ def _of_sparse(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
         values = torch_private.stored_elements(raw)[1] if raw.layout == torch.sparse_coo else raw.values()
     part = part_of_tensor(values, inspect(values))
     return Supply((part,), part.dtype, info.shape, zeros=info.numel - values.numel())
+
+
+def nbytes_unasked(tensor: Any, info: TensorInfo) -> int:
+    """Return how many bytes of main memory statistics would read; 0 where nobody may read them who was not asked.
+
+    That is on an accelerator, where values are not computed yet, and while a collective is making them.
+    """
+    if info.data_state != "available" or info.device.type != "cpu" or info.kind.is_computed or info.is_pending:
+        return 0
+    if info.inner is not None:
+        held: Any = held_tensor(tensor, info.kind)
+        return nbytes_unasked(held, info.inner)
+    if info.kind is kinds.SPARSE:
+        return sum(part.numel() * part.element_size() for part in stored_parts(plain(tensor)))
+    strides = info.stride if info.kind is kinds.STRIDED and info.stride is not None else (1,) * len(info.shape)
+    return info.itemsize * math.prod(n for n, step in zip(info.shape, strides, strict=True) if step or not n)
 
 
 def checked_axis(axis: int | None, shape: tuple[int, ...]) -> int | None:

@@ -9,9 +9,9 @@ from typing import Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
-from tensornp.fronts.ipython import guide, magics, memory_magics
+from tensornp.fronts.ipython import guide, magics, memory_magics, value_magics
 
-OPTIONS = {**magics.OPTIONS, **memory_magics.OPTIONS, **guide.OPTIONS}
+OPTIONS = {**magics.OPTIONS, **memory_magics.OPTIONS, **value_magics.OPTIONS, **guide.OPTIONS}
 _LINE = re.compile(rf"^[^#]*%{{1,2}}({'|'.join(OPTIONS)})\b(.*)$", re.DOTALL)
 _SORTS = ("bytes", "name", "shape", "dtype", "device")
 _DTYPES = (
@@ -59,7 +59,7 @@ def _candidates(shell: Any, magic: str, previous: str, fragment: str) -> list[tu
         if type(name) is str and (fragment or not (name.startswith("_") or name in shell.user_ns_hidden))
         # By its type: an object may run code when it is asked for its class.
         if any(type.__subclasscheck__(kind, type(value)) for kind in kinds)
-        or (magic == "tonumpy" and _stands_for_a_tensor(value))
+        or (magic in ("tonumpy", "tensorstats", "tensordiff") and _stands_for_a_tensor(value))
     ]
 
 
@@ -86,6 +86,8 @@ _FITTING = {
     "totensor": ("numpy.ndarray",),
     "tensors": _WATCHABLE,
     "tensorwatch": _WATCHABLE,
+    "tensorstats": ("torch.Tensor", "numpy.ndarray", *_TREES),
+    "tensordiff": ("torch.Tensor", "numpy.ndarray", *_TREES),
     "tensornp": (),
 }
 """What the names that a magic takes stand for."""

@@ -31,7 +31,9 @@ WHAT_THERE_IS = (
     ("%totensor a", "the way back"),
     ("%tensors", "all tensors and arrays by the memory that they share; --release drops what only history holds"),
     ("%tensorwatch t", "after each cell, what that cell changed"),
-    ("tnp.card(t)", "the card as an object (import tensornp as tnp); also to_numpy, plan, inspect, aliases"),
+    ("%tensorstats t", "all figures, a histogram, a heat map, and where the NaNs are; --axis D for each channel"),
+    ("%tensordiff a b", "what differs between two tensors or arrays"),
+    ("tnp.card(t)", "the card as an object (import tensornp as tnp); also to_numpy, stats, locate, compare, image"),
     ("%config TensorDisplay.mode = 'copy'", "sets an option; %tensornp --save keeps them for all notebooks"),
     ("%tonumpy?", "the help of a magic; TAB completes names and options"),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from traceback import walk_tb
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -19,15 +18,14 @@ from IPython.core.magic import (
 from IPython.display import display
 
 from tensornp.fronts.ipython.arguments import (
-    NOT_PYTHON,
     Option,
     as_usage_errors,
     documented,
     keeping_nothing,
     split_line,
-    why_not_python,
 )
 from tensornp.fronts.ipython.cell import Body, compile_body, is_awaited, run, run_async
+from tensornp.fronts.ipython.evaluate import evaluated
 from tensornp.fronts.ipython.names import BUILTIN, check_reachable, occupant
 
 if TYPE_CHECKING:
@@ -111,7 +109,7 @@ class TensorMagics(Magics):
         options, rest = self._split(line, "tonumpy")
         request = _Request(options, self._arguments(options), rest.endswith(";"))
         if cell is None:
-            value = self._evaluate(rest, local_ns, "%tonumpy [options] EXPR")
+            value = evaluated(self.shell, rest, local_ns, "%tonumpy [options] EXPR")
             return self._tonumpy(value, replace(request, expression=rest.rstrip("; ")))
         names = rest.removesuffix(";").split()
         with as_usage_errors():
@@ -149,7 +147,7 @@ class TensorMagics(Magics):
 
         __tracebackhide__ = True
         options, rest = self._split(line, "totensor")
-        value = self._evaluate(rest, local_ns, "%totensor [-o NAME] EXPR")
+        value = evaluated(self.shell, rest, local_ns, "%totensor [-o NAME] EXPR")
         with as_usage_errors():
             tensor = to_tensor(value)
             if is_array(value) and not rest.endswith(";"):
@@ -239,29 +237,6 @@ class TensorMagics(Magics):
             return value
         self.shell.push({options["out"]: value})
         return None
-
-    def _evaluate(self, expression: str, local_ns: dict[str, Any] | None, usage: str) -> Any:
-        """Return the value of `expression` where the magic was called, local names included."""
-        __tracebackhide__ = True
-        expression = expression.rstrip().removesuffix(";").rstrip()
-        if not expression:
-            raise UsageError(f"there is no expression; usage: {usage}")
-        namespace = self.shell.user_ns
-        if local_ns is not None and local_ns is not namespace:
-            namespace = {**namespace, **local_ns}
-        try:
-            code = compile(expression, "<expression>", "eval")
-        except NOT_PYTHON as error:
-            said = f"{expression!r} is not an expression ({why_not_python(error)})"
-            raise UsageError(f"{said}; usage: {usage}") from None
-        try:
-            return eval(code, namespace)
-        except NameError as error:
-            *_, (frame, _) = walk_tb(error.__traceback__)
-            if frame.f_code.co_filename != code.co_filename:
-                # It is missing in a function that the expression calls.
-                raise
-            raise UsageError(f"{error}; define it first") from None
 
     def _wanted(self, names: list[str], last: Any) -> Any:
         """Return what a cell that has run is to convert: the variables (one as it is, more as a dict), or its value."""

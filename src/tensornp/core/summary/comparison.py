@@ -1,0 +1,34 @@
+"""Everything that is said of two tensors side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tensornp.core.lowlevel import modes
+from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.values.compare import Comparison, compare
+from tensornp.core.values.planes import PlaneMap, difference_map
+from tensornp.errors import TensornpError
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonSummary:
+    """A comparison with the names of the two, and a heat map of their difference where there is one."""
+
+    names: tuple[str, str]
+    comparison: Comparison
+    picture: PlaneMap | None = None
+
+
+@modes.unnoticed
+def summarize_comparison(a: Any, b: Any, options: DisplayOptions, names: tuple[str, str]) -> ComparisonSummary:
+    """Return what differs between two tensors or arrays; raises as `compare` does."""
+    comparison = compare(a, b)
+    if options.pictures == "off" or not comparison.num_changed:
+        return ComparisonSummary(names, comparison)
+    try:
+        picture = difference_map(a, b)
+    except TensornpError:
+        picture = None
+    return ComparisonSummary(names, comparison, picture)

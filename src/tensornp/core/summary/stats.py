@@ -1,0 +1,75 @@
+"""Everything that is said of the values of one tensor: figures, where the odd ones are, and a heat map."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tensornp.core.lowlevel import modes
+from tensornp.core.summary.card import TensorSummary, summarize_line
+from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.values.locate import Location, locate
+from tensornp.core.values.planes import PlaneMap, plane_map
+from tensornp.core.values.scan import stats
+from tensornp.core.values.stats import TensorStats
+from tensornp.errors import TensornpError
+
+_SOUGHT = ("nan", "inf", "min", "max")
+
+
+@dataclass(frozen=True, slots=True)
+class StatsSummary:
+    """The statistics of one tensor or array, as a page shows them.
+
+    `card` has its metadata, None of an array. `places` are those of NaN and infinity, where there are any, and of the
+    extremes. `by_axis` are the figures of each index of `axis`, where that was asked for.
+    """
+
+    name: str
+    type_name: str
+    dtype: str
+    shape: tuple[int, ...]
+    card: TensorSummary | None
+    stats: TensorStats
+    places: tuple[Location, ...] = ()
+    picture: PlaneMap | None = None
+    axis: int | None = None
+    by_axis: TensorStats | None = None
+
+
+@modes.unnoticed
+def summarize_stats(obj: Any, options: DisplayOptions, axis: int | None = None, name: str = "") -> StatsSummary:
+    """Return all that is said of the values of a tensor or an array; raises as `stats` does."""
+    # Refused before anything is read.
+    by_axis = stats(obj, axis=axis) if axis is not None else None
+    found = stats(obj)
+    card = summarize_line(obj, options) if isinstance(obj, torch.Tensor) else None
+    sought = [what for what in _SOUGHT if what not in ("nan", "inf") or getattr(found, _COUNTS[what])]
+    if found.min is None or found.min == found.max:
+        sought = [what for what in sought if what not in ("min", "max")]
+    return StatsSummary(
+        name, type(obj).__name__, str(obj.dtype).removeprefix("torch."), tuple(obj.shape), card, found,
+        tuple(filter(None, (_located(obj, what) for what in sought))),
+        _picture(obj) if options.pictures == "small" else None, axis, by_axis,
+    )  # fmt: skip
+
+
+_COUNTS = {"nan": "nan", "inf": "num_infinite"}
+
+
+def _located(obj: Any, what: str) -> Location | None:
+    """Return where these elements are; None where they have no place of their own."""
+    try:
+        return locate(obj, what)
+    except TensornpError:
+        return None
+
+
+def _picture(obj: Any) -> PlaneMap | None:
+    try:
+        return plane_map(obj)
+    except TensornpError:
+        # What would have to be laid out densely, and is too large for that.
+        return None

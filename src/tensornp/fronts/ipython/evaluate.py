@@ -1,0 +1,34 @@
+"""The value of the expression after a magic, where the magic was called."""
+
+from __future__ import annotations
+
+from traceback import walk_tb
+from typing import Any
+
+from IPython.core.error import UsageError
+
+from tensornp.fronts.ipython.arguments import NOT_PYTHON, why_not_python
+
+
+def evaluated(shell: Any, expression: str, local_ns: dict[str, Any] | None, usage: str) -> Any:
+    """Return the value of `expression`, local names included; UsageError with the `usage` for what is none."""
+    __tracebackhide__ = True
+    expression = expression.rstrip().removesuffix(";").rstrip()
+    if not expression:
+        raise UsageError(f"there is no expression; usage: {usage}")
+    namespace = shell.user_ns
+    if local_ns is not None and local_ns is not namespace:
+        namespace = {**namespace, **local_ns}
+    try:
+        code = compile(expression, "<expression>", "eval")
+    except NOT_PYTHON as error:
+        said = f"{expression!r} is not an expression ({why_not_python(error)})"
+        raise UsageError(f"{said}; usage: {usage}") from None
+    try:
+        return eval(code, namespace)
+    except NameError as error:
+        *_, (frame, _) = walk_tb(error.__traceback__)
+        if frame.f_code.co_filename != code.co_filename:
+            # It is missing in a function that the expression calls.
+            raise
+        raise UsageError(f"{error}; define it first") from None

@@ -1,0 +1,115 @@
+"""`%tensorstats` and `%tensordiff`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_magic, magics_class, needs_local_scope, no_var_expand
+from IPython.display import display
+
+from tensornp.fronts.ipython.arguments import (
+    Option,
+    as_usage_errors,
+    documented,
+    keeping_nothing,
+    split_line,
+    split_names,
+)
+from tensornp.fronts.ipython.evaluate import evaluated
+
+if TYPE_CHECKING:
+    from tensornp.fronts.ipython.config import TensorDisplay
+
+OPTIONS: dict[str, tuple[Option, ...]] = {
+    "tensorstats": (Option("a", "axis", "also the figures of each index of this dimension", "D"),),
+    "tensordiff": (),
+}
+
+
+@magics_class
+class ValueMagics(Magics):
+    """The magics of one shell that tell what values are."""
+
+    shell: Any
+
+    def __init__(self, shell: Any, config: TensorDisplay) -> None:
+        super().__init__(shell)
+        self._display = config
+
+    @no_var_expand
+    @needs_local_scope
+    @line_magic
+    @keeping_nothing
+    @documented(*OPTIONS["tensorstats"])
+    def tensorstats(self, line: str, local_ns: dict[str, Any] | None = None) -> None:
+        """Show all figures of a tensor or an array, quantiles, a histogram, a heat map, and where the NaNs are.
+
+        Usage::
+
+            %tensorstats [-a D] EXPR
+
+        Options, before the expression:
+
+            {options}
+
+        Reads all elements once, and again to find the places; on an accelerator it does so there, block by block.
+        ``tnp.stats(EXPR)`` returns the figures as an object.
+
+        Examples::
+
+            %tensorstats model.fc.weight
+            %tensorstats --axis 0 conv.weight
+        """
+        from tensornp.core.summary.stats import summarize_stats
+        from tensornp.render.stats import stats_html, stats_text
+
+        __tracebackhide__ = True
+        usage = "%tensorstats [--axis D] EXPR"
+        options, rest = split_line(line, OPTIONS["tensorstats"])
+        value = evaluated(self.shell, rest, local_ns, usage)
+        with as_usage_errors():
+            summary = summarize_stats(value, self._display.options, _axis_of(options), rest.rstrip("; "))
+            display({"text/plain": stats_text(summary), "text/html": stats_html(summary)}, raw=True)
+
+    @no_var_expand
+    @needs_local_scope
+    @line_magic
+    @keeping_nothing
+    @documented(*OPTIONS["tensordiff"])
+    def tensordiff(self, line: str, local_ns: dict[str, Any] | None = None) -> None:
+        """Show what differs between two tensors or arrays, in any mix of kinds, dtypes and devices.
+
+        Usage::
+
+            %tensordiff A B
+
+        A and B are expressions; one with spaces outside of brackets goes into parentheses. NaN equals NaN, and 0.0
+        equals -0.0. ``tnp.compare(A, B)`` returns the figures as an object, whose repr explains a failing assert.
+
+        Examples::
+
+            %tensordiff model.fc.weight backup["fc.weight"]
+        """
+        from tensornp.core.summary.comparison import summarize_comparison
+        from tensornp.render.comparison import comparison_html, comparison_text
+
+        __tracebackhide__ = True
+        usage = "%tensordiff A B"
+        _, rest = split_line(line, OPTIONS["tensordiff"])
+        names = split_names(rest.rstrip().removesuffix(";"))
+        if len(names) != 2:
+            raise UsageError(f"%tensordiff takes two expressions, not {len(names)}; usage: {usage}")
+        a, b = (evaluated(self.shell, name, local_ns, usage) for name in names)
+        with as_usage_errors():
+            summary = summarize_comparison(a, b, self._display.options, (names[0], names[1]))
+            display({"text/plain": comparison_text(summary), "text/html": comparison_html(summary)}, raw=True)
+
+
+def _axis_of(options: dict[str, str]) -> int | None:
+    if "axis" not in options:
+        return None
+    try:
+        return int(options["axis"])
+    except ValueError:
+        raise UsageError(f"--axis takes the number of a dimension, not {options['axis']!r}") from None

@@ -1,0 +1,115 @@
+"""The figures of a tensor in one line, with a small histogram: as text in block characters, on a page as a picture."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from html import escape
+
+from tensornp.core.tensor.dtypes import name_of
+from tensornp.core.tensor.facts import TensorInfo
+from tensornp.core.values.distribution import Histogram
+from tensornp.core.values.stats import TensorStats
+from tensornp.core.values.supply import ALL
+from tensornp.render.legend import sparkline_text
+from tensornp.render.png import histogram_png, img_html
+from tensornp.render.style import STATS_LINE, WARNED_TEXT
+from tensornp.render.words import counted
+
+NUM_BARS = 24
+"""Block characters of a histogram in text."""
+WIDTH, HEIGHT = 64, 16
+
+
+def number_text(value: float | int) -> str:
+    """Return an integer whole, and a float in four digits."""
+    return f"{value}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def stats_line_text(stats: TensorStats, info: TensorInfo | None = None) -> str:
+    """Return the line, with a histogram where the output can encode one; empty where there is nothing to say."""
+    said = " · ".join([*_calm(stats, info), *_alarms(stats)])
+    return "  ".join(filter(None, [said, sparkline_of(stats).rstrip()]))
+
+
+def stats_line_html(stats: TensorStats, info: TensorInfo | None = None, *, has_picture: bool = True) -> str:
+    """Return the line as static HTML; empty where there is nothing to say."""
+    calm, alarms = list(_calm(stats, info)), list(_alarms(stats))
+    if not calm and not alarms:
+        return ""
+    said = [*map(escape, calm), *(f'<span style="{WARNED_TEXT}">{escape(alarm)}</span>' for alarm in alarms)]
+    picture = _picture(stats) if has_picture else ""
+    return f'<div style="{STATS_LINE}" title="{escape(_sentence(stats))}">{picture}{" · ".join(said)}</div>'
+
+
+def _calm(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
+    """Yield the figures in a few words each, and what they are of where that is not the whole."""
+    yield from _figures(stats, info)
+    if stats.scope != ALL:
+        yield stats.scope
+
+
+def _figures(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
+    if stats.min is None:
+        return
+    if info is not None and name_of(info.dtype) == "bool":
+        yield f"{stats.count - stats.zeros:,} of {stats.count:,} True"
+        return
+    of = "modulus: " if stats.real is not None else ""
+    if stats.min == stats.max and stats.finite == stats.count:
+        yield f"{of}all {number_text(stats.min)}"
+        return
+    yield f"{of}mean {stats.mean:.4g}"
+    yield f"std {stats.std:.4g}"
+    yield f"{number_text(stats.min)} … {number_text(stats.max)}"
+    if stats.zeros:
+        yield counted(stats.zeros, "zero")
+
+
+def _alarms(stats: TensorStats) -> Iterator[str]:
+    """Yield what gives cause for alarm."""
+    if stats.nan:
+        yield f"{stats.nan:,} NaN"
+    # What a complex number that is infinite has as its sign is told by no one sign.
+    plus = "" if stats.real is not None else "+"
+    if stats.posinf:
+        yield f"{stats.posinf:,} {plus}Inf"
+    if stats.neginf:
+        yield f"{stats.neginf:,} -Inf"
+
+
+def sparkline_of(stats: TensorStats) -> str:
+    """Return the histogram in block characters; empty without one, or where the output cannot encode them."""
+    histogram = _histogram(stats, NUM_BARS)
+    if histogram is None or len(histogram.counts) < 2:
+        return ""
+    return sparkline_text(histogram.counts, getattr(sys.stdout, "encoding", None) or "utf-8")
+
+
+def _histogram(stats: TensorStats, num_bins: int) -> Histogram | None:
+    if stats.distribution is None or stats.min is None or not stats.distribution.num_seen:
+        return None
+    # Of few numbers, many bins would show each one.
+    num_told = min(num_bins, max(4, round(2 * math.sqrt(stats.distribution.num_seen))))
+    return stats.distribution.histogram(float(stats.min), float(stats.max), num_told)
+
+
+def _sentence(stats: TensorStats) -> str:
+    finite = f"the {stats.finite:,} finite ones" if stats.finite < stats.count else "them"
+    return f"Of {stats.count:,} elements ({stats.scope}); mean, deviation and extremes of {finite}."
+
+
+def _picture(stats: TensorStats) -> str:
+    histogram = _histogram(stats, WIDTH)
+    if histogram is None or len(histogram.counts) < 2:
+        return ""
+    return img_html(histogram_png(histogram.counts, WIDTH, HEIGHT), histogram_alt(histogram), WIDTH, HEIGHT) + " "
+
+
+def histogram_alt(histogram: Histogram) -> str:
+    """Return the text that stands for the picture of a histogram."""
+    low, high = (f"{histogram.edges[i]:.4g}" for i in (0, -1))
+    at = int(histogram.counts.argmax())
+    most = f"most, {int(histogram.counts[at]):,}, from {histogram.edges[at]:.4g} to {histogram.edges[at + 1]:.4g}"
+    return f"histogram of {int(histogram.counts.sum()):,} from {low} to {high} ({histogram.scope}): {most}"
