@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import torch
 
 from tensornp.core.summary.card import summarize
@@ -14,3 +16,12 @@ def display(t: torch.Tensor) -> str:
     summary = summarize(t, DisplayOptions())
     assert tensor_html(summary, DisplayOptions()).startswith("<div")
     return tensor_text(summary)
+
+
+_FIGURES = re.compile(r"(modulus: )?(mean|all) |[\d,]+ (of [\d,]+ True|NaN|[+-]?Inf)|[\d,]+ of [\d,]+ shown")
+
+
+def without_figures(text: str) -> str:
+    """Return the text of a card without its last line, where that has the figures of the values."""
+    before, _, last = text.rpartition("\n")
+    return before if _FIGURES.match(last) else text

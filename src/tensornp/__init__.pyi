@@ -34,7 +34,7 @@ from .errors import UnsupportedArrayError as UnsupportedArrayError
 from .errors import UnsupportedTensorError as UnsupportedTensorError
 from .render.image import Image as Image
 from .render.image import image as image
-from .render.plotted import plot as plot
+from .render.plot import plot as plot
 from .render.static_card import Card as Card
 from .render.static_card import card as card
 from .widget.toggle import TensorWidget as TensorWidget

@@ -5,12 +5,18 @@ from __future__ import annotations
 import functools
 import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensornp.core.lowlevel.attributes import class_name
+from tensornp.core.values.distribution import Histogram
 from tensornp.core.values.heatmap import FINITE, NAN, NEGINF, POSINF, Heatmap
 from tensornp.core.values.limits import Limits, limits
+from tensornp.core.values.planes import plane_map
+from tensornp.core.values.scan import stats as stats_of
+from tensornp.core.values.stats import TensorStats
+from tensornp.errors import TensornpError
 from tensornp.render import palette
 from tensornp.render.legend import legend_text
 
@@ -19,26 +25,46 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Counts(Protocol):
-    """How many elements lie between two neighbouring edges."""
+def plot(x: Any, *, title: str = "", index: tuple[int, ...] | None = None) -> Figure:
+    """Return a matplotlib `Figure` with the histogram and the heat map of a tensor or an array.
 
-    @property
-    def counts(self) -> Any: ...
-    @property
-    def edges(self) -> Any: ...
+    Parameters
+    ----------
+    x : torch.Tensor, an object that stands for one, numpy.ndarray, or TensorStats
+        Of statistics there is the histogram alone.
+    title : str
+        What stands over it; the shape and the dtype where it is empty.
+    index : tuple of int, optional
+        Which plane the heat map shows of a tensor of more than two dimensions, by an index of each but the last two.
 
+    Raises
+    ------
+    NoDataError, NotATensorError, UnsupportedTensorError, UnsupportedArrayError
+        As `stats` does.
+    BadRequestError
+        For an index that leads to no plane.
 
-class Statistics(Protocol):
-    """What a figure says of the distribution."""
-
-    @property
-    def histogram(self) -> Counts | None: ...
-    @property
-    def scope(self) -> str: ...
+    Notes
+    -----
+    Made by the object interface: it is in no list of `pyplot`, and goes when nobody keeps it. Reads all elements.
+    """
+    if isinstance(x, TensorStats):
+        return figure_of(x, title=title or "TensorStats")
+    found = stats_of(x)
+    try:
+        picture = plane_map(x, index)
+    except TensornpError:
+        if index is not None:
+            raise
+        picture = None
+    named = title or f"{class_name(type(x))} {tuple(x.shape)} {str(x.dtype).removeprefix('torch.')}"
+    if picture is None:
+        return figure_of(found, title=named)
+    return figure_of(found, picture.heatmap, named, limits_of_colours=picture.limits, caption=picture.tiles.caption)
 
 
 def figure_of(
-    stats: Statistics | None,
+    stats: TensorStats | None,
     heatmap: Heatmap | None = None,
     title: str = "",
     *,
@@ -53,7 +79,7 @@ def figure_of(
 
     Parameters
     ----------
-    stats : object with `histogram` (`counts`, `edges`) and `scope`, optional
+    stats : TensorStats, optional
     heatmap : Heatmap, optional
     title, caption : str
         What stands over it all, and under it besides the scope and what the colours mean.
@@ -100,7 +126,7 @@ def _figure_class() -> type[Figure]:
     return ShownFigure
 
 
-def _draw_histogram(axes: Axes, histogram: Counts) -> None:
+def _draw_histogram(axes: Axes, histogram: Histogram) -> None:
     counts, edges = np.asarray(histogram.counts), np.asarray(histogram.edges, float)
     widths = np.diff(edges)
     # An area is what is seen: of uneven bins, a wide one would seem to hold more than it does.

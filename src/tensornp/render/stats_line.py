@@ -30,7 +30,8 @@ def number_text(value: float | int) -> str:
 def stats_line_text(stats: TensorStats, info: TensorInfo | None = None) -> str:
     """Return the line, with a histogram where the output can encode one; empty where there is nothing to say."""
     said = " · ".join([*_calm(stats, info), *_alarms(stats)])
-    return "  ".join(filter(None, [said, sparkline_of(stats).rstrip()]))
+    bars = "" if _is_bool(info) else sparkline_of(stats).rstrip()
+    return "  ".join(filter(None, [said, bars]))
 
 
 def stats_line_html(stats: TensorStats, info: TensorInfo | None = None, *, has_picture: bool = True) -> str:
@@ -39,7 +40,7 @@ def stats_line_html(stats: TensorStats, info: TensorInfo | None = None, *, has_p
     if not calm and not alarms:
         return ""
     said = [*map(escape, calm), *(f'<span style="{WARNED_TEXT}">{escape(alarm)}</span>' for alarm in alarms)]
-    picture = _picture(stats) if has_picture else ""
+    picture = _picture(stats) if has_picture and not _is_bool(info) else ""
     return f'<div style="{STATS_LINE}" title="{escape(_sentence(stats))}">{picture}{" · ".join(said)}</div>'
 
 
@@ -53,7 +54,7 @@ def _calm(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
 def _figures(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
     if stats.min is None:
         return
-    if info is not None and name_of(info.dtype) == "bool":
+    if _is_bool(info):
         yield f"{stats.count - stats.zeros:,} of {stats.count:,} True"
         return
     of = "modulus: " if stats.real is not None else ""
@@ -65,6 +66,10 @@ def _figures(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
     yield f"{number_text(stats.min)} … {number_text(stats.max)}"
     if stats.zeros:
         yield counted(stats.zeros, "zero")
+
+
+def _is_bool(info: TensorInfo | None) -> bool:
+    return info is not None and name_of(info.dtype) == "bool"
 
 
 def _alarms(stats: TensorStats) -> Iterator[str]:

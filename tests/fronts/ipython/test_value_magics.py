@@ -1,0 +1,92 @@
+"""`%tensorstats` and `%tensordiff` in a real shell."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from unchanged import unchanged
+
+
+@pytest.fixture
+def tensors(shell):
+    """A layer with an outlier channel and a NaN, and a copy that differs in one row."""
+    w = torch.randn(16, 3, 5, 5, generator=torch.Generator().manual_seed(0))
+    w[5] *= 20
+    w[3, 1, 2, 4] = math.nan
+    other = torch.randn(40, 30, generator=torch.Generator().manual_seed(1))
+    changed = other.clone()
+    changed[7] += 1
+    shell.namespace.update(w=w, a=other, b=changed)
+    return w, other, changed
+
+
+def shown(shell, line):
+    shell.run(line)
+    (output,) = shell.displayed
+    return output["text/plain"], output["text/html"]
+
+
+def test_all_figures_and_where_the_nan_is(shell, tensors):
+    """As text and as HTML, and nothing is changed."""
+    with unchanged(tensors[0]):
+        text, html = shown(shell, "%tensorstats w")
+    assert text.startswith("w: Tensor (16, 3, 5, 5) float32\n")
+    for said in ("NaN       1", "[3, 1, 2, 4]", "of the population", "99.9%", "█"):
+        assert said in text
+    assert html.count("<img") == 2
+    assert "all 48 in 16 × 3 tiles" in html
+
+
+def test_by_axis_the_outlier_stands_out(shell, tensors):
+    """The channel with a NaN comes first, and that with the largest element after it."""
+    text, _ = shown(shell, "%tensorstats --axis 0 w")
+    rows = text.split("axis 0")[1].split("\n")
+    assert (rows[1].split()[0], rows[2].split()[0]) == ("3", "5")
+    assert rows[-1] == "the 10 of 16 that stand out: by NaN and infinities, then by size"
+
+
+def test_what_differs(shell, tensors):
+    """The verdict, the first difference and the figures; of what is the same, the verdict alone."""
+    text, html = shown(shell, "%tensordiff a b")
+    assert text.startswith("a and b: 30 of 1,200 differ, first at [7, 0]\n")
+    assert "largest |Δ|" in text
+    assert html.count("<img") == 1
+    text, html = shown(shell, "%tensordiff a (a + 0)")
+    assert text.split("\n")[0] == "a and (a + 0): same bits"
+    assert "<img" not in html
+
+
+def test_pictures_can_be_turned_off(shell, tensors):
+    """The figures stay."""
+    shell.run("%config TensorDisplay.pictures = 'off'")
+    assert "<img" not in shown(shell, "%tensorstats w")[1]
+    assert "<img" not in shown(shell, "%tensordiff a b")[1]
+
+
+def test_in_a_function_its_own_names_are_seen(shell):
+    """As with %tonumpy."""
+    magic = "get_ipython().run_line_magic('tensorstats', 'inside')"
+    shell.run(f"import torch\ndef f():\n    inside = torch.ones(3, 3)\n    {magic}")
+    shell.run("f()")
+    assert "all elements" in shell.displayed[0]["text/plain"]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("%tensorstats", "there is no expression; usage: %tensorstats"),
+        ("%tensorstats nothing", "name 'nothing' is not defined; define it first"),
+        ("%tensorstats [1]", "stats takes a tensor or an array, not 'list'"),
+        ("%tensorstats -a 7 w", "there is no axis 7 in shape (16, 3, 5, 5)"),
+        ("%tensorstats -a x w", "--axis takes the number of a dimension, not 'x'"),
+        ("%tensorstats w w", "is not an expression"),
+        ("%tensordiff a", "%tensordiff takes two expressions, not 1; usage: %tensordiff A B"),
+        ("%tensordiff a b w", "%tensordiff takes two expressions, not 3"),
+        ("%tensordiff a 'text'", "compare takes a tensor or an array, not 'str'"),
+    ],
+)
+def test_bad_input_gets_a_sentence(shell, tensors, line, says):
+    """What, where, the cure; no traceback."""
+    assert says in shell.fail(line)
