@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
+from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.summary.comparison import ComparisonSummary
 from tensornp.core.values.compare import Comparison
 from tensornp.render.stats import picture_html
@@ -14,6 +15,7 @@ from tensornp.render.table import Table, TableRow, table_html, table_text
 from tensornp.render.words import counted
 
 
+@never_compiled
 def comparison_text(summary: ComparisonSummary) -> str:
     """Return the verdict over the figures, as aligned text."""
     table = _table(summary)
@@ -21,6 +23,7 @@ def comparison_text(summary: ComparisonSummary) -> str:
     return "\n".join([first, table_text(table)]) if table.rows else first
 
 
+@never_compiled
 def comparison_html(summary: ComparisonSummary) -> str:
     """Return the verdict over the figures and the heat map of the difference, as static HTML."""
     comparison, names = summary.comparison, " and ".join(f"<b>{escape(name)}</b>" for name in summary.names)

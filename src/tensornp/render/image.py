@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.values.picture import Numbers, Picture, picture_of
 from tensornp.render.palette import NAN
 from tensornp.render.png import img_html, magnification, picture_png
@@ -61,6 +62,7 @@ class Image:
         return "text/html", self._repr_html_()
 
 
+@never_compiled
 def image(
     t: Any,
     *,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensornp.core.lowlevel.attributes import class_name
+from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.values.distribution import Histogram
 from tensornp.core.values.heatmap import FINITE, NAN, NEGINF, POSINF, Heatmap
 from tensornp.core.values.limits import Limits, limits
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@never_compiled
 def plot(x: Any, *, title: str = "", index: tuple[int, ...] | None = None) -> Figure:
     """Return a matplotlib `Figure` with the histogram and the heat map of a tensor or an array.
 

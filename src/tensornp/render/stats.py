@@ -7,6 +7,7 @@ from html import escape
 
 import numpy as np
 
+from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.summary.stats import StatsSummary
 from tensornp.core.values.locate import Location
 from tensornp.core.values.planes import PlaneMap
@@ -24,6 +25,7 @@ MAX_INDICES = 10
 _WIDTH, _HEIGHT = 256, 64
 
 
+@never_compiled
 def stats_text(summary: StatsSummary) -> str:
     """Return the figures as aligned text, with a histogram in block characters."""
     lines = [_heading(summary), *(table_text(table) for table in _tables(summary))]
@@ -34,6 +36,7 @@ def stats_text(summary: StatsSummary) -> str:
     return "\n".join(lines)
 
 
+@never_compiled
 def stats_html(summary: StatsSummary) -> str:
     """Return the card of figures as static HTML."""
     heading = f"<b>{escape(summary.name)}</b> " if summary.name else ""

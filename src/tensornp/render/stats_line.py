@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from html import escape
 
+from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.values.distribution import Histogram
@@ -27,6 +28,7 @@ def number_text(value: float | int) -> str:
     return f"{value}" if isinstance(value, int) else f"{value:.4g}"
 
 
+@never_compiled
 def stats_line_text(stats: TensorStats, info: TensorInfo | None = None) -> str:
     """Return the line, with a histogram where the output can encode one; empty where there is nothing to say."""
     said = " · ".join([*_calm(stats, info), *_alarms(stats)])
@@ -34,6 +36,7 @@ def stats_line_text(stats: TensorStats, info: TensorInfo | None = None) -> str:
     return "  ".join(filter(None, [said, bars]))
 
 
+@never_compiled
 def stats_line_html(stats: TensorStats, info: TensorInfo | None = None, *, has_picture: bool = True) -> str:
     """Return the line as static HTML; empty where there is nothing to say."""
     calm, alarms = list(_calm(stats, info)), list(_alarms(stats))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.errors import BadRequestError
 
 Array = np.ndarray[Any, Any]
@@ -124,6 +125,7 @@ class Distribution:
         order = np.lexsort((~is_negative, low))
         return low[order], high[order], self.counts[order]
 
+    @never_compiled
     def quantile(self, q: float, low: float, high: float) -> float:
         """Return the number below which a share `q` of all lies, by linear interpolation of ranks as NumPy's."""
         lows, highs, counts = self.in_order()
@@ -141,6 +143,7 @@ class Distribution:
         part = rank - math.floor(rank)
         return number(below) * (1 - part) + number(above) * part if part else number(below)
 
+    @never_compiled
     def histogram(self, low: float, high: float, num_bins: int = NUM_BINS) -> Histogram:
         """Return the counts between `low` and `high` in at most `num_bins` bins, no edge of which parts a key."""
         lows, highs, counts = self.in_order()

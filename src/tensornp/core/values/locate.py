@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel import threads
-from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.modes import apart, never_compiled
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.strided import Block
 from tensornp.core.values.blocks import Part
@@ -79,6 +79,7 @@ class Location:
         return f"{self.count:,} {noun} at {at}{more}{f' ({axes})' if axes else ''}"
 
 
+@never_compiled
 def locate(tensor: Any, what: str = "nan") -> Location:
     """Return where the elements of a tensor or an array are that are NaN, say, or the largest.
 
@@ -110,6 +111,7 @@ def locate(tensor: Any, what: str = "nan") -> Location:
     return search.location()
 
 
+@never_compiled
 def next_place(tensor: Any, what: str, after: Index | None = None) -> Index | None:
     """Return the first such element behind the index `after`, beginning anew at the end; None where there is none.
 
