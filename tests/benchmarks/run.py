@@ -17,6 +17,7 @@ QUESTIONS = {
     "memory": "What do the search for other names and the fingerprint cost?",
     "convert": "What does to_numpy cost, beside plain PyTorch?",
     "kinds": "What do the card and the refusal of every kind in the gallery cost?",
+    "values": "What do statistics, heat maps and comparisons cost, beside a plain read and plain torch?",
     "load": "What does loading cost, beside importing torch?",
     "toggle": "How long does the toggle take, in JupyterLab and Chromium?",
 }

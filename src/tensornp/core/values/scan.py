@@ -24,7 +24,7 @@ from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_fo
 from tensornp.core.values.blocks import DevicePart, Part
 from tensornp.core.values.by_axis import stats_by_axis
 from tensornp.core.values.distribution import Counter, Distribution, Scheme, added_up, scheme_of
-from tensornp.core.values.figures import Figures, combined, figures_of, of_zeros, times
+from tensornp.core.values.figures import Figures, combined, figures_of, of_zeros, times, widened
 from tensornp.core.values.on_device import figures_on_device
 from tensornp.core.values.stats import HistogramChoice, TensorStats, stats_of_figures
 from tensornp.core.values.supply import Supply, supply_of
@@ -325,10 +325,16 @@ class _Worker:
 
 def modulus_of(real: Array, imag: Array) -> Array:
     """Return the absolute values of complex numbers in float64; NaN where either part is, also beside an infinity."""
-    modulus = np.hypot(real.astype(np.float64), imag.astype(np.float64))
-    if not np.isfinite(modulus).all():
-        modulus[np.isnan(real) | np.isnan(imag)] = np.nan
-    return modulus
+    a, b = widened(real, 1), widened(imag, 2)
+    if real.dtype != np.float32:
+        modulus = np.hypot(a, b)
+        modulus[np.isnan(a) | np.isnan(b)] = np.nan
+        return modulus
+    # A float64 holds the squares of all float32 numbers.
+    np.multiply(a, a, out=a)
+    np.multiply(b, b, out=b)
+    np.add(a, b, out=a)
+    return np.sqrt(a)
 
 
 silence_warnings(globals())
