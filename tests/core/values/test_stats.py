@@ -253,6 +253,17 @@ def test_of_a_masked_tensor_only_what_is_shown_counts():
     assert rows.mean.tolist() == [1.0, 4.0, 7.0]
 
 
+def test_what_the_user_has_chosen_of_errors_is_neither_asked_nor_changed():
+    """Also in the threads of a large scan."""
+    t = torch.randn(3 * 2**21)
+    t[::1000] = math.nan
+    t.view(torch.int32)[5] = 0x7F800001  # a signalling NaN, which no conversion takes in silence
+    with np.errstate(all="raise"):
+        assert tnp.stats(t).nan == tnp.locate(t).count == (~t.isfinite()).sum()
+        assert tnp.compare(t, t.double()).num_changed == 0
+        assert tnp.stats(t.view(-1, 2).view(torch.complex64)).nan > 0
+
+
 def test_nothing_and_nothing_finite():
     """No figure, and no warning."""
     for empty in (torch.empty(0, 3), np.zeros((2, 0)), torch.full((3,), math.nan), np.array([np.inf, -np.inf])):

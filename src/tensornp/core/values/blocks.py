@@ -70,7 +70,9 @@ class StridedPart:
     def use_each(self, blocks: Sequence[Block], use: Use[_T], *, in_place: bool = False) -> list[_T]:
         """Return what `use` makes of the numbers of each block, which the next one may write over."""
         decode = decoder(self.dtype, is_conj=self.is_conj, is_neg=self.is_neg)
-        return self.strided.use_each(blocks, lambda bits, block: use(decode(bits), block), in_place=in_place)
+        # Whatever the user has chosen: a NaN or an overflow is what is counted here.
+        with np.errstate(all="ignore"):
+            return self.strided.use_each(blocks, lambda bits, block: use(decode(bits), block), in_place=in_place)
 
     def can_be_read_in_place(self) -> bool:
         """Return whether nobody can take the memory away; ask it behind `threads.GATE`, closed until all is read."""
@@ -105,7 +107,8 @@ class RowsPart:
 
     def use_each(self, blocks: Sequence[Block], use: Use[_T], *, in_place: bool = False) -> list[_T]:
         """Return what `use` makes of the numbers of each block."""
-        return [use(self._read(block), block) for block in blocks]
+        with np.errstate(all="ignore"):
+            return [use(self._read(block), block) for block in blocks]
 
     def _read(self, block: Block) -> Array:
         with threads.GATE:
@@ -152,7 +155,8 @@ class DevicePart:
         """Return what `use` makes of the numbers of each block."""
         decode = decoder(self.dtype, is_conj=self.is_conj, is_neg=self.is_neg)
         bits = stored_dtype(self.dtype)
-        return [use(decode(self._moved(block).view(bits).reshape(block.shape)), block) for block in blocks]
+        with np.errstate(all="ignore"):
+            return [use(decode(self._moved(block).view(bits).reshape(block.shape)), block) for block in blocks]
 
     def _moved(self, block: Block) -> Array:
         few = self.raw[tuple(slice(i, i + n) for i, n in zip(*block, strict=True))].contiguous()

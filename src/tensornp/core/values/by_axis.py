@@ -10,6 +10,7 @@ import numpy as np
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.strided import Block
+from tensornp.core.values.figures import modulus_of
 from tensornp.core.values.stats import TensorStats
 from tensornp.core.values.supply import Supply
 from tensornp.errors import TooLargeError
@@ -165,10 +166,7 @@ def _told(values: Array) -> list[Array]:
     if values.dtype.kind != "c":
         return [values]
     real, imag = np.ascontiguousarray(values.real), np.ascontiguousarray(values.imag)
-    with np.errstate(all="ignore"):
-        modulus = np.hypot(real.astype(np.float64), imag.astype(np.float64))
-    modulus[np.isnan(real) | np.isnan(imag)] = np.nan
-    return [modulus, real, imag]
+    return [modulus_of(real.reshape(-1), imag.reshape(-1)).reshape(real.shape), real, imag]
 
 
 def _add(columns: _Columns, values: Array, block: Block, axis: int) -> None:

@@ -137,7 +137,7 @@ def _compared(a: Any, b: Any) -> Comparison:
         return Comparison(False, False, verdict, shapes, dtypes, reshaped=("tensor",), retyped=_named(dtypes))
     tally = PairTally(*dtypes)
     try:
-        with threads.GATE:
+        with threads.GATE, np.errstate(all="ignore"):
             for values_a, values_b in pairs_of(first, second):
                 tally.add(values_a, values_b)
     except NotReadError as reason:

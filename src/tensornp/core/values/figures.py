@@ -169,6 +169,20 @@ def _by_rows(values: Array, other: Array | None) -> float:
 _ONES = np.ones(_ROW)
 
 
+def modulus_of(real: Array, imag: Array) -> Array:
+    """Return the absolute values of complex numbers in float64; NaN where either part is, also beside an infinity."""
+    a, b = widened(real, 1), widened(imag, 2)
+    if real.dtype != np.float32:
+        modulus = np.hypot(a, b)
+        modulus[np.isnan(a) | np.isnan(b)] = np.nan
+        return modulus
+    # A float64 holds the squares of all float32 numbers.
+    np.multiply(a, a, out=a)
+    np.multiply(b, b, out=b)
+    np.add(a, b, out=a)
+    return np.sqrt(a)
+
+
 def combined(parts: Iterable[Figures]) -> Figures:
     """Return the figures of all parts together; to the last bit the same in whatever order the parts come."""
     known = [part for part in parts if part.count]

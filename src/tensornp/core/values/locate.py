@@ -14,8 +14,8 @@ from tensornp.core.lowlevel.modes import apart, never_compiled
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.strided import Block
 from tensornp.core.values.blocks import Part
+from tensornp.core.values.figures import modulus_of
 from tensornp.core.values.pairs import ranges_text
-from tensornp.core.values.scan import modulus_of
 from tensornp.core.values.supply import Supply, supply_of
 from tensornp.errors import BadRequestError, NoDataError, NotReadError
 

@@ -13,10 +13,10 @@ from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.strided import Block
+from tensornp.core.values.figures import modulus_of
 from tensornp.core.values.heatmap import Heatmap, HeatmapBuilder
 from tensornp.core.values.limits import Limits, limits
 from tensornp.core.values.pairs_of import pairs_of
-from tensornp.core.values.scan import modulus_of
 from tensornp.core.values.supply import Supply, supply_of
 from tensornp.core.values.tiles import Tiles, tiled, tiles_of
 

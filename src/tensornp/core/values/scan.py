@@ -24,7 +24,7 @@ from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_fo
 from tensornp.core.values.blocks import DevicePart, Part
 from tensornp.core.values.by_axis import stats_by_axis
 from tensornp.core.values.distribution import Counter, Distribution, Scheme, added_up, scheme_of
-from tensornp.core.values.figures import Figures, combined, figures_of, of_zeros, times, widened
+from tensornp.core.values.figures import Figures, combined, figures_of, modulus_of, of_zeros, times
 from tensornp.core.values.on_device import figures_on_device
 from tensornp.core.values.stats import HistogramChoice, TensorStats, stats_of_figures
 from tensornp.core.values.supply import Supply, supply_of
@@ -321,20 +321,6 @@ class _Worker:
         if self._counter is not None:
             distribution = self._counter.finish(factor=factor, is_sample=self._sampler is not None)
         return _Tally(found[0], found[1], found[2], distribution, numel)
-
-
-def modulus_of(real: Array, imag: Array) -> Array:
-    """Return the absolute values of complex numbers in float64; NaN where either part is, also beside an infinity."""
-    a, b = widened(real, 1), widened(imag, 2)
-    if real.dtype != np.float32:
-        modulus = np.hypot(a, b)
-        modulus[np.isnan(a) | np.isnan(b)] = np.nan
-        return modulus
-    # A float64 holds the squares of all float32 numbers.
-    np.multiply(a, a, out=a)
-    np.multiply(b, b, out=b)
-    np.add(a, b, out=a)
-    return np.sqrt(a)
 
 
 silence_warnings(globals())
