@@ -20,7 +20,7 @@ from tensornp.core.tensor.indexing import Places
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.values.image_layout import ImageLayout, layout_of
-from tensornp.core.values.preview import gathered, stood_for_by
+from tensornp.core.values.preview import gathered, what_it_stands_for
 from tensornp.errors import BadRequestError, NoDataError, NotATensorError, NotReadError
 
 _ROUNDED = 1e-5
@@ -85,7 +85,7 @@ def _tensor_reading(tensor: Any) -> tuple[tuple[int, ...], np.dtype[Any], Any]:
 
     def read(places: Places) -> Any:
         try:
-            return gathered(*stood_for_by(tensor, info), plan, places)
+            return gathered(*what_it_stands_for(tensor, info), plan, places)
         except NotReadError as reason:
             raise NoDataError(str(reason)) from None
 

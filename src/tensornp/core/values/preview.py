@@ -47,6 +47,8 @@ _FIRST_PRECISION = 4
 """Digits of the first values in a table, where NumPy would print eight."""
 _SEPARATOR = "\x1f"
 """Between values that are taken apart again: a formatter of the user's may write commas."""
+_NO_LINE_BREAK = 10**9
+"""Characters of a line that no text fills."""
 _FEW_DIMS = 6
 """Dimensions in which the outermost elements are few."""
 _MAX_PARTS = 40
@@ -73,12 +75,12 @@ def preview(
         # A formatter of the user's is dropped unless it is passed on.
         kept = {**printoptions, "formatter": np.get_printoptions()["formatter"]}
         with np.printoptions(**kept) if printoptions else nullcontext():
-            return _preview(*stood_for_by(tensor, info), plan, max_elements)
+            return _preview(*what_it_stands_for(tensor, info), plan, max_elements)
     except NotReadError as reason:
         return Preview("", str(reason))
 
 
-def stood_for_by(tensor: Any, info: TensorInfo) -> tuple[torch.Tensor, TensorInfo]:
+def what_it_stands_for(tensor: Any, info: TensorInfo) -> tuple[torch.Tensor, TensorInfo]:
     """Return the tensor for which an object of the user's class stands, and its metadata; another one as it is."""
     while info.kind.step is Step.STAND_IN and info.inner is not None:
         tensor, info = held_tensor(tensor, info.kind), info.inner
@@ -150,7 +152,7 @@ def first_values(
 
     Reads these elements only, as `preview` does.
     """
-    tensor, info = stood_for_by(tensor, info)
+    tensor, info = what_it_stands_for(tensor, info)
     if info.kind.gives_several:
         return info.detail
     shape = info.array_shape
@@ -165,18 +167,21 @@ def first_values(
     precision = printoptions.get("precision")
     if precision is None:
         precision = min(np.get_printoptions()["precision"], _FIRST_PRECISION)
-    values = _texts(array.reshape(-1), precision, printoptions.get("suppress"))
+    values = [text.strip() for text in texts_of(array.reshape(-1), precision, printoptions.get("suppress"))]
     return ", ".join(values + ["…"] * (array.size < math.prod(shape)))
 
 
-def _texts(array: np.ndarray[Any, Any], precision: int, suppress: bool | None) -> list[str]:
-    """Return what NumPy prints of each element of an array of one dimension; of a hidden one, that it is hidden."""
+def texts_of(array: np.ndarray[Any, Any], precision: int | None = None, suppress: bool | None = None) -> list[str]:
+    """Return what NumPy prints of each element of an array of one dimension, all padded to one width.
+
+    A hidden element is ``--``. What is None is as in the user's print options.
+    """
     shown = array.compressed() if isinstance(array, np.ma.MaskedArray) else array
     text = np.array2string(
         np.asarray(shown), precision=precision, suppress_small=suppress, separator=_SEPARATOR,
-        threshold=array.size + 1, max_line_width=10_000,
+        threshold=array.size + 1, max_line_width=_NO_LINE_BREAK,
     )  # fmt: skip
-    texts = iter(value.strip() for value in text[1:-1].split(_SEPARATOR))
+    texts = iter(text[1:-1].split(_SEPARATOR))
     return ["--" if is_hidden else next(texts) for is_hidden in np.ma.getmaskarray(array)]
 
 
@@ -208,19 +213,38 @@ def _corners(shape: tuple[int, ...], edgeitems: int) -> Places:
 
 @apart
 def gathered(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, places: Places) -> Any:
-    """Return the array of the elements at `places`."""
+    """Return the array of the elements at `places`, a `numpy.ma.MaskedArray` for a masked tensor.
+
+    Raises
+    ------
+    NotReadError
+        As `gather` does, and where a collective is still making the values.
+    """
+    return array_of_few(plan, *few_of(tensor, info, places))
+
+
+def few_of(tensor: torch.Tensor, info: TensorInfo, places: Places) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Return the elements at `places` as `gather` does, and of a masked tensor which of them are shown.
+
+    Call it `apart`.
+    """
     if info.is_pending:
         raise NotReadError("a collective is still making the values, and looking does not wait for it; t.wait() does")
-    if info.inner is not None:
-        held: Any = held_tensor(tensor, info.kind)
-        array = gathered(held, info.inner, plan, places)
-        if not info.kind.is_masked:
-            return array
+    if info.inner is None:
+        return gather(tensor, info, places), None
+    held: Any = held_tensor(tensor, info.kind)
+    few, is_shown = few_of(held, info.inner, places)
+    if info.kind.is_masked:
         mask = mask_of(tensor)
-        return masked_array(array, gather(mask, inspect(mask), places).cpu())
-    few = gather(tensor, info, places)
+        is_shown = gather(mask, inspect(mask), places).cpu()
+    return few, is_shown
+
+
+def array_of_few(plan: ConversionPlan, few: torch.Tensor, is_shown: torch.Tensor | None) -> Any:
+    """Return the array of elements that were gathered already, as `plan` says of all; call it `apart`."""
     steps = tuple(step for step in plan.steps if step in _AFTER_GATHERING)
-    return carry_out(replace(plan, steps=steps, writeable=True), few)
+    array = carry_out(replace(plan, steps=steps, writeable=True), few)
+    return array if is_shown is None else masked_array(array, is_shown)
 
 
 def _summarized(corners: np.ndarray[Any, Any], shape: tuple[int, ...], edgeitems: int, options: Any) -> str:
