@@ -1,0 +1,114 @@
+"""The part of a tensor that is seen at once, as a table: which axes it runs along, and where it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tensornp.core.tensor.indexing import Places
+from tensornp.errors import BadRequestError
+
+MAX_ROWS, MAX_COLUMNS = 40, 24
+"""Rows and columns that are seen at once at most."""
+Index = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What is seen of an array of `shape`: a table of `num_rows` rows and `num_columns` columns.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of the whole array.
+    row_axis, column_axis : int or None
+        The axis that runs down and the one that runs to the right. An array of one dimension is one row, and one of
+        none is one cell.
+    corner : tuple of int
+        The index of the element at the top left; what it holds of each other axis is the index that is seen.
+    num_rows, num_columns : int
+        Cells that are seen; 0 where the array is empty.
+    """
+
+    shape: Index
+    row_axis: int | None
+    column_axis: int | None
+    corner: Index
+    num_rows: int
+    num_columns: int
+
+    @property
+    def numel(self) -> int:
+        """Cells that are seen."""
+        return self.num_rows * self.num_columns
+
+    @property
+    def places(self) -> Places:
+        """The indices of each dimension that are seen."""
+        counts = {self.row_axis: self.num_rows, self.column_axis: self.num_columns}
+        return [list(range(at, at + counts.get(axis, 1))) for axis, at in enumerate(self.corner)]
+
+    @property
+    def is_transposed(self) -> bool:
+        """Whether the axis that runs down comes after the one that runs to the right."""
+        return self.row_axis is not None and self.column_axis is not None and self.row_axis > self.column_axis
+
+    def holds(self, index: Index) -> bool:
+        """Return whether the element at `index` is seen."""
+        return all(i in range(place[0], place[-1] + 1) for i, place in zip(index, self.places, strict=True) if place)
+
+    def begun_at(self, corner: Sequence[int]) -> Window:
+        """Return the window whose first element is at `corner`, or as near to it as the array reaches."""
+        seen = {self.row_axis: self.num_rows, self.column_axis: self.num_columns}
+        ends = [max(size - seen.get(axis, 1), 0) for axis, size in enumerate(self.shape)]
+        clamped = tuple(min(max(at, 0), end) for at, end in zip(corner, ends, strict=True))
+        return replace(self, corner=clamped)
+
+    def moved_to_show(self, index: Sequence[int]) -> Window:
+        """Return the window moved by as little as shows the element at `index`, or the nearest to it."""
+        seen = {self.row_axis: self.num_rows, self.column_axis: self.num_columns}
+        corner = [
+            min(max(first, i - max(seen.get(axis, 1), 1) + 1), i)
+            for axis, (first, i) in enumerate(zip(self.corner, index, strict=True))
+        ]
+        return self.begun_at(corner)
+
+
+def window_of(
+    shape: Index,
+    *,
+    axes: tuple[int, int] | None = None,
+    corner: Sequence[int] = (),
+    num_rows: int = 16,
+    num_columns: int = 12,
+) -> Window:
+    """Return a window on an array of `shape`; without `axes`, of the last two: the first is that of the rows.
+
+    What is too large, or begins too late, is cut to what there is, at most `MAX_ROWS` × `MAX_COLUMNS`. A `corner` of
+    another number of dimensions is left out.
+
+    Raises
+    ------
+    BadRequestError
+        If `axes` are not two different ones of the array, which has two or more.
+    """
+    ndim = len(shape)
+    row_axis, column_axis = (ndim - 2 if ndim > 1 else None), (ndim - 1 if ndim else None)
+    if axes is not None and ndim > 1:
+        row_axis, column_axis = axes
+        if row_axis == column_axis or not all(0 <= axis < ndim for axis in axes):
+            raise BadRequestError(
+                f"rows along axis {row_axis} and columns along axis {column_axis} are no table of {ndim} dimensions; "
+                f"choose two different ones of 0 to {ndim - 1}"
+            )
+    is_empty = 0 in shape
+    rows, columns = (1 if axis is None else shape[axis] for axis in (row_axis, column_axis))
+    window = Window(
+        shape,
+        row_axis,
+        column_axis,
+        (0,) * ndim,
+        0 if is_empty else min(rows, max(num_rows, 1), MAX_ROWS),
+        0 if is_empty else min(columns, max(num_columns, 1), MAX_COLUMNS),
+    )
+    return window.begun_at(corner) if len(corner) == ndim and not is_empty else window
