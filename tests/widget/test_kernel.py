@@ -165,6 +165,25 @@ def test_a_card_that_a_callback_shows_gets_the_toggle(kernel):
     kernel.run("ipywidgets.Widget.close_all()")
 
 
+def test_the_code_of_the_navigator_travels_when_it_is_first_opened_and_once(kernel):
+    """No card brings it; one comm serves all cards, and leaves each with its toggle."""
+    kernel.run("w, v = torch.zeros(3), torch.ones(2)\nw")
+    (toggle,) = kernel.toggles()
+    kernel.send(toggle, {"method": "custom", "content": {"type": "values", "open": True, "id": "1"}})
+    (navigator,) = kernel.comms.keys() & kernel.toggles().keys() - {toggle}
+    assert kernel.comms[navigator]["anchor"] == kernel.comms[toggle]["place"] != ""
+    assert kernel.comms[toggle]["shows_values"]
+    comms = set(kernel.comms)
+    kernel.run("v")
+    assert kernel.comms[navigator]["anchor"] == ""
+    assert not kernel.comms[toggle]["shows_values"]
+    kernel.send(toggle, {"method": "custom", "content": {"type": "values", "open": True, "id": "2"}})
+    assert kernel.comms[navigator]["anchor"] == kernel.comms[toggle]["place"]
+    assert set(kernel.comms) == comms
+    for nonsense in (3, None, {"type": "move"}, {"type": "move", "page": "p", "number": 1, "corner": "x"}):
+        assert kernel.send(navigator, {"method": "custom", "content": nonsense}) == []
+
+
 def test_what_was_chosen_is_said_where_the_toggle_was(kernel):
     """The page puts it into the card that the toggle leaves."""
     kernel.run("w = torch.zeros(3)\nw")

@@ -16,7 +16,7 @@ _STATIC = Path(__file__).parent / "static"
 
 def module(name: str) -> str:
     """Return the source of a widget's ES module: what all that dock have in common, and its own."""
-    return "".join((_STATIC / f"{part}.js").read_text(encoding="utf-8") for part in ("dock", name))
+    return "".join((_STATIC / f"{part}.js").read_text(encoding="utf-8") for part in ("dock", "copy", name))
 
 
 def stylesheet(name: str) -> str:

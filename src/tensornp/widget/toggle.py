@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import threading
+import uuid
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -58,6 +59,8 @@ class TensorWidget(DockingWidget):
         The name that is offered for binding.
     binder : callable, optional
         What binds a name in the user's namespace; without one, no name is offered.
+    has_values : bool
+        Whether the navigator is offered: what docks into this toggle must be in the same page.
     """
 
     _esm = module("toggle")
@@ -71,6 +74,9 @@ class TensorWidget(DockingWidget):
     suggestion = traitlets.Unicode().tag(sync=True)
     can_bind = traitlets.Bool().tag(sync=True)
     message = traitlets.Dict().tag(sync=True)
+    place = traitlets.Unicode(help="the class of what the navigator docks into").tag(sync=True)
+    has_values = traitlets.Bool(help="whether the navigator is offered").tag(sync=True)
+    shows_values = traitlets.Bool(help="whether the navigator is open here").tag(sync=True)
 
     def __init__(
         self,
@@ -82,6 +88,7 @@ class TensorWidget(DockingWidget):
         anchor: str = "",
         suggestion: str = "array_np",
         binder: Binder | None = None,
+        has_values: bool = True,
     ) -> None:
         # Callbacks may run in a thread of their own while a cell runs (a subshell of the kernel).
         self._lock = threading.RLock()
@@ -90,25 +97,30 @@ class TensorWidget(DockingWidget):
         self._handled: deque[Any] = deque(maxlen=_MAX_REQUESTS)
         self._bound: list[str] = []
         self._held: Held = _none
+        self._has_values = has_values
         if tensor is None:
             self._aim(_none, _NOTHING, None, anchor)
         else:
             self._aim(held or (lambda: tensor), summarize(tensor, self._options, look), look, anchor)
-        super().__init__(anchor=anchor, suggestion=suggestion, can_bind=binder is not None, **self._said())
+        place = f"{anchor or f'tnp-{uuid.uuid4().hex[:8]}'}-values"
+        super().__init__(anchor=anchor, suggestion=suggestion, can_bind=binder is not None, place=place, **self._said())
 
     def show(
         self, held: Held, summary: TensorSummary, *, options: DisplayOptions, look: Look, anchor: str, suggestion: str
     ) -> None:
         """Move to the card of class `anchor`, which shows `summary`; `held` gives its tensor while that lives."""
+        self._close_values()
         with self._lock, self.hold_sync():
             self.parting = self.closing_words()
             self._options = options
             self._aim(held, summary, look, anchor)
             self._paint()
-            self.message, self.suggestion, self.anchor = {}, suggestion, anchor
+            self.message, self.suggestion, self.place = {}, suggestion, f"{anchor}-values"
+            self.anchor = anchor
 
     def rest(self) -> None:
         """Leave the card, and wait for the next."""
+        self._close_values()
         with self._lock, self.hold_sync():
             self.parting = self.closing_words()
             self.anchor = ""
@@ -159,6 +171,7 @@ class TensorWidget(DockingWidget):
 
     def close(self) -> None:
         """Take the view out of the page and let go of the tensor."""
+        self._close_values()
         self._held = _none
         super().close()
 
@@ -187,6 +200,33 @@ class TensorWidget(DockingWidget):
             elif kind == "bind":
                 self._bind_once(content)
                 self._answer()
+            elif kind == "values":
+                self._open_values() if content.get("open") is True else self._close_values()
+                self._answer()
+
+    def _open_values(self) -> None:
+        """Have the navigator dock here, and look at the tensor while that lives."""
+        from tensornp.widget.navigator import the_navigator
+
+        def left() -> None:
+            self.shows_values = False
+
+        the_navigator().show(
+            self._held,
+            anchor=self.place,
+            name=self.reached or "t",
+            array_name=self.suggestion,
+            printoptions=self._options.printoptions,
+            on_left=left,
+        )
+        self.shows_values = True
+
+    def _close_values(self) -> None:
+        """Send the navigator away, if it is here."""
+        if self.shows_values:
+            from tensornp.widget.navigator import the_navigator
+
+            the_navigator().rest()
 
     def _bind_once(self, request: dict[str, Any]) -> None:
         """Do what the page asks, unless it asks again because an answer was late."""
@@ -252,6 +292,7 @@ class TensorWidget(DockingWidget):
             "array_text": "" if self._is_in_card and text == _body(self._static) else text,
             "max_height": height_of(self._options.max_height),
             "mode": now.mode,
+            "has_values": self._has_values and now.preview is not None,
         }
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -80,8 +81,9 @@ class Seen:
         What NumPy prints of each, padded to one width.
     exact : list of str
         The shortest text from which NumPy reads the very same value.
-    bits : list of str
-        What each holds, in hexadecimal digits; empty for those that are hidden.
+    bits : bytes
+        What each holds, as many bytes for all: the most significant first, of a complex one the real part before the
+        imaginary one. Of packed elements, a byte for each code; of hidden ones, zeros.
     shades : list of int
         Where each lies between 0 and the farthest from it, from -100 to 100, or what it is instead.
     scale : tuple of float
@@ -90,7 +92,7 @@ class Seen:
 
     texts: list[str]
     exact: list[str]
-    bits: list[str]
+    bits: bytes
     shades: list[int]
     scale: tuple[float, float]
 
@@ -135,7 +137,7 @@ def read_window(subject: Subject, window: Window, printoptions: Mapping[str, Any
         If they cannot be had without reading far more; the message says what to do instead.
     """
     if not window.numel:
-        return Seen([], [], [], [], (0.0, 0.0))
+        return Seen([], [], b"", [], (0.0, 0.0))
     array, raw = _read(subject, window)
     kept = {**printoptions, "formatter": np.get_printoptions()["formatter"]}
     with np.printoptions(**kept) if printoptions else nullcontext():
@@ -146,14 +148,14 @@ def read_window(subject: Subject, window: Window, printoptions: Mapping[str, Any
     return Seen(
         texts=texts,
         exact=["--" if is_hidden else str(value) for value, is_hidden in zip(values, hidden, strict=True)],
-        bits=["" if is_hidden else code for code, is_hidden in zip(raw, hidden, strict=True)],
+        bits=b"".join(bytes(len(row)) if is_hidden else row for row, is_hidden in zip(raw, hidden, strict=True)),
         shades=shades,
         scale=scale,
     )
 
 
 @apart
-def _read(subject: Subject, window: Window) -> tuple[Any, list[str]]:
+def _read(subject: Subject, window: Window) -> tuple[Any, list[bytes]]:
     """Return the elements row by row as an array of one dimension, and the bits of each."""
     few, is_shown = few_of(subject.tensor, subject.info, window.places)
     few = few.cpu() if Step.TO_HOST in subject.plan.steps else few
@@ -167,17 +169,17 @@ def _read(subject: Subject, window: Window) -> tuple[Any, list[str]]:
     return array_of_few(subject.plan, few, is_shown), _bits_of(few, subject.info)
 
 
-def _bits_of(few: torch.Tensor, info: TensorInfo) -> list[str]:
-    """Return the hexadecimal digits of each element, the most significant first; of packed ones, those of the code."""
+def _bits_of(few: torch.Tensor, info: TensorInfo) -> list[bytes]:
+    """Return the bytes of each element, the most significant first; of packed ones, the code of each."""
     facts = dtypes.KNOWN.get(dtypes.name_of(info.dtype))
     if facts is not None and facts.values_per_element > 1:
         codes = {str(value): code for code, value in enumerate(dtypes.FLOAT4_VALUES)}
-        return [f"0x{codes[str(value)]:x}" for value in few.tolist()]
-    rows = few.contiguous().view(torch.uint8).view(few.numel(), -1).tolist()
-    if few.is_complex():
-        half = few.element_size() // 2
-        return [f"0x{bytes(row[:half][::-1]).hex()} 0x{bytes(row[half:][::-1]).hex()}" for row in rows]
-    return [f"0x{bytes(row[::-1]).hex()}" for row in rows]
+        return [bytes([codes[str(value)]]) for value in few.tolist()]
+    num_parts = 2 if few.is_complex() else 1
+    raw = few.contiguous().view(torch.uint8).view(few.numel(), num_parts, -1)
+    # The least significant byte comes first on every machine that torch runs on but a few.
+    raw = raw.flip(-1) if sys.byteorder == "little" else raw
+    return [bytes(row) for row in raw.flatten(1).tolist()]
 
 
 def shades_of(array: Any) -> tuple[list[int], tuple[float, float]]:

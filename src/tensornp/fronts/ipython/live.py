@@ -7,6 +7,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -178,7 +179,7 @@ class LiveToggle:
     def _new_toggle(self) -> TensorWidget:
         from tensornp.widget.toggle import TensorWidget
 
-        return TensorWidget(binder=self.bind)
+        return TensorWidget(binder=self.bind, has_values=not self._output.is_needed)
 
     def _aim(self, widget: TensorWidget, card: _Card) -> None:
         def look(tensor: Any, info: TensorInfo) -> Surroundings:
@@ -186,7 +187,7 @@ class LiveToggle:
             return replace(self._ledger.surroundings_of(tensor, info), change=card.summary.surroundings.change)
 
         widget.show(
-            lambda: card.reference.find(self._likely()),
+            lambda: card.reference.find(self._likely(card.summary.surroundings.name)),
             card.summary,
             options=self._config.options,
             look=look,
@@ -225,8 +226,9 @@ class LiveToggle:
             tensor,
             options=self._config.options,
             look=self._ledger.surroundings_of,
-            held=(lambda: reference.find(self._likely())) if self._is_named(tensor) else None,
+            held=(lambda: reference.find(self._likely(widget.reached))) if self._is_named(tensor) else None,
             binder=self.bind,
+            has_values=not self._output.is_needed,
         )
         widget.suggestion = self._suggest(reference, widget.reached)
         self._residents.append(_Resident(widget, reference, cell_id(self._shell)))
@@ -247,10 +249,17 @@ class LiveToggle:
             raise NameTakenError(f"{name} already names {taken}; press Overwrite to replace it", can_overwrite=True)
         self._shell.push({name: make()})
 
-    def _likely(self) -> list[Any]:
-        """Return what a card is most often about: the variables, and the results of cells."""
+    def _likely(self, reached: str) -> Iterator[Any]:
+        """Yield what a card is most often about: what its expression reaches, the variables, the results of cells."""
+        from tensornp.core.namespace.lookup import look_up
+
         namespace = self._shell.user_ns
-        return [*list(namespace.values()), *list(namespace.get("_oh", {}).values())]
+        if reached:
+            # Each move of the navigator asks, and a search among all objects takes longer than all else of a move.
+            with suppress(Exception):
+                yield look_up(reached, namespace)
+        yield from list(namespace.values())
+        yield from list(namespace.get("_oh", {}).values())
 
     def _is_named(self, tensor: Any) -> bool:
         """Return whether a name of the notebook reaches `tensor`, as far as a search comes."""

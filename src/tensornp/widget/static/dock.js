@@ -7,7 +7,11 @@
 
 const ASK_AGAIN_MS = 4000;
 const MAX_TRIES = 5;
-const TAKEN = "data-tensornp-live";
+const PENDING_AFTER_MS = 150;
+const LATE_AFTER_MS = 5000;
+const WAITING = "waiting for the kernel …";
+const GONE = "the kernel of this card is gone; run the cell again";
+const LATE = "the kernel has not answered yet: it may be busy with a cell; if it is idle, reload the page";
 const DOCUMENTS = ".jp-NotebookPanel, .jp-CodeConsole";
 
 function element(tag, className, text) {
@@ -30,13 +34,17 @@ function setParting(card, words) {
 
 // `own` is the selector of what takes keys; `dock(model, card)` puts a part into a card and returns what takes it out,
 // `rendered(model, el)` shows it without a card and returns what takes it back, `answered()` comes with each answer of
-// the kernel, and `lost()` when the kernel is gone.
-function docking({ own, dock, rendered, answered, lost }) {
+// the kernel, and `lost()` when the kernel is gone. `keys(event)` returns whether it has used a key that was pressed in
+// the part. `taken` marks what such a part sits in.
+function docking({ own, dock, rendered, answered, lost, keys, taken = "data-tensornp-live" }) {
   // Keys pressed there are no commands of the notebook, but Ctrl+S still saves. Caught at the window, because Notebook 7
   // takes keys before any node of the page does.
   const keepKeys = (event) => {
+    if (!event.target.closest?.(own)) return;
     const isChord = event.ctrlKey || event.metaKey || event.altKey || event.key === "Escape";
-    if (!isChord && event.target.closest?.(own)) event.stopPropagation();
+    const isUsed = keys?.(event);
+    if (isUsed) event.preventDefault();
+    if (isUsed || !isChord) event.stopPropagation();
   };
   // Where the prompt of the same cell is clicked, JupyterLab leaves the focus where it is, and so the keys.
   const letGo = ({ target }) => {
@@ -74,7 +82,7 @@ function docking({ own, dock, rendered, answered, lost }) {
       const leave = (words = "") => {
         if (!docked) return;
         docked.undock();
-        docked.card.removeAttribute(TAKEN);
+        docked.card.removeAttribute(taken);
         setParting(docked.card, words);
         docked = undefined;
       };
@@ -83,7 +91,7 @@ function docking({ own, dock, rendered, answered, lost }) {
         // A notebook and a console on one kernel have a model each, and a card takes one. One that was pasted into
         // another notebook, where a name bound here would not be found, gets none.
         const isElsewhere = (one) => home?.isConnected && !home.contains(one);
-        const free = cardsOf(model).filter((one) => !one.hasAttribute(TAKEN) && !isElsewhere(one));
+        const free = cardsOf(model).filter((one) => !one.hasAttribute(taken) && !isElsewhere(one));
         // A copy of the notebook, open in another tab, may hold the same.
         const card = free.find((one) => one.offsetParent) ?? free[0];
         if (!card) return;
@@ -96,7 +104,7 @@ function docking({ own, dock, rendered, answered, lost }) {
           return;
         }
         setParting(card, "");
-        card.setAttribute(TAKEN, "");
+        card.setAttribute(taken, "");
         home = card.closest(DOCUMENTS);
         docked = { card, undock: dock(model, card) };
       };

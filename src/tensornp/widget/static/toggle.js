@@ -1,13 +1,5 @@
 // The live toggle of a tensor card: view / share / copy, the receipt of the mode, and a name to bind.
 
-const PENDING_AFTER_MS = 150;
-const LATE_AFTER_MS = 5000;
-const WAITING = "waiting for the kernel …";
-const GONE = "the kernel of this card is gone; run the cell again";
-const LATE = "the kernel has not answered yet: it may be busy with a cell; if it is idle, reload the page";
-
-const COPIED_FOR_MS = 1500;
-
 // As the static card writes them, with a space between.
 function badges(list) {
   return list.flatMap(({ text, title, tone }, i) => {
@@ -17,40 +9,14 @@ function badges(list) {
   });
 }
 
-// Pages that are not served securely have no clipboard but that of the selection.
-async function copyText(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch {
-    const area = Object.assign(document.createElement("textarea"), { value: text });
-    area.style.position = "fixed";
-    document.body.append(area);
-    area.select();
-    document.execCommand("copy");
-    area.remove();
-  }
-}
-
-function copyButton(what, text) {
-  const button = element("button", "copy", "copy");
-  button.type = "button";
-  button.title = `Copy ${what}`;
-  button.setAttribute("aria-label", button.title);
-  button.addEventListener("click", async () => {
-    await copyText(text());
-    button.focus();
-    button.textContent = "copied";
-    setTimeout(() => (button.textContent = "copy"), COPIED_FOR_MS);
-  });
-  return button;
-}
-
 class Toggle {
   constructor(model) {
     this.model = model;
     // Each widget has its own copy of this module, so a counter would give two radio groups of a page one name.
     this.group = `tensornp-mode-${Math.random().toString(36).slice(2)}`;
     this.root = element("div", "live");
+    // By this class the navigator finds the toggle that has opened it.
+    if (model.get("place")) this.root.classList.add(model.get("place"));
     this.badges = element("div", "badges");
     this.memory = element("div", "memory");
     this.array = element("pre", "array");
@@ -88,12 +54,16 @@ class Toggle {
       this.ask({ type: "bind", name: this.name.value, overwrite: this.overwrites() });
     });
     this.name.addEventListener("input", () => this.paintButton());
+    this.values = element("button", "button tensornp-open", "Values");
+    this.values.type = "button";
+    this.values.title = "Look at the values, a window at a time";
+    this.values.addEventListener("click", () => this.ask({ type: "values", open: !this.model.get("shows_values") }));
     this.status = element("output", "status");
     this.status.setAttribute("role", "status");
     this.again = element("span", "again");
     this.againCode = element("code", "code");
     this.again.append(this.againCode, " ", copyButton("the line that binds it again", () => this.againCode.textContent));
-    bar.append(this.modes, this.form, this.status, this.again);
+    bar.append(this.modes, this.form, this.values, this.status, this.again);
     return bar;
   }
 
@@ -155,6 +125,9 @@ class Toggle {
     this.paintReceipt(card.receipt);
     this.paintModes(this.model.get("choices"));
     this.paintButton();
+    this.values.hidden = !this.model.get("has_values");
+    this.values.disabled = Boolean(this.dead);
+    this.values.setAttribute("aria-expanded", String(Boolean(this.model.get("shows_values"))));
     const { text = "", tone = "plain", again = "" } = this.model.get("message");
     this.say(text, tone);
     this.againCode.textContent = again;

@@ -1,0 +1,224 @@
+"""The kernel's side of the navigator: a page asks for a window of a tensor, and gets that window and nothing else."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import torch
+import traitlets
+
+from tensornp.core.lowlevel.attributes import error_text
+from tensornp.core.tensor import dtypes
+from tensornp.core.values.index_text import expression_of, parse_index, setting_code
+from tensornp.core.values.window import Index, Window
+from tensornp.core.values.window_values import (
+    Seen,
+    Subject,
+    read_window,
+    subject_of,
+)
+from tensornp.errors import BadRequestError, NoDataError, NotReadError, TensornpError
+from tensornp.render.window import legend_of
+from tensornp.widget.dock import DockingWidget, module, stylesheet
+from tensornp.widget.window_request import NONSENSE, index_in, integer, integers, window_asked, window_turned
+
+MAX_NBYTES = 19_000
+"""Bytes of one answer, without the kernel's envelope."""
+_GONE = "the tensor of this card is gone; show it again"
+_NOT_FOUND = {"nan": "there is no NaN in this tensor", "inf": "there is no infinity in this tensor"}
+_SOUGHT = ("absmax", "min", "max", "nan", "inf")
+
+Held = Callable[[], torch.Tensor | None]
+"""Gives the tensor that is looked at, or None where it is gone."""
+Seek = Callable[[torch.Tensor, str, Index | None], Index | None]
+"""Gives the index of the next NaN ("nan") or infinity ("inf") after one, of the "min", the "max" or the "absmax"."""
+
+
+class NavigatorWidget(DockingWidget):
+    """A window on the values of a tensor, which docks into the element of class `anchor`.
+
+    A request of the page is complete by itself, so nothing of what it sees is kept here; each has a number, and its
+    answer has the same.
+
+    Parameters
+    ----------
+    held : callable, optional
+        What gives the tensor while it lives.
+    seek : callable, optional
+        What finds the next NaN and the like; without it, `tensornp.core.values.locate.next_place`.
+    name, array_name : str
+        How the tensor, and an array of it, are called in the expressions that are offered.
+    """
+
+    _esm = module("navigator")
+    _css = stylesheet("navigator")
+
+    name = traitlets.Unicode("t").tag(sync=True)
+
+    def __init__(
+        self,
+        held: Held | None = None,
+        *,
+        anchor: str = "",
+        name: str = "t",
+        array_name: str = "a",
+        printoptions: Mapping[str, Any] = MappingProxyType({}),
+        seek: Seek | None = None,
+    ) -> None:
+        # Requests may come in a thread of their own while a cell runs (a subshell of the kernel).
+        self._lock = threading.RLock()
+        self._held: Held = held or _none
+        self._on_left: Callable[[], None] = _none
+        self._array_name, self._printoptions, self._seek = array_name, printoptions, seek or _next_place
+        super().__init__(anchor=anchor, name=name)
+
+    def show(
+        self,
+        held: Held,
+        *,
+        anchor: str,
+        name: str = "t",
+        array_name: str = "a",
+        printoptions: Mapping[str, Any] = MappingProxyType({}),
+        on_left: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Move to the element of class `anchor` and look at what `held` gives; `on_left` is called when it moves on."""
+        with self._lock, self.hold_sync():
+            self.rest()
+            self._held, self._on_left = held, on_left
+            self._array_name, self._printoptions = array_name, printoptions
+            self.name, self.anchor = name, anchor
+
+    def rest(self) -> None:
+        """Let go of the tensor, and leave the page until the next `show`."""
+        with self._lock, self.hold_sync():
+            on_left, self._on_left = self._on_left, _none
+            self._held, self.anchor = _none, ""
+            on_left()
+
+    def close(self) -> None:
+        """Take it out of the page for good."""
+        self.rest()
+        super().close()
+
+    def set_state(self, sync_data: dict[str, Any]) -> None:
+        """Take no state from the browser, which may send anything."""
+
+    def _receive(self, _: Any, content: Any, buffers: Any) -> None:
+        super()._receive(_, content, buffers)
+        kind = content.get("type") if isinstance(content, dict) else None
+        if kind not in ("move", "edit"):
+            return
+        page, number = content.get("page"), content.get("number")
+        if not isinstance(page, str) or type(number) is not int:
+            return
+        with self._lock:
+            try:
+                answer, sent = self._moved(content) if kind == "move" else (self._edited(content), [])
+            except (TensornpError, NotReadError) as error:
+                answer, sent = {"type": "error", "text": str(error)}, []
+            except Exception as error:
+                answer, sent = {"type": "error", "text": error_text(error)}, []
+            self.send({**answer, "page": page, "number": number}, sent)
+
+    def _subject(self, request: Mapping[str, Any]) -> Subject:
+        tensor = self._held()
+        if tensor is None:
+            raise NoDataError(_GONE)
+        return subject_of(tensor, integer(request.get("part", 0)))
+
+    def _moved(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+        """Return the answer to a request for a window, and the numbers that travel as bytes."""
+        subject = self._subject(request)
+        window, shown, text = self._aimed(subject, window_asked(subject.shape, request), request)
+        while True:
+            seen = read_window(subject, window, self._printoptions)
+            answer = self._said(subject, window, seen, shown, text)
+            nbytes = len(json.dumps(answer, ensure_ascii=False).encode()) + len(seen.shades) + len(seen.bits)
+            if nbytes <= MAX_NBYTES or window.num_rows <= 1:
+                return answer, [bytes(shade & 255 for shade in seen.shades), seen.bits]
+            window = replace(window, num_rows=window.num_rows * MAX_NBYTES // (nbytes + 1) or 1)
+            window = window if shown is None else window.moved_to_show(shown)
+
+    def _aimed(self, subject: Subject, window: Window, request: Mapping[str, Any]) -> tuple[Window, Index | None, str]:
+        """Return the window moved to what is asked for, the index of that, and what there is to say of it."""
+        index, what, shown = request.get("index"), request.get("seek"), request.get("show")
+        if index is not None:
+            if not isinstance(index, str):
+                raise BadRequestError(NONSENSE)
+            return *window_turned(window, parse_index(index, subject.shape), request), ""
+        if what is not None:
+            if what not in _SOUGHT:
+                raise BadRequestError(f"nothing can be looked for that is called {str(what)[:20]!r}")
+            after = request.get("after")
+            place = self._seek(subject.tensor, what, None if after is None else index_in(after, subject.shape))
+            if place is None:
+                return window, None, _NOT_FOUND.get(what, "there is no such element in this tensor")
+            place = tuple(place)
+            return window.moved_to_show(place), place, ""
+        # Of a tensor that has lost dimensions meanwhile, another index is no use.
+        if shown is None or not window.numel or len(integers(shown)) != len(subject.shape):
+            return window, None, ""
+        place = tuple(min(max(i, 0), size - 1) for i, size in zip(integers(shown), subject.shape, strict=True))
+        return window.moved_to_show(place), place, ""
+
+    def _said(self, subject: Subject, window: Window, seen: Seen, shown: Index | None, text: str) -> dict[str, Any]:
+        info, code = subject.info, subject.code(self.name)
+        array = f"{self._array_name}[{subject.part}]" if subject.num_parts else self._array_name
+        return {
+            "type": "window",
+            "shape": window.shape,
+            "axes": [window.row_axis, window.column_axis],
+            "corner": window.corner,
+            "size": [window.num_rows, window.num_columns],
+            "part": subject.part,
+            "num_parts": subject.num_parts,
+            "dtype": dtypes.name_of(info.dtype),
+            "device": str(info.device),
+            "texts": seen.texts,
+            "exact": seen.exact,
+            "digits": 1 if subject.shape != info.shape else 0,
+            "num_numbers": 2 if info.dtype.is_complex else 1,
+            "scale": seen.scale,
+            "legend": legend_of(seen, is_complex=info.dtype.is_complex),
+            "numpy": expression_of(array, window),
+            "torch": expression_of(code, window) if code else "",
+            "show": shown,
+            "text": text,
+        }
+
+    def _edited(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the line of code that would set an element; nothing runs it."""
+        subject, text = self._subject(request), request.get("text")
+        if not isinstance(text, str):
+            raise BadRequestError(NONSENSE)
+        index = index_in(request.get("index"), subject.shape)
+        name = self.name + subject.access[1:]
+        return {"type": "code", "text": setting_code(subject.info, name, index, text)}
+
+
+_the_one: list[NavigatorWidget] = []
+
+
+def the_navigator() -> NavigatorWidget:
+    """Return the one that all cards share, made when it is first asked for: its code travels only then."""
+    while _the_one and _the_one[0].comm is None:
+        del _the_one[0]
+    if not _the_one:
+        _the_one.append(NavigatorWidget())
+    return _the_one[0]
+
+
+def _none() -> None:
+    """Stand for a tensor that is not there, and for what nobody waits for."""
+
+
+def _next_place(tensor: torch.Tensor, what: str, after: Index | None) -> Index | None:
+    from tensornp.core.values.locate import next_place  # type: ignore[import-not-found,unused-ignore]
+
+    return next_place(tensor, what, after)  # type: ignore[no-any-return,unused-ignore]

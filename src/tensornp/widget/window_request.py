@@ -1,0 +1,91 @@
+"""What a page asks of the navigator, taken from a message that may be anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tensornp.core.values.window import Index, Window, window_of
+from tensornp.errors import BadRequestError
+
+NONSENSE = "the page has asked for something that is no window of this tensor; reload the page"
+_NUM_ROWS, _NUM_COLUMNS = 16, 12
+"""What is seen where the page does not say how much it has room for."""
+
+
+def integer(value: Any) -> int:
+    """Return `value` if it is an integer."""
+    if type(value) is not int:
+        raise BadRequestError(NONSENSE)
+    return value
+
+
+def integers(value: Any) -> Index:
+    """Return a list of integers as a tuple."""
+    if not isinstance(value, (list, tuple)):
+        raise BadRequestError(NONSENSE)
+    return tuple(integer(item) for item in value)
+
+
+def index_in(value: Any, shape: Index) -> Index:
+    """Return the index of an element of an array of `shape`."""
+    index = integers(value)
+    if len(index) != len(shape) or not all(0 <= i < size for i, size in zip(index, shape, strict=True)):
+        raise BadRequestError(NONSENSE)
+    return index
+
+
+def window_asked(shape: Index, request: Mapping[str, Any]) -> Window:
+    """Return the window that a page asks for, as far as it fits an array of `shape`, which may be another by now."""
+    corner = request.get("corner")
+    num_rows, num_columns = _size_asked(request)
+    return window_of(
+        shape,
+        axes=_axes_asked(request.get("axes"), len(shape)),
+        corner=() if corner is None else integers(corner),
+        num_rows=num_rows,
+        num_columns=num_columns,
+    )
+
+
+def window_turned(
+    window: Window, chosen: tuple[int | slice, ...], request: Mapping[str, Any]
+) -> tuple[Window, Index | None]:
+    """Return the window that begins where an index does, and the first element that it chooses.
+
+    It runs along the axes of which slices are taken: one that is taken of a single axis replaces that of the columns.
+    """
+    first = tuple(item.start if isinstance(item, slice) else item for item in chosen)
+    sliced = [axis for axis, item in enumerate(chosen) if isinstance(item, slice)]
+    if not window.numel:
+        return window, None
+    rows, columns = window.row_axis, window.column_axis
+    if len(sliced) > 1 and not {rows, columns} <= set(sliced):
+        rows, columns = sliced[-2:]
+    elif len(sliced) == 1 and sliced[0] not in (rows, columns):
+        rows, columns = columns, sliced[0]
+    corner = [
+        at if not isinstance(item, slice) and axis in (rows, columns) else start
+        for axis, (item, at, start) in enumerate(zip(chosen, window.corner, first, strict=True))
+    ]
+    if rows is not None and columns is not None:
+        num_rows, num_columns = _size_asked(request)
+        window = window_of(window.shape, axes=(rows, columns), num_rows=num_rows, num_columns=num_columns)
+    return window.begun_at(corner).moved_to_show(first), first
+
+
+def _size_asked(request: Mapping[str, Any]) -> Index:
+    size = integers(request.get("size") or (_NUM_ROWS, _NUM_COLUMNS))
+    if len(size) != 2:
+        raise BadRequestError(NONSENSE)
+    return size
+
+
+def _axes_asked(axes: Any, ndim: int) -> tuple[int, int] | None:
+    """Return the axes of rows and columns; None for those of an array that had other dimensions."""
+    if not isinstance(axes, list) or len(axes) != 2 or None in axes:
+        if axes is None or axes in ([None, None], [None, 0]):
+            return None
+        raise BadRequestError(NONSENSE)
+    rows, columns = integers(axes)
+    return (rows, columns) if max(rows, columns) < ndim else None

@@ -1,0 +1,321 @@
+"""The navigator without a browser: what a page may ask, what it gets, and that nothing stays behind."""
+
+from __future__ import annotations
+
+import gc
+import json
+import tracemalloc
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from unchanged import unchanged
+
+import tensornp as tnp
+from tensornp.core.memory.identity import TensorReference
+from tensornp.widget.dock import close_all
+from tensornp.widget.navigator import NavigatorWidget, the_navigator
+from tensornp.widget.toggle import TensorWidget
+
+
+def seek(tensor: torch.Tensor, what: str, after: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    """Stand in for the search: the next NaN, or None."""
+    places = [tuple(int(i) for i in place) for place in np.argwhere(np.isnan(np.asarray(tensor.tolist())))]
+    return next((place for place in places if after is None or place > after), places[0] if places else None)
+
+
+class Page:
+    """What a page does: it sends, and keeps what comes back."""
+
+    def __init__(self, tensor: torch.Tensor | None = None, **options: Any) -> None:
+        self.answers: list[dict[str, Any]] = []
+        self.buffers: list[list[bytes]] = []
+        self.widget = NavigatorWidget(lambda: tensor, **options)
+        self.widget.send = self._hear  # type: ignore[method-assign]
+        self.number = 0
+
+    def _hear(self, content: dict[str, Any], buffers: Any = None) -> None:
+        self.answers.append(json.loads(json.dumps(content)))
+        self.buffers.append([bytes(buffer) for buffer in buffers or []])
+
+    def send(self, content: Any) -> None:
+        self.widget._handle_msg({"content": {"data": {"method": "custom", "content": content}}, "buffers": []})
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        """Ask for a move, and return the one answer."""
+        self.number += 1
+        before = len(self.answers)
+        self.send({"type": "move", "page": "p", "number": self.number, **request})
+        (answer,) = self.answers[before:]
+        assert (answer["page"], answer["number"]) == ("p", self.number)
+        return answer
+
+
+def test_a_move_brings_the_window_and_nothing_else():
+    """Texts of the cells that are seen, their shades and bits as bytes, and the index that gives them."""
+    t = torch.arange(2 * 300 * 400.0).reshape(2, 300, 400)
+    page = Page(t, name="w", array_name="w_np")
+    with unchanged(t):
+        answer = page.ask(corner=[1, 7, 9], size=[2, 3])
+    part = t[1, 7:9, 9:12].flatten()
+    assert answer["exact"] == [str(np.float32(x)) for x in part.tolist()]
+    assert (answer["numpy"], answer["torch"]) == ("w_np[1, 7:9, 9:12]", "w[1, 7:9, 9:12]")
+    assert (answer["shape"], answer["axes"], answer["corner"]) == ([2, 300, 400], [1, 2], [1, 7, 9])
+    shades, bits = page.buffers[-1]
+    assert np.frombuffer(bits, ">f4").tolist() == part.tolist()
+    limit = part.max().item()
+    np.testing.assert_array_equal(np.frombuffer(shades, np.int8), np.rint(part.double().numpy() / limit * 100))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex128, torch.int64, torch.bool])
+def test_no_answer_is_larger_than_it_may_be(dtype):
+    """Whatever size is asked for; rows are left out, and it says how many are there."""
+    torch.manual_seed(0)
+    t = torch.view_as_real(torch.randn(100, 100, dtype=torch.complex128) * 1e300)
+    t = torch.view_as_complex(t) if dtype.is_complex else t[..., 0].to(dtype)
+    page = Page(t)
+    for size in ([40, 24], [10**9, 10**9], [1, 24]):
+        answer = page.ask(size=size, show=[60, 50])
+        rows, columns = answer["size"]
+        assert len(answer["texts"]) == rows * columns > 0
+        assert answer["corner"][0] <= 60 < answer["corner"][0] + rows
+        assert len(json.dumps(answer, ensure_ascii=False).encode()) + sum(map(len, page.buffers[-1])) < 20_000
+
+
+def test_the_window_moves_to_what_is_asked_for():
+    """To a cell, to an index as text, to the next NaN; one that is there already moves nothing."""
+    t = torch.zeros(3, 100, 100)
+    t[2, 50, 60] = torch.nan
+    page = Page(t, seek=seek)
+    assert page.ask(show=[1, 20, 3], size=[16, 8])["corner"] == [1, 5, 0]
+    answer = page.ask(seek="nan", after=None, size=[16, 8])
+    assert (answer["show"], answer["corner"]) == ([2, 50, 60], [2, 35, 53])
+    assert answer["legend"] == "only 0 in this window · 1 NaN"
+    answer = page.ask(index="2, 40:, 58:61", size=[16, 8])
+    assert (answer["corner"], answer["show"]) == ([2, 40, 58], [2, 40, 58])
+    answer = page.ask(index=":, 4, :", size=[2, 2])
+    assert (answer["axes"], answer["numpy"]) == ([0, 2], "a[0:2, 4, 0:2]")
+    answer = page.ask(index="1, 4", axes=[1, 0], size=[2, 2])
+    assert (answer["axes"], answer["numpy"], answer["show"]) == ([0, 2], "a[0:2, 4, 0:2]", [1, 4, 0])
+    answer = page.ask(index="-1, -1, -1", axes=[2, 1], size=[2, 2])
+    assert (answer["numpy"], answer["show"]) == ("a[2, 98:100, 98:100].T", [2, 99, 99])
+
+
+def test_what_is_not_found_is_said_and_the_window_stays():
+    """A tensor without NaN; and a search that fails says why."""
+    page = Page(torch.zeros(30, 30), seek=seek)
+    answer = page.ask(seek="nan", after=[0, 0], corner=[5, 5], size=[4, 4])
+    assert (answer["text"], answer["corner"]) == ("there is no NaN in this tensor", [5, 5])
+
+    def fails(*_: Any) -> None:
+        raise tnp.BadRequestError("this has no least value")
+
+    assert Page(torch.zeros(3), seek=fails).ask(seek="min")["text"] == "this has no least value"
+
+
+@pytest.mark.parametrize(
+    ("index", "says"), [("3, 0", "out of bounds for axis 0 of size 3"), ("x", "is no index"), ("0, 0, 0", "name fewer")]
+)
+def test_an_index_that_is_none_is_an_error_in_one_sentence(index, says):
+    """And the page goes on."""
+    page = Page(torch.zeros(3, 3))
+    answer = page.ask(index=index)
+    assert answer["type"] == "error"
+    assert says in answer["text"]
+    assert page.ask()["type"] == "window"
+
+
+NONSENSE: tuple[dict[str, Any], ...] = (
+    {"corner": "x"}, {"corner": [None]}, {"corner": [1.5, 2]}, {"corner": {}}, {"axes": "ab"}, {"axes": [0, 0]},
+    {"axes": [-1, 0]}, {"axes": [True, 1]}, {"size": []} | {"corner": 3}, {"size": [1]}, {"size": ["a", "b"]},
+    {"part": "x"}, {"part": None}, {"part": 1.5}, {"show": 7}, {"show": [[]]}, {"index": 7}, {"index": []},
+    {"index": "\0" * 9}, {"seek": "everything"}, {"seek": []}, {"seek": "nan", "after": "x"},
+    {"seek": "nan", "after": [99, 99]},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("request_", NONSENSE, ids=str)
+def test_a_request_that_makes_no_sense_gets_one_sentence(request_):
+    """And the next one is answered."""
+    page = Page(torch.zeros(3, 3), seek=seek)
+    answer = page.ask(**request_)
+    assert answer["type"] == "error"
+    assert 0 < len(answer["text"]) < 200
+    assert "\n" not in answer["text"]
+    assert page.ask()["type"] == "window"
+
+
+@pytest.mark.parametrize(
+    "content", [None, 3, "move", [], {}, {"type": []}, {"type": "move"}, {"type": "move", "page": 3, "number": 1},
+                {"type": "move", "page": "p", "number": "1"}, {"type": "move", "page": "p", "number": True},
+                {"type": "edit"}, {"type": "docks", "page": []}]
+)  # fmt: skip
+def test_messages_that_are_no_request_do_no_harm(content):
+    """Nothing is sent back, since nobody could tell what to."""
+    page = Page(torch.zeros(3, 3))
+    page.send(content)
+    assert page.answers == []
+    page.widget.set_state({"anchor": "evil", "name": "evil"})
+    assert (page.widget.anchor, page.widget.name) == ("", "t")
+
+
+def test_corners_far_away_are_brought_back():
+    """The numbers of a page have no end."""
+    page = Page(torch.zeros(30, 30))
+    assert page.ask(corner=[10**30, -(10**30)], size=[4, 4])["corner"] == [26, 0]
+    assert page.ask(show=[10**30, -5], size=[4, 4])["show"] == [29, 0]
+
+
+def test_a_tensor_that_is_gone_says_so_in_place():
+    """Held by its reference only: `del` frees it."""
+    t = torch.zeros(5, 5)
+    reference = TensorReference(t)
+    page = Page()
+    page.widget._held = reference.find
+    assert page.ask()["type"] == "window"
+    gone = weakref.ref(t)
+    del t
+    gc.collect()
+    assert gone() is None
+    assert page.ask() == {
+        "type": "error", "page": "p", "number": 2, "text": "the tensor of this card is gone; show it again",
+    }  # fmt: skip
+
+
+def test_a_tensor_that_was_freed_moved_or_resized_is_shown_as_it_is_now():
+    """By its storage, by `.data`, to another device and back; never the values of before."""
+    t = torch.arange(60.0).reshape(3, 4, 5)
+    page = Page(t)
+    first = page.ask(corner=[2, 0, 0], size=[4, 5])
+    asked = {"axes": first["axes"], "corner": first["corner"], "size": first["size"]}
+    t.data = torch.tensor([[7.0, 8.0]], dtype=torch.float64)
+    answer = page.ask(**asked, show=[2, 3, 4])
+    assert (answer["shape"], answer["dtype"], answer["exact"]) == ([1, 2], "float64", ["7.0", "8.0"])
+    t.data = torch.tensor(5.0)
+    assert page.ask(**asked)["exact"] == ["5.0"]
+    t.data = torch.empty(0, 4)
+    assert (page.ask(**asked)["exact"], page.ask(index=":")["show"]) == ([], None)
+    page.widget._held = lambda: torch.ones(2, 2, device="meta")
+    assert "meta" in page.ask(**asked)["text"]
+    page.widget._held = lambda: t
+    t.data = torch.ones(2, 2)
+    t.untyped_storage().resize_(0)
+    assert "freed" in page.ask(**asked)["text"]
+    t.untyped_storage().resize_(16)
+    assert page.ask(**asked)["type"] == "window"
+
+
+def test_editing_shows_a_line_and_runs_nothing():
+    """The line is right when somebody runs it; a number that does not fit is refused."""
+    t = torch.zeros(2, 3, requires_grad=True)
+    page = Page(t, name="layer.weight")
+    with unchanged(t):
+        page.send({"type": "edit", "page": "p", "number": 1, "index": [1, 2], "text": "1.5"})
+    line = "with torch.no_grad(): layer.weight[1, 2] = 1.5"
+    assert page.answers == [{"type": "code", "page": "p", "number": 1, "text": line}]
+    for wrong in ({"index": [5, 5], "text": "1"}, {"index": [0, 0], "text": 3}, {"text": "1"},
+                  {"index": [0, 0], "text": "__import__('os')"}):  # fmt: skip
+        page.send({"type": "edit", "page": "p", "number": 2, **wrong})
+        assert page.answers[-1]["type"] == "error"
+
+
+def test_parts_of_a_nested_tensor_are_one_more_index():
+    """The expressions say which part."""
+    t = torch.nested.nested_tensor([torch.ones(2, 3), torch.zeros(4, 3)])
+    answer = Page(t).ask(part=1, size=[2, 2])
+    assert (answer["part"], answer["num_parts"], answer["shape"]) == (1, 2, [4, 3])
+    assert (answer["numpy"], answer["torch"]) == ("a[1][0:2, 0:2]", "t.unbind()[1][0:2, 0:2]")
+
+
+def test_the_legend_says_what_the_colours_mean():
+    """In words with numbers."""
+    for values, legend in (
+        ([-0.123, 0.05], "−0.123 … 0.123 of this window"),
+        ([0.0, 4000], "0 … 4e+03 of this window"),
+        ([-3.0, -1], "−3 … 0 of this window"),
+        ([torch.nan, torch.inf], "no finite value in this window · 1 NaN · 1 Inf"),
+        ([], "no elements"),
+    ):
+        assert Page(torch.tensor(values)).ask()["legend"] == legend
+    assert Page(torch.tensor([3 + 4j])).ask()["legend"] == "|x| 0 … 5 of this window"
+
+
+def test_a_thousand_moves_leak_nothing():
+    """No objects, no memory, no comm."""
+    t = torch.randn(50, 200, 200)
+    page = Page(t, seek=seek)
+
+    def move(times: int) -> None:
+        for i in range(times):
+            page.ask(show=[i % 50, i * 7 % 200, i * 3 % 200], size=[16, 8], **({"index": "x"} if i % 10 == 0 else {}))
+            page.answers.clear()
+            page.buffers.clear()
+
+    move(50)
+    gc.collect()
+    num_tensors = count_tensors()
+    num_objects = len(gc.get_objects())
+    tracemalloc.start()
+    move(10)
+    before, _ = tracemalloc.get_traced_memory()
+    move(1000)
+    gc.collect()
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert count_tensors() == num_tensors
+    assert len(gc.get_objects()) < num_objects + 100
+    assert after - before < 50_000
+
+
+def count_tensors() -> int:
+    return sum(issubclass(type(o), torch.Tensor) for o in gc.get_objects())
+
+
+def open_values(toggle: TensorWidget, is_open: bool = True) -> None:
+    toggle._receive(None, {"type": "values", "open": is_open}, [])
+
+
+def test_one_navigator_is_made_when_it_is_first_asked_for_and_serves_all_toggles():
+    """It leaves the one before, whose button says so; and goes when its toggle goes."""
+    close_all()
+    first, second = tnp.view(torch.zeros(2)), tnp.view(torch.ones(3))
+    open_values(first)
+    navigator = the_navigator()
+    assert navigator.anchor == first.place != ""
+    assert first.shows_values
+    open_values(second)
+    assert the_navigator() is navigator
+    assert navigator.anchor == second.place != first.place
+    assert (first.shows_values, second.shows_values) == (False, True)
+    assert navigator._held().shape == (3,)
+    open_values(second, False)
+    assert (navigator.anchor, navigator._held(), second.shows_values) == ("", None, False)
+    open_values(second)
+    second.close()
+    assert (navigator.anchor, navigator._held()) == ("", None)
+    close_all()
+    open_values(third := tnp.view(torch.zeros(2)))
+    assert the_navigator() is not navigator
+    third.close()
+    close_all()
+
+
+def test_the_navigator_keeps_no_tensor_that_its_card_does_not_keep():
+    """Open or not, what is deleted is gone."""
+    t = torch.zeros(7, 7)
+    toggle = TensorWidget(t, held=TensorReference(t).find)
+    open_values(toggle)
+    gone = weakref.ref(t)
+    del t
+    gc.collect()
+    assert gone() is None
+    toggle.close()
+
+
+def test_a_toggle_without_values_offers_none():
+    """There is nothing to look at, or the front end keeps outputs apart."""
+    assert tnp.view(torch.zeros(2)).has_values
+    assert not tnp.view(torch.zeros(2, device="meta")).has_values
+    assert not TensorWidget(torch.zeros(2), has_values=False).has_values
