@@ -23,7 +23,7 @@ from tensornp.widget.toggle import TensorWidget
 ANCHOR = "tnp-test"
 STATE = (
     "mode", "cards", "choices", "array_text", "max_height",
-    "anchor", "parting", "suggestion", "can_bind", "message", "answers",
+    "anchor", "parting", "suggestion", "can_bind", "message", "answers", "place", "has_values", "shows_values",
 )  # fmt: skip
 PAGE = """<!doctype html>
 <html lang="en"><head><title>A card</title><style>{css}</style></head>
@@ -177,7 +177,7 @@ def test_a_mode_that_cannot_be_is_disabled_and_its_title_says_why(toggle: MakeTo
 def test_enter_in_the_name_field_binds_and_a_taken_name_is_overwritten_only_when_confirmed(toggle: MakeToggle) -> None:
     """The button says Overwrite for the very name that the kernel asked about, and for no other."""
     shown = toggle()
-    bind = shown.page.locator("button.tensornp-button")
+    bind = shown.page.locator(".tensornp-bind button")
     expect(shown.name).to_have_value("w_np")
     shown.name.fill("taken")
     shown.name.press("Enter")
@@ -228,7 +228,7 @@ def test_when_the_kernel_is_gone_nothing_can_be_pressed_and_it_says_what_to_do(t
     shown.page.evaluate("window.lose()")
     shown.page.clock.run_for(10_000)
     controls = shown.page.locator("#output").locator("input, button.tensornp-button")
-    assert controls.count() == 5
+    assert controls.count() == 6
     assert all(control.is_disabled() for control in controls.all())
     expect(shown.status).to_contain_text("run the cell again")
     expect(shown.page.locator(".tensornp-unconfirmed")).to_have_count(0)

@@ -132,7 +132,6 @@ NONSENSE: tuple[dict[str, Any], ...] = (
     {"axes": [-1, 0]}, {"axes": [True, 1]}, {"size": []} | {"corner": 3}, {"size": [1]}, {"size": ["a", "b"]},
     {"part": "x"}, {"part": None}, {"part": 1.5}, {"show": 7}, {"show": [[]]}, {"index": 7}, {"index": []},
     {"index": "\0" * 9}, {"seek": "everything"}, {"seek": []}, {"seek": "nan", "after": "x"},
-    {"seek": "nan", "after": [99, 99]},
 )  # fmt: skip
 
 

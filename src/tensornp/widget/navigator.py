@@ -148,6 +148,7 @@ class NavigatorWidget(DockingWidget):
     def _aimed(self, subject: Subject, window: Window, request: Mapping[str, Any]) -> tuple[Window, Index | None, str]:
         """Return the window moved to what is asked for, the index of that, and what there is to say of it."""
         index, what, shown = request.get("index"), request.get("seek"), request.get("show")
+        after = None if request.get("after") is None else integers(request.get("after"))
         if index is not None:
             if not isinstance(index, str):
                 raise BadRequestError(NONSENSE)
@@ -155,8 +156,8 @@ class NavigatorWidget(DockingWidget):
         if what is not None:
             if what not in _SOUGHT:
                 raise BadRequestError(f"nothing can be looked for that is called {str(what)[:20]!r}")
-            after = request.get("after")
-            place = self._seek(subject.tensor, what, None if after is None else index_in(after, subject.shape))
+            # Of a tensor that has another shape by now, the search begins at the first element.
+            place = self._seek(subject.tensor, what, after if _is_in(after, subject.shape) else None)
             if place is None:
                 return window, None, _NOT_FOUND.get(what, "there is no such element in this tensor")
             place = tuple(place)
@@ -216,6 +217,14 @@ def the_navigator() -> NavigatorWidget:
 
 def _none() -> None:
     """Stand for a tensor that is not there, and for what nobody waits for."""
+
+
+def _is_in(index: Index | None, shape: Index) -> bool:
+    return (
+        index is not None
+        and len(index) == len(shape)
+        and all(0 <= i < size for i, size in zip(index, shape, strict=True))
+    )
 
 
 def _next_place(tensor: torch.Tensor, what: str, after: Index | None) -> Index | None:

@@ -57,7 +57,12 @@ class Navigator {
     this.root.append(this.axes, this.controls(), this.table(), this.line(), this.editor(), this.expressions());
     this.heard = (content, buffers) => this.hear(content, buffers ?? []);
     model.on("msg:custom", this.heard);
-    this.watcher = new ResizeObserver(() => this.refit());
+    this.watcher = new ResizeObserver(() => {
+      if (this.width === this.root.clientWidth) return;
+      this.width = this.root.clientWidth;
+      this.numFits = 0;
+      this.refit();
+    });
     this.watcher.observe(this.root);
     this.wish({});
   }
@@ -157,6 +162,7 @@ class Navigator {
   // `then` says where the focus goes with the answer: "grid", or nowhere.
   wish(wanted, then = this.wished?.then) {
     if (this.dead) return;
+    if (!wanted.isFit) this.numFits = 0;
     const kept = { ...(this.wished?.wanted ?? {}) };
     // What is gone to is one thing.
     if (wanted.show || wanted.index !== undefined || wanted.seek || wanted.corner) {
@@ -175,7 +181,8 @@ class Navigator {
   pump() {
     if (this.pending) return;
     if (this.wished) {
-      const { wanted, then } = this.wished;
+      const { isFit, ...wanted } = this.wished.wanted;
+      const { then } = this.wished;
       this.wished = undefined;
       const { axes = null, corner = null, part = 0 } = this.seen ?? {};
       this.send({ type: "move", part, axes, corner, size: [NUM_ROWS, this.columns], ...wanted }, then);
@@ -451,21 +458,20 @@ class Navigator {
     if (had) this.cellOf(this.current)?.focus({ preventScroll: true });
   }
 
-  // As many columns as there is room for; asked for once after each move, since other numbers are wider.
+  // As many columns as there is room for. Other ones may be wider, so this is asked for three times after a move at most,
+  // the last time for fewer only.
   refit() {
     const room = this.root.clientWidth - BAR_WIDTH;
-    if (!this.cells?.length || !room || this.pending || this.wished) return;
-    const widths = this.columnHeads.map((head) => head.offsetWidth);
-    const own = Math.max(...widths);
-    const fits = Math.min(Math.max(Math.floor((room - this.rowHeads[0].offsetWidth - 2) / own), 1), MAX_COLUMNS);
-    const [rowAxis, axis] = this.seen.axes;
-    const all = axis === null ? 1 : this.seen.shape[axis];
+    if (!this.cells?.length || room <= 0 || this.pending || this.wished || this.numFits > 2) return;
+    const widest = Math.max(...this.columnHeads.map((head) => head.offsetWidth + 1));
+    const fits = Math.min(Math.max(Math.floor((room - this.rowHeads[0].offsetWidth - 2) / widest), 1), MAX_COLUMNS);
+    const axis = this.seen.axes[1];
+    const wanted = Math.min(fits, axis === null ? 1 : this.seen.shape[axis]);
     const shown = this.seen.size[1];
-    const state = `${room} ${own} ${shown} ${rowAxis} ${axis}`;
-    if (state === this.fitted || Math.min(fits, all) === shown) return;
-    this.fitted = state;
+    if (wanted === shown || (this.numFits > 1 && wanted > shown)) return;
     this.columns = fits;
-    this.wish({ show: this.current });
+    this.wish({ show: this.current, isFit: true });
+    this.numFits += 1;
   }
 
   // --- where is what

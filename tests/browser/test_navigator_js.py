@@ -1,0 +1,461 @@
+"""The navigator's ES module in a blank page: a real widget answers it, one request at a time, when the test says so."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from axe_playwright_python.sync_playwright import Axe
+from browser.contrast import READABLE, contrast
+from browser.test_toggle_js import LAB_DARK, stop_clock
+from playwright.sync_api import Locator, Page, expect
+
+from tensornp.widget.dock import module, stylesheet
+from tensornp.widget.navigator import NavigatorWidget
+
+PAGE = """<!doctype html>
+<html lang="en"><head><title>A card</title><style>{css}</style></head>
+<body style="font-family:sans-serif"><main tabindex="0" aria-label="Notebook"><h1>A card</h1>
+<div id="output"></div></main></body></html>"""
+LOAD = """async (esm) => {
+  const handlers = [];
+  const state = { anchor: "", parting: "", answers: 0, name: "w" };
+  window.sent = [];
+  const model = {
+    get: (key) => state[key],
+    send(content) { window.sent.push(structuredClone(content)); },
+    on(name, callback) { handlers.push([name, callback]); },
+    off(name, callback) { handlers.splice(handlers.findIndex((one) => one[1] === callback), 1); },
+  };
+  const fire = (event, ...given) => [...handlers].forEach(([name, callback]) => name === event && callback(...given));
+  const bytes = (text) => new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
+  window.reply = (content, buffers) => fire("msg:custom", content, buffers.map(bytes));
+  window.lose = () => fire("comm_live_update");
+  window.count = () => handlers.length;
+  const module = await import("data:text/javascript;base64," + esm);
+  const widget = module.default();
+  widget.initialize({ model });
+  window.leave = await widget.render({ model, el: document.getElementById("output") });
+}"""
+
+
+def seek(tensor: torch.Tensor, what: str, after: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    """Stand in for the search."""
+    found = {"nan": tensor.isnan(), "inf": tensor.isinf(), "max": tensor == 1}[what]
+    places = [tuple(place) for place in found.nonzero().tolist()]
+    return next((place for place in places if after is None or place > after), places[0] if places else None)
+
+
+class Navigator:
+    """A navigator in a page, and the kernel's part in it."""
+
+    def __init__(self, page: Page, tensor: torch.Tensor, *, css: str = "") -> None:
+        self.page, self.tensor = page, tensor
+        self.widget = NavigatorWidget(lambda: self.tensor, name="w", array_name="w_np", seek=seek)
+        self.widget.send = self._reply  # type: ignore[method-assign]
+        self.num_answered = 0
+        page.set_content(PAGE.format(css=stylesheet("navigator") + css))
+        page.evaluate(LOAD, base64.b64encode(module("navigator").encode()).decode())
+        self.grid = page.get_by_role("grid")
+        self.where = page.locator(".tensornp-where")
+        self.said = page.locator(".tensornp-said")
+        self.index = page.get_by_role("textbox", name="Go to an index")
+        self.settle()
+
+    def _reply(self, content: dict[str, Any], buffers: Any = None) -> None:
+        content = json.loads(json.dumps(content))
+        self.reply(content, [base64.b64encode(bytes(buffer)).decode() for buffer in buffers or []])
+
+    def reply(self, content: dict[str, Any], buffers: list[str]) -> None:
+        self.page.evaluate("([content, buffers]) => window.reply(content, buffers)", [content, buffers])
+
+    def sent(self) -> list[dict[str, Any]]:
+        """Return what the page has sent and nobody has answered."""
+        return self.page.evaluate("window.sent")[self.num_answered :]
+
+    def answer(self) -> None:
+        """Answer the first request that has no answer yet."""
+        request = self.sent()[0]
+        self.num_answered += 1
+        self.widget._receive(None, request, [])
+
+    def settle(self) -> None:
+        """Answer until the page asks for nothing more."""
+        for _ in range(50):
+            if not self.sent():
+                # A new size of anything is told in the next frame.
+                self.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+                if not self.sent():
+                    return
+            self.answer()
+        raise AssertionError("the page asks for ever")
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+            self.settle()
+
+    def cell(self, index: str) -> Locator:
+        """Return the cell that the keyboard is on, which must be that of `index`."""
+        expect(self.where).to_have_text(re.compile(rf"^\[{re.escape(index)}\] "))
+        return self.grid.locator("td[tabindex='0']")
+
+
+MakeNavigator = Callable[..., Navigator]
+
+
+@pytest.fixture
+def navigator(page: Page) -> MakeNavigator:
+    def make(tensor: torch.Tensor, **options: Any) -> Navigator:
+        return Navigator(page, tensor, **options)
+
+    return make
+
+
+def counted(*shape: int) -> torch.Tensor:
+    """Return a tensor whose elements tell where they are."""
+    return torch.arange(torch.Size(shape).numel(), dtype=torch.float64).reshape(shape)
+
+
+def test_it_is_a_grid_of_the_whole_tensor_with_one_tab_stop(navigator: MakeNavigator) -> None:
+    """Counts and places are those of the tensor, headings included, whatever part of it is seen."""
+    shown = navigator(counted(3, 100, 200))
+    expect(shown.grid).to_have_attribute("aria-rowcount", "101")
+    expect(shown.grid).to_have_attribute("aria-colcount", "201")
+    expect(shown.grid).to_have_accessible_name("Values of w")
+    assert shown.grid.locator("[tabindex='0']").count() == 1
+    shown.grid.locator("[tabindex='0']").focus()
+    shown.press("Control+End")
+    cell = shown.cell("0, 99, 199")
+    expect(cell).to_be_focused()
+    expect(cell).to_have_text("19999.")
+    expect(cell).to_have_attribute("aria-colindex", "201")
+    expect(cell.locator("xpath=..")).to_have_attribute("aria-rowindex", "101")
+    assert shown.grid.locator("[tabindex='0']").count() == 1
+    shown.page.keyboard.press("Shift+Tab")
+    expect(shown.page.get_by_role("button", name="next Inf")).to_be_focused()
+
+
+def test_keys_move_as_in_a_grid(navigator: MakeNavigator) -> None:
+    """Arrows, Page, Home and End, alone and with Control, and brackets along another axis; never beyond the edge."""
+    shown = navigator(counted(3, 100, 200))
+    shown.grid.locator("[tabindex='0']").focus()
+    for key, index in (
+        ("ArrowUp", "0, 0, 0"), ("ArrowDown", "0, 1, 0"), ("ArrowRight", "0, 1, 1"), ("PageDown", "0, 17, 1"),
+        ("End", "0, 17, 199"), ("ArrowRight", "0, 17, 199"), ("]", "1, 17, 199"), ("]", "2, 17, 199"),
+        ("]", "2, 17, 199"), ("[", "1, 17, 199"), ("Home", "1, 17, 0"), ("Control+End", "1, 99, 199"),
+        ("PageUp", "1, 83, 199"), ("ArrowLeft", "1, 83, 198"), ("Control+Home", "1, 0, 0"),
+    ):  # fmt: skip
+        shown.press(key)
+        cell = shown.cell(index)
+        expect(cell).to_be_focused()
+        place = [int(i) for i in index.split(", ")]
+        assert float(cell.inner_text()) == shown.tensor[tuple(place)].item(), key
+
+
+def test_keys_within_the_window_ask_nothing(navigator: MakeNavigator) -> None:
+    """What is there already is told from what has come with the window."""
+    shown = navigator(torch.tensor([[0.1, 1.5], [-2.0, torch.nan]]))
+    shown.grid.locator("[tabindex='0']").focus()
+    expect(shown.where).to_have_text("[0, 0]  0.1  ·  0x3dcccccd  float32")
+    shown.page.keyboard.press("ArrowDown")
+    expect(shown.where).to_have_text("[1, 0]  -2.0  ·  0xc0000000  float32")
+    shown.grid.locator("td").filter(has_text="nan").hover()
+    expect(shown.where).to_have_text("[1, 1]  nan  ·  0x7fc00000  float32")
+    shown.page.mouse.move(0, 0)
+    expect(shown.where).to_have_text("[1, 0]  -2.0  ·  0xc0000000  float32")
+    assert shown.sent() == []
+
+
+def test_a_held_key_never_queues_up(navigator: MakeNavigator) -> None:
+    """One request is under way; the wishes of meanwhile are one, the latest."""
+    shown = navigator(counted(500, 4))
+    shown.grid.locator("[tabindex='0']").focus()
+    shown.press("PageDown")
+    for _ in range(60):
+        shown.page.keyboard.press("ArrowDown")
+    (under_way,) = shown.sent()
+    assert under_way["show"] == [17, 0]
+    shown.answer()
+    (last,) = shown.sent()
+    assert last["show"] == [76, 0]
+    shown.settle()
+    expect(shown.cell("76, 0")).to_be_focused()
+    slider = shown.page.locator(".tensornp-down")
+    for value in range(100, 200):
+        slider.evaluate("(s, v) => { s.value = v; s.dispatchEvent(new Event('input')); }", str(value))
+    assert len(shown.sent()) == 1
+    shown.answer()
+    (last,) = shown.sent()
+    assert last["corner"] == [199, 0]
+    shown.settle()
+    expect(shown.grid.locator("th[scope=row]").first).to_have_text("199")
+
+
+def test_stale_answers_and_those_for_another_page_are_dropped(navigator: MakeNavigator) -> None:
+    """Only the answer to the request that is under way is painted."""
+    shown = navigator(counted(500, 4))
+    shown.grid.locator("[tabindex='0']").focus()
+    shown.page.keyboard.press("PageDown")
+    (request,) = shown.sent()
+    before = shown.grid.inner_text()
+    for wrong in ({"number": request["number"] - 1}, {"page": "another"}, {"number": "x"}, {"page": None}):
+        shown.reply(
+            {"type": "error", "text": "stale", "page": request["page"], "number": request["number"], **wrong}, []
+        )
+    shown.page.evaluate("[null, 3, 'x', {}].forEach((nonsense) => window.reply(nonsense, []))")
+    assert shown.grid.inner_text() == before
+    expect(shown.said).to_have_text("")
+    shown.settle()
+    shown.cell("16, 0")
+    shown.reply({"type": "error", "text": "late", "page": request["page"], "number": request["number"]}, [])
+    expect(shown.said).to_have_text("")
+
+
+def test_an_index_is_gone_to_and_a_wrong_one_is_explained_beside_the_field(navigator: MakeNavigator) -> None:
+    """`g` goes to the field, Enter to the cell, Escape back to where one was."""
+    shown = navigator(counted(3, 100, 200))
+    shown.grid.locator("[tabindex='0']").focus()
+    shown.press("g")
+    expect(shown.index).to_be_focused()
+    expect(shown.index).to_have_value("")
+    shown.index.fill("2, 77, 300")
+    shown.press("Enter")
+    problem = shown.page.locator(".tensornp-problem")
+    expect(problem).to_contain_text("out of bounds for axis 2 of size 200")
+    expect(shown.index).to_be_focused()
+    expect(shown.index).to_have_attribute("aria-invalid", "true")
+    shown.index.fill("[2, 77, -1]")
+    shown.press("Enter")
+    expect(problem).to_have_text("")
+    expect(shown.cell("2, 77, 199")).to_be_focused()
+    shown.press("g")
+    shown.index.fill("x")
+    shown.press("Escape")
+    expect(shown.cell("2, 77, 199")).to_be_focused()
+    shown.press("Escape")
+    expect(shown.page.get_by_label("Notebook")).to_be_focused()
+
+
+def test_the_next_nan_is_two_keys_away(navigator: MakeNavigator) -> None:
+    """From the grid by `n`, which goes round, and by buttons, which keep the focus; what is not there is said."""
+    t = torch.zeros(4, 90, 90)
+    t[1, 80, 70] = t[3, 2, 1] = torch.nan
+    shown = navigator(t)
+    shown.grid.locator("[tabindex='0']").focus()
+    for index in ("1, 80, 70", "3, 2, 1", "1, 80, 70"):
+        shown.press("n")
+        expect(shown.cell(index)).to_be_focused()
+        expect(shown.cell(index)).to_have_class(re.compile("tensornp-nan"))
+    button = shown.page.get_by_role("button", name="next NaN")
+    button.focus()
+    shown.press("Enter")
+    shown.cell("3, 2, 1")
+    expect(button).to_be_focused()
+    shown.page.get_by_role("button", name="next Inf").click()
+    shown.settle()
+    expect(shown.said).to_have_text("there is no infinity in this tensor")
+    shown.cell("3, 2, 1")
+
+
+def test_axes_are_chosen_and_never_twice_the_same(navigator: MakeNavigator) -> None:
+    """The other one takes the place; a field and a slider for each axis that is left."""
+    shown = navigator(counted(3, 10, 20))
+    rows, columns = (shown.page.get_by_role("combobox", name=f"Axis of the {name}") for name in ("rows", "columns"))
+    rows.select_option("0")
+    shown.settle()
+    expect(shown.page.locator(".tensornp-expressions code")).to_have_text("w_np[:, 0, :]")
+    columns.select_option("0")
+    shown.settle()
+    expect(rows).to_have_value("2")
+    expect(shown.page.locator(".tensornp-expressions code")).to_have_text("w_np[:, 0, 0:16].T")
+    number = shown.page.get_by_role("spinbutton", name="Index on axis 1 of 10")
+    number.fill("7")
+    shown.settle()
+    expect(shown.page.get_by_role("slider", name="Slide along axis 1")).to_have_value("7")
+    expect(shown.page.locator(".tensornp-expressions code")).to_have_text("w_np[:, 7, 0:16].T")
+    shown.page.get_by_role("slider", name="Slide along axis 1").press("ArrowRight")
+    shown.settle()
+    expect(number).to_have_value("8")
+    number.fill("99")
+    shown.settle()
+    shown.cell("0, 9, 0")
+
+
+def test_editing_shows_the_line_and_does_nothing(navigator: MakeNavigator) -> None:
+    """Enter or F2 on a cell; the line follows what is typed, and says so where it cannot be."""
+    shown = navigator(torch.ones(3, 3, requires_grad=True))
+    shown.grid.locator("[tabindex='0']").focus()
+    for key in ("Enter", "F2"):
+        shown.press(key)
+        field = shown.page.get_by_role("textbox", name="New value")
+        expect(field).to_be_focused()
+        expect(field).to_have_value("1.0")
+        field.fill("-2.5")
+        shown.settle()
+        line = shown.page.locator(".tensornp-edits code")
+        expect(line).to_have_text("with torch.no_grad(): w[0, 0] = -2.5")
+        expect(shown.page.get_by_role("button", name="Copy the line of code")).to_be_visible()
+        field.fill("abc")
+        shown.settle()
+        expect(line).to_have_text("")
+        expect(shown.page.locator(".tensornp-edits")).to_contain_text("'abc' is no number")
+        shown.press("Escape")
+        expect(field).to_be_hidden()
+        expect(shown.cell("0, 0")).to_be_focused()
+    assert bool((shown.tensor == 1).all())
+
+
+def test_what_is_shown_is_copied_as_an_expression(navigator: MakeNavigator) -> None:
+    """For NumPy and for PyTorch."""
+    shown = navigator(counted(30, 4))
+    shown.page.evaluate("navigator.clipboard ??= undefined; window.copied = []; document.execCommand = () =>"
+                        " window.copied.push(document.activeElement.value)")  # fmt: skip
+    shown.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true })")
+    for kind, expression in (("NumPy", "w_np[0:16, :]"), ("PyTorch", "w[0:16, :]")):
+        button = shown.page.get_by_role("button", name=f"Copy the {kind} expression")
+        button.click()
+        expect(button).to_have_text("copied")
+        assert shown.page.evaluate("window.copied").pop() == expression
+
+
+def test_a_tensor_that_changes_or_goes_says_so_in_place(navigator: MakeNavigator) -> None:
+    """Another shape, no memory, and back."""
+    shown = navigator(counted(3, 100, 200))
+    shown.grid.locator("[tabindex='0']").focus()
+    shown.press("Control+End")
+    shown.tensor = torch.ones(2, 5, dtype=torch.bfloat16)
+    shown.press("]")
+    expect(shown.said).to_have_text("the tensor is now bfloat16 of shape (2, 5) on cpu")
+    expect(shown.grid).to_have_attribute("aria-rowcount", "3")
+    shown.press("Control+End")
+    expect(shown.cell("1, 4")).to_be_focused()
+    expect(shown.where).to_have_text("[1, 4]  1.0  ·  0x3f80  bfloat16")
+    shown.tensor.untyped_storage().resize_(0)
+    shown.page.get_by_role("button", name="next NaN").click()
+    shown.settle()
+    expect(shown.said).to_contain_text("freed")
+    shown.tensor = torch.tensor(2.5)
+    shown.page.get_by_role("button", name="next NaN").click()
+    shown.settle()
+    shown.cell("")
+    shown.tensor = torch.empty(0, 3)
+    shown.page.get_by_role("button", name="next NaN").click()
+    shown.settle()
+    expect(shown.page.locator(".tensornp-legend")).to_have_text("no elements")
+    assert shown.grid.locator("tbody td").count() == 0
+    expect(shown.where).to_have_text("")
+
+
+def test_it_says_that_it_waits_and_when_the_kernel_is_gone(navigator: MakeNavigator) -> None:
+    """What stays without an answer is sent once more; after the end, nothing can be pressed."""
+    shown = navigator(counted(500, 4))
+    stop_clock(shown.page)
+    shown.grid.locator("[tabindex='0']").focus()
+    shown.page.keyboard.press("PageDown")
+    shown.page.clock.run_for(1000)
+    expect(shown.said).to_have_text("waiting for the kernel …")
+    shown.page.clock.run_for(60_000)
+    expect(shown.said).to_contain_text("reload the page")
+    first, again = shown.sent()
+    assert first == again
+    shown.answer()
+    expect(shown.said).to_have_text("")
+    shown.cell("16, 0")
+    shown.page.evaluate("window.lose()")
+    expect(shown.said).to_contain_text("run the cell again")
+    controls = shown.page.locator("#output").locator("input, select, button")
+    assert all(control.is_disabled() for control in controls.all())
+
+
+def test_changes_are_announced_once(navigator: MakeNavigator) -> None:
+    """In one polite region: a cell that takes the focus is read out by itself, one that has kept it is announced."""
+    shown = navigator(counted(500, 4))
+    live = shown.page.locator("[aria-live]")
+    expect(live).to_have_count(1)
+    expect(live).to_have_attribute("aria-live", "polite")
+    shown.grid.locator("[tabindex='0']").focus()
+    shown.page.evaluate(
+        "window.heard = []; new MutationObserver(() => window.heard.push(document.querySelector('[aria-live]')"
+        ".textContent)).observe(document.querySelector('[aria-live]'), { childList: true })"
+    )
+    shown.press("ArrowDown")
+    assert shown.page.evaluate("window.heard") == []
+    shown.press("PageDown", "ArrowRight")
+    assert shown.page.evaluate("window.heard") == []
+    shown.press("PageDown", "PageDown")
+    heard = shown.page.evaluate("window.heard")
+    assert [text.split("  ")[0] for text in heard] == ["[33, 1]", "[49, 1]"]
+
+
+def test_it_leaves_nothing_behind(navigator: MakeNavigator) -> None:
+    """No node, no handler."""
+    shown = navigator(counted(5, 4))
+    before = shown.page.evaluate("window.count()")
+    shown.page.evaluate("window.leave()")
+    expect(shown.page.locator("#output")).to_be_empty()
+    assert shown.page.evaluate("window.count()") == before - 1
+
+
+def test_no_text_is_ever_taken_for_html(navigator: MakeNavigator) -> None:
+    """Whatever the kernel sends is shown as it is."""
+    shown = navigator(counted(2, 2))
+    evil = """<img src="x" onerror="window.ran = 2"><b>"""
+    shown.page.get_by_role("button", name="next NaN").click()
+    (request,) = shown.sent()
+    shown.num_answered += 1
+    answer = {
+        "type": "window", "shape": [1, 1], "axes": [0, 1], "corner": [0, 0], "size": [1, 1], "part": 0, "num_parts": 0,
+        "dtype": evil, "device": evil, "texts": [evil], "exact": [evil], "digits": 0, "num_numbers": 1, "scale": [0, 1],
+        "legend": evil, "numpy": evil, "torch": evil, "show": [0, 0], "text": evil,
+    }  # fmt: skip
+    shown.reply({**answer, "page": request["page"], "number": request["number"]}, ["AA==", "AAAA"])
+    expect(shown.where).to_contain_text(evil)
+    assert shown.page.locator("#output").locator("img, b, script").count() == 0
+    assert shown.page.evaluate("window.ran") is None
+
+
+KINDS = {
+    "signed": torch.linspace(-1, 1, 96).reshape(8, 12),
+    "special": torch.tensor([[torch.nan, torch.inf], [-torch.inf, 1]]),
+    "complex": torch.view_as_complex(torch.randn(5, 5, 2)), "bool": torch.eye(5, dtype=torch.bool),
+    "deep": torch.zeros(3, 4, 5, 6, 7),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("css", ["body { background: white; }", LAB_DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("name", KINDS)
+def test_axe_finds_nothing_and_every_number_can_be_read(navigator: MakeNavigator, name: str, css: str) -> None:
+    """Names, roles and contrasts, on light and on dark, with an error, and while something is edited."""
+    shown = navigator(KINDS[name], css=css)
+    assert not (found := Axe().run(shown.page)).violations_count, found.generate_report()
+    for text in shown.grid.locator("td.tensornp-cell, th").all():
+        assert contrast(text) >= READABLE, text.inner_text()
+    shown.index.fill("x")
+    shown.index.press("Enter")
+    shown.settle()
+    shown.grid.locator("[tabindex='0']").focus()
+    shown.press("Enter")
+    assert not (found := Axe().run(shown.page)).violations_count, found.generate_report()
+
+
+@pytest.mark.parametrize("width", [420, 700, 1200])
+def test_as_many_columns_are_shown_as_there_is_room_for(navigator: MakeNavigator, width: int) -> None:
+    """No number is cut, nothing has to be scrolled, and one more would not fit."""
+    torch.manual_seed(0)
+    shown = navigator(torch.randn(100, 300))
+    shown.page.set_viewport_size({"width": width, "height": 800})
+    shown.settle()
+    inner, outer, column = shown.page.evaluate(
+        "[document.querySelector('table').offsetWidth, document.querySelector('section').clientWidth,"
+        " document.querySelector('td.tensornp-cell').offsetWidth]"
+    )
+    num_columns = shown.grid.locator("thead th").count()
+    assert inner <= outer
+    assert num_columns == 24 or inner + column + 20 > outer
+    assert shown.page.locator(".tensornp-expressions code").inner_text() == f"w_np[0:16, 0:{num_columns}]"
