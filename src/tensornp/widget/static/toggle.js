@@ -125,9 +125,7 @@ class Toggle {
     this.paintReceipt(card.receipt);
     this.paintModes(this.model.get("choices"));
     this.paintButton();
-    this.values.hidden = !this.model.get("has_values");
-    this.values.disabled = Boolean(this.dead);
-    this.values.setAttribute("aria-expanded", String(Boolean(this.model.get("shows_values"))));
+    this.paintValues();
     const { text = "", tone = "plain", again = "" } = this.model.get("message");
     this.say(text, tone);
     this.againCode.textContent = again;
@@ -179,6 +177,12 @@ class Toggle {
     this.button.disabled = this.name.disabled = Boolean(this.dead);
   }
 
+  paintValues() {
+    this.values.hidden = !this.model.get("has_values");
+    this.values.disabled = Boolean(this.dead);
+    this.values.setAttribute("aria-expanded", String(Boolean(this.model.get("shows_values"))));
+  }
+
   say(text, tone = "plain") {
     this.status.textContent = text;
     this.status.className = `tensornp-status tensornp-${tone}`;
@@ -220,8 +224,12 @@ class Toggle {
 export default () => {
   const toggles = new Set();
   let isLost = false;
+  let watched;
   const add = (model) => {
     const toggle = new Toggle(model);
+    // The navigator also leaves for another toggle, which is no answer to this one.
+    if (watched !== model) model.on("change:shows_values", () => toggles.forEach((one) => one.paintValues()));
+    watched = model;
     toggles.add(toggle);
     // The page shows a pinned one anew where its cell is moved.
     if (isLost) toggle.die();

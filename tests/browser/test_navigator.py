@@ -1,0 +1,174 @@
+"""The navigator in JupyterLab and Notebook 7: from the card's bar to a NaN, and what becomes of it there."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from browser.contrast import READABLE, contrast
+from browser.lab import Notebook, Server
+from playwright.sync_api import Locator, Page, expect
+
+LOAD = """%load_ext tensornp
+import sys, types, torch
+try:
+    import tensornp.core.values.locate
+except ImportError:
+    def next_place(t, what, after=None):
+        places = [tuple(i) for i in torch.isnan(t).nonzero().tolist()]
+        return next((i for i in places if after is None or i > tuple(after)), places[0] if places else None)
+    locate = types.ModuleType("tensornp.core.values.locate")
+    locate.next_place = next_place
+    sys.modules[locate.__name__] = locate"""
+SHOW_W = """torch.manual_seed(0)
+w = torch.randn(6, 300, 400) / 20
+w[2, 250, 350] = torch.nan
+w"""
+
+
+def where(cell: Locator) -> Locator:
+    """What is said of the element that has the focus."""
+    return cell.locator(".tensornp-where")
+
+
+def open_values(cell: Locator) -> Locator:
+    """Open the navigator of a cell's toggle, and return its grid."""
+    cell.get_by_role("button", name="Values").click()
+    grid = cell.get_by_role("grid")
+    expect(grid.locator("td[tabindex='0']")).to_be_visible()
+    return grid
+
+
+@pytest.mark.parametrize("app", ["lab", "notebooks"])
+def test_a_nan_is_found_in_two_clicks_and_keys_go_on_from_there(page: Page, server: Server, app: str) -> None:
+    """Letters and arrows are no commands of the notebook, and Escape makes them so again."""
+    server.write("found.ipynb", [LOAD, SHOW_W])
+    notebook = Notebook(page, server, "found.ipynb", app=app)
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    cell = notebook.cell(1)
+    grid = open_values(cell)
+    cell.get_by_role("button", name="next NaN").click()
+    expect(where(cell)).to_have_text("[2, 250, 350]  nan  ·  0x7fc00000  float32")
+    grid.locator("td[tabindex='0']").click()
+    for key in ("ArrowDown", "ArrowRight", "b", "x", "a", "m", "]", "Control+End"):
+        page.keyboard.press(key)
+    expect(where(cell)).to_have_text(re.compile(r"^\[3, 299, 399\] "))
+    expect(grid.locator("td[tabindex='0']")).to_be_focused()
+    page.keyboard.press("n")
+    expect(where(cell)).to_have_text(re.compile(r"^\[2, 250, 350\]  nan"))
+    page.keyboard.press("g")
+    page.keyboard.type("0, 3, 4")
+    page.keyboard.press("Enter")
+    expect(where(cell)).to_have_text(re.compile(r"^\[0, 3, 4\] "))
+    expect(notebook.panel.locator(".jp-CodeCell")).to_have_count(2)
+    page.keyboard.press("Escape")
+    page.keyboard.press("b")
+    expect(notebook.panel.locator(".jp-CodeCell")).to_have_count(3)
+    cell.get_by_role("button", name="Values").click()
+    expect(grid).to_have_count(0)
+    assert "vnd.jupyter.widget" not in notebook.save().read_text()
+
+
+def test_it_opens_in_a_pinned_view_and_in_a_card_and_is_one(lab: Page, server: Server) -> None:
+    """It leaves where it was; it goes with the toggle; the button says whether it is open."""
+    server.write("two.ipynb", [LOAD, "x = torch.arange(12.).reshape(3, 4)\n%tonumpy -w x", "x + 1", "x + 2"])
+    notebook = Notebook(lab, server, "two.ipynb")
+    for index in (0, 1, 2):
+        notebook.run_cell(index)
+    pinned, card = notebook.cell(1), notebook.cell(2)
+    expect(card.get_by_role("radiogroup")).to_be_visible()
+    open_values(pinned)
+    expect(where(pinned)).to_have_text("[0, 0]  0.0  ·  0x00000000  float32")
+    expect(pinned.get_by_role("button", name="Values")).to_have_attribute("aria-expanded", "true")
+    open_values(card)
+    expect(where(card)).to_have_text("[0, 0]  1.0  ·  0x3f800000  float32")
+    expect(pinned.get_by_role("grid")).to_have_count(0)
+    expect(pinned.get_by_role("button", name="Values")).to_have_attribute("aria-expanded", "false")
+    notebook.run_cell(3)
+    expect(notebook.cell(3).get_by_role("radiogroup")).to_be_visible()
+    expect(notebook.panel.get_by_role("grid")).to_have_count(0)
+    open_values(notebook.cell(3))
+    expect(where(notebook.cell(3))).to_have_text("[0, 0]  2.0  ·  0x40000000  float32")
+
+
+def test_a_tensor_that_is_resized_or_deleted_says_so_in_place(lab: Page, server: Server) -> None:
+    """The navigator keeps no tensor, and never shows values that are no more."""
+    change = ["w.data = torch.ones(2, 3)", "del w"]
+    server.write("gone.ipynb", [LOAD, "w = torch.zeros(500, 3)\ndisplay(w)", *change])
+    notebook = Notebook(lab, server, "gone.ipynb")
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    cell = notebook.cell(1)
+    grid = open_values(cell)
+    notebook.run_cell(2)
+    grid.locator("td[tabindex='0']").focus()
+    lab.keyboard.press("Control+End")
+    said = cell.locator(".tensornp-said")
+    expect(said).to_have_text("the tensor is now float32 of shape (2, 3) on cpu")
+    notebook.run_cell(3)
+    cell.get_by_role("button", name="next NaN").click()
+    expect(said).to_have_text("the tensor of this card is gone; show it again")
+
+
+def test_a_busy_kernel_is_waited_for_and_the_last_wish_is_shown(page: Page, server: Server) -> None:
+    """Keys that are pressed meanwhile do not queue up; after a restart it says what to do."""
+    wait = "import pathlib, time\nwhile not pathlib.Path('go').exists(): time.sleep(0.05)"
+    server.write("busy.ipynb", [LOAD, "torch.arange(5000.).reshape(1000, 5)", wait])
+    notebook = Notebook(page, server, "busy.ipynb", subshells=False)
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    cell = notebook.cell(1)
+    grid = open_values(cell)
+    notebook.start_cell(2)
+    grid.locator("td[tabindex='0']").focus()
+    for _ in range(40):
+        page.keyboard.press("PageDown")
+    said = cell.locator(".tensornp-said")
+    expect(said).to_have_text(re.compile("waiting for the kernel|has not answered yet"))
+    (server.root / "go").touch()
+    expect(where(cell)).to_have_text(re.compile(r"^\[640, 0\]  3200.0 "))
+    expect(said).to_have_text("")
+    notebook.restart_kernel()
+    expect(said).to_contain_text("run the cell again")
+    # The session must not be ended before the new kernel is there.
+    notebook.run_cell(0)
+
+
+def test_it_is_legible_in_light_and_dark_and_axe_finds_nothing(lab: Page, server: Server) -> None:
+    """Every number, heading and word contrasts with what is painted behind it."""
+    show = "t = torch.linspace(-1, 1, 600).reshape(3, 10, 20)\nt[1, 2, 3] = torch.nan\nt[1, 4, 1] = -torch.inf\nt"
+    server.write("legible-values.ipynb", [LOAD, show])
+    notebook = Notebook(lab, server, "legible-values.ipynb")
+    notebook.run_all()
+    cell = notebook.cell(1)
+    grid = open_values(cell)
+    cell.get_by_role("textbox", name="Go to an index").fill("1, 2, 3")
+    lab.keyboard.press("Enter")
+    expect(where(cell)).to_have_text(re.compile(r"^\[1, 2, 3\]  nan"))
+    lab.keyboard.press("F2")
+    expect(cell.locator(".tensornp-edits code")).to_have_text("t[1, 2, 3] = float('nan')")
+    texts = cell.locator(".tensornp-values").locator(
+        "td, th, code, label, button, .tensornp-legend-text, .tensornp-where"
+    )
+    for dark in (False, True):
+        notebook.change_theme(dark=dark)
+        expect(grid).to_be_visible()
+        for text in texts.filter(visible=True).all():
+            assert contrast(text) >= READABLE, text.inner_text()
+        found = Axe().run(lab, context=".tensornp")
+        assert not found.violations_count, found.generate_report()
+
+
+def test_a_saved_notebook_with_an_open_navigator_is_static(lab: Page, server: Server) -> None:
+    """The output is the card alone."""
+    server.write("static.ipynb", [LOAD, "torch.zeros(3, 3)"])
+    notebook = Notebook(lab, server, "static.ipynb")
+    notebook.run_all()
+    open_values(notebook.cell(1))
+    cells = json.loads(notebook.save().read_text())["cells"]
+    text = json.dumps(cells[1]["outputs"])
+    assert "vnd.jupyter.widget" not in text
+    assert "tensornp-values" not in text
