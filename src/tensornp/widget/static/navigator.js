@@ -24,6 +24,11 @@ function colour(shade) {
   return `rgba(${shade > 0 ? ORANGE : BLUE}, ${strength.toFixed(3)})`;
 }
 
+// To set what is there already costs as much as to set something else.
+function put(node, name, value) {
+  if (node.getAttribute(name) !== value) node.setAttribute(name, value);
+}
+
 function clamp(value, size) {
   return Math.min(Math.max(value, 0), Math.max(size - 1, 0));
 }
@@ -410,13 +415,13 @@ class Navigator {
     this.cells.forEach((cell, k) => {
       const shade = this.shades[k];
       const special = SPECIAL[shade];
-      cell.setAttribute("aria-colindex", String(first[1] + (k % columns) + 2));
-      cell.firstChild.data = this.seen.texts[k];
-      cell.className = special ? `tensornp-cell tensornp-${special}` : "tensornp-cell";
-      cell.style.backgroundColor = special || !shade ? "" : colour(shade);
+      put(cell, "aria-colindex", String(first[1] + (k % columns) + 2));
+      put(cell, "class", special ? `tensornp-cell tensornp-${special}` : "tensornp-cell");
+      put(cell, "style", special || !shade ? "" : `background-color: ${colour(shade)}`);
+      if (cell.firstChild.data !== this.seen.texts[k]) cell.firstChild.data = this.seen.texts[k];
     });
     const at = this.cellOf(this.current) ?? this.cells[0];
-    for (const cell of this.cells) cell.tabIndex = cell === at ? 0 : -1;
+    this.cells.forEach((cell) => put(cell, "tabindex", cell === at ? "0" : "-1"));
     at?.classList.add("tensornp-current");
   }
 
