@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Iterator
 from html import escape
+from typing import NamedTuple
 
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.tensor.dtypes import name_of
@@ -31,7 +32,7 @@ def number_text(value: float | int) -> str:
 @never_compiled
 def stats_line_text(stats: TensorStats, info: TensorInfo | None = None) -> str:
     """Return the line, with a histogram where the output can encode one; empty where there is nothing to say."""
-    said = " · ".join([*_calm(stats, info), *_alarms(stats)])
+    said = " · ".join([*_calm(stats, info), *(text for _, text in _alarms(stats))])
     bars = "" if _is_bool(info) else sparkline_of(stats).rstrip()
     return "  ".join(filter(None, [said, bars]))
 
@@ -39,12 +40,37 @@ def stats_line_text(stats: TensorStats, info: TensorInfo | None = None) -> str:
 @never_compiled
 def stats_line_html(stats: TensorStats, info: TensorInfo | None = None, *, has_picture: bool = True) -> str:
     """Return the line as static HTML; empty where there is nothing to say."""
-    calm, alarms = list(_calm(stats, info)), list(_alarms(stats))
-    if not calm and not alarms:
+    line = stats_line(stats, info, has_picture=has_picture)
+    if not line.words and not line.alarms:
         return ""
-    said = [*map(escape, calm), *(f'<span style="{WARNED_TEXT}">{escape(alarm)}</span>' for alarm in alarms)]
-    picture = _picture(stats) if has_picture and not _is_bool(info) else ""
-    return f'<div style="{STATS_LINE}" title="{escape(_sentence(stats))}">{picture}{" · ".join(said)}</div>'
+    said = [*map(escape, line.words), *(_alarm_html(what, text) for what, text in line.alarms)]
+    image = img_html(line.png, line.alt, WIDTH, HEIGHT) + " " if line.png else ""
+    inside = f"{image}{' · '.join(said)}"
+    return f'<div class="tensornp-figures" style="{STATS_LINE}" title="{escape(line.title)}">{inside}</div>'
+
+
+def _alarm_html(what: str, text: str) -> str:
+    return f'<span class="tensornp-alarm-{what}" style="{WARNED_TEXT}">{escape(text)}</span>'
+
+
+class StatsLine(NamedTuple):
+    """The line as plain data: figures, what gives cause for alarm (and what that is to be looked for), a picture."""
+
+    words: list[str]
+    alarms: list[tuple[str, str]]
+    title: str
+    png: bytes
+    alt: str
+
+
+def stats_line(stats: TensorStats, info: TensorInfo | None = None, *, has_picture: bool = True) -> StatsLine:
+    """Return what the line says."""
+    histogram = _histogram(stats, WIDTH) if has_picture and not _is_bool(info) else None
+    if histogram is None or len(histogram.counts) < 2:
+        png, alt = b"", ""
+    else:
+        png, alt = histogram_png(histogram.counts, WIDTH, HEIGHT), histogram_alt(histogram)
+    return StatsLine(list(_calm(stats, info)), list(_alarms(stats)), _sentence(stats), png, alt)
 
 
 def _calm(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
@@ -75,16 +101,16 @@ def _is_bool(info: TensorInfo | None) -> bool:
     return info is not None and name_of(info.dtype) == "bool"
 
 
-def _alarms(stats: TensorStats) -> Iterator[str]:
-    """Yield what gives cause for alarm."""
+def _alarms(stats: TensorStats) -> Iterator[tuple[str, str]]:
+    """Yield what gives cause for alarm, and what it is to be looked for."""
     if stats.nan:
-        yield f"{stats.nan:,} NaN"
+        yield "nan", f"{stats.nan:,} NaN"
     # What a complex number that is infinite has as its sign is told by no one sign.
     plus = "" if stats.real is not None else "+"
     if stats.posinf:
-        yield f"{stats.posinf:,} {plus}Inf"
+        yield "inf", f"{stats.posinf:,} {plus}Inf"
     if stats.neginf:
-        yield f"{stats.neginf:,} -Inf"
+        yield "inf", f"{stats.neginf:,} -Inf"
 
 
 def sparkline_of(stats: TensorStats) -> str:
@@ -106,13 +132,6 @@ def _histogram(stats: TensorStats, num_bins: int) -> Histogram | None:
 def _sentence(stats: TensorStats) -> str:
     finite = f"the {stats.finite:,} finite ones" if stats.finite < stats.count else "them"
     return f"Of {stats.count:,} elements ({stats.scope}); mean, deviation and extremes of {finite}."
-
-
-def _picture(stats: TensorStats) -> str:
-    histogram = _histogram(stats, WIDTH)
-    if histogram is None or len(histogram.counts) < 2:
-        return ""
-    return img_html(histogram_png(histogram.counts, WIDTH, HEIGHT), histogram_alt(histogram), WIDTH, HEIGHT) + " "
 
 
 def histogram_alt(histogram: Histogram) -> str:

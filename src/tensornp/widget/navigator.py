@@ -16,12 +16,7 @@ from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.tensor import dtypes
 from tensornp.core.values.index_text import expression_of, parse_index, setting_code
 from tensornp.core.values.window import Index, Window
-from tensornp.core.values.window_values import (
-    Seen,
-    Subject,
-    read_window,
-    subject_of,
-)
+from tensornp.core.values.window_values import Seen, Subject, read_window, subject_of
 from tensornp.errors import BadRequestError, NoDataError, NotReadError, TensornpError
 from tensornp.render.window import legend_of
 from tensornp.widget.dock import DockingWidget, module, stylesheet
@@ -59,6 +54,9 @@ class NavigatorWidget(DockingWidget):
     _css = stylesheet("navigator")
 
     name = traitlets.Unicode("t").tag(sync=True)
+    goal: traitlets.List[Any] = traitlets.List(help="what is looked for at once, and a count of such goals").tag(
+        sync=True
+    )
 
     def __init__(
         self,
@@ -86,13 +84,22 @@ class NavigatorWidget(DockingWidget):
         array_name: str = "a",
         printoptions: Mapping[str, Any] = MappingProxyType({}),
         on_left: Callable[[], None] = lambda: None,
+        goal: str = "",
     ) -> None:
-        """Move to the element of class `anchor` and look at what `held` gives; `on_left` is called when it moves on."""
+        """Move to the element of class `anchor` and look at what `held` gives; `on_left` is called when it moves on.
+
+        `goal` is what is looked for at once: "nan", "inf", "min", "max", "absmax".
+        """
         with self._lock, self.hold_sync():
             self.rest()
+            self.aim(goal)
             self._held, self._on_left = held, on_left
             self._array_name, self._printoptions = array_name, printoptions
             self.name, self.anchor = name, anchor
+
+    def aim(self, goal: str) -> None:
+        """Have the page look for the next "nan" or the like; for nothing, if `goal` is empty."""
+        self.goal = [goal, (self.goal[1] if self.goal else 0) + 1]
 
     def rest(self) -> None:
         """Let go of the tensor, and leave the page until the next `show`."""
@@ -228,6 +235,6 @@ def _is_in(index: Index | None, shape: Index) -> bool:
 
 
 def _next_place(tensor: torch.Tensor, what: str, after: Index | None) -> Index | None:
-    from tensornp.core.values.locate import next_place  # type: ignore[import-not-found,unused-ignore]
+    from tensornp.core.values.locate import next_place
 
-    return next_place(tensor, what, after)  # type: ignore[no-any-return,unused-ignore]
+    return next_place(tensor, what, after)

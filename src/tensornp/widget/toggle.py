@@ -19,14 +19,19 @@ from tensornp.core.convert.view_share_copy import MODES, mode_arguments
 from tensornp.core.summary.card import TensorSummary, plan_modes, summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
+from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
+from tensornp.core.values.stats import TensorStats
 from tensornp.errors import BadRequestError, NameTakenError, NoDataError, TensornpError
 from tensornp.render.aliases import memory_lines
 from tensornp.render.badges import badges_of
 from tensornp.render.card import tensor_html, tensor_text
+from tensornp.render.png import data_uri
 from tensornp.render.receipt import receipt_of
+from tensornp.render.stats_line import stats_line
 from tensornp.render.style import height_of
 from tensornp.widget.dock import DockingWidget, module, stylesheet
+from tensornp.widget.scanning import Scanning
 
 _MODE_TITLES = {
     "view": "Live and read-only: the array sees every write to the tensor, NumPy cannot write.",
@@ -77,6 +82,9 @@ class TensorWidget(DockingWidget):
     place = traitlets.Unicode(help="the class of what the navigator docks into").tag(sync=True)
     has_values = traitlets.Bool(help="whether the navigator is offered").tag(sync=True)
     shows_values = traitlets.Bool(help="whether the navigator is open here").tag(sync=True)
+    has_stats = traitlets.Bool(help="whether statistics are offered").tag(sync=True)
+    progress = traitlets.Float(-1, help="the share that a scan has read; -1 where none runs").tag(sync=True)
+    figures = traitlets.Dict(help="the line of figures, once a scan has ended").tag(sync=True)
 
     def __init__(
         self,
@@ -98,6 +106,8 @@ class TensorWidget(DockingWidget):
         self._bound: list[str] = []
         self._held: Held = _none
         self._has_values = has_values
+        self._scanning: Scanning | None = None
+        self._generation = 0
         if tensor is None:
             self._aim(_none, _NOTHING, None, anchor)
         else:
@@ -111,6 +121,7 @@ class TensorWidget(DockingWidget):
         """Move to the card of class `anchor`, which shows `summary`; `held` gives its tensor while that lives."""
         self._close_values()
         with self._lock, self.hold_sync():
+            self._forget_scan()
             self.parting = self.closing_words()
             self._options = options
             self._aim(held, summary, look, anchor)
@@ -122,6 +133,7 @@ class TensorWidget(DockingWidget):
         """Leave the card, and wait for the next."""
         self._close_values()
         with self._lock, self.hold_sync():
+            self._forget_scan()
             self.parting = self.closing_words()
             self.anchor = ""
             self._held = _none
@@ -172,6 +184,8 @@ class TensorWidget(DockingWidget):
     def close(self) -> None:
         """Take the view out of the page and let go of the tensor."""
         self._close_values()
+        self._generation += 1
+        self._end_scan()
         self._held = _none
         super().close()
 
@@ -201,12 +215,60 @@ class TensorWidget(DockingWidget):
                 self._bind_once(content)
                 self._answer()
             elif kind == "values":
-                self._open_values() if content.get("open") is True else self._close_values()
+                self._open_values(content.get("goal")) if content.get("open") is True else self._close_values()
+                self._answer()
+            elif kind == "stats":
+                self._scan()
+                self._answer()
+            elif kind == "end":
+                self._end_scan()
                 self._answer()
 
-    def _open_values(self) -> None:
-        """Have the navigator dock here, and look at the tensor while that lives."""
+    def _scan(self) -> None:
+        """Read all values in a thread, and show the figures when that has ended."""
+        tensor = self._held()
+        if self._scanning is not None or tensor is None or not self.has_stats:
+            self.message = {"text": _GONE, "tone": "error"} if tensor is None else self.message
+            return
+        self.message, self.progress = {}, 0.0
+        generation = self._generation
+
+        def told(share: float) -> None:
+            if generation == self._generation:
+                self.progress = share
+
+        def done(stats: TensorStats | None, reason: str) -> None:
+            with self._lock, self.hold_sync():
+                if generation != self._generation:
+                    return
+                self._scanning, self.progress = None, -1.0
+                if stats is None:
+                    self.message = {"text": reason, "tone": "error"}
+                else:
+                    self.figures = figures_data(stats, self._now.info, has_picture=self._options.pictures == "small")
+                self._answer()
+
+        self._scanning = Scanning(tensor, told, done)
+
+    def _end_scan(self) -> None:
+        """Have a scan end, which then shows what it has read."""
+        if self._scanning is not None:
+            self._scanning.end()
+
+    def _forget_scan(self) -> None:
+        """End a scan of which nobody wants to hear any more."""
+        self._end_scan()
+        self._generation += 1
+        self._scanning, self.progress, self.figures = None, -1.0, {}
+
+    def _open_values(self, goal: Any = "") -> None:
+        """Have the navigator dock here, and look at the tensor while that lives; at its next NaN, if that is `goal`."""
         from tensornp.widget.navigator import the_navigator
+
+        goal = goal if goal in ("nan", "inf", "min", "max", "absmax") else ""
+        if self.shows_values:
+            the_navigator().aim(goal)
+            return
 
         def left() -> None:
             self.shows_values = False
@@ -218,6 +280,7 @@ class TensorWidget(DockingWidget):
             array_name=self.suggestion,
             printoptions=self._options.printoptions,
             on_left=left,
+            goal=goal,
         )
         self.shows_values = True
 
@@ -293,6 +356,7 @@ class TensorWidget(DockingWidget):
             "max_height": height_of(self._options.max_height),
             "mode": now.mode,
             "has_values": self._has_values and now.preview is not None,
+            "has_stats": self._options.stats != "off" and now.style == "card" and is_offered(self._static),
         }
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -320,6 +384,19 @@ def _living(tensor: torch.Tensor | None) -> torch.Tensor:
 
 
 _NOTHING = TensorSummary("Tensor", "view", None, None, _GONE, None)
+
+
+def figures_data(stats: TensorStats, info: TensorInfo | None, *, has_picture: bool) -> dict[str, Any]:
+    """Return the line of figures as plain data that the page puts in as text, and as the address of a picture."""
+    line = stats_line(stats, info, has_picture=has_picture)
+    picture = {"src": data_uri(line.png), "alt": line.alt} if line.png else {}
+    return {"words": line.words, "alarms": line.alarms, "title": line.title, "picture": picture}
+
+
+def is_offered(summary: TensorSummary) -> bool:
+    """Return whether figures can be told that the card does not tell: those of a large tensor, or on an accelerator."""
+    info = summary.info
+    return summary.stats is None and info is not None and info.data_state == "available" and info.numel > 0
 
 
 def _body(summary: TensorSummary) -> str:

@@ -69,7 +69,13 @@ class Navigator {
       this.refit();
     });
     this.watcher.observe(this.root);
-    this.wish({});
+    const [goal] = model.get("goal") ?? [];
+    this.wish(goal ? { seek: goal } : {});
+    this.aimed = () => {
+      const [what] = model.get("goal");
+      if (what) this.seek(what);
+    };
+    model.on("change:goal", this.aimed);
   }
 
   // --- what is on the page
@@ -696,6 +702,7 @@ class Navigator {
     clearTimeout(this.timer);
     this.watcher.disconnect();
     this.model.off("msg:custom", this.heard);
+    this.model.off("change:goal", this.aimed);
     this.dead = true;
     this.root.remove();
   }

@@ -29,7 +29,9 @@ class Toggle {
     const code = () => this.receipt.querySelector("code").textContent;
     const row = element("div", "receipt-row");
     row.append(this.receipt, copyButton("the code", code));
-    this.root.append(this.badges, this.memory, this.array, row, this.bar());
+    this.figures = element("div", "figures");
+    this.figures.hidden = true;
+    this.root.append(this.badges, this.memory, this.array, this.figures, row, this.bar());
     this.hidden = [];
     this.count = 0;
     this.paint();
@@ -58,12 +60,15 @@ class Toggle {
     this.values.type = "button";
     this.values.title = "Look at the values, a window at a time";
     this.values.addEventListener("click", () => this.ask({ type: "values", open: !this.model.get("shows_values") }));
+    this.stats = element("button", "button", "Statistics");
+    this.stats.type = "button";
+    this.stats.addEventListener("click", () => this.ask({ type: this.isScanning() ? "end" : "stats" }));
     this.status = element("output", "status");
     this.status.setAttribute("role", "status");
     this.again = element("span", "again");
     this.againCode = element("code", "code");
     this.again.append(this.againCode, " ", copyButton("the line that binds it again", () => this.againCode.textContent));
-    bar.append(this.modes, this.form, this.values, this.status, this.again);
+    bar.append(this.modes, this.form, this.values, this.stats, this.status, this.again);
     return bar;
   }
 
@@ -126,6 +131,7 @@ class Toggle {
     this.paintModes(this.model.get("choices"));
     this.paintButton();
     this.paintValues();
+    this.paintFigures();
     const { text = "", tone = "plain", again = "" } = this.model.get("message");
     this.say(text, tone);
     this.againCode.textContent = again;
@@ -183,6 +189,57 @@ class Toggle {
     this.values.setAttribute("aria-expanded", String(Boolean(this.model.get("shows_values"))));
   }
 
+  isScanning() {
+    return this.model.get("progress") >= 0;
+  }
+
+  // Offered where the card does not tell them: it reads all values, in a thread of the kernel's.
+  paintFigures() {
+    const { words = [], alarms = [], title = "", picture } = this.model.get("figures");
+    const isThere = Boolean(words.length || alarms.length);
+    this.stats.hidden = !this.model.get("has_stats") || isThere;
+    this.stats.disabled = Boolean(this.dead);
+    const share = Math.round(100 * this.model.get("progress"));
+    this.stats.textContent = this.isScanning() ? `Cancel (${share} %)` : "Statistics";
+    this.stats.title = this.isScanning()
+      ? "End the scan, and show what it has read so far"
+      : "Read all values: mean, deviation, extremes, NaN, and a histogram";
+    this.figures.hidden = !isThere;
+    this.figures.title = title;
+    const parts = [...words.map((word) => document.createTextNode(word)), ...alarms.map((alarm) => this.alarm(alarm))];
+    const nodes = parts.flatMap((part, i) => (i ? [" · ", part] : [part]));
+    if (picture?.src) {
+      const image = Object.assign(element("img"), picture, { width: 64, height: 16 });
+      nodes.unshift(image, " ");
+    }
+    this.figures.replaceChildren(...nodes);
+  }
+
+  // What gives cause for alarm leads to it.
+  alarm([what, text]) {
+    const node = element("button", `alarm tensornp-alarm-${what}`, text);
+    node.type = "button";
+    this.lead(node, what);
+    return node;
+  }
+
+  lead(node, what) {
+    if (!this.model.get("has_values")) return;
+    node.title = `Go to the first ${what === "nan" ? "NaN" : "infinity"}`;
+    node.addEventListener("click", () => this.ask({ type: "values", open: true, goal: what }));
+  }
+
+  // The alarms of the static line become buttons for as long as the toggle is here.
+  leadFromCard(card) {
+    this.replaced = ["nan", "inf"].flatMap((what) =>
+      [...card.querySelectorAll(`.tensornp-figures > .tensornp-alarm-${what}`)].map((old) => {
+        const node = this.alarm([what, old.textContent]);
+        old.replaceWith(node);
+        return [node, old];
+      }),
+    );
+  }
+
   say(text, tone = "plain") {
     this.status.textContent = text;
     this.status.className = `tensornp-status tensornp-${tone}`;
@@ -199,6 +256,7 @@ class Toggle {
       this.array = this.printed.cloneNode(false);
       this.printed.after(this.array);
     }
+    this.leadFromCard(card);
     // The static card goes on to name who shares the memory.
     this.memory.remove();
     card.append(this.root);
@@ -208,6 +266,7 @@ class Toggle {
   undock() {
     clearTimeout(this.timer);
     for (const node of [...this.hidden, this.printed].filter(Boolean)) node.style.display = "";
+    for (const [node, old] of this.replaced ?? []) node.replaceWith(old);
     this.badges.remove();
     this.array.remove();
     this.root.remove();
@@ -228,7 +287,10 @@ export default () => {
   const add = (model) => {
     const toggle = new Toggle(model);
     // The navigator also leaves for another toggle, which is no answer to this one.
-    if (watched !== model) model.on("change:shows_values", () => toggles.forEach((one) => one.paintValues()));
+    if (watched !== model) {
+      model.on("change:shows_values", () => toggles.forEach((one) => one.paintValues()));
+      model.on("change:progress change:figures", () => toggles.forEach((one) => one.paintFigures()));
+    }
     watched = model;
     toggles.add(toggle);
     // The page shows a pinned one anew where its cell is moved.
@@ -236,7 +298,7 @@ export default () => {
     return toggle;
   };
   return docking({
-    own: ".tensornp-bar, .tensornp-receipt-row",
+    own: ".tensornp-bar, .tensornp-receipt-row, .tensornp-figures",
     dock(model, card) {
       const toggle = add(model);
       toggle.dock(card);
