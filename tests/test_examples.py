@@ -77,7 +77,7 @@ def test_the_first_tour(tmp_path):
 @since("2.8", "float4 is there")
 def test_every_kind_of_tensor(tmp_path):
     """Each kind that the text names: its array, or the reason why there is none."""
-    story = "\n".join(executed("4-every-kind.ipynb", tmp_path))
+    story = "\n".join(executed("7-every-kind.ipynb", tmp_path))
     for promised in (
         "values widened exactly to float32", "values unpacked exactly to float32", "packed · (32,)", "4,000 stored",
         "400,000,000,000,000 bytes", "nested · 2 parts", "masked_array(data=[0.0, --, 2.0, 3.0]",
@@ -100,6 +100,21 @@ def test_memory(tmp_path):
         "NumPy refuses: assignment destination is read-only", "[4., 6.]",
     ):  # fmt: skip
         assert promised in story
+
+
+def test_values(tmp_path):
+    """A planted NaN is found, the outlier channel comes first, and two layers are compared."""
+    cells = executed("4-values.ipynb", tmp_path)
+    assert "1 NaN" in cells[2]
+    assert "[123, 45]" in cells[3]
+    assert cells[4].split("axis 0")[1].split("\n")[1].split()[0] == "17"
+    assert "count=147456, nan=1" in cells[5]
+    assert "1 NaN at [123, 45]" in cells[6]
+    assert "same bits" in cells[7]
+    assert "cast from float32" in cells[8]
+    assert "384 of 147,456 differ, first at [17, 0]" in cells[9]
+    assert cells[10].startswith("Comparison(not equal: 384 of 147,456 differ, first at [17, 0]")
+    assert "<img" in cells[12]
 
 
 def test_view_share_and_copy(tmp_path):

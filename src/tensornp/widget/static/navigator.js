@@ -70,10 +70,10 @@ class Navigator {
     });
     this.watcher.observe(this.root);
     const [goal] = model.get("goal") ?? [];
-    this.wish(goal ? { seek: goal } : {});
+    this.wish(goal ? { seek: goal } : {}, goal ? "grid" : undefined);
     this.aimed = () => {
       const [what] = model.get("goal");
-      if (what) this.seek(what);
+      if (what) this.seek(what, "grid");
     };
     model.on("change:goal", this.aimed);
   }
