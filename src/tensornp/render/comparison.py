@@ -12,7 +12,7 @@ from tensornp.render.stats import picture_html
 from tensornp.render.stats_line import number_text
 from tensornp.render.style import PICTURES, WIDE, badge_style
 from tensornp.render.table import Table, TableRow, table_html, table_text
-from tensornp.render.words import counted
+from tensornp.render.words import counted, share_text
 
 
 @never_compiled
@@ -48,7 +48,11 @@ def _rows(found: Comparison, names: tuple[str, str]) -> Iterator[tuple[str, str,
         yield "dtypes", f"{found.dtypes[0]} and {found.dtypes[1]}", ""
     if not found.num_changed:
         return
-    yield "not equal", f"{found.num_changed:,} ({found.changed_fraction:.2%})", "NaN equals NaN, and 0.0 equals -0.0"
+    yield (
+        "not equal",
+        f"{found.num_changed:,} ({share_text(found.num_changed, found.count)})",
+        "NaN equals NaN, and 0.0 equals -0.0",
+    )
     if found.first_difference is not None and found.first_values is not None:
         a, b = found.first_values
         yield "first", str(list(found.first_difference)), f"{a!r} and {b!r}"

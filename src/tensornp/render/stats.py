@@ -18,6 +18,7 @@ from tensornp.render.png import heatmap_png, histogram_png, img_html, size_of
 from tensornp.render.stats_line import histogram_alt, number_text, sparkline_of
 from tensornp.render.style import PICTURE, PICTURES, SMALL_TEXT, WIDE
 from tensornp.render.table import Table, TableRow, table_html, table_text
+from tensornp.render.words import share_text
 
 SHARES = (0.001, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
 MAX_INDICES = 10
@@ -74,7 +75,7 @@ def _rows(summary: StatsSummary) -> Iterator[TableRow]:
     if stats.neginf and stats.posinf:
         infinite += f" ({stats.posinf:,} plus, {stats.neginf:,} minus)"
     yield TableRow(("infinite", infinite, _place(places.get("inf"))))
-    share = f" ({stats.zeros / stats.count:.2%})" if stats.zeros and stats.count else ""
+    share = f" ({share_text(stats.zeros, stats.count)})" if stats.zeros and stats.count else ""
     yield TableRow(("zero", f"{stats.zeros:,}{share}", ""))
     if stats.min is None:
         return

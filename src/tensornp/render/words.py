@@ -8,6 +8,18 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
+def share_text(part: int, whole: int) -> str:
+    """Return a part in percent, of which 0% and 100% mean none and all: ``0.26%``, ``>99.99%``."""
+    text = f"{part / whole:.2%}"
+    return (
+        f"<{0.0001:.2%}"
+        if part and text == "0.00%"
+        else f">{0.9999:.2%}"
+        if part < whole and text == "100.00%"
+        else text
+    )
+
+
 def listed(names: list[str] | tuple[str, ...], max_names: int) -> str:
     """Return the first names, and how many more there are: ``a, b and 3 more``."""
     left = len(names) - max_names
