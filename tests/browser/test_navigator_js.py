@@ -197,6 +197,21 @@ def test_a_held_key_never_queues_up(navigator: MakeNavigator) -> None:
     expect(shown.grid.locator("th[scope=row]").first).to_have_text("199")
 
 
+def test_the_focus_stays_in_the_grid_while_its_cells_are_made_anew(navigator: MakeNavigator) -> None:
+    """Also where the cell that it was on is no more; a key that is pressed meanwhile must not reach the notebook."""
+    shown = navigator(counted(500, 40))
+    shown.grid.locator("[tabindex='0']").focus()
+    shown.press("Control+End")
+    shown.page.keyboard.press("Control+Home")
+    shown.tensor = counted(7, 5)
+    shown.page.keyboard.press("ArrowDown")
+    shown.answer()
+    expect(shown.grid).to_have_attribute("aria-rowcount", "8")
+    assert shown.grid.evaluate("(grid) => grid.contains(document.activeElement)")
+    shown.settle()
+    expect(shown.cell("1, 0")).to_be_focused()
+
+
 def test_stale_answers_and_those_for_another_page_are_dropped(navigator: MakeNavigator) -> None:
     """Only the answer to the request that is under way is painted."""
     shown = navigator(counted(500, 4))

@@ -267,11 +267,19 @@ class Navigator {
     this.paint();
     const cell = this.cellOf(this.current);
     if (cell && (had || then === "grid")) cell.focus({ preventScroll: true });
+    else if (had && !had.isConnected) this.keepFocus();
     // A cell that takes the focus is read out by itself; one that has kept it has a new value.
     if (before && !this.wished && (!cell || had === cell || document.activeElement !== cell)) {
       this.announce([this.said.textContent, this.where.textContent].filter(Boolean).join("; "));
     }
     this.refit();
+  }
+
+  // The cell that had the focus is no more, and where it goes to has not come yet: no key may fall through meanwhile.
+  keepFocus() {
+    this.isKeeping = true;
+    (this.cells[0] ?? this.index).focus({ preventScroll: true });
+    this.isKeeping = false;
   }
 
   takeCode(code, problem = "") {
@@ -433,7 +441,6 @@ class Navigator {
 
   makeCells(rows, columns) {
     if (this.made?.[0] === rows && this.made[1] === columns) return;
-    const had = this.grid.contains(document.activeElement);
     this.made = [rows, columns];
     const text = (node) => {
       node.append(document.createTextNode(" "));
@@ -466,7 +473,6 @@ class Navigator {
     thead.append(top);
     tbody.append(...body);
     this.grid.replaceChildren(thead, tbody);
-    if (had) this.cellOf(this.current)?.focus({ preventScroll: true });
   }
 
   // As many columns as there is room for. Other ones may be wider, so this is asked for three times after a move at most,
@@ -538,7 +544,7 @@ class Navigator {
 
   entered(target) {
     const index = this.indexOf(target);
-    if (!index) return;
+    if (!index || this.isKeeping) return;
     const before = this.cellOf(this.current);
     if (before && before !== target) {
       before.tabIndex = -1;
