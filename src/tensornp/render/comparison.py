@@ -48,11 +48,8 @@ def _rows(found: Comparison, names: tuple[str, str]) -> Iterator[tuple[str, str,
         yield "dtypes", f"{found.dtypes[0]} and {found.dtypes[1]}", ""
     if not found.num_changed:
         return
-    yield (
-        "not equal",
-        f"{found.num_changed:,} ({share_text(found.num_changed, found.count)})",
-        "NaN equals NaN, and 0.0 equals -0.0",
-    )
+    share = share_text(found.num_changed, found.count)
+    yield "not equal", f"{found.num_changed:,} ({share})", "NaN equals NaN, and 0.0 equals -0.0"
     if found.first_difference is not None and found.first_values is not None:
         a, b = found.first_values
         yield "first", str(list(found.first_difference)), f"{a!r} and {b!r}"

@@ -11,13 +11,9 @@ def counted(number: int, noun: str) -> str:
 def share_text(part: int, whole: int) -> str:
     """Return a part in percent, of which 0% and 100% mean none and all: ``0.26%``, ``>99.99%``."""
     text = f"{part / whole:.2%}"
-    return (
-        f"<{0.0001:.2%}"
-        if part and text == "0.00%"
-        else f">{0.9999:.2%}"
-        if part < whole and text == "100.00%"
-        else text
-    )
+    if part and text == "0.00%":
+        return "<0.01%"
+    return ">99.99%" if part < whole and text == "100.00%" else text
 
 
 def listed(names: list[str] | tuple[str, ...], max_names: int) -> str:
