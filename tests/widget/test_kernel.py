@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -282,3 +283,39 @@ def test_unloading_takes_the_toggle_back(kernel):
     assert kernel.comms == {}
     (data,) = kernel.run("w")
     assert data == {"text/plain": "tensor([1.])"}
+
+
+def test_statistics_run_while_the_kernel_runs_cells(kernel):
+    """The scan is in a thread: its figures come by themselves, and cells go on."""
+    kernel.run("import torch; large = torch.ones(2000, 1000); large[7, 8] = float('nan')")
+    kernel.run("large")
+    comm, state = next(iter(kernel.toggles().items()))
+    assert state["has_stats"]
+    kernel.send(comm, {"method": "custom", "content": {"type": "stats"}})
+    for _ in range(200):
+        kernel.run("import time; time.sleep(0.05)")
+        if kernel.toggles()[comm].get("figures"):
+            break
+    assert kernel.toggles()[comm]["figures"]["words"][0] == "mean 1"
+    assert kernel.toggles()[comm]["figures"]["alarms"] == [["nan", "1 NaN"]]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the signal of Ctrl-C")
+def test_ctrl_c_ends_a_loop_of_statistics_and_leaves_nothing_locked(kernel):
+    """KeyboardInterrupt as everywhere; the gate is open, and no thread goes on."""
+    kernel.run("import threading, time, torch, tensornp as tnp; wide = torch.ones(2**23)")
+    kernel.client.execute("print('begun', flush=True)\nwhile True: tnp.stats(wide)")
+    while True:
+        message = kernel.client.get_iopub_msg(timeout=TIMEOUT_S)
+        if message["msg_type"] == "stream":
+            kernel.manager.interrupt_kernel()
+        if message["msg_type"] == "error":
+            assert message["content"]["ename"] == "KeyboardInterrupt"
+        is_idle = message["content"].get("execution_state") == "idle"
+        if is_idle and message["parent_header"]["msg_type"] == "execute_request":
+            break
+    kernel.run("from tensornp.core.lowlevel.threads import GATE\nfound = []")
+    kernel.run("def take():\n    found.append(GATE.acquire(timeout=30))\n    GATE.release()")
+    kernel.run("t = threading.Thread(target=take)\nt.start(); t.join()")
+    assert kernel.value("found") == "[True]"
+    assert kernel.value("tnp.stats(wide).mean") == "1.0"
