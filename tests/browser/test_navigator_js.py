@@ -409,12 +409,12 @@ def test_changes_are_announced_once(navigator: MakeNavigator) -> None:
 
 
 def test_it_leaves_nothing_behind(navigator: MakeNavigator) -> None:
-    """No node, no handler."""
+    """No node, and neither of its two handlers."""
     shown = navigator(counted(5, 4))
     before = shown.page.evaluate("window.count()")
     shown.page.evaluate("window.leave()")
     expect(shown.page.locator("#output")).to_be_empty()
-    assert shown.page.evaluate("window.count()") == before - 1
+    assert shown.page.evaluate("window.count()") == before - 2
 
 
 def test_no_text_is_ever_taken_for_html(navigator: MakeNavigator) -> None:
