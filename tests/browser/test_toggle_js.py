@@ -24,7 +24,7 @@ ANCHOR = "tnp-test"
 STATE = (
     "mode", "cards", "choices", "array_text", "max_height",
     "anchor", "parting", "suggestion", "can_bind", "message", "answers", "place", "has_values", "shows_values",
-    "has_stats", "progress", "figures",
+    "has_stats", "progress", "figures", "has_image", "image",
 )  # fmt: skip
 PAGE = """<!doctype html>
 <html lang="en"><head><title>A card</title><style>{css}</style></head>
@@ -229,7 +229,7 @@ def test_when_the_kernel_is_gone_nothing_can_be_pressed_and_it_says_what_to_do(t
     shown.page.evaluate("window.lose()")
     shown.page.clock.run_for(10_000)
     controls = shown.page.locator("#output").locator("input, button.tensornp-button")
-    assert controls.count() == 7
+    assert controls.count() == 8
     assert all(control.is_disabled() for control in controls.all())
     expect(shown.status).to_contain_text("run the cell again")
     expect(shown.page.locator(".tensornp-unconfirmed")).to_have_count(0)

@@ -21,11 +21,13 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
+from tensornp.core.values.image_layout import looks_like_pictures
 from tensornp.core.values.stats import TensorStats
-from tensornp.errors import BadRequestError, NameTakenError, NoDataError, TensornpError
+from tensornp.errors import BadRequestError, NameTakenError, NoDataError, NotReadError, TensornpError
 from tensornp.render.aliases import memory_lines
 from tensornp.render.badges import badges_of
 from tensornp.render.card import tensor_html, tensor_text
+from tensornp.render.image import Image, image
 from tensornp.render.png import data_uri
 from tensornp.render.receipt import receipt_of
 from tensornp.render.stats_line import stats_line
@@ -84,6 +86,8 @@ class TensorWidget(DockingWidget):
     shows_values = traitlets.Bool(help="whether the navigator is open here").tag(sync=True)
     has_stats = traitlets.Bool(help="whether statistics are offered").tag(sync=True)
     progress = traitlets.Float(-1, help="the share that a scan has read; -1 where none runs").tag(sync=True)
+    has_image = traitlets.Bool(help="whether a picture is offered").tag(sync=True)
+    image = traitlets.Dict(help="the picture that is shown, and what it is").tag(sync=True)
     figures = traitlets.Dict(help="the line of figures, once a scan has ended").tag(sync=True)
 
     def __init__(
@@ -121,7 +125,7 @@ class TensorWidget(DockingWidget):
         """Move to the card of class `anchor`, which shows `summary`; `held` gives its tensor while that lives."""
         self._close_values()
         with self._lock, self.hold_sync():
-            self._forget_scan()
+            self._forget_values()
             self.parting = self.closing_words()
             self._options = options
             self._aim(held, summary, look, anchor)
@@ -133,7 +137,7 @@ class TensorWidget(DockingWidget):
         """Leave the card, and wait for the next."""
         self._close_values()
         with self._lock, self.hold_sync():
-            self._forget_scan()
+            self._forget_values()
             self.parting = self.closing_words()
             self.anchor = ""
             self._held = _none
@@ -223,6 +227,19 @@ class TensorWidget(DockingWidget):
             elif kind == "end":
                 self._end_scan()
                 self._answer()
+            elif kind == "image":
+                self._show_image(is_open=content.get("open") is True)
+                self._answer()
+
+    def _show_image(self, *, is_open: bool) -> None:
+        """Show the tensor as a picture, or no longer."""
+        self.message, self.image = {}, {}
+        if not is_open:
+            return
+        try:
+            self.image = image_data(image(_living(self._held())))
+        except (TensornpError, NotReadError) as error:
+            self._complain(error)
 
     def _scan(self) -> None:
         """Read all values in a thread, and show the figures when that has ended."""
@@ -255,11 +272,11 @@ class TensorWidget(DockingWidget):
         if self._scanning is not None:
             self._scanning.end()
 
-    def _forget_scan(self) -> None:
-        """End a scan of which nobody wants to hear any more."""
+    def _forget_values(self) -> None:
+        """Take figures and picture out, and end a scan of which nobody wants to hear any more."""
         self._end_scan()
         self._generation += 1
-        self._scanning, self.progress, self.figures = None, -1.0, {}
+        self._scanning, self.progress, self.figures, self.image = None, -1.0, {}, {}
 
     def _open_values(self, goal: Any = "") -> None:
         """Have the navigator dock here, and look at the tensor while that lives; at its next NaN, if that is `goal`."""
@@ -356,6 +373,10 @@ class TensorWidget(DockingWidget):
             "max_height": height_of(self._options.max_height),
             "mode": now.mode,
             "has_values": self._has_values and now.preview is not None,
+            "has_image": self._options.pictures != "off"
+            and now.info is not None
+            and now.preview is not None
+            and looks_like_pictures(now.info.array_shape),
             "has_stats": self._options.stats != "off" and now.style == "card" and is_offered(self._static),
         }
 
@@ -391,6 +412,13 @@ def figures_data(stats: TensorStats, info: TensorInfo | None, *, has_picture: bo
     line = stats_line(stats, info, has_picture=has_picture)
     picture = {"src": data_uri(line.png), "alt": line.alt} if line.png else {}
     return {"words": line.words, "alarms": line.alarms, "title": line.title, "picture": picture}
+
+
+def image_data(picture: Image) -> dict[str, Any]:
+    """Return a picture as plain data: its address, the text that stands for it, and what is said under it."""
+    width, height = (size * picture.magnification for size in picture.size)
+    shown = {"src": data_uri(picture.png), "alt": picture.alt, "width": width, "height": height}
+    return {"shown": shown, "caption": picture.caption}
 
 
 def is_offered(summary: TensorSummary) -> bool:

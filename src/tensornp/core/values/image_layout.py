@@ -17,6 +17,8 @@ MAX_PIXELS = 2**20
 MAX_SIDE = 2048
 """Of each picture."""
 _READINGS = {2: ("HW",), 3: ("CHW", "HWC"), 4: ("NCHW", "NHWC")}
+MIN_SIDE = 16
+"""Rows and columns of what is offered as a picture unasked."""
 LAYOUTS = ("HW", "CHW", "HWC", "NHW", "NCHW", "NHWC")
 """All that can be named; NHW, which any three dimensions could be, is never found unasked."""
 
@@ -101,6 +103,18 @@ def layout_of(shape: tuple[int, ...], layout: str | None = None) -> ImageLayout:
     if 0 in shape:
         raise BadRequestError(f"a picture of shape {shape} has no pixels; pass one that has some")
     return _placed(ImageLayout(fitting[0], layout is not None, shape))
+
+
+def looks_like_pictures(shape: tuple[int, ...]) -> bool:
+    """Return whether a tensor of `shape` is offered as a picture: with channels, and of some pixels in both ways."""
+    if len(shape) < 3:
+        # Any matrix could be one.
+        return False
+    try:
+        layout = layout_of(shape)
+    except BadRequestError:
+        return False
+    return min(layout.size("H"), layout.size("W")) >= MIN_SIDE
 
 
 def _fits(shape: tuple[int, ...], layout: str) -> bool:

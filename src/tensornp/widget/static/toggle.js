@@ -31,7 +31,9 @@ class Toggle {
     row.append(this.receipt, copyButton("the code", code));
     this.figures = element("div", "figures");
     this.figures.hidden = true;
-    this.root.append(this.badges, this.memory, this.array, this.figures, row, this.bar());
+    this.picture = element("div", "picture");
+    this.picture.hidden = true;
+    this.root.append(this.badges, this.memory, this.array, this.figures, this.picture, row, this.bar());
     this.hidden = [];
     this.count = 0;
     this.paint();
@@ -63,12 +65,16 @@ class Toggle {
     this.stats = element("button", "button", "Statistics");
     this.stats.type = "button";
     this.stats.addEventListener("click", () => this.ask({ type: this.isScanning() ? "end" : "stats" }));
+    this.image = element("button", "button tensornp-open", "Image");
+    this.image.type = "button";
+    this.image.title = "Show it as a picture; what is assumed is said under it";
+    this.image.addEventListener("click", () => this.ask({ type: "image", open: this.picture.hidden }));
     this.status = element("output", "status");
     this.status.setAttribute("role", "status");
     this.again = element("span", "again");
     this.againCode = element("code", "code");
     this.again.append(this.againCode, " ", copyButton("the line that binds it again", () => this.againCode.textContent));
-    bar.append(this.modes, this.form, this.values, this.stats, this.status, this.again);
+    bar.append(this.modes, this.form, this.values, this.stats, this.image, this.status, this.again);
     return bar;
   }
 
@@ -132,6 +138,7 @@ class Toggle {
     this.paintButton();
     this.paintValues();
     this.paintFigures();
+    this.paintImage();
     const { text = "", tone = "plain", again = "" } = this.model.get("message");
     this.say(text, tone);
     this.againCode.textContent = again;
@@ -213,6 +220,16 @@ class Toggle {
       nodes.unshift(image, " ");
     }
     this.figures.replaceChildren(...nodes);
+  }
+
+  paintImage() {
+    const { shown, caption = "" } = this.model.get("image");
+    this.image.hidden = !this.model.get("has_image");
+    this.image.disabled = Boolean(this.dead);
+    this.image.setAttribute("aria-expanded", String(Boolean(shown)));
+    this.picture.hidden = !shown;
+    const nodes = shown ? [Object.assign(element("img"), shown), element("div", "line", caption)] : [];
+    this.picture.replaceChildren(...nodes);
   }
 
   // What gives cause for alarm leads to it.
