@@ -158,6 +158,8 @@ def test_compile_breaks_the_graph_once_and_compiles_nothing_of_ours(backend):
     assert run(tnp.inspect) == expected
     assert run(tnp.plan) == expected
     assert run(display) == expected
+    for read in (tnp.stats, tnp.locate, tnp.card, lambda y: tnp.compare(y, y)):
+        assert run(read) == expected
     assert run(lambda y: tnp.to_numpy(y, copy=True)) == expected
 
 

@@ -99,7 +99,8 @@ def image(
     Reads the pixels that are shown, on the tensor's own device, and changes nothing: of a batch the first 64 pictures,
     of large ones every second, third… row and column, at most about a million pixels in all.
     """
-    picture = picture_of(t, layout, mean, std, value_range)
+    with np.errstate(all="ignore"):
+        picture = picture_of(t, layout, mean, std, value_range)
     pixels = _grid(picture)
     height, width = pixels.shape[:2]
     times = min(magnification((height, width)))

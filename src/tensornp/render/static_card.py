@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensornp.core.lowlevel.attributes import class_name
+from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.view import summary_of
 from tensornp.errors import NotATensorError
@@ -45,6 +46,7 @@ class Card:
         return "text/html", self.html
 
 
+@never_compiled
 def card(obj: Any, **options: Any) -> Card:
     """Return the static card of a tensor, or the table of a module or a container, as an object that shows anywhere.
 

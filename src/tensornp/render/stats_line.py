@@ -12,8 +12,7 @@ from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.values.distribution import Histogram
-from tensornp.core.values.stats import TensorStats
-from tensornp.core.values.supply import ALL
+from tensornp.core.values.stats import ALL, TensorStats
 from tensornp.render.legend import sparkline_text
 from tensornp.render.png import histogram_png, img_html
 from tensornp.render.style import STATS_LINE, WARNED_TEXT

@@ -74,7 +74,9 @@ def most_ulps(a: torch.Tensor, b: torch.Tensor) -> int:
     places = []
     for t in (a, b):
         own = t.detach().resolve_neg().clone(memory_format=torch.contiguous_format)
-        bits = own.view(-1).view(kind).tolist() if own.numel() else []
+        # Those of e8m0 have no sign.
+        unsigned = torch.uint8 if t.dtype is getattr(torch, "float8_e8m0fnu", None) else kind
+        bits = own.view(-1).view(unsigned).tolist() if own.numel() else []
         places.append([i if i >= 0 else -(2 ** (8 * size - 1)) - i for i in bits])
     finite = [np.isfinite(converted(t).reshape(-1)) for t in (a, b)]
     return max(abs(x - y) for x, y, f, g in zip(*places, *finite, strict=True) if f and g)
@@ -169,6 +171,84 @@ def test_arrays_of_ml_dtypes():
     """As tensors of the same dtype."""
     a = np.arange(5).astype(ml_dtypes.bfloat16)
     assert tnp.compare(a, torch.arange(5).bfloat16()).verdict == "same bits"
+
+
+def nested(*sizes: int) -> torch.Tensor:
+    return torch.nested.nested_tensor([torch.ones(size) for size in sizes])
+
+
+def test_parts_of_nested_tensors_are_told_apart():
+    """Equal numbers in other parts are another tensor, and so is a plain one."""
+    assert tnp.compare(nested(2, 1, 3), nested(2, 1, 3)).equal
+    for other in (nested(2, 3, 1), nested(2, 4), torch.ones(6), torch.ones(2)):
+        found = tnp.compare(nested(2, 1, 3), other)
+        assert not found.equal
+        assert "differ" in found.verdict
+
+
+def noise() -> tuple[torch.Tensor, torch.Tensor]:
+    w = torch.randn(1000, generator=torch.Generator().manual_seed(5)).to(torch.float8_e5m2)
+    other = w.float() * (1 + 0.4 * torch.rand(1000, generator=torch.Generator().manual_seed(6)))
+    return w, other.to(torch.float8_e5m2)
+
+
+NOT_SCALED = {
+    "a NaN": (BASE, changed(BASE, _0=math.nan)),
+    "a NaN in what is doubled": (BASE, changed(BASE * 2, _0=math.nan)),
+    "one unit": (BASE, changed(BASE, _17=math.nextafter(float(BASE[17]), 9) + 1e-7)),
+    "large integers": (torch.tensor([2**60]), torch.tensor([2**60 + 1])),
+    "noise of short floats": noise(),
+    "truth": (torch.tensor([True, False]), torch.tensor([False, False])),
+    "far apart": (torch.tensor([1e-45]), torch.tensor([1.7e308], dtype=torch.float64)),
+}
+
+
+@pytest.mark.parametrize("name", NOT_SCALED)
+@pytest.mark.filterwarnings("error")
+def test_what_is_no_product_is_not_called_one(name):
+    """A planted fault is not hidden by a factor."""
+    assert "scaled" not in tnp.compare(*NOT_SCALED[name]).verdict
+
+
+def test_short_floats_that_are_scaled_are_rounded_products():
+    """By a factor that is no power of two, too."""
+    w = BASE.bfloat16()
+    assert tnp.compare(w, w * 2).verdict == "scaled by 2"
+
+
+def test_the_same_bits_are_those_of_nan_too():
+    """Also where floats are widened to be compared; codes that are scaled have others."""
+    for dtype, bits in ((torch.float16, (0x7C01, 0x7E01)), (torch.bfloat16, (0x7F81, 0x7FC1))):
+        a, b = (torch.tensor([bit], dtype=torch.int16).view(dtype) for bit in bits)
+        assert tnp.compare(a, b).verdict == "equal"
+        assert tnp.compare(a, a.clone()).verdict == "same bits"
+    a, b = (torch.tensor([bit], dtype=torch.uint8).view(torch.float8_e5m2) for bit in (0x7D, 0x7F))
+    assert tnp.compare(a, b).verdict == "equal"
+    q = [torch.quantize_per_tensor(torch.tensor([1.0, 2]), *scheme, torch.quint8) for scheme in ((0.5, 0), (0.25, 3))]
+    assert tnp.compare(*q).verdict == "equal"
+
+
+def test_what_is_hidden_on_one_side_equals_nothing():
+    """Not even a NaN; and integers stay exact under a mask."""
+    shown = np.ma.array([1, np.nan], mask=[0, 0])
+    assert not tnp.compare(np.ma.array([1, np.nan], mask=[0, 1]), shown).equal
+    a, b = (np.ma.array([2**53 + i, 1], mask=[0, 1]) for i in (1, 0))
+    assert tnp.compare(a, b).num_changed == 1
+
+
+def test_integers_of_two_dtypes_are_exact():
+    """Also beside floats."""
+    assert tnp.compare(np.array([2**62 + 1]), np.array([2**62], np.uint64)).max_abs == 1
+    found = tnp.compare(np.array([2**53 + 1]), np.array([2.0**53]))
+    assert (found.num_changed, found.max_abs) == (1, 1)
+    assert tnp.compare(np.array([2**53 + 1]), np.array([2**53 + 0j])).num_changed == 1
+
+
+def test_dtypes_that_only_ml_dtypes_has_compare():
+    """Without a word of ulps."""
+    a = np.arange(4).astype(ml_dtypes.float8_e3m4)
+    assert tnp.compare(a, a.copy()).equal
+    assert not tnp.compare(a, a[::-1]).equal
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
+import subprocess
+import sys
 import threading
 
+import ml_dtypes
 import numpy as np
 import pytest
 import torch
@@ -325,6 +328,13 @@ def test_while_another_thread_runs_it_is_copied_and_the_same():
         (lambda: tnp.stats(torch.zeros(2), axis="rows"), "axis is the number of one dimension"),
         (lambda: tnp.stats(torch.eye(3).to_sparse(), axis=0), "not told by axis"),
         (lambda: tnp.stats(torch.zeros(3), histogram="some"), "histogram is"),
+        (lambda: tnp.stats(torch.zeros(3)).quantile("x"), "a share between 0 and 1"),
+        (lambda: tnp.stats(torch.zeros(3), axis=True), "axis is the number of one dimension"),
+        (lambda: tnp.stats(torch.tensor(1.0), axis=0), "a single number has no axis"),
+        (lambda: tnp.stats(torch.zeros(3), histogram=np.zeros(2)), "histogram is"),
+        (lambda: tnp.stats(np.zeros(3, np.longdouble)), r"take .astype\(np.float64\)"),
+        (lambda: tnp.stats(torch.zeros(3)) + tnp.stats(torch.zeros(3).to(torch.complex64)), "do not add up"),
+        (lambda: tnp.locate(torch.zeros(1).expand(2**20, 2**20)), "take an index of each expanded dimension"),
         (lambda: tnp.stats(torch.zeros(3)).quantile(1.5), "a share between 0 and 1"),
         (lambda: tnp.stats(torch.zeros(3), histogram=None).quantile(0.5), "no distribution"),
         (lambda: tnp.stats(torch.zeros(3)) + tnp.stats(torch.zeros(3).double()), "do not add up"),
@@ -335,6 +345,73 @@ def test_bad_input_gets_a_sentence(call, says):
     """What, where, the cure."""
     with pytest.raises(tnp.TensornpError, match=says):
         call()
+
+
+def test_samples_and_wholes_add_up_by_what_they_stand_for(monkeypatch):
+    """Each count of a sample stands for many."""
+    monkeypatch.setattr(scan, "ALL_NUMEL", 2**18)
+    monkeypatch.setattr(scan, "SAMPLE_NUMEL", 2**14)
+    whole, sample = tnp.stats(torch.zeros(2**18)), tnp.stats(torch.ones(2**19))
+    together = whole + sample
+    assert together.quantile(0.5) == 1.0
+    assert together.quantile(0.2) == 0.0
+    assert 0 < together.histogram.rank_error < sample.histogram.rank_error
+    more = sample + tnp.stats(torch.full((2**21,), 2.0))
+    assert more.quantile(0.5) == pytest.approx(2.0, rel=0.005)
+
+
+def test_of_an_expanded_tensor_the_sample_is_what_was_read(monkeypatch):
+    """And not what it stands for."""
+    monkeypatch.setattr(scan, "ALL_NUMEL", 2**16)
+    monkeypatch.setattr(scan, "SAMPLE_NUMEL", 2**12)
+    found = tnp.stats(torch.arange(2.0**17).expand(2**20, 2**17))
+    assert found.histogram.scope == "sample of 4,096"
+    assert found.histogram.rank_error > 0.01
+
+
+def test_a_long_row_of_codes_is_sampled_all_along(monkeypatch):
+    """A row that is read at once may be longer than any block."""
+    monkeypatch.setattr(scan, "ALL_NUMEL", 2**18)
+    monkeypatch.setattr(scan, "SAMPLE_NUMEL", 2**14)
+    t = torch.arange(2.0**21).reshape(1, -1)
+    quantized = torch.quantize_per_tensor(t, 2**21 / 255, 0, torch.quint8)
+    assert tnp.stats(quantized).quantile(0.5) == pytest.approx(2**20, rel=0.02)
+
+
+def test_along_an_axis_hidden_large_and_tiny_numbers_are_right():
+    """As of each index alone."""
+    masked = np.ma.array([[1, 2], [3, 4]], mask=[[1, 0], [0, 0]])
+    assert tnp.stats(masked, axis=0).sum.tolist() == [2, 7]
+    assert tnp.stats(np.array([[2**60 + 1, 2**60 + 2], [5, 6]]), axis=0).std.tolist() == [0.5, 0.5]
+    tiny = tnp.stats(np.array([[1e-200, 3e-200], [1, 2]]), axis=0)
+    assert tiny.std.tolist() == pytest.approx([1e-200, 0.5])
+
+
+def test_short_numbers_of_ml_dtypes_are_exact():
+    """And a denormal is no zero."""
+    assert tnp.stats(np.array([3, 3, 3, 5, -7, 0]).astype(ml_dtypes.int4)).quantile(0.5) == 3
+    assert tnp.stats(np.full(5, 1e-310)).quantile(0.5) == 1e-310
+
+
+def test_a_tensor_of_shares_stays_as_it_is():
+    """It is not locked as an array."""
+    shares = torch.tensor([0.5], dtype=torch.float64)
+    assert tnp.stats(torch.arange(3)).quantile(shares).tolist() == pytest.approx([1.0], rel=0.005)
+    assert shares.untyped_storage().resizable()
+
+
+def test_equal_statistics_have_equal_hashes():
+    """Of two dtypes too."""
+    a, b = (tnp.stats(torch.zeros(2, dtype=dtype), histogram=None) for dtype in (torch.int64, torch.float32))
+    assert a == b
+    assert hash(a) == hash(b)
+
+
+def test_statistics_at_the_end_of_python():
+    """Where a pool takes no more work."""
+    code = "import atexit, torch, tensornp as tnp; t = torch.ones(2**23)\natexit.register(lambda: print(tnp.stats(t).mean))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
+    assert (done.stdout, done.stderr) == ("1.0\n", "")
 
 
 def test_edges_of_a_histogram_part_no_key():

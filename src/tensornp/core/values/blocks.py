@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,6 +24,7 @@ from tensornp.core.memory.strided import (
     Block,
     Strided,
     array_of_own,
+    bits_of,
     blocks_of,
     strided_of_array,
     strided_of_tensor,
@@ -47,6 +48,11 @@ class StridedPart:
     is_conj: bool = False
     is_neg: bool = False
     axis: int | None = None
+
+    def as_codes(self) -> StridedPart:
+        """Return the same elements as integers of their bits."""
+        bits = bits_of(self.strided.dtype.itemsize)
+        return StridedPart(replace(self.strided, dtype=bits), bits.name, axis=self.axis)
 
     @property
     def times(self) -> int:
@@ -136,6 +142,10 @@ class DevicePart:
     is_neg: bool = False
     axis: int | None = None
     times: int = 1
+
+    def as_codes(self) -> DevicePart:
+        """Return the same elements as integers of their bits."""
+        return replace(self, dtype=bits_of(self.raw.element_size()).name, is_conj=False, is_neg=False)
 
     @property
     def per_element(self) -> int:

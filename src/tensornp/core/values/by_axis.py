@@ -39,11 +39,13 @@ class _Columns:
     squares: Array
 
     @classmethod
-    def empty(cls, size: int, is_integer: bool) -> _Columns:
-        # Python's own integers, since a sum of those of 64 bits needs more.
-        kind: Any = object if is_integer else np.longdouble
+    def empty(cls, size: int, dtype: str) -> _Columns:
+        is_integer = dtype.startswith(("int", "uint", "bool"))
+        # Python's own integers where a sum needs more than 64 bits.
+        kind: Any = (object if dtype.endswith("64") else np.int64) if is_integer else np.longdouble
         count, nan, posinf, neginf, zeros, finite = (np.zeros(size, np.int64) for _ in range(6))
-        low, high = (np.full(size, limit, np.float64).astype(kind) for limit in (np.inf, -np.inf))
+        ends: Any = (2**62, -(2**62)) if kind is np.int64 else (np.inf, -np.inf)
+        low, high = (np.full(size, limit, kind) for limit in ends)
         total, mean, squares = (np.zeros(size, dtype) for dtype in (kind, np.longdouble, np.longdouble))
         return cls(count, nan, posinf, neginf, zeros, finite, low, high, total, mean, squares)
 
@@ -74,27 +76,35 @@ class _Columns:
     def _add_moments(self, values: Array, finite: Array, num: Array, at: slice) -> None:
         over: Any = (0, 2)
         if values.dtype.kind in "iu" and values.itemsize == 8:
-            halves = (values >> 32).sum(over, dtype=np.int64), (values & 0xFFFFFFFF).sum(over, dtype=np.int64)
+            told = np.where(finite, values, 0)
+            halves = (told >> 32).sum(over, dtype=np.int64), (told & 0xFFFFFFFF).sum(over, dtype=np.int64)
             self.total[at] += halves[0].astype(object) * 2**32 + halves[1].astype(object)
-        elif self.total.dtype == object:
-            self.total[at] += np.where(finite, values, 0).sum(over, dtype=np.int64).astype(object)
-        wide = np.where(finite, values, 0)
+        elif self.total.dtype == np.int64:
+            self.total[at] += np.where(finite, values, 0).sum(over, dtype=np.int64)
+        base = self._base(values, at) if values.dtype.kind in "iu" and values.itemsize == 8 else None
+        wide = np.where(finite, values if base is None else values - base[None, :, None], 0)
         # Where a float64 does not hold the squares, a longer float does, if there is one.
-        is_extreme = values.dtype == np.float64 and wide.size and not _SMALL < max(wide.max(), -wide.min()) < _LARGE
+        is_extreme = values.dtype == np.float64 and _has_extremes(wide)
         wide = wide.astype(np.longdouble if is_extreme else np.float64)
         sums = wide.sum(over)
-        if self.total.dtype != object:
+        if self.total.dtype == np.longdouble:
             self.total[at] += sums
         divisor = np.maximum(num, 1)
         mean = sums / divisor
         wide -= mean[None, :, None]
         wide[~finite] = 0
         squares = np.einsum("abc,abc->b", wide, wide)
+        mean = mean if base is None else mean + base.astype(np.longdouble)
         before, after = self.finite[at] - num, np.maximum(self.finite[at], 1)
         delta = mean - self.mean[at]
         # Chan, Golub and LeVeque (1979).
         self.squares[at] += np.where(num > 0, squares + delta * delta * before * num / after, 0)
         self.mean[at] += np.where(num > 0, delta * num / after, 0)
+
+    def _base(self, values: Array, at: slice) -> Array:
+        """Return the smallest of each index so far, from which the distance of the others is a float exactly."""
+        low = np.where(self.low[at] == np.inf, 0, self.low[at])
+        return low.astype(values.dtype)
 
     def stats(self, factor: int, scope: str) -> TensorStats:
         """Return the figures as arrays, each element meant `factor` times."""
@@ -111,6 +121,12 @@ class _Columns:
         if not has.all():
             low, high = (np.where(has, values.astype(np.float64), np.nan) for values in (low, high))
         return TensorStats(**counted, min=low, max=high, sum=total, mean=real[0], std=real[1], scope=scope)
+
+
+def _has_extremes(values: Array) -> bool:
+    """Return whether the squares of some index do not fit a float64."""
+    size = np.abs(values).max((0, 2), initial=0)
+    return bool(((size > 0) & ((size < _SMALL) | (size > _LARGE))).any())
 
 
 def _top(values: Array) -> Any:
@@ -130,7 +146,7 @@ def _limits(values: Array) -> tuple[int, int]:
 def _tidy(values: Array) -> Array:
     """Return integers as int64 where they fit, and floats as float64."""
     if values.dtype != object:
-        return values.astype(np.float64)
+        return values if values.dtype == np.int64 else values.astype(np.float64)
     try:
         return values.astype(np.int64)
     except (OverflowError, ValueError):
@@ -145,8 +161,7 @@ def stats_by_axis(supply: Supply) -> TensorStats:
     if size > MAX_INDICES:
         raise TooLargeError(f"axis has {size:,} indices, and figures are told of {MAX_INDICES:,}; choose another axis")
     is_complex = supply.dtype.startswith("complex")
-    is_integer = supply.dtype.startswith(("int", "uint", "bool"))
-    columns = [_Columns.empty(size, is_integer) for _ in range(3 if is_complex else 1)]
+    columns = [_Columns.empty(size, supply.dtype) for _ in range(3 if is_complex else 1)]
 
     def use(values: Array, block: Block) -> None:
         for one, numbers in zip(columns, _told(values), strict=True):

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel import threads
-from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.modes import apart, never_compiled
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.values.pair_tally import PairTally
 from tensornp.core.values.pairs_of import pairs_of
-from tensornp.core.values.supply import Supply, supply_of
+from tensornp.core.values.stats import ALL
+from tensornp.core.values.supply import Supply, refuse_endless, supply_of
 from tensornp.errors import NoDataError, NotReadError
 
 Index = tuple[int, ...]
@@ -98,10 +99,13 @@ class Comparison:
             said.append(f"largest |Δ| {self.max_abs:.6g}")
         if self.relative:
             said.append(f"relative {self.relative:.3g}")
+        if self.scope != ALL:
+            said.append(self.scope)
         text = f"Comparison({'equal' if self.equal else 'not equal'}: {', '.join(said)})"
         return text if len(text) <= MAX_REPR else f"{text[: MAX_REPR - 2]}…)"
 
 
+@never_compiled
 def compare(a: Any, b: Any) -> Comparison:
     """Return what differs between two tensors or arrays, in any mix of kinds, dtypes and devices.
 
@@ -132,7 +136,12 @@ def compare(a: Any, b: Any) -> Comparison:
 def _compared(a: Any, b: Any) -> Comparison:
     first, second = (supply_of(obj, in_order=True, is_dense=True, caller="compare") for obj in (a, b))
     shapes, dtypes = (first.shape, second.shape), (_dtype_of(a, first), _dtype_of(b, second))
-    if shapes[0] != shapes[1] or first.numel != second.numel:
+    refuse_endless(first, "compare")
+    refuse_endless(second, "compare")
+    if shapes[0] != shapes[1] or first.part_shapes != second.part_shapes:
+        if shapes[0] == shapes[1]:
+            verdict = f"parts differ: {_shapes_text(first)} and {_shapes_text(second)}"
+            return Comparison(False, False, verdict, shapes, dtypes, reshaped=("tensor",), retyped=_named(dtypes))
         verdict = f"shapes differ: {shapes[0]} and {shapes[1]}"
         return Comparison(False, False, verdict, shapes, dtypes, reshaped=("tensor",), retyped=_named(dtypes))
     tally = PairTally(*dtypes)
@@ -140,33 +149,53 @@ def _compared(a: Any, b: Any) -> Comparison:
         with threads.GATE, np.errstate(all="ignore"):
             for values_a, values_b in pairs_of(first, second):
                 tally.add(values_a, values_b)
+        if tally.has_same_bits and not (tally.bits_are_told and first.has_codes and second.has_codes):
+            tally.has_same_bits = _has_same_codes(first, second)
     except NotReadError as reason:
         raise NoDataError(f"the values cannot be read: {reason}") from None
-    return _told(tally, shapes, dtypes, first)
+    return _told(tally, shapes, dtypes, first, second)
+
+
+def _has_same_codes(first: Supply, second: Supply) -> bool:
+    """Return whether two of one dtype consist of the same bits; False of what is made of codes."""
+    codes = first.as_codes(), second.as_codes()
+    if codes[0] is None or codes[1] is None:
+        return False
+    with threads.GATE:
+        return all(np.array_equal(a, b) for a, b in pairs_of(codes[0], codes[1]))
+
+
+def _shapes_text(supply: Supply) -> str:
+    shown = ", ".join(str(shape) for shape in supply.part_shapes[:3])
+    return f"[{shown}{', ...' if len(supply.part_shapes) > 3 else ''}]"
 
 
 def _dtype_of(obj: Any, supply: Supply) -> str:
-    dtype = getattr(obj, "dtype", None)
-    return name_of(dtype) if dtype is not None else supply.dtype
+    try:
+        return name_of(obj.dtype)
+    except Exception:
+        # A class may raise when it is asked.
+        return supply.dtype
 
 
 def _named(dtypes: tuple[str, str]) -> tuple[str, ...]:
     return ("tensor",) if dtypes[0] != dtypes[1] else ()
 
 
-def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], supply: Supply) -> Comparison:
+def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], supply: Supply, other: Supply) -> Comparison:
     index = values = None
     if tally.first is not None:
         shape = supply.shape if math.prod(supply.shape) == tally.count else (tally.count,)
         index = tuple(int(i) for i in np.unravel_index(tally.first, shape)) if shape else ()
         values = tally.first_values
     is_one_dtype = dtypes[0] == dtypes[1]
-    max_abs, relative, cosine = tally.distances()
+    with np.errstate(all="ignore"):
+        max_abs, relative, cosine = tally.distances()
     return Comparison(
         is_one_dtype and not tally.num_changed, is_one_dtype and tally.has_same_bits,
         _verdict(tally, dtypes, index), shapes, dtypes, tally.count, tally.num_changed, tally.finite,
         tally.only_first, tally.only_second, max_abs, relative, cosine, tally.max_ulp, index, values,
-        retyped=_named(dtypes), scope=supply.scope,
+        retyped=_named(dtypes), scope=supply.scope if supply.scope != ALL else other.scope,
     )  # fmt: skip
 
 

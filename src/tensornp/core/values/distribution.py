@@ -52,12 +52,14 @@ _DOUBLE = Scheme("float64", 45, 2**19, is_exact=False)
 
 def scheme_of(name: str) -> Scheme:
     """Return what the keys are of numbers that a tensor of dtype `name` stores."""
+    if name in ("int2", "int4", "uint2", "uint4"):
+        name = "int8"
     if name in ("bool", "int8", "uint8", "int16", "uint16"):
         bits = 8 * np.dtype(name).itemsize
         return Scheme("", 0, 2**bits, is_exact=True, least=-(2 ** (bits - 1)) if name.startswith("int") else 0)
     if name in ("float16", "float32"):
         return _HALF if name == "float16" else _SINGLE
-    return _SHORT_FLOATS if name.startswith(("bfloat", "float8", "float4")) else _DOUBLE
+    return _SHORT_FLOATS if name.startswith(("bfloat", "float8", "float6_", "float4")) else _DOUBLE
 
 
 @dataclass(frozen=True)
@@ -85,12 +87,18 @@ class Histogram:
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """How many finite numbers have each key; the keys rise."""
+    """How many finite numbers have each key; the keys rise.
+
+    Of a sample, each count stands for `one_in` as many; `rank_error` is 0 where all were counted.
+    """
 
     scheme: Scheme
     keys: Array
     counts: Array
     is_sample: bool = False
+    one_in: float = 1.0
+    num_sampled: int = 0
+    rank_error: float = 0.0
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Distribution) and self._identity == other._identity
@@ -100,17 +108,12 @@ class Distribution:
 
     @property
     def _identity(self) -> tuple[Any, ...]:
-        return self.scheme, self.keys.tobytes(), self.counts.tobytes(), self.is_sample
+        return self.scheme, self.keys.tobytes(), self.counts.tobytes(), self.is_sample, self.one_in, self.num_sampled
 
     @property
     def num_seen(self) -> int:
-        """How many numbers were counted."""
+        """The sum of the counts."""
         return int(self.counts.sum())
-
-    @property
-    def rank_error(self) -> float:
-        """The bound of Dvoretzky, Kiefer and Wolfowitz at 5% (Massart 1990); 0 where all were counted."""
-        return math.sqrt(math.log(2 / 0.05) / (2 * max(self.num_seen, 1))) if self.is_sample else 0.0
 
     def in_order(self) -> tuple[Array, Array, Array]:
         """Return the smallest and the largest number of each key, rising, and their counts."""
@@ -134,10 +137,8 @@ class Distribution:
         below, above = (int(np.searchsorted(ends, r, side="right")) for r in (math.floor(rank), math.ceil(rank)))
 
         def number(i: int) -> float:
-            if lows[i] <= 0 <= highs[i]:
-                # Zero is far more often meant than the smallest of all floats, which have its key.
-                return 0.0
-            middle = lows[i] / 2 + highs[i] / 2
+            # Zero is far more often meant than the smallest of all floats, which have its key.
+            middle = 0.0 if lows[i] <= 0 <= highs[i] else lows[i] / 2 + highs[i] / 2
             return float(min(max(middle, low), high))
 
         part = rank - math.floor(rank)
@@ -161,7 +162,7 @@ class Distribution:
     @property
     def scope(self) -> str:
         """What was counted, in words."""
-        return f"sample of {self.num_seen:,}" if self.is_sample else "all elements"
+        return f"sample of {self.num_sampled:,}" if self.is_sample else "all elements"
 
 
 def added_up(parts: Sequence[Distribution]) -> Distribution:
@@ -170,16 +171,34 @@ def added_up(parts: Sequence[Distribution]) -> Distribution:
         raise BadRequestError("statistics of two dtypes do not add up; convert one of the tensors first")
     scheme = parts[0].scheme
     dense = np.zeros(scheme.num_keys, np.int64)
+    rates = {part.one_in for part in parts if part.num_seen}
     for part in parts:
+        counts = part.counts if len(rates) < 2 else np.rint(part.counts * part.one_in).astype(np.int64)
         # No key comes twice in one part.
-        dense[part.keys - scheme.least] += part.counts
-    return _distribution(scheme, dense, any(part.is_sample for part in parts))
+        dense[part.keys - scheme.least] += counts
+    sampled = sum(part.num_sampled for part in parts)
+    if not any(part.is_sample for part in parts):
+        return _distribution(scheme, dense)
+    if len(rates) < 2:
+        return _distribution(scheme, dense, sampled, rates.pop() if rates else 1.0, rank_error_of(sampled))
+    # Each error counts as much as the elements for which its sample stands.
+    meant = [part.num_seen * part.one_in for part in parts]
+    error = sum(n * part.rank_error for n, part in zip(meant, parts, strict=True)) / max(sum(meant), 1)
+    return _distribution(scheme, dense, sampled, 1.0, error)
 
 
-def _distribution(scheme: Scheme, counts: Array, is_sample: bool) -> Distribution:
-    """Return the distribution of which all keys are counted."""
+def rank_error_of(num_sampled: int) -> float:
+    """Return the bound of Dvoretzky, Kiefer and Wolfowitz at 5% (Massart 1990)."""
+    return math.sqrt(math.log(2 / 0.05) / (2 * max(num_sampled, 1)))
+
+
+def _distribution(
+    scheme: Scheme, counts: Array, num_sampled: int = 0, one_in: float = 1.0, rank_error: float = 0.0
+) -> Distribution:
+    """Return the distribution of which all keys are counted; of a sample, unless `num_sampled` is 0."""
     found = np.flatnonzero(counts)
-    return Distribution(scheme, (found + scheme.least).astype(np.int32), counts[found], is_sample)
+    keys = (found + scheme.least).astype(np.int32)
+    return Distribution(scheme, keys, counts[found], bool(num_sampled), one_in, num_sampled, rank_error)
 
 
 class Counter:
@@ -205,14 +224,21 @@ class Counter:
         if waiting:
             self._counts += np.bincount(np.concatenate(waiting), minlength=self._scheme.num_keys)
 
-    def finish(self, *, factor: int = 1, is_sample: bool = False) -> Distribution:
-        """Return the distribution of the finite ones that were counted, each meant `factor` times."""
+    def finish(self, *, factor: int = 1, one_in: float = 0.0) -> Distribution:
+        """Return the distribution of the finite ones that were counted, each meant `factor` times.
+
+        `one_in` is how many elements each of a sample stands for; 0 where all were counted.
+        """
         self._count()
         counts = self._counts
         if self._scheme.float_name:
             half = counts.reshape(2, -1)
             half[:, _first_infinite(self._scheme) :] = 0
-        return _distribution(self._scheme, counts * factor, is_sample)
+        if not one_in:
+            return _distribution(self._scheme, counts * factor)
+        num_sampled = int(counts.sum())
+        # Of a part without a sample there is none.
+        return _distribution(self._scheme, counts, num_sampled, one_in * factor, rank_error_of(num_sampled))
 
 
 @functools.cache

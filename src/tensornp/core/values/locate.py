@@ -16,7 +16,8 @@ from tensornp.core.memory.strided import Block
 from tensornp.core.values.blocks import Part
 from tensornp.core.values.figures import modulus_of
 from tensornp.core.values.pairs import ranges_text
-from tensornp.core.values.supply import Supply, supply_of
+from tensornp.core.values.stats import ALL
+from tensornp.core.values.supply import Supply, refuse_endless, supply_of
 from tensornp.errors import BadRequestError, NoDataError, NotReadError
 
 Array = np.ndarray[Any, Any]
@@ -25,6 +26,10 @@ KINDS = ("nan", "inf", "nonfinite", "zero", "min", "max", "absmax")
 _WORDS = {
     "nan": "NaN", "inf": "infinite", "nonfinite": "not finite", "zero": "zero", "min": "smallest", "max": "largest",
     "absmax": "largest in size",
+}  # fmt: skip
+_NOUNS = {
+    "inf": "infinity", "nonfinite": "element that is not finite", "min": "finite element", "max": "finite element",
+    "absmax": "finite element",
 }  # fmt: skip
 MAX_INDICES = 10
 """Coordinates that are kept."""
@@ -71,12 +76,13 @@ class Location:
 
     def __str__(self) -> str:
         noun = f"{_WORDS[self.what]} {self.value!r}" if self.value is not None else _WORDS[self.what]
+        scope = f"; {self.scope}" if self.scope != ALL else ""
         if not self.count:
-            return f"no {noun} in {self.scope}"
+            return f"no {_NOUNS.get(self.what, noun)}{scope}"
         at = ", ".join(str(list(index)) for index in self.indices[:3])
         more = f" and {self.count - 3:,} more" if self.count > 3 else ""
         axes = "; ".join(filter(None, self.axes))
-        return f"{self.count:,} {noun} at {at}{more}{f' ({axes})' if axes else ''}"
+        return f"{self.count:,} {noun} at {at}{more}{f' ({axes})' if axes else ''}{scope}"
 
 
 @never_compiled
@@ -132,11 +138,12 @@ def next_place(tensor: Any, what: str, after: Index | None = None) -> Index | No
 
 @apart
 def _search_of(tensor: Any, what: str) -> _Search:
-    if what not in KINDS:
+    if not isinstance(what, str) or what not in KINDS:
         raise BadRequestError(f"what is one of {', '.join(KINDS)}, not {what!r}")
     supply = supply_of(tensor, in_order=True, caller="locate")
     if len(supply.parts) != 1 or supply.zeros:
         raise BadRequestError("elements that are not stored one by one have no place; take t.to_dense(), or one part")
+    refuse_endless(supply, "locate")
     return _Search(supply, what)
 
 

@@ -28,7 +28,8 @@ def figures_on_device(part: DevicePart, blocks: Sequence[Block]) -> tuple[Figure
     except (RuntimeError, TypeError, NotImplementedError):
         return None
     width = len(table) // len(blocks)
-    found = [combined(map(_figures, table[i::width])) for i in range(width)]
+    is_integer = part.dtype.startswith(("int", "uint", "bool"))
+    found = [combined(_figures(row, is_integer) for row in table[i::width]) for i in range(width)]
     return found[0], *(found[1:] or [Figures(), Figures()])  # type: ignore[return-value]
 
 
@@ -65,11 +66,15 @@ def _row(values: torch.Tensor) -> torch.Tensor:
     return torch.stack([figure.to(torch.float64) for figure in figures])
 
 
-def _figures(row: list[float]) -> Figures:
+def _figures(row: list[float], is_integer: bool) -> Figures:
     count, nan, posinf, neginf, zeros = map(int, row[:5])
     if count == nan + posinf + neginf:
         return Figures(count, nan, posinf, neginf)
-    return Figures(count, nan, posinf, neginf, zeros, *row[5:])
+    low, high, total, mean, std = row[5:]
+    if is_integer:
+        # A float64 holds the sum of a block exactly.
+        return Figures(count, nan, posinf, neginf, zeros, int(low), int(high), int(total), mean, std)
+    return Figures(count, nan, posinf, neginf, zeros, low, high, total, mean, std)
 
 
 silence_warnings(globals())

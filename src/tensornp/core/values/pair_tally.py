@@ -13,6 +13,14 @@ from tensornp.core.values.pairs import deltas, differing
 
 Array = np.ndarray[Any, Any]
 _ULPS_OF_A_FACTOR = 2
+_SHORT_EPSILON = 1e-5
+"""Of float16, bfloat16 and shorter ones, the distance from 1 to the next number is larger."""
+
+
+_BITS_TOLD = (
+    "bool uint8 int8 uint16 int16 uint32 int32 uint64 int64 bfloat16 float32 float64 complex64 complex128".split()
+)
+"""Of these dtypes, numbers of equal bits are equal bits; others are widened, which merges the payloads of NaN."""
 
 
 class PairTally:
@@ -28,6 +36,8 @@ class PairTally:
         self._epsilon = epsilon(second_dtype) if _is_float(second_dtype) else 0.0
         self.count = self.num_changed = self.finite = self.only_first = self.only_second = 0
         self.has_same_bits = self._is_one_dtype
+        # Bits of which the numbers do not tell are looked at by themselves.
+        self.bits_are_told = first_dtype in _BITS_TOLD
         self.is_cast_of_first = self.is_cast_of_second = not self._is_one_dtype
         self.max_ulp: int | None = 0 if self._is_one_dtype and _is_float(first_dtype) else None
         self.first: int | None = None
@@ -93,7 +103,7 @@ class PairTally:
             self.first, self.first_values = start + at, (a[at].item(), b[at].item())
 
     def _add_any(self, a: Array, b: Array, start: int) -> None:
-        common = np.result_type(a.dtype, b.dtype) if a.dtype != b.dtype else a.dtype
+        a, b = _of_one_kind(a, b)
         at = _where_unequal(a, b)
         if len(at):
             self._note_first(a, b, int(at[0]), start)
@@ -111,7 +121,7 @@ class PairTally:
         if not len(changed):
             return
         old, new = (values[changed] for values in (a, b))
-        size, scale, _ = deltas(*_of_one_dtype(old, new, common))
+        size, scale, _ = deltas(old, new)
         self._largest = max(self._largest, (scale, size.max()))
         if self.max_ulp is not None:
             self.max_ulp = max(self.max_ulp, _ulps(old, new, self._dtypes[0]))
@@ -130,10 +140,10 @@ class PairTally:
             self.is_cast_of_second = _is_cast(b, first, a)
 
     def _check_factor(self, a: Array, b: Array) -> None:
-        """Find out whether all of the second is the first times one number."""
+        """Find out whether all of the second is the first times one number, but for the last rounding."""
         if not self._may_be_scaled or not a.size:
             return
-        if a.dtype.kind not in "fiu" or b.dtype.kind not in "fiu":
+        if not all(_is_float(name) for name in self._dtypes) or self.only_first or self.only_second:
             self._may_be_scaled = False
             return
         wide_a, wide_b = (values.astype(np.float64, copy=False) for values in (a, b))
@@ -144,8 +154,12 @@ class PairTally:
                 return
             self._factor = float(wide_b[at] / wide_a[at])
         expected = wide_a * self._factor
-        tolerance = _ULPS_OF_A_FACTOR * self._epsilon * np.abs(expected)
-        self._may_be_scaled = bool((np.abs(wide_b - expected) <= tolerance).all())
+        # A short float is the rounded product, or it is none: one unit more would let any noise pass.
+        tolerance = _ULPS_OF_A_FACTOR * self._epsilon * np.abs(expected) if self._epsilon < _SHORT_EPSILON else 0.0
+        rounded = expected if self._epsilon < _SHORT_EPSILON else _rounded(expected, self._dtypes[1])
+        self._may_be_scaled = (
+            self._factor != 1 and math.isfinite(self._factor) and bool((np.abs(wide_b - rounded) <= tolerance).all())
+        )
 
     def distances(self) -> tuple[float | int | None, float | None, float | None]:
         """Return the largest size of a difference, its norm over that of the first, and 1 − cos of the angle."""
@@ -163,7 +177,12 @@ class PairTally:
 
 
 def _is_float(name: str) -> bool:
-    return name.startswith(("float", "bfloat")) and name != "float4_e2m1fn_x2"
+    return name in KNOWN and name.startswith(("float", "bfloat")) and KNOWN[name].values_per_element == 1
+
+
+def _rounded(values: Array, name: str) -> Array:
+    """Return float64 numbers as those of the dtype `name` that are closest to them."""
+    return values.astype(resolve(name)).astype(np.float64)
 
 
 def _is_all_finite(values: Array) -> bool:
@@ -180,21 +199,19 @@ def _has_same_bits(a: Array, b: Array) -> bool:
     return np.array_equal(np.ascontiguousarray(a).view(bits), np.ascontiguousarray(b).view(bits))
 
 
+def _of_one_kind(a: Array, b: Array) -> tuple[Array, Array]:
+    """Return two blocks of one dtype that holds the numbers of both: a long float where one has 64-bit integers."""
+    if a.dtype == b.dtype:
+        return a, b
+    common = np.result_type(a.dtype, b.dtype)
+    if any(values.dtype.kind in "iu" and values.itemsize == 8 for values in (a, b)) and common.kind in "fc":
+        common = np.dtype(np.clongdouble if common.kind == "c" else np.longdouble)
+    return a.astype(common), b.astype(common)
+
+
 def _where_unequal(a: Array, b: Array) -> Array:
-    """Return where two numbers are not equal, also of two dtypes; NaN equals NaN."""
-    kinds = {a.dtype.kind, b.dtype.kind}
-    if a.dtype != b.dtype and kinds & set("iu") and kinds & set("f"):
-        # NumPy would round the integers of 64 bits, and with them the difference.
-        a, b = (_exactly_wide(values) for values in (a, b))
+    """Return where two numbers of one dtype are not equal; NaN equals NaN."""
     return np.flatnonzero(differing(a, b))
-
-
-def _exactly_wide(values: Array) -> Array:
-    return values.astype(np.longdouble) if values.dtype.kind in "iu" and values.itemsize == 8 else values
-
-
-def _of_one_dtype(old: Array, new: Array, common: np.dtype[Any]) -> tuple[Array, Array]:
-    return (old, new) if old.dtype == new.dtype else (old.astype(common), new.astype(common))
 
 
 def _difference(a: Array, b: Array) -> Array:
@@ -202,11 +219,11 @@ def _difference(a: Array, b: Array) -> Array:
     if a.dtype.kind in "iu" and a.dtype == b.dtype:
         exact: Array = deltas(a, b)[0]
         return exact.astype(np.float64)
-    wide = np.complex128 if "c" in (a.dtype.kind, b.dtype.kind) else np.float64
+    wide = np.result_type(a.dtype, np.float64)
     with np.errstate(all="ignore"):
         difference: Array = b.astype(wide)
         difference -= a
-    return difference
+    return difference.astype(np.complex128 if wide.kind == "c" else np.float64)
 
 
 def _norm(values: Array) -> float:
@@ -235,6 +252,10 @@ def _is_cast(source: Array, name: str, target: Array) -> bool:
 def _ulps(a: Array, b: Array, name: str) -> int:
     """Return by how many representable numbers of the dtype `name` two differ at most."""
     dtype = resolve(name)
+    if name == "float8_e8m0fnu":
+        # Powers of two alone, without a sign.
+        codes = [np.frexp(values)[1] for values in (a, b)]
+        return int(np.abs(codes[0] - codes[1]).max(initial=0))
     if a.dtype != dtype:
         # The leading half of a float32 is a bfloat16; what else is short is made of it anew.
         a, b = (values.astype(dtype) for values in (a, b))
@@ -260,11 +281,13 @@ def _ordinals(bits: Array) -> Array:
 
 
 def _shown_alike(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return floats in which what is hidden is NaN, so that it equals what is hidden on the other side alone."""
-    shown = []
-    for values in (a, b):
-        wide = np.ma.getdata(values)
-        wide = wide.astype(np.result_type(wide.dtype, np.float64))
-        wide[np.ma.getmaskarray(values)] = np.nan
-        shown.append(wide)
-    return shown[0], shown[1]
+    """Return blocks in which what is hidden equals what is hidden on the other side, and nothing else."""
+    hidden_a, hidden_b = (np.ma.getmaskarray(values) for values in (a, b))
+    both, one = hidden_a & hidden_b, hidden_a ^ hidden_b
+    data_a, data_b = (np.array(np.ma.getdata(values)) for values in (a, b))
+    data_a[both] = data_b[both] = 0
+    if one.any():
+        data_a, data_b = (values.astype(np.result_type(values.dtype, np.float64)) for values in (data_a, data_b))
+        for data, other, hidden in ((data_a, data_b, hidden_a & one), (data_b, data_a, hidden_b & one)):
+            data[hidden] = np.where(np.isnan(other[hidden]), 0, np.nan)
+    return data_a, data_b

@@ -14,7 +14,7 @@ import numpy as np
 
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.attributes import is_array
-from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.modes import apart, never_compiled
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.fingerprint import fingerprint, fingerprint_of_array
 from tensornp.core.memory.strided import BLOCK_NUMEL, Block
@@ -35,6 +35,7 @@ ALL_NUMEL = 2**24
 """Elements up to which the distribution is of all of them, unless it is asked for."""
 SAMPLE_NUMEL = 2**20
 """Elements of the sample past that."""
+_MAX_SAMPLED = 4 * BLOCK_NUMEL
 TASK_BLOCKS = 64
 _PARALLEL_NUMEL = 2**22
 _NUM_THREADS = 2
@@ -42,6 +43,7 @@ Progress = Callable[[int, int], bool]
 """Is told how many elements of how many were read; False ends the scan."""
 
 
+@never_compiled
 def stats(tensor: Any, *, histogram: HistogramChoice = "auto", axis: int | None = None) -> TensorStats:
     """Return the statistics of the elements of a tensor or an array, of any kind, in one pass.
 
@@ -74,7 +76,7 @@ def stats(tensor: Any, *, histogram: HistogramChoice = "auto", axis: int | None 
     Reads every stored element once, block by block, in less than 16 MiB of new memory, at several GB/s; on an
     accelerator there, with one transfer in the end. Nothing is changed, and the GIL is free most of the time.
     """
-    if histogram not in ("auto", "all", None):
+    if histogram is not None and not (isinstance(histogram, str) and histogram in ("auto", "all")):
         raise BadRequestError(f'histogram is "auto", "all" or None, not {histogram!r}')
     return scan(tensor, histogram=histogram, axis=axis)
 
@@ -97,15 +99,27 @@ def scan(
     is_large = numel > BLOCK_NUMEL
     before = _marks_of(obj) if is_large else None
     try:
-        if axis is not None:
-            found = stats_by_axis(supply)
-        else:
-            found = _Pass(supply, histogram, numel, progress, num_threads or _default_threads(numel)).run()
+        # Whatever the user has chosen: NaN and overflow are what is counted here.
+        with np.errstate(all="ignore"):
+            found = _found(supply, histogram, axis, numel, progress, num_threads)
     except NotReadError as reason:
         raise NoDataError(f"the values cannot be read: {reason}") from None
     if is_large and before != _marks_of(obj):
         return replace(found, scope=f"{found.scope}, changed while it was read", changed_while_read=True)
     return found
+
+
+def _found(
+    supply: Supply,
+    histogram: HistogramChoice,
+    axis: int | None,
+    numel: int,
+    progress: Progress | None,
+    num_threads: int | None,
+) -> TensorStats:
+    if axis is not None:
+        return stats_by_axis(supply)
+    return _Pass(supply, histogram, numel, progress, num_threads or _default_threads(numel)).run()
 
 
 def _default_threads(numel: int) -> int:
@@ -193,7 +207,8 @@ class _Pass:
         waiting: dict[Future[_Tally], int] = {}
         try:
             for number, task in enumerate(tasks):
-                waiting[pool.submit(self._tally, task, steady)] = number
+                future = _submitted(pool, self._tally, task, steady)
+                waiting[future] = number
                 if len(waiting) >= 2 * self.num_threads:
                     self._collect(waiting)
             while waiting:
@@ -253,6 +268,16 @@ class _Pass:
         return self.supply.scope
 
 
+def _submitted(pool: ThreadPoolExecutor, tally: Callable[..., _Tally], *arguments: Any) -> Future[_Tally]:
+    """Have the pool do it; where Python ends, and takes no more work, it is done at once."""
+    try:
+        return pool.submit(tally, *arguments)
+    except RuntimeError:
+        done: Future[_Tally] = Future()
+        done.set_result(tally(*arguments))
+        return done
+
+
 class _StoppedError(Exception):
     """The scan was ended from outside."""
 
@@ -268,9 +293,11 @@ _NO_GATE = _NoGate()
 
 def _of_zeros(scheme: Scheme, count: int, sampler: Sampler | None) -> Distribution:
     """Return the distribution of zeros that are stored nowhere; in a sample, as many of them as of the others."""
-    count = round(count / sampler.one_in) if sampler is not None else count
+    one_in = sampler.one_in if sampler is not None else 1.0
+    count = round(count / one_in)
     keys = np.zeros(min(count, 1), np.int32)
-    return Distribution(scheme, keys, np.full(len(keys), count, np.int64), sampler is not None)
+    # Their number is known, and no sample.
+    return Distribution(scheme, keys, np.full(len(keys), count, np.int64), sampler is not None, one_in)
 
 
 class Sampler:
@@ -278,12 +305,16 @@ class Sampler:
 
     def __init__(self, numel: int) -> None:
         self.one_in = numel / SAMPLE_NUMEL
-        num_taken = int(BLOCK_NUMEL * 4 / self.one_in) + 1
+        num_taken = int(_MAX_SAMPLED / self.one_in) + 1
         jitter = np.random.Generator(np.random.PCG64(0)).random(num_taken)
         self._pattern = ((np.arange(num_taken) + jitter) * self.one_in).astype(np.int64)
 
     def sample(self, values: Array, ordinal: int) -> Array:
         """Return some of the values of the block with this number."""
+        if len(values) > _MAX_SAMPLED:
+            # A row that is read at once may be longer than any block.
+            parts = range(0, len(values), _MAX_SAMPLED)
+            return np.concatenate([self.sample(values[i : i + _MAX_SAMPLED], ordinal + i) for i in parts])
         shift = (ordinal * _GOLDEN) % 1
         num_taken = int(len(values) / self.one_in + shift)
         return values.take(self._pattern[:num_taken] + int(shift * self.one_in), mode="clip")
@@ -319,7 +350,8 @@ class _Worker:
         found = [times(combined(parts), factor) for parts in zip(*self._found, strict=True)] or [Figures()] * 3
         distribution = None
         if self._counter is not None:
-            distribution = self._counter.finish(factor=factor, is_sample=self._sampler is not None)
+            one_in = self._sampler.one_in if self._sampler is not None else 0.0
+            distribution = self._counter.finish(factor=factor, one_in=one_in)
         return _Tally(found[0], found[1], found[2], distribution, numel)
 
 

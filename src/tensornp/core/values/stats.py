@@ -14,6 +14,8 @@ from tensornp.core.values.figures import Figures, combined
 from tensornp.errors import BadRequestError
 
 HistogramChoice = Literal["auto", "all"] | None
+ALL, SEVERAL = "all elements", "several parts"
+MAX_SCOPE = 120
 Figure = Any
 """A number, or an array with one for each index of an axis."""
 
@@ -78,7 +80,7 @@ class TensorStats:
         """The square root of the sum of squares of the finite elements, as float64; None where there are none."""
         if self.mean is None:
             return None
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
             root = np.hypot(self.mean, self.std) * np.sqrt(self.finite)
         return root if np.ndim(root) else float(root)
 
@@ -87,7 +89,8 @@ class TensorStats:
         """Counts in at most 64 bins from `min` to `max`; None where none was asked for, or nothing is finite."""
         if self.distribution is None or self.min is None or not self.distribution.num_seen:
             return None
-        return self.distribution.histogram(float(self.min), float(self.max))
+        with np.errstate(all="ignore"):
+            return self.distribution.histogram(float(self.min), float(self.max))
 
     def quantile(self, q: Any) -> Any:
         """Return the number below which a share `q` of the finite elements lies, or an array for several shares.
@@ -100,7 +103,12 @@ class TensorStats:
         BadRequestError
             If `q` is not between 0 and 1, or no distribution was asked for, or nothing is finite.
         """
-        shares = np.asarray(q, np.float64)
+        # A tensor would be locked as an array.
+        listed = q.tolist() if hasattr(q, "tolist") else q
+        try:
+            shares = np.asarray(listed, np.float64)
+        except (TypeError, ValueError):
+            shares = np.array(np.nan)
         if not np.all((shares >= 0) & (shares <= 1)):
             raise BadRequestError(f"a quantile is asked by a share between 0 and 1, not {q!r}")
         if self.distribution is None:
@@ -110,7 +118,9 @@ class TensorStats:
         low, high = float(self.min), float(self.max)
         # The ends are known, also where only a sample was counted.
         ends = {0.0: low, 1.0: high}
-        found = [ends.get(share, self.distribution.quantile(share, low, high)) for share in shares.reshape(-1).tolist()]
+        with np.errstate(all="ignore"):
+            every = shares.reshape(-1).tolist()
+            found = [ends.get(share, self.distribution.quantile(share, low, high)) for share in every]
         return np.array(found).reshape(shares.shape) if shares.ndim else found[0]
 
     def __add__(self, other: Any) -> TensorStats:
@@ -119,6 +129,8 @@ class TensorStats:
             return NotImplemented
         if np.ndim(self.count) or np.ndim(other.count):
             raise BadRequestError("statistics along an axis do not add up; ask for those of all elements")
+        if (self.real is None) != (other.real is None) and self.count and other.count:
+            raise BadRequestError("statistics of complex and real numbers do not add up; add those of real and imag")
         return _sum_of(self, other)
 
     def __radd__(self, other: Any) -> TensorStats:
@@ -131,7 +143,7 @@ class TensorStats:
         return all(_is_same(getattr(self, f.name), getattr(other, f.name)) for f in dataclasses.fields(self))
 
     def __hash__(self) -> int:
-        return hash((str(self.count), str(self.sum), self.scope))
+        return hash((self.scope, np.shape(self.count) or self.count))
 
     def __repr__(self) -> str:
         names = ["count", "nan", "posinf", "neginf", "zeros", "min", "max", "mean", "std", "norm", "scope"]
@@ -162,11 +174,19 @@ def _sum_of(a: TensorStats, b: TensorStats) -> TensorStats:
     real, imag = (_sum_of(x, y) if x is not None and y is not None else None for x, y in parts)
     return stats_of_figures(
         combined([a.figures, b.figures]),
-        scope=a.scope if a.scope == b.scope else f"{a.scope} and {b.scope}",
+        scope=_both_scopes(a.scope, b.scope),
         changed_while_read=a.changed_while_read or b.changed_while_read,
         distribution=added_up([d for d in both if d is not None]) if None not in both else None,
         real=real, imag=imag,
     )  # fmt: skip
+
+
+def _both_scopes(a: str, b: str) -> str:
+    """Return what two scopes are together: of all elements and all elements, all; of many parts, that they are many."""
+    if a == b == ALL:
+        return a
+    both = f"{a} and {b}"
+    return both if len(both) <= MAX_SCOPE else SEVERAL
 
 
 def _is_same(a: Any, b: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,10 +24,20 @@ from tensornp.core.tensor.form import form_of, is_storage, plain, tensor_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.reading import held_tensor, mask_of, stored_parts
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
-from tensornp.core.values.blocks import MaskedPart, Part, part_of_array, part_of_tensor
-from tensornp.errors import BadRequestError, NotATensorError, UnsupportedArrayError
+from tensornp.core.values.blocks import (
+    DevicePart,
+    MaskedPart,
+    Part,
+    RowsPart,
+    StridedPart,
+    part_of_array,
+    part_of_tensor,
+)
+from tensornp.core.values.stats import ALL
+from tensornp.errors import BadRequestError, NoDataError, NotATensorError, UnsupportedArrayError
 
-ALL = "all elements"
+MAX_REPEATED = 2**32
+"""Elements of an expanded tensor that are read one by one at most."""
 Array = np.ndarray[Any, Any]
 
 
@@ -59,11 +70,28 @@ class Supply:
     scope: str = ALL
     is_masked: bool = False
     axis: int | None = None
+    nested_shapes: tuple[tuple[int, ...], ...] = ()
 
     @property
     def numel(self) -> int:
         """How many elements are meant, hidden ones too."""
         return self.zeros + sum(part.times * part.numel for part in self.parts)
+
+    @property
+    def part_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of all parts of a nested tensor; of another one, its own."""
+        return self.nested_shapes or (self.shape,)
+
+    @property
+    def has_codes(self) -> bool:
+        """Whether what is stored are the numbers themselves, and not codes that are scaled."""
+        return not any(isinstance(part, RowsPart) for part in self.parts)
+
+    def as_codes(self) -> Supply | None:
+        """Return the same elements as unsigned integers of their bits; None of what is made of codes."""
+        parts = [part.as_codes() if isinstance(part, (StridedPart, DevicePart)) else None for part in self.parts]
+        told = [part for part in parts if part is not None]
+        return replace(self, parts=tuple(told)) if len(told) == len(parts) else None
 
     @property
     def zero(self) -> float | int:
@@ -107,6 +135,10 @@ def _of_array(array: Any, axis: int | None, in_order: bool) -> Supply:
     dtype = plain_array.dtype
     if dtype.kind not in "biufc" and (dtype.kind != "V" or dtype.names or not dtype.itemsize or dtype.subdtype):
         raise UnsupportedArrayError(f"an array of {dtype} has no numbers; turn it into some first, with .astype()")
+    if dtype.kind in "fc" and dtype.itemsize > (8 if dtype.kind == "f" else 16):
+        raise UnsupportedArrayError(
+            f"an array of {dtype} has longer numbers than are read here; take .astype(np.float64)"
+        )
     if dtype.kind == "V" and dtype.type is np.void:
         raise UnsupportedArrayError(f"an array of {dtype} has no numbers; view its bytes as some first, with .view()")
     at = checked_axis(axis, plain_array.shape)
@@ -143,6 +175,10 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
 
 
 def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Supply:
+    if any(place.is_partial() for place in tensor.placements):
+        # What this rank holds is to be added to what the others hold, and is none of the values.
+        decide(info)
+        raise NoDataError("the values are spread over ranks as parts of a sum; take t.full_tensor() on all of them")
     local: Any = held_tensor(tensor, info.kind)
     supply = _of_tensor(local, inspect(local), axis, in_order)
     if form_of(tensor).state == "available":
@@ -156,7 +192,9 @@ def _of_nested(tensor: Any, info: TensorInfo, axis: int | None) -> Supply:
         parts = [plain(part) for part in still(tensor, info).unbind()]
     found = [part_of_tensor(part, inspect(part)) for part in parts]
     shape = tuple(parts[0].shape) if parts else ()
-    return Supply(tuple(found), name_of(info.dtype), shape)
+    shapes = tuple(tuple(part.shape) for part in parts)
+    # Other parts make another tensor, also where there are none.
+    return Supply(tuple(found), name_of(info.dtype), shape, nested_shapes=(*shapes, ()))
 
 
 def _of_masked(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Supply:
@@ -214,19 +252,36 @@ def checked_axis(axis: int | None, shape: tuple[int, ...]) -> int | None:
     if axis is None:
         return None
     try:
-        at = int(axis.__index__())
-    except AttributeError:
+        at = operator.index(axis)
+        if isinstance(axis, bool):
+            raise TypeError
+    except TypeError:
         raise BadRequestError(f"axis is the number of one dimension, not {axis!r}") from None
     if not -len(shape) <= at < len(shape):
-        least = f"from {-len(shape)} to {len(shape) - 1}" if shape else "which a single number does not have"
-        raise BadRequestError(f"there is no axis {at} in shape {shape}; choose one {least}")
+        if not shape:
+            raise BadRequestError("a single number has no axis; leave axis out")
+        reach = f"from {-len(shape)} to {len(shape) - 1}"
+        raise BadRequestError(f"there is no axis {at} in shape {shape}; choose one {reach}")
     return at % len(shape)
+
+
+def refuse_endless(supply: Supply, caller: str) -> None:
+    """Raise BadRequestError where the same elements would be read over and over, for hours."""
+    stored = [part.strided for part in supply.parts if isinstance(part, StridedPart)]
+    for strided in stored:
+        repeats = math.prod(n for n, step in zip(strided.shape, strided.strides, strict=True) if not step)
+        if repeats > 1 and strided.numel > MAX_REPEATED:
+            raise BadRequestError(
+                f"{caller} would read {strided.numel:,} elements of which {strided.numel // repeats:,} are stored; "
+                "take an index of each expanded dimension"
+            )
 
 
 def refuse_axis(info: TensorInfo, axis: int | None) -> None:
     """Raise BadRequestError for an axis of a tensor whose elements are not told apart by it."""
     if axis is not None:
-        cure = "take t.to_dense()" if info.kind is kinds.SPARSE else "take one of its parts"
+        cures = {kinds.SPARSE.name: "take t.to_dense()", kinds.NESTED.name: "take one of its parts"}
+        cure = cures.get(info.kind.name, "make a real one of it")
         raise BadRequestError(f"a {info.kind} tensor is not told by axis; {cure}, or leave axis out")
 
 
