@@ -212,6 +212,21 @@ def test_the_focus_stays_in_the_grid_while_its_cells_are_made_anew(navigator: Ma
     expect(shown.cell("1, 0")).to_be_focused()
 
 
+def test_a_mouse_that_rests_says_nothing_when_keys_move(navigator: MakeNavigator) -> None:
+    """What comes to lie under it is not what was pointed at, also where the cells are made anew."""
+    shown = navigator(counted(500, 40))
+    cell = shown.grid.locator("tbody tr").nth(4).locator("td").nth(3)
+    cell.click()
+    shown.cell("4, 3")
+    shown.tensor = counted(500, 7) / 3
+    shown.press("Control+End")
+    # The browser tells of what is new under a mouse some time after it is painted.
+    shown.page.wait_for_timeout(500)
+    shown.cell("499, 6")
+    shown.page.mouse.move(*(part + 3 for part in (cell.bounding_box()["x"], cell.bounding_box()["y"])))
+    expect(shown.where).to_have_text(re.compile(r"^\[488, 3\] "))
+
+
 def test_stale_answers_and_those_for_another_page_are_dropped(navigator: MakeNavigator) -> None:
     """Only the answer to the request that is under way is painted."""
     shown = navigator(counted(500, 4))

@@ -115,7 +115,7 @@ class Navigator {
     this.grid = element("table", "grid");
     this.grid.setAttribute("role", "grid");
     this.grid.addEventListener("focusin", ({ target }) => this.entered(target));
-    this.grid.addEventListener("pointerover", ({ target }) => this.tell(this.indexOf(target)));
+    this.grid.addEventListener("pointermove", (event) => this.pointAt(event));
     this.grid.addEventListener("pointerleave", () => this.tell(this.current));
     this.grid.addEventListener("dblclick", ({ target }) => this.indexOf(target) && this.edit());
     this.grid.addEventListener("wheel", (event) => this.roll(event), { passive: false });
@@ -528,6 +528,13 @@ class Navigator {
     const bits = this.bitsOf(k);
     const parts = [`[${index.join(", ")}]  ${this.seen.exact[k]}`, bits && `${bits}  ${this.seen.dtype}`];
     this.where.textContent = parts.filter(Boolean).join("  ·  ");
+  }
+
+  // A mouse that rests points at nothing, whatever comes to lie under it.
+  pointAt({ target, screenX, screenY }) {
+    const at = `${screenX} ${screenY}`;
+    if (at !== this.pointer) this.tell(this.indexOf(target));
+    this.pointer = at;
   }
 
   bitsOf(k) {
