@@ -11,17 +11,7 @@ from browser.contrast import READABLE, contrast
 from browser.lab import Notebook, Server
 from playwright.sync_api import Locator, Page, expect
 
-LOAD = """%load_ext tensornp
-import sys, types, torch
-try:
-    import tensornp.core.values.locate
-except ImportError:
-    def next_place(t, what, after=None):
-        places = [tuple(i) for i in torch.isnan(t).nonzero().tolist()]
-        return next((i for i in places if after is None or i > tuple(after)), places[0] if places else None)
-    locate = types.ModuleType("tensornp.core.values.locate")
-    locate.next_place = next_place
-    sys.modules[locate.__name__] = locate"""
+LOAD = "%load_ext tensornp\nimport torch"
 SHOW_W = """torch.manual_seed(0)
 w = torch.randn(6, 300, 400) / 20
 w[2, 250, 350] = torch.nan
