@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,6 +27,7 @@ from tensornp.core.values.by_axis import stats_by_axis
 from tensornp.core.values.distribution import Counter, Distribution, Scheme, added_up, scheme_of
 from tensornp.core.values.figures import Figures, combined, figures_of, modulus_of, of_zeros, times
 from tensornp.core.values.on_device import figures_on_device
+from tensornp.core.values.sampler import Sampler
 from tensornp.core.values.stats import HistogramChoice, TensorStats, stats_of_figures
 from tensornp.core.values.supply import Supply, supply_of
 from tensornp.errors import BadRequestError, NoDataError, NotReadError
@@ -35,7 +37,6 @@ ALL_NUMEL = 2**24
 """Elements up to which the distribution is of all of them, unless it is asked for."""
 SAMPLE_NUMEL = 2**20
 """Elements of the sample past that."""
-_MAX_SAMPLED = 4 * BLOCK_NUMEL
 TASK_BLOCKS = 64
 _PARALLEL_NUMEL = 2**22
 _NUM_THREADS = 2
@@ -172,11 +173,11 @@ class _Pass:
     def run(self) -> TensorStats:
         self.scheme = self._scheme()
         num_read = sum(part.numel for part in self.supply.parts)
-        self.sampler = None if self.histogram == "all" or num_read <= ALL_NUMEL else Sampler(num_read)
+        self.sampler = None if self.histogram == "all" or num_read <= ALL_NUMEL else Sampler(num_read, SAMPLE_NUMEL)
         tasks = self._tasks()
         try:
             in_place = [part.can_be_read_in_place() for part in self.supply.parts] if self.progress is None else []
-            with threads.GATE if any(in_place) else _NO_GATE:
+            with threads.GATE if any(in_place) else nullcontext():
                 # Asked again, behind the gate.
                 steady = {id(p): p.can_be_read_in_place() for p in self.supply.parts} if any(in_place) else {}
                 self._carry_out(tasks, steady)
@@ -282,15 +283,6 @@ class _StoppedError(Exception):
     """The scan was ended from outside."""
 
 
-class _NoGate:
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *_: object) -> None: ...
-
-
-_NO_GATE = _NoGate()
-
-
 def _of_zeros(scheme: Scheme, count: int, sampler: Sampler | None) -> Distribution:
     """Return the distribution of zeros that are stored nowhere; in a sample, as many of them as of the others."""
     one_in = sampler.one_in if sampler is not None else 1.0
@@ -298,29 +290,6 @@ def _of_zeros(scheme: Scheme, count: int, sampler: Sampler | None) -> Distributi
     keys = np.zeros(min(count, 1), np.int32)
     # Their number is known, and no sample.
     return Distribution(scheme, keys, np.full(len(keys), count, np.int64), sampler is not None, one_in)
-
-
-class Sampler:
-    """Takes one element of each stretch of equal length, at a place in it that looks random and is always the same."""
-
-    def __init__(self, numel: int) -> None:
-        self.one_in = numel / SAMPLE_NUMEL
-        num_taken = int(_MAX_SAMPLED / self.one_in) + 1
-        jitter = np.random.Generator(np.random.PCG64(0)).random(num_taken)
-        self._pattern = ((np.arange(num_taken) + jitter) * self.one_in).astype(np.int64)
-
-    def sample(self, values: Array, ordinal: int) -> Array:
-        """Return some of the values of the block with this number."""
-        if len(values) > _MAX_SAMPLED:
-            # A row that is read at once may be longer than any block.
-            parts = range(0, len(values), _MAX_SAMPLED)
-            return np.concatenate([self.sample(values[i : i + _MAX_SAMPLED], ordinal + i) for i in parts])
-        shift = (ordinal * _GOLDEN) % 1
-        num_taken = int(len(values) / self.one_in + shift)
-        return values.take(self._pattern[:num_taken] + int(shift * self.one_in), mode="clip")
-
-
-_GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 class _Worker:
