@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -67,7 +68,7 @@ def others_run() -> bool:
     subshell's, that of an event loop) does while one of its cells runs, or while it does not wait for the next event.
     Costs some microseconds. Ask it behind the `GATE`, and a cell does not begin before what is done there is done.
     """
-    frames = sys._current_frames()
+    frames = current_frames()
     del frames[threading.get_ident()]
     if not frames:
         return False
@@ -77,6 +78,21 @@ def others_run() -> bool:
             return True
     # Those that Python has not started are the user's, or a library's in the middle of something.
     return bool(frames)
+
+
+def current_frames() -> dict[int, FrameType]:
+    """Return the frame of each thread, with the garbage collector held back for that moment.
+
+    Python 3.11.7, for one, may stop for good otherwise: collecting lets another thread in, which waits for the list of
+    threads that is being read (python/cpython#106883).
+    """
+    is_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return sys._current_frames()
+    finally:
+        if is_enabled:
+            gc.enable()
 
 
 def _is_at_rest(thread: threading.Thread, frame: FrameType) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from IPython.core.formatters import MimeBundleFormatter, catch_format_error
+
+from tensornp.core.lowlevel.threads import current_frames
 
 _IPYTHON_PRETTY = "IPython.lib.pretty"
 
@@ -67,7 +68,7 @@ class Loans:
         """End what this thread was lent, of one printer or of all; a cell may define a class again and again."""
         with self._lock:
             # A thread may have ended before its display did.
-            others = set(sys._current_frames()) - {threading.get_ident()} if self._loans else set()
+            others = set(current_frames()) - {threading.get_ident()} if self._loans else set()
             for key, loan in list(self._loans.items()):
                 if printer is None or loan.printer == printer:
                     loan.threads.intersection_update(others)
