@@ -107,8 +107,8 @@ def layout_of(shape: tuple[int, ...], layout: str | None = None) -> ImageLayout:
 
 def looks_like_pictures(shape: tuple[int, ...]) -> bool:
     """Return whether a tensor of `shape` is offered as a picture: with channels, and of some pixels in both ways."""
-    if len(shape) < 3:
-        # Any matrix could be one.
+    if len(shape) < 3 or min(shape) < 1:
+        # Any matrix could be one; and sizes of parts that differ are no sizes.
         return False
     try:
         layout = layout_of(shape)

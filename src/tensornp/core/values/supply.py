@@ -175,13 +175,14 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
 
 
 def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Supply:
-    if any(place.is_partial() for place in tensor.placements):
+    is_whole = form_of(tensor).state == "available"
+    if not is_whole and any(place.is_partial() for place in tensor.placements):
         # What this rank holds is to be added to what the others hold, and is none of the values.
         decide(info)
         raise NoDataError("the values are spread over ranks as parts of a sum; take t.full_tensor() on all of them")
     local: Any = held_tensor(tensor, info.kind)
     supply = _of_tensor(local, inspect(local), axis, in_order)
-    if form_of(tensor).state == "available":
+    if is_whole:
         return supply
     return replace(supply, scope=f"local shard of rank {tensor.device_mesh.get_rank()}")
 
