@@ -105,7 +105,7 @@ def test_a_tensor_that_is_resized_or_deleted_says_so_in_place(lab: Page, server:
 
 def test_a_busy_kernel_is_waited_for_and_the_last_wish_is_shown(page: Page, server: Server) -> None:
     """Keys that are pressed meanwhile do not queue up; after a restart it says what to do."""
-    wait = "import pathlib, time\nwhile not pathlib.Path('go').exists(): time.sleep(0.05)"
+    wait = "import pathlib, time\nwhile not pathlib.Path('go-on').exists(): time.sleep(0.05)"
     server.write("busy.ipynb", [LOAD, "torch.arange(5000.).reshape(1000, 5)", wait])
     notebook = Notebook(page, server, "busy.ipynb", subshells=False)
     notebook.run_cell(0)
@@ -118,7 +118,7 @@ def test_a_busy_kernel_is_waited_for_and_the_last_wish_is_shown(page: Page, serv
         page.keyboard.press("PageDown")
     said = cell.locator(".tensornp-said")
     expect(said).to_have_text(re.compile("waiting for the kernel|has not answered yet"))
-    (server.root / "go").touch()
+    (server.root / "go-on").touch()
     expect(where(cell)).to_have_text(re.compile(r"^\[640, 0\]  3200.0 "))
     expect(said).to_have_text("")
     notebook.restart_kernel()
