@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from fractions import Fraction
 
 import ml_dtypes
 import numpy as np
@@ -139,6 +140,24 @@ def test_an_axis_gives_the_figures_of_each_of_its_indices(t, data):
         if scale < 1e150:
             assert close(found.mean[i], alone.mean, scale)
             assert close(found.std[i], alone.std, scale)
+
+
+@pytest.mark.parametrize("kind", ["int64", "uint64"])
+@given(data=st.data())
+@settings(max_examples=100, deadline=None)
+def test_along_an_axis_integers_of_64_bits_may_be_any(kind, data):
+    """Their distance needs 64 bits without a sign; each figure has its closed form in Python's own integers."""
+    limits = np.iinfo(kind)
+    rows = data.draw(st.lists(st.tuples(*[st.integers(limits.min, limits.max)] * 3), min_size=1, max_size=4))
+    found = tnp.stats(np.array(rows, kind), axis=1)
+    for i, column in enumerate(zip(*rows, strict=True)):
+        assert (found.min[i], found.max[i], found.sum[i]) == (min(column), max(column), sum(column))
+        assert found.zeros[i] == column.count(0)
+        scale = max(map(abs, column))
+        mean = Fraction(sum(column), len(column))
+        assert close(found.mean[i], float(mean), scale)
+        variance = sum((number - mean) ** 2 for number in column) / len(column)
+        assert close(found.std[i], math.sqrt(variance), scale)
 
 
 @given(st.floats(-1e12, 1e12), st.floats(1e-3, 1e3), st.integers(1, 3000))

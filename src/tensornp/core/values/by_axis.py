@@ -19,6 +19,8 @@ Array = np.ndarray[Any, Any]
 MAX_INDICES = 2**20
 """Indices of an axis of which there are figures at most."""
 _SMALL, _LARGE = 1e-140, 1e140
+_OTHERS = (0, 2)
+"""The dimensions of a block, but for that of the indices."""
 _COUNTED = ("count", "nan", "posinf", "neginf", "zeros")
 
 
@@ -35,92 +37,88 @@ class _Columns:
     low: Array
     high: Array
     total: Array
+    halves: Array
     mean: Array
     squares: Array
 
     @classmethod
     def empty(cls, size: int, dtype: str) -> _Columns:
         is_integer = dtype.startswith(("int", "uint", "bool"))
-        # Python's own integers where a sum needs more than 64 bits.
-        kind: Any = (object if dtype.endswith("64") else np.int64) if is_integer else np.longdouble
-        count, nan, posinf, neginf, zeros, finite = (np.zeros(size, np.int64) for _ in range(6))
-        ends: Any = (2**62, -(2**62)) if kind is np.int64 else (np.inf, -np.inf)
+        kind = np.dtype(dtype if dtype == "uint64" else np.int64) if is_integer else np.dtype(np.float64)
+        ends = (np.iinfo(kind).max, np.iinfo(kind).min) if is_integer else (np.inf, -np.inf)
         low, high = (np.full(size, limit, kind) for limit in ends)
-        total, mean, squares = (np.zeros(size, dtype) for dtype in (kind, np.longdouble, np.longdouble))
-        return cls(count, nan, posinf, neginf, zeros, finite, low, high, total, mean, squares)
+        count, nan, posinf, neginf, zeros, finite = (np.zeros(size, np.int64) for _ in range(6))
+        total, mean, squares = (np.zeros(size, np.longdouble) for _ in range(3))
+        halves = np.zeros((2, size), np.int64)
+        return cls(count, nan, posinf, neginf, zeros, finite, low, high, total, halves, mean, squares)
 
     def add(self, values: Array, hidden: Array | None, first: int) -> None:
         """Add a block of shape (before, indices, after), whose first index is `first`."""
         at = slice(first, first + values.shape[1])
-        is_integer = values.dtype.kind in "iub"
+        is_integer = values.dtype.kind in "iu"
         shown = np.ones(values.shape, bool) if hidden is None else ~hidden
         finite = shown if is_integer else shown & np.isfinite(values)
-        over: Any = (0, 2)
-        num = finite.sum(over)
-        self.count[at] += shown.sum(over)
+        num = finite.sum(_OTHERS)
+        self.count[at] += shown.sum(_OTHERS)
         self.finite[at] += num
         if not is_integer:
-            self.nan[at] += (shown & np.isnan(values)).sum(over)
-            self.posinf[at] += (shown & (values == np.inf)).sum(over)
-            self.neginf[at] += (shown & (values == -np.inf)).sum(over)
-        self.zeros[at] += (shown & (values == 0)).sum(over)
-        has = num > 0
+            self.nan[at] += (shown & np.isnan(values)).sum(_OTHERS)
+            self.posinf[at] += (shown & (values == np.inf)).sum(_OTHERS)
+            self.neginf[at] += (shown & (values == -np.inf)).sum(_OTHERS)
+        self.zeros[at] += (shown & (values == 0)).sum(_OTHERS)
+        bottom, top = (np.iinfo(values.dtype).min, np.iinfo(values.dtype).max) if is_integer else (-np.inf, np.inf)
         low, high = (
-            reduce(np.where(finite, values, fill), axis=over)
-            for reduce, fill in ((np.min, _top(values)), (np.max, _bottom(values)))
+            reduce(values, axis=_OTHERS, initial=fill, where=finite)
+            for reduce, fill in ((np.min, top), (np.max, bottom))
         )
-        self.low[at] = np.where(has, np.minimum(self.low[at], low.astype(self.low.dtype)), self.low[at])
-        self.high[at] = np.where(has, np.maximum(self.high[at], high.astype(self.high.dtype)), self.high[at])
-        self._add_moments(values, finite, num, at)
+        has = num > 0
+        np.minimum(self.low[at], low, out=self.low[at], where=has)
+        np.maximum(self.high[at], high, out=self.high[at], where=has)
+        self._add_moments(np.where(finite, values, 0), finite, num, at)
 
     def _add_moments(self, values: Array, finite: Array, num: Array, at: slice) -> None:
-        over: Any = (0, 2)
-        if values.dtype.kind in "iu" and values.itemsize == 8:
-            told = np.where(finite, values, 0)
-            halves = (told >> 32).sum(over, dtype=np.int64), (told & 0xFFFFFFFF).sum(over, dtype=np.int64)
-            self.total[at] += halves[0].astype(object) * 2**32 + halves[1].astype(object)
-        elif self.total.dtype == np.int64:
-            self.total[at] += np.where(finite, values, 0).sum(over, dtype=np.int64)
-        base = self._base(values, at) if values.dtype.kind in "iu" and values.itemsize == 8 else None
-        wide = np.where(finite, values if base is None else values - base[None, :, None], 0)
+        """Add the sums, and those of squares, of values that are zero where they are not finite."""
+        base: Array = np.zeros(values.shape[1])
+        if values.dtype.kind in "iu":
+            # Both halves of each have a sum of 64 bits.
+            wide = values.astype(self.low.dtype, copy=False)
+            self.halves[0, at] += (wide >> 32).sum(_OTHERS, dtype=np.int64)
+            self.halves[1, at] += (wide & 0xFFFFFFFF).sum(_OTHERS, dtype=np.int64)
+            if values.itemsize == 8:
+                # Seen from the smallest, where the distance is a float exactly; it has 64 bits without a sign.
+                base = np.where(num > 0, self.low[at], 0).astype(values.dtype)
+                values = np.where(finite, (values - base[:, None]).view(np.uint64), 0)
         # Where a float64 does not hold the squares, a longer float does, if there is one.
-        is_extreme = values.dtype == np.float64 and _has_extremes(wide)
-        wide = wide.astype(np.longdouble if is_extreme else np.float64)
-        sums = wide.sum(over)
-        if self.total.dtype == np.longdouble:
-            self.total[at] += sums
-        divisor = np.maximum(num, 1)
-        mean = sums / divisor
-        wide -= mean[None, :, None]
-        wide[~finite] = 0
-        squares = np.einsum("abc,abc->b", wide, wide)
-        mean = mean if base is None else mean + base.astype(np.longdouble)
+        is_extreme = values.dtype == np.float64 and _has_extremes(values)
+        moved: Any = values.astype(np.longdouble if is_extreme else np.float64)
+        sums = moved.sum(_OTHERS)
+        self.total[at] += sums
+        mean = sums / np.maximum(num, 1)
+        moved -= mean[:, None]
+        moved[~finite] = 0
+        squares = np.einsum("abc,abc->b", moved, moved)
+        mean = mean + base.astype(np.longdouble)
         before, after = self.finite[at] - num, np.maximum(self.finite[at], 1)
         delta = mean - self.mean[at]
         # Chan, Golub and LeVeque (1979).
         self.squares[at] += np.where(num > 0, squares + delta * delta * before * num / after, 0)
         self.mean[at] += np.where(num > 0, delta * num / after, 0)
 
-    def _base(self, values: Array, at: slice) -> Array:
-        """Return the smallest of each index so far, from which the distance of the others is a float exactly."""
-        low = np.where(self.low[at] == np.inf, 0, self.low[at])
-        return low.astype(values.dtype)
-
     def stats(self, factor: int, scope: str) -> TensorStats:
         """Return the figures as arrays, each element meant `factor` times."""
         has = self.finite > 0
         counted: dict[str, Any] = {name: getattr(self, name) * factor for name in _COUNTED}
+        low, high, total = self.low, self.high, self.total * factor
+        if low.dtype.kind in "iu":
+            total = (self.halves[0].astype(object) * 2**32 + self.halves[1].astype(object)) * factor
         # Some are too large for a float64.
         with np.errstate(over="ignore"):
-            return self._stats(has, counted, factor, scope)
-
-    def _stats(self, has: Array, counted: dict[str, Any], factor: int, scope: str) -> TensorStats:
-        std = np.sqrt(self.squares / np.maximum(self.finite, 1))
-        real = [np.where(has, values, np.nan).astype(np.float64) for values in (self.mean, std)]
-        low, high, total = (_tidy(values) for values in (self.low, self.high, self.total * factor))
+            std = np.sqrt(self.squares / np.maximum(self.finite, 1))
+            mean, std = (np.where(has, values, np.nan).astype(np.float64) for values in (self.mean, std))
+            total = _tidy(total)
         if not has.all():
             low, high = (np.where(has, values.astype(np.float64), np.nan) for values in (low, high))
-        return TensorStats(**counted, min=low, max=high, sum=total, mean=real[0], std=real[1], scope=scope)
+        return TensorStats(**counted, min=low, max=high, sum=total, mean=mean, std=std, scope=scope)
 
 
 def _has_extremes(values: Array) -> bool:
@@ -129,24 +127,10 @@ def _has_extremes(values: Array) -> bool:
     return bool(((size > 0) & ((size < _SMALL) | (size > _LARGE))).any())
 
 
-def _top(values: Array) -> Any:
-    return np.inf if values.dtype.kind == "f" else values.dtype.type(_limits(values)[1])
-
-
-def _bottom(values: Array) -> Any:
-    return -np.inf if values.dtype.kind == "f" else values.dtype.type(_limits(values)[0])
-
-
-def _limits(values: Array) -> tuple[int, int]:
-    if values.dtype.kind == "b":
-        return 0, 1
-    return int(np.iinfo(values.dtype).min), int(np.iinfo(values.dtype).max)
-
-
 def _tidy(values: Array) -> Array:
     """Return integers as int64 where they fit, and floats as float64."""
     if values.dtype != object:
-        return values if values.dtype == np.int64 else values.astype(np.float64)
+        return values.astype(np.float64)
     try:
         return values.astype(np.int64)
     except (OverflowError, ValueError):
