@@ -13,15 +13,20 @@ from types import SimpleNamespace
 import matplotlib
 import numpy as np
 import pytest
+import torch
 from IPython.core.formatters import DisplayFormatter
 from matplotlib.figure import Figure
 from matplotlib.patches import StepPatch
 from PIL import Image
 
+import tensornp as tnp
+from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.summary.stats import summarize_stats
 from tensornp.core.values.heatmap import HeatmapBuilder
 from tensornp.core.values.limits import limits
 from tensornp.render import palette
 from tensornp.render.plot import figure_of
+from tensornp.render.stats import stats_html, stats_text
 
 STATS = SimpleNamespace(
     histogram=SimpleNamespace(counts=np.array([1, 5, 2]), edges=np.array([0.0, 1, 2, 3])), scope="sample of 8"
@@ -70,6 +75,43 @@ def test_the_bars_are_the_counts(plane):
     (axes,) = figure_of(uneven).axes
     assert axes.patches[0].get_data().values.tolist() == [4, 1]
     assert axes.get_ylabel() == "elements per unit"
+
+
+def test_one_value_alone_has_a_bar():
+    """It has no width of its own."""
+    for value in (0.0, -3.0, 1e300):
+        axes = tnp.plot(np.full(7, value)).axes[0]
+        bar = axes.patches[0].get_data()
+        assert bar.values.tolist() == [7]
+        assert bar.edges[0] < value < bar.edges[1]
+        assert axes.get_ylabel() == "elements"
+
+
+@pytest.mark.parametrize("kind", ["storage", "stand-in", "nested", "mask"])
+def test_what_has_no_shape_or_dtype_of_its_own_is_named(kind):
+    """A class need not have such attributes, or may raise when it is asked."""
+    t = torch.arange(6.0).view(2, 3)
+    obj, title = {
+        "storage": (t.untyped_storage(), "UntypedStorage (24,) uint8"),
+        "stand-in": (StandsFor(t), "StandsFor (2, 3) float32"),
+        "nested": (torch.nested.nested_tensor([t[0], t[1]]), "Tensor (2, 3) float32"),
+        "mask": (np.ma.masked_array([1, 2], [False, True]), "MaskedArray (2,) int64"),
+    }[kind]
+    assert tnp.plot(obj).get_suptitle() == title
+    summary = summarize_stats(obj, DisplayOptions())
+    assert title in stats_text(summary).splitlines()[0]
+    assert stats_html(summary)
+
+
+class StandsFor:
+    """Has no attribute of a tensor."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self._tensor = tensor
+
+    def __tensornp__(self) -> torch.Tensor:
+        """Return what it stands for."""
+        return self._tensor
 
 
 def test_a_nan_has_its_colour_where_it_lies(plane):

@@ -69,13 +69,13 @@ def test_one_that_is_ended_stays_and_says_that_it_is_partial(large, monkeypatch)
     begun, go_on = threading.Event(), threading.Event()
     told: list[float] = []
 
-    def tell(share: float) -> None:
+    def tell(_: Scanning, share: float) -> None:
         told.append(share)
         begun.set()
         go_on.wait(PATIENCE_S)
 
     found: list[Any] = []
-    scanning = Scanning(large, tell, lambda stats, reason: found.append((stats, reason)))
+    scanning = Scanning(large, tell, lambda _, stats, reason: found.append((stats, reason)))
     assert begun.wait(PATIENCE_S)
     scanning.end()
     go_on.set()
@@ -96,6 +96,29 @@ def test_a_card_that_moves_on_forgets_the_scan(large, monkeypatch):
     if scanning is not None:
         scanning.join(PATIENCE_S)
     assert (card.figures, card.progress) == ({}, -1)
+
+
+def test_what_a_forgotten_scan_tells_is_not_heard(large):
+    """Its share would stay on the next card, which could neither start a scan nor end one."""
+    card = tnp.view(large)
+    ask(card, type="stats")
+    forgotten = card._scanning
+    card.rest()
+    if forgotten is not None:
+        card._progressed(forgotten, 0.4)
+        card._scanned(forgotten, None, "too late")
+    assert (card.progress, card.message) == (-1, {})
+
+
+def test_a_card_that_stands_alone_has_its_figures_at_once(large):
+    """No static card beside it tells them; to choose another mode reads nothing again."""
+    t = large[:10]
+    card = tnp.view(t)
+    assert card.figures["words"][0].startswith("mean ")
+    figures, card.mode = card.figures, "copy"
+    assert card.figures is figures
+    assert TensorWidget(t, anchor="tnp-1").figures == {}
+    assert TensorWidget(t, options=DisplayOptions(stats="off")).figures == {}
 
 
 def test_a_tensor_that_is_gone_is_no_error(large):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.attributes import class_name
 from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.values.description import described
 from tensornp.core.values.distribution import Histogram
 from tensornp.core.values.heatmap import FINITE, NAN, NEGINF, POSINF, Heatmap
 from tensornp.core.values.limits import Limits, limits
@@ -59,7 +59,7 @@ def plot(x: Any, *, title: str = "", index: tuple[int, ...] | None = None) -> Fi
         if index is not None:
             raise
         picture = None
-    named = title or f"{class_name(type(x))} {tuple(x.shape)} {str(x.dtype).removeprefix('torch.')}"
+    named = title or str(described(x))
     if picture is None:
         return figure_of(found, title=named)
     return figure_of(found, picture.heatmap, named, limits_of_colours=picture.limits, caption=picture.tiles.caption)
@@ -130,6 +130,9 @@ def _figure_class() -> type[Figure]:
 
 def _draw_histogram(axes: Axes, histogram: Histogram) -> None:
     counts, edges = np.asarray(histogram.counts), np.asarray(histogram.edges, float)
+    if len(edges) == 2 and edges[0] == edges[1]:
+        # One value, with a bar around it that can be seen.
+        edges = edges + np.array([-0.5, 0.5]) * max(abs(edges[0]), 1)
     widths = np.diff(edges)
     # An area is what is seen: of uneven bins, a wide one would seem to hold more than it does.
     is_even = not widths.size or widths.max() < 1.5 * widths.min()

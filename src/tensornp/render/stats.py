@@ -42,7 +42,7 @@ def stats_html(summary: StatsSummary) -> str:
     """Return the card of figures as static HTML."""
     heading = f"<b>{escape(summary.name)}</b> " if summary.name else ""
     badges = "" if summary.card is None else " ".join(map(badge_html, badges_of(summary.card)))
-    head = f"<div>{heading}{badges or escape(_described(summary))}</div>"
+    head = f"<div>{heading}{badges or escape(str(summary.description))}</div>"
     tables = "".join(map(table_html, _tables(summary)))
     pictures = "".join(_pictures(summary))
     row = f'<div style="{PICTURES}">{pictures}</div>' if pictures else ""
@@ -50,11 +50,7 @@ def stats_html(summary: StatsSummary) -> str:
 
 
 def _heading(summary: StatsSummary) -> str:
-    return f"{summary.name}: {_described(summary)}" if summary.name else _described(summary)
-
-
-def _described(summary: StatsSummary) -> str:
-    return f"{summary.type_name} {summary.shape} {summary.dtype}"
+    return f"{summary.name}: {summary.description}" if summary.name else str(summary.description)
 
 
 def _tables(summary: StatsSummary) -> Iterator[Table]:

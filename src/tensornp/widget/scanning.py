@@ -14,14 +14,15 @@ from tensornp.errors import TensornpError
 
 TOLD_EVERY_S = 0.2
 """Seconds between two tellings of how far it is."""
-Told = Callable[[float], None]
-Done = Callable[[TensorStats | None, str], None]
+Told = Callable[["Scanning", float], None]
+Done = Callable[["Scanning", TensorStats | None, str], None]
 
 
 class Scanning:
     """Reads all of `tensor`; `told` gets the share that was read, `done` the statistics, or why there are none.
 
-    Both are called in the thread of the scan. One that was ended gives the statistics of what it has read.
+    Both are called in the thread of the scan, with this object before the rest. One that was ended gives the
+    statistics of what it has read.
     """
 
     def __init__(self, tensor: torch.Tensor, told: Told, done: Done) -> None:
@@ -48,11 +49,11 @@ class Scanning:
         except Exception as error:
             stats, reason = None, f"the values cannot be read: {error}"
         del tensor
-        self._done(stats, reason)
+        self._done(self, stats, reason)
 
     def _go_on(self, done: int, total: int) -> bool:
         now = time.monotonic()
         if now - self._last >= TOLD_EVERY_S:
             self._last = now
-            self._told(done / max(total, 1))
+            self._told(self, done / max(total, 1))
         return not self._is_ended.is_set()

@@ -13,33 +13,22 @@ from typing import Any
 import torch
 import traitlets
 
-from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.convert.view_share_copy import MODES, mode_arguments
 from tensornp.core.summary.card import TensorSummary, plan_modes, summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
-from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
 from tensornp.core.values.image_layout import looks_like_pictures
 from tensornp.core.values.stats import TensorStats
 from tensornp.errors import BadRequestError, NameTakenError, NoDataError, NotReadError, TensornpError
-from tensornp.render.aliases import memory_lines
-from tensornp.render.badges import badges_of
 from tensornp.render.card import tensor_html, tensor_text
-from tensornp.render.image import Image, image
-from tensornp.render.png import data_uri
-from tensornp.render.receipt import receipt_of
-from tensornp.render.stats_line import stats_line
+from tensornp.render.image import image
 from tensornp.render.style import height_of
 from tensornp.widget.dock import DockingWidget, module, stylesheet
 from tensornp.widget.scanning import Scanning
+from tensornp.widget.toggle_data import body_text, card_data, choice_data, figures_data, image_data, is_scan_offered
 
-_MODE_TITLES = {
-    "view": "Live and read-only: the array sees every write to the tensor, NumPy cannot write.",
-    "share": "Live and writeable: a write on either side is seen on the other.",
-    "copy": "New memory: no later write is seen on the other side.",
-}
 _GONE = "the tensor of this card is gone; show it again"
 _MAX_REQUESTS = 100
 """Requests of pages that are remembered: one that comes a second time is not done again."""
@@ -111,13 +100,15 @@ class TensorWidget(DockingWidget):
         self._held: Held = _none
         self._has_values = has_values
         self._scanning: Scanning | None = None
-        self._generation = 0
         if tensor is None:
             self._aim(_none, _NOTHING, None, anchor)
         else:
             self._aim(held or (lambda: tensor), summarize(tensor, self._options, look), look, anchor)
         place = f"{anchor or f'tnp-{uuid.uuid4().hex[:8]}'}-values"
-        super().__init__(anchor=anchor, suggestion=suggestion, can_bind=binder is not None, place=place, **self._said())
+        # A card that it docks into has the line already.
+        figures = {} if anchor else self._figures_of(self._static.stats)
+        said = {**self._said(), "figures": figures}
+        super().__init__(anchor=anchor, suggestion=suggestion, can_bind=binder is not None, place=place, **said)
 
     def show(
         self, held: Held, summary: TensorSummary, *, options: DisplayOptions, look: Look, anchor: str, suggestion: str
@@ -188,9 +179,9 @@ class TensorWidget(DockingWidget):
     def close(self) -> None:
         """Take the view out of the page and let go of the tensor."""
         self._close_values()
-        self._generation += 1
-        self._end_scan()
-        self._held = _none
+        with self._lock:
+            self._end_scan()
+            self._scanning, self._held = None, _none
         super().close()
 
     def closing_words(self) -> str:
@@ -248,24 +239,30 @@ class TensorWidget(DockingWidget):
             self.message = {"text": _GONE, "tone": "error"} if tensor is None else self.message
             return
         self.message, self.progress = {}, 0.0
-        generation = self._generation
+        self._scanning = Scanning(tensor, self._progressed, self._scanned)
 
-        def told(share: float) -> None:
-            if generation == self._generation:
+    def _progressed(self, scanning: Scanning, share: float) -> None:
+        """Show how far the scan is, unless nobody wants to hear of it any more."""
+        with self._lock:
+            if scanning is self._scanning:
                 self.progress = share
 
-        def done(stats: TensorStats | None, reason: str) -> None:
-            with self._lock, self.hold_sync():
-                if generation != self._generation:
-                    return
-                self._scanning, self.progress = None, -1.0
-                if stats is None:
-                    self.message = {"text": reason, "tone": "error"}
-                else:
-                    self.figures = figures_data(stats, self._now.info, has_picture=self._options.pictures == "small")
-                self._answer()
+    def _scanned(self, scanning: Scanning, stats: TensorStats | None, reason: str) -> None:
+        """Show what the scan has found, unless nobody wants to hear of it any more."""
+        with self._lock, self.hold_sync():
+            if scanning is not self._scanning:
+                return
+            self._scanning, self.progress = None, -1.0
+            if stats is None:
+                self.message = {"text": reason, "tone": "error"}
+            else:
+                self.figures = self._figures_of(stats)
+            self._answer()
 
-        self._scanning = Scanning(tensor, told, done)
+    def _figures_of(self, stats: TensorStats | None) -> dict[str, Any]:
+        if stats is None:
+            return {}
+        return figures_data(stats, self._now.info, has_picture=self._options.pictures == "small")
 
     def _end_scan(self) -> None:
         """Have a scan end, which then shows what it has read."""
@@ -275,7 +272,6 @@ class TensorWidget(DockingWidget):
     def _forget_values(self) -> None:
         """Take figures and picture out, and end a scan of which nobody wants to hear any more."""
         self._end_scan()
-        self._generation += 1
         self._scanning, self.progress, self.figures, self.image = None, -1.0, {}, {}
 
     def _open_values(self, goal: Any = "") -> None:
@@ -347,7 +343,8 @@ class TensorWidget(DockingWidget):
 
     def _seen_in(self, mode: str, tensor: torch.Tensor) -> TensorSummary:
         """Return what the card says in `mode` now, from one look at the tensor."""
-        summary = summarize(tensor, dataclasses.replace(self._options, mode=mode), self._look)
+        options = dataclasses.replace(self._options, mode=mode, stats="off")
+        summary = summarize(tensor, options, self._look)
         if summary.mode != mode and summary.info is not None:
             raise BadRequestError(str(plan_modes(summary.info, self._options)[mode]))
         return summary
@@ -365,11 +362,11 @@ class TensorWidget(DockingWidget):
     def _said(self) -> dict[str, Any]:
         now = self._painted = self._now
         plans = plan_modes(now.info, self._options) if now.info is not None else dict.fromkeys(MODES, now.refusal)
-        text = _body(now)
+        text = body_text(now)
         return {
-            "cards": {mode: _card(now, mode, plan) for mode, plan in plans.items()},
-            "choices": [_choice(mode, plan) for mode, plan in plans.items()],
-            "array_text": "" if self._is_in_card and text == _body(self._static) else text,
+            "cards": {mode: card_data(now, mode, plan) for mode, plan in plans.items()},
+            "choices": [choice_data(mode, plan) for mode, plan in plans.items()],
+            "array_text": "" if self._is_in_card and text == body_text(self._static) else text,
             "max_height": height_of(self._options.max_height),
             "mode": now.mode,
             "has_values": self._has_values and now.preview is not None,
@@ -377,7 +374,7 @@ class TensorWidget(DockingWidget):
             and now.info is not None
             and now.preview is not None
             and looks_like_pictures(now.info.array_shape),
-            "has_stats": self._options.stats != "off" and now.style == "card" and is_offered(self._static),
+            "has_stats": self._options.stats != "off" and now.style == "card" and is_scan_offered(self._static),
         }
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -405,50 +402,6 @@ def _living(tensor: torch.Tensor | None) -> torch.Tensor:
 
 
 _NOTHING = TensorSummary("Tensor", "view", None, None, _GONE, None)
-
-
-def figures_data(stats: TensorStats, info: TensorInfo | None, *, has_picture: bool) -> dict[str, Any]:
-    """Return the line of figures as plain data that the page puts in as text, and as the address of a picture."""
-    line = stats_line(stats, info, has_picture=has_picture)
-    picture = {"src": data_uri(line.png), "alt": line.alt} if line.png else {}
-    return {"words": line.words, "alarms": line.alarms, "title": line.title, "picture": picture}
-
-
-def image_data(picture: Image) -> dict[str, Any]:
-    """Return a picture as plain data: its address, the text that stands for it, and what is said under it."""
-    width, height = (size * picture.magnification for size in picture.size)
-    shown = {"src": data_uri(picture.png), "alt": picture.alt, "width": width, "height": height}
-    return {"shown": shown, "caption": picture.caption}
-
-
-def is_offered(summary: TensorSummary) -> bool:
-    """Return whether figures can be told that the card does not tell: those of a large tensor, or on an accelerator."""
-    info = summary.info
-    return summary.stats is None and info is not None and info.data_state == "available" and info.numel > 0
-
-
-def _body(summary: TensorSummary) -> str:
-    return summary.preview.text if summary.preview else summary.refusal
-
-
-def _card(summary: TensorSummary, mode: str, plan: ConversionPlan | str) -> dict[str, Any]:
-    """Return what the page shows of `mode`, as plain data that it puts in as text and never as HTML."""
-    if isinstance(plan, str):
-        now = dataclasses.replace(summary, mode=mode, plan=None, refusal=plan)
-    else:
-        now = dataclasses.replace(summary, mode=mode, plan=plan, refusal="")
-    return {
-        "badges": [dataclasses.asdict(badge) for badge in badges_of(now)],
-        "memory": [line.text for line in memory_lines(summary.surroundings)],
-        "receipt": dataclasses.asdict(receipt_of(now)),
-    }
-
-
-def _choice(name: str, plan: ConversionPlan | str) -> dict[str, Any]:
-    if isinstance(plan, str):
-        return {"name": name, "enabled": False, "title": plan}
-    title = _MODE_TITLES[name] if plan.shares_memory or name == "copy" else f"{_MODE_TITLES[name]} Here: {plan.reason}."
-    return {"name": name, "enabled": True, "title": title}
 
 
 def view(tensor: torch.Tensor) -> TensorWidget:

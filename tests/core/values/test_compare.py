@@ -140,6 +140,12 @@ def test_the_angle_is_told_where_the_plain_cosine_is_noise():
     assert tnp.compare(a, -a).cosine_distance == pytest.approx(2)
 
 
+def test_shapes_that_differ_are_said_before_anything_is_read():
+    """Also of one that is too large to be read."""
+    found = tnp.compare(torch.zeros(1).expand(2**40), torch.zeros(3))
+    assert found.verdict == "shapes differ: (1099511627776,) and (3,)"
+
+
 def test_integers_are_exact_to_their_ends():
     """No float comes between."""
     found = tnp.compare(torch.tensor([2**63 - 1, 5]), torch.tensor([-(2**63), 5]))

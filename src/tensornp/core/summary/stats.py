@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from tensornp.core.lowlevel import modes
 from tensornp.core.summary.card import TensorSummary, summarize_line
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.tensor.stand_ins import is_tensor_like
+from tensornp.core.values.description import Description, described
 from tensornp.core.values.locate import Location, locate
 from tensornp.core.values.planes import PlaneMap, plane_map
 from tensornp.core.values.scan import stats
@@ -28,9 +28,7 @@ class StatsSummary:
     """
 
     name: str
-    type_name: str
-    dtype: str
-    shape: tuple[int, ...]
+    description: Description
     card: TensorSummary | None
     stats: TensorStats
     places: tuple[Location, ...] = ()
@@ -45,12 +43,12 @@ def summarize_stats(obj: Any, options: DisplayOptions, axis: int | None = None, 
     # Refused before anything is read.
     by_axis = stats(obj, axis=axis) if axis is not None else None
     found = stats(obj)
-    card = summarize_line(obj, options) if isinstance(obj, torch.Tensor) else None
+    card = summarize_line(obj, options) if is_tensor_like(obj) else None
     sought = [what for what in _SOUGHT if what not in ("nan", "inf") or getattr(found, _COUNTS[what])]
     if found.min is None or found.min == found.max:
         sought = [what for what in sought if what not in ("min", "max")]
     return StatsSummary(
-        name, type(obj).__name__, str(obj.dtype).removeprefix("torch."), tuple(obj.shape), card, found,
+        name, described(obj), card, found,
         tuple(filter(None, (_located(obj, what) for what in sought))),
         _picture(obj) if options.pictures == "small" else None, axis, by_axis,
     )  # fmt: skip

@@ -11,7 +11,7 @@ import numpy as np
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.modes import apart, never_compiled
 from tensornp.core.lowlevel.silence import silence_warnings
-from tensornp.core.tensor.dtypes import name_of
+from tensornp.core.values.description import described
 from tensornp.core.values.pair_tally import PairTally
 from tensornp.core.values.pairs_of import pairs_of
 from tensornp.core.values.stats import ALL
@@ -135,15 +135,15 @@ def compare(a: Any, b: Any) -> Comparison:
 @apart
 def _compared(a: Any, b: Any) -> Comparison:
     first, second = (supply_of(obj, in_order=True, is_dense=True, caller="compare") for obj in (a, b))
-    shapes, dtypes = (first.shape, second.shape), (_dtype_of(a, first), _dtype_of(b, second))
-    refuse_endless(first, "compare")
-    refuse_endless(second, "compare")
+    shapes, dtypes = (first.shape, second.shape), (described(a).dtype, described(b).dtype)
     if shapes[0] != shapes[1] or first.part_shapes != second.part_shapes:
         if shapes[0] == shapes[1]:
             verdict = f"parts differ: {_shapes_text(first)} and {_shapes_text(second)}"
             return Comparison(False, False, verdict, shapes, dtypes, reshaped=("tensor",), retyped=_named(dtypes))
         verdict = f"shapes differ: {shapes[0]} and {shapes[1]}"
         return Comparison(False, False, verdict, shapes, dtypes, reshaped=("tensor",), retyped=_named(dtypes))
+    refuse_endless(first, "compare")
+    refuse_endless(second, "compare")
     tally = PairTally(*dtypes)
     try:
         with threads.GATE, np.errstate(all="ignore"):
@@ -168,14 +168,6 @@ def _has_same_codes(first: Supply, second: Supply) -> bool:
 def _shapes_text(supply: Supply) -> str:
     shown = ", ".join(str(shape) for shape in supply.part_shapes[:3])
     return f"[{shown}{', ...' if len(supply.part_shapes) > 3 else ''}]"
-
-
-def _dtype_of(obj: Any, supply: Supply) -> str:
-    try:
-        return name_of(obj.dtype)
-    except Exception:
-        # A class may raise when it is asked.
-        return supply.dtype
 
 
 def _named(dtypes: tuple[str, str]) -> tuple[str, ...]:

@@ -1,0 +1,69 @@
+"""What the page shows of a tensor, as plain data that it puts in as text and never as HTML."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from tensornp.core.convert.plan import ConversionPlan
+from tensornp.core.summary.card import TensorSummary
+from tensornp.core.tensor.facts import TensorInfo
+from tensornp.core.values.stats import TensorStats
+from tensornp.render.aliases import memory_lines
+from tensornp.render.badges import badges_of
+from tensornp.render.image import Image
+from tensornp.render.png import data_uri
+from tensornp.render.receipt import receipt_of
+from tensornp.render.stats_line import stats_line
+
+_MODE_TITLES = {
+    "view": "Live and read-only: the array sees every write to the tensor, NumPy cannot write.",
+    "share": "Live and writeable: a write on either side is seen on the other.",
+    "copy": "New memory: no later write is seen on the other side.",
+}
+
+
+def figures_data(stats: TensorStats, info: TensorInfo | None, *, has_picture: bool) -> dict[str, Any]:
+    """Return the line of figures as plain data that the page puts in as text, and as the address of a picture."""
+    line = stats_line(stats, info, has_picture=has_picture)
+    picture = {"src": data_uri(line.png), "alt": line.alt} if line.png else {}
+    return {"words": line.words, "alarms": line.alarms, "title": line.title, "picture": picture}
+
+
+def image_data(picture: Image) -> dict[str, Any]:
+    """Return a picture as plain data: its address, the text that stands for it, and what is said under it."""
+    width, height = (size * picture.magnification for size in picture.size)
+    shown = {"src": data_uri(picture.png), "alt": picture.alt, "width": width, "height": height}
+    return {"shown": shown, "caption": picture.caption}
+
+
+def is_scan_offered(summary: TensorSummary) -> bool:
+    """Return whether figures can be told that the card does not tell: those of a large tensor, or on an accelerator."""
+    info = summary.info
+    return summary.stats is None and info is not None and info.data_state == "available" and info.numel > 0
+
+
+def body_text(summary: TensorSummary) -> str:
+    """Return the array as NumPy prints it, or why there is none."""
+    return summary.preview.text if summary.preview else summary.refusal
+
+
+def card_data(summary: TensorSummary, mode: str, plan: ConversionPlan | str) -> dict[str, Any]:
+    """Return the badges, lines and receipt of `mode`."""
+    if isinstance(plan, str):
+        now = dataclasses.replace(summary, mode=mode, plan=None, refusal=plan)
+    else:
+        now = dataclasses.replace(summary, mode=mode, plan=plan, refusal="")
+    return {
+        "badges": [dataclasses.asdict(badge) for badge in badges_of(now)],
+        "memory": [line.text for line in memory_lines(summary.surroundings)],
+        "receipt": dataclasses.asdict(receipt_of(now)),
+    }
+
+
+def choice_data(name: str, plan: ConversionPlan | str) -> dict[str, Any]:
+    """Return what the button of the mode `name` says, and whether it can be pressed."""
+    if isinstance(plan, str):
+        return {"name": name, "enabled": False, "title": plan}
+    title = _MODE_TITLES[name] if plan.shares_memory or name == "copy" else f"{_MODE_TITLES[name]} Here: {plan.reason}."
+    return {"name": name, "enabled": True, "title": title}
