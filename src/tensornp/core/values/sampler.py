@@ -21,7 +21,7 @@ class Sampler:
 
     def __init__(self, numel: int, wanted: int) -> None:
         self.one_in = numel / wanted
-        num_taken = int(_MAX_SAMPLED / self.one_in) + 1
+        num_taken = int(_MAX_SAMPLED / self.one_in) + 2
         jitter = np.random.Generator(np.random.PCG64(0)).random(num_taken)
         self._pattern = ((np.arange(num_taken) + jitter) * self.one_in).astype(np.int64)
 
@@ -31,6 +31,8 @@ class Sampler:
             # A row that is read at once may be longer than any block.
             parts = range(0, len(values), _MAX_SAMPLED)
             return np.concatenate([self.sample(values[i : i + _MAX_SAMPLED], ordinal + i) for i in parts])
-        shift = (ordinal * _GOLDEN) % 1
-        num_taken = int(len(values) / self.one_in + shift)
-        return values.take(self._pattern[:num_taken] + int(shift * self.one_in), mode="clip")
+        first = int((ordinal * _GOLDEN) % 1 * self.one_in)
+        # The block begins in the first stretch, and ends in this one.
+        last = int((first + len(values)) / self.one_in)
+        start, stop = int(self._pattern[0] < first), last + int(self._pattern[last] < first + len(values))
+        return values.take(self._pattern[start:stop] - first)

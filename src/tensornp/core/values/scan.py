@@ -299,6 +299,7 @@ class _Worker:
         self._counter = Counter(scheme) if scheme is not None else None
         self._sampler = sampler
         self._ordinal = first
+        self._sampled: list[Array] = []
         self._found: list[tuple[Figures, Figures, Figures]] = []
 
     def use(self, values: Array, _: Block) -> None:
@@ -311,7 +312,11 @@ class _Worker:
             flat = modulus_of(*parts)
         self._found.append((figures_of(flat), real, imag))
         if self._counter is not None and flat.size:
-            self._counter.add(self._sampler.sample(flat, self._ordinal) if self._sampler is not None else flat)
+            if self._sampler is not None:
+                # So few of each block that they are counted together.
+                self._sampled.append(self._sampler.sample(flat, self._ordinal))
+            else:
+                self._counter.add(flat)
         self._ordinal += 1
 
     def finish(self, factor: int, numel: int) -> _Tally:
@@ -319,6 +324,8 @@ class _Worker:
         found = [times(combined(parts), factor) for parts in zip(*self._found, strict=True)] or [Figures()] * 3
         distribution = None
         if self._counter is not None:
+            if self._sampled:
+                self._counter.add(np.concatenate(self._sampled))
             one_in = self._sampler.one_in if self._sampler is not None else 0.0
             distribution = self._counter.finish(factor=factor, one_in=one_in)
         return _Tally(found[0], found[1], found[2], distribution, numel)
