@@ -16,12 +16,16 @@ _STATIC = Path(__file__).parent / "static"
 
 def module(name: str) -> str:
     """Return the source of a widget's ES module: what all that dock have in common, and its own."""
-    return "".join((_STATIC / f"{part}.js").read_text(encoding="utf-8") for part in ("dock", "copy", name))
+    return _joined("js", "dock", "request", "copy", name)
 
 
 def stylesheet(name: str) -> str:
-    """Return the source of a widget's style sheet."""
-    return (_STATIC / f"{name}.css").read_text(encoding="utf-8")
+    """Return the source of a widget's style sheet, with that of the controls that several have."""
+    return _joined("css", "controls", name)
+
+
+def _joined(suffix: str, *names: str) -> str:
+    return "".join((_STATIC / f"{name}.{suffix}").read_text(encoding="utf-8") for name in names)
 
 
 class DockingWidget(anywidget.AnyWidget):

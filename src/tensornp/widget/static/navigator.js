@@ -52,6 +52,7 @@ function button(text, title, press) {
 class Navigator {
   constructor(model) {
     this.model = model;
+    this.request = new Request(model, this);
     // Each front end of the kernel gets all answers.
     this.page = `page-${Math.random().toString(36).slice(2)}`;
     this.number = 0;
@@ -83,7 +84,7 @@ class Navigator {
   controls() {
     const bar = element("div", "controls");
     this.form = element("form", "go");
-    this.index = field("input", "text", "index", "Go to an index, such as 3, :, 5:9");
+    this.index = field("input", "text", "field tensornp-index", "Go to an index, such as 3, :, 5:9");
     this.index.spellcheck = false;
     this.index.title = "An index as NumPy writes it: integers, slices, ... (g)";
     this.form.append(element("span", "label", "index"), this.index);
@@ -153,7 +154,7 @@ class Navigator {
     this.edits = element("form", "edits");
     this.edits.hidden = true;
     this.editLabel = element("label", "label", "new value ");
-    this.editText = field("input", "text", "edit", "New value");
+    this.editText = field("input", "text", "field tensornp-edit", "New value");
     this.editText.spellcheck = false;
     this.editLabel.append(this.editText);
     this.editCode = element("code", "code");
@@ -207,35 +208,14 @@ class Navigator {
   send(request, then) {
     const message = { ...request, page: this.page, number: (this.number += 1) };
     this.pending = { number: message.number, type: message.type, index: message.index, then };
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.wait(message), PENDING_AFTER_MS);
-    this.post(message);
-  }
-
-  // Where the kernel was shut down, the page says so to nobody, and refuses to send.
-  post(message) {
-    try {
-      this.model.send(message);
-    } catch {
-      this.die();
-    }
-  }
-
-  wait(message) {
-    this.root.classList.add("tensornp-waiting");
-    this.say(WAITING);
-    this.timer = setTimeout(() => {
-      this.say(LATE);
-      this.post(message);
-    }, LATE_AFTER_MS);
+    this.request.send(message);
   }
 
   hear(content, buffers) {
     if (content?.page !== this.page || content.number !== this.pending?.number || this.dead) return;
     const { then, type, index } = this.pending;
     this.pending = undefined;
-    clearTimeout(this.timer);
-    this.root.classList.remove("tensornp-waiting");
+    this.request.end();
     if (content.type === "window") this.take(content, buffers, then);
     else if (content.type === "code") this.takeCode(content.text);
     else if (type === "edit") this.takeCode("", content.text);
@@ -385,7 +365,7 @@ class Navigator {
 
   dial(name, size, turn) {
     const node = element("span", "dial");
-    const number = field("input", "number", "number", `Index on ${name} of ${size.toLocaleString("en")}`);
+    const number = field("input", "number", "field tensornp-number", `Index on ${name} of ${size.toLocaleString("en")}`);
     const slider = field("input", "range", "slider", `Slide along ${name}`);
     for (const input of [number, slider]) {
       input.min = "0";
@@ -704,7 +684,7 @@ class Navigator {
 
   die() {
     this.dead = true;
-    clearTimeout(this.timer);
+    this.request.end();
     this.pending = this.wished = undefined;
     this.root.classList.add("tensornp-dead");
     for (const control of this.root.querySelectorAll("input, select, button")) control.disabled = true;
@@ -712,7 +692,7 @@ class Navigator {
   }
 
   leave() {
-    clearTimeout(this.timer);
+    this.request.end();
     this.watcher.disconnect();
     this.model.off("msg:custom", this.heard);
     this.model.off("change:goal", this.aimed);

@@ -12,6 +12,7 @@ function badges(list) {
 class Toggle {
   constructor(model) {
     this.model = model;
+    this.request = new Request(model, this);
     // Each widget has its own copy of this module, so a counter would give two radio groups of a page one name.
     this.group = `tensornp-mode-${Math.random().toString(36).slice(2)}`;
     this.root = element("div", "live");
@@ -45,7 +46,7 @@ class Toggle {
     this.modes.setAttribute("role", "radiogroup");
     this.modes.setAttribute("aria-label", "How the array uses the tensor's memory");
     this.form = element("form", "bind");
-    this.name = element("input", "name");
+    this.name = element("input", "field tensornp-name");
     this.name.setAttribute("aria-label", "Name to bind the array to");
     this.name.spellcheck = false;
     this.name.autocomplete = "off";
@@ -82,36 +83,13 @@ class Toggle {
     return this.model.get("message").confirm === this.name.value;
   }
 
-  // A request that stays without an answer is sent once more; by its id, the kernel knows it again.
   ask(request) {
-    const message = { ...request, id: `${this.group}-${(this.count += 1)}` };
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.wait(message), PENDING_AFTER_MS);
-    this.send(message);
-  }
-
-  // Where the kernel was shut down, the page says so to nobody, and refuses to send.
-  send(message) {
-    try {
-      this.model.send(message);
-    } catch {
-      this.die();
-    }
-  }
-
-  wait(message) {
-    this.root.classList.add("tensornp-pending");
-    this.say(WAITING);
-    this.timer = setTimeout(() => {
-      this.say(LATE);
-      this.send(message);
-    }, LATE_AFTER_MS);
+    this.request.send({ ...request, id: `${this.group}-${(this.count += 1)}` });
   }
 
   answered() {
-    clearTimeout(this.timer);
+    this.request.end();
     this.chosen = undefined;
-    this.root.classList.remove("tensornp-pending");
     for (const node of [this.badges, this.receipt]) node.classList.remove("tensornp-unconfirmed");
     this.paint();
   }
@@ -281,7 +259,7 @@ class Toggle {
   }
 
   undock() {
-    clearTimeout(this.timer);
+    this.request.end();
     for (const node of [...this.hidden, this.printed].filter(Boolean)) node.style.display = "";
     for (const [node, old] of this.replaced ?? []) node.replaceWith(old);
     this.badges.remove();
