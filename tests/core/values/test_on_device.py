@@ -74,6 +74,19 @@ def test_what_the_device_does_not_sum_up_comes_block_by_block():
 
 @needs_card
 @in_fork
+def test_what_is_expanded_there_is_read_once():
+    """Each stored element counts as often as an index shows it."""
+    register()
+    host = values()[:, :5]
+    for expand in (lambda t: t.expand(2**30, 3, 5), lambda t: t[:, None].expand(3, 7, 5), lambda t: t[0, 0].expand(9)):
+        found, expected = (tnp.stats(expand(t), histogram="all") for t in (host.to("card"), host))
+        for name in ("count", "nan", "posinf", "neginf", "zeros", "min", "max", "distribution"):
+            assert getattr(found, name) == getattr(expected, name)
+        assert math.isclose(found.mean, expected.mean, rel_tol=1e-12)
+
+
+@needs_card
+@in_fork
 def test_a_card_leaves_the_device_alone():
     """No statistics unasked: only what is printed is read."""
     ledger = register()

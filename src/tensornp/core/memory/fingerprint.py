@@ -16,7 +16,7 @@ from tensornp.core.lowlevel.modes import apart
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.extents import dense_span
 from tensornp.core.memory.footprint import extent_of, parts_under
-from tensornp.core.memory.strided import Block, Strided, bits_of, strided_of_array, strided_of_tensor
+from tensornp.core.memory.strided import Block, Strided, bits_of, each_once, strided_of_array, strided_of_tensor
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import plain
 from tensornp.core.tensor.info import inspect
@@ -152,7 +152,7 @@ def _digests(strided: Strided, blocks: list[Block]) -> tuple[int, ...]:
 
 def _of_rows(values: torch.Tensor, max_nbytes: int, sums_of: Callable[[torch.Tensor], tuple[int, ...]]) -> Fingerprint:
     """Return the fingerprint of a view that torch reads: its elements are put together some rows at a time."""
-    rows = _rows(values)
+    rows = each_once(values)
     nbytes = rows.numel() * rows.element_size()
     if nbytes > max(max_nbytes, NUM_SAMPLES * SAMPLE_NBYTES):
         pieces = _spread(tuple(rows.shape), rows.element_size())
@@ -171,15 +171,6 @@ def _blocks(rows: torch.Tensor) -> Iterator[torch.Tensor]:
     step = max(BLOCK_NBYTES // row_nbytes, 1)
     for start in range(0, len(rows), step):
         yield rows[start : start + step]
-
-
-def _rows(values: torch.Tensor) -> torch.Tensor:
-    """Return `values` with each element once and its dimensions from the widest stride to the narrowest."""
-    for dim, step in enumerate(values.stride()):
-        if step == 0 and values.shape[dim] > 1:
-            values = values.narrow(dim, 0, 1)
-    order = sorted(range(values.dim()), key=values.stride, reverse=True)
-    return values.permute(order) if values.dim() else values.reshape(1)
 
 
 def _spread(shape: tuple[int, ...], itemsize: int) -> Iterator[Block]:

@@ -175,6 +175,15 @@ def _merged(pairs: list[tuple[int, int]], axis: int | None) -> tuple[list[tuple[
     return merged, at
 
 
+def each_once(values: torch.Tensor) -> torch.Tensor:
+    """Return a view of `values` with each element once and its dimensions from the widest stride to the narrowest."""
+    for dim, step in reversed(list(enumerate(values.stride()))):
+        if step == 0 and values.shape[dim] > 0:
+            values = values.select(dim, 0)
+    order = sorted(range(values.dim()), key=values.stride, reverse=True)
+    return values.permute(order) if values.dim() else values.reshape(1)
+
+
 def array_of_own(own: torch.Tensor) -> Array:
     """Return the array over a tensor in main memory that nobody else has, so that it may be locked."""
     return np.asarray(own)

@@ -26,6 +26,7 @@ from tensornp.core.memory.strided import (
     array_of_own,
     bits_of,
     blocks_of,
+    each_once,
     strided_of_array,
     strided_of_tensor,
 )
@@ -240,7 +241,10 @@ def part_of_tensor(tensor: torch.Tensor, info: TensorInfo, axis: int | None = No
     if info.is_conj or info.is_neg:
         raw = over_storage(raw, raw.dtype)
     if raw.device.type != "cpu":
-        return DevicePart(raw, name, axis=axis, **lazy_bits)
+        if in_order or axis is not None or values_per_element(name) > 1 or not raw.numel():
+            return DevicePart(raw, name, axis=axis, **lazy_bits)
+        stored = each_once(raw)
+        return DevicePart(stored, name, times=raw.numel() // stored.numel(), **lazy_bits)
     return _strided_part(strided_of_tensor(raw, stored_dtype(name)), name, axis, in_order, **lazy_bits)
 
 

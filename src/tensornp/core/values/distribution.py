@@ -20,7 +20,7 @@ from tensornp.errors import BadRequestError
 Array = np.ndarray[Any, Any]
 NUM_BINS = 64
 """Bins of a histogram."""
-_MIN_COUNTED = 2**19
+_MIN_COUNTED = 2**18
 _MANTISSA = 2**11
 """Of an unsigned integer past 2**53, the bits that a float64 does not hold."""
 
@@ -216,7 +216,7 @@ class Counter:
         self._waiting.append(self._key_of(values))
         self._num_waiting += values.size
         # To count a few in as many bins takes longer than to count many.
-        if self._num_waiting >= max(4 * self._scheme.num_keys, _MIN_COUNTED):
+        if self._num_waiting >= max(self._scheme.num_keys, _MIN_COUNTED):
             self._count()
 
     def _count(self) -> None:

@@ -74,7 +74,7 @@ def stats(tensor: Any, *, histogram: HistogramChoice = "auto", axis: int | None 
 
     Notes
     -----
-    Reads every stored element once, block by block, in less than 16 MiB of new memory, at several GB/s; on an
+    Reads every stored element once, block by block, in a few MiB of new memory (with a distribution, up to 40); on an
     accelerator there, with one transfer in the end. Nothing is changed, and the GIL is free most of the time.
     """
     if histogram is not None and not (isinstance(histogram, str) and histogram in ("auto", "all")):
