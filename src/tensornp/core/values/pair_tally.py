@@ -104,7 +104,7 @@ class PairTally:
 
     def _add_any(self, a: Array, b: Array, start: int) -> None:
         a, b = _of_one_kind(a, b)
-        at = _where_unequal(a, b)
+        at = np.flatnonzero(differing(a, b))
         if len(at):
             self._note_first(a, b, int(at[0]), start)
         self.num_changed += len(at)
@@ -154,12 +154,12 @@ class PairTally:
                 return
             self._factor = float(wide_b[at] / wide_a[at])
         expected = wide_a * self._factor
-        # A short float is the rounded product, or it is none: one unit more would let any noise pass.
-        tolerance = _ULPS_OF_A_FACTOR * self._epsilon * np.abs(expected) if self._epsilon < _SHORT_EPSILON else 0.0
-        rounded = expected if self._epsilon < _SHORT_EPSILON else _rounded(expected, self._dtypes[1])
-        self._may_be_scaled = (
-            self._factor != 1 and math.isfinite(self._factor) and bool((np.abs(wide_b - rounded) <= tolerance).all())
-        )
+        if self._epsilon < _SHORT_EPSILON:
+            is_product = np.abs(wide_b - expected) <= _ULPS_OF_A_FACTOR * self._epsilon * np.abs(expected)
+        else:
+            # A short float is the rounded product, or it is none: one unit more would let any noise pass.
+            is_product = wide_b == expected.astype(resolve(self._dtypes[1])).astype(np.float64)
+        self._may_be_scaled = self._factor != 1 and math.isfinite(self._factor) and bool(is_product.all())
 
     def distances(self) -> tuple[float | int | None, float | None, float | None]:
         """Return the largest size of a difference, its norm over that of the first, and 1 − cos of the angle."""
@@ -178,11 +178,6 @@ class PairTally:
 
 def _is_float(name: str) -> bool:
     return name in KNOWN and name.startswith(("float", "bfloat")) and KNOWN[name].values_per_element == 1
-
-
-def _rounded(values: Array, name: str) -> Array:
-    """Return float64 numbers as those of the dtype `name` that are closest to them."""
-    return values.astype(resolve(name)).astype(np.float64)
 
 
 def _is_all_finite(values: Array) -> bool:
@@ -207,11 +202,6 @@ def _of_one_kind(a: Array, b: Array) -> tuple[Array, Array]:
     if any(values.dtype.kind in "iu" and values.itemsize == 8 for values in (a, b)) and common.kind in "fc":
         common = np.dtype(np.clongdouble if common.kind == "c" else np.longdouble)
     return a.astype(common), b.astype(common)
-
-
-def _where_unequal(a: Array, b: Array) -> Array:
-    """Return where two numbers of one dtype are not equal; NaN equals NaN."""
-    return np.flatnonzero(differing(a, b))
 
 
 def _difference(a: Array, b: Array) -> Array:
