@@ -23,10 +23,13 @@ from .core.values.locate import locate as locate
 from .core.values.scan import stats as stats
 from .core.values.stats import TensorStats as TensorStats
 from .errors import BadRequestError as BadRequestError
+from .errors import ChangedFileError as ChangedFileError
+from .errors import CheckpointError as CheckpointError
 from .errors import CopyRequiredError as CopyRequiredError
 from .errors import MissingLibraryError as MissingLibraryError
 from .errors import NameTakenError as NameTakenError
 from .errors import NoDataError as NoDataError
+from .errors import NoSuchWeightError as NoSuchWeightError
 from .errors import NotATensorError as NotATensorError
 from .errors import TensornpError as TensornpError
 from .errors import TooLargeError as TooLargeError
@@ -37,6 +40,9 @@ from .render.image import image as image
 from .render.plot import plot as plot
 from .render.static_card import Card as Card
 from .render.static_card import card as card
+from .trees.entry import WeightEntry as WeightEntry
+from .trees.explorer import WeightsExplorer as WeightsExplorer
+from .trees.weights import weights as weights
 from .widget.toggle import TensorWidget as TensorWidget
 from .widget.toggle import view as view
 

@@ -9,7 +9,10 @@
     ├── TooLargeError           (MemoryError) the array would take more bytes than allowed
     ├── MissingLibraryError     (ImportError) JAX or CuPy is not here, or cannot work
     ├── BadRequestError         (ValueError)  an argument that means nothing: a mode, a dtype
-    └── NameTakenError          (ValueError)  binding would overwrite, or is no name at all
+    ├── NameTakenError          (ValueError)  binding would overwrite, or is no name at all
+    ├── CheckpointError         (ValueError)  a file that is malformed, or not understood
+    ├── ChangedFileError        (OSError)     a file that is another one than when it was listed
+    └── NoSuchWeightError       (KeyError)    a name that an explorer does not have
 
 Each message is one sentence: what, where, the cure.
 """
@@ -29,7 +32,8 @@ class TensornpError(Exception):
     entry = ""
 
     def __str__(self) -> str:
-        message = super().__str__()
+        # A KeyError would put its text in quotes.
+        message = BaseException.__str__(self)
         return f"{self.entry}: {message}" if self.entry else message
 
 
@@ -81,6 +85,18 @@ class NameTakenError(TensornpError, ValueError):
     def __init__(self, message: str, *, can_overwrite: bool = False) -> None:
         super().__init__(message)
         self.can_overwrite = can_overwrite
+
+
+class CheckpointError(TensornpError, ValueError):
+    """A file that is malformed, or of a format that is not understood."""
+
+
+class ChangedFileError(TensornpError, OSError):
+    """A file that has changed since it was listed: shrunk, written to, replaced, or gone."""
+
+
+class NoSuchWeightError(TensornpError, KeyError):
+    """A name, or the beginning of one, that an explorer does not have."""
 
 
 class NotReadError(Exception):

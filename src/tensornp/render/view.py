@@ -18,6 +18,8 @@ from tensornp.render.card import tensor_html, tensor_text
 from tensornp.render.container import container_html, container_text, module_html, module_text
 from tensornp.render.info import info_html, info_text
 from tensornp.render.receipt import plan_html
+from tensornp.render.weights import weights_html, weights_text
+from tensornp.trees.explorer import WeightsExplorer
 
 _TEXT: dict[type, Callable[[Any], str]] = {
     TensorSummary: tensor_text,
@@ -26,6 +28,7 @@ _TEXT: dict[type, Callable[[Any], str]] = {
     ConversionPlan: str,
     TensorInfo: info_text,
     Aliases: aliases_text,
+    WeightsExplorer: weights_text,
 }
 _TABLES: dict[type, Callable[[Any], str]] = {
     ModuleSummary: module_html,
@@ -33,15 +36,16 @@ _TABLES: dict[type, Callable[[Any], str]] = {
     ConversionPlan: plan_html,
     TensorInfo: info_html,
     Aliases: aliases_html,
+    WeightsExplorer: weights_html,
 }
 
 
-def summary_text(summary: Summary) -> str:
+def summary_text(summary: Summary | WeightsExplorer) -> str:
     """Return a card or a table as plain text."""
     return _TEXT[type(summary)](summary)
 
 
-def summary_html(summary: Summary, options: DisplayOptions, *, anchor: str = "") -> str:
+def summary_html(summary: Summary | WeightsExplorer, options: DisplayOptions, *, anchor: str = "") -> str:
     """Return a card or a table as static HTML; `anchor` is the class by which a live toggle finds a card."""
     if isinstance(summary, TensorSummary):
         return tensor_html(summary, options, anchor=anchor)

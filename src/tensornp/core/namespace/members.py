@@ -114,6 +114,11 @@ def in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
 
 def registered(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
     """Yield the parameters, buffers and submodules of a `torch.nn.Module`, by the names that its users type."""
+    return ((step, child, kind) for _, step, child, kind in registered_names(module) if child is not None)
+
+
+def registered_names(module: Any) -> Iterator[tuple[str, Any, Any, Kind]]:
+    """Yield the name, the step, and the kind of all that is registered; what is registered as None too."""
     held = object.__getattribute__(module, "__dict__")
     mro = mro_of(type(module))
     is_dict, is_list = (any(class_name(cls) in names for cls in mro) for names in (_BY_KEY, _BY_INDEX))
@@ -121,8 +126,6 @@ def registered(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
     is_scripted = torch_private.is_scripted_table(held.get("_modules"))
     for table, kind in (("_parameters", "parameter"), ("_buffers", "buffer"), ("_modules", "")):
         for i, (name, child) in enumerate(members_of(held.get(table))):
-            if child is None:
-                continue
             if is_row and kind == "":
                 # Its members are counted, whatever their names.
                 step: Any = f"[{i}]"
@@ -135,7 +138,7 @@ def registered(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
                 step = f".{table}[{name!r}]"
             else:
                 step = _attribute(name, kind or "submodule")
-            yield step, child, kind
+            yield name, step, child, kind
 
 
 def members_of(table: Any) -> Iterator[tuple[Any, Any]]:

@@ -225,7 +225,50 @@ class MaskedPart:
         return self.data.can_be_read_in_place() and self.mask.can_be_read_in_place()
 
 
-Part = StridedPart | RowsPart | DevicePart | MaskedPart
+@dataclass(frozen=True)
+class ReadPart:
+    """Elements of `shape` without gaps, in the order of their indices, that `read` brings: so many from one on, flat.
+
+    They come as NumPy's own numbers, or as integers of their bits.
+    """
+
+    read: Callable[[int, int], Array]
+    shape: tuple[int, ...]
+    dtype: str
+    axis: int | None = None
+    times: int = 1
+
+    @property
+    def per_element(self) -> int:
+        """How many numbers one element of a block packs."""
+        return values_per_element(self.dtype)
+
+    @property
+    def numel(self) -> int:
+        """How many numbers are read."""
+        return math.prod(self.shape) * self.per_element
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield what covers all elements, in the order of their indices."""
+        return blocks_of(self.shape, BLOCK_NUMEL // self.per_element)
+
+    def use_each(self, blocks: Sequence[Block], use: Use[_T], *, in_place: bool = False) -> list[_T]:
+        """Return what `use` makes of the numbers of each block."""
+        decode = decoder(self.dtype)
+        steps = [math.prod(self.shape[axis + 1 :]) for axis in range(len(self.shape))]
+        found = []
+        with np.errstate(all="ignore"):
+            for block in blocks:
+                first = sum(i * step for i, step in zip(block.start, steps, strict=True))
+                found.append(use(decode(self.read(first, math.prod(block.shape)).reshape(block.shape)), block))
+        return found
+
+    def can_be_read_in_place(self) -> bool:
+        """Return False: what is read is brought from elsewhere."""
+        return False
+
+
+Part = StridedPart | RowsPart | DevicePart | MaskedPart | ReadPart
 
 
 def part_of_tensor(tensor: torch.Tensor, info: TensorInfo, axis: int | None = None, *, in_order: bool = False) -> Part:

@@ -96,13 +96,10 @@ def scan(
     With `progress`, other threads are let in between two tasks.
     """
     supply = supply_of(obj, axis)
-    numel = supply.numel
-    is_large = numel > BLOCK_NUMEL
+    is_large = supply.numel > BLOCK_NUMEL
     before = _marks_of(obj) if is_large else None
     try:
-        # Whatever the user has chosen: NaN and overflow are what is counted here.
-        with np.errstate(all="ignore"):
-            found = _found(supply, histogram, axis, numel, progress, num_threads)
+        found = scan_supply(supply, histogram=histogram, progress=progress, num_threads=num_threads)
     except NotReadError as reason:
         raise NoDataError(f"the values cannot be read: {reason}") from None
     if is_large and before != _marks_of(obj):
@@ -110,17 +107,19 @@ def scan(
     return found
 
 
-def _found(
+def scan_supply(
     supply: Supply,
-    histogram: HistogramChoice,
-    axis: int | None,
-    numel: int,
-    progress: Progress | None,
-    num_threads: int | None,
+    *,
+    histogram: HistogramChoice = "auto",
+    progress: Progress | None = None,
+    num_threads: int | None = None,
 ) -> TensorStats:
-    if axis is not None:
-        return stats_by_axis(supply)
-    return _Pass(supply, histogram, numel, progress, num_threads or _default_threads(numel)).run()
+    """Return the statistics of what `supply` brings, along its axis if it has one, as `scan`; call it `apart`."""
+    # Whatever the user has chosen: NaN and overflow are what is counted here.
+    with np.errstate(all="ignore"):
+        if supply.axis is not None:
+            return stats_by_axis(supply)
+        return _Pass(supply, histogram, supply.numel, progress, num_threads or _default_threads(supply.numel)).run()
 
 
 def _default_threads(numel: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -9,10 +10,11 @@ from typing import Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
-from tensornp.fronts.ipython import guide, magics, memory_magics, value_magics
+from tensornp.fronts.ipython import guide, magics, memory_magics, value_magics, weight_magics
 
-OPTIONS = {**magics.OPTIONS, **memory_magics.OPTIONS, **value_magics.OPTIONS, **guide.OPTIONS}
+OPTIONS = {**magics.OPTIONS, **memory_magics.OPTIONS, **value_magics.OPTIONS, **weight_magics.OPTIONS, **guide.OPTIONS}
 _LINE = re.compile(rf"^[^#]*%{{1,2}}({'|'.join(OPTIONS)})\b(.*)$", re.DOTALL)
+_WEIGHT_SUFFIXES = (".safetensors", ".safetensors.index.json")
 _SORTS = ("bytes", "name", "shape", "dtype", "device")
 _DTYPES = (
     "float16 float32 float64 complex64 complex128 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool "
@@ -49,10 +51,11 @@ def _candidates(shell: Any, magic: str, previous: str, fragment: str) -> list[tu
         return [(key, "param") for key in _SORTS]
     if fragment.startswith("-"):
         return [(flag, "param") for option in OPTIONS[magic] for flag in option.flags]
+    paths = _paths(fragment) if magic == "weights" else []
     if not re.fullmatch(r"\w*", fragment):
-        return None
+        return paths or None
     kinds = _kinds(magic)
-    return [
+    return paths + [
         (name, "instance")
         for name, value in list(shell.user_ns.items())
         # What IPython hides, and what begins with _, is offered to whoever has begun to type it.
@@ -60,6 +63,20 @@ def _candidates(shell: Any, magic: str, previous: str, fragment: str) -> list[tu
         # By its type: an object may run code when it is asked for its class.
         if any(type.__subclasscheck__(kind, type(value)) for kind in kinds)
         or (magic in ("tonumpy", "tensorstats", "tensordiff") and _stands_for_a_tensor(value))
+    ]
+
+
+def _paths(fragment: str) -> list[tuple[str, str]]:
+    """Return the folders and the files of weights whose path begins so; none where nothing was typed."""
+    folder, name = os.path.split(fragment)
+    try:
+        found = sorted(os.scandir(os.path.expanduser(folder) or "."), key=lambda entry: entry.name) if fragment else []
+    except OSError:
+        return []
+    fitting = [entry for entry in found if entry.name.startswith(name) and (name or not entry.name.startswith("."))]
+    joined = [(os.path.join(folder, entry.name), entry) for entry in fitting if " " not in entry.name]
+    return [(path + "/", "path") for path, entry in joined if entry.is_dir()] + [
+        (path, "path") for path, entry in joined if entry.name.endswith(_WEIGHT_SUFFIXES)
     ]
 
 
@@ -88,6 +105,7 @@ _FITTING = {
     "tensorwatch": _WATCHABLE,
     "tensorstats": ("torch.Tensor", "numpy.ndarray", *_TREES),
     "tensordiff": ("torch.Tensor", "numpy.ndarray", *_TREES),
+    "weights": ("torch.nn.Module", "builtins.dict"),
     "tensornp": (),
 }
 """What the names that a magic takes stand for."""

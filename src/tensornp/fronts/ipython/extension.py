@@ -22,6 +22,7 @@ from tensornp.fronts.ipython.memory_magics import MemoryMagics
 from tensornp.fronts.ipython.printers import TensorPrinters
 from tensornp.fronts.ipython.shell import ShellSession
 from tensornp.fronts.ipython.value_magics import ValueMagics
+from tensornp.fronts.ipython.weight_magics import WeightMagics
 from tensornp.session.ledger import Ledger
 
 _loaded: WeakKeyDictionary[Any, Extension] = WeakKeyDictionary()
@@ -70,7 +71,12 @@ class Extension:
         memory = MemoryMagics(shell, config, anchors, ledger, live)
         ours.append(memory)
         undo.callback(memory.end)
-        ours += [TensorMagics(shell, config, live, ledger), ValueMagics(shell, config), GuideMagics(shell, config)]
+        ours += [
+            TensorMagics(shell, config, live, ledger),
+            ValueMagics(shell, config),
+            WeightMagics(shell, config),
+            GuideMagics(shell, config),
+        ]
         for magics in ours[1:]:
             undo.callback(self._remove_magics, magics)
             shell.register_magics(magics)

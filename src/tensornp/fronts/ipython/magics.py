@@ -26,7 +26,7 @@ from tensornp.fronts.ipython.arguments import (
 )
 from tensornp.fronts.ipython.cell import Body, compile_body, is_awaited, run, run_async
 from tensornp.fronts.ipython.evaluate import evaluated
-from tensornp.fronts.ipython.names import BUILTIN, check_reachable, occupant
+from tensornp.fronts.ipython.names import check_overwritable, check_reachable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -158,8 +158,8 @@ class TensorMagics(Magics):
         """Return the options of `line` and the rest of it; what cannot be bound is refused before anything runs."""
         options, rest = split_line(line, OPTIONS[magic])
         with as_usage_errors():
-            if "out" in options and occupant(self.shell, options["out"]) == BUILTIN:
-                raise UsageError(f"{options['out']} already names {BUILTIN}; choose another name")
+            if "out" in options:
+                check_overwritable(self.shell, options["out"])
         return options, rest
 
     def _arguments(self, options: dict[str, str]) -> dict[str, Any]:

@@ -36,6 +36,12 @@ def occupant(shell: Any, name: str) -> str:
     return f"something of type {class_name(type(namespace[name]))}"
 
 
+def check_overwritable(shell: Any, name: str) -> None:
+    """Raise `NameTakenError` unless ``-o`` may bind `name`, whatever variable of the user's it stands for."""
+    if occupant(shell, name) == BUILTIN:
+        raise NameTakenError(f"{name} already names {BUILTIN}; choose another name")
+
+
 def check_reachable(name: str) -> None:
     """Raise `NameTakenError` where no line of Python can say `name`."""
     if not name.isidentifier() or keyword.iskeyword(name):

@@ -126,6 +126,8 @@ class TensorPrinters:
         from tensornp.core.summary.view import summary_of
 
         self._meet_torch()
+        if _is_explorer(obj):
+            return obj
         return summary_of(obj, self._config.options, self._look)
 
     def _summary_for(self, mime: str, obj: Any) -> tuple[Any, str]:
@@ -141,7 +143,7 @@ class TensorPrinters:
 
     def _shows(self, obj: Any) -> bool:
         """Return whether `obj` is or stands for a tensor, is a record of ours, or a module or container of tensors."""
-        if _is_one(obj):
+        if _is_one(obj) or _is_explorer(obj):
             return True
         if "torch" not in sys.modules:
             return False
@@ -258,6 +260,12 @@ def _is_one(obj: Any) -> bool:
     from tensornp.core.tensor.stand_ins import is_tensor_like
 
     return is_tensor_like(obj)
+
+
+def _is_explorer(obj: Any) -> bool:
+    """Return whether `weights` has returned `obj`, which is a table by itself."""
+    module = sys.modules.get("tensornp.trees.explorer")
+    return module is not None and type(obj) is module.WeightsExplorer
 
 
 def _is_tensor_class(cls: type) -> bool:

@@ -1,0 +1,94 @@
+"""`%weights`."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.magic import Magics, line_magic, magics_class, needs_local_scope, no_var_expand
+from IPython.display import display
+
+from tensornp.fronts.ipython.arguments import Option, as_usage_errors, documented, keeping_nothing, split_line
+from tensornp.fronts.ipython.evaluate import evaluated
+from tensornp.fronts.ipython.names import check_overwritable
+
+if TYPE_CHECKING:
+    from tensornp.fronts.ipython.config import TensorDisplay
+
+OPTIONS: dict[str, tuple[Option, ...]] = {
+    "weights": (Option("o", "out", "bind the explorer to NAME", "NAME"),),
+}
+USAGE = "%weights [-o NAME] EXPR_OR_PATH"
+_LOOKS_LIKE_A_PATH = re.compile(r"[~./\\]|[A-Za-z]:[\\/]|[^\s()\[\]]+\.safetensors$|[^\s()\[\]]+\.index\.json$")
+
+
+@magics_class
+class WeightMagics(Magics):
+    """The magic of one shell that opens models."""
+
+    shell: Any
+
+    def __init__(self, shell: Any, config: TensorDisplay) -> None:
+        super().__init__(shell)
+        self._display = config
+
+    @no_var_expand
+    @needs_local_scope
+    @line_magic
+    @keeping_nothing
+    @documented(*OPTIONS["weights"])
+    def weights(self, line: str, local_ns: dict[str, Any] | None = None) -> None:
+        """Show all weights of a model, in memory or in a safetensors file, and read no value.
+
+        Usage::
+
+            %weights [-o NAME] EXPR_OR_PATH
+
+        Options, before the expression:
+
+            {options}
+
+        A path that exists is opened: a file, an index of several, or a folder; it may stand in quotes and begin with ~.
+        Anything else is an expression that gives a module, or a dictionary of tensors. What a file names is neither
+        imported nor run. ``tnp.weights(...)`` returns the explorer: ``w["layers.3"]``, ``w.find("*attn*")``,
+        ``w[name].to_numpy(slice(0, 4))`` reads four rows.
+
+        Examples::
+
+            %weights model
+            %weights -o w checkpoints/model.safetensors
+        """
+        from tensornp.render.weights import weights_html, weights_text
+        from tensornp.trees.weights import weights
+
+        __tracebackhide__ = True
+        options, rest = split_line(line, OPTIONS["weights"])
+        with as_usage_errors():
+            if "out" in options:
+                check_overwritable(self.shell, options["out"])
+        path = path_of(rest)
+        value = path if path is not None else evaluated(self.shell, rest, local_ns, USAGE)
+        with as_usage_errors():
+            explorer = weights(value, expression="" if path is not None else rest.rstrip("; "))
+            display({"text/plain": weights_text(explorer), "text/html": weights_html(explorer)}, raw=True)
+        if "out" in options:
+            self.shell.push({options["out"]: explorer})
+
+
+def path_of(text: str) -> str | None:
+    """Return the path that was typed, or None for an expression; what looks like a path is one, there or not."""
+    text = text.strip().removesuffix(";").rstrip()
+    unquoted = text
+    if text[:1] in ("'", '"'):
+        try:
+            unquoted = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            return None
+        if not isinstance(unquoted, str):
+            return None
+        return unquoted
+    if not text:
+        return None
+    return text if os.path.lexists(os.path.expanduser(text)) or _LOOKS_LIKE_A_PATH.match(text) else None

@@ -1,0 +1,127 @@
+"""The weights of a model as a table, in which names that repeat are folded: as text and as static HTML."""
+
+from __future__ import annotations
+
+from html import escape
+
+from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.render.style import SMALL_TEXT, WIDE
+from tensornp.render.table import Table, TableRow, headed_html, said_once, table_text, without_common, without_empty
+from tensornp.render.words import counted, listed
+from tensornp.trees.explorer import WeightsExplorer
+from tensornp.trees.fold import Row, folded
+
+HEADINGS = ("name", "kind", "shape", "dtype", "where", "bytes", "grad", "notes")
+ALWAYS = ("name", "shape", "bytes")
+COMMON = ("kind", "dtype", "where", "grad")
+MAX_ROWS = 100
+"""Rows that a page prints."""
+MAX_SAID = 10
+"""Problems and items of metadata that are printed."""
+_MAX_VALUE = 80
+
+
+def weights_text(explorer: WeightsExplorer) -> str:
+    """Return the totals over an aligned table, and under it what is wrong."""
+    table, common, rest = _table(explorer)
+    lines = [_heading(explorer, common), table_text(table) if table.rows else "", rest]
+    return "\n".join([line for line in lines if line] + _said(explorer))
+
+
+def weights_html(explorer: WeightsExplorer) -> str:
+    """Return the same as static HTML."""
+    table, common, rest = _table(explorer)
+    said = [text for text in (rest, *_said(explorer)) if text]
+    under = "".join(f"<div>{escape(text)}</div>" for text in said)
+    below = f'<div style="{SMALL_TEXT}">{under}</div>' if under else ""
+    return f'<div class="tensornp" style="{WIDE}">{headed_html(_heading(explorer, common), table)}{below}</div>'
+
+
+def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
+    totals = explorer.totals
+    stored = f"{totals.elements_stored:,} elements stored" if totals.elements_stored != totals.parameters else ""
+    said = [
+        legible(explorer.source), counted(len(explorer), "weight"), f"{totals.parameters:,} parameters", stored,
+        format_nbytes(totals.nbytes), *said_once(common, is_whole=True),
+    ]  # fmt: skip
+    return " · ".join(filter(None, said))
+
+
+def _table(explorer: WeightsExplorer) -> tuple[Table, tuple[str, ...], str]:
+    """Return the table, what is the same in all of its rows, and what it leaves out."""
+    rows = [row for row in folded(explorer.values()) if not _is_nothing(row)]
+    table = Table(HEADINGS, tuple(map(_row, rows[:MAX_ROWS])))
+    hidden = sum(len(row.entries) for row in rows[MAX_ROWS:])
+    rest = (
+        f"… {counted(hidden, 'more weight')} left out; take a part of them, such as w.find('*attn*')" if hidden else ""
+    )
+    table, common = without_common(table, COMMON)
+    return without_empty(table, ALWAYS), common, rest
+
+
+def _is_nothing(row: Row) -> bool:
+    """Return whether there is only a name, which a module has registered."""
+    return row.entries[0].shape is None and not row.entries[0].dtype and not row.entries[0].location
+
+
+def _nothing(explorer: WeightsExplorer) -> list[str]:
+    names = [legible(row.pattern) for row in folded(explorer.values()) if _is_nothing(row)]
+    return [f"registered as None: {listed(names, MAX_SAID)}"] if names else []
+
+
+def _row(row: Row) -> TableRow:
+    first = row.entries[0]
+    places = {entry.location for entry in row.entries}
+    # Nobody trains a buffer.
+    grads = {entry.requires_grad if entry.kind != "buffer" or entry.requires_grad else None for entry in row.entries}
+    nbytes = sum(entry.nbytes for entry in row.entries)
+    each = f"{len(row.entries):,} × " if len(row.entries) > 1 else ""
+    where = legible(_short(places.pop())) if len(places) == 1 else f"{len(places)} places"
+    notes = [first.note, first.problem and f"no values: {first.problem}", _tied(row)]
+    cells = (
+        legible(row.pattern), first.kind, str(first.shape) if first.shape is not None else "", first.dtype,
+        where, each + format_nbytes(first.nbytes), _grad(grads), ", ".join(filter(None, notes)),
+    )  # fmt: skip
+    return TableRow(cells, ("", "", "", "", "", f"{nbytes:,} bytes", "", ""))
+
+
+def _short(place: str) -> str:
+    """Return the name of a file without its folders."""
+    return place.replace("\\", "/").rpartition("/")[2]
+
+
+def _grad(grads: set[bool | None]) -> str:
+    if grads == {True}:
+        return "grad"
+    return "frozen" if grads == {False} else "" if grads == {None} else "some frozen"
+
+
+def _tied(row: Row) -> str:
+    first = row.entries[0]
+    if not first.tied_to:
+        return ""
+    return f"tied to {legible(first.tied_to[0])}" if len(row.entries) == 1 else "tied"
+
+
+def _said(explorer: WeightsExplorer) -> list[str]:
+    return [*_nothing(explorer), *_problems(explorer), *_metadata(explorer)]
+
+
+def _problems(explorer: WeightsExplorer) -> list[str]:
+    more = len(explorer.problems) - MAX_SAID
+    return [legible(text) for text in explorer.problems[:MAX_SAID]] + (
+        [f"… {more:,} more problems"] if more > 0 else []
+    )
+
+
+def _metadata(explorer: WeightsExplorer) -> list[str]:
+    """Return what the file says of itself; longer texts are cut."""
+    said = [f"{legible(str(key))}: {_cut(value)}" for key, value in list(explorer.metadata.items())[:MAX_SAID]]
+    more = len(explorer.metadata) - MAX_SAID
+    return said + ([f"… {more:,} more items of metadata"] if more > 0 else [])
+
+
+def _cut(value: object) -> str:
+    text = f"{len(value)} items" if isinstance(value, (dict, list)) else legible(str(value))
+    return text if len(text) <= _MAX_VALUE else text[: _MAX_VALUE - 1] + "…"

@@ -1,0 +1,235 @@
+"""What lies at a path: a file of weights, or a folder of such files with or without an index."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+from tensornp.errors import CheckpointError
+from tensornp.trees.entry import WeightEntry
+from tensornp.trees.explorer import WeightsExplorer
+from tensornp.trees.file_entry import FileEntry
+from tensornp.trees.names import shown_name
+from tensornp.trees.nothing_entry import NothingEntry
+from tensornp.trees.safetensors import Header, read_header
+from tensornp.trees.source_file import SourceFile
+
+SUFFIX = ".safetensors"
+INDEX_SUFFIX = ".safetensors.index.json"
+CONFIG = "config.json"
+_MAX_JSON_NBYTES = 100_000_000
+_MAX_NAMED = 6
+_SHARD = re.compile(r"(?P<stem>.*)-\d+-of-(?P<count>\d+)\.safetensors")
+_SEEMS = {
+    b"PK\x03\x04": "a zip file, as torch.save writes it",
+    b"\x80\x02": "a pickle, as older torch.save writes it",
+    b"GGUF": "a GGUF file",
+    b"\x93NUMPY": "a .npy file of NumPy",
+    b"\x1f\x8b": "a gzip file",
+}
+
+
+def open_checkpoint(path: str | os.PathLike[str]) -> WeightsExplorer:
+    """Return an explorer of the weights at `path`: a safetensors file, an index of several, or a folder of them.
+
+    Raises
+    ------
+    CheckpointError
+        If nothing is there, if it is of another format, or if its structure is not sound.
+    """
+    there = Path(os.fspath(path)).expanduser()
+    if not os.path.lexists(there):
+        raise CheckpointError(f"there is no {str(there)!r}{_closest(there)}")
+    if there.is_dir():
+        return _open_folder(there)
+    if there.name.endswith(INDEX_SUFFIX):
+        return _open_index(there)
+    return _open_file(there)
+
+
+def _closest(path: Path) -> str:
+    try:
+        found = difflib.get_close_matches(path.name, os.listdir(path.parent), 1)
+    except OSError:
+        return ""
+    return f"; the closest is {str(path.parent / found[0])!r}" if found else ""
+
+
+def _open_file(path: Path) -> WeightsExplorer:
+    file, header = _listed(path)
+    metadata = {**header.metadata, **_config_beside(path.parent)}
+    entries = list(_entries(file, header))
+    return WeightsExplorer(entries, str(path), metadata=metadata, problems=_broken(entries))
+
+
+def _listed(path: Path) -> tuple[SourceFile, Header]:
+    file = SourceFile.at(path)
+    try:
+        return file, read_header(file)
+    except CheckpointError:
+        begins = file.read(0, min(file.nbytes, 8))
+        seems = next((words for magic, words in _SEEMS.items() if begins.startswith(magic)), "")
+        if seems:
+            raise CheckpointError(f"{str(path)!r} seems to be {seems}, which is not read yet") from None
+        raise
+
+
+def _entries(file: SourceFile, header: Header, prefix: str = "") -> Iterator[WeightEntry]:
+    for tensor in header.tensors:
+        code = f"safetensors.safe_open({file.path!r}, 'pt').get_tensor({tensor.name!r})"
+        entry = FileEntry(prefix + tensor.name, tensor.shape, tensor.dtype, tensor.nbytes, code, file, tensor.offset)
+        entry.problem = tensor.problem or entry.problem
+        yield entry
+
+
+def _config_beside(folder: Path) -> dict[str, Any]:
+    """Return the configuration that lies in the folder, as `config`; nothing where there is none that can be read."""
+    try:
+        return {"config": _json(folder / CONFIG)}
+    except CheckpointError:
+        return {}
+
+
+def _json(path: Path) -> dict[str, Any]:
+    file = SourceFile.at(path)
+    if file.nbytes > _MAX_JSON_NBYTES:
+        raise CheckpointError(f"{str(path)!r} has {file.nbytes:,} bytes, and {_MAX_JSON_NBYTES:,} are read")
+    try:
+        told = json.loads(file.read(0, file.nbytes))
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{str(path)!r} is no JSON that can be read: {type(error).__name__}") from None
+    if not isinstance(told, dict):
+        raise CheckpointError(f"{str(path)!r} holds no mapping")
+    return told
+
+
+def _open_folder(folder: Path) -> WeightsExplorer:
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError as error:
+        raise CheckpointError(f"{str(folder)!r} cannot be listed: {error.strerror}") from None
+    indices = [name for name in names if name.endswith(INDEX_SUFFIX)]
+    if len(indices) == 1:
+        return _open_index(folder / indices[0])
+    files = [name for name in names if name.endswith(SUFFIX)]
+    if len(indices) > 1 or (len(files) > 1 and not _are_shards(files)):
+        raise CheckpointError(f"{str(folder)!r} has several: {_listing(indices or files)}; name one of them")
+    if files:
+        return _open_together(folder, {name: "" for name in files})
+    parts = {f"{name}/{file}": f"{name}." for name in names for file in _files_in(folder / name)}
+    if not parts:
+        raise CheckpointError(f"{str(folder)!r} has no {SUFFIX} file, nor a folder with one")
+    return _open_together(folder, parts)
+
+
+def _files_in(folder: Path) -> list[str]:
+    """Return the files of a component, which lies in a folder of its own."""
+    try:
+        return sorted(name for name in os.listdir(folder) if name.endswith(SUFFIX)) if folder.is_dir() else []
+    except OSError:
+        return []
+
+
+def _are_shards(names: list[str]) -> bool:
+    """Return whether the names are those of the parts of one whole: ``model-00001-of-00004.safetensors``."""
+    found = [_SHARD.fullmatch(name) for name in names]
+    wholes = {(match["stem"], match["count"]) for match in found if match is not None}
+    return all(found) and len(wholes) == 1
+
+
+def _listing(names: list[str]) -> str:
+    return ", ".join(map(shown_name, names[:_MAX_NAMED])) + (", …" if len(names) > _MAX_NAMED else "")
+
+
+def _open_together(folder: Path, files: dict[str, str]) -> WeightsExplorer:
+    """Return an explorer of several files, each with what its names begin with."""
+    entries: list[WeightEntry] = []
+    metadata, problems = _config_beside(folder), []
+    for name, prefix in files.items():
+        try:
+            file, header = _listed(folder / name)
+        except CheckpointError as error:
+            if len(files) == 1:
+                raise
+            problems.append(str(error))
+            continue
+        entries.extend(_entries(file, header, prefix))
+        metadata |= {prefix + key: value for key, value in header.metadata.items()}
+    return WeightsExplorer(
+        entries, str(folder), metadata=metadata, problems=[*problems, *_twice(entries), *_broken(entries)]
+    )
+
+
+def _broken(entries: list[WeightEntry]) -> list[str]:
+    return [f"{shown_name(entry.name)}: {entry.problem}" for entry in entries if entry.problem]
+
+
+def _twice(entries: list[WeightEntry]) -> list[str]:
+    times = Counter(entry.name for entry in entries)
+    return [f"{shown_name(name)} is in {count} files" for name, count in times.items() if count > 1]
+
+
+def _open_index(path: Path) -> WeightsExplorer:
+    """Return an explorer of what an index lists; what it lists wrongly is a problem, and hides nothing else."""
+    told = _json(path)
+    places = told.get("weight_map")
+    if not isinstance(places, dict):
+        raise CheckpointError(f"{str(path)!r} has no weight_map, and is no index")
+    refused = {name: why for name, place in places.items() if (why := _refused(place))}
+    problems = [f"{shown_name(name)} is refused: {why}" for name, why in refused.items()]
+    sound: dict[str, str] = {name: place for name, place in places.items() if name not in refused}
+    found: dict[str, WeightEntry] = {}
+    broken: dict[str, str] = {}
+    for shard in dict.fromkeys(sound.values()):
+        try:
+            file, header = _listed(path.parent / shard)
+        except CheckpointError as error:
+            problems.append(str(error))
+            broken[shard] = f"its file {shown_name(shard)} cannot be read"
+            continue
+        for entry in _entries(file, header):
+            if sound.get(entry.name, shard) != shard:
+                problems.append(f"{shown_name(entry.name)} lies in {shown_name(shard)} too, where the index has it not")
+                continue
+            if entry.name not in sound:
+                entry.note = "not in the index"
+                problems.append(f"{shown_name(entry.name)} lies in {shown_name(shard)}, and is not in the index")
+            found[entry.name] = entry
+    entries: list[WeightEntry] = []
+    for name, shard in sound.items():
+        why = broken.get(shard, f"it is not in {shown_name(shard)}")
+        entries.append(found.pop(name) if name in found else NothingEntry(name, "tensor", "", why, shard))
+    entries.extend(found.values())
+    problems.extend([*_broken(entries), *_wrong_total(told, entries)])
+    metadata = {**_metadata_of(told), **_config_beside(path.parent)}
+    return WeightsExplorer(entries, str(path), metadata=metadata, problems=problems)
+
+
+def _refused(place: Any) -> str:
+    """Return why the name of a shard is not opened; by the text alone, since caches consist of symbolic links."""
+    if not isinstance(place, str):
+        return "its file is no text"
+    windows = PureWindowsPath(place)
+    is_outside = ".." in PurePosixPath(place).parts or ".." in windows.parts
+    if is_outside or place.startswith("/") or windows.drive or windows.root or "\0" in place:
+        return f"its file {shown_name(place)} would lie outside of the folder"
+    return "" if place.endswith(SUFFIX) else f"its file {shown_name(place)} is no {SUFFIX} file"
+
+
+def _metadata_of(index: dict[str, Any]) -> dict[str, Any]:
+    metadata = index.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _wrong_total(index: dict[str, Any], entries: list[WeightEntry]) -> list[str]:
+    total = _metadata_of(index).get("total_size")
+    stored = sum(entry.nbytes for entry in entries)
+    if type(total) not in (int, float) or total == stored:
+        return []
+    return [f"the index tells of {total:,} bytes, and its tensors have {stored:,}"]

@@ -1,0 +1,120 @@
+"""One weight of an explorer: what is known of it for nothing, and its values on request."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from tensornp.core.values.stats import TensorStats
+from tensornp.errors import NoDataError
+from tensornp.trees.names import shown_name
+
+Array = np.ndarray[Any, Any]
+
+
+class Extent(NamedTuple):
+    """Bytes of a file."""
+
+    path: str
+    offset: int
+    nbytes: int
+
+
+class WeightEntry(ABC):
+    """A tensor with a name, of which nothing is read before it is asked for.
+
+    Attributes
+    ----------
+    name : str
+        Its keys, joined by dots.
+    kind : str
+        "parameter", "buffer", "tensor" or "array".
+    shape : tuple of int or None
+        None where it is not known yet.
+    dtype : str
+        As torch calls it; what torch does not know bears the name that the file gives it.
+    nbytes : int
+        Bytes that its elements take, in memory or in the file.
+    location : str
+        A device, or the path of its file.
+    code : str
+        The expression that reaches it.
+    tied_to : tuple of str
+        The other names of the same object.
+    requires_grad : bool or None
+        None of what a file holds.
+    note : str
+        What is unusual, in a few words.
+    problem : str
+        Why it has no values; empty where it has.
+    wanted_imports : tuple of str
+        What a pickle would have imported for it.
+    """
+
+    __slots__ = ("code", "dtype", "kind", "name", "nbytes", "note", "problem", "shape", "tied_to")
+    wanted_imports: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, name: str, kind: str, shape: tuple[int, ...] | None, dtype: str, nbytes: int, code: str) -> None:
+        self.name, self.kind, self.shape, self.dtype, self.nbytes, self.code = name, kind, shape, dtype, nbytes, code
+        self.note = self.problem = ""
+        self.tied_to: tuple[str, ...] = ()
+
+    @property
+    def numel(self) -> int:
+        """How many elements it has; 0 where its shape is not known."""
+        return math.prod(self.shape) if self.shape is not None else 0
+
+    @property
+    @abstractmethod
+    def location(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def requires_grad(self) -> bool | None: ...
+
+    @property
+    @abstractmethod
+    def extents(self) -> tuple[Extent, ...]:
+        """Where its bytes lie in files; empty in memory."""
+
+    @abstractmethod
+    def to_numpy(
+        self, index: Any = ..., *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
+    ) -> Array:
+        """Return the values at `index` as an array; only those are read.
+
+        Parameters
+        ----------
+        index : optional
+            What basic indexing takes: integers, slices, ``...`` and None.
+        copy, writeable, dtype : optional
+            As of `to_numpy`. The values of a file are always new memory.
+
+        Raises
+        ------
+        NoDataError
+            If there are no values, for the reason that `problem` tells.
+        CopyRequiredError
+            For ``copy=False`` where the values are those of a file.
+        ChangedFileError
+            If the file has changed since it was listed.
+        BadRequestError
+            For another index, or one out of bounds.
+        """
+
+    @abstractmethod
+    def stats(self) -> TensorStats:
+        """Return the statistics of all values, which are read block by block; errors as of `to_numpy`."""
+
+    def check_readable(self) -> None:
+        """Raise NoDataError if there are no values."""
+        if self.problem:
+            raise NoDataError(f"{shown_name(self.name)} has no values to read: {self.problem}")
+
+    def __repr__(self) -> str:
+        said = [self.kind, str(self.shape) if self.shape is not None else "shape not known", self.dtype, self.location]
+        said += list(filter(None, [self.note, self.problem]))
+        return f"<{shown_name(self.name)}: {', '.join(said)}>"

@@ -1,0 +1,127 @@
+"""`WeightsExplorer`: all weights of a model by name, in memory or on disk, of which no value is read unasked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.errors import MissingLibraryError, NoSuchWeightError
+from tensornp.trees.entry import WeightEntry
+from tensornp.trees.live_entry import LiveEntry
+from tensornp.trees.names import closest, matcher, shown_name
+from tensornp.trees.totals import stored_in_memory
+
+_COLUMNS = "name kind shape dtype nbytes location requires_grad tied_to note problem code".split()
+
+
+class Totals(NamedTuple):
+    """Three numbers that are easily confused.
+
+    Attributes
+    ----------
+    parameters : int
+        Elements of parameters, or of the tensors of a file; those of one object with several names once.
+    elements_stored : int
+        Elements that lie in memory or in the file, each once, whatever refers to them.
+    nbytes : int
+        Bytes of the storages that are held, or of the file that the tensors take; each once.
+    """
+
+    parameters: int
+    elements_stored: int
+    nbytes: int
+
+
+class WeightsExplorer(Mapping[str, WeightEntry]):
+    """A mapping from name to `WeightEntry`; ``[prefix]`` and `find` give explorers of some of them.
+
+    Attributes
+    ----------
+    source : str
+        What it was made of: an expression, or a path.
+    metadata : dict
+        What a file says of itself, and what a checkpoint holds besides tensors.
+    problems : list of str
+        What is wrong, a sentence each.
+    """
+
+    def __init__(
+        self,
+        entries: Iterable[WeightEntry],
+        source: str,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        problems: Iterable[str] = (),
+    ) -> None:
+        self._entries = {entry.name: entry for entry in entries}
+        self.source, self.metadata = source, dict(metadata or {})
+        self.problems = list(problems)
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the weight of that name, or an explorer of those below it; NoSuchWeightError where there is none."""
+        if name in self._entries:
+            return self._entries[name]
+        below = [entry for entry in self._entries.values() if entry.name.startswith(f"{name.removesuffix('.')}.")]
+        if not below:
+            raise NoSuchWeightError(f"there is no weight {shown_name(name)} in {self.source}{closest(name, self)}")
+        return self._some(below, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self._entries)
+
+    def find(self, pattern: str | re.Pattern[str]) -> WeightsExplorer:
+        """Return an explorer of the weights whose name fits: a glob, a part of the name, or a compiled expression."""
+        fits = matcher(pattern)
+        text = pattern if isinstance(pattern, str) else pattern.pattern
+        return self._some([entry for entry in self._entries.values() if fits(entry.name)], text)
+
+    def _some(self, entries: list[WeightEntry], said: str) -> WeightsExplorer:
+        return WeightsExplorer(entries, f"{self.source}, {shown_name(said)}", metadata=self.metadata)
+
+    @property
+    def totals(self) -> Totals:
+        """Parameters, elements stored and bytes."""
+        every = list(self._entries.values())
+        objects = {id(one.tensor) if isinstance(one, LiveEntry) else id(one): one for one in every}
+        # What else a module holds is none; of a file, nobody knows better.
+        kinds = {"parameter"} if any(one.kind in ("parameter", "buffer") for one in every) else {"tensor", "array"}
+        counted = [one for one in objects.values() if one.kind in kinds]
+        elements, nbytes = stored_in_memory([one.tensor for one in objects.values() if isinstance(one, LiveEntry)])
+        others = [one for one in objects.values() if not isinstance(one, LiveEntry)]
+        return Totals(
+            sum(one.numel for one in counted),
+            elements + sum(one.numel for one in others),
+            nbytes + sum(one.nbytes for one in others),
+        )
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""
+        try:
+            import pandas  # type: ignore[import-untyped,unused-ignore]
+        except ImportError:
+            raise MissingLibraryError("a frame needs pandas; install it, or take the entries as they are") from None
+        rows = [[getattr(entry, column) for column in _COLUMNS] for entry in self._entries.values()]
+        return pandas.DataFrame(rows, columns=_COLUMNS).set_index("name")
+
+    def close(self) -> None:
+        """Let go of the tensors; files are not held open."""
+        self._entries = {}
+
+    def __repr__(self) -> str:
+        totals = self.totals
+        num_problems = f", {len(self.problems):,} problems" if self.problems else ""
+        return (
+            f"<WeightsExplorer of {self.source}: {len(self):,} weights, {totals.parameters:,} parameters, "
+            f"{format_nbytes(totals.nbytes)}{num_problems}>"
+        )

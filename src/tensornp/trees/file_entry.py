@@ -1,0 +1,121 @@
+"""A weight that lies in a file, in one piece."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from tensornp.core.convert.to_numpy import to_numpy
+from tensornp.core.lowlevel.modes import apart
+from tensornp.core.tensor.dtypes import KNOWN
+from tensornp.core.values.blocks import ReadPart
+from tensornp.core.values.decode import stored_dtype
+from tensornp.core.values.scan import scan_supply
+from tensornp.core.values.stats import TensorStats
+from tensornp.core.values.supply import Supply
+from tensornp.errors import CopyRequiredError
+from tensornp.trees.entry import Array, Extent, WeightEntry
+from tensornp.trees.names import shown_name
+from tensornp.trees.selection import Selection, select
+from tensornp.trees.source_file import OpenFile, SourceFile
+
+
+class ReadPlan(NamedTuple):
+    """What `to_numpy` would read of a file.
+
+    Attributes
+    ----------
+    nbytes_read : int
+        Bytes that are read, with gaps of up to 4 KiB between those that are wanted.
+    num_reads : int
+        Pieces of the file.
+    shape : tuple of int
+        Of what the index takes, in elements as they are stored.
+    """
+
+    nbytes_read: int
+    num_reads: int
+    shape: tuple[int, ...]
+
+
+class FileEntry(WeightEntry):
+    """Elements in the order of their indices from `offset` on."""
+
+    __slots__ = ("_file", "_offset")
+    requires_grad = None
+
+    def __init__(
+        self, name: str, shape: tuple[int, ...], dtype: str, nbytes: int, code: str, file: SourceFile, offset: int
+    ) -> None:
+        super().__init__(name, "tensor", shape, dtype, nbytes, code)
+        self._file, self._offset = file, offset
+        if dtype in KNOWN and not hasattr(torch, dtype):
+            self.problem = f"torch {torch.__version__} has no {dtype}; install a newer one"
+
+    @property
+    def location(self) -> str:
+        """The path of its file."""
+        return self._file.path
+
+    @property
+    def extents(self) -> tuple[Extent, ...]:
+        """Where its bytes lie."""
+        return (Extent(self._file.path, self._offset, self.nbytes),)
+
+    def plan(self, index: Any = ...) -> ReadPlan:
+        """Return what `to_numpy` would read; BadRequestError for an index that is none, or out of bounds."""
+        self.check_readable()
+        selection = self._select(index)
+        runs = [run.nbytes for run in selection.runs()]
+        return ReadPlan(sum(runs), len(runs), selection.result_shape)
+
+    def to_numpy(
+        self, index: Any = ..., *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
+    ) -> Array:
+        """Return the values at `index`, in new memory; only their bytes are read."""
+        if copy is False:
+            raise CopyRequiredError(f"the values of {shown_name(self.name)} lie in a file; leave copy=False out")
+        self.check_readable()
+        selection = self._select(index)
+        with self._file.opened() as there:
+            bits = selection.read(lambda target, first: there.read_into(target, self._offset + first), self._bits)
+        return _array_of(bits, self.dtype, writeable=writeable is not False, dtype=dtype)
+
+    def stats(self) -> TensorStats:
+        """Return the statistics of all values, read block by block."""
+        self.check_readable()
+        with self._file.opened() as there:
+            return _stats_of(self._supply(there))
+
+    def _supply(self, there: OpenFile) -> Supply:
+        bits = self._bits
+
+        def read(first: int, count: int) -> Array:
+            made = np.empty(count, bits)
+            there.read_into(made.view(np.uint8), self._offset + first * bits.itemsize)
+            return made
+
+        assert self.shape is not None
+        return Supply((ReadPart(read, self.shape, self.dtype),), self.dtype, self.shape)
+
+    @property
+    def _bits(self) -> np.dtype[Any]:
+        return stored_dtype(self.dtype)
+
+    def _select(self, index: Any) -> Selection:
+        assert self.shape is not None
+        return select(index, self.shape, self._bits.itemsize)
+
+
+@apart
+def _array_of(bits: Array, name: str, *, writeable: bool, dtype: object) -> Array:
+    own = torch.from_numpy(np.ascontiguousarray(bits).reshape(-1).view(np.uint8)).view(getattr(torch, name))
+    array: Array = to_numpy(own.reshape(bits.shape), writeable=writeable, dtype=dtype)
+    return array
+
+
+@apart
+def _stats_of(supply: Supply) -> TensorStats:
+    return scan_supply(supply)

@@ -1,0 +1,35 @@
+"""The names of weights: as they are shown, and looked for."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import re
+from collections.abc import Callable, Iterable
+
+from tensornp.core.lowlevel.legible import legible
+
+MAX_SHOWN = 120
+"""Characters of a name in a sentence."""
+_WILDCARDS = frozenset("*?[")
+
+
+def shown_name(name: str) -> str:
+    """Return a name in quotes, as one line that a terminal and a page can show."""
+    text = legible(name)
+    return f"'{text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + '…'}'"
+
+
+def matcher(pattern: str | re.Pattern[str]) -> Callable[[str], object]:
+    """Return what tells whether a name fits: a regular expression that is found in it, a glob, or a part of it."""
+    if isinstance(pattern, re.Pattern):
+        return pattern.search
+    if _WILDCARDS.isdisjoint(pattern):
+        return lambda name: pattern in name
+    return re.compile(fnmatch.translate(pattern)).match
+
+
+def closest(name: str, names: Iterable[str]) -> str:
+    """Return the name most like `name`, in words that follow a sentence; empty where none is like it."""
+    found = difflib.get_close_matches(name, [legible(one) for one in names], 1)
+    return f"; the closest is {shown_name(found[0])}" if found else ""

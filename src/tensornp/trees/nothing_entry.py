@@ -1,0 +1,39 @@
+"""A name without a tensor: what is registered as None, or what a file lists and does not have."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from tensornp.core.values.stats import TensorStats
+from tensornp.errors import NoDataError
+from tensornp.trees.entry import Extent, WeightEntry
+from tensornp.trees.names import shown_name
+
+
+class NothingEntry(WeightEntry):
+    """A name that has no values, and `problem` says why."""
+
+    __slots__ = ("_location",)
+    requires_grad = None
+    extents: tuple[Extent, ...] = ()
+
+    def __init__(self, name: str, kind: str, code: str, problem: str, location: str = "") -> None:
+        super().__init__(name, kind, None, "", 0, code)
+        self.problem, self._location = problem, location
+
+    @property
+    def location(self) -> str:
+        """The file that should have it, or nothing."""
+        return self._location
+
+    def to_numpy(self, index: Any = ..., **_: Any) -> NoReturn:
+        """Raise NoDataError."""
+        raise NoDataError(f"{shown_name(self.name)} has no values to read: {self.problem}")
+
+    def plan(self, index: Any = ...) -> NoReturn:
+        """Raise NoDataError."""
+        self.to_numpy(index)
+
+    def stats(self) -> TensorStats:
+        """Raise NoDataError."""
+        self.to_numpy()

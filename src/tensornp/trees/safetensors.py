@@ -1,0 +1,196 @@
+"""The header of a safetensors file: what the library refuses by structure is refused here, and nothing else is read.
+
+One exception: a dtype that is not known hides only its own tensor, if all offsets are sound.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from tensornp.errors import CheckpointError
+from tensornp.trees.names import shown_name
+from tensornp.trees.source_file import SourceFile
+
+MAX_HEADER_NBYTES = 100_000_000
+"""What the library takes at most."""
+_LENGTH_NBYTES = 8
+_MAX_SIZE = 2**64 - 1
+
+DTYPES: dict[str, tuple[str, int]] = {
+    "BOOL": ("bool", 8),
+    "U8": ("uint8", 8),
+    "I8": ("int8", 8),
+    "U16": ("uint16", 16),
+    "I16": ("int16", 16),
+    "U32": ("uint32", 32),
+    "I32": ("int32", 32),
+    "U64": ("uint64", 64),
+    "I64": ("int64", 64),
+    "F16": ("float16", 16),
+    "BF16": ("bfloat16", 16),
+    "F32": ("float32", 32),
+    "F64": ("float64", 64),
+    "C64": ("complex64", 64),
+    "F8_E4M3": ("float8_e4m3fn", 8),
+    "F8_E5M2": ("float8_e5m2", 8),
+    "F8_E4M3FNUZ": ("float8_e4m3fnuz", 8),
+    "F8_E5M2FNUZ": ("float8_e5m2fnuz", 8),
+    "F8_E8M0": ("float8_e8m0fnu", 8),
+    "F4": ("float4_e2m1fn_x2", 4),
+    "F6_E2M3": ("", 6),
+    "F6_E3M2": ("", 6),
+}
+"""Of each dtype of the format, what torch calls it (empty where torch has none), and the bits of a value."""
+
+
+class StoredTensor(NamedTuple):
+    """A tensor of a file: `offset` and `nbytes` say where in it, and `problem` why its values are not read."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    offset: int
+    nbytes: int
+    problem: str = ""
+
+
+class Header(NamedTuple):
+    """What the header says: the tensors in the order of the file, and what it says of itself."""
+
+    tensors: list[StoredTensor]
+    metadata: dict[str, str]
+
+
+def read_header(file: SourceFile) -> Header:
+    """Return what the header of `file` says, and read no value.
+
+    Raises
+    ------
+    CheckpointError
+        If the header is malformed, or does not fit the size of the file.
+    ChangedFileError
+        If the file changes meanwhile.
+    """
+    try:
+        return _header(file)
+    except _MalformedError as error:
+        raise CheckpointError(f"{file.path!r} is no sound safetensors file: {error}") from None
+
+
+class _MalformedError(Exception):
+    """What is wrong with a header, in the words of the sentence's end."""
+
+
+def _header(file: SourceFile) -> Header:
+    if file.nbytes < _LENGTH_NBYTES:
+        raise _MalformedError(f"it has {file.nbytes} bytes, and a header begins with {_LENGTH_NBYTES}")
+    with file.opened() as there:
+        length = int.from_bytes(there.read(0, _LENGTH_NBYTES).tobytes(), "little")
+        if length > MAX_HEADER_NBYTES:
+            raise _MalformedError(f"its header would have {length:,} bytes, and {MAX_HEADER_NBYTES:,} are allowed")
+        if length > file.nbytes - _LENGTH_NBYTES:
+            raise _MalformedError(
+                f"its header would have {length:,} bytes, and {file.nbytes - _LENGTH_NBYTES:,} follow"
+            )
+        text = there.read(_LENGTH_NBYTES, length).tobytes()
+    told = _parsed(text)
+    metadata = told.pop("__metadata__", {})
+    if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
+        raise _MalformedError("its __metadata__ is no mapping from text to text")
+    first = _LENGTH_NBYTES + length
+    return Header(_placed([_tensor(name, facts) for name, facts in told.items()], first, file.nbytes - first), metadata)
+
+
+def _parsed(text: bytes) -> dict[str, Any]:
+    if not text.startswith(b"{"):
+        raise _MalformedError("its header does not begin with a brace")
+    try:
+        return json.loads(text.decode("utf-8"), object_pairs_hook=_without_twins, parse_constant=_refuse_constant)  # type: ignore[no-any-return]
+    except UnicodeDecodeError:
+        raise _MalformedError("its header is not UTF-8") from None
+    except RecursionError:
+        raise _MalformedError("its header is nested too deeply") from None
+    except ValueError as error:
+        raise _MalformedError(f"its header is not JSON ({error})") from None
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        twin = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise _MalformedError(f"its header has the key {shown_name(twin)} twice")
+    return found
+
+
+def _refuse_constant(name: str) -> Any:
+    raise _MalformedError(f"its header has {name} where a number should be")
+
+
+class _Told(NamedTuple):
+    """What the header says of one tensor, before it is known to be true."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    start: int
+    stop: int
+
+
+def _tensor(name: str, facts: Any) -> _Told:
+    if not isinstance(facts, dict) or not {"dtype", "shape", "data_offsets"} <= facts.keys():
+        raise _MalformedError(f"{shown_name(name)} has no dtype, shape and data_offsets")
+    dtype, shape, offsets = facts["dtype"], facts["shape"], facts["data_offsets"]
+    if not isinstance(dtype, str) or not _are_sizes(shape) or not _are_sizes(offsets) or len(offsets) != 2:
+        raise _MalformedError(f"{shown_name(name)} has a dtype, a shape or offsets of a wrong type")
+    return _Told(name, dtype, tuple(shape), *offsets)
+
+
+def _are_sizes(values: Any) -> bool:
+    return isinstance(values, list) and all(type(value) is int and 0 <= value <= _MAX_SIZE for value in values)
+
+
+def _placed(told: Iterable[_Told], first: int, nbytes: int) -> list[StoredTensor]:
+    """Return the tensors in the order of the file: they cover its data without overlaps, holes and rest."""
+    end, placed = 0, []
+    for one in sorted(told, key=lambda one: (one.start, one.stop)):
+        if one.start != end or one.stop < one.start:
+            said = "overlap with those before" if one.start < end else "leave a hole before"
+            raise _MalformedError(f"the bytes of {shown_name(one.name)}, {one.start:,} to {one.stop:,}, {said}")
+        end = one.stop
+        placed.append(_checked(one, first))
+    if end > nbytes:
+        raise _MalformedError(f"it needs {first + end:,} bytes, and has {first + nbytes:,}")
+    if end < nbytes:
+        raise _MalformedError(f"{nbytes - end:,} bytes at its end belong to no tensor")
+    return placed
+
+
+def _checked(one: _Told, first: int) -> StoredTensor:
+    """Return the tensor; its bytes are as many as its shape and dtype need, where the dtype is known."""
+    nbytes, start = one.stop - one.start, first + one.start
+    if one.dtype not in DTYPES:
+        problem = f"its dtype {shown_name(one.dtype)} is not known"
+        return StoredTensor(one.name, one.dtype, one.shape, start, nbytes, problem)
+    dtype, bits = DTYPES[one.dtype]
+    numel = 1
+    for size in one.shape:
+        numel *= size
+        if numel > _MAX_SIZE:
+            raise _MalformedError(f"the shape of {shown_name(one.name)} is too large for any memory")
+    if numel * bits != 8 * nbytes:
+        raise _MalformedError(
+            f"{shown_name(one.name)} of shape {one.shape} and dtype {one.dtype} needs {-(-numel * bits // 8):,} bytes, "
+            f"and has {nbytes:,}"
+        )
+    shape = one.shape
+    if dtype == "float4_e2m1fn_x2":
+        if not shape or shape[-1] % 2:
+            problem = "its last dimension is odd, and two values share a byte"
+            return StoredTensor(one.name, one.dtype, shape, start, nbytes, problem)
+        # The file counts values, and torch counts bytes.
+        shape = (*shape[:-1], shape[-1] // 2)
+    problem = "" if dtype else f"torch has no dtype for {one.dtype}"
+    return StoredTensor(one.name, dtype or one.dtype, shape, start, nbytes, problem)

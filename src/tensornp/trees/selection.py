@@ -1,0 +1,185 @@
+"""Which bytes an index needs of elements that lie in the order of their indices, without gaps."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tensornp.errors import BadRequestError
+
+Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
+MAX_GAP_NBYTES = 4096
+"""Bytes between two that are wanted, up to which they are read too: disks give pages."""
+_MAX_SPAN_NBYTES = 2**22
+"""Bytes with gaps that are read at once."""
+
+
+class Range(NamedTuple):
+    """The indices of one dimension, upwards."""
+
+    first: int
+    num: int
+    step: int
+
+
+class Run(NamedTuple):
+    """Bytes to read: from where, how many, and which part of the result they bring."""
+
+    offset: int
+    nbytes: int
+    at: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What basic indexing takes of an array of `shape`.
+
+    `ranges` has the indices of each dimension, upwards; `final` is the index that makes the result of them: it turns
+    around what was asked for downwards, and drops or adds dimensions.
+    """
+
+    shape: Shape
+    itemsize: int
+    ranges: tuple[Range, ...]
+    final: tuple[Any, ...]
+
+    @property
+    def result_shape(self) -> Shape:
+        """The shape of the result."""
+        kept = iter(self.counts)
+        sizes = [(item, 1 if item is None else next(kept)) for item in self.final]
+        return tuple(size for item, size in sizes if not isinstance(item, int))
+
+    @property
+    def counts(self) -> Shape:
+        """How many indices of each dimension are taken."""
+        return tuple(one.num for one in self.ranges)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes are read."""
+        return sum(run.nbytes for run in self.runs())
+
+    def runs(self) -> Iterator[Run]:
+        """Yield what is to be read, in the order of the file."""
+        if 0 in self.counts:
+            return
+        depth, num_joined = self._joined()
+        steps = self._steps
+        first = sum(one.first * step for one, step in zip(self.ranges, self._strides, strict=True))
+        inner = self.itemsize + sum((n - 1) * step for n, step in zip(self.counts[depth:], steps[depth:], strict=True))
+        lead = [range(0, n, num_joined if d == depth - 1 else 1) for d, n in enumerate(self.counts[:depth])]
+        for places in product(*lead):
+            count = min(num_joined, self.counts[depth - 1] - places[-1]) if depth else 1
+            nbytes = inner + (count - 1) * (steps[depth - 1] if depth else 0)
+            at = (*places[:-1], slice(places[-1], places[-1] + count)) if depth else ()
+            yield Run(first + sum(i * step for i, step in zip(places, steps, strict=False)), nbytes, at)
+
+    def read(self, read_into: Callable[[Array, int], None], dtype: np.dtype[Any]) -> Array:
+        """Return the elements, which `read_into` brings: it fills an array of bytes from an offset on."""
+        made = np.empty(self.counts, dtype)
+        gaps = np.empty(0, np.uint8)
+        for run in self.runs():
+            part = made[(*run.at, ...)]
+            if run.nbytes == part.nbytes:
+                read_into(part.reshape(-1).view(np.uint8), run.offset)
+                continue
+            gaps = gaps if len(gaps) >= run.nbytes else np.empty(run.nbytes, np.uint8)
+            read_into(gaps[: run.nbytes], run.offset)
+            part[...] = np.ndarray(part.shape, dtype, gaps, 0, self._steps[made.ndim - part.ndim :])
+        return np.asarray(made[self.final])
+
+    @property
+    def _strides(self) -> Shape:
+        """How many bytes lie between two neighbours of each dimension."""
+        return tuple(math.prod(self.shape[axis + 1 :]) * self.itemsize for axis in range(len(self.shape)))
+
+    @property
+    def _steps(self) -> Shape:
+        """How many bytes lie between two that are taken."""
+        return tuple(one.step * step for one, step in zip(self.ranges, self._strides, strict=True))
+
+    def _joined(self) -> tuple[int, int]:
+        """Return from which dimension on all is read at once, and how many indices of the one before."""
+        span, is_dense = self.itemsize, True
+        for axis, step in reversed(list(enumerate(self._steps))):
+            count = self.counts[axis]
+            gap = step - span if count > 1 else 0
+            if gap > MAX_GAP_NBYTES:
+                return axis + 1, 1
+            is_dense = is_dense and not gap
+            wider = span + (count - 1) * step
+            if not is_dense and wider > _MAX_SPAN_NBYTES:
+                return axis + 1, max(_MAX_SPAN_NBYTES // step, 1)
+            span = wider
+        return 0, 1
+
+
+def select(index: Any, shape: Shape, itemsize: int) -> Selection:
+    """Return what `index` takes: integers, slices, ``...`` and None, as NumPy's basic indexing.
+
+    Raises
+    ------
+    BadRequestError
+        For an index of another kind, of too many dimensions, or out of bounds.
+    """
+    items = _expanded(index if isinstance(index, tuple) else (index,), len(shape))
+    ranges: list[Range] = []
+    final: list[Any] = []
+    for item in items:
+        if item is None:
+            final.append(None)
+            continue
+        axis = len(ranges)
+        if isinstance(item, slice):
+            taken = _slice_of(item, shape[axis], axis)
+            is_turned = taken.step < 0
+            low = taken[-1] if is_turned and len(taken) else taken.start
+            ranges.append(Range(low, len(taken), abs(taken.step)))
+            final.append(slice(None, None, -1 if is_turned else None))
+        else:
+            ranges.append(Range(_place_of(item, shape[axis], axis), 1, 1))
+            final.append(0)
+    return Selection(shape, itemsize, tuple(ranges), tuple(final))
+
+
+def _expanded(items: tuple[Any, ...], ndim: int) -> list[Any]:
+    """Return an item for each dimension, and None where there is to be a new one."""
+    at = [i for i, item in enumerate(items) if item is Ellipsis]
+    if len(at) > 1:
+        raise BadRequestError("an index has one '...' at most")
+    num_taken = sum(item is not None and item is not Ellipsis for item in items)
+    if num_taken > ndim:
+        raise BadRequestError(f"an index of {num_taken} dimensions is too long for {ndim}")
+    rest = [slice(None)] * (ndim - num_taken)
+    middle = at[0] if at else len(items)
+    return [*items[:middle], *rest, *items[middle + 1 :]]
+
+
+def _slice_of(item: slice, size: int, axis: int) -> range:
+    try:
+        return range(*item.indices(size))
+    except (TypeError, ValueError) as error:
+        raise BadRequestError(f"the slice of axis {axis} is none: {error}") from None
+
+
+def _place_of(item: Any, size: int, axis: int) -> int:
+    try:
+        place = operator.index(item)
+        if isinstance(item, (bool, np.bool_)):
+            raise TypeError
+    except TypeError:
+        raise BadRequestError(
+            f"an index takes integers, slices, '...' and None, not {type(item).__name__}; read the rows first"
+        ) from None
+    if not -size <= place < size:
+        reach = f"has {size:,} indices" if size else "is empty"
+        raise BadRequestError(f"index {place} is out of bounds: axis {axis} {reach}")
+    return place % size

@@ -1,0 +1,142 @@
+"""A regular file that is read by positions, and never mapped: a mapped one that shrinks ends the process.
+
+What was listed is what is read: each read compares the file with what it was, and refuses another one.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tensornp.errors import ChangedFileError, CheckpointError
+
+Array = np.ndarray[Any, Any]
+# A pipe that took the place of a file does not hang whoever opens it; Windows has neither flag.
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+class FileMark(NamedTuple):
+    """By what a file is known again."""
+
+    device: int
+    inode: int
+    nbytes: int
+    mtime_ns: int
+
+
+def _mark_of(status: os.stat_result) -> FileMark:
+    return FileMark(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file as it was when it was listed; it holds nothing open, and can be sent to another process."""
+
+    path: str
+    mark: FileMark
+
+    @classmethod
+    def at(cls, path: str | os.PathLike[str]) -> SourceFile:
+        """Return the file at `path`, symbolic links followed; CheckpointError for a pipe, a device, or a folder."""
+        name = os.fspath(path)
+        try:
+            status = os.stat(name)
+        except (OSError, ValueError) as error:
+            raise CheckpointError(f"{name!r} cannot be opened: {_reason(error)}") from None
+        if not stat.S_ISREG(status.st_mode):
+            raise CheckpointError(f"{name!r} is no regular file, and is not opened")
+        return cls(name, _mark_of(status))
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes it has."""
+        return self.mark.nbytes
+
+    def read(self, offset: int, nbytes: int) -> bytes:
+        """Return so many bytes from `offset` on."""
+        with self.opened() as there:
+            return there.read(offset, nbytes).tobytes()
+
+    @contextmanager
+    def opened(self) -> Iterator[OpenFile]:
+        """Open it for some reads; before and after them it is compared with what it was.
+
+        Raises
+        ------
+        ChangedFileError
+            If it has shrunk, was written to or replaced, or is gone.
+        """
+        try:
+            descriptor = os.open(self.path, _FLAGS)
+        except OSError as error:
+            raise ChangedFileError(f"{self.path!r} cannot be opened any more: {_reason(error)}") from None
+        try:
+            there = OpenFile(self, descriptor)
+            there.check()
+            yield there
+            there.check()
+        finally:
+            os.close(descriptor)
+
+
+class OpenFile:
+    """An open file; several threads may read it."""
+
+    def __init__(self, source: SourceFile, descriptor: int) -> None:
+        self._source, self._descriptor = source, descriptor
+        self._lock = threading.Lock()
+
+    def check(self) -> None:
+        """Raise ChangedFileError unless it is what was listed."""
+        now, listed = _mark_of(os.fstat(self._descriptor)), self._source.mark
+        if now == listed:
+            return
+        if now[:2] != listed[:2]:
+            said = "was replaced"
+        elif now.nbytes < listed.nbytes:
+            said = f"shrank from {listed.nbytes:,} to {now.nbytes:,} bytes"
+        else:
+            said = "was written to"
+        raise ChangedFileError(f"{self._source.path!r} {said} since it was listed; open it again")
+
+    def read(self, offset: int, nbytes: int) -> Array:
+        """Return so many bytes from `offset` on, in new memory."""
+        made = np.empty(nbytes, np.uint8)
+        self.read_into(made, offset)
+        return made
+
+    def read_into(self, target: Array, offset: int) -> None:
+        """Fill a contiguous array of bytes from `offset` on."""
+        view, done = memoryview(target.data), 0
+        try:
+            while done < len(view):
+                count = self._read_some(view[done:], offset + done)
+                if not count:
+                    self.check()
+                    raise CheckpointError(f"{self._source.path!r} ends before byte {offset + len(view):,}")
+                done += count
+        except OSError as error:
+            if isinstance(error, ChangedFileError):
+                raise
+            raise ChangedFileError(f"{self._source.path!r} cannot be read any more: {_reason(error)}") from None
+
+    def _read_some(self, view: memoryview, offset: int) -> int:
+        if hasattr(os, "preadv"):
+            return os.preadv(self._descriptor, [view], offset)
+        # Windows has no read by position.
+        with self._lock:
+            os.lseek(self._descriptor, offset, os.SEEK_SET)
+            data = os.read(self._descriptor, len(view))
+        view[: len(data)] = data
+        return len(data)
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)

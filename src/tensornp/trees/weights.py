@@ -1,0 +1,52 @@
+"""`weights`: opens the weights of a model, in memory or on disk."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+
+from tensornp.core.lowlevel.attributes import class_name, is_subclass
+from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.tensor.containers import is_container
+from tensornp.core.tensor.stand_ins import is_tensor_like
+from tensornp.errors import BadRequestError
+from tensornp.trees.checkpoint import open_checkpoint
+from tensornp.trees.explorer import WeightsExplorer
+from tensornp.trees.module import entries_of_module
+from tensornp.trees.state_dict import entries_of_tree
+
+
+@never_compiled
+def weights(obj: Any, *, expression: str = "") -> WeightsExplorer:
+    """Return an explorer of all weights of a model: a mapping from name to `WeightEntry`; no value is read.
+
+    Parameters
+    ----------
+    obj : torch.nn.Module, a dictionary or list of tensors, nested, or a path
+        Of a module there are parameters, buffers and tensor attributes, under every name. A path leads to a
+        safetensors file, an index of several, or a folder of them.
+    expression : str
+        How the notebook reaches `obj`, with which the `code` of each entry begins.
+
+    Raises
+    ------
+    CheckpointError
+        If there is nothing at the path, or nothing that is understood or sound.
+    BadRequestError
+        If `obj` holds no weights.
+
+    Notes
+    -----
+    Some microseconds for each weight of a live model, which is held as any variable would. Of a file the header alone
+    is read; the file is not held open, not mapped, and never run.
+    """
+    if isinstance(obj, (str, os.PathLike)):
+        return open_checkpoint(obj)
+    if is_subclass(type(obj), torch.nn.Module):
+        return WeightsExplorer(entries_of_module(obj, expression or "model"), expression or class_name(type(obj)))
+    if is_container(obj) and not is_tensor_like(obj):
+        entries, besides = entries_of_tree(obj, expression or "state_dict")
+        return WeightsExplorer(entries, expression or class_name(type(obj)), metadata=besides)
+    raise BadRequestError(f"weights takes a module, a dictionary of tensors or a path, not a {class_name(type(obj))}")

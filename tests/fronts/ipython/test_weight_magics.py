@@ -1,0 +1,70 @@
+"""`%weights` in a real shell, and an explorer as the value of a cell."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A model on disk, in the folder where the notebook runs."""
+    save_file({f"layers.{i}.w": torch.full((2, 3), float(i)) for i in range(3)}, tmp_path / "model.safetensors")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def shown(shell, line):
+    shell.run(line)
+    (output,) = shell.displayed
+    return output["text/plain"], output["text/html"]
+
+
+def test_a_path_or_an_expression(shell, folder):
+    """With and without quotes; in a home; what is both is the path."""
+    for line in ("%weights model.safetensors", "%weights './model.safetensors'", f"%weights {folder};"):
+        text, html = shown(shell, line)
+        assert "3 weights · 18 parameters · 72 bytes" in text
+        assert "layers.{0..2}.w" in text
+        assert "layers.{0..2}.w" in html
+    shell.run("import torch; model = torch.nn.Linear(3, 4)")
+    text, _ = shown(shell, "%weights model")
+    assert text.startswith("model · 2 weights · 16 parameters · 64 bytes · each parameter, float32, cpu, grad")
+
+
+def test_the_explorer_is_bound_and_shown(shell, folder):
+    """As the value of a cell it is the same table."""
+    text, _ = shown(shell, "%weights -o w model.safetensors")
+    shell.run("w['layers.1.w'].to_numpy(0).tolist()")
+    assert shell.namespace["_"] == [1.0, 1.0, 1.0]
+    output = shell.show_within_modes(shell.namespace["w"])
+    assert output["text/plain"] == text
+    assert "<table" in output["text/html"]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("%weights", "there is no expression; usage: %weights"),
+        ("%weights nothing", "name 'nothing' is not defined; define it first"),
+        ("%weights modle.safetensors", "there is no 'modle.safetensors'; the closest is 'model.safetensors'"),
+        ("%weights ./empty", "there is no 'empty'"),
+        ("%weights [1][0]", "weights takes a module, a dictionary of tensors or a path, not a int"),
+        ("%weights -o print model.safetensors", "print already names a builtin of Python"),
+    ],
+)
+def test_bad_input_gets_a_sentence(shell, folder, line, says):
+    """What, where, the cure; no traceback."""
+    assert says in shell.fail(line)
+
+
+def test_tab_completes_paths_and_names(shell, folder):
+    """Folders, files of weights, and variables that hold a model."""
+    (folder / "modules").mkdir()
+    (folder / "model.txt").touch()
+    shell.namespace["models"] = torch.nn.Linear(1, 1)
+    assert shell.complete("%weights mod") == ["model.safetensors", "models", "modules/"]
+    assert shell.complete("%weights ./mod") == ["./model.safetensors", "./modules/"]
+    assert shell.complete("%weights models") == ["models"]
+    assert shell.complete("%weights --") == ["--out"]

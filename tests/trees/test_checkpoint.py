@@ -1,0 +1,115 @@
+"""Folders and indices of safetensors files: what is wrong is said up front, and hides nothing that is right."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+import tensornp as tnp
+
+SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
+INDEX = "model.safetensors.index.json"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A model in two files, with an index and a configuration."""
+    save_file({"a": torch.ones(2), "b": torch.zeros(3)}, tmp_path / SHARDS[0])
+    save_file({"c": torch.ones(4)}, tmp_path / SHARDS[1])
+    write_index(tmp_path, {"a": SHARDS[0], "b": SHARDS[0], "c": SHARDS[1]})
+    (tmp_path / "config.json").write_text('{"hidden_size": 4}')
+    return tmp_path
+
+
+def write_index(folder: Path, weight_map: dict[str, object], total: int = 36) -> None:
+    (folder / INDEX).write_text(json.dumps({"metadata": {"total_size": total}, "weight_map": weight_map}))
+
+
+def test_an_index_and_its_folder_are_one(folder):
+    """In the order of the index."""
+    for path in (folder, folder / INDEX, str(folder)):
+        explorer = tnp.weights(path)
+        assert list(explorer) == ["a", "b", "c"]
+        assert explorer.problems == []
+        assert explorer.metadata == {"total_size": 36, "config": {"hidden_size": 4}}
+        assert explorer.totals == (9, 9, 36)
+        assert Path(explorer["c"].location).name == SHARDS[1]
+        assert explorer["c"].to_numpy().tolist() == [1, 1, 1, 1]
+
+
+def test_a_folder_of_links_is_as_good(folder, tmp_path_factory):
+    """Caches keep the files elsewhere."""
+    elsewhere = tmp_path_factory.mktemp("blobs")
+    for number, name in enumerate(SHARDS):
+        shutil.move(folder / name, elsewhere / str(number))
+        (folder / name).symlink_to(elsewhere / str(number))
+    assert tnp.weights(folder)["a"].to_numpy().tolist() == [1, 1]
+
+
+def test_shards_without_an_index_belong_together(folder):
+    """By their names; others are several candidates, which are named."""
+    (folder / INDEX).unlink()
+    assert sorted(tnp.weights(folder)) == ["a", "b", "c"]
+    shutil.copy(folder / SHARDS[0], folder / "other.safetensors")
+    with pytest.raises(tnp.CheckpointError, match=r"has several: .*'other.safetensors'; name one of them"):
+        tnp.weights(folder)
+
+
+def test_components_lie_in_folders(tmp_path):
+    """Their names come first; one that is broken hides no other."""
+    for part in ("unet", "vae"):
+        (tmp_path / part).mkdir()
+        save_file({"w": torch.ones(2)}, tmp_path / part / "model.safetensors")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "model.safetensors").write_bytes(b"1234")
+    explorer = tnp.weights(tmp_path)
+    assert list(explorer) == ["unet.w", "vae.w"]
+    assert [problem for problem in explorer.problems if "is no sound safetensors file" in problem]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "../x.safetensors", "/x.safetensors", "C:\\x.safetensors", "\\\\srv\\x.safetensors", "x.bin", 3,
+        "a\0.safetensors", "sub\\..\\..\\x.safetensors",
+    ],
+)  # fmt: skip
+def test_a_place_outside_is_refused(folder, place):
+    """Without being opened, and the rest is listed."""
+    write_index(folder, {"a": SHARDS[0], "b": SHARDS[0], "bad": place, "c": SHARDS[1]})
+    explorer = tnp.weights(folder)
+    assert list(explorer) == ["a", "b", "c"]
+    (problem,) = explorer.problems
+    assert problem.startswith("'bad' is refused: its file ")
+
+
+def test_what_an_index_lists_wrongly_is_a_problem(folder):
+    """A shard that is missing, a weight that is not there, one that nobody lists, and a total that is not true."""
+    write_index(folder, {"a": SHARDS[0], "gone": SHARDS[0], "far": "model-00003.safetensors", "c": SHARDS[1]}, total=99)
+    explorer = tnp.weights(folder)
+    assert list(explorer) == ["a", "gone", "far", "c", "b"]
+    said = "\n".join(explorer.problems)
+    for words in (
+        "model-00003.safetensors' cannot be opened", f"'b' lies in '{SHARDS[0]}', and is not in the index",
+        f"'gone': it is not in '{SHARDS[0]}'", "'far': its file 'model-00003.safetensors' cannot be read",
+        "the index tells of 99 bytes, and its tensors have 36",
+    ):  # fmt: skip
+        assert words in said
+    with pytest.raises(tnp.NoDataError, match="'gone' has no values to read"):
+        explorer["gone"].to_numpy()
+    assert explorer["b"].note == "not in the index"
+
+
+def test_bad_paths_get_a_sentence(tmp_path):
+    """An empty folder, an index that is none."""
+    with pytest.raises(tnp.CheckpointError, match=r"has no .safetensors file, nor a folder with one"):
+        tnp.weights(tmp_path)
+    for text, says in (("{", "is no JSON that can be read"), ("[]", "holds no mapping"), ("{}", "has no weight_map")):
+        (tmp_path / INDEX).write_text(text)
+        with pytest.raises(tnp.CheckpointError, match=says):
+            tnp.weights(tmp_path)
