@@ -13,7 +13,7 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.values import scan
+from tensornp.core.values import tasks
 from tensornp.widget.navigator import the_navigator
 from tensornp.widget.scanning import Scanning
 from tensornp.widget.toggle import TensorWidget
@@ -65,7 +65,7 @@ def test_the_figures_come_from_a_thread_and_change_nothing(large):
 
 def test_one_that_is_ended_stays_and_says_that_it_is_partial(large, monkeypatch):
     """With the figures of what was read."""
-    monkeypatch.setattr(scan, "TASK_BLOCKS", 1)
+    monkeypatch.setattr(tasks, "TASK_BLOCKS", 1)
     begun, go_on = threading.Event(), threading.Event()
     told: list[float] = []
 

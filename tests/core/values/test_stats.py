@@ -21,7 +21,7 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.core.lowlevel import raw_memory
-from tensornp.core.values import distribution, scan
+from tensornp.core.values import distribution, scan, tasks
 from tensornp.core.values.stats import TensorStats
 
 
@@ -69,7 +69,7 @@ def test_every_figure_is_numpys(t, block_numel, num_threads, is_raw):
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("tensornp.core.values.blocks.BLOCK_NUMEL", block_numel)
-            patch.setattr(scan, "TASK_BLOCKS", 3)
+            patch.setattr(tasks, "TASK_BLOCKS", 3)
             with unchanged(t):
                 found = scan.scan(t, histogram="auto", num_threads=num_threads)
     finally:
@@ -205,8 +205,8 @@ def test_threads_and_their_number_change_no_bit():
 
 def test_past_2_to_the_24_the_distribution_is_of_a_stated_sample(monkeypatch):
     """Its rank error bounds what is really wrong; all elements, where they are asked for."""
-    monkeypatch.setattr(scan, "ALL_NUMEL", 2**18)
-    monkeypatch.setattr(scan, "SAMPLE_NUMEL", 2**14)
+    monkeypatch.setattr(tasks, "ALL_NUMEL", 2**18)
+    monkeypatch.setattr(tasks, "SAMPLE_NUMEL", 2**14)
     t = torch.randn(2**20, generator=torch.Generator().manual_seed(0))
     found, whole = tnp.stats(t), tnp.stats(t, histogram="all")
     assert found.histogram.scope.startswith("sample of 16,3")
@@ -223,8 +223,8 @@ def test_past_2_to_the_24_the_distribution_is_of_a_stated_sample(monkeypatch):
 
 def test_a_sample_is_no_comb_in_step_with_the_rows(monkeypatch):
     """A column of zeros is a tenth of it, as of the whole."""
-    monkeypatch.setattr(scan, "ALL_NUMEL", 2**18)
-    monkeypatch.setattr(scan, "SAMPLE_NUMEL", 2**14)
+    monkeypatch.setattr(tasks, "ALL_NUMEL", 2**18)
+    monkeypatch.setattr(tasks, "SAMPLE_NUMEL", 2**14)
     for width in (16, 64, 100, 128):
         t = torch.ones(2**20 // width, width)
         t[:, : width // 4] = 0
@@ -368,8 +368,8 @@ def test_bad_input_gets_a_sentence(call, says):
 
 def test_samples_and_wholes_add_up_by_what_they_stand_for(monkeypatch):
     """Each count of a sample stands for many."""
-    monkeypatch.setattr(scan, "ALL_NUMEL", 2**18)
-    monkeypatch.setattr(scan, "SAMPLE_NUMEL", 2**14)
+    monkeypatch.setattr(tasks, "ALL_NUMEL", 2**18)
+    monkeypatch.setattr(tasks, "SAMPLE_NUMEL", 2**14)
     whole, sample = tnp.stats(torch.zeros(2**18)), tnp.stats(torch.ones(2**19))
     together = whole + sample
     assert together.quantile(0.5) == 1.0
@@ -381,8 +381,8 @@ def test_samples_and_wholes_add_up_by_what_they_stand_for(monkeypatch):
 
 def test_of_an_expanded_tensor_the_sample_is_what_was_read(monkeypatch):
     """And not what it stands for."""
-    monkeypatch.setattr(scan, "ALL_NUMEL", 2**16)
-    monkeypatch.setattr(scan, "SAMPLE_NUMEL", 2**12)
+    monkeypatch.setattr(tasks, "ALL_NUMEL", 2**16)
+    monkeypatch.setattr(tasks, "SAMPLE_NUMEL", 2**12)
     found = tnp.stats(torch.arange(2.0**17).expand(2**20, 2**17))
     assert found.histogram.scope == "sample of 4,096"
     assert found.histogram.rank_error > 0.01
@@ -390,8 +390,8 @@ def test_of_an_expanded_tensor_the_sample_is_what_was_read(monkeypatch):
 
 def test_a_long_row_of_codes_is_sampled_all_along(monkeypatch):
     """A row that is read at once may be longer than any block."""
-    monkeypatch.setattr(scan, "ALL_NUMEL", 2**18)
-    monkeypatch.setattr(scan, "SAMPLE_NUMEL", 2**14)
+    monkeypatch.setattr(tasks, "ALL_NUMEL", 2**18)
+    monkeypatch.setattr(tasks, "SAMPLE_NUMEL", 2**14)
     t = torch.arange(2.0**21).reshape(1, -1)
     quantized = torch.quantize_per_tensor(t, 2**21 / 255, 0, torch.quint8)
     assert tnp.stats(quantized).quantile(0.5) == pytest.approx(2**20, rel=0.02)
