@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.units import format_nbytes
@@ -11,6 +12,8 @@ from tensornp.errors import MissingLibraryError, NoSuchWeightError
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.live_entry import LiveEntry
 from tensornp.trees.names import closest, matcher, shown_name
+from tensornp.trees.scan import Progress, scan_entries
+from tensornp.trees.scan_table import ScanTable
 from tensornp.trees.totals import stored_in_memory
 
 _COLUMNS = "name kind shape dtype nbytes location requires_grad tied_to note problem code".split()
@@ -104,6 +107,43 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
             elements + sum(one.numel for one in others),
             nbytes + sum(one.nbytes for one in others),
         )
+
+    def scan(
+        self,
+        executor: Executor | None = None,
+        names: str | re.Pattern[str] | Iterable[str] | None = None,
+        *,
+        resume: ScanTable | None = None,
+        progress: Progress | None = None,
+    ) -> ScanTable:
+        """Return the statistics of all weights by name, the worst first; Ctrl-C returns what was finished.
+
+        Parameters
+        ----------
+        executor : concurrent.futures.Executor, optional
+            Reads files elsewhere, where they have the same paths: processes, ipyparallel, dask. The result is the same
+            to the last bit. None: here, by two threads.
+        names : str, compiled regular expression, or list of str, optional
+            Only these: as of `find`, or the names themselves.
+        resume : ScanTable, optional
+            What an earlier scan has finished is not read again.
+        progress : callable, optional
+            Is told how many bytes of how many were read.
+
+        Raises
+        ------
+        BadRequestError
+            If `executor` is none, or is to read what lies in the memory of this process.
+        NoSuchWeightError
+            For a name that is not there.
+        """
+        if names is None:
+            chosen = list(self._entries.values())
+        elif isinstance(names, (str, re.Pattern)):
+            chosen = list(self.find(names).values())
+        else:
+            chosen = [self[name] for name in names]
+        return scan_entries(chosen, executor=executor, resume=resume, progress=progress)
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""

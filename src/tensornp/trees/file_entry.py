@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +17,7 @@ from tensornp.core.values.decode import stored_dtype
 from tensornp.core.values.scan import scan_supply
 from tensornp.core.values.stats import TensorStats
 from tensornp.core.values.supply import Supply
+from tensornp.core.values.tasks import Tally, Tasks
 from tensornp.errors import CopyRequiredError
 from tensornp.trees.entry import Array, Extent, WeightEntry
 from tensornp.trees.names import shown_name
@@ -89,16 +92,32 @@ class FileEntry(WeightEntry):
         with self._file.opened() as there:
             return _stats_of(self._supply(there))
 
-    def _supply(self, there: OpenFile) -> Supply:
+    def num_tasks(self) -> int:
+        """Return in how many tasks of bounded size all values are read."""
+        return _num_tasks(self._supply(None))
+
+    def tally(self, number: int) -> Tally:
+        """Return what the task of that number finds."""
+        self.check_readable()
+        with self._file.opened() as there:
+            return _tally(self._supply(there), number)
+
+    def put_together(self, tallies: Iterable[Tally]) -> TensorStats:
+        """Return the statistics of all tasks, as `stats` would."""
+        return _put_together(self._supply(None), tallies)
+
+    def _supply(self, there: OpenFile | None) -> Supply:
         bits = self._bits
 
         def read(first: int, count: int) -> Array:
+            assert there is not None
             made = np.empty(count, bits)
             there.read_into(made.view(np.uint8), self._offset + first * bits.itemsize)
             return made
 
         assert self.shape is not None
-        return Supply((ReadPart(read, self.shape, self.dtype),), self.dtype, self.shape)
+        # Flat, as a tensor without gaps is read: the same blocks give the same bits.
+        return Supply((ReadPart(read, (self.numel,), self.dtype),), self.dtype, self.shape)
 
     @property
     def _bits(self) -> np.dtype[Any]:
@@ -114,6 +133,21 @@ def _array_of(bits: Array, name: str, *, writeable: bool, dtype: object) -> Arra
     own = torch.from_numpy(np.ascontiguousarray(bits).reshape(-1).view(np.uint8)).view(getattr(torch, name))
     array: Array = to_numpy(own.reshape(bits.shape), writeable=writeable, dtype=dtype)
     return array
+
+
+def _num_tasks(supply: Supply) -> int:
+    return sum(1 for _ in Tasks(supply, "auto"))
+
+
+@apart
+def _tally(supply: Supply, number: int) -> Tally:
+    tasks = Tasks(supply, "auto")
+    return tasks.tally(next(islice(tasks, number, None)), in_place=False)
+
+
+def _put_together(supply: Supply, tallies: Iterable[Tally]) -> TensorStats:
+    with np.errstate(all="ignore"):
+        return Tasks(supply, "auto").result(tallies)
 
 
 @apart

@@ -1,0 +1,134 @@
+"""`WeightsExplorer.scan`: the statistics of all weights, by threads here or by any executor, with the same bits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from contextlib import closing
+from typing import Any
+
+from tensornp.core.values.stats import TensorStats
+from tensornp.core.values.tasks import Tally
+from tensornp.errors import BadRequestError, TensornpError
+from tensornp.trees.entry import WeightEntry
+from tensornp.trees.file_entry import FileEntry
+from tensornp.trees.names import shown_name
+from tensornp.trees.scan_table import ScanTable
+
+Progress = Callable[[int, int], None]
+"""Is told how many bytes of how many were read."""
+_Found = tuple[WeightEntry, TensorStats | str]
+_MAX_WAITING = 32
+"""Tasks that an executor has at once."""
+_MAX_TRIES = 2
+_TOLD_EVERY_S = 0.2
+
+
+def scan_entries(
+    entries: Iterable[WeightEntry],
+    *,
+    executor: Executor | None = None,
+    resume: ScanTable | None = None,
+    progress: Progress | None = None,
+) -> ScanTable:
+    """Return the statistics of `entries` by name; Ctrl-C returns what was finished, and is not `complete`.
+
+    Those that `resume` has are not read again.
+
+    Raises
+    ------
+    BadRequestError
+        If `executor` is none, or is to read what lies in the memory of this process.
+    """
+    wanted = list(entries)
+    if executor is not None:
+        _check_executor(executor, wanted)
+    table = ScanTable(wanted, dict(resume.items()) if resume is not None else {})
+    left = [entry for entry in wanted if entry.name not in table]
+    run = _here(left) if executor is None else _elsewhere(left, executor)
+    total, done, told = sum(entry.nbytes for entry in wanted), 0, 0.0
+    done = sum(entry.nbytes for entry in wanted if entry.name in table)
+    try:
+        with closing(run):
+            for entry, found in run:
+                table.note(entry, found)
+                done += entry.nbytes
+                if progress is not None and (time.monotonic() - told > _TOLD_EVERY_S or done == total):
+                    told = time.monotonic()
+                    progress(done, total)
+    except KeyboardInterrupt:
+        return table
+    table.complete = True
+    return table
+
+
+def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
+    if not callable(getattr(executor, "submit", None)):
+        raise BadRequestError(f"executor is a concurrent.futures.Executor, not a {type(executor).__name__}")
+    live = next((entry for entry in entries if not isinstance(entry, FileEntry) and not entry.problem), None)
+    if live is not None:
+        raise BadRequestError(
+            f"{shown_name(live.name)} lies in the memory of this process, and no executor reads it; leave executor out"
+        )
+
+
+def _here(entries: list[WeightEntry]) -> Generator[_Found, None, None]:
+    """Read one weight after the other, a large one by two threads."""
+    for entry in entries:
+        try:
+            yield entry, entry.stats()
+        except TensornpError as error:
+            yield entry, str(error)
+
+
+def _elsewhere(entries: list[WeightEntry], executor: Executor) -> Generator[_Found, None, None]:
+    """Have tasks of bounded size done, and put together what they bring, in the order of the file."""
+    asked: dict[Future[Tally], tuple[FileEntry, int, int]] = {}
+    found: dict[str, dict[int, Tally]] = {}
+    sizes: dict[str, int] = {}
+    failed: dict[str, str] = {}
+
+    def ask(entry: FileEntry, number: int, tries: int) -> None:
+        asked[executor.submit(tally_of, entry, number)] = entry, number, tries
+
+    def finished() -> Iterator[_Found]:
+        done, _ = wait(asked, return_when=FIRST_COMPLETED)
+        for future in done:
+            entry, number, tries = asked.pop(future)
+            name = entry.name
+            try:
+                found[name][number] = future.result()
+            except (BrokenExecutor, CancelledError, OSError, EOFError) as error:
+                if tries < _MAX_TRIES and not isinstance(error, TensornpError):
+                    ask(entry, number, tries + 1)
+                    continue
+                failed[name] = str(error) if isinstance(error, TensornpError) else f"its worker died: {error}"
+            except Exception as error:
+                failed[name] = str(error)
+            sizes[name] -= 1
+            if not sizes[name]:
+                tallies = found.pop(name)
+                yield entry, failed.get(name) or entry.put_together(tallies[i] for i in sorted(tallies))
+
+    try:
+        for entry in entries:
+            num_tasks = entry.num_tasks() if isinstance(entry, FileEntry) and not entry.problem else 0
+            if not isinstance(entry, FileEntry) or not num_tasks:
+                yield from _here([entry])
+                continue
+            found[entry.name], sizes[entry.name] = {}, num_tasks
+            for number in range(num_tasks):
+                while len(asked) >= _MAX_WAITING:
+                    yield from finished()
+                ask(entry, number, 1)
+        while asked:
+            yield from finished()
+    finally:
+        for future in asked:
+            future.cancel()
+
+
+def tally_of(entry: FileEntry, number: int) -> Tally:
+    """Carry one task out; what an executor calls, where the same file can be read."""
+    return entry.tally(number)

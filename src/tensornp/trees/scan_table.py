@@ -1,0 +1,121 @@
+"""What a scan has found: the statistics of each weight, and what is wrong with it, the worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tensornp.core.tensor.dtypes import KNOWN, resolve
+from tensornp.core.values.stats import TensorStats
+from tensornp.errors import MissingLibraryError, NoSuchWeightError
+from tensornp.trees.entry import WeightEntry
+from tensornp.trees.names import closest, shown_name
+
+_COLUMNS = "count nan posinf neginf zeros min max mean std norm scope".split()
+
+
+class Finding(NamedTuple):
+    """What stands out of a weight: how bad it is (0 is the worst), and a sentence with its numbers."""
+
+    rank: int
+    text: str
+
+
+class ScanTable(Mapping[str, TensorStats]):
+    """A mapping from name to `TensorStats`, the worst first.
+
+    Attributes
+    ----------
+    complete : bool
+        Whether all weights were read, or said why not.
+    failed : dict
+        By name, why a weight was not read.
+    """
+
+    def __init__(self, entries: Iterable[WeightEntry], known: Mapping[str, TensorStats]) -> None:
+        self._entries = {entry.name: entry for entry in entries}
+        self._stats = {name: stats for name, stats in known.items() if name in self._entries}
+        self.failed: dict[str, str] = {}
+        self.complete = False
+
+    def note(self, entry: WeightEntry, found: TensorStats | str) -> None:
+        """Take what was found, or why nothing was."""
+        if isinstance(found, str):
+            self.failed[entry.name] = found
+        else:
+            self._stats[entry.name] = found
+
+    def __getitem__(self, name: str) -> TensorStats:
+        if name in self._stats:
+            return self._stats[name]
+        why = f": {self.failed[name]}" if name in self.failed else closest(name, self._stats)
+        raise NoSuchWeightError(f"there are no statistics of {shown_name(name)}{why}")
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names, those with the worst finding first, and else in their order."""
+        ranks = {name: min((one.rank for one in self.findings(name)), default=99) for name in self._stats}
+        order = {name: i for i, name in enumerate(self._entries)}
+        return iter(sorted(ranks, key=lambda name: (ranks[name], order[name])))
+
+    def __len__(self) -> int:
+        return len(self._stats)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._stats
+
+    def findings(self, name: str) -> list[Finding]:
+        """Return what stands out of a weight, the worst first."""
+        return sorted(findings_of(self._entries[name], self[name]))
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""
+        try:
+            import pandas  # type: ignore[import-untyped,unused-ignore]
+        except ImportError:
+            raise MissingLibraryError("a frame needs pandas; install it, or take the mapping as it is") from None
+        rows = [
+            [*(getattr(self[name], column) for column in _COLUMNS), "; ".join(one.text for one in self.findings(name))]
+            for name in self
+        ]
+        return pandas.DataFrame(rows, columns=[*_COLUMNS, "findings"], index=pandas.Index(list(self), name="name"))
+
+    def __repr__(self) -> str:
+        num_found = sum(bool(self.findings(name)) for name in self._stats)
+        state = "" if self.complete else ", not complete"
+        failed = f", {len(self.failed):,} not read" if self.failed else ""
+        return f"<ScanTable of {len(self):,} weights, {num_found:,} with findings{failed}{state}>"
+
+
+def findings_of(entry: WeightEntry, stats: TensorStats) -> Iterator[Finding]:
+    """Yield what stands out, from the statistics alone."""
+    if stats.nan:
+        yield Finding(0, f"{stats.nan:,} of {stats.count:,} are NaN")
+    if stats.num_infinite:
+        yield Finding(1, f"{stats.num_infinite:,} of {stats.count:,} are infinite")
+    if stats.min is None:
+        return
+    if entry.name.rpartition(".")[2] == "running_var" and stats.min <= 0:
+        yield Finding(2, f"a running variance is {stats.min:.6g}, and not positive")
+    top = _largest(entry.dtype)
+    if top is not None and max(abs(stats.min), abs(stats.max)) >= top:
+        yield Finding(3, f"a value is {top:.6g}, the largest that {entry.dtype} has")
+    if stats.count == stats.finite > 1 and stats.min == stats.max:
+        # What is all ones or zeros may be so on purpose.
+        yield Finding(5 if stats.min in (0, 1) else 4, f"all {stats.count:,} are {stats.min:.6g}")
+
+
+def _largest(name: str) -> float | None:
+    """Return the largest value of a float dtype of up to 16 bits; a longer one has its edge beyond any weight."""
+    facts = KNOWN.get(name)
+    if facts is None or name.startswith(("int", "uint", "bool", "complex", "float32", "float64", "float4")):
+        return None
+    dtype = resolve(name)
+    return float(np.finfo(dtype).max) if dtype.kind == "f" else _largest_extension(name)
+
+
+def _largest_extension(name: str) -> float:
+    import ml_dtypes
+
+    return float(ml_dtypes.finfo(resolve(name)).max)

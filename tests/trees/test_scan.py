@@ -1,0 +1,159 @@
+"""A scan of all weights: the same bits from every engine, the worst first, and what was finished is kept."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+import tensornp as tnp
+from tensornp.core.values import tasks
+from tensornp.trees import scan
+from tensornp.trees.file_entry import FileEntry
+
+
+def weights_of(folder: Path) -> dict[str, torch.Tensor]:
+    g = torch.Generator().manual_seed(0)
+    made = {f"layers.{i}.w": torch.randn(300, 701, generator=g) for i in range(3)}
+    made["layers.1.w"][5, 6] = math.nan
+    made["embed"] = torch.randn(9_000_001, generator=g).to(torch.bfloat16)
+    made |= {
+        "bn.running_var": torch.tensor([1.0, 0.0]), "full": torch.tensor([1.0, 65504.0]).half(),
+        "ones": torch.ones(5), "empty": torch.zeros(0), "f8": torch.full((3,), 448.0).to(torch.float8_e4m3fn),
+        "number": torch.tensor(7), "inf": torch.tensor([1.0, -math.inf]), "z": torch.tensor([1 + 2j, 3j]),
+    }  # fmt: skip
+    save_file(made, folder / "model.safetensors")
+    return made
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """Weights in a file, and the same in memory."""
+    folder = tmp_path_factory.mktemp("model")
+    made = weights_of(folder)
+    return folder / "model.safetensors", made
+
+
+def test_every_engine_gives_the_bits_of_the_tensors(model):
+    """Threads, processes that are made anew, and none; with tasks of a part of a weight each."""
+    path, made = model
+    explorer = tnp.weights(path)
+    expected = {name: tnp.stats(tensor) for name, tensor in made.items()}
+    spawned = multiprocessing.get_context("spawn")
+    with ThreadPoolExecutor(3) as pool, ProcessPoolExecutor(1, mp_context=spawned) as processes:
+        for engine in (None, pool, processes):
+            table = explorer.scan(engine)
+            assert table.complete
+            assert dict(table) == expected
+            assert not table.failed
+    assert dict(tnp.weights(made).scan()) == expected
+
+
+def test_the_worst_comes_first_with_its_numbers(model):
+    """Each finding is a sentence."""
+    table = tnp.weights(model[0]).scan()
+    said = {name: [finding.text for finding in table.findings(name)] for name in table if table.findings(name)}
+    assert list(said.items()) == [
+        ("layers.1.w", ["1 of 210,300 are NaN"]),
+        ("inf", ["1 of 2 are infinite"]),
+        ("bn.running_var", ["a running variance is 0, and not positive"]),
+        ("full", ["a value is 65504, the largest that float16 has"]),
+        ("f8", ["a value is 448, the largest that float8_e4m3fn has", "all 3 are 448"]),
+        ("ones", ["all 5 are 1"]),
+    ]
+    assert repr(table) == f"<ScanTable of {len(model[1])} weights, 6 with findings>"
+    with pytest.raises(KeyError, match=r"there are no statistics of 'layers\.9\.w'; the closest is 'layers\."):
+        table["layers.9.w"]
+
+
+def test_some_are_scanned_by_name(model):
+    """By a glob, a part, or the names themselves."""
+    explorer = tnp.weights(model[0])
+    assert set(explorer.scan(names="layers.*")) == {"layers.0.w", "layers.1.w", "layers.2.w"}
+    assert list(explorer.scan(names=["ones", "empty"])) == ["ones", "empty"]
+    with pytest.raises(tnp.NoSuchWeightError):
+        explorer.scan(names=["one"])
+
+
+@pytest.mark.parametrize("engine", [None, ThreadPoolExecutor(1)])
+def test_what_was_finished_is_kept(model, engine):
+    """Ctrl-C gives a table that is not complete, with which the next scan goes on."""
+    explorer = tnp.weights(model[0])
+    told: list[tuple[int, int]] = []
+
+    def stop(done: int, total: int) -> None:
+        told.append((done, total))
+        raise KeyboardInterrupt
+
+    table = explorer.scan(engine, progress=stop)
+    assert not table.complete
+    assert 0 < len(table) < len(explorer)
+    assert "not complete" in repr(table)
+    whole = explorer.scan(engine, resume=table)
+    assert whole.complete
+    assert dict(whole) == dict(explorer.scan())
+    assert 0 <= told[0][0] < told[0][1] == sum(entry.nbytes for entry in explorer.values())
+
+
+class Failing(Executor):
+    """An engine whose workers die of one weight, so many times."""
+
+    def __init__(self, name: str, times: int) -> None:
+        self.name, self.times, self.asked = name, times, 0
+
+    def submit(self, fn, /, *args, **kwargs):
+        """Do it at once."""
+        done: Future = Future()
+        entry = args[0]
+        if entry.name == self.name and self.asked < self.times:
+            self.asked += 1
+            done.set_exception(EOFError("the pipe is closed"))
+        else:
+            done.set_result(fn(*args, **kwargs))
+        return done
+
+
+def test_a_task_whose_worker_died_is_tried_once_more(model):
+    """Then the weight is marked, and all others have their statistics."""
+    explorer = tnp.weights(model[0])
+    assert dict(explorer.scan(Failing("ones", 1))) == dict(explorer.scan())
+    table = explorer.scan(Failing("ones", 2))
+    assert table.complete
+    assert table.failed == {"ones": "its worker died: the pipe is closed"}
+    with pytest.raises(KeyError, match="there are no statistics of 'ones': its worker died"):
+        table["ones"]
+
+
+def test_a_file_that_changed_is_marked(tmp_path):
+    """Also where a worker sees it."""
+    weights_of(tmp_path)
+    explorer = tnp.weights(tmp_path)
+    os.utime(tmp_path / "model.safetensors", ns=(1, 1))
+    with ThreadPoolExecutor(1) as pool:
+        for engine in (None, pool):
+            table = explorer.scan(engine)
+            assert len(table) == 0
+            assert all("was written to since it was listed" in why for why in table.failed.values())
+
+
+def test_what_is_no_executor_is_refused(model):
+    """And so is one that would have to read the memory of this process."""
+    with pytest.raises(tnp.BadRequestError, match=r"executor is a concurrent.futures.Executor, not a int"):
+        tnp.weights(model[0]).scan(3)
+    with ThreadPoolExecutor(1) as pool, pytest.raises(tnp.BadRequestError, match="lies in the memory of this process"):
+        tnp.weights(torch.nn.Linear(2, 2)).scan(pool)
+
+
+def test_tasks_are_of_bounded_size(model):
+    """A large weight is read in several, and a result is small."""
+    explorer = tnp.weights(model[0])
+    entry = explorer["embed"]
+    assert isinstance(entry, FileEntry)
+    assert entry.num_tasks() == -(-9_000_001 // (2**17 * tasks.TASK_BLOCKS))
+    assert scan.tally_of(entry, 0).numel == 2**17 * tasks.TASK_BLOCKS
