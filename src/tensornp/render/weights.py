@@ -41,8 +41,9 @@ def weights_html(explorer: WeightsExplorer) -> str:
 def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
     totals = explorer.totals
     stored = f"{totals.elements_stored:,} elements stored" if totals.elements_stored != totals.parameters else ""
+    num_weights = sum(not entry.is_nothing for entry in explorer.values())
     said = [
-        legible(explorer.source), counted(len(explorer), "weight"), f"{totals.parameters:,} parameters", stored,
+        legible(explorer.source), counted(num_weights, "weight"), f"{totals.parameters:,} parameters", stored,
         format_nbytes(totals.nbytes), *said_once(common, is_whole=True),
     ]  # fmt: skip
     return " · ".join(filter(None, said))
@@ -50,23 +51,20 @@ def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
 
 def _table(explorer: WeightsExplorer) -> tuple[Table, tuple[str, ...], str]:
     """Return the table, what is the same in all of its rows, and what it leaves out."""
-    rows = [row for row in folded(explorer.values()) if not _is_nothing(row)]
+    rows = [row for row in folded(explorer.values()) if not row.entries[0].is_nothing]
     table = Table(HEADINGS, tuple(map(_row, rows[:MAX_ROWS])))
     hidden = sum(len(row.entries) for row in rows[MAX_ROWS:])
     rest = (
         f"… {counted(hidden, 'more weight')} left out; take a part of them, such as w.find('*attn*')" if hidden else ""
     )
     table, common = without_common(table, COMMON)
-    return without_empty(table, ALWAYS), common, rest
-
-
-def _is_nothing(row: Row) -> bool:
-    """Return whether there is only a name, which a module has registered."""
-    return row.entries[0].shape is None and not row.entries[0].dtype and not row.entries[0].location
+    # The heading names the file already, and that what it holds are tensors.
+    told = tuple(text for text in common if text not in ("tensor", _short(explorer.source)))
+    return without_empty(table, ALWAYS), told, rest
 
 
 def _nothing(explorer: WeightsExplorer) -> list[str]:
-    names = [legible(row.pattern) for row in folded(explorer.values()) if _is_nothing(row)]
+    names = [legible(row.pattern) for row in folded(explorer.values()) if row.entries[0].is_nothing]
     return [f"registered as None: {listed(names, MAX_SAID)}"] if names else []
 
 

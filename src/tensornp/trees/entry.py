@@ -68,6 +68,11 @@ class WeightEntry(ABC):
         return math.prod(self.shape) if self.shape is not None else 0
 
     @property
+    def is_nothing(self) -> bool:
+        """Whether a module has registered it as None."""
+        return False
+
+    @property
     @abstractmethod
     def location(self) -> str: ...
 

@@ -22,6 +22,11 @@ class NothingEntry(WeightEntry):
         self.problem, self._location = problem, location
 
     @property
+    def is_nothing(self) -> bool:
+        """Whether it is no file that should have it."""
+        return not self._location
+
+    @property
     def location(self) -> str:
         """The file that should have it, or nothing."""
         return self._location
