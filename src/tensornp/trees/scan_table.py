@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from tensornp.core.tensor.dtypes import KNOWN, resolve
+from tensornp.core.tensor.dtypes import KNOWN, largest
 from tensornp.core.values.stats import TensorStats
 from tensornp.errors import MissingLibraryError, NoSuchWeightError
 from tensornp.trees.entry import WeightEntry
@@ -98,7 +96,7 @@ def findings_of(entry: WeightEntry, stats: TensorStats) -> Iterator[Finding]:
         return
     if entry.name.rpartition(".")[2] == "running_var" and stats.min <= 0:
         yield Finding(2, f"a running variance is {stats.min:.6g}, and not positive")
-    top = _largest(entry.dtype)
+    top = _edge_of(entry.dtype)
     if top is not None and max(abs(stats.min), abs(stats.max)) >= top:
         yield Finding(3, f"a value is {top:.6g}, the largest that {entry.dtype} has")
     if stats.count == stats.finite > 1 and stats.min == stats.max:
@@ -106,16 +104,9 @@ def findings_of(entry: WeightEntry, stats: TensorStats) -> Iterator[Finding]:
         yield Finding(5 if stats.min in (0, 1) else 4, f"all {stats.count:,} are {stats.min:.6g}")
 
 
-def _largest(name: str) -> float | None:
-    """Return the largest value of a float dtype of up to 16 bits; a longer one has its edge beyond any weight."""
-    facts = KNOWN.get(name)
-    if facts is None or name.startswith(("int", "uint", "bool", "complex", "float32", "float64", "float4")):
-        return None
-    dtype = resolve(name)
-    return float(np.finfo(dtype).max) if dtype.kind == "f" else _largest_extension(name)
-
-
-def _largest_extension(name: str) -> float:
-    import ml_dtypes
-
-    return float(ml_dtypes.finfo(resolve(name)).max)
+def _edge_of(name: str) -> float | None:
+    """Return the largest value of a float dtype of 8 or 16 bits; those of longer ones lie beyond any weight."""
+    is_short = (
+        name in KNOWN and KNOWN[name].values_per_element == 1 and name.startswith(("float8", "float16", "bfloat16"))
+    )
+    return largest(name) if is_short else None

@@ -167,6 +167,13 @@ def epsilon(name: str) -> float:
     return float(ml_dtypes.finfo(resolve(name)).eps)
 
 
+def largest(name: str) -> float:
+    """Return the largest number of a float dtype."""
+    import ml_dtypes
+
+    return float(ml_dtypes.finfo(resolve(name)).max)
+
+
 def is_differentiable(name: str) -> bool:
     """Return whether autograd tracks tensors of the dtype `name`: those of real and complex numbers."""
     return name.startswith(("float", "bfloat", "complex"))
