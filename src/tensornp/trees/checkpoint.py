@@ -19,6 +19,7 @@ from tensornp.trees.names import shown_name
 from tensornp.trees.nothing_entry import NothingEntry
 from tensornp.trees.safetensors import Header, read_header
 from tensornp.trees.source_file import SourceFile
+from tensornp.trees.torch_file import ZIP_MAGIC, is_legacy, read_legacy, read_zip
 
 SUFFIX = ".safetensors"
 INDEX_SUFFIX = ".safetensors.index.json"
@@ -27,8 +28,7 @@ _MAX_JSON_NBYTES = 100_000_000
 _MAX_NAMED = 6
 _SHARD = re.compile(r"(?P<stem>.*)-\d+-of-(?P<count>\d+)\.safetensors")
 _SEEMS = {
-    b"PK\x03\x04": "a zip file, as torch.save writes it",
-    b"\x80\x02": "a pickle, as older torch.save writes it",
+    b"\x80": "a pickle, and none of torch.save",
     b"GGUF": "a GGUF file",
     b"\x93NUMPY": "a .npy file of NumPy",
     b"\x1f\x8b": "a gzip file",
@@ -62,6 +62,12 @@ def _closest(path: Path) -> str:
 
 
 def _open_file(path: Path) -> WeightsExplorer:
+    file = SourceFile.at(path)
+    begins = file.read(0, min(file.nbytes, 64))
+    if begins.startswith(ZIP_MAGIC) or is_legacy(begins):
+        found = read_zip(file) if begins.startswith(ZIP_MAGIC) else read_legacy(file)
+        problems = [*found.problems, *_broken(found.entries)]
+        return WeightsExplorer(found.entries, str(path), metadata=found.besides, problems=problems)
     file, header = _listed(path)
     metadata = {**header.metadata, **_config_beside(path.parent)}
     entries = list(_entries(file, header))
@@ -83,7 +89,8 @@ def _listed(path: Path) -> tuple[SourceFile, Header]:
 def _entries(file: SourceFile, header: Header, prefix: str = "") -> Iterator[WeightEntry]:
     for tensor in header.tensors:
         code = f"safetensors.safe_open({file.path!r}, 'pt').get_tensor({tensor.name!r})"
-        entry = FileEntry(prefix + tensor.name, tensor.shape, tensor.dtype, tensor.nbytes, code, file, tensor.offset)
+        entry = FileEntry(prefix + tensor.name, tensor.shape, tensor.dtype, code, file, tensor.offset)
+        entry.nbytes = tensor.nbytes
         entry.problem = tensor.problem or entry.problem
         yield entry
 

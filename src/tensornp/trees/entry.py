@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,13 +54,13 @@ class WeightEntry(ABC):
         What a pickle would have imported for it.
     """
 
-    __slots__ = ("code", "dtype", "kind", "name", "nbytes", "note", "problem", "shape", "tied_to")
-    wanted_imports: ClassVar[tuple[str, ...]] = ()
+    __slots__ = ("code", "dtype", "kind", "name", "nbytes", "note", "problem", "shape", "tied_to", "wanted_imports")
 
     def __init__(self, name: str, kind: str, shape: tuple[int, ...] | None, dtype: str, nbytes: int, code: str) -> None:
         self.name, self.kind, self.shape, self.dtype, self.nbytes, self.code = name, kind, shape, dtype, nbytes, code
         self.note = self.problem = ""
         self.tied_to: tuple[str, ...] = ()
+        self.wanted_imports: tuple[str, ...] = ()
 
     @property
     def numel(self) -> int:

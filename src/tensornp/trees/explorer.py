@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
@@ -57,10 +57,13 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         *,
         metadata: Mapping[str, Any] | None = None,
         problems: Iterable[str] = (),
+        counted: Collection[str] = ("parameter", "tensor", "array"),
     ) -> None:
         self._entries = {entry.name: entry for entry in entries}
         self.source, self.metadata = source, dict(metadata or {})
         self.problems = list(problems)
+        # The kinds that count as parameters.
+        self._counted = counted
 
     def __getitem__(self, name: str) -> Any:
         """Return the weight of that name, or an explorer of those below it; NoSuchWeightError where there is none."""
@@ -90,16 +93,16 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         return self._some([entry for entry in self._entries.values() if fits(entry.name)], text)
 
     def _some(self, entries: list[WeightEntry], said: str) -> WeightsExplorer:
-        return WeightsExplorer(entries, f"{self.source}, {shown_name(said)}", metadata=self.metadata)
+        return WeightsExplorer(
+            entries, f"{self.source}, {shown_name(said)}", metadata=self.metadata, counted=self._counted
+        )
 
     @property
     def totals(self) -> Totals:
         """Parameters, elements stored and bytes."""
         every = list(self._entries.values())
         objects = {id(one.tensor) if isinstance(one, LiveEntry) else id(one): one for one in every}
-        # What else a module holds is none; of a file, nobody knows better.
-        kinds = {"parameter"} if any(one.kind in ("parameter", "buffer") for one in every) else {"tensor", "array"}
-        counted = [one for one in objects.values() if one.kind in kinds]
+        counted = [one for one in objects.values() if one.kind in self._counted]
         elements, nbytes = stored_in_memory([one.tensor for one in objects.values() if isinstance(one, LiveEntry)])
         others = [one for one in objects.values() if not isinstance(one, LiveEntry)]
         return Totals(

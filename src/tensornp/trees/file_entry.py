@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from itertools import islice
 from typing import Any, NamedTuple
@@ -14,14 +15,14 @@ from tensornp.core.lowlevel.modes import apart
 from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.core.values.blocks import ReadPart
 from tensornp.core.values.decode import stored_dtype
-from tensornp.core.values.scan import scan_supply
+from tensornp.core.values.scan import scan_supply, stats
 from tensornp.core.values.stats import TensorStats
 from tensornp.core.values.supply import Supply
 from tensornp.core.values.tasks import Tally, Tasks
 from tensornp.errors import CopyRequiredError
 from tensornp.trees.entry import Array, Extent, WeightEntry
 from tensornp.trees.names import shown_name
-from tensornp.trees.selection import Selection, select
+from tensornp.trees.selection import Selection, contiguous, select
 from tensornp.trees.source_file import OpenFile, SourceFile
 
 
@@ -44,18 +45,30 @@ class ReadPlan(NamedTuple):
 
 
 class FileEntry(WeightEntry):
-    """Elements in the order of their indices from `offset` on."""
+    """Elements that lie `strides` elements apart, from `offset` on; without these, in the order of their indices."""
 
-    __slots__ = ("_file", "_offset")
+    __slots__ = ("_file", "_offset", "_strides")
     requires_grad = None
 
     def __init__(
-        self, name: str, shape: tuple[int, ...], dtype: str, nbytes: int, code: str, file: SourceFile, offset: int
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        dtype: str,
+        code: str,
+        file: SourceFile,
+        offset: int,
+        strides: tuple[int, ...] | None = None,
     ) -> None:
-        super().__init__(name, "tensor", shape, dtype, nbytes, code)
+        super().__init__(name, "tensor", shape, dtype, 0, code)
         self._file, self._offset = file, offset
+        self._strides = None if strides is None or is_contiguous(shape, strides) else strides
         if dtype in KNOWN and not hasattr(torch, dtype):
             self.problem = f"torch {torch.__version__} has no {dtype}; install a newer one"
+        if dtype in KNOWN:
+            steps = strides if strides is not None else (1,) * len(shape)
+            stored = math.prod(n if step else min(n, 1) for n, step in zip(shape, steps, strict=True))
+            self.nbytes = stored * stored_dtype(dtype).itemsize
 
     @property
     def location(self) -> str:
@@ -64,8 +77,10 @@ class FileEntry(WeightEntry):
 
     @property
     def extents(self) -> tuple[Extent, ...]:
-        """Where its bytes lie."""
-        return (Extent(self._file.path, self._offset, self.nbytes),)
+        """Where its bytes lie; of one with gaps, from the first to the last."""
+        runs = list(self._select(...).runs()) if self._strides is not None else []
+        nbytes = max((run.offset + run.nbytes for run in runs), default=0) if runs else self.nbytes
+        return (Extent(self._file.path, self._offset, nbytes),)
 
     def plan(self, index: Any = ...) -> ReadPlan:
         """Return what `to_numpy` would read; BadRequestError for an index that is none, or out of bounds."""
@@ -89,12 +104,14 @@ class FileEntry(WeightEntry):
     def stats(self) -> TensorStats:
         """Return the statistics of all values, read block by block."""
         self.check_readable()
+        if self._strides is not None:
+            return stats(self.to_numpy())
         with self._file.opened() as there:
             return _stats_of(self._supply(there))
 
     def num_tasks(self) -> int:
-        """Return in how many tasks of bounded size all values are read."""
-        return _num_tasks(self._supply(None))
+        """Return in how many tasks of bounded size all values are read; 0 of one that no other process reads."""
+        return _num_tasks(self._supply(None)) if self._strides is None else 0
 
     def tally(self, number: int) -> Tally:
         """Return what the task of that number finds."""
@@ -125,7 +142,13 @@ class FileEntry(WeightEntry):
 
     def _select(self, index: Any) -> Selection:
         assert self.shape is not None
-        return select(index, self.shape, self._bits.itemsize)
+        return select(index, self.shape, self._bits.itemsize, self._strides)
+
+
+def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Return whether the elements lie in the order of their indices, without gaps."""
+    steps = zip(shape, strides, contiguous(shape), strict=True)
+    return 0 in shape or all(step == wanted for n, step, wanted in steps if n > 1)
 
 
 @apart

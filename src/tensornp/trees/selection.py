@@ -39,13 +39,13 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What basic indexing takes of an array of `shape`.
+    """What basic indexing takes of an array whose neighbours lie `strides` bytes apart.
 
     `ranges` has the indices of each dimension, upwards; `final` is the index that makes the result of them: it turns
     around what was asked for downwards, and drops or adds dimensions.
     """
 
-    shape: Shape
+    strides: Shape
     itemsize: int
     ranges: tuple[Range, ...]
     final: tuple[Any, ...]
@@ -67,63 +67,74 @@ class Selection:
         """How many bytes are read."""
         return sum(run.nbytes for run in self.runs())
 
+    @property
+    def order(self) -> Shape:
+        """The dimensions from the widest stride to the narrowest, in which the bytes lie."""
+        return tuple(sorted(range(len(self.strides)), key=lambda axis: -self.strides[axis]))
+
     def runs(self) -> Iterator[Run]:
-        """Yield what is to be read, in the order of the file."""
+        """Yield what is to be read, in the order of the file; `at` counts in the `order` of dimensions."""
         if 0 in self.counts:
             return
-        depth, num_joined = self._joined()
-        steps = self._steps
-        first = sum(one.first * step for one, step in zip(self.ranges, self._strides, strict=True))
-        inner = self.itemsize + sum((n - 1) * step for n, step in zip(self.counts[depth:], steps[depth:], strict=True))
-        lead = [range(0, n, num_joined if d == depth - 1 else 1) for d, n in enumerate(self.counts[:depth])]
+        counts, steps = self._counts_and_steps()
+        depth, num_joined, _ = self._joined(counts, steps)
+        first = sum(one.first * step for one, step in zip(self.ranges, self.strides, strict=True))
+        inner = self.itemsize + sum((n - 1) * step for n, step in zip(counts[depth:], steps[depth:], strict=True))
+        lead = [range(0, n, num_joined if d == depth - 1 else 1) for d, n in enumerate(counts[:depth])]
         for places in product(*lead):
-            count = min(num_joined, self.counts[depth - 1] - places[-1]) if depth else 1
+            count = min(num_joined, counts[depth - 1] - places[-1]) if depth else 1
             nbytes = inner + (count - 1) * (steps[depth - 1] if depth else 0)
             at = (*places[:-1], slice(places[-1], places[-1] + count)) if depth else ()
             yield Run(first + sum(i * step for i, step in zip(places, steps, strict=False)), nbytes, at)
 
     def read(self, read_into: Callable[[Array, int], None], dtype: np.dtype[Any]) -> Array:
         """Return the elements, which `read_into` brings: it fills an array of bytes from an offset on."""
-        made = np.empty(self.counts, dtype)
+        counts, steps = self._counts_and_steps()
+        made = np.empty(counts, dtype)
+        _, num_joined, is_dense = self._joined(counts, steps)
         gaps = np.empty(0, np.uint8)
         for run in self.runs():
             part = made[(*run.at, ...)]
-            if run.nbytes == part.nbytes:
+            if is_dense and num_joined == 1:
                 read_into(part.reshape(-1).view(np.uint8), run.offset)
                 continue
             gaps = gaps if len(gaps) >= run.nbytes else np.empty(run.nbytes, np.uint8)
             read_into(gaps[: run.nbytes], run.offset)
-            part[...] = np.ndarray(part.shape, dtype, gaps, 0, self._steps[made.ndim - part.ndim :])
-        return np.asarray(made[self.final])
+            part[...] = np.ndarray(part.shape, dtype, gaps, 0, steps[made.ndim - part.ndim :])
+        order = self.order
+        return np.asarray(made.transpose([order.index(axis) for axis in range(len(order))])[self.final])
 
-    @property
-    def _strides(self) -> Shape:
-        """How many bytes lie between two neighbours of each dimension."""
-        return tuple(math.prod(self.shape[axis + 1 :]) * self.itemsize for axis in range(len(self.shape)))
+    def _counts_and_steps(self) -> tuple[Shape, Shape]:
+        """Return how many are taken of each dimension, and how many bytes lie between two, in the `order`."""
+        order = self.order
+        return (
+            tuple(self.ranges[axis].num for axis in order),
+            tuple(self.ranges[axis].step * self.strides[axis] for axis in order),
+        )
 
-    @property
-    def _steps(self) -> Shape:
-        """How many bytes lie between two that are taken."""
-        return tuple(one.step * step for one, step in zip(self.ranges, self._strides, strict=True))
-
-    def _joined(self) -> tuple[int, int]:
-        """Return from which dimension on all is read at once, and how many indices of the one before."""
+    def _joined(self, counts: Shape, steps: Shape) -> tuple[int, int, bool]:
+        """Return from where on all dimensions are read at once, how many indices of the one before, and if gapless."""
         span, is_dense = self.itemsize, True
-        for axis, step in reversed(list(enumerate(self._steps))):
-            count = self.counts[axis]
-            gap = step - span if count > 1 else 0
+        for d, step in reversed(list(enumerate(steps))):
+            gap = step - span if counts[d] > 1 else 0
             if gap > MAX_GAP_NBYTES:
-                return axis + 1, 1
-            is_dense = is_dense and not gap
-            wider = span + (count - 1) * step
-            if not is_dense and wider > _MAX_SPAN_NBYTES:
-                return axis + 1, max(_MAX_SPAN_NBYTES // step, 1)
-            span = wider
-        return 0, 1
+                return d + 1, 1, is_dense
+            wider = span + (counts[d] - 1) * step
+            if (gap or not is_dense) and wider > _MAX_SPAN_NBYTES:
+                return d + 1, max(_MAX_SPAN_NBYTES // max(step, 1), 1), False
+            span, is_dense = wider, is_dense and not gap
+        return 0, 1, is_dense
 
 
-def select(index: Any, shape: Shape, itemsize: int) -> Selection:
+def contiguous(shape: Shape) -> Shape:
+    """Return the strides, in elements, of an array whose elements lie in the order of their indices."""
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def select(index: Any, shape: Shape, itemsize: int, strides: Shape | None = None) -> Selection:
     """Return what `index` takes: integers, slices, ``...`` and None, as NumPy's basic indexing.
+
+    `strides` count elements; None: those of an array in the order of its indices.
 
     Raises
     ------
@@ -147,7 +158,8 @@ def select(index: Any, shape: Shape, itemsize: int) -> Selection:
         else:
             ranges.append(Range(_place_of(item, shape[axis], axis), 1, 1))
             final.append(0)
-    return Selection(shape, itemsize, tuple(ranges), tuple(final))
+    steps = tuple(step * itemsize for step in (strides if strides is not None else contiguous(shape)))
+    return Selection(steps, itemsize, tuple(ranges), tuple(final))
 
 
 def _expanded(items: tuple[Any, ...], ndim: int) -> list[Any]:

@@ -26,7 +26,7 @@ def weights(obj: Any, *, expression: str = "") -> WeightsExplorer:
     ----------
     obj : torch.nn.Module, a dictionary or list of tensors, nested, or a path
         Of a module there are parameters, buffers and tensor attributes, under every name. A path leads to a
-        safetensors file, an index of several, or a folder of them.
+        safetensors file, an index of several, a folder of them, or a file of `torch.save`, in either format.
     expression : str
         How the notebook reaches `obj`, with which the `code` of each entry begins.
 
@@ -45,7 +45,8 @@ def weights(obj: Any, *, expression: str = "") -> WeightsExplorer:
     if isinstance(obj, (str, os.PathLike)):
         return open_checkpoint(obj)
     if is_subclass(type(obj), torch.nn.Module):
-        return WeightsExplorer(entries_of_module(obj, expression or "model"), expression or class_name(type(obj)))
+        entries = entries_of_module(obj, expression or "model")
+        return WeightsExplorer(entries, expression or class_name(type(obj)), counted=("parameter",))
     if is_container(obj) and not is_tensor_like(obj):
         entries, besides = entries_of_tree(obj, expression or "state_dict")
         return WeightsExplorer(entries, expression or class_name(type(obj)), metadata=besides)

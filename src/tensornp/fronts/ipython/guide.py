@@ -33,7 +33,7 @@ WHAT_THERE_IS = (
     ("%tensorwatch t", "after each cell, what that cell changed"),
     ("%tensorstats t", "all figures, a histogram, a heat map, and where the NaNs are; --axis D for each channel"),
     ("%tensordiff a b", "what differs between two tensors or arrays"),
-    ("%weights model", "all weights of a model, or of a safetensors file or folder, without loading it"),
+    ("%weights model", "all weights of a model, or of a file or a folder of them, without loading or running it"),
     ("tnp.card(t)", "the card as an object (import tensornp as tnp); also to_numpy, stats, locate, compare, image"),
     ("%config TensorDisplay.mode = 'copy'", "sets an option; %tensornp --save keeps them for all notebooks"),
     ("%tonumpy?", "the help of a magic; TAB completes names and options"),

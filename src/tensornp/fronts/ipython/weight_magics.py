@@ -40,7 +40,7 @@ class WeightMagics(Magics):
     @keeping_nothing
     @documented(*OPTIONS["weights"])
     def weights(self, line: str, local_ns: dict[str, Any] | None = None) -> None:
-        """Show all weights of a model, in memory or in a safetensors file, and read no value.
+        """Show all weights of a model, in memory or on disk, and read no value.
 
         Usage::
 
@@ -50,9 +50,11 @@ class WeightMagics(Magics):
 
             {options}
 
-        A path that exists is opened: a file, an index of several, or a folder; it may stand in quotes and begin with ~.
-        Anything else is an expression that gives a module, or a dictionary of tensors. What a file names is neither
-        imported nor run. ``tnp.weights(...)`` returns the explorer: ``w["layers.3"]``, ``w.find("*attn*")``,
+        A path that exists is opened: a safetensors file, an index of several, a folder of them, or a file of
+        ``torch.save``; it may stand in quotes and begin with ~. Anything else is an expression that gives a module, or
+        a dictionary of tensors. What a file wants to import is told, and neither imported nor run.
+
+        ``tnp.weights(...)`` returns the explorer: ``w["layers.3"]``, ``w.find("*attn*")``, and
         ``w[name].to_numpy(slice(0, 4))`` reads four rows.
 
         Examples::

@@ -1,0 +1,193 @@
+"""Files of `torch.save`: the zip and the format before it, looked through without running them or reading values."""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from tensornp.core.values.decode import stored_dtype
+from tensornp.errors import CheckpointError
+from tensornp.trees.entry import WeightEntry
+from tensornp.trees.file_entry import FileEntry
+from tensornp.trees.names import shown_name
+from tensornp.trees.nothing_entry import NothingEntry
+from tensornp.trees.source_file import OpenFile, SourceFile
+from tensornp.trees.unpickled import KNOWN_IMPORTS, MAX_ENTRIES, PickledTensor, shown_key, values_of
+from tensornp.trees.xray import MAX_NBYTES, XRay, xray
+
+ZIP_MAGIC = b"PK\x03\x04"
+LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
+_LOCAL_HEADER = struct.Struct("<4s5H3I2H")
+_MAX_SAID = 1000
+
+
+class Record(NamedTuple):
+    """Where the bytes of a storage lie; `problem` says why they are not read."""
+
+    offset: int
+    nbytes: int
+    problem: str = ""
+
+
+class TorchFile(NamedTuple):
+    """What a file of `torch.save` holds."""
+
+    entries: list[WeightEntry]
+    besides: dict[str, Any]
+    problems: list[str]
+
+
+def is_legacy(data: bytes) -> bool:
+    """Return whether a file that begins so is of the format before the zip: its first pickle is a known number."""
+    try:
+        return bool(xray(data[:64]).root == LEGACY_MAGIC)
+    except CheckpointError:
+        return False
+
+
+def read_zip(file: SourceFile) -> TorchFile:
+    """Return what the zip holds; CheckpointError if it is none of `torch.save`, or not sound."""
+    try:
+        with zipfile.ZipFile(file.path) as archive:
+            members = archive.infolist()
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as error:
+        raise CheckpointError(f"{file.path!r} is no sound zip file: {error}") from None
+    with file.opened() as there:
+        pickles = [one for one in members if one.filename.rpartition("/")[2] == "data.pkl"]
+        if len(pickles) != 1:
+            raise CheckpointError(f"{file.path!r} is a zip file with {len(pickles)} data.pkl, and none of torch.save")
+        prefix = pickles[0].filename.removesuffix("data.pkl")
+        records = _records(file, there, members)
+        place = records[pickles[0].filename]
+        if place.problem:
+            raise CheckpointError(f"{file.path!r} cannot be looked through: its data.pkl {place.problem}")
+        found = _looked_through(file, there.read(place.offset, min(place.nbytes, MAX_NBYTES + 1)).tobytes())
+        order = records.get(f"{prefix}byteorder")
+        if order is not None and there.read(order.offset, min(order.nbytes, 8)).tobytes() == b"big":
+            records = {name: one._replace(problem="has its bytes in big-endian order") for name, one in records.items()}
+    storages = {name.removeprefix(f"{prefix}data/"): one for name, one in records.items()}
+    return _listed(file, found, storages)
+
+
+def _records(file: SourceFile, there: OpenFile, members: list[zipfile.ZipInfo]) -> dict[str, Record]:
+    """Return where each member lies: it begins after its own header, whose length the directory does not tell."""
+    times = Counter(one.filename for one in members)
+    records: dict[str, Record] = {}
+    for one in members:
+        records[one.filename] = _record(file, there, one, is_alone=times[one.filename] == 1)
+    end = 0
+    for name, record in sorted(records.items(), key=lambda pair: pair[1].offset):
+        if not record.problem and record.nbytes:
+            if record.offset < end:
+                records[name] = record._replace(problem="overlaps another one")
+            end = max(end, record.offset + record.nbytes)
+    return records
+
+
+def _record(file: SourceFile, there: OpenFile, one: zipfile.ZipInfo, *, is_alone: bool) -> Record:
+    if not is_alone:
+        return Record(0, 0, "is there more than once")
+    if one.compress_type != zipfile.ZIP_STORED or one.file_size != one.compress_size:
+        return Record(0, one.file_size, "is compressed")
+    if one.flag_bits & 1:
+        return Record(0, one.file_size, "is encrypted")
+    if not 0 <= one.header_offset <= file.nbytes - _LOCAL_HEADER.size:
+        return Record(0, one.file_size, "lies outside of the file")
+    signature, *_, name_nbytes, extra_nbytes = _LOCAL_HEADER.unpack(
+        there.read(one.header_offset, _LOCAL_HEADER.size).tobytes()
+    )
+    first = one.header_offset + _LOCAL_HEADER.size + name_nbytes + extra_nbytes
+    if signature != ZIP_MAGIC or first + one.file_size > file.nbytes:
+        return Record(0, one.file_size, "lies outside of the file")
+    return Record(first, one.file_size)
+
+
+def read_legacy(file: SourceFile) -> TorchFile:
+    """Return what a file of the format before the zip holds; CheckpointError if it is not sound."""
+    with file.opened() as there:
+        at, scans = 0, []
+        for _ in range(5):
+            scans.append(_looked_through(file, there.read(at, min(file.nbytes - at, MAX_NBYTES)).tobytes()))
+            at += scans[-1].nbytes
+        _, _, _, found, keys = scans
+        if scans[0].root != LEGACY_MAGIC or type(keys.root) is not list:
+            raise CheckpointError(f"{file.path!r} is no file of torch.save")
+        itemsizes = {one.key: one.storage_itemsize for one in values_of(found.root) if isinstance(one, PickledTensor)}
+        storages: dict[str, Record] = {}
+        for key in map(str, keys.root):
+            if at + 8 > file.nbytes:
+                break
+            numel = int.from_bytes(there.read(at, 8).tobytes(), "little")
+            nbytes = numel * itemsizes.get(key, 0)
+            if key not in itemsizes or at + 8 + nbytes > file.nbytes:
+                # Where the next one begins is not told.
+                break
+            storages[key] = Record(at + 8, nbytes)
+            at += 8 + nbytes
+    return _listed(file, found, storages)
+
+
+def _looked_through(file: SourceFile, data: bytes) -> XRay:
+    try:
+        return xray(data)
+    except CheckpointError as error:
+        raise CheckpointError(f"{file.path!r} cannot be looked through: {error}") from None
+
+
+def _listed(file: SourceFile, found: XRay, storages: dict[str, Record]) -> TorchFile:
+    """Return the entries of what the pickle would build, with what it would import."""
+    wanted = [str(one) for one in found.imports if tuple(one) not in KNOWN_IMPORTS]
+    problems = [f"it wants to import {shown_name(name)}, and nothing was imported" for name in wanted]
+    values = list(values_of(found.root))
+    if len(values) >= MAX_ENTRIES:
+        problems.append(f"it has more than {MAX_ENTRIES:,} values, and the others are not listed")
+    names = _names([one.path for one in values])
+    entries: list[WeightEntry] = []
+    besides: dict[str, Any] = {}
+    for one, name in zip(values, names, strict=True):
+        if isinstance(one, PickledTensor):
+            entries.append(_entry(file, one, name, storages, tuple(wanted)))
+        elif len(besides) < _MAX_SAID:
+            besides[name] = one.value
+    return TorchFile(entries, besides, problems)
+
+
+def _names(paths: Iterable[tuple[Any, ...]]) -> list[str]:
+    every = list(paths)
+    joined = [".".join(map(shown_key, path)) or "tensor" for path in every]
+    times = Counter(joined)
+    return [
+        name if times[name] == 1 else "".join(f"[{key!r}]" for key in path)
+        for path, name in zip(every, joined, strict=True)
+    ]
+
+
+def _entry(
+    file: SourceFile, tensor: PickledTensor, name: str, storages: dict[str, Record], wanted: tuple[str, ...]
+) -> WeightEntry:
+    """Return the entry of one tensor: none of its bytes is read unless all of them are there."""
+    path = "".join(f"[{shown_key(key)!r}]" if type(key) is str else f"[{shown_key(key)}]" for key in tensor.path)
+    code = f"torch.load({file.path!r}, map_location='cpu', weights_only=True){path}"
+    kind = "parameter" if tensor.is_parameter else "tensor"
+    record = storages.get(tensor.key)
+    problem = tensor.problem
+    if not problem and record is None:
+        problem = "its storage is not in the file"
+    elif not problem and record is not None:
+        problem = f"its storage {record.problem}" if record.problem else ""
+        if not problem and record.nbytes < tensor.storage_nbytes:
+            problem = f"its storage has {record.nbytes:,} bytes, and {tensor.storage_nbytes:,} are declared"
+    if not tensor.dtype:
+        made: WeightEntry = NothingEntry(name, kind, code, problem, file.path)
+    else:
+        itemsize = stored_dtype(tensor.dtype).itemsize
+        offset = (record.offset if record is not None else 0) + tensor.offset * itemsize
+        made = FileEntry(name, tensor.shape, tensor.dtype, code, file, offset, strides=tensor.strides)
+        made.kind, made.problem = kind, problem or made.problem
+        if not problem and tensor.storage_nbytes > made.nbytes:
+            made.note = f"view of a larger storage: {made.numel:,} of {tensor.storage_nbytes // itemsize:,} elements"
+    made.wanted_imports = wanted
+    return made

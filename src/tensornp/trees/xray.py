@@ -1,0 +1,288 @@
+"""What a pickle would build, without building it: nothing is imported, called or compared, whatever the pickle says.
+
+The opcodes are read by the standard library's own disassembler and carried out on a stack of plain values and inert
+records: what would be a call is a `Call`, and what would be imported is a `Global`.
+"""
+
+from __future__ import annotations
+
+import pickletools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from tensornp.errors import CheckpointError
+
+MAX_NBYTES = 2**28
+"""Bytes of a pickle that are read: without the values of tensors, which lie elsewhere."""
+MAX_OPCODES = 20_000_000
+MAX_LONG_BITS = 8 * 1024
+_SIMPLE = (str, int, float, bool, bytes, type(None))
+
+
+class Global(NamedTuple):
+    """What a pickle would import."""
+
+    module: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.module}.{self.name}"
+
+
+class Persistent(NamedTuple):
+    """What lies outside of the pickle: the storage of a tensor."""
+
+    key: Any
+
+
+class Call:
+    """What would be called, with which arguments, and what would be put into the result."""
+
+    __slots__ = ("appended", "args", "func", "items", "state")
+
+    def __init__(self, func: Any, args: Any) -> None:
+        self.func, self.args = func, args
+        self.state: Any = None
+        self.items: dict[Any, Any] = {}
+        self.appended: list[Any] = []
+
+
+class Mark:
+    """Where a group of values on the stack begins."""
+
+
+class XRay(NamedTuple):
+    """The root of what a pickle would build, all that it would import, and how many bytes it takes."""
+
+    root: Any
+    imports: tuple[Global, ...]
+    nbytes: int
+
+
+def xray(data: bytes | memoryview) -> XRay:
+    """Return what the pickle at the beginning of `data` would build.
+
+    Raises
+    ------
+    CheckpointError
+        If it is no pickle, is cut off, or larger than any that is met.
+    """
+    if len(data) > MAX_NBYTES:
+        raise CheckpointError(f"a pickle of {len(data):,} bytes is not read; {MAX_NBYTES:,} are allowed")
+    try:
+        return _Machine().run(bytes(data))
+    except CheckpointError:
+        raise
+    except RecursionError:
+        raise CheckpointError("the pickle is nested too deeply") from None
+    except Exception as error:
+        raise CheckpointError(f"the pickle is not sound ({type(error).__name__}: {error})") from None
+
+
+class _Machine:
+    """A stack, a memo, and what each opcode does to them."""
+
+    def __init__(self) -> None:
+        self.stack: list[Any] = []
+        self.memo: dict[int, Any] = {}
+        self.imports: dict[Global, None] = {}
+
+    def run(self, data: bytes) -> XRay:
+        end = 0
+        for number, (opcode, arg, position) in enumerate(pickletools.genops(data)):
+            if number >= MAX_OPCODES:
+                raise CheckpointError(f"the pickle has more than {MAX_OPCODES:,} opcodes")
+            act = _ACTS.get(opcode.name)
+            if act is None:
+                raise CheckpointError(f"the pickle has an opcode that checkpoints do not have: {opcode.name}")
+            act(self, arg)
+            end = (position or 0) + 1
+        (root,) = self.stack
+        return XRay(root, tuple(self.imports), end)
+
+    def to_mark(self) -> list[Any]:
+        """Take what lies above the last mark."""
+        for i in range(len(self.stack) - 1, -1, -1):
+            if self.stack[i] is Mark:
+                found = self.stack[i + 1 :]
+                del self.stack[i:]
+                return found
+        raise ValueError("there is no mark")
+
+    def found(self, module: Any, name: Any) -> None:
+        """Put what would be imported on the stack."""
+        if type(module) is not str or type(name) is not str:
+            raise ValueError("an import has no name")
+        wanted = Global(module, name)
+        self.imports[wanted] = None
+        self.stack.append(wanted)
+
+    def put_items(self, pairs: list[Any]) -> None:
+        """Put keys and values into what lies on top."""
+        target = self.stack[-1]
+        items = target.items if type(target) is Call else target
+        if type(items) is not dict:
+            raise ValueError("items are put into what is no mapping")
+        for i in range(0, len(pairs) - 1, 2):
+            items[_as_key(pairs[i], len(items))] = pairs[i + 1]
+
+    def append(self, values: list[Any]) -> None:
+        """Append values to what lies on top."""
+        target = self.stack[-1]
+        into = target.appended if type(target) is Call else target
+        if type(into) is not list:
+            raise ValueError("values are appended to what is no list")
+        into.extend(values)
+
+
+def _as_key(key: Any, number: int) -> Any:
+    """Return what a dictionary can have as a key without asking anything for its hash; else a word for it."""
+    is_plain = type(key) in _SIMPLE or (type(key) is tuple and all(type(one) in _SIMPLE for one in key))
+    return key if is_plain else f"<key {number}>"
+
+
+Act = Callable[[_Machine, Any], object]
+
+
+def _push(machine: _Machine, arg: Any) -> None:
+    if type(arg) is int and arg.bit_length() > MAX_LONG_BITS:
+        raise CheckpointError(f"the pickle has an integer of {arg.bit_length():,} bits")
+    machine.stack.append(bytes(arg) if type(arg) is bytearray else arg)
+
+
+def _constant(value: Any) -> Act:
+    return lambda machine, _: machine.stack.append(value)
+
+
+def _new(kind: Callable[[], Any]) -> Act:
+    return lambda machine, _: machine.stack.append(kind())
+
+
+def _tuple(count: int) -> Act:
+    def act(machine: _Machine, _: Any) -> None:
+        if len(machine.stack) < count:
+            raise ValueError("the stack is empty")
+        machine.stack[-count:] = [tuple(machine.stack[-count:])]
+
+    return act
+
+
+def _get(machine: _Machine, arg: Any) -> None:
+    machine.stack.append(machine.memo[int(arg)])
+
+
+def _put(machine: _Machine, arg: Any) -> None:
+    machine.memo[int(arg)] = machine.stack[-1]
+
+
+def _memoize(machine: _Machine, _: Any) -> None:
+    machine.memo[len(machine.memo)] = machine.stack[-1]
+
+
+def _dict_of_mark(machine: _Machine, _: Any) -> None:
+    pairs = machine.to_mark()
+    machine.stack.append({})
+    machine.put_items(pairs)
+
+
+def _set_item(machine: _Machine, _: Any) -> None:
+    value, key = machine.stack.pop(), machine.stack.pop()
+    machine.put_items([key, value])
+
+
+def _append_one(machine: _Machine, _: Any) -> None:
+    value = machine.stack.pop()
+    machine.append([value])
+
+
+def _reduce(machine: _Machine, _: Any) -> None:
+    args, func = machine.stack.pop(), machine.stack.pop()
+    machine.stack.append(Call(func, args))
+
+
+def _new_with_keywords(machine: _Machine, _: Any) -> None:
+    keywords, args, func = (machine.stack.pop() for _ in range(3))
+    call = Call(func, args)
+    call.items = keywords if type(keywords) is dict else {}
+    machine.stack.append(call)
+
+
+def _object(machine: _Machine, _: Any) -> None:
+    func, *args = machine.to_mark()
+    machine.stack.append(Call(func, tuple(args)))
+
+
+def _instance(machine: _Machine, arg: Any) -> None:
+    args = machine.to_mark()
+    module, _, name = arg.partition(" ")
+    machine.found(module, name)
+    machine.stack.append(Call(machine.stack.pop(), tuple(args)))
+
+
+def _build(machine: _Machine, _: Any) -> None:
+    state = machine.stack.pop()
+    if type(machine.stack[-1]) is Call:
+        machine.stack[-1].state = state
+
+
+def _global(machine: _Machine, arg: Any) -> None:
+    module, _, name = arg.partition(" ")
+    machine.found(module, name)
+
+
+def _global_of_stack(machine: _Machine, _: Any) -> None:
+    name, module = machine.stack.pop(), machine.stack.pop()
+    machine.found(module, name)
+
+
+_PUSHED = (
+    "INT BININT BININT1 BININT2 LONG LONG1 LONG4 FLOAT BINFLOAT STRING BINSTRING SHORT_BINSTRING UNICODE BINUNICODE "
+    "SHORT_BINUNICODE BINUNICODE8 BINBYTES SHORT_BINBYTES BINBYTES8 BYTEARRAY8"
+).split()
+_ACTS: dict[str, Act] = {
+    **dict.fromkeys(_PUSHED, _push),
+    "NONE": _constant(None),
+    "NEWTRUE": _constant(True),
+    "NEWFALSE": _constant(False),
+    "MARK": _constant(Mark),
+    "EMPTY_TUPLE": _constant(()),
+    "EMPTY_LIST": _new(list),
+    "EMPTY_DICT": _new(dict),
+    "EMPTY_SET": _new(list),
+    "TUPLE": lambda machine, _: machine.stack.append(tuple(machine.to_mark())),
+    "TUPLE1": _tuple(1),
+    "TUPLE2": _tuple(2),
+    "TUPLE3": _tuple(3),
+    "LIST": lambda machine, _: machine.stack.append(machine.to_mark()),
+    "FROZENSET": lambda machine, _: machine.stack.append(machine.to_mark()),
+    "DICT": _dict_of_mark,
+    "SETITEM": _set_item,
+    "SETITEMS": lambda machine, _: machine.put_items(machine.to_mark()),
+    "APPEND": _append_one,
+    "APPENDS": lambda machine, _: machine.append(machine.to_mark()),
+    "ADDITEMS": lambda machine, _: machine.append(machine.to_mark()),
+    "GET": _get,
+    "BINGET": _get,
+    "LONG_BINGET": _get,
+    "PUT": _put,
+    "BINPUT": _put,
+    "LONG_BINPUT": _put,
+    "MEMOIZE": _memoize,
+    "GLOBAL": _global,
+    "STACK_GLOBAL": _global_of_stack,
+    "REDUCE": _reduce,
+    "NEWOBJ": _reduce,
+    "NEWOBJ_EX": _new_with_keywords,
+    "OBJ": _object,
+    "INST": _instance,
+    "BUILD": _build,
+    "BINPERSID": lambda machine, _: machine.stack.append(Persistent(machine.stack.pop())),
+    "PERSID": lambda machine, arg: machine.stack.append(Persistent(arg)),
+    "POP": lambda machine, _: machine.stack.pop(),
+    "POP_MARK": lambda machine, _: machine.to_mark(),
+    "DUP": lambda machine, _: machine.stack.append(machine.stack[-1]),
+    "PROTO": lambda machine, _: None,
+    "FRAME": lambda machine, _: None,
+    "STOP": lambda machine, _: None,
+}
+"""Opcodes of extension registries and of buffers outside are left out: no checkpoint has them."""
