@@ -29,3 +29,10 @@ _CONTRAST = """(node) => {
 def contrast(text: Locator) -> float:
     """Return the contrast of a text by WCAG 2.2, from 1 (cannot be seen) to 21 (black on white)."""
     return float(text.evaluate(_CONTRAST))
+
+
+def illegible(texts: Locator) -> list[str]:
+    """Return those texts that are not readable, all looked at in one moment: a page may paint them anew."""
+    found = texts.evaluate_all(f"(nodes) => nodes.map((node) => [node.textContent, ({_CONTRAST})(node)])")
+    assert found
+    return [text for text, ratio in found if ratio < READABLE]
