@@ -18,6 +18,7 @@ QUESTIONS = {
     "convert": "What does to_numpy cost, beside plain PyTorch?",
     "kinds": "What do the card and the refusal of every kind in the gallery cost?",
     "values": "What do statistics, heat maps and comparisons cost, beside a plain read and plain torch?",
+    "weights": "What do listing, slicing and scanning a checkpoint cost, beside the libraries that read it?",
     "load": "What does loading cost, beside importing torch?",
     "toggle": "How long does the toggle take, in JupyterLab and Chromium?",
 }

@@ -1,0 +1,120 @@
+"""What listing, slicing and scanning a checkpoint cost, beside the libraries that read the same files."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import tempfile
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from side_by_side import Spread, interleave, ratio, table, verdict
+
+import tensornp as tnp
+
+LISTING_MS, SLICE_MS, MANY_S, ENTRY_NBYTES = 50, 5, 3, 1024
+SCAN_CLAIM = 1 / 8
+NUM_TENSORS, ROWS, COLUMNS = 147, 6_700, 1_024
+MIB = 2**20
+NAIVE = """
+with safe_open(path, "pt") as file:
+    for name in file.keys():
+        t = file.get_tensor(name)
+        (t.isnan().sum(), t.isinf().sum(), (t == 0).sum(), t.min(), t.max(), t.mean(), t.std(correction=0))
+"""
+"""Seven figures of each weight, as people write them."""
+
+
+def report(*, quick: bool) -> Iterator[str]:
+    """Yield a table for each question."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield _listing(Path(folder), quick)
+        yield _many(Path(folder), 20_000 if quick else 200_000)
+        yield _scan(Path(folder), quick)
+
+
+def _sparse(path: Path) -> None:
+    """Write a checkpoint of 4 GB that takes no disk."""
+    nbytes = ROWS * COLUMNS * 4
+    header = {
+        f"layers.{i}.w": {"dtype": "F32", "shape": [ROWS, COLUMNS], "data_offsets": [i * nbytes, (i + 1) * nbytes]}
+        for i in range(NUM_TENSORS)
+    }
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        file.truncate(8 + len(text) + NUM_TENSORS * nbytes)
+
+
+def _listing(folder: Path, quick: bool) -> str:
+    sparse, zipped, legacy = (folder / name for name in ("sparse.safetensors", "x.pt", "legacy.pt"))
+    _sparse(sparse)
+    small = {f"layers.{i}.w": torch.zeros(4, 4) for i in range(NUM_TENSORS)}
+    torch.save(small, zipped)
+    torch.save(small, legacy, _use_new_zipfile_serialization=False)
+    statements = {
+        "safetensors of 4 GB, listed": "weights(sparse)",
+        "safe_open: shapes and dtypes of all": "[(s.get_shape(), s.get_dtype()) for s in map(opened.get_slice, keys)]",
+        "zip of torch.save, listed": "weights(zipped)",
+        "legacy torch.save, listed": "weights(legacy)",
+        "torch.load(mmap=True)": "torch.load(zipped, mmap=True, weights_only=True)",
+        "4 rows of 4 MB": "listed['layers.77.w'].to_numpy(slice(9, 13))",
+    }
+    opened = safe_open(sparse, "np")
+    names = {
+        "weights": tnp.weights, "sparse": sparse, "zipped": zipped, "legacy": legacy, "torch": torch,
+        "opened": opened, "keys": list(opened.keys()), "listed": tnp.weights(sparse),
+    }  # fmt: skip
+    seconds = interleave(statements, names, rounds=7 if quick else 25)
+    limits = {"4 rows of 4 MB": SLICE_MS}
+    rows = []
+    for name, taken in seconds.items():
+        limit = limits.get(name, LISTING_MS if name.endswith("listed") else 0)
+        milliseconds = Spread.of(1e3 * s for s in taken)
+        rows.append((name, Spread.of(taken).in_seconds(), f"in ms {verdict(limit, milliseconds)}" if limit else ""))
+    return table((f"{NUM_TENSORS} tensors", "time", "claim"), rows)
+
+
+def _many(folder: Path, num: int) -> str:
+    path = folder / "many.safetensors"
+    state_dict = {f"layers.{i}.w": torch.zeros(1) for i in range(num)}
+    save_file(state_dict, path)
+    rows = []
+    for name, source in (("in a file", path), ("in memory", state_dict)):
+        seconds = interleave({name: "weights(source)"}, {"weights": tnp.weights, "source": source}, rounds=3)[name]
+        tracemalloc.start()
+        listed = tnp.weights(source)
+        nbytes = tracemalloc.get_traced_memory()[0] / num
+        tracemalloc.stop()
+        claim = verdict(MANY_S * num / 200_000, Spread.of(seconds))
+        memory = verdict(ENTRY_NBYTES, Spread.of([nbytes]))
+        rows.append((name, Spread.of(seconds).in_seconds(), f"in s {claim}", f"{nbytes:.0f} bytes", memory))
+        del listed
+    return table((f"{num:,} tensors, listed", "time", "claim", "memory of each", "claim"), rows)
+
+
+def _scan(folder: Path, quick: bool) -> str:
+    path = folder / "scanned.safetensors"
+    generator = torch.Generator().manual_seed(0)
+    numel = 2**20 if quick else 2**22
+    save_file({f"layers.{i}.w": torch.randn(16, numel // 16, generator=generator) for i in range(16)}, path)
+    statements = {"scan": "weights(path).scan()", "seven torch calls for each": NAIVE}
+    names = {"weights": tnp.weights, "path": path, "safe_open": safe_open}
+    seconds = interleave(statements, names, rounds=3 if quick else 5)
+    tracemalloc.start()
+    tnp.weights(path).scan()
+    peak = tracemalloc.get_traced_memory()[1] / MIB
+    tracemalloc.stop()
+    size = os.path.getsize(path) / 1e9
+    rows = []
+    for name, taken in seconds.items():
+        beside = ratio(seconds["scan"], taken)
+        claim = verdict(SCAN_CLAIM, beside) if name != "scan" else ""
+        memory = f"{peak:.1f} MiB" if name == "scan" else ""
+        rows.append((name, f"{Spread.of(size / s for s in taken)} GB/s", beside, claim, memory))
+    return table((f"all of {size:.2g} GB", "speed", "the scan takes times as long", "claim", "peak memory"), rows)
