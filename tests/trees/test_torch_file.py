@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import pickle
 import struct
@@ -43,8 +44,13 @@ def tree() -> dict[str, Any]:
         "object": argparse.Namespace(w=torch.ones(2), lr=0.1), "step": 3, "name": "x",
     }  # fmt: skip
     for name in ("bfloat16", "float16", "float8_e4m3fn", "uint16", "int64", "complex64", "bool", "float64"):
-        if hasattr(torch, name):
-            made[name] = torch.arange(5).float().to(getattr(torch, name))
+        one = torch.arange(5).float().to(getattr(torch, name))
+        try:
+            torch.save(one, io.BytesIO(), _use_new_zipfile_serialization=False)
+        except KeyError:
+            # Before torch 2.5 it writes no uint16.
+            continue
+        made[name] = one
     return made
 
 

@@ -153,9 +153,16 @@ def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
 
 @apart
 def _array_of(bits: Array, name: str, *, writeable: bool, dtype: object) -> Array:
-    own = torch.from_numpy(np.ascontiguousarray(bits).reshape(-1).view(np.uint8)).view(getattr(torch, name))
-    array: Array = to_numpy(own.reshape(bits.shape), writeable=writeable, dtype=dtype)
-    return array
+    """Return what the elements of dtype `name` are as an array, in memory that nobody else has."""
+    whole = np.ascontiguousarray(bits).reshape(bits.shape)
+    if dtype is None and whole.dtype.name == name:
+        # A byte that is neither 0 nor 1 is no bool that NumPy can count.
+        array = np.asarray(whole.view(np.uint8) != 0) if name == "bool" else whole
+        array.flags.writeable = writeable
+        return array
+    own = torch.from_numpy(whole.reshape(-1).view(np.uint8)).view(getattr(torch, name))
+    made: Array = to_numpy(own.reshape(bits.shape), writeable=writeable, dtype=dtype)
+    return made
 
 
 def _num_tasks(supply: Supply) -> int:

@@ -82,7 +82,8 @@ def _half(block: Array) -> Array:
 
 def _bfloat(block: Array) -> Array:
     wide = block.astype(np.uint32)
-    wide <<= 16
+    # NumPy 1 makes an int64 of a single number with 16.
+    wide <<= np.uint32(16)
     return wide.view(np.float32)
 
 
