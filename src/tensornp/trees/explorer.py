@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.units import format_nbytes
-from tensornp.errors import MissingLibraryError, NoSuchWeightError
+from tensornp.errors import BadRequestError, MissingLibraryError, NoSuchWeightError
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.live_entry import LiveEntry
 from tensornp.trees.names import closest, matcher, shown_name
@@ -67,6 +67,8 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     def __getitem__(self, name: str) -> Any:
         """Return the weight of that name, or an explorer of those below it; NoSuchWeightError where there is none."""
+        if not isinstance(name, str):
+            raise NoSuchWeightError(f"a weight is taken by its name, not by a {type(name).__name__}; list(w) has them")
         if name in self._entries:
             return self._entries[name]
         below = [entry for entry in self._entries.values() if entry.name.startswith(f"{name.removesuffix('.')}.")]
@@ -81,7 +83,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         return len(self._entries)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._entries
+        return isinstance(name, str) and name in self._entries
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self._entries)
@@ -142,6 +144,8 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         """
         if names is None:
             chosen = list(self._entries.values())
+        elif not isinstance(names, Iterable):
+            raise BadRequestError(f"names are a glob, a regular expression or a list of names, not {names!r}")
         elif isinstance(names, (str, re.Pattern)):
             chosen = list(self.find(names).values())
         else:

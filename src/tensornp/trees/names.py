@@ -6,11 +6,15 @@ import difflib
 import fnmatch
 import re
 from collections.abc import Callable, Iterable
+from itertools import islice
 
 from tensornp.core.lowlevel.legible import legible
+from tensornp.errors import BadRequestError
 
 MAX_SHOWN = 120
 """Characters of a name in a sentence."""
+_MAX_COMPARED = 5000
+"""Names among which the closest is looked for: some tenths of a second."""
 _WILDCARDS = frozenset("*?[")
 
 
@@ -24,6 +28,8 @@ def matcher(pattern: str | re.Pattern[str]) -> Callable[[str], object]:
     """Return what tells whether a name fits: a regular expression that is found in it, a glob, or a part of it."""
     if isinstance(pattern, re.Pattern):
         return pattern.search
+    if not isinstance(pattern, str):
+        raise BadRequestError(f"a weight is found by a glob or a compiled regular expression, not by {pattern!r}")
     if _WILDCARDS.isdisjoint(pattern):
         return lambda name: pattern in name
     return re.compile(fnmatch.translate(pattern)).match
@@ -31,5 +37,5 @@ def matcher(pattern: str | re.Pattern[str]) -> Callable[[str], object]:
 
 def closest(name: str, names: Iterable[str]) -> str:
     """Return the name most like `name`, in words that follow a sentence; empty where none is like it."""
-    found = difflib.get_close_matches(name, [legible(one) for one in names], 1)
+    found = difflib.get_close_matches(name, [legible(one) for one in islice(names, _MAX_COMPARED)], 1)
     return f"; the closest is {shown_name(found[0])}" if found else ""
