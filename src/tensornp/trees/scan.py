@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
 from contextlib import closing
 from typing import Any
 
@@ -19,6 +27,7 @@ from tensornp.trees.scan_table import ScanTable
 Progress = Callable[[int, int], None]
 """Is told how many bytes of how many were read."""
 _Found = tuple[WeightEntry, TensorStats | str]
+_NUM_THREADS = 2
 _MAX_WAITING = 32
 """Tasks that an executor has at once."""
 _MAX_TRIES = 2
@@ -46,7 +55,7 @@ def scan_entries(
         _check_executor(executor, wanted)
     table = ScanTable(wanted, dict(resume.items()) if resume is not None else {})
     left = [entry for entry in wanted if entry.name not in table]
-    run = _here(left) if executor is None else _elsewhere(left, executor)
+    run = _here(left) if executor is None else _shared_out(left, executor)
     total, done, told = sum(entry.nbytes for entry in wanted), 0, 0.0
     done = sum(entry.nbytes for entry in wanted if entry.name in table)
     try:
@@ -74,15 +83,20 @@ def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
 
 
 def _here(entries: list[WeightEntry]) -> Generator[_Found, None, None]:
-    """Read one weight after the other, a large one by two threads."""
-    for entry in entries:
-        try:
-            yield entry, entry.stats()
-        except TensornpError as error:
-            yield entry, str(error)
+    """Have two threads of this process read."""
+    with ThreadPoolExecutor(_NUM_THREADS) as pool, closing(_shared_out(entries, pool)) as run:
+        yield from run
 
 
-def _elsewhere(entries: list[WeightEntry], executor: Executor) -> Generator[_Found, None, None]:
+def _at_once(entry: WeightEntry) -> _Found:
+    """Read a weight that is not shared out: one in memory, or with gaps."""
+    try:
+        return entry, entry.stats()
+    except TensornpError as error:
+        return entry, str(error)
+
+
+def _shared_out(entries: list[WeightEntry], executor: Executor) -> Generator[_Found, None, None]:
     """Have tasks of bounded size done, and put together what they bring, in the order of the file."""
     asked: dict[Future[Tally], tuple[FileEntry, int, int]] = {}
     found: dict[str, dict[int, Tally]] = {}
@@ -115,7 +129,7 @@ def _elsewhere(entries: list[WeightEntry], executor: Executor) -> Generator[_Fou
         for entry in entries:
             num_tasks = entry.num_tasks() if isinstance(entry, FileEntry) and not entry.problem else 0
             if not isinstance(entry, FileEntry) or not num_tasks:
-                yield from _here([entry])
+                yield _at_once(entry)
                 continue
             found[entry.name], sizes[entry.name] = {}, num_tasks
             for number in range(num_tasks):
