@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +25,6 @@ from tensornp.core.values.stats import HistogramChoice, TensorStats
 from tensornp.core.values.supply import Supply, supply_of
 from tensornp.core.values.tasks import Tally, Task, Tasks
 from tensornp.errors import BadRequestError, NoDataError, NotReadError
-
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
 
 Array = np.ndarray[Any, Any]
 _PARALLEL_NUMEL = 2**22
@@ -153,11 +150,11 @@ class _Pass:
         return self._tasks.result(self._tallies[number] for number in sorted(self._tallies))
 
     def _carry_out(self, steady: dict[int, bool]) -> None:
-        pool = _pool(self._num_threads) if self._num_threads > 1 else None
-        if pool is None:
+        if self._num_threads == 1:
             for number, task in enumerate(self._tasks):
                 self._note(number, self._tally(task, steady))
             return
+        pool = ThreadPoolExecutor(self._num_threads)
         waiting: dict[Future[Tally], int] = {}
         try:
             for number, task in enumerate(self._tasks):
@@ -185,15 +182,6 @@ class _Pass:
             return self._tasks.tally(task, in_place=steady.get(id(task.part), False))
         with threads.GATE:
             return self._tasks.tally(task, in_place=task.part.can_be_read_in_place())
-
-
-def _pool(num_threads: int) -> ThreadPoolExecutor | None:
-    """Return a pool; None where Python ends, and can no longer import what makes one."""
-    try:
-        from concurrent.futures import ThreadPoolExecutor
-    except RuntimeError:
-        return None
-    return ThreadPoolExecutor(num_threads)
 
 
 def _submitted(pool: ThreadPoolExecutor, tally: Callable[..., Tally], *arguments: Any) -> Future[Tally]:
