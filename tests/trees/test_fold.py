@@ -26,6 +26,22 @@ def test_numbered_parts_that_are_alike_are_one_row():
     assert patterns({f"{i}.{j}": 1 for i in range(3) for j in range(2)}) == ["{0..2}.{0..1}"]
 
 
+def unlike(names: dict[str, tuple[int, ...]]) -> dict[str, str]:
+    explorer = tnp.weights({name: torch.zeros(shape) for name, shape in names.items()})
+    return {row.pattern: row.unlike for row in folded(explorer.values()) if row.unlike}
+
+
+def test_a_part_that_is_unlike_the_others_says_how():
+    """By the first difference."""
+    usual = {f"h.{i}.{part}": (4,) for i in range(5) for part in ("q.weight", "k.weight")}
+    assert unlike(usual) == {}
+    assert unlike({**usual, "h.3.q.weight": (5,)})["h.3.q.weight"] == "q.weight is (5,), elsewhere (4,)"
+    assert unlike({**usual, "h.3.q.bias": (1,)})["h.3.q.bias"] == "has q.bias besides"
+    assert unlike({**usual, "h.5.q.weight": (4,)}) == {"h.5.q.weight": "has no k.weight"}
+    # Where none is usual, none is unusual.
+    assert unlike({"net.0.weight": (3,), "net.2.weight": (4,), "net.2.bias": (4,)}) == {}
+
+
 @given(
     st.dictionaries(
         st.lists(st.sampled_from(["a", "0", "1", "2", "x"]), min_size=1, max_size=4).map(".".join), st.integers(1, 2)

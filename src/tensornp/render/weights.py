@@ -76,7 +76,7 @@ def _row(row: Row) -> TableRow:
     nbytes = sum(entry.nbytes for entry in row.entries)
     each = f"{len(row.entries):,} × " if len(row.entries) > 1 else ""
     where = legible(_short(places.pop())) if len(places) == 1 else f"{len(places)} places"
-    notes = [first.note, first.problem and f"no values: {first.problem}", _tied(row)]
+    notes = [first.note, first.problem and f"no values: {first.problem}", _tied(row), row.unlike]
     cells = (
         legible(row.pattern), first.kind, str(first.shape) if first.shape is not None else "", first.dtype,
         where, each + format_nbytes(first.nbytes), _grad(grads), ", ".join(filter(None, notes)),

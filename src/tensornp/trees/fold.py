@@ -2,83 +2,184 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple, Protocol
 
-from tensornp.trees.entry import WeightEntry
 
-Entries = tuple[WeightEntry, ...]
+class Listable(Protocol):
+    """What is folded: a weight, or what is listed of it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...] | None: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def note(self) -> str: ...
+    @property
+    def problem(self) -> str: ...
+    @property
+    def tied_to(self) -> tuple[str, ...]: ...
+
+
 _MIN_FOLDED = 2
+_MAX_COMPARED = 200
+"""Weights of a part that are compared with those of its neighbours."""
+_Kind = tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One name, or a pattern of names, and its weights, which are alike."""
 
     pattern: str
-    entries: Entries
-
-    @property
-    def kind_of_row(self) -> tuple[Any, ...]:
-        """What rows have in common that may be folded."""
-        first = self.entries[0]
-        return self.pattern, first.kind, first.shape, first.dtype, first.note, bool(first.problem), bool(first.tied_to)
+    entries: tuple[Any, ...]
+    unlike: str = ""
 
 
 @dataclass(slots=True)
-class _Node:
-    """The weights whose names begin alike."""
+class Branch:
+    """A part of the names, and what is below it.
 
-    entry: WeightEntry | None = None
-    below: dict[str, _Node] = field(default_factory=dict)
+    Attributes
+    ----------
+    label : str
+        What the names have there; ``{0..31}`` for numbers below which all is alike.
+    entries : tuple
+        The weights of this very name: one, or one for each number in it.
+    below : list of Branch
+        What the names go on with.
+    unlike : str
+        How it differs from the numbers beside it.
+    """
+
+    label: str
+    entries: tuple[Any, ...] = ()
+    below: list[Branch] = field(default_factory=list)
+    unlike: str = ""
+    signature: int = -1
 
 
-def folded(entries: Iterable[WeightEntry]) -> list[Row]:
+def folded(entries: Iterable[Listable]) -> list[Row]:
     """Return the weights in rows: numbered parts that consist of the same are folded, the others stand alone."""
-    root = _Node()
-    for entry in entries:
-        node = root
-        for key in entry.name.split("."):
-            node = node.below.setdefault(key, _Node())
-        node.entry = entry
-    return _rows(root)
-
-
-def _rows(root: _Node) -> list[Row]:
-    """Return the rows of a node; without recursion, since a name may have any number of dots."""
-    order, stack = [], [root]
+    rows: list[Row] = []
+    stack = [("", "", branch) for branch in reversed(tree_of(entries))]
     while stack:
-        node = stack.pop()
-        order.append(node)
-        stack.extend(node.below.values())
-    rows: dict[int, list[Row]] = {}
-    for node in reversed(order):
-        own = [Row("", (node.entry,))] if node.entry is not None else []
-        rows[id(node)] = own + _of_children({key: rows.pop(id(child)) for key, child in node.below.items()})
-    return rows[id(root)]
+        before, unlike, branch = stack.pop()
+        pattern, unlike = before + branch.label, branch.unlike or unlike
+        if branch.entries:
+            rows.append(Row(pattern, branch.entries, unlike))
+        stack.extend((f"{pattern}.", unlike, child) for child in reversed(branch.below))
+    return rows
 
 
-def _of_children(children: dict[str, list[Row]]) -> list[Row]:
-    """Return the rows of all children, in their order; those with numbers that are alike at the place of the first."""
-    alike: dict[Any, list[str]] = {}
-    for key, rows in children.items():
-        is_number = key.isdecimal() and key.isascii()
-        alike.setdefault(tuple(row.kind_of_row for row in rows) if is_number else key, []).append(key)
-    found: list[Row] = []
-    for keys in alike.values():
-        if len(keys) < _MIN_FOLDED:
-            found.extend(Row(_joined(keys[0], row.pattern), row.entries) for row in children[keys[0]])
-            continue
-        head = "{" + ",".join(_ranges(sorted(map(int, keys)))) + "}"
-        together = zip(*(children[key] for key in keys), strict=True)
-        for same in together:
-            found.append(Row(_joined(head, same[0].pattern), tuple(entry for row in same for entry in row.entries)))
+def tree_of(entries: Iterable[Listable]) -> list[Branch]:
+    """Return the weights as a tree of their names, folded; without recursion, since a name may have any number of dots.
+
+    What alone goes on from a name is one branch with it: ``conv1.weight`` where there is no bias.
+    """
+    nodes: dict[Any, Any] = {}
+    for entry in entries:
+        node = nodes
+        for key in entry.name.split("."):
+            node = node.setdefault(key, {})
+        # No key is the empty tuple.
+        node[()] = entry
+    signatures: dict[Any, int] = {}
+    root = Branch("")
+    order, stack = [], [(root, nodes)]
+    while stack:
+        branch, node = stack.pop()
+        own = node.pop((), None)
+        branch.entries = () if own is None else (own,)
+        branch.below = [Branch(key) for key in node]
+        order.append(branch)
+        stack.extend(zip(branch.below, node.values(), strict=True))
+    for branch in reversed(order):
+        branch.below = _of_children(branch.below)
+        if not branch.entries and len(branch.below) == 1 and branch is not root:
+            only = branch.below[0]
+            branch.label, branch.entries = f"{branch.label}.{only.label}", only.entries
+            branch.below, branch.unlike = only.below, only.unlike
+        own_kind = _kind(branch.entries[0]) if branch.entries else None
+        tail = branch.label.partition(".")[2]
+        facts = (own_kind, tail, *((child.label, child.signature) for child in branch.below))
+        branch.signature = signatures.setdefault(facts, len(signatures))
+    return root.below
+
+
+def _kind(entry: Listable) -> _Kind:
+    """Return what weights have in common that may be folded."""
+    return entry.kind, entry.shape, entry.dtype, entry.note, bool(entry.problem), bool(entry.tied_to)
+
+
+def _of_children(children: list[Branch]) -> list[Branch]:
+    """Return the children in their order; those with numbers that are alike as one, at the place of the first."""
+    alike: dict[Any, list[Branch]] = {}
+    for child in children:
+        number = child.label.partition(".")[0]
+        is_number = number.isdecimal() and number.isascii()
+        alike.setdefault(child.signature if is_number else child.label, []).append(child)
+    if len(alike) == len(children):
+        return children
+    usual = max(alike.values(), key=len)
+    found = []
+    for key, group in alike.items():
+        one = _merged(group) if len(group) >= _MIN_FOLDED else group[0]
+        if type(key) is int and group is not usual:
+            one.unlike = _difference(one, usual[0], one.unlike)
+        found.append(one)
     return found
 
 
-def _joined(key: str, rest: str) -> str:
-    return f"{key}.{rest}" if rest else key
+def _merged(group: list[Branch]) -> Branch:
+    """Return branches that are alike as one."""
+    numbers = sorted(int(one.label.partition(".")[0]) for one in group)
+    rest = group[0].label.partition(".")[2]
+    top = Branch("{" + ",".join(_ranges(numbers)) + "}" + (f".{rest}" if rest else ""))
+    stack: list[tuple[Branch, Sequence[Branch]]] = [(top, group)]
+    while stack:
+        target, same = stack.pop()
+        target.entries = tuple(chain.from_iterable(one.entries for one in same))
+        target.signature, target.unlike = same[0].signature, same[0].unlike
+        for children in zip(*(one.below for one in same), strict=True):
+            target.below.append(Branch(children[0].label))
+            stack.append((target.below[-1], children))
+    return top
+
+
+def _difference(one: Branch, usual: Branch, otherwise: str) -> str:
+    """Return in a few words how a branch differs from another one; `otherwise` where no word is found for it."""
+    own, others = _patterns(one), _patterns(usual)
+    missing = next((pattern for pattern in others if pattern not in own), None)
+    if missing is not None:
+        return f"has no {missing}" if missing else otherwise
+    extra = next((pattern for pattern in own if pattern not in others), None)
+    if extra:
+        return f"has {extra} besides"
+    for pattern, mine in own.items():
+        # The kind, the shape, the dtype and the note of each.
+        for a, b in zip(mine[:4], others.get(pattern, mine)[:4], strict=True):
+            if a != b:
+                return f"{pattern or 'it'} is {a or 'plain'}, elsewhere {b or 'plain'}"
+    return otherwise
+
+
+def _patterns(branch: Branch) -> dict[str, _Kind]:
+    """Return the kinds of the first weights of a branch, by the rest of their names."""
+    rest = branch.label.partition("}")[2] if branch.label.startswith("{") else branch.label.partition(".")[2]
+    stack = [(rest.lstrip("."), branch)]
+    found: list[tuple[str, _Kind]] = []
+    while stack and len(found) < _MAX_COMPARED:
+        before, node = stack.pop()
+        if node.entries:
+            found.append((before, _kind(node.entries[0])))
+        stack.extend((f"{before}.{child.label}" if before else child.label, child) for child in reversed(node.below))
+    return dict(found)
 
 
 def _ranges(numbers: list[int]) -> Iterator[str]:
