@@ -13,17 +13,17 @@ import torch
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.tensor.dtypes import KNOWN
-from tensornp.core.values.blocks import ReadPart
 from tensornp.core.values.decode import stored_dtype
-from tensornp.core.values.scan import scan_supply, stats
+from tensornp.core.values.scan import stats
 from tensornp.core.values.stats import TensorStats
-from tensornp.core.values.supply import Supply
+from tensornp.core.values.stored import StoredValues, flat_from_boxes
+from tensornp.core.values.supply import Supply, supply_of
 from tensornp.core.values.tasks import Tally, Tasks
 from tensornp.errors import CopyRequiredError
 from tensornp.trees.entry import Array, Extent, WeightEntry
 from tensornp.trees.names import shown_name
 from tensornp.trees.selection import Selection, contiguous, select
-from tensornp.trees.source_file import OpenFile, SourceFile
+from tensornp.trees.source_file import SourceFile
 
 
 class ReadPlan(NamedTuple):
@@ -96,45 +96,47 @@ class FileEntry(WeightEntry):
         if copy is False:
             raise CopyRequiredError(f"the values of {shown_name(self.name)} lie in a file; leave copy=False out")
         self.check_readable()
-        selection = self._select(index)
-        with self._file.opened() as there:
-            bits = selection.read(lambda target, first: there.read_into(target, self._offset + first), self._bits)
-        return _array_of(bits, self.dtype, writeable=writeable is not False, dtype=dtype)
+        return _array_of(self._read(index), self.dtype, writeable=writeable is not False, dtype=dtype)
+
+    def values(self) -> StoredValues:
+        """Return what reads the values some at a time."""
+        self.check_readable()
+        assert self.shape is not None
+        read_flat = self._read_flat if self._strides is None else flat_from_boxes(self.shape, self._read)
+        return StoredValues(self.shape, self.dtype, lambda box: _tensor_of(self._read(box), self.dtype), read_flat)
 
     def stats(self) -> TensorStats:
         """Return the statistics of all values, read block by block."""
-        self.check_readable()
-        if self._strides is not None:
-            return stats(self.to_numpy())
-        with self._file.opened() as there:
-            return _stats_of(self._supply(there))
+        with self._file.opened():
+            return stats(self.values())
 
     def num_tasks(self) -> int:
-        """Return in how many tasks of bounded size all values are read; 0 of one that no other process reads."""
-        return _num_tasks(self._supply(None)) if self._strides is None else 0
+        """Return in how many tasks of bounded size all values are read."""
+        return _num_tasks(self._supply())
 
     def tally(self, number: int) -> Tally:
-        """Return what the task of that number finds."""
-        self.check_readable()
-        with self._file.opened() as there:
-            return _tally(self._supply(there), number)
+        """Return what the task of that number finds; of no elements too, of a file that has not changed alone."""
+        with self._file.opened():
+            return _tally(self._supply(), number)
 
     def put_together(self, tallies: Iterable[Tally]) -> TensorStats:
         """Return the statistics of all tasks, as `stats` would."""
-        return _put_together(self._supply(None), tallies)
+        return _put_together(self._supply(), tallies)
 
-    def _supply(self, there: OpenFile | None) -> Supply:
-        bits = self._bits
+    def _supply(self) -> Supply:
+        return supply_of(self.values())
 
-        def read(first: int, count: int) -> Array:
-            assert there is not None
-            made = np.empty(count, bits)
-            there.read_into(made.view(np.uint8), self._offset + first * bits.itemsize)
-            return made
+    def _read(self, index: Any) -> Array:
+        """Return the bits of the elements at `index`, in new memory."""
+        selection = self._select(index)
+        with self._file.opened() as there:
+            return selection.read(lambda target, first: there.read_into(target, self._offset + first), self._bits)
 
-        assert self.shape is not None
-        # Flat, as a tensor without gaps is read: the same blocks give the same bits.
-        return Supply((ReadPart(read, (self.numel,), self.dtype),), self.dtype, self.shape)
+    def _read_flat(self, first: int, count: int) -> Array:
+        made = np.empty(count, self._bits)
+        with self._file.opened() as there:
+            there.read_into(made.view(np.uint8), self._offset + first * self._bits.itemsize)
+        return made
 
     @property
     def _bits(self) -> np.dtype[Any]:
@@ -160,9 +162,14 @@ def _array_of(bits: Array, name: str, *, writeable: bool, dtype: object) -> Arra
         array = np.asarray(whole.view(np.uint8) != 0) if name == "bool" else whole
         array.flags.writeable = writeable
         return array
-    own = torch.from_numpy(whole.reshape(-1).view(np.uint8)).view(getattr(torch, name))
-    made: Array = to_numpy(own.reshape(bits.shape), writeable=writeable, dtype=dtype)
+    made: Array = to_numpy(_tensor_of(whole, name), writeable=writeable, dtype=dtype)
     return made
+
+
+def _tensor_of(bits: Array, name: str) -> torch.Tensor:
+    """Return elements of dtype `name` as a tensor in the same memory."""
+    flat = np.ascontiguousarray(bits).reshape(-1).view(np.uint8)
+    return torch.from_numpy(flat).view(getattr(torch, name)).reshape(bits.shape)
 
 
 def _num_tasks(supply: Supply) -> int:
@@ -178,8 +185,3 @@ def _tally(supply: Supply, number: int) -> Tally:
 def _put_together(supply: Supply, tallies: Iterable[Tally]) -> TensorStats:
     with np.errstate(all="ignore"):
         return Tasks(supply, "auto").result(tallies)
-
-
-@apart
-def _stats_of(supply: Supply) -> TensorStats:
-    return scan_supply(supply)

@@ -15,6 +15,7 @@ import traitlets
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.tensor import dtypes
 from tensornp.core.values.index_text import expression_of, parse_index, setting_code
+from tensornp.core.values.stored import StoredValues
 from tensornp.core.values.window import Index, Window
 from tensornp.core.values.window_values import Seen, Subject, read_window, subject_of
 from tensornp.errors import BadRequestError, NoDataError, NotReadError, TensornpError
@@ -28,9 +29,9 @@ _GONE = "the tensor of this card is gone; show it again"
 _NOT_FOUND = {"nan": "there is no NaN in this tensor", "inf": "there is no infinity in this tensor"}
 _SOUGHT = ("absmax", "min", "max", "nan", "inf")
 
-Held = Callable[[], torch.Tensor | None]
+Held = Callable[[], torch.Tensor | StoredValues | None]
 """Gives the tensor that is looked at, or None where it is gone."""
-Seek = Callable[[torch.Tensor, str, Index | None], Index | None]
+Seek = Callable[[torch.Tensor | StoredValues, str, Index | None], Index | None]
 """Gives the index of the next NaN ("nan") or infinity ("inf") after one, of the "min", the "max" or the "absmax"."""
 
 
@@ -234,7 +235,7 @@ def _is_in(index: Index | None, shape: Index) -> bool:
     )
 
 
-def _next_place(tensor: torch.Tensor, what: str, after: Index | None) -> Index | None:
+def _next_place(tensor: torch.Tensor | StoredValues, what: str, after: Index | None) -> Index | None:
     from tensornp.core.values.locate import next_place
 
     return next_place(tensor, what, after)

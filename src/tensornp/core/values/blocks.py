@@ -238,6 +238,11 @@ class ReadPart:
     axis: int | None = None
     times: int = 1
 
+    def as_codes(self) -> ReadPart:
+        """Return the same elements as integers of their bits."""
+        bits, read = bits_of(stored_dtype(self.dtype).itemsize), self.read
+        return replace(self, read=lambda first, count: read(first, count).view(bits), dtype=bits.name)
+
     @property
     def per_element(self) -> int:
         """How many numbers one element of a block packs."""

@@ -10,6 +10,7 @@ from tensornp.core.lowlevel.attributes import class_name, is_array
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import is_storage, tensor_of
 from tensornp.core.tensor.info import inspect
+from tensornp.core.values.stored import StoredValues
 
 
 class Description(NamedTuple):
@@ -25,6 +26,8 @@ class Description(NamedTuple):
 
 def described(obj: Any) -> Description:
     """Return what `obj` is, without asking its class and without reading a value; raises as `inspect` does."""
+    if isinstance(obj, StoredValues):
+        return Description(obj.where, obj.shape, obj.dtype)
     name = class_name(type(obj))
     if is_array(obj):
         plain_array = np.ndarray.view(obj, np.ndarray)

@@ -24,6 +24,7 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.reading import held_tensor, mask_of
 from tensornp.core.tensor.steps import Step
 from tensornp.core.values.gather import gather
+from tensornp.core.values.stored import StoredValues
 from tensornp.errors import NotReadError
 
 
@@ -59,7 +60,7 @@ _AFTER_GATHERING = (Step.TO_HOST, Step.WIDEN, Step.VIEW_BITS, Step.CAST)
 
 @unnoticed
 def preview(
-    tensor: torch.Tensor,
+    tensor: torch.Tensor | StoredValues,
     info: TensorInfo,
     plan: ConversionPlan,
     *,
@@ -223,11 +224,15 @@ def gathered(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, place
     return array_of_few(plan, *few_of(tensor, info, places))
 
 
-def few_of(tensor: torch.Tensor, info: TensorInfo, places: Places) -> tuple[torch.Tensor, torch.Tensor | None]:
+def few_of(
+    tensor: torch.Tensor | StoredValues, info: TensorInfo, places: Places
+) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Return the elements at `places` as `gather` does, and of a masked tensor which of them are shown.
 
     Call it `apart`.
     """
+    if isinstance(tensor, StoredValues):
+        return tensor.few(places), None
     if info.is_pending:
         raise NotReadError("a collective is still making the values, and looking does not wait for it; t.wait() does")
     if info.inner is None:

@@ -28,12 +28,14 @@ from tensornp.core.values.blocks import (
     DevicePart,
     MaskedPart,
     Part,
+    ReadPart,
     RowsPart,
     StridedPart,
     part_of_array,
     part_of_tensor,
 )
 from tensornp.core.values.stats import ALL
+from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, NoDataError, NotATensorError, UnsupportedArrayError
 
 MAX_REPEATED = 2**32
@@ -89,7 +91,9 @@ class Supply:
 
     def as_codes(self) -> Supply | None:
         """Return the same elements as unsigned integers of their bits; None of what is made of codes."""
-        parts = [part.as_codes() if isinstance(part, (StridedPart, DevicePart)) else None for part in self.parts]
+        parts = [
+            part.as_codes() if isinstance(part, (StridedPart, DevicePart, ReadPart)) else None for part in self.parts
+        ]
         told = [part for part in parts if part is not None]
         return replace(self, parts=tuple(told)) if len(told) == len(parts) else None
 
@@ -120,6 +124,8 @@ def supply_of(
         obj = tensor_of(obj)
     if is_array(obj):
         return _of_array(obj, axis, in_order)
+    if isinstance(obj, StoredValues):
+        return _of_stored(obj, axis)
     if not is_tensor_like(obj):
         raise NotATensorError(f"{caller} takes a tensor or an array, not '{class_name(type(obj))}'")
     if stand_in_of(obj) is not None:
@@ -148,6 +154,13 @@ def _of_array(array: Any, axis: int | None, in_order: bool) -> Supply:
         hidden = part_of_array(mask, at, in_order=True)
         part = _masked(part, hidden, False, at, in_order)
     return Supply((part,), dtype.name, plain_array.shape, is_masked=mask is not None, axis=at)
+
+
+def _of_stored(values: StoredValues, axis: int | None) -> Supply:
+    at = checked_axis(axis, values.shape)
+    # Flat, as a tensor without gaps is read: the same blocks give the same bits.
+    shape = values.shape if at is not None else (math.prod(values.shape),)
+    return Supply((ReadPart(values.read_flat, shape, values.dtype, at),), values.dtype, values.array_shape, axis=at)
 
 
 def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Supply:

@@ -23,6 +23,7 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.reading import held_tensor
 from tensornp.core.tensor.steps import Step
 from tensornp.core.values.preview import array_of_few, few_of, texts_of, what_it_stands_for
+from tensornp.core.values.stored import StoredValues
 from tensornp.core.values.window import Window
 from tensornp.errors import BadRequestError
 
@@ -49,7 +50,7 @@ class Subject:
     without parts, both are 0.
     """
 
-    tensor: torch.Tensor
+    tensor: torch.Tensor | StoredValues
     info: TensorInfo
     plan: ConversionPlan
     access: str
@@ -98,7 +99,7 @@ class Seen:
 
 
 @unnoticed
-def subject_of(tensor: torch.Tensor, part: int = 0) -> Subject:
+def subject_of(tensor: torch.Tensor | StoredValues, part: int = 0) -> Subject:
     """Return what is seen of `tensor`; of a nested one, the part of that number, or the last one.
 
     Costs no more than metadata.
@@ -110,6 +111,8 @@ def subject_of(tensor: torch.Tensor, part: int = 0) -> Subject:
     BadRequestError
         If there are no parts.
     """
+    if isinstance(tensor, StoredValues):
+        return Subject(tensor, tensor.info, decide(tensor.info), "t")
     info = inspect(tensor)
     access, num_parts = (info.kind.access if info.kind.step is Step.STAND_IN else "t"), 0
     tensor, info = what_it_stands_for(tensor, info)

@@ -1,0 +1,111 @@
+"""`StoredValues`: values that lie elsewhere than in memory, and are read some at a time wherever a tensor is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+import torch
+
+from tensornp.core.tensor.dtypes import KNOWN
+from tensornp.core.tensor.facts import TensorInfo
+from tensornp.core.tensor.indexing import Places
+from tensornp.core.tensor.info import inspect
+
+Array = np.ndarray[Any, Any]
+Box = tuple[slice, ...]
+
+
+@dataclass(frozen=True)
+class StoredValues:
+    """The values of a tensor that lies in a file.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of the tensor.
+    dtype : str
+        One that torch has.
+    read_box : callable
+        Brings the elements in a box of contiguous indices as a tensor, in new memory.
+    read_flat : callable
+        Brings so many elements from one on, in the order of their indices, as `ReadPart` wants them.
+    where : str
+        What they are, in a few words.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    read_box: Callable[[Box], torch.Tensor]
+    read_flat: Callable[[int, int], Array]
+    where: str = "tensor of a file"
+
+    @property
+    def array_shape(self) -> tuple[int, ...]:
+        """The shape of the array of all; where an element packs several values, that of the values."""
+        each = KNOWN[self.dtype].values_per_element
+        return self.shape if each == 1 or not self.shape else (*self.shape[:-1], self.shape[-1] * each)
+
+    @cached_property
+    def info(self) -> TensorInfo:
+        """The metadata of the tensor that they would be in main memory."""
+        # One element stands for all, so that nothing is allocated.
+        return inspect(torch.empty((), dtype=getattr(torch, self.dtype)).expand(self.shape))
+
+    def few(self, places: Places) -> torch.Tensor:
+        """Return the elements at `places`, which has a list of indices for each dimension."""
+        runs = [_runs(axis) for axis in places]
+        made = torch.empty([len(axis) for axis in places], dtype=getattr(torch, self.dtype))
+        # Raw bytes are put together, since torch cannot assign all dtypes.
+        bits = made.view(_BITS[made.element_size()])
+        for some in product(*runs):
+            box = tuple(slice(first, first + count) for _, first, count in some)
+            at = tuple(slice(start, start + count) for start, _, count in some)
+            bits[at] = self.read_box(box).view(bits.dtype)
+        return made
+
+
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}
+
+
+def _runs(indices: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Return the runs of indices that follow each other: where one begins in the list, with what index, how many."""
+    runs: list[tuple[int, int, int]] = []
+    for at, index in enumerate(indices):
+        if runs and index == sum(runs[-1][1:]):
+            start, first, count = runs[-1]
+            runs[-1] = start, first, count + 1
+        else:
+            runs.append((at, index, 1))
+    return runs
+
+
+MAX_INNER = 2**16
+"""Elements of the innermost dimensions that are read together where elements lie in another order."""
+
+
+def flat_from_boxes(shape: tuple[int, ...], read: Callable[[Box], Array]) -> Callable[[int, int], Array]:
+    """Return what brings elements in the order of their indices, for `StoredValues`, by boxes of a bounded size."""
+    axis = next((k for k in range(len(shape)) if math.prod(shape[k + 1 :]) <= MAX_INNER), 0)
+    inner, outer, num = math.prod(shape[axis + 1 :]), shape[:axis], shape[axis] if shape else 1
+
+    def read_flat(first: int, count: int) -> Array:
+        if not shape:
+            return read(()).reshape(-1)[first : first + count]
+        row, last = first // inner, -(-(first + count) // inner)
+        skipped, parts = first - row * inner, []
+        while row < last:
+            lead, at = divmod(row, num)
+            stop = min(num, at + last - row)
+            leading = tuple(slice(int(i), int(i) + 1) for i in np.unravel_index(lead, outer)) if outer else ()
+            parts.append(read((*leading, slice(at, stop), *(slice(0, n) for n in shape[axis + 1 :]))).reshape(-1))
+            row += stop - at
+        joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return joined[skipped : skipped + count]
+
+    return read_flat
