@@ -29,7 +29,7 @@ _WIDTH, _HEIGHT = 256, 64
 @never_compiled
 def stats_text(summary: StatsSummary) -> str:
     """Return the figures as aligned text, with a histogram in block characters."""
-    lines = [_heading(summary), *(table_text(table) for table in _tables(summary))]
+    lines = [_heading(summary), *(table_text(table) for table in stats_tables(summary))]
     bars = sparkline_of(summary.stats)
     if bars and summary.stats.histogram is not None:
         edges = summary.stats.histogram.edges
@@ -43,7 +43,7 @@ def stats_html(summary: StatsSummary) -> str:
     heading = f"<b>{escape(summary.name)}</b> " if summary.name else ""
     badges = "" if summary.card is None else " ".join(map(badge_html, badges_of(summary.card)))
     head = f"<div>{heading}{badges or escape(str(summary.description))}</div>"
-    tables = "".join(map(table_html, _tables(summary)))
+    tables = "".join(map(table_html, stats_tables(summary)))
     pictures = "".join(_pictures(summary))
     row = f'<div style="{PICTURES}">{pictures}</div>' if pictures else ""
     return f'<div class="tensornp" style="{WIDE}">{head}{row}{tables}</div>'
@@ -53,7 +53,8 @@ def _heading(summary: StatsSummary) -> str:
     return f"{summary.name}: {summary.description}" if summary.name else str(summary.description)
 
 
-def _tables(summary: StatsSummary) -> Iterator[Table]:
+def stats_tables(summary: StatsSummary) -> Iterator[Table]:
+    """Yield the tables: figures with their places, quantiles, and the indices of an axis that stand out."""
     yield Table(("figure", "value", "where"), tuple(_rows(summary)))
     if summary.stats.distribution is not None and summary.stats.min is not None:
         quantiles = summary.stats.quantile(SHARES)

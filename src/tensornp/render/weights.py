@@ -6,8 +6,8 @@ from html import escape
 
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import format_nbytes
-from tensornp.render.style import SMALL_TEXT, WIDE
-from tensornp.render.table import Table, TableRow, headed_html, said_once, table_text, without_common, without_empty
+from tensornp.render.style import HEADING, SMALL_TEXT, WIDE
+from tensornp.render.table import Table, TableRow, said_once, table_html, table_text, without_common, without_empty
 from tensornp.render.words import counted, listed
 from tensornp.trees.explorer import WeightsExplorer
 from tensornp.trees.fold import Row, folded
@@ -29,13 +29,17 @@ def weights_text(explorer: WeightsExplorer) -> str:
     return "\n".join([line for line in lines if line] + _said(explorer))
 
 
-def weights_html(explorer: WeightsExplorer) -> str:
-    """Return the same as static HTML."""
+def weights_html(explorer: WeightsExplorer, anchor: str = "") -> str:
+    """Return the same as static HTML; `anchor` is the class by which a live tree finds it."""
     table, common, rest = _table(explorer)
-    said = [text for text in (rest, *_said(explorer)) if text]
+    said = _said(explorer)
+    more = f'<div style="{SMALL_TEXT}">{escape(rest)}</div>' if rest else ""
     under = "".join(f"<div>{escape(text)}</div>" for text in said)
     below = f'<div style="{SMALL_TEXT}">{under}</div>' if under else ""
-    return f'<div class="tensornp" style="{WIDE}">{headed_html(_heading(explorer, common), table)}{below}</div>'
+    classes = " ".join(filter(None, ["tensornp", anchor]))
+    heading = f'<div style="{HEADING}">{escape(_heading(explorer, common))}</div>'
+    static = f'<div class="tensornp-static">{table_html(table) if table.rows else ""}{more}</div>'
+    return f'<div class="{classes}" style="{WIDE}">{heading}{static}{below}</div>'
 
 
 def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
@@ -69,19 +73,30 @@ def _nothing(explorer: WeightsExplorer) -> list[str]:
 
 
 def _row(row: Row) -> TableRow:
+    cells = cells_of(row)
+    nbytes = sum(entry.nbytes for entry in row.entries)
+    titles = {"bytes": f"{nbytes:,} bytes"}
+    return TableRow(tuple(cells[name] for name in HEADINGS), tuple(titles.get(name, "") for name in HEADINGS))
+
+
+def cells_of(row: Row) -> dict[str, str]:
+    """Return what is said of weights that are alike, by the heading."""
     first = row.entries[0]
     places = {entry.location for entry in row.entries}
     # Nobody trains a buffer.
     grads = {entry.requires_grad if entry.kind != "buffer" or entry.requires_grad else None for entry in row.entries}
-    nbytes = sum(entry.nbytes for entry in row.entries)
     each = f"{len(row.entries):,} × " if len(row.entries) > 1 else ""
-    where = legible(_short(places.pop())) if len(places) == 1 else f"{len(places)} places"
     notes = [first.note, first.problem and f"no values: {first.problem}", _tied(row), row.unlike]
-    cells = (
-        legible(row.pattern), first.kind, str(first.shape) if first.shape is not None else "", first.dtype,
-        where, each + format_nbytes(first.nbytes), _grad(grads), ", ".join(filter(None, notes)),
-    )  # fmt: skip
-    return TableRow(cells, ("", "", "", "", "", f"{nbytes:,} bytes", "", ""))
+    return {
+        "name": legible(row.pattern),
+        "kind": first.kind,
+        "shape": str(first.shape) if first.shape is not None else "",
+        "dtype": first.dtype,
+        "where": legible(_short(places.pop())) if len(places) == 1 else f"{len(places)} places",
+        "bytes": each + format_nbytes(first.nbytes),
+        "grad": _grad(grads),
+        "notes": legible(", ".join(filter(None, notes))),
+    }
 
 
 def _short(place: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tensornp.core.exchange.to_tensor import to_tensor
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.values.scan import stats
 from tensornp.core.values.stats import TensorStats
@@ -48,6 +49,10 @@ class ArrayEntry(WeightEntry):
         view = part.view()
         view.flags.writeable = view.flags.writeable and writeable is True
         return view
+
+    def values(self) -> Any:
+        """Return a tensor of the same memory, where torch has the dtype."""
+        return to_tensor(self.array)
 
     def stats(self) -> TensorStats:
         """Return the statistics of all values."""

@@ -111,6 +111,13 @@ class WeightEntry(ABC):
         """
 
     @abstractmethod
+    def values(self) -> Any:
+        """Return what its values are read from: a tensor, or what reads them some at a time; errors as of `to_numpy`.
+
+        Whatever reads a tensor block by block takes it: `tnp.stats`, `tnp.locate`, `tnp.compare`.
+        """
+
+    @abstractmethod
     def stats(self) -> TensorStats:
         """Return the statistics of all values, which are read block by block; errors as of `to_numpy`."""
 

@@ -133,7 +133,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         resume : ScanTable, optional
             What an earlier scan has finished is not read again.
         progress : callable, optional
-            Is told how many bytes of how many were read.
+            Is told how many bytes of how many were read; where it returns False, the scan ends as by Ctrl-C.
 
         Raises
         ------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
@@ -51,7 +51,7 @@ class Branch:
         What the names have there; ``{0..31}`` for numbers below which all is alike.
     entries : tuple
         The weights of this very name: one, or one for each number in it.
-    below : list of Branch
+    below : sequence of Branch
         What the names go on with.
     unlike : str
         How it differs from the numbers beside it.
@@ -59,7 +59,7 @@ class Branch:
 
     label: str
     entries: tuple[Any, ...] = ()
-    below: list[Branch] = field(default_factory=list)
+    below: Sequence[Branch] = ()
     unlike: str = ""
     signature: int = -1
 
@@ -82,34 +82,69 @@ def tree_of(entries: Iterable[Listable]) -> list[Branch]:
 
     What alone goes on from a name is one branch with it: ``conv1.weight`` where there is no bias.
     """
-    nodes: dict[Any, Any] = {}
-    for entry in entries:
-        node = nodes
-        for key in entry.name.split("."):
-            node = node.setdefault(key, {})
-        # No key is the empty tuple.
-        node[()] = entry
     signatures: dict[Any, int] = {}
     root = Branch("")
-    order, stack = [], [(root, nodes)]
+    order, stack = [], [(root, _nested(entries))]
     while stack:
         branch, node = stack.pop()
+        order.append(branch)
         own = node.pop((), None)
         branch.entries = () if own is None else (own,)
-        branch.below = [Branch(key) for key in node]
-        order.append(branch)
-        stack.extend(zip(branch.below, node.values(), strict=True))
+        children = branch.below = []
+        for key, value in node.items():
+            label, below = _chain(key, value)
+            child = Branch(label)
+            children.append(child)
+            if type(below) is dict:
+                stack.append((child, below))
+            else:
+                child.entries = (below,)
+                child.signature = _signature(child, signatures)
     for branch in reversed(order):
         branch.below = _of_children(branch.below)
         if not branch.entries and len(branch.below) == 1 and branch is not root:
             only = branch.below[0]
             branch.label, branch.entries = f"{branch.label}.{only.label}", only.entries
             branch.below, branch.unlike = only.below, only.unlike
-        own_kind = _kind(branch.entries[0]) if branch.entries else None
-        tail = branch.label.partition(".")[2]
-        facts = (own_kind, tail, *((child.label, child.signature) for child in branch.below))
-        branch.signature = signatures.setdefault(facts, len(signatures))
-    return root.below
+        branch.signature = _signature(branch, signatures)
+    return list(root.below)
+
+
+def _nested(entries: Iterable[Listable]) -> dict[Any, Any]:
+    """Return the weights by their keys, in dictionaries; one whose name others go on from is that of no key, ()."""
+    root: dict[Any, Any] = {}
+    for entry in entries:
+        *keys, last = entry.name.split(".")
+        node = root
+        for key in keys:
+            child = node.get(key)
+            if type(child) is not dict:
+                child = node[key] = {} if child is None else {(): child}
+            node = child
+        if type(node.get(last)) is dict:
+            node[last][()] = entry
+        else:
+            node[last] = entry
+    return root
+
+
+def _chain(key: str, value: Any) -> tuple[str, Any]:
+    """Return the keys that alone go on from one, and what the last of them has."""
+    if type(value) is not dict or len(value) > 1:
+        return key, value
+    keys = [key]
+    while type(value) is dict and len(value) == 1:
+        ((key, value),) = value.items()
+        keys.append(key)
+    return ".".join(keys), value
+
+
+def _signature(branch: Branch, known: dict[Any, int]) -> int:
+    """Return a number that branches have in common below whose first key all is alike."""
+    own_kind = _kind(branch.entries[0]) if branch.entries else None
+    tail = branch.label.partition(".")[2]
+    facts = (own_kind, tail, *((child.label, child.signature) for child in branch.below))
+    return known.setdefault(facts, len(known))
 
 
 def _kind(entry: Listable) -> _Kind:
@@ -117,7 +152,7 @@ def _kind(entry: Listable) -> _Kind:
     return entry.kind, entry.shape, entry.dtype, entry.note, bool(entry.problem), bool(entry.tied_to)
 
 
-def _of_children(children: list[Branch]) -> list[Branch]:
+def _of_children(children: Sequence[Branch]) -> Sequence[Branch]:
     """Return the children in their order; those with numbers that are alike as one, at the place of the first."""
     alike: dict[Any, list[Branch]] = {}
     for child in children:
@@ -146,9 +181,9 @@ def _merged(group: list[Branch]) -> Branch:
         target, same = stack.pop()
         target.entries = tuple(chain.from_iterable(one.entries for one in same))
         target.signature, target.unlike = same[0].signature, same[0].unlike
-        for children in zip(*(one.below for one in same), strict=True):
-            target.below.append(Branch(children[0].label))
-            stack.append((target.below[-1], children))
+        together = list(zip(*(one.below for one in same), strict=True))
+        target.below = [Branch(children[0].label) for children in together]
+        stack.extend(zip(target.below, together, strict=True))
     return top
 
 

@@ -92,10 +92,14 @@ class LiveEntry(WeightEntry):
         array: Array = to_numpy(self._at(index), copy=copy, writeable=writeable, dtype=dtype)
         return array
 
+    def values(self) -> Any:
+        """Return the tensor."""
+        self.check_readable()
+        return self.tensor
+
     def stats(self) -> TensorStats:
         """Return the statistics of all values."""
-        self.check_readable()
-        return stats(self.tensor)
+        return stats(self.values())
 
     @unnoticed
     def _at(self, index: Any) -> Any:

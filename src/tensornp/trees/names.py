@@ -16,6 +16,7 @@ MAX_SHOWN = 120
 _MAX_COMPARED = 5000
 """Names among which the closest is looked for: some tenths of a second."""
 _WILDCARDS = frozenset("*?[")
+_WILDCARD = re.compile(r"\*|\?|\[.*")
 
 
 def shown_name(name: str) -> str:
@@ -32,7 +33,10 @@ def matcher(pattern: str | re.Pattern[str]) -> Callable[[str], object]:
         raise BadRequestError(f"a weight is found by a glob or a compiled regular expression, not by {pattern!r}")
     if _WILDCARDS.isdisjoint(pattern):
         return lambda name: pattern in name
-    return re.compile(fnmatch.translate(pattern)).match
+    fits = re.compile(fnmatch.translate(pattern)).match
+    # Most names are told by a plain text of the pattern, which is found ten times as fast.
+    literal = max(_WILDCARD.split(pattern), key=len)
+    return lambda name: literal in name and fits(name)
 
 
 def closest(name: str, names: Iterable[str]) -> str:

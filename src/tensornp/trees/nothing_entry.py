@@ -35,6 +35,10 @@ class NothingEntry(WeightEntry):
         """Raise NoDataError."""
         raise NoDataError(f"{shown_name(self.name)} has no values to read: {self.problem}")
 
+    def values(self) -> NoReturn:
+        """Raise NoDataError."""
+        self.to_numpy()
+
     def plan(self, index: Any = ...) -> NoReturn:
         """Raise NoDataError."""
         self.to_numpy(index)

@@ -24,8 +24,8 @@ from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.names import shown_name
 from tensornp.trees.scan_table import ScanTable
 
-Progress = Callable[[int, int], None]
-"""Is told how many bytes of how many were read."""
+Progress = Callable[[int, int], object]
+"""Is told how many bytes of how many were read; where it returns False, the scan ends as by Ctrl-C."""
 _Found = tuple[WeightEntry, TensorStats | str]
 _NUM_THREADS = 2
 _MAX_WAITING = 32
@@ -55,21 +55,36 @@ def scan_entries(
         _check_executor(executor, wanted)
     table = ScanTable(wanted, dict(resume.items()) if resume is not None else {})
     left = [entry for entry in wanted if entry.name not in table]
-    run = _here(left) if executor is None else _shared_out(left, executor)
-    total, done, told = sum(entry.nbytes for entry in wanted), 0, 0.0
-    done = sum(entry.nbytes for entry in wanted if entry.name in table)
+    told = _Told(progress, sum(entry.nbytes for entry in wanted), sum(entry.nbytes for entry in left))
+    run = _here(left, told) if executor is None else _shared_out(left, executor, told)
     try:
         with closing(run):
             for entry, found in run:
                 table.note(entry, found)
-                done += entry.nbytes
-                if progress is not None and (time.monotonic() - told > _TOLD_EVERY_S or done == total):
-                    told = time.monotonic()
-                    progress(done, total)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, _StoppedError):
         return table
     table.complete = True
     return table
+
+
+class _Told:
+    """Tells somebody now and then how far a scan has come."""
+
+    def __init__(self, progress: Progress | None, total: int, left: int) -> None:
+        self._progress, self._total, self._done, self._last = progress, total, float(total - left), 0.0
+
+    def add(self, nbytes: float) -> None:
+        """Note that so many bytes more were read."""
+        self._done += nbytes
+        is_end = self._done >= self._total - 0.5
+        if self._progress is not None and (is_end or time.monotonic() - self._last > _TOLD_EVERY_S):
+            self._last = time.monotonic()
+            if self._progress(round(self._done), self._total) is False:
+                raise _StoppedError
+
+
+class _StoppedError(Exception):
+    """The scan was ended by whom it was told to."""
 
 
 def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
@@ -82,9 +97,9 @@ def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
         )
 
 
-def _here(entries: list[WeightEntry]) -> Generator[_Found, None, None]:
+def _here(entries: list[WeightEntry], told: _Told) -> Generator[_Found, None, None]:
     """Have two threads of this process read."""
-    with ThreadPoolExecutor(_NUM_THREADS) as pool, closing(_shared_out(entries, pool)) as run:
+    with ThreadPoolExecutor(_NUM_THREADS) as pool, closing(_shared_out(entries, pool, told)) as run:
         yield from run
 
 
@@ -96,11 +111,12 @@ def _at_once(entry: WeightEntry) -> _Found:
         return entry, str(error)
 
 
-def _shared_out(entries: list[WeightEntry], executor: Executor) -> Generator[_Found, None, None]:
+def _shared_out(entries: list[WeightEntry], executor: Executor, told: _Told) -> Generator[_Found, None, None]:
     """Have tasks of bounded size done, and put together what they bring, in the order of the file."""
     asked: dict[Future[Tally], tuple[FileEntry, int, int]] = {}
     found: dict[str, dict[int, Tally]] = {}
     sizes: dict[str, int] = {}
+    shares: dict[str, float] = {}
     failed: dict[str, str] = {}
 
     def ask(entry: FileEntry, number: int, tries: int) -> None:
@@ -121,6 +137,7 @@ def _shared_out(entries: list[WeightEntry], executor: Executor) -> Generator[_Fo
             except Exception as error:
                 failed[name] = str(error)
             sizes[name] -= 1
+            told.add(shares[name])
             if not sizes[name]:
                 tallies = found.pop(name)
                 yield entry, failed.get(name) or entry.put_together(tallies[i] for i in sorted(tallies))
@@ -130,8 +147,9 @@ def _shared_out(entries: list[WeightEntry], executor: Executor) -> Generator[_Fo
             num_tasks = entry.num_tasks() if isinstance(entry, FileEntry) and not entry.problem else 0
             if not isinstance(entry, FileEntry) or not num_tasks:
                 yield _at_once(entry)
+                told.add(entry.nbytes)
                 continue
-            found[entry.name], sizes[entry.name] = {}, num_tasks
+            found[entry.name], sizes[entry.name], shares[entry.name] = {}, num_tasks, entry.nbytes / num_tasks
             for number in range(num_tasks):
                 while len(asked) >= _MAX_WAITING:
                     yield from finished()

@@ -17,6 +17,7 @@ from tensornp.fronts.ipython.completion import make_matcher
 from tensornp.fronts.ipython.config import TensorDisplay
 from tensornp.fronts.ipython.guide import GREETING, GuideMagics
 from tensornp.fronts.ipython.live import LiveToggle
+from tensornp.fronts.ipython.live_weights import LiveWeights
 from tensornp.fronts.ipython.magics import TensorMagics
 from tensornp.fronts.ipython.memory_magics import MemoryMagics
 from tensornp.fronts.ipython.printers import TensorPrinters
@@ -65,6 +66,8 @@ class Extension:
             undo.callback(publisher.unregister_hook, live.see)
             publisher.register_hook(live.see)
         anchors = Anchors(shell)
+        weights = LiveWeights(shell, config, live.bind)
+        undo.callback(weights.close)
         printers = TensorPrinters(shell, config, anchors, ledger.look, live.note)
         undo.callback(printers.unregister)
         printers.register()
@@ -74,7 +77,7 @@ class Extension:
         ours += [
             TensorMagics(shell, config, live, ledger),
             ValueMagics(shell, config),
-            WeightMagics(shell, config),
+            WeightMagics(shell, anchors, weights),
             GuideMagics(shell, config),
         ]
         for magics in ours[1:]:
@@ -89,6 +92,7 @@ class Extension:
         for event, callback in (
             ("pre_run_cell", threads.cells.begin),
             ("pre_run_cell", live.before_cell),
+            ("pre_run_cell", weights.before_cell),
             ("post_run_cell", threads.cells.end),
             ("post_run_cell", live.after_cell),
             ("post_execute", printers.forget),

@@ -15,7 +15,8 @@ from tensornp.fronts.ipython.evaluate import evaluated
 from tensornp.fronts.ipython.names import check_overwritable
 
 if TYPE_CHECKING:
-    from tensornp.fronts.ipython.config import TensorDisplay
+    from tensornp.fronts.ipython.anchors import Anchors
+    from tensornp.fronts.ipython.live_weights import LiveWeights
 
 OPTIONS: dict[str, tuple[Option, ...]] = {
     "weights": (Option("o", "out", "bind the explorer to NAME", "NAME"),),
@@ -30,9 +31,9 @@ class WeightMagics(Magics):
 
     shell: Any
 
-    def __init__(self, shell: Any, config: TensorDisplay) -> None:
+    def __init__(self, shell: Any, anchors: Anchors, live: LiveWeights) -> None:
         super().__init__(shell)
-        self._display = config
+        self._anchors, self._live = anchors, live
 
     @no_var_expand
     @needs_local_scope
@@ -73,10 +74,14 @@ class WeightMagics(Magics):
         path = path_of(rest)
         value = path if path is not None else evaluated(self.shell, rest, local_ns, USAGE)
         with as_usage_errors():
-            explorer = weights(value, expression="" if path is not None else rest.rstrip("; "))
-            display({"text/plain": weights_text(explorer), "text/html": weights_html(explorer)}, raw=True)
+            expression = "" if path is not None else rest.rstrip("; ")
+            explorer, anchor = weights(value, expression=expression), self._anchors.new()
+            html = weights_html(explorer, anchor)
+            display({"text/plain": weights_text(explorer), "text/html": html}, raw=True)
         if "out" in options:
             self.shell.push({options["out"]: explorer})
+        opened = options.get("out") or f"tnp.weights({expression or repr(path)})"
+        self._live.show(explorer, anchor, opened)
 
 
 def path_of(text: str) -> str | None:

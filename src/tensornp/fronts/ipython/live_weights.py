@@ -1,0 +1,89 @@
+"""The live trees under `%weights`: one for each that was shown, which goes when its cell runs again."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tensornp.fronts.ipython.anchors import cell_id
+from tensornp.fronts.ipython.live import IsolatedOutput, can_show_live
+
+if TYPE_CHECKING:
+    from tensornp.fronts.ipython.config import TensorDisplay
+    from tensornp.trees.entry import WeightEntry
+    from tensornp.trees.explorer import WeightsExplorer
+    from tensornp.trees.listing import Listed
+    from tensornp.widget.weights import WeightsWidget
+
+_log = logging.getLogger(__name__)
+
+
+class _Resident(NamedTuple):
+    """A tree that stays with the table that it docks into, under the cell `cell_id`."""
+
+    widget: WeightsWidget
+    cell_id: str | None
+
+
+class LiveWeights:
+    """Makes tables of weights live; what lies in memory is found by its name when it is asked for, and held by none."""
+
+    def __init__(self, shell: Any, config: TensorDisplay, bind: Callable[[str, Callable[[], Any], bool], None]) -> None:
+        self._shell, self._config, self._bind = shell, config, bind
+        self._residents: list[_Resident] = []
+
+    def show(self, explorer: WeightsExplorer, anchor: str, opened: str) -> None:
+        """Put a tree into the table of class `anchor`; `opened` is the expression of the explorer."""
+        if not explorer or not can_show_live(self._shell, self._config):
+            return
+        try:
+            self._show(explorer, anchor, opened)
+        except Exception as error:
+            # The table is complete by itself.
+            _log.warning("the live weights cannot be shown: %s", error)
+
+    def _show(self, explorer: WeightsExplorer, anchor: str, opened: str) -> None:
+        from tensornp.trees.file_entry import FileEntry
+        from tensornp.trees.listing import listed
+        from tensornp.widget.weights import WeightsWidget
+
+        stored = {entry.name: entry for entry in explorer.values() if isinstance(entry, FileEntry)}
+        output = IsolatedOutput(self._shell)
+
+        def reach(one: Listed) -> WeightEntry:
+            return stored[one.name] if one.name in stored else self._live(one)
+
+        widget = WeightsWidget(
+            listed(explorer.values()), reach, opened=opened, anchor=anchor, options=self._config.options,
+            binder=self._bind, has_values=not output.is_needed,
+        )  # fmt: skip
+        self._residents.append(_Resident(widget, cell_id(self._shell)))
+        output.show(widget)
+
+    def _live(self, one: Listed) -> WeightEntry:
+        """Return a weight that its expression reaches now."""
+        from tensornp.core.namespace.lookup import look_up
+        from tensornp.errors import BadRequestError, NoDataError
+        from tensornp.trees.live_entry import LiveEntry
+
+        try:
+            found = LiveEntry(one.name, one.kind, look_up(one.code, self._shell.user_ns), one.code)
+        except BadRequestError:
+            raise NoDataError(f"{one.code} reaches no weight any more; run %weights again") from None
+        if (found.shape, found.dtype) != (one.shape, one.dtype):
+            raise NoDataError(f"{one.code} is {found.dtype} of shape {found.shape} by now; run %weights again")
+        return found
+
+    def before_cell(self, *_: Any) -> None:
+        """Close what the cell, which runs again, has left on the page."""
+        own = cell_id(self._shell)
+        for resident in list(self._residents):
+            if own is not None and resident.cell_id == own:
+                self._residents.remove(resident)
+                resident.widget.close()
+
+    def close(self) -> None:
+        """Take all out of the page."""
+        while self._residents:
+            self._residents.pop().widget.close()

@@ -1,0 +1,49 @@
+"""What is listed of each weight, as plain facts: a page that shows these keeps no tensor alive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from tensornp.trees.entry import WeightEntry
+
+
+class Listed(NamedTuple):
+    """The facts of one weight; as those of `WeightEntry`.
+
+    `number` counts the weights of an explorer, and `is_repeated` says that its object is listed under an earlier name.
+    """
+
+    number: int
+    name: str
+    kind: str
+    shape: tuple[int, ...] | None
+    dtype: str
+    numel: int
+    nbytes: int
+    location: str
+    requires_grad: bool | None
+    tied_to: tuple[str, ...]
+    note: str
+    problem: str
+    code: str
+    is_repeated: bool
+
+
+def listed(entries: Iterable[WeightEntry]) -> list[Listed]:
+    """Return the facts of weights, in their order; of what is registered as None, nothing."""
+    found: list[Listed] = []
+    earlier: set[str] = set()
+    for one in entries:
+        if one.is_nothing:
+            continue
+        is_repeated = bool(one.tied_to) and not earlier.isdisjoint(one.tied_to)
+        if one.tied_to:
+            earlier.add(one.name)
+        found.append(
+            Listed(
+                len(found), one.name, one.kind, one.shape, one.dtype, one.numel, one.nbytes, one.location,
+                one.requires_grad, one.tied_to, one.note, one.problem, one.code, is_repeated,
+            )
+        )  # fmt: skip
+    return found

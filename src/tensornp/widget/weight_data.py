@@ -1,0 +1,132 @@
+"""What the page shows of weights, as plain data that it puts in as text and never as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.core.summary.stats import StatsSummary
+from tensornp.core.values.preview import preview
+from tensornp.core.values.window_values import subject_of
+from tensornp.render.legend import heatmap_alt, legend_text
+from tensornp.render.png import data_uri, heatmap_png, size_of
+from tensornp.render.stats import stats_tables
+from tensornp.render.weights import cells_of
+from tensornp.render.words import counted
+from tensornp.trees.entry import WeightEntry
+from tensornp.trees.fold import Row
+from tensornp.trees.outline import Line
+from tensornp.widget.toggle_data import figures_data
+
+MAX_SHOWN = 10
+"""Names that a weight is tied to, and pieces of files, that are told."""
+_MAX_ELEMENTS = 10_000
+
+
+class Found(NamedTuple):
+    """What a scan has found of a weight: how bad the worst finding is (0 is the worst), all, and the figures."""
+
+    rank: int
+    findings: tuple[str, ...]
+    figures: dict[str, Any]
+
+
+def line_data(line: Line, found: Mapping[str, Found], num_found: int) -> dict[str, Any]:
+    """Return one line of the tree; `num_found` is how many weights of it have findings."""
+    if line.weights:
+        cells = cells_of(Row(line.label, line.weights, line.unlike))
+        number = line.weights[0].number if len(line.weights) == 1 else -1
+    else:
+        number, weights = -1, counted(line.sums.num_weights, "weight")
+        cells = {
+            "name": legible(line.label), "kind": "", "shape": weights, "dtype": "", "where": "",
+            "bytes": format_nbytes(line.sums.nbytes), "grad": "", "notes": legible(line.unlike),
+        }  # fmt: skip
+    figures: dict[str, Any] = {}
+    own = found.get(line.weights[0].name) if number >= 0 else None
+    if own is not None:
+        cells["findings"], figures = "; ".join(own.findings), own.figures.get("picture", {})
+        cells["figures"] = " · ".join(own.figures.get("words", []))
+    elif num_found:
+        cells["findings"] = f"{num_found:,} of {line.sums.num_weights:,} with findings"
+    return {
+        "cells": cells, "branch": line.branch, "parent": line.parent, "level": line.level, "position": line.position,
+        "size": line.size, "open": line.is_open, "number": number, "picture": figures,
+        "title": f"{line.sums.numel:,} elements, {line.sums.nbytes:,} bytes",
+        "isAlarm": bool(cells.get("findings")),
+    }  # fmt: skip
+
+
+def entry_data(entry: WeightEntry, opened: str, printoptions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is shown of one weight: facts, expressions, and what NumPy prints; reads the printed elements.
+
+    `opened` is the expression of the explorer.
+    """
+    text = note = ""
+    if not entry.problem:
+        subject = subject_of(entry.values())
+        seen = preview(
+            subject.tensor, subject.info, subject.plan, max_elements=_MAX_ELEMENTS, printoptions=printoptions
+        )
+        text, note = seen.text, seen.note
+    return {
+        "name": legible(entry.name),
+        "facts": [[label, legible(said)] for label, said in _facts(entry) if said],
+        "numpy": array_code(entry, opened),
+        "torch": entry.code,
+        "text": text,
+        "note": note,
+        "cost": f"reads {format_nbytes(entry.nbytes)}",
+        "hasValues": not entry.problem and 0 not in (entry.shape or ()),
+    }
+
+
+def array_code(entry: WeightEntry, opened: str) -> str:
+    """Return the expression of the array of a weight; `opened` is that of the explorer."""
+    if not entry.extents:
+        return f"tnp.to_numpy({entry.code})"
+    return f"{opened}[{entry.name!r}].to_numpy()"
+
+
+def _facts(entry: WeightEntry) -> Iterator[tuple[str, str]]:
+    yield "kind", entry.kind
+    yield "shape", str(entry.shape) if entry.shape is not None else "not known yet"
+    yield "dtype", entry.dtype
+    yield "bytes", f"{entry.nbytes:,} ({entry.numel:,} elements)"
+    yield "where", entry.location
+    pieces = [f"{one.nbytes:,} bytes from {one.offset:,} on" for one in entry.extents[:MAX_SHOWN]]
+    more = len(entry.extents) - MAX_SHOWN
+    yield "in the file", ", ".join(pieces + ([f"{more:,} more pieces"] if more > 0 else []))
+    if entry.kind != "buffer" or entry.requires_grad:
+        yield "grad", {True: "requires grad", False: "frozen", None: ""}[entry.requires_grad]
+    more = len(entry.tied_to) - MAX_SHOWN
+    yield "tied to", ", ".join([*entry.tied_to[:MAX_SHOWN], *([f"{more:,} more"] if more > 0 else [])])
+    yield "note", entry.note
+    yield "no values", entry.problem
+    yield "wants to import", ", ".join(entry.wanted_imports)
+
+
+def stats_data(summary: StatsSummary) -> dict[str, Any]:
+    """Return all figures of one weight: the line, tables, and a heat map."""
+    tables = [
+        {"headings": list(table.headings), "rows": [list(row.cells) for row in table.rows]}
+        for table in stats_tables(summary)
+    ]
+    return {
+        "figures": figures_data(summary.stats, None, has_picture=True),
+        "tables": tables,
+        "heatmap": _heatmap(summary),
+    }
+
+
+def _heatmap(summary: StatsSummary) -> dict[str, Any]:
+    picture = summary.picture
+    if picture is None:
+        return {}
+    width, height = size_of(picture.heatmap)
+    alt = heatmap_alt(picture.heatmap, picture.limits, picture.tiles.caption)
+    source = data_uri(heatmap_png(picture.heatmap, picture.limits))
+    caption = " · ".join(filter(None, [picture.tiles.caption, legend_text(picture.heatmap, picture.limits)]))
+    return {"shown": {"src": source, "alt": alt, "width": width, "height": height}, "caption": caption}
