@@ -302,7 +302,7 @@ class Navigator {
   paint() {
     const { axes, corner, size, legend } = this.seen;
     this.index.setAttribute("aria-invalid", "false");
-    this.index.placeholder = (this.seen.numpy.match(/\[(.*)\]/) ?? ["", ""])[1];
+    this.index.placeholder = (this.seen.numpy.match(/\[([^[\]]*)\]$/) ?? ["", ""])[1];
     this.expression.textContent = this.seen.numpy;
     this.copies[1].disabled = !this.seen.torch;
     this.paintAxes();

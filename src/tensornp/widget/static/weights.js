@@ -199,7 +199,7 @@ class Weights {
     this.first = seen.first;
     this.problem.textContent = "";
     put(this.search, "aria-invalid", "false");
-    this.say("");
+    this.say(this.foundText ?? "");
     this.paintFilters(seen.choices);
     if (!this.wished) this.current = Math.min(Math.max(this.current, 0), Math.max(seen.total - 1, 0));
     this.paint();
@@ -457,10 +457,10 @@ class Weights {
       this.rowOf(this.current)?.focus({ preventScroll: true });
     });
     head.append(close);
-    const facts = element("dl", "facts");
+    const facts = element("div", "facts");
     for (const [label, said] of content.facts) {
-      const pair = element("div", "fact");
-      pair.append(element("dt", "", label), element("dd", "", said));
+      const pair = element("span", "fact");
+      pair.append(element("span", "label", `${label} `), element("bdi", "", said));
       facts.append(pair);
     }
     this.card.setAttribute("aria-label", content.name);
@@ -587,7 +587,6 @@ class Weights {
     this.live.textContent = this.model.get("scanned");
     this.foundText = this.model.get("scanned");
     this.wish();
-    this.say(this.foundText);
   }
 
   // --- leaving
