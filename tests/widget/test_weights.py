@@ -1,0 +1,240 @@
+"""The weights on a page, from the kernel's side: what a page asks for, it gets, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+import tensornp as tnp
+from tensornp.errors import NoDataError
+from tensornp.trees.listing import Listed, listed
+from tensornp.widget.navigator import the_navigator
+from tensornp.widget.weights import MAX_LINES, WeightsWidget
+
+
+class Shown:
+    """A widget, and the page's part in it."""
+
+    def __init__(self, obj: Any, **options: Any) -> None:
+        self.explorer = tnp.weights(obj)
+        self.reached: list[str] = []
+        self.answers: list[dict[str, Any]] = []
+        self.widget = WeightsWidget(listed(self.explorer.values()), self._reach, opened="w", anchor="a", **options)
+        self.widget.send = lambda content, buffers=None: self.answers.append(json.loads(json.dumps(content)))
+
+    def _reach(self, one: Listed) -> Any:
+        self.reached.append(one.name)
+        return self.explorer[one.name]
+
+    def ask(self, kind: str, **request: Any) -> dict[str, Any]:
+        """Return the answer to a request, which has its number."""
+        number = len(self.answers)
+        self.widget._receive(None, {"type": kind, "page": "p", "number": number, **request}, [])
+        self.wait(lambda: len(self.answers) > number)
+        assert (self.answers[-1]["page"], self.answers[-1]["number"]) == ("p", number)
+        return self.answers[-1]
+
+    def lines(self, **request: Any) -> list[dict[str, Any]]:
+        return self.ask("lines", first=0, count=100, **request)["lines"]
+
+    def names(self, **request: Any) -> list[str]:
+        return [line["cells"]["name"] for line in self.lines(**request)]
+
+    def wait(self, is_done: Any) -> None:
+        end = time.monotonic() + 60
+        while not is_done():
+            assert time.monotonic() < end, "no answer"
+            time.sleep(0.01)
+
+    def scan(self) -> None:
+        self.ask("scan")
+        self.wait(lambda: self.widget.progress < 0)
+
+
+def net() -> torch.nn.Module:
+    torch.manual_seed(0)
+    blocks = [torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4)) for _ in range(12)]
+    return torch.nn.Sequential(*blocks, torch.nn.Linear(4, 2, bias=False))
+
+
+@pytest.fixture
+def shown():
+    made: list[Shown] = []
+
+    def make(*args: Any, **options: Any) -> Shown:
+        made.append(Shown(*args, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.widget.close()
+    the_navigator().close()
+
+
+def test_the_tree_folds_what_repeats_and_opens_what_is_asked_for(shown):
+    """A pattern opens into the weights that it stands for; levels, positions and parents are told."""
+    page = shown(net())
+    first = page.ask("lines", first=0, count=100)
+    assert [line["cells"]["name"] for line in first["lines"]] == [
+        "{0..11}", "0", "weight", "bias", "1", "weight", "bias", "running_mean", "running_var", "num_batches_tracked",
+        "12.weight",
+    ]  # fmt: skip
+    assert first["lines"][0]["cells"]["shape"] == "84 weights"
+    weight = first["lines"][2]
+    assert (weight["level"], weight["position"], weight["size"], weight["parent"]) == (3, 1, 2, 1)
+    assert weight["cells"]["bytes"] == "12 × 64 bytes"
+    opened = page.lines(toggled=[weight["branch"]])
+    assert [line["cells"]["name"] for line in opened[3:6]] == ["0.0.weight", "1.0.weight", "2.0.weight"]
+    assert (opened[3]["level"], opened[3]["size"], opened[3]["parent"]) == (4, 12, 2)
+    assert page.names(toggled=[first["lines"][0]["branch"]]) == ["{0..11}", "12.weight"]
+    assert page.reached == []
+
+
+def test_a_list_is_searched_filtered_and_sorted(shown):
+    """As `find` does, with the expression that does the same; a bad pattern is a sentence."""
+    page = shown(net())
+    assert page.names(search="*0.weight") == [f"{i}.0.weight" for i in range(12)]
+    answer = page.ask("lines", first=0, count=5, search="/^(1|12)\\..*weight/")
+    assert [line["cells"]["name"] for line in answer["lines"]] == ["1.0.weight", "1.1.weight", "12.weight"]
+    assert answer["code"] == "w.find(re.compile('^(1|12)\\\\..*weight'))"
+    assert answer["text"] == "3 of 85 weights · 28 elements · 112 bytes"
+    assert "is no regular expression" in page.ask("lines", search="/(/")["text"]
+    assert page.names(sort="name")[:3] == ["0.0.bias", "0.0.weight", "0.1.bias"]
+    assert page.names(sort="name", search="weight")[2:4] == ["1.0.weight", "1.1.weight"]
+    assert page.names(sort="bytes", descending=True)[0].endswith("0.weight")
+    assert set(page.names(filters={"kind": "buffer", "dtype": "int64"})) == {
+        f"{i}.1.num_batches_tracked" for i in range(12)
+    }
+    assert page.names(filters={"state": "frozen"}) == []
+    assert len(page.names(filters={"bytes": "64"})) == 12
+
+
+def test_one_weight_is_read_when_it_is_opened(shown, tmp_path):
+    """Facts, what NumPy prints, and expressions that give it."""
+    torch.manual_seed(0)
+    tensors = {"a.weight": torch.randn(300, 300), "a.bias": torch.ones(3)}
+    save_file(tensors, tmp_path / "m.safetensors")
+    page = shown(tmp_path / "m.safetensors")
+    page.ask("lines", first=0, count=10)
+    number = next(line["number"] for line in page.lines(search="weight"))
+    answer = page.ask("open", weight=number)
+    assert page.reached == ["a.weight"]
+    assert answer["text"] == repr(tensors["a.weight"].numpy())
+    facts = dict(answer["facts"])
+    assert facts["shape"] == "(300, 300)"
+    assert facts["in the file"].startswith("360,000 bytes from ")
+    assert eval(answer["numpy"], {"w": page.explorer}).tolist() == tensors["a.weight"].tolist()
+    stats = page.ask("stats", weight=number)
+    assert ["elements", "90,000", "all elements"] in stats["tables"][0]["rows"]
+    assert stats["heatmap"]["shown"]["src"].startswith("data:image/png;base64,")
+    page.ask("values", weight=number, open=True)
+    assert the_navigator().anchor == "a-values"
+    page.ask("values", weight=number, open=False)
+    assert the_navigator().anchor == ""
+
+
+def test_a_scan_shows_findings_where_they_are(shown):
+    """In the line of the weight, in those above it, and first where sorted by them."""
+    model = net()
+    with torch.no_grad():
+        model[3][0].weight[1, 2] = torch.nan
+    page = shown(model)
+    assert "findings" not in page.ask("lines", first=0, count=1)["columns"]
+    page.scan()
+    answer = page.ask("lines", first=0, count=100)
+    assert {"figures", "findings"} < set(answer["columns"])
+    worst = page.lines(sort="findings")[0]
+    assert worst["cells"]["name"] == "3.0.weight"
+    assert worst["cells"]["findings"] == "1 of 16 are NaN"
+    assert worst["picture"]["src"].startswith("data:image/png")
+    by_name = {line["cells"]["name"]: line["cells"].get("findings", "") for line in answer["lines"]}
+    assert by_name["{0..11}"].endswith(" of 84 with findings")
+    assert "of 85 with findings" in page.widget.scanned
+
+
+def test_a_scan_can_be_ended(shown, monkeypatch):
+    """What was read stays."""
+    page = shown({str(i): torch.ones(1000) for i in range(50)})
+    page.ask("lines", first=0, count=1)
+    monkeypatch.setattr("tensornp.trees.scan._TOLD_EVERY_S", 0)
+    read = page.widget._reach
+    page.widget._reach = lambda one: (page.ask_end() if one.number == 5 else None) or read(one)
+    page.ask_end = lambda: page.widget._receive(None, {"type": "end", "page": "p", "number": 99}, [])
+    page.ask("scan")
+    page.wait(lambda: page.widget.progress < 0)
+    assert "stopped" in page.widget.scanned
+
+
+def test_what_is_gone_is_said(shown):
+    """Whatever is asked for."""
+    page = shown(net())
+    page.ask("lines", first=0, count=5)
+
+    def gone(one: Listed) -> Any:
+        raise NoDataError(f"{one.name} is gone")
+
+    page.widget._reach = gone
+    for kind in ("open", "stats", "values", "bind"):
+        answer = page.ask(kind, weight=0, open=True, name="x")
+        assert answer["type"] == "error", kind
+    assert page.answers[0]["type"] == "lines"
+
+
+def test_an_array_is_bound_to_a_name(shown):
+    """By whoever binds."""
+    bound = {}
+    page = shown(net(), binder=lambda name, make, overwrite: bound.update({name: (make(), overwrite)}))
+    page.ask("lines", first=0, count=5)
+    assert page.ask("bind", weight=0, name="x")["text"].startswith("bound: x = tnp.to_numpy(model[0][0].weight)")
+    array, overwrite = bound["x"]
+    assert array.shape == (4, 4)
+    assert overwrite is False
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"type": "lines", "first": "0"},
+        {"type": "lines", "search": 3},
+        {"type": "lines", "search": "x" * 2000},
+        {"type": "lines", "sort": "nothing"},
+        {"type": "lines", "filters": {"shape": "x"}},
+        {"type": "lines", "filters": {"bytes": "many"}},
+        {"type": "lines", "filters": []},
+        {"type": "lines", "toggled": list(range(20_000))},
+        {"type": "lines", "toggled": ["x"]},
+        {"type": "open", "weight": -1},
+        {"type": "open", "weight": 10**9},
+        {"type": "open"},
+        {"type": "stats", "weight": True},
+        {"type": "bind", "weight": 0, "name": None},
+    ],
+)
+def test_nonsense_is_answered_by_a_sentence(shown, request_):
+    """And the next question is answered as ever."""
+    page = shown(net(), binder=lambda *_: None)
+    kind = request_.pop("type")
+    assert page.ask(kind, **request_)["type"] == "error"
+    assert page.names()[0] == "{0..11}"
+
+
+@pytest.mark.parametrize("content", [None, 3, {}, {"type": "lines"}, {"type": "close", "page": "p", "number": 1}])
+def test_what_is_no_question_gets_no_answer(shown, content):
+    """Nor does it raise."""
+    page = shown(net())
+    page.widget._receive(None, content, [])
+    assert page.answers == []
+
+
+def test_never_more_lines_than_a_page_holds(shown):
+    """Whatever is asked for, and however many there are."""
+    page = shown({f"w{i}": torch.ones(1) for i in range(300)})
+    answer = page.ask("lines", first=250, count=10**6)
+    assert len(answer["lines"]) == 50
+    assert len(page.ask("lines", first=0, count=10**6)["lines"]) == MAX_LINES
+    assert page.ask("lines", first=10**9, count=5)["first"] == 299
