@@ -1,0 +1,261 @@
+"""The weights' ES module in a blank page: a real widget answers it, one request at a time."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from axe_playwright_python.sync_playwright import Axe
+from browser.contrast import illegible
+from browser.test_toggle_js import LAB_DARK
+from playwright.sync_api import Locator, Page, expect
+
+import tensornp as tnp
+from tensornp.trees.listing import Listed, listed
+from tensornp.widget.dock import module, stylesheet
+from tensornp.widget.weights import WeightsWidget
+
+PAGE = """<!doctype html>
+<html lang="en"><head><title>Weights</title><style>{css}</style></head>
+<body style="font-family:sans-serif"><main tabindex="0" aria-label="Notebook"><h1>Weights</h1>
+<div id="output"></div></main></body></html>"""
+LOAD = """async (esm) => {
+  const handlers = [];
+  const state = { anchor: "", parting: "", answers: 0, place: "a-values", has_values: true, can_bind: true,
+                  progress: -1, scanned: "" };
+  window.sent = [];
+  const model = {
+    get: (key) => state[key],
+    send(content) { window.sent.push(structuredClone(content)); },
+    on(name, callback) { handlers.push([name, callback]); },
+    off(name, callback) { handlers.splice(handlers.findIndex((one) => one[1] === callback), 1); },
+  };
+  const fire = (event, ...given) => [...handlers].forEach(([name, callback]) => name === event && callback(...given));
+  window.reply = (content) => fire("msg:custom", content, []);
+  window.set = (name, value) => { state[name] = value; fire("change:" + name); };
+  window.lose = () => fire("comm_live_update");
+  window.count = () => handlers.length;
+  const module = await import("data:text/javascript;base64," + esm);
+  const widget = module.default();
+  widget.initialize({ model });
+  window.leave = await widget.render({ model, el: document.getElementById("output") });
+}"""
+
+
+class Tree:
+    """A tree of weights in a page, and the kernel's part in it."""
+
+    def __init__(self, page: Page, obj: Any, *, css: str = "") -> None:
+        self.page, self.explorer = page, tnp.weights(obj)
+        self.widget = WeightsWidget(
+            listed(self.explorer.values()), self._reach, opened="w", anchor="a", binder=lambda *_: None
+        )
+        self.widget.send = self.reply  # type: ignore[method-assign]
+        self.num_answered = 0
+        page.set_content(PAGE.format(css=stylesheet("weights") + css))
+        page.evaluate(LOAD, base64.b64encode(module("weights").encode()).decode())
+        self.grid = page.get_by_role("treegrid")
+        self.search = page.get_by_role("textbox", name="Search the names")
+        self.settle()
+
+    def _reach(self, one: Listed) -> Any:
+        return self.explorer[one.name]
+
+    def reply(self, content: dict[str, Any], buffers: Any = None) -> None:
+        self.page.evaluate("(content) => window.reply(content)", json.loads(json.dumps(content)))
+
+    def sent(self) -> list[dict[str, Any]]:
+        """Return what the page has sent and nobody has answered."""
+        return self.page.evaluate("window.sent")[self.num_answered :]
+
+    def settle(self) -> None:
+        """Answer until the page asks for nothing more."""
+        for _ in range(50):
+            requests = self.sent()
+            if not requests:
+                return
+            self.num_answered += 1
+            self.widget._receive(None, requests[0], [])
+        raise AssertionError("the page asks for ever")
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+            self.settle()
+
+    def row(self, name: str) -> Locator:
+        """Return the line of that name."""
+        return self.grid.locator("tbody tr").filter(has=self.page.locator("bdi", has_text=name).first)
+
+    def names(self) -> list[str]:
+        return self.grid.locator("tbody bdi").all_text_contents()
+
+    def focused(self) -> str:
+        return self.page.evaluate("document.activeElement.querySelector('bdi')?.textContent ?? ''")
+
+
+MakeTree = Callable[..., Tree]
+
+
+@pytest.fixture
+def tree(page: Page) -> MakeTree:
+    return lambda obj, **options: Tree(page, obj, **options)
+
+
+def net() -> torch.nn.Module:
+    torch.manual_seed(0)
+    blocks = [torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4)) for _ in range(12)]
+    return torch.nn.Sequential(*blocks, torch.nn.Linear(4, 2, bias=False))
+
+
+def test_it_is_a_tree_with_one_tab_stop_that_keys_open_and_close(tree: MakeTree) -> None:
+    """Level, position and size of each line are told; left leads to what a line belongs to."""
+    shown = tree(net())
+    assert shown.grid.locator("[tabindex='0']").count() == 1
+    shown.grid.locator("tbody tr").first.focus()
+    assert shown.focused() == "{0..11}"
+    row = shown.grid.locator("tbody tr").first
+    expect(row).to_have_attribute("aria-expanded", "true")
+    shown.press("ArrowDown", "ArrowDown")
+    assert shown.focused() == "weight"
+    row = shown.grid.locator("tbody tr").nth(2)
+    for name, value in (("level", "3"), ("posinset", "1"), ("setsize", "2"), ("rowindex", "4"), ("expanded", "false")):
+        expect(row).to_have_attribute(f"aria-{name}", value)
+    shown.press("ArrowRight", "ArrowRight")
+    assert shown.focused() == "0.0.weight"
+    expect(shown.grid).to_have_attribute("aria-rowcount", "24")
+    shown.press("ArrowLeft")
+    assert shown.focused() == "weight"
+    shown.press(*["ArrowLeft"] * 5)
+    assert shown.focused() == "{0..11}"
+    assert shown.names() == ["{0..11}", "12.weight"]
+    assert shown.grid.locator("[tabindex='0']").count() == 1
+
+
+def test_a_long_list_is_walked_by_keys_and_never_whole_in_the_page(tree: MakeTree) -> None:
+    """Page, Home and End go through all of it."""
+    shown = tree({f"w{i}": torch.ones(1) for i in range(1000)})
+    shown.search.fill("w")
+    shown.settle()
+    shown.press("ArrowDown", "End")
+    assert shown.focused() == "w999"
+    assert shown.grid.locator("tbody tr").count() == 20
+    shown.press("PageUp", "ArrowUp")
+    assert shown.focused() == "w978"
+    shown.press("Home")
+    assert shown.focused() == "w0"
+    expect(shown.grid).to_have_attribute("aria-rowcount", "1001")
+
+
+def test_the_search_finds_and_says_what_is_no_pattern(tree: MakeTree) -> None:
+    """Slash leads to it, Escape takes it back, and while a key is held there is one question at a time."""
+    shown = tree(net())
+    shown.grid.locator("tbody tr").first.focus()
+    shown.press("/")
+    expect(shown.search).to_be_focused()
+    shown.page.keyboard.type("*.0.weight")
+    assert len(shown.sent()) == 1
+    shown.settle()
+    assert shown.names()[:3] == ["0.0.weight", "1.0.weight", "2.0.weight"]
+    expect(shown.page.locator(".tensornp-code").first).to_have_text("w.find('*.0.weight')")
+    expect(shown.page.get_by_text("12 of 85 weights · 192 elements · 768 bytes").first).to_be_visible()
+    shown.search.fill("/(/")
+    shown.settle()
+    expect(shown.search).to_have_attribute("aria-invalid", "true")
+    expect(shown.page.locator(".tensornp-problem").first).to_contain_text("is no regular expression")
+    shown.search.fill("nothing of that name")
+    shown.settle()
+    expect(shown.grid.get_by_text("no weight fits")).to_be_visible()
+    shown.press("Escape")
+    assert shown.names()[0] == "{0..11}"
+
+
+def test_columns_sort_and_filters_choose(tree: MakeTree) -> None:
+    """The third press of a heading brings back the order of the model."""
+    shown = tree(net())
+    for expected in ("descending", "ascending", None):
+        shown.page.get_by_role("button", name="bytes").click()
+        shown.settle()
+        head = shown.grid.locator("th", has_text="bytes")
+        assert head.get_attribute("aria-sort") == expected
+    assert shown.names()[0] == "{0..11}"
+    shown.page.get_by_label("dtype").select_option("int64")
+    shown.settle()
+    assert set(shown.names()) == {f"{i}.1.num_batches_tracked" for i in range(12)}
+
+
+def test_a_weight_opens_below_and_closes(tree: MakeTree) -> None:
+    """Facts, array, statistics; Escape leads back to its line."""
+    shown = tree(net())
+    shown.search.fill("12.weight")
+    shown.settle()
+    shown.press("ArrowDown", "Enter")
+    card = shown.page.locator(".tensornp-weight")
+    expect(card.locator("pre")).to_contain_text("array([[")
+    expect(card.locator(".tensornp-facts")).to_contain_text("shape (2, 4)")
+    card.get_by_role("button", name="Statistics").click()
+    shown.page.wait_for_function("window.sent.some((one) => one.type === 'stats')")
+    request = shown.sent()[0]
+    shown.num_answered += 1
+    shown.widget._tell("stats", request, {"page": request["page"], "number": request["number"]})
+    expect(card.locator("table").first).to_contain_text("elements")
+    card.get_by_role("button", name="Bind array").focus()
+    shown.press("Escape")
+    expect(card).to_be_hidden()
+    assert shown.focused() == "12.weight"
+
+
+def test_names_are_text_and_reorder_nothing(tree: MakeTree) -> None:
+    """Whatever a file calls its weights."""
+    hostile = "<img src=x onerror=window.hit=1>"
+    shown = tree({hostile: torch.ones(1), "\u202eevil": torch.ones(1), "שלום": torch.ones(1)})
+    assert shown.names() == [hostile, "\\u202eevil", "שלום"]
+    shown.grid.locator("tbody tr").first.click()
+    shown.settle()
+    expect(shown.page.locator(".tensornp-weight-name")).to_have_text(hostile)
+    assert shown.page.evaluate("window.hit") is None
+
+
+def test_a_scan_is_told_and_can_be_stopped(tree: MakeTree) -> None:
+    """While it runs the button stops it."""
+    shown = tree(net())
+    shown.page.get_by_role("button", name="Scan", exact=True).click()
+    assert shown.sent()[0]["type"] == "scan"
+    shown.num_answered += 1
+    shown.page.evaluate("window.set('progress', 0.25)")
+    expect(shown.page.get_by_role("progressbar")).to_be_visible()
+    shown.page.get_by_role("button", name="Stop").click()
+    assert shown.sent()[0]["type"] == "end"
+    shown.num_answered += 1
+    shown.page.evaluate("window.set('progress', -1); window.set('scanned', '1 weight of 85 with findings')")
+    shown.settle()
+    expect(shown.page.get_by_text("1 weight of 85 with findings").first).to_be_visible()
+
+
+@pytest.mark.parametrize("css", ["", LAB_DARK], ids=["light", "dark"])
+def test_it_is_legible_and_accessible(tree: MakeTree, css: str) -> None:
+    """With a card open."""
+    shown = tree(net(), css=css)
+    shown.search.fill("weight")
+    shown.settle()
+    shown.press("ArrowDown", "Enter")
+    found = Axe().run(shown.page)
+    assert found.response["violations"] == []
+    texts = shown.page.locator(".tensornp-weights :is(td, th, button, pre, .tensornp-said, .tensornp-fact span)")
+    assert illegible(texts.filter(visible=True)) == []
+
+
+def test_without_a_kernel_it_says_so_and_leaves_nothing(tree: MakeTree) -> None:
+    """And it is taken out without a trace."""
+    shown = tree(net())
+    shown.page.evaluate("window.lose()")
+    expect(shown.page.get_by_text("the kernel of this card is gone").first).to_be_visible()
+    expect(shown.search).to_be_disabled()
+    before = shown.page.evaluate("window.count()")
+    shown.page.evaluate("window.leave()")
+    assert shown.page.evaluate("window.count()") < before
+    expect(shown.grid).to_have_count(0)
