@@ -490,3 +490,27 @@ def test_as_many_columns_are_shown_as_there_is_room_for(navigator: MakeNavigator
     assert inner <= outer
     assert num_columns == 24 or inner + column + 20 > outer
     assert shown.page.locator(".tensornp-expressions code").inner_text() == f"w_np[0:16, 0:{num_columns}]"
+
+
+def test_no_command_of_the_notebook_is_reached_by_a_chord(navigator: MakeNavigator) -> None:
+    """Ctrl+Backspace merges cells and Ctrl+Shift+arrow moves them; to save and to run the cell are let through."""
+    shown = navigator(counted(20, 20))
+    shown.grid.locator("[tabindex='0']").focus()
+    shown.page.evaluate("""() => {
+      window.heard = [];
+      document.addEventListener("keydown", (event) => window.heard.push(event.key));
+    }""")
+    for chord in ("Control+Backspace", "Control+Shift+ArrowDown", "Control+a", "Control+x", "Alt+Enter", "d"):
+        shown.press(chord)
+    assert shown.page.evaluate("window.heard") == []
+    shown.press("Control+s", "Control+Enter")
+    assert shown.page.evaluate("window.heard") == ["s", "Enter"]
+
+
+def test_another_part_of_a_nested_tensor_is_no_other_tensor(navigator: MakeNavigator) -> None:
+    """Its parts have shapes of their own."""
+    shown = navigator(torch.nested.nested_tensor([torch.zeros(2, 3), torch.zeros(4, 3)]))
+    shown.grid.locator("[tabindex='0']").focus()
+    shown.press("]")
+    expect(shown.grid).to_have_attribute("aria-rowcount", "5")
+    expect(shown.said).to_have_text("")

@@ -318,3 +318,27 @@ def test_a_toggle_without_values_offers_none():
     assert tnp.view(torch.zeros(2)).has_values
     assert not tnp.view(torch.zeros(2, device="meta")).has_values
     assert not TensorWidget(torch.zeros(2), has_values=False).has_values
+
+
+def test_a_name_that_stands_for_another_tensor_is_no_longer_offered():
+    """Nor a line that would write into that one."""
+    t = torch.zeros(3, 3)
+    page = Page()
+    reached = True
+    page.widget.show(lambda: t, anchor="a", name="w", array_name="tnp.to_numpy(w)", reaches=lambda name, _: reached)
+    answer = page.ask(corner=[0, 0], size=[2, 2])
+    assert (answer["numpy"], answer["torch"]) == ("tnp.to_numpy(w)[0:2, 0:2]", "w[0:2, 0:2]")
+    reached = False
+    answer = page.ask(corner=[0, 0], size=[2, 2])
+    assert (answer["numpy"], answer["torch"]) == ("a[0:2, 0:2]", "t[0:2, 0:2]")
+    page.send({"type": "edit", "page": "p", "number": 9, "index": [0, 0], "text": "7"})
+    assert page.answers[-1]["type"] == "error"
+    assert "no name reaches this tensor any more" in page.answers[-1]["text"]
+    page.widget.close()
+
+
+def test_bits_of_a_quantized_tensor_are_those_of_its_values():
+    """And say so."""
+    t = torch.quantize_per_tensor(torch.ones(2, 2), 0.5, 0, torch.qint8)
+    assert Page(t, name="q").ask()["bits_dtype"] == "float32"
+    assert Page(torch.ones(2).half(), name="h").ask()["bits_dtype"] == "float16"

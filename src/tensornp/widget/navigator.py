@@ -26,11 +26,14 @@ from tensornp.widget.window_request import NONSENSE, index_in, integer, integers
 MAX_NBYTES = 19_000
 """Bytes of one answer, without the kernel's envelope."""
 _GONE = "the tensor of this card is gone; show it again"
+_UNREACHED = "no name reaches this tensor any more, so that no line of code would set it; bind one first"
 _NOT_FOUND = {"nan": "there is no NaN in this tensor", "inf": "there is no infinity in this tensor"}
 _SOUGHT = ("absmax", "min", "max", "nan", "inf")
 
 Held = Callable[[], torch.Tensor | StoredValues | None]
 """Gives the tensor that is looked at, or None where it is gone."""
+Reaches = Callable[[str, Any], bool]
+"""Tells whether an expression still reaches the tensor."""
 Seek = Callable[[torch.Tensor | StoredValues, str, Index | None], Index | None]
 """Gives the index of the next NaN ("nan") or infinity ("inf") after one, of the "min", the "max" or the "absmax"."""
 
@@ -74,6 +77,7 @@ class NavigatorWidget(DockingWidget):
         self._held: Held = held or _none
         self._on_left: Callable[[], None] = _none
         self._array_name, self._printoptions, self._seek = array_name, printoptions, seek or _next_place
+        self._reaches: Reaches = _always
         super().__init__(anchor=anchor, name=name)
 
     def show(
@@ -84,18 +88,20 @@ class NavigatorWidget(DockingWidget):
         name: str = "t",
         array_name: str = "a",
         printoptions: Mapping[str, Any] = MappingProxyType({}),
+        reaches: Reaches | None = None,
         on_left: Callable[[], None] = lambda: None,
         goal: str = "",
     ) -> None:
         """Move to the element of class `anchor` and look at what `held` gives; `on_left` is called when it moves on.
 
-        `goal` is what is looked for at once: "nan", "inf", "min", "max", "absmax".
+        `reaches` tells whether `name` still reaches that; where it does not, no expression claims so. `goal` is what
+        is looked for at once: "nan", "inf", "min", "max", "absmax".
         """
         with self._lock, self.hold_sync():
             self.rest()
             self.aim(goal)
             self._held, self._on_left = held, on_left
-            self._array_name, self._printoptions = array_name, printoptions
+            self._array_name, self._printoptions, self._reaches = array_name, printoptions, reaches or _always
             self.name, self.anchor = name, anchor
 
     def aim(self, goal: str) -> None:
@@ -177,8 +183,10 @@ class NavigatorWidget(DockingWidget):
         return window.moved_to_show(place), place, ""
 
     def _said(self, subject: Subject, window: Window, seen: Seen, shown: Index | None, text: str) -> dict[str, Any]:
-        info, code = subject.info, subject.code(self.name)
-        array = f"{self._array_name}[{subject.part}]" if subject.num_parts else self._array_name
+        is_reached = self._is_reached()
+        info, code = subject.info, subject.code(self.name if is_reached else "t")
+        array = self._array_name if is_reached else "a"
+        array = f"{array}[{subject.part}]" if subject.num_parts else array
         return {
             "type": "window",
             "shape": window.shape,
@@ -192,6 +200,7 @@ class NavigatorWidget(DockingWidget):
             "texts": seen.texts,
             "exact": seen.exact,
             "digits": 1 if subject.shape != info.shape else 0,
+            "bits_dtype": seen.bits_dtype,
             "num_numbers": 2 if info.dtype.is_complex else 1,
             "scale": seen.scale,
             "legend": legend_of(seen, is_complex=info.dtype.is_complex),
@@ -201,14 +210,24 @@ class NavigatorWidget(DockingWidget):
             "text": text,
         }
 
+    def _is_reached(self) -> bool:
+        return self._reaches(self.name, self._held())
+
     def _edited(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the line of code that would set an element; nothing runs it."""
         subject, text = self._subject(request), request.get("text")
         if not isinstance(text, str):
             raise BadRequestError(NONSENSE)
         index = index_in(request.get("index"), subject.shape)
+        if not self._is_reached():
+            raise BadRequestError(_UNREACHED)
         name = self.name + subject.access[1:]
         return {"type": "code", "text": setting_code(subject.info, name, index, text)}
+
+
+def _always(name: str, tensor: Any) -> bool:
+    """Stand for a name that nobody can give to another tensor."""
+    return True
 
 
 _the_one: list[NavigatorWidget] = []

@@ -35,6 +35,8 @@ _MAX_REQUESTS = 100
 
 Binder = Callable[[str, Callable[[], Any], bool], None]
 """Binds a name to the array that the second argument makes, overwriting only where the third says so."""
+Reaches = Callable[[str, Any], bool]
+"""Tells whether an expression still reaches the tensor."""
 Held = Callable[[], torch.Tensor | None]
 """Gives the tensor of a card, or None where it is gone."""
 
@@ -57,6 +59,8 @@ class TensorWidget(DockingWidget):
         What binds a name in the user's namespace; without one, no name is offered.
     has_values : bool
         Whether the navigator is offered: what docks into this toggle must be in the same page.
+    reaches : callable, optional
+        What tells whether an expression still reaches the tensor.
     """
 
     _esm = module("toggle")
@@ -90,6 +94,7 @@ class TensorWidget(DockingWidget):
         suggestion: str = "array_np",
         binder: Binder | None = None,
         has_values: bool = True,
+        reaches: Reaches | None = None,
     ) -> None:
         # Callbacks may run in a thread of their own while a cell runs (a subshell of the kernel).
         self._lock = threading.RLock()
@@ -98,7 +103,7 @@ class TensorWidget(DockingWidget):
         self._handled: deque[Any] = deque(maxlen=_MAX_REQUESTS)
         self._bound: list[str] = []
         self._held: Held = _none
-        self._has_values = has_values
+        self._has_values, self._reaches = has_values, reaches
         self._scanning: Scanning | None = None
         if tensor is None:
             self._aim(_none, _NOTHING, None, anchor)
@@ -290,7 +295,8 @@ class TensorWidget(DockingWidget):
             self._held,
             anchor=self.place,
             name=self.reached or "t",
-            array_name=self.suggestion,
+            array_name=f"tnp.to_numpy({self.reached})" if self.reached else "a",
+            reaches=self._reaches,
             printoptions=self._options.printoptions,
             on_left=left,
             goal=goal,

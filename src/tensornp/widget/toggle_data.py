@@ -8,7 +8,7 @@ from typing import Any
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.values.stats import TensorStats
+from tensornp.core.values.stats import PARTIAL, TensorStats
 from tensornp.render.aliases import memory_lines
 from tensornp.render.badges import badges_of
 from tensornp.render.image import Image
@@ -26,8 +26,15 @@ _MODE_TITLES = {
 def figures_data(stats: TensorStats, info: TensorInfo | None, *, has_picture: bool) -> dict[str, Any]:
     """Return the line of figures as plain data that the page puts in as text, and as the address of a picture."""
     line = stats_line(stats, info, has_picture=has_picture)
+    is_partial = stats.scope.startswith(PARTIAL)
     picture = {"src": data_uri(line.png), "alt": line.alt} if line.png else {}
-    return {"words": line.words, "alarms": line.alarms, "title": line.title, "picture": picture}
+    return {
+        "words": line.words,
+        "alarms": line.alarms,
+        "title": line.title,
+        "picture": picture,
+        "isPartial": is_partial,
+    }
 
 
 def image_data(picture: Image) -> dict[str, Any]:

@@ -47,11 +47,15 @@ def summarize_stats(obj: Any, options: DisplayOptions, axis: int | None = None, 
     sought = [what for what in _SOUGHT if what not in ("nan", "inf") or getattr(found, _COUNTS[what])]
     if found.min is None or found.min == found.max:
         sought = [what for what in sought if what not in ("min", "max")]
-    return StatsSummary(
-        name, described(obj), card, found,
-        tuple(filter(None, (_located(obj, what) for what in sought))),
-        _picture(obj) if options.pictures == "small" else None, axis, by_axis,
-    )  # fmt: skip
+    places = tuple(filter(None, (_located(obj, what) for what in sought)))
+    picture = _picture(obj, _plane_of(places)) if options.pictures == "small" else None
+    return StatsSummary(name, described(obj), card, found, places, picture, axis, by_axis)
+
+
+def _plane_of(places: tuple[Location, ...]) -> tuple[int, ...] | None:
+    """Return the index of the plane that has the first NaN or infinity; None where there is none."""
+    odd = [place.indices[0] for place in places if place.what in _COUNTS and place.indices]
+    return odd[0][:-2] if odd and len(odd[0]) > 2 else None
 
 
 _COUNTS = {"nan": "nan", "inf": "num_infinite"}
@@ -65,9 +69,12 @@ def _located(obj: Any, what: str) -> Location | None:
         return None
 
 
-def _picture(obj: Any) -> PlaneMap | None:
+def _picture(obj: Any, index: tuple[int, ...] | None) -> PlaneMap | None:
     try:
-        return plane_map(obj)
+        shown = plane_map(obj)
+        # Several small planes, side by side, hide nothing.
+        is_one = shown is not None and len(shown.tiles.indices) == 1
+        return plane_map(obj, index) if index is not None and is_one else shown
     except TensornpError:
         # What would have to be laid out densely, and is too large for that.
         return None

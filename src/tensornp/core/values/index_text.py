@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import cmath
 import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 
 from tensornp.core.tensor import dtypes
 from tensornp.core.values.window import Window
@@ -27,6 +30,7 @@ _NO_ELEMENT = {
     "zero": "make a real one of it first, with torch.zeros",
     "lazy": "materialize it first",
 }
+_SPECIAL_COMPLEX = re.compile(r"\(?[-+]?(nan|inf|[\d.e+-]+)[-+](nan|inf|[\d.e+-]+)j\)?")
 _SPECIAL = {"nan": math.nan, "inf": math.inf}
 
 
@@ -165,6 +169,8 @@ def setting_code(info: TensorInfo, name: str, index: Sequence[int], text: str) -
         raise BadRequestError(f"an element of this {info.kind} tensor cannot be set by itself; {cure}")
     held = index_text(index)
     line = f"{name}[{held or '()'}] = {_number_text(text, dtypes.name_of(info.dtype))}"
+    if info.is_inference:
+        return f"with torch.inference_mode(): {line}"
     return f"with torch.no_grad(): {line}" if info.requires_grad and info.is_leaf else line
 
 
@@ -183,12 +189,32 @@ def _number_text(text: str, dtype: str) -> str:
             raise BadRequestError(
                 f"{_quoted(text)} is no {dtype}; write a whole number of {bounds.min} to {bounds.max}"
             )
-        return str(int(value))
-    if abs(value) > float(np.finfo(own).max) and not _is_special(text):
+        # torch takes no such number as it is.
+        return str(int(value)) if value < 2**63 else f"torch.tensor({value}, dtype=torch.{dtype})"
+    is_told = _is_special(text) or (type(value) is complex and not cmath.isfinite(value))
+    if abs(value) > float(np.finfo(own).max) and not is_told:
         raise BadRequestError(f"{_quoted(text)} is more than a {own} holds; write inf, or a smaller number")
+    _check_special(value, text, dtype)
+    if type(value) is complex:
+        return repr(value) if cmath.isfinite(value) else f"complex('{value}')"
     if isinstance(value, float) and not math.isfinite(value):
         return f"float('{value}')"
-    return repr(value)
+    return repr(float(value.real)) if abs(value) >= 2**63 else repr(value)
+
+
+def _check_special(value: complex, text: str, dtype: str) -> None:
+    """Raise BadRequestError for an infinity, a NaN or a sign that the dtype has not, and would take another one for."""
+    if type(value) is complex or (cmath.isfinite(value) and value.real >= 0):
+        return
+    number, own = value.real, getattr(torch, dtype, None)
+    if own is not None and own.is_floating_point:
+        held = float(torch.tensor(number, dtype=torch.float32).to(own).float())
+        is_other = math.isnan(held) != math.isnan(number) or math.isinf(held) != math.isinf(number)
+    else:
+        # Quantized numbers are finite; a complex dtype has them all.
+        held, is_other = number, not math.isfinite(number) and dtype.startswith(("qint", "quint"))
+    if is_other or number < 0 < held:
+        raise BadRequestError(f"{_quoted(text)} is no {dtype}, which has no such number; write another one")
 
 
 def _is_special(text: str) -> bool:
@@ -204,6 +230,8 @@ def _number(text: str, may_be_complex: bool) -> complex:
     try:
         if len(plain) > MAX_CHARACTERS:
             raise ValueError
+        if may_be_complex and _SPECIAL_COMPLEX.fullmatch(plain):
+            return complex(plain)
         read = ast.literal_eval(plain)
         if type(read) in (int, float, bool) or (type(read) is complex and may_be_complex):
             return complex(read) if type(read) is complex else read

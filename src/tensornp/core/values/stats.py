@@ -14,7 +14,7 @@ from tensornp.core.values.figures import Figures, combined
 from tensornp.errors import BadRequestError
 
 HistogramChoice = Literal["auto", "all"] | None
-ALL, SEVERAL = "all elements", "several parts"
+ALL, SEVERAL, PARTIAL = "all elements", "several parts", "partial"
 MAX_SCOPE = 120
 Figure = Any
 """A number, or an array with one for each index of an axis."""

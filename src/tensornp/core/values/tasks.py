@@ -17,7 +17,7 @@ from tensornp.core.values.distribution import Counter, Distribution, Scheme, add
 from tensornp.core.values.figures import Figures, combined, figures_of, modulus_of, of_zeros, times
 from tensornp.core.values.on_device import figures_on_device
 from tensornp.core.values.sampler import Sampler
-from tensornp.core.values.stats import HistogramChoice, TensorStats, stats_of_figures
+from tensornp.core.values.stats import PARTIAL, HistogramChoice, TensorStats, stats_of_figures
 from tensornp.core.values.supply import Supply
 
 Array = np.ndarray[Any, Any]
@@ -101,7 +101,7 @@ class Tasks:
     def _scope(self, figures: Figures, done: int, *, is_whole: bool) -> str:
         supply = self._supply
         if not is_whole:
-            return f"partial: {done:,} of {supply.numel:,} elements"
+            return f"{PARTIAL}: {done:,} of {supply.numel:,} elements"
         if supply.is_masked:
             return f"{figures.count:,} of {supply.numel:,} shown"
         return supply.scope

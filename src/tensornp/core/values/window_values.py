@@ -89,6 +89,8 @@ class Seen:
         Where each lies between 0 and the farthest from it, from -100 to 100, or what it is instead.
     scale : tuple of float
         The least and the largest value that has a shade, 0 included; both 0 where none has.
+    bits_dtype : str
+        Of what `bits` are; of codes that are scaled, the dtype of the values.
     """
 
     texts: list[str]
@@ -96,6 +98,7 @@ class Seen:
     bits: bytes
     shades: list[int]
     scale: tuple[float, float]
+    bits_dtype: str = ""
 
 
 @unnoticed
@@ -141,7 +144,7 @@ def read_window(subject: Subject, window: Window, printoptions: Mapping[str, Any
     """
     if not window.numel:
         return Seen([], [], b"", [], (0.0, 0.0))
-    array, raw = _read(subject, window)
+    array, raw, bits_dtype = _read(subject, window)
     kept = {**printoptions, "formatter": np.get_printoptions()["formatter"]}
     with np.printoptions(**kept) if printoptions else nullcontext():
         texts = texts_of(array)
@@ -154,12 +157,13 @@ def read_window(subject: Subject, window: Window, printoptions: Mapping[str, Any
         bits=b"".join(bytes(len(row)) if is_hidden else row for row, is_hidden in zip(raw, hidden, strict=True)),
         shades=shades,
         scale=scale,
+        bits_dtype=bits_dtype,
     )
 
 
 @apart
-def _read(subject: Subject, window: Window) -> tuple[Any, list[bytes]]:
-    """Return the elements row by row as an array of one dimension, and the bits of each."""
+def _read(subject: Subject, window: Window) -> tuple[Any, list[bytes], str]:
+    """Return the elements row by row as an array of one dimension, the bits of each, and of which dtype these are."""
     few, is_shown = few_of(subject.tensor, subject.info, window.places)
     few = few.cpu() if Step.TO_HOST in subject.plan.steps else few
 
@@ -169,7 +173,10 @@ def _read(subject: Subject, window: Window) -> tuple[Any, list[bytes]]:
         return values.reshape(-1)
 
     few, is_shown = in_rows(few), None if is_shown is None else in_rows(is_shown)
-    return array_of_few(subject.plan, few, is_shown), _bits_of(few, subject.info)
+    name = dtypes.name_of(subject.info.dtype)
+    packs = name in dtypes.KNOWN and dtypes.KNOWN[name].values_per_element > 1
+    bits_dtype = name if packs else dtypes.name_of(few.dtype)
+    return array_of_few(subject.plan, few, is_shown), _bits_of(few, subject.info), bits_dtype
 
 
 def _bits_of(few: torch.Tensor, info: TensorInfo) -> list[bytes]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from IPython.display import display, update_display
 
 from tensornp.core.lowlevel.threads import cells
-from tensornp.errors import NameTakenError
+from tensornp.errors import BadRequestError, NameTakenError
 from tensornp.fronts.ipython.anchors import cell_id
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class LiveToggle:
     def _new_toggle(self) -> TensorWidget:
         from tensornp.widget.toggle import TensorWidget
 
-        return TensorWidget(binder=self.bind, has_values=not self._output.is_needed)
+        return TensorWidget(binder=self.bind, has_values=not self._output.is_needed, reaches=self._reaches)
 
     def _aim(self, widget: TensorWidget, card: _Card) -> None:
         def look(tensor: Any, info: TensorInfo) -> Surroundings:
@@ -229,6 +229,7 @@ class LiveToggle:
             held=(lambda: reference.find(self._likely(widget.reached))) if self._is_named(tensor) else None,
             binder=self.bind,
             has_values=not self._output.is_needed,
+            reaches=self._reaches,
         )
         widget.suggestion = self._suggest(reference, widget.reached)
         self._residents.append(_Resident(widget, reference, cell_id(self._shell)))
@@ -260,6 +261,15 @@ class LiveToggle:
                 yield look_up(reached, namespace)
         yield from list(namespace.values())
         yield from list(namespace.get("_oh", {}).values())
+
+    def _reaches(self, name: str, tensor: Any) -> bool:
+        """Return whether an expression of the notebook reaches `tensor` now; True of what is no expression of it."""
+        from tensornp.core.namespace.lookup import look_up
+
+        try:
+            return not name or name == "t" or look_up(name, self._shell.user_ns) is tensor
+        except BadRequestError:
+            return False
 
     def _is_named(self, tensor: Any) -> bool:
         """Return whether a name of the notebook reaches `tensor`, as far as a search comes."""

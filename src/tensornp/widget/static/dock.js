@@ -13,6 +13,8 @@ const WAITING = "waiting for the kernel …";
 const GONE = "the kernel of this card is gone; run the cell again";
 const LATE = "the kernel has not answered yet: it may be busy with a cell; if it is idle, reload the page";
 const DOCUMENTS = ".jp-NotebookPanel, .jp-CodeConsole";
+// Save, run the cell, back to the notebook.
+const OPEN_CHORDS = new Set(["s", "Enter", "Escape"]);
 
 function element(tag, className, text) {
   const node = document.createElement(tag);
@@ -37,14 +39,15 @@ function setParting(card, words) {
 // the kernel, and `lost()` when the kernel is gone. `keys(event)` returns whether it has used a key that was pressed in
 // the part. `taken` marks what such a part sits in.
 function docking({ own, dock, rendered, answered, lost, keys, taken = "data-tensornp-live" }) {
-  // Keys pressed there are no commands of the notebook, but Ctrl+S still saves. Caught at the window, because Notebook 7
-  // takes keys before any node of the page does.
+  // Keys pressed there are no commands of the notebook, but Ctrl+S still saves, and Ctrl+Enter runs the cell. Caught at
+  // the window, because Notebook 7 takes keys before any node of the page does.
   const keepKeys = (event) => {
     if (!event.target.closest?.(own)) return;
-    const isChord = event.ctrlKey || event.metaKey || event.altKey || event.key === "Escape";
+    const isChord = event.ctrlKey || event.metaKey || event.key === "Escape";
     const isUsed = keys?.(event);
     if (isUsed) event.preventDefault();
-    if (isUsed || !isChord) event.stopPropagation();
+    // Other chords would merge cells, move or delete them; what the browser itself does with a key goes on.
+    if (isUsed || !isChord || !OPEN_CHORDS.has(event.key)) event.stopPropagation();
   };
   // Where the prompt of the same cell is clicked, JupyterLab leaves the focus where it is, and so the keys.
   const letGo = ({ target }) => {

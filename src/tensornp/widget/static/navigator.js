@@ -232,7 +232,7 @@ class Navigator {
       const { buffer = new ArrayBuffer(0), byteOffset = 0, byteLength = 0 } = buffers[i] ?? {};
       return new Numbers(buffer, byteOffset, byteLength);
     });
-    const isOther = before && ["shape", "dtype", "device"].some((fact) => String(before[fact]) !== String(seen[fact]));
+    const isOther = before?.part === seen.part && ["shape", "dtype", "device"].some((fact) => String(before[fact]) !== String(seen[fact]));
     if (isOther) this.edits.hidden = true;
     this.problem.textContent = "";
     this.root.classList.remove("tensornp-failed");
@@ -506,7 +506,7 @@ class Navigator {
     }
     const k = this.cells.indexOf(cell);
     const bits = this.bitsOf(k);
-    const parts = [`[${index.join(", ")}]  ${this.seen.exact[k]}`, bits && `${bits}  ${this.seen.dtype}`];
+    const parts = [`[${index.join(", ")}]  ${this.seen.exact[k]}`, bits && `${bits}  ${this.seen.bits_dtype ?? this.seen.dtype}`];
     this.where.textContent = parts.filter(Boolean).join("  ·  ");
   }
 

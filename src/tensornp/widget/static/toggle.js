@@ -31,6 +31,7 @@ class Toggle {
     const row = element("div", "receipt-row");
     row.append(this.receipt, copyButton("the code", code));
     this.figures = element("div", "figures");
+    this.figures.setAttribute("role", "status");
     this.figures.hidden = true;
     this.picture = element("div", "picture");
     this.picture.hidden = true;
@@ -182,7 +183,11 @@ class Toggle {
   paintFigures() {
     const { words = [], alarms = [], title = "", picture } = this.model.get("figures");
     const isThere = Boolean(words.length || alarms.length);
-    this.stats.hidden = !this.model.get("has_stats") || isThere;
+    // What was only read in part can be read whole.
+    const isWhole = isThere && !this.model.get("figures").isPartial;
+    const hadFocus = document.activeElement === this.stats;
+    this.stats.hidden = !this.model.get("has_stats") || isWhole;
+    if (hadFocus && this.stats.hidden) (this.values.hidden ? this.name : this.values).focus();
     this.stats.disabled = Boolean(this.dead);
     const share = Math.round(100 * this.model.get("progress"));
     this.stats.textContent = this.isScanning() ? `Cancel (${share} %)` : "Statistics";
