@@ -103,6 +103,17 @@ def test_good_files_say_what_the_library_says(tmp_path):
                 assert file.read(extent.nbytes) == bytes(expected.contiguous().reshape(-1).view(torch.uint8).tolist())
 
 
+def test_an_empty_shape_too_large_for_numpy_gets_a_sentence(tmp_path):
+    """The library lists it too."""
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(made({"x": {"dtype": "F32", "shape": [0, 2**62], "data_offsets": [0, 0]}}))
+    entry = tnp.weights(path)["x"]
+    assert entry.stats().count == 0
+    assert entry.to_numpy((..., slice(5))).shape == (0, 5)
+    with pytest.raises(tnp.BadRequestError, match="NumPy makes no array of shape"):
+        entry.to_numpy()
+
+
 def test_an_unknown_dtype_hides_its_own_tensor_alone(tmp_path):
     """Said up front, and when its values are asked for."""
     path = tmp_path / "x.safetensors"

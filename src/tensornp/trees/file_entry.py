@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from tensornp.core.convert.budget import Budget
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.tensor.dtypes import KNOWN
@@ -23,7 +24,7 @@ from tensornp.errors import CopyRequiredError
 from tensornp.trees.entry import Array, Extent, WeightEntry
 from tensornp.trees.names import shown_name
 from tensornp.trees.selection import Selection, contiguous, select
-from tensornp.trees.source_file import OpenFile, SourceFile
+from tensornp.trees.source_file import Reader, Source
 
 
 class ReadPlan(NamedTuple):
@@ -45,10 +46,14 @@ class ReadPlan(NamedTuple):
 
 
 class FileEntry(WeightEntry):
-    """Elements that lie `strides` elements apart, from `offset` on; without these, in the order of their indices."""
+    """Elements that lie `strides` elements apart, from `offset` on; without these, in the order of their indices.
 
-    __slots__ = ("_file", "_offset", "_strides")
+    With `is_swapped`, the bytes of each are in the order that this machine does not have.
+    """
+
+    __slots__ = ("_file", "_is_swapped", "_offset", "_strides")
     requires_grad = None
+    _num_threads: int | None = None
 
     def __init__(
         self,
@@ -56,12 +61,14 @@ class FileEntry(WeightEntry):
         shape: tuple[int, ...],
         dtype: str,
         code: str,
-        file: SourceFile,
+        file: Source,
         offset: int,
         strides: tuple[int, ...] | None = None,
+        *,
+        is_swapped: bool = False,
     ) -> None:
         super().__init__(name, "tensor", shape, dtype, 0, code)
-        self._file, self._offset = file, offset
+        self._file, self._offset, self._is_swapped = file, offset, is_swapped
         self._strides = None if strides is None or is_contiguous(shape, strides) else strides
         if dtype in KNOWN and not hasattr(torch, dtype):
             self.problem = f"torch {torch.__version__} has no {dtype}; install a newer one"
@@ -97,6 +104,7 @@ class FileEntry(WeightEntry):
             raise CopyRequiredError(f"the values of {shown_name(self.name)} lie in a file; leave copy=False out")
         self.check_readable()
         selection = self._select(index)
+        Budget(None).take(math.prod(selection.counts) * self._bits.itemsize)
         with self._file.opened() as there:
             bits = selection.read(lambda target, first: there.read_into(target, self._offset + first), self._bits)
         return _array_of(bits, self.dtype, writeable=writeable is not False, dtype=dtype)
@@ -104,14 +112,14 @@ class FileEntry(WeightEntry):
     def stats(self) -> TensorStats:
         """Return the statistics of all values, read block by block."""
         self.check_readable()
-        if self._strides is not None:
+        if not self._is_dense:
             return stats(self.to_numpy())
         with self._file.opened() as there:
-            return _stats_of(self._supply(there))
+            return _stats_of(self._supply(there), self._num_threads)
 
     def num_tasks(self) -> int:
         """Return in how many tasks of bounded size all values are read; 0 of one that no other process reads."""
-        return _num_tasks(self._supply(None)) if self._strides is None else 0
+        return _num_tasks(self._supply(None)) if self._is_dense else 0
 
     def tally(self, number: int) -> Tally:
         """Return what the task of that number finds."""
@@ -123,7 +131,7 @@ class FileEntry(WeightEntry):
         """Return the statistics of all tasks, as `stats` would."""
         return _put_together(self._supply(None), tallies)
 
-    def _supply(self, there: OpenFile | None) -> Supply:
+    def _supply(self, there: Reader | None) -> Supply:
         bits = self._bits
 
         def read(first: int, count: int) -> Array:
@@ -137,8 +145,15 @@ class FileEntry(WeightEntry):
         return Supply((ReadPart(read, (self.numel,), self.dtype),), self.dtype, self.shape)
 
     @property
+    def _is_dense(self) -> bool:
+        """Whether each byte from the first to the last belongs to one element, in whatever order they lie."""
+        assert self.shape is not None
+        return self._strides is None or is_dense(self.shape, self._strides)
+
+    @property
     def _bits(self) -> np.dtype[Any]:
-        return stored_dtype(self.dtype)
+        bits = stored_dtype(self.dtype)
+        return bits.newbyteorder("S") if self._is_swapped else bits
 
     def _select(self, index: Any) -> Selection:
         assert self.shape is not None
@@ -151,10 +166,16 @@ def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     return 0 in shape or all(step == wanted for n, step, wanted in steps if n > 1)
 
 
+def is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Return whether the elements lie without gaps, and each once, in some order."""
+    steps = sorted(((step, n) for n, step in zip(shape, strides, strict=True) if n > 1), reverse=True)
+    return is_contiguous(tuple(n for _, n in steps), tuple(step for step, _ in steps))
+
+
 @apart
 def _array_of(bits: Array, name: str, *, writeable: bool, dtype: object) -> Array:
     """Return what the elements of dtype `name` are as an array, in memory that nobody else has."""
-    whole = np.ascontiguousarray(bits).reshape(bits.shape)
+    whole = np.ascontiguousarray(bits, bits.dtype.newbyteorder("=")).reshape(bits.shape)
     if dtype is None and whole.dtype.name == name:
         # A byte that is neither 0 nor 1 is no bool that NumPy can count.
         array = np.asarray(whole.view(np.uint8) != 0) if name == "bool" else whole
@@ -181,5 +202,5 @@ def _put_together(supply: Supply, tallies: Iterable[Tally]) -> TensorStats:
 
 
 @apart
-def _stats_of(supply: Supply) -> TensorStats:
-    return scan_supply(supply)
+def _stats_of(supply: Supply, num_threads: int | None) -> TensorStats:
+    return scan_supply(supply, num_threads=num_threads)

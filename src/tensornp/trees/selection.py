@@ -90,7 +90,11 @@ class Selection:
     def read(self, read_into: Callable[[Array, int], None], dtype: np.dtype[Any]) -> Array:
         """Return the elements, which `read_into` brings: it fills an array of bytes from an offset on."""
         counts, steps = self._counts_and_steps()
-        made = np.empty(counts, dtype)
+        try:
+            made = np.empty(counts, dtype)
+        except ValueError:
+            # Though it were empty: the other sizes count.
+            raise BadRequestError(f"NumPy makes no array of shape {counts}; take fewer indices") from None
         _, num_joined, is_dense = self._joined(counts, steps)
         gaps = np.empty(0, np.uint8)
         for run in self.runs():
