@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from tensornp.errors import CheckpointError
+from tensornp.trees.contents import Contents
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.explorer import WeightsExplorer
 from tensornp.trees.file_entry import FileEntry
@@ -19,7 +20,8 @@ from tensornp.trees.names import shown_name
 from tensornp.trees.nothing_entry import NothingEntry
 from tensornp.trees.safetensors import Header, read_header
 from tensornp.trees.source_file import SourceFile
-from tensornp.trees.torch_file import ZIP_MAGIC, is_legacy, read_legacy, read_zip
+from tensornp.trees.torch_file import is_legacy, read_legacy, read_zip
+from tensornp.trees.zip_file import ZIP_MAGIC, records_of
 
 SUFFIX = ".safetensors"
 INDEX_SUFFIX = ".safetensors.index.json"
@@ -64,14 +66,21 @@ def _closest(path: Path) -> str:
 def _open_file(path: Path) -> WeightsExplorer:
     file = SourceFile.at(path)
     begins = file.read(0, min(file.nbytes, 64))
-    if begins.startswith(ZIP_MAGIC) or is_legacy(begins):
-        found = read_zip(file) if begins.startswith(ZIP_MAGIC) else read_legacy(file)
+    found = _contents(file, begins)
+    if found is not None:
         problems = [*found.problems, *_broken(found.entries)]
-        return WeightsExplorer(found.entries, str(path), metadata=found.besides, problems=problems)
+        return WeightsExplorer(found.entries, str(path), metadata=found.metadata, problems=problems)
     file, header = _listed(path)
     metadata = {**header.metadata, **_config_beside(path.parent)}
     entries = list(_entries(file, header))
     return WeightsExplorer(entries, str(path), metadata=metadata, problems=_broken(entries))
+
+
+def _contents(file: SourceFile, begins: bytes) -> Contents | None:
+    """Return what a file that begins so holds; None where it is to be a safetensors file."""
+    if begins.startswith(ZIP_MAGIC):
+        return read_zip(file, records_of(file))
+    return read_legacy(file) if is_legacy(begins) else None
 
 
 def _listed(path: Path) -> tuple[SourceFile, Header]:
