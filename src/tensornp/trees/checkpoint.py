@@ -18,10 +18,12 @@ from tensornp.trees.explorer import WeightsExplorer
 from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.names import shown_name
 from tensornp.trees.nothing_entry import NothingEntry
+from tensornp.trees.npy import NPY_MAGIC, read_npy
+from tensornp.trees.npz import has_arrays, read_npz
 from tensornp.trees.safetensors import Header, read_header
 from tensornp.trees.source_file import SourceFile
 from tensornp.trees.torch_file import is_legacy, read_legacy, read_zip
-from tensornp.trees.zip_file import ZIP_MAGIC, records_of
+from tensornp.trees.zip_file import EMPTY_ZIP_MAGIC, ZIP_MAGIC, records_of
 
 SUFFIX = ".safetensors"
 INDEX_SUFFIX = ".safetensors.index.json"
@@ -32,7 +34,6 @@ _SHARD = re.compile(r"(?P<stem>.*)-\d+-of-(?P<count>\d+)\.safetensors")
 _SEEMS = {
     b"\x80": "a pickle, and none of torch.save",
     b"GGUF": "a GGUF file",
-    b"\x93NUMPY": "a .npy file of NumPy",
     b"\x1f\x8b": "a gzip file",
 }
 
@@ -78,8 +79,11 @@ def _open_file(path: Path) -> WeightsExplorer:
 
 def _contents(file: SourceFile, begins: bytes) -> Contents | None:
     """Return what a file that begins so holds; None where it is to be a safetensors file."""
-    if begins.startswith(ZIP_MAGIC):
-        return read_zip(file, records_of(file))
+    if begins.startswith((ZIP_MAGIC, EMPTY_ZIP_MAGIC)):
+        members = records_of(file)
+        return read_npz(file, members) if has_arrays(members) else read_zip(file, members)
+    if begins.startswith(NPY_MAGIC):
+        return read_npy(file)
     return read_legacy(file) if is_legacy(begins) else None
 
 
