@@ -162,9 +162,12 @@ def test_what_is_no_file_is_not_opened(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(save(GOOD))
     with pytest.raises(tnp.CheckpointError, match=r"there is no '.*modle.safetensors'; the closest is '.*model.saf"):
         tnp.weights(tmp_path / "modle.safetensors")
-    (tmp_path / "x.safetensors").write_bytes(b"GGUF" + bytes(50))
-    with pytest.raises(tnp.CheckpointError, match="seems to be a GGUF file, which is not read yet"):
+    (tmp_path / "x.safetensors").write_bytes(b"\x1f\x8b" + bytes(50))
+    with pytest.raises(tnp.CheckpointError, match="seems to be a gzip file, which is not read yet"):
         tnp.weights(tmp_path / "x.safetensors")
+    (tmp_path / "x.gguf").write_bytes(b"GGUX" + bytes(50))
+    with pytest.raises(tnp.CheckpointError, match=r"does not begin as a \.gguf file does"):
+        tnp.weights(tmp_path / "x.gguf")
 
 
 @pytest.mark.parametrize("change", ["write", "shrink", "replace", "remove"])

@@ -16,6 +16,8 @@ from tensornp.trees.contents import Contents
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.explorer import WeightsExplorer
 from tensornp.trees.file_entry import FileEntry
+from tensornp.trees.gguf import read_gguf
+from tensornp.trees.gguf_header import GGUF_MAGIC
 from tensornp.trees.names import shown_name
 from tensornp.trees.nothing_entry import NothingEntry
 from tensornp.trees.npy import NPY_MAGIC, read_npy
@@ -31,9 +33,9 @@ CONFIG = "config.json"
 _MAX_JSON_NBYTES = 100_000_000
 _MAX_NAMED = 6
 _SHARD = re.compile(r"(?P<stem>.*)-\d+-of-(?P<count>\d+)\.safetensors")
+_OTHER_SUFFIXES = (".npy", ".npz", ".gguf")
 _SEEMS = {
     b"\x80": "a pickle, and none of torch.save",
-    b"GGUF": "a GGUF file",
     b"\x1f\x8b": "a gzip file",
 }
 
@@ -84,7 +86,14 @@ def _contents(file: SourceFile, begins: bytes) -> Contents | None:
         return read_npz(file, members) if has_arrays(members) else read_zip(file, members)
     if begins.startswith(NPY_MAGIC):
         return read_npy(file)
-    return read_legacy(file) if is_legacy(begins) else None
+    if begins.startswith(GGUF_MAGIC):
+        return read_gguf(file)
+    if is_legacy(begins):
+        return read_legacy(file)
+    suffix = Path(file.path).suffix
+    if suffix in _OTHER_SUFFIXES:
+        raise CheckpointError(f"{file.path!r} does not begin as a {suffix} file does")
+    return None
 
 
 def _listed(path: Path) -> tuple[SourceFile, Header]:

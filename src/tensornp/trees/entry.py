@@ -68,6 +68,11 @@ class WeightEntry(ABC):
         return math.prod(self.shape) if self.shape is not None else 0
 
     @property
+    def dtype_of_values(self) -> str:
+        """The dtype by which values are counted; another one than `dtype` where codes are stored."""
+        return self.dtype
+
+    @property
     def is_nothing(self) -> bool:
         """Whether a module has registered it as None."""
         return False

@@ -103,11 +103,14 @@ class FileEntry(WeightEntry):
         if copy is False:
             raise CopyRequiredError(f"the values of {shown_name(self.name)} lie in a file; leave copy=False out")
         self.check_readable()
+        return array_of(self._read(index), self.dtype_of_values, writeable=writeable is not False, dtype=dtype)
+
+    def _read(self, index: Any) -> Array:
+        """Return the elements at `index`, as they are stored."""
         selection = self._select(index)
         Budget(None).take(math.prod(selection.counts) * self._bits.itemsize)
         with self._file.opened() as there:
-            bits = selection.read(lambda target, first: there.read_into(target, self._offset + first), self._bits)
-        return _array_of(bits, self.dtype, writeable=writeable is not False, dtype=dtype)
+            return selection.read(lambda target, first: there.read_into(target, self._offset + first), self._bits)
 
     def stats(self) -> TensorStats:
         """Return the statistics of all values, read block by block."""
@@ -173,7 +176,7 @@ def is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
 
 
 @apart
-def _array_of(bits: Array, name: str, *, writeable: bool, dtype: object) -> Array:
+def array_of(bits: Array, name: str, *, writeable: bool, dtype: object) -> Array:
     """Return what the elements of dtype `name` are as an array, in memory that nobody else has."""
     whole = np.ascontiguousarray(bits, bits.dtype.newbyteorder("=")).reshape(bits.shape)
     if dtype is None and whole.dtype.name == name:

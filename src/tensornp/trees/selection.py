@@ -181,8 +181,10 @@ def _expanded(items: tuple[Any, ...], ndim: int) -> list[Any]:
 
 def _slice_of(item: slice, size: int, axis: int) -> range:
     try:
-        return range(*item.indices(size))
-    except (TypeError, ValueError) as error:
+        taken = range(*item.indices(size))
+        len(taken)  # of which Python has no more than addresses
+        return taken
+    except (TypeError, ValueError, OverflowError) as error:
         raise BadRequestError(f"the slice of axis {axis} is none: {error}") from None
 
 
