@@ -22,6 +22,7 @@ from tensornp.trees.names import shown_name
 from tensornp.trees.nothing_entry import NothingEntry
 from tensornp.trees.npy import NPY_MAGIC, read_npy
 from tensornp.trees.npz import has_arrays, read_npz
+from tensornp.trees.quantized import with_meaning
 from tensornp.trees.safetensors import Header, read_header
 from tensornp.trees.source_file import SourceFile
 from tensornp.trees.torch_file import is_legacy, read_legacy, read_zip
@@ -75,8 +76,8 @@ def _open_file(path: Path) -> WeightsExplorer:
         return WeightsExplorer(found.entries, str(path), metadata=found.metadata, problems=problems)
     file, header = _listed(path)
     metadata = {**header.metadata, **_config_beside(path.parent)}
-    entries = list(_entries(file, header))
-    return WeightsExplorer(entries, str(path), metadata=metadata, problems=_broken(entries))
+    entries, untold = with_meaning(_entries(file, header), metadata.get("config"))
+    return WeightsExplorer(entries, str(path), metadata=metadata, problems=[*untold, *_broken(entries)])
 
 
 def _contents(file: SourceFile, begins: bytes) -> Contents | None:
@@ -190,9 +191,9 @@ def _open_together(folder: Path, files: dict[str, str]) -> WeightsExplorer:
             continue
         entries.extend(_entries(file, header, prefix))
         metadata |= {prefix + key: value for key, value in header.metadata.items()}
-    return WeightsExplorer(
-        entries, str(folder), metadata=metadata, problems=[*problems, *_twice(entries), *_broken(entries)]
-    )
+    entries, untold = with_meaning(entries, metadata.get("config"))
+    problems.extend([*_twice(entries), *untold, *_broken(entries)])
+    return WeightsExplorer(entries, str(folder), metadata=metadata, problems=problems)
 
 
 def _broken(entries: list[WeightEntry]) -> list[str]:
@@ -235,8 +236,9 @@ def _open_index(path: Path) -> WeightsExplorer:
         why = broken.get(shard, f"it is not in {shown_name(shard)}")
         entries.append(found.pop(name) if name in found else NothingEntry(name, "tensor", "", why, shard))
     entries.extend(found.values())
-    problems.extend([*_broken(entries), *_wrong_total(told, entries)])
     metadata = {**_metadata_of(told), **_config_beside(path.parent)}
+    entries, untold = with_meaning(entries, metadata.get("config"))
+    problems.extend([*untold, *_broken(entries), *_wrong_total(told, entries)])
     return WeightsExplorer(entries, str(path), metadata=metadata, problems=problems)
 
 

@@ -77,6 +77,15 @@ class FileEntry(WeightEntry):
             stored = math.prod(n if step else min(n, 1) for n, step in zip(shape, steps, strict=True))
             self.nbytes = stored * stored_dtype(dtype).itemsize
 
+    def _begin_as(self, other: FileEntry) -> None:
+        """Begin as the same elements of the same file, which mean something else here."""
+        assert other.shape is not None
+        FileEntry.__init__(
+            self, other.name, other.shape, other.dtype, other.code, other._file, other._offset, other._strides,
+            is_swapped=other._is_swapped,
+        )  # fmt: skip
+        self.kind, self.nbytes, self.problem = other.kind, other.nbytes, other.problem
+
     @property
     def location(self) -> str:
         """The path of its file."""
