@@ -21,7 +21,7 @@ from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFEndian
 from gguf.quants import dequantize, quantize
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_npy import counted_reads
+from test_npy import counted_reads, limit_memory, on_linux
 
 import tensornp as tnp
 from tensornp.trees.coded_entry import CodedEntry
@@ -329,6 +329,22 @@ def test_a_header_that_is_not_sound_is_refused(tmp_path, name):
     assert time.perf_counter() - start < 2
     assert says in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@on_linux
+@in_child
+def test_a_lie_takes_no_memory():
+    """No count or length is allocated before it is known to be true."""
+    import tempfile
+
+    tnp.weights([np.ones(3)])
+    limit_memory(50_000_000)
+    with tempfile.TemporaryDirectory() as folder:
+        for data, _ in REFUSED.values():
+            path = Path(folder, "x.gguf")
+            path.write_bytes(data)
+            with pytest.raises(tnp.CheckpointError):
+                tnp.weights(path)
 
 
 @pytest.mark.parametrize(

@@ -12,21 +12,15 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from tensornp.errors import CheckpointError
-from tensornp.trees.contents import Contents
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.explorer import WeightsExplorer
 from tensornp.trees.file_entry import FileEntry
-from tensornp.trees.gguf import read_gguf
-from tensornp.trees.gguf_header import GGUF_MAGIC
+from tensornp.trees.formats import contents_of
 from tensornp.trees.names import shown_name
 from tensornp.trees.nothing_entry import NothingEntry
-from tensornp.trees.npy import NPY_MAGIC, read_npy
-from tensornp.trees.npz import has_arrays, read_npz
 from tensornp.trees.quantized import with_meaning
 from tensornp.trees.safetensors import Header, read_header
 from tensornp.trees.source_file import SourceFile
-from tensornp.trees.torch_file import is_legacy, read_legacy, read_zip
-from tensornp.trees.zip_file import EMPTY_ZIP_MAGIC, ZIP_MAGIC, records_of
 
 SUFFIX = ".safetensors"
 INDEX_SUFFIX = ".safetensors.index.json"
@@ -34,7 +28,6 @@ CONFIG = "config.json"
 _MAX_JSON_NBYTES = 100_000_000
 _MAX_NAMED = 6
 _SHARD = re.compile(r"(?P<stem>.*)-\d+-of-(?P<count>\d+)\.safetensors")
-_OTHER_SUFFIXES = (".npy", ".npz", ".gguf")
 _SEEMS = {
     b"\x80": "a pickle, and none of torch.save",
     b"\x1f\x8b": "a gzip file",
@@ -42,7 +35,7 @@ _SEEMS = {
 
 
 def open_checkpoint(path: str | os.PathLike[str]) -> WeightsExplorer:
-    """Return an explorer of the weights at `path`: a safetensors file, an index of several, or a folder of them.
+    """Return an explorer of the weights at `path`: a file of them, or an index or a folder of safetensors files.
 
     Raises
     ------
@@ -69,8 +62,7 @@ def _closest(path: Path) -> str:
 
 def _open_file(path: Path) -> WeightsExplorer:
     file = SourceFile.at(path)
-    begins = file.read(0, min(file.nbytes, 64))
-    found = _contents(file, begins)
+    found = contents_of(file)
     if found is not None:
         problems = [*found.problems, *_broken(found.entries)]
         return WeightsExplorer(found.entries, str(path), metadata=found.metadata, problems=problems)
@@ -78,23 +70,6 @@ def _open_file(path: Path) -> WeightsExplorer:
     metadata = {**header.metadata, **_config_beside(path.parent)}
     entries, untold = with_meaning(_entries(file, header), metadata.get("config"))
     return WeightsExplorer(entries, str(path), metadata=metadata, problems=[*untold, *_broken(entries)])
-
-
-def _contents(file: SourceFile, begins: bytes) -> Contents | None:
-    """Return what a file that begins so holds; None where it is to be a safetensors file."""
-    if begins.startswith((ZIP_MAGIC, EMPTY_ZIP_MAGIC)):
-        members = records_of(file)
-        return read_npz(file, members) if has_arrays(members) else read_zip(file, members)
-    if begins.startswith(NPY_MAGIC):
-        return read_npy(file)
-    if begins.startswith(GGUF_MAGIC):
-        return read_gguf(file)
-    if is_legacy(begins):
-        return read_legacy(file)
-    suffix = Path(file.path).suffix
-    if suffix in _OTHER_SUFFIXES:
-        raise CheckpointError(f"{file.path!r} does not begin as a {suffix} file does")
-    return None
 
 
 def _listed(path: Path) -> tuple[SourceFile, Header]:

@@ -10,8 +10,8 @@ from tensornp.trees.contents import Contents
 from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.gguf_header import GgufTensor, read_gguf_header
 from tensornp.trees.gguf_values import GgmlType
+from tensornp.trees.overlap import overlapping
 from tensornp.trees.source_file import SourceFile
-from tensornp.trees.zip_file import overlapping
 
 PLAIN = {
     0: "float32", 1: "float16", 24: "int8", 25: "int16", 26: "int32", 27: "int64", 28: "float64", 30: "bfloat16",

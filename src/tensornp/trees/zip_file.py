@@ -6,10 +6,10 @@ import os
 import struct
 import zipfile
 from collections import Counter
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from tensornp.errors import CheckpointError
+from tensornp.trees.overlap import overlapping
 from tensornp.trees.source_file import OpenFile, SourceFile
 
 ZIP_MAGIC = b"PK\x03\x04"
@@ -51,15 +51,6 @@ def records_of(file: SourceFile) -> dict[str, Record]:
     for name in overlapping(spans):
         records[name] = records[name]._replace(problem="overlaps another one")
     return records
-
-
-def overlapping(spans: dict[str, tuple[int, int]]) -> Iterable[str]:
-    """Yield the names whose bytes, from an offset on so many, are in part those of one before."""
-    end = 0
-    for name, (offset, nbytes) in sorted(spans.items(), key=lambda pair: pair[1]):
-        if nbytes and offset < end:
-            yield name
-        end = max(end, offset + nbytes)
 
 
 def _stored_nbytes(record: Record) -> int:
