@@ -27,6 +27,7 @@ HOMES = {
     "psutil": {"core/convert/budget"},
     "jax": {"core/exchange/jax"},
     "cupy": {"core/exchange/cupy"},
+    "gguf": {"trees/gguf_values"},
     "anywidget": {"widget"},
     "ipywidgets": {"widget"},
     "IPython": {"fronts/ipython"},

@@ -7,7 +7,7 @@
     ├── NoDataError             (ValueError)  the tensor has no values to give
     ├── CopyRequiredError       (ValueError)  `copy=False`, but memory cannot be shared
     ├── TooLargeError           (MemoryError) the array would take more bytes than allowed
-    ├── MissingLibraryError     (ImportError) JAX or CuPy is not here, or cannot work
+    ├── MissingLibraryError     (ImportError) JAX, CuPy or gguf is not here, or cannot work
     ├── BadRequestError         (ValueError)  an argument that means nothing: a mode, a dtype
     ├── NameTakenError          (ValueError)  binding would overwrite, or is no name at all
     ├── CheckpointError         (ValueError)  a file that is malformed, or not understood

@@ -103,6 +103,17 @@ def test_good_files_say_what_the_library_says(tmp_path):
                 assert file.read(extent.nbytes) == bytes(expected.contiguous().reshape(-1).view(torch.uint8).tolist())
 
 
+def test_an_empty_shape_too_large_for_numpy_gets_a_sentence(tmp_path):
+    """The library lists it too."""
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(made({"x": {"dtype": "F32", "shape": [0, 2**62], "data_offsets": [0, 0]}}))
+    entry = tnp.weights(path)["x"]
+    assert entry.stats().count == 0
+    assert entry.to_numpy((..., slice(5))).shape == (0, 5)
+    with pytest.raises(tnp.BadRequestError, match="NumPy makes no array of shape"):
+        entry.to_numpy()
+
+
 def test_an_unknown_dtype_hides_its_own_tensor_alone(tmp_path):
     """Said up front, and when its values are asked for."""
     path = tmp_path / "x.safetensors"
@@ -151,9 +162,12 @@ def test_what_is_no_file_is_not_opened(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(save(GOOD))
     with pytest.raises(tnp.CheckpointError, match=r"there is no '.*modle.safetensors'; the closest is '.*model.saf"):
         tnp.weights(tmp_path / "modle.safetensors")
-    (tmp_path / "x.safetensors").write_bytes(b"GGUF" + bytes(50))
-    with pytest.raises(tnp.CheckpointError, match="seems to be a GGUF file, which is not read yet"):
+    (tmp_path / "x.safetensors").write_bytes(b"\x1f\x8b" + bytes(50))
+    with pytest.raises(tnp.CheckpointError, match="seems to be a gzip file, which is not read yet"):
         tnp.weights(tmp_path / "x.safetensors")
+    (tmp_path / "x.gguf").write_bytes(b"GGUX" + bytes(50))
+    with pytest.raises(tnp.CheckpointError, match=r"does not begin as a \.gguf file does"):
+        tnp.weights(tmp_path / "x.gguf")
 
 
 @pytest.mark.parametrize("change", ["write", "shrink", "replace", "remove"])

@@ -88,6 +88,16 @@ def test_the_values_are_those_that_torch_loads(tmp_path, kind):
     assert explorer["a"].wanted_imports == ("argparse.Namespace",)
 
 
+def test_a_transposed_weight_is_shared_out_as_any_other(tmp_path):
+    """It has no gaps, so that it is read in the order of its bytes."""
+    large = torch.arange(9_000_000.0).view(3000, 3000)
+    torch.save({"turned": large.T, "gaps": large[:, ::2]}, tmp_path / "x.pt")
+    explorer = tnp.weights(tmp_path / "x.pt")
+    turned = explorer["turned"]
+    assert (turned.num_tasks(), explorer["gaps"].num_tasks()) == (2, 0)
+    assert turned.put_together([turned.tally(0), turned.tally(1)]) == turned.stats() == tnp.stats(large.T)
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_whole_module_shows_its_weights(tmp_path, kind):
     """By the names of its parameters and buffers."""

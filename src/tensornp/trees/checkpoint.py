@@ -15,11 +15,12 @@ from tensornp.errors import CheckpointError
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.explorer import WeightsExplorer
 from tensornp.trees.file_entry import FileEntry
+from tensornp.trees.formats import contents_of
 from tensornp.trees.names import shown_name
 from tensornp.trees.nothing_entry import NothingEntry
+from tensornp.trees.quantized import with_meaning
 from tensornp.trees.safetensors import Header, read_header
 from tensornp.trees.source_file import SourceFile
-from tensornp.trees.torch_file import ZIP_MAGIC, is_legacy, read_legacy, read_zip
 
 SUFFIX = ".safetensors"
 INDEX_SUFFIX = ".safetensors.index.json"
@@ -29,14 +30,12 @@ _MAX_NAMED = 6
 _SHARD = re.compile(r"(?P<stem>.*)-\d+-of-(?P<count>\d+)\.safetensors")
 _SEEMS = {
     b"\x80": "a pickle, and none of torch.save",
-    b"GGUF": "a GGUF file",
-    b"\x93NUMPY": "a .npy file of NumPy",
     b"\x1f\x8b": "a gzip file",
 }
 
 
 def open_checkpoint(path: str | os.PathLike[str]) -> WeightsExplorer:
-    """Return an explorer of the weights at `path`: a safetensors file, an index of several, or a folder of them.
+    """Return an explorer of the weights at `path`: a file of them, or an index or a folder of safetensors files.
 
     Raises
     ------
@@ -63,15 +62,14 @@ def _closest(path: Path) -> str:
 
 def _open_file(path: Path) -> WeightsExplorer:
     file = SourceFile.at(path)
-    begins = file.read(0, min(file.nbytes, 64))
-    if begins.startswith(ZIP_MAGIC) or is_legacy(begins):
-        found = read_zip(file) if begins.startswith(ZIP_MAGIC) else read_legacy(file)
+    found = contents_of(file)
+    if found is not None:
         problems = [*found.problems, *_broken(found.entries)]
-        return WeightsExplorer(found.entries, str(path), metadata=found.besides, problems=problems)
+        return WeightsExplorer(found.entries, str(path), metadata=found.metadata, problems=problems)
     file, header = _listed(path)
     metadata = {**header.metadata, **_config_beside(path.parent)}
-    entries = list(_entries(file, header))
-    return WeightsExplorer(entries, str(path), metadata=metadata, problems=_broken(entries))
+    entries, untold = with_meaning(_entries(file, header), metadata.get("config"))
+    return WeightsExplorer(entries, str(path), metadata=metadata, problems=[*untold, *_broken(entries)])
 
 
 def _listed(path: Path) -> tuple[SourceFile, Header]:
@@ -168,9 +166,9 @@ def _open_together(folder: Path, files: dict[str, str]) -> WeightsExplorer:
             continue
         entries.extend(_entries(file, header, prefix))
         metadata |= {prefix + key: value for key, value in header.metadata.items()}
-    return WeightsExplorer(
-        entries, str(folder), metadata=metadata, problems=[*problems, *_twice(entries), *_broken(entries)]
-    )
+    entries, untold = with_meaning(entries, metadata.get("config"))
+    problems.extend([*_twice(entries), *untold, *_broken(entries)])
+    return WeightsExplorer(entries, str(folder), metadata=metadata, problems=problems)
 
 
 def _broken(entries: list[WeightEntry]) -> list[str]:
@@ -213,8 +211,9 @@ def _open_index(path: Path) -> WeightsExplorer:
         why = broken.get(shard, f"it is not in {shown_name(shard)}")
         entries.append(found.pop(name) if name in found else NothingEntry(name, "tensor", "", why, shard))
     entries.extend(found.values())
-    problems.extend([*_broken(entries), *_wrong_total(told, entries)])
     metadata = {**_metadata_of(told), **_config_beside(path.parent)}
+    entries, untold = with_meaning(entries, metadata.get("config"))
+    problems.extend([*untold, *_broken(entries), *_wrong_total(told, entries)])
     return WeightsExplorer(entries, str(path), metadata=metadata, problems=problems)
 
 

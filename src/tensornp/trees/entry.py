@@ -31,7 +31,7 @@ class WeightEntry(ABC):
     name : str
         Its keys, joined by dots.
     kind : str
-        "parameter", "buffer", "tensor" or "array".
+        "parameter", "buffer", "tensor", "array", or "state": what belongs to another weight, as scales do.
     shape : tuple of int or None
         None where it is not known yet.
     dtype : str
@@ -66,6 +66,16 @@ class WeightEntry(ABC):
     def numel(self) -> int:
         """How many elements it has; 0 where its shape is not known."""
         return math.prod(self.shape) if self.shape is not None else 0
+
+    @property
+    def num_parameters(self) -> int | None:
+        """How many weights it has: other than `numel` where several are packed into one element, None if not told."""
+        return self.numel
+
+    @property
+    def dtype_of_values(self) -> str:
+        """The dtype by which values are counted; another one than `dtype` where codes are stored."""
+        return self.dtype
 
     @property
     def is_nothing(self) -> bool:

@@ -25,7 +25,8 @@ class Totals(NamedTuple):
     Attributes
     ----------
     parameters : int
-        Elements of parameters, or of the tensors of a file; those of one object with several names once.
+        Elements of parameters, or of the tensors of a file; those of one object with several names once, packed ones
+        as many as they are, where that is told.
     elements_stored : int
         Elements that lie in memory or in the file, each once, whatever refers to them.
     nbytes : int
@@ -108,7 +109,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         elements, nbytes = stored_in_memory([one.tensor for one in objects.values() if isinstance(one, LiveEntry)])
         others = [one for one in objects.values() if not isinstance(one, LiveEntry)]
         return Totals(
-            sum(one.numel for one in counted),
+            sum(one.num_parameters or 0 for one in counted),
             elements + sum(one.numel for one in others),
             nbytes + sum(one.nbytes for one in others),
         )

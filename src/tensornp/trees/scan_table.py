@@ -96,7 +96,7 @@ def findings_of(entry: WeightEntry, stats: TensorStats) -> Iterator[Finding]:
         return
     if entry.name.rpartition(".")[2] == "running_var" and stats.min <= 0:
         yield Finding(2, f"a running variance is {stats.min:.6g}, and not positive")
-    top = _edge_of(entry.dtype)
+    top = _edge_of(entry.dtype_of_values)
     if top is not None and max(abs(stats.min), abs(stats.max)) >= top:
         yield Finding(3, f"a value is {top:.6g}, the largest that {entry.dtype} has")
     if stats.count == stats.finite > 1 and stats.min == stats.max:

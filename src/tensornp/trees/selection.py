@@ -90,7 +90,11 @@ class Selection:
     def read(self, read_into: Callable[[Array, int], None], dtype: np.dtype[Any]) -> Array:
         """Return the elements, which `read_into` brings: it fills an array of bytes from an offset on."""
         counts, steps = self._counts_and_steps()
-        made = np.empty(counts, dtype)
+        try:
+            made = np.empty(counts, dtype)
+        except ValueError:
+            # Though it were empty: the other sizes count.
+            raise BadRequestError(f"NumPy makes no array of shape {counts}; take fewer indices") from None
         _, num_joined, is_dense = self._joined(counts, steps)
         gaps = np.empty(0, np.uint8)
         for run in self.runs():
@@ -177,8 +181,10 @@ def _expanded(items: tuple[Any, ...], ndim: int) -> list[Any]:
 
 def _slice_of(item: slice, size: int, axis: int) -> range:
     try:
-        return range(*item.indices(size))
-    except (TypeError, ValueError) as error:
+        taken = range(*item.indices(size))
+        len(taken)  # of which Python has no more than addresses
+        return taken
+    except (TypeError, ValueError, OverflowError) as error:
         raise BadRequestError(f"the slice of axis {axis} is none: {error}") from None
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 import stat
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -29,6 +30,31 @@ class FileMark(NamedTuple):
     inode: int
     nbytes: int
     mtime_ns: int
+
+
+class Reader(ABC):
+    """What is open, and read by positions."""
+
+    @abstractmethod
+    def read_into(self, target: Array, offset: int) -> None:
+        """Fill a contiguous array of bytes from `offset` on."""
+
+    def read(self, offset: int, nbytes: int) -> Array:
+        """Return so many bytes from `offset` on, in new memory."""
+        made = np.empty(nbytes, np.uint8)
+        self.read_into(made, offset)
+        return made
+
+
+class Source(Protocol):
+    """What can be opened to be read by positions: a file, or what is packed in one."""
+
+    @property
+    def path(self) -> str:
+        """The path of the file."""
+
+    def opened(self) -> AbstractContextManager[Reader]:
+        """Open it for some reads."""
 
 
 def _mark_of(status: os.stat_result) -> FileMark:
@@ -86,7 +112,7 @@ class SourceFile:
             os.close(descriptor)
 
 
-class OpenFile:
+class OpenFile(Reader):
     """An open file; several threads may read it."""
 
     def __init__(self, source: SourceFile, descriptor: int) -> None:
@@ -105,12 +131,6 @@ class OpenFile:
         else:
             said = "was written to"
         raise ChangedFileError(f"{self._source.path!r} {said} since it was listed; open it again")
-
-    def read(self, offset: int, nbytes: int) -> Array:
-        """Return so many bytes from `offset` on, in new memory."""
-        made = np.empty(nbytes, np.uint8)
-        self.read_into(made, offset)
-        return made
 
     def read_into(self, target: Array, offset: int) -> None:
         """Fill a contiguous array of bytes from `offset` on."""

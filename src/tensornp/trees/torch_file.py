@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-import struct
-import zipfile
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from tensornp.core.values.decode import stored_dtype
 from tensornp.errors import CheckpointError
+from tensornp.trees.contents import Contents
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.names import shown_name
 from tensornp.trees.nothing_entry import NothingEntry
-from tensornp.trees.source_file import OpenFile, SourceFile
+from tensornp.trees.source_file import SourceFile
 from tensornp.trees.unpickled import KNOWN_IMPORTS, MAX_ENTRIES, PickledTensor, shown_key, values_of
 from tensornp.trees.xray import MAX_NBYTES, XRay, xray
+from tensornp.trees.zip_file import Record
 
-ZIP_MAGIC = b"PK\x03\x04"
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
-_LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 _MAX_SAID = 1000
-
-
-class Record(NamedTuple):
-    """Where the bytes of a storage lie; `problem` says why they are not read."""
-
-    offset: int
-    nbytes: int
-    problem: str = ""
-
-
-class TorchFile(NamedTuple):
-    """What a file of `torch.save` holds."""
-
-    entries: list[WeightEntry]
-    besides: dict[str, Any]
-    problems: list[str]
 
 
 def is_legacy(data: bytes) -> bool:
@@ -48,64 +30,30 @@ def is_legacy(data: bytes) -> bool:
         return False
 
 
-def read_zip(file: SourceFile) -> TorchFile:
-    """Return what the zip holds; CheckpointError if it is none of `torch.save`, or not sound."""
-    try:
-        with zipfile.ZipFile(file.path) as archive:
-            members = archive.infolist()
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as error:
-        raise CheckpointError(f"{file.path!r} is no sound zip file: {error}") from None
-    with file.opened() as there:
-        pickles = [one for one in members if one.filename.rpartition("/")[2] == "data.pkl"]
-        if len(pickles) != 1:
-            raise CheckpointError(f"{file.path!r} is a zip file with {len(pickles)} data.pkl, and none of torch.save")
-        prefix = pickles[0].filename.removesuffix("data.pkl")
-        records = _records(file, there, members)
-        place = records[pickles[0].filename]
-        if place.problem:
-            raise CheckpointError(f"{file.path!r} cannot be looked through: its data.pkl {place.problem}")
-        found = _looked_through(file, there.read(place.offset, min(place.nbytes, MAX_NBYTES + 1)).tobytes())
-        order = records.get(f"{prefix}byteorder")
-        if order is not None and there.read(order.offset, min(order.nbytes, 8)).tobytes() == b"big":
-            records = {name: one._replace(problem="has its bytes in big-endian order") for name, one in records.items()}
+def read_zip(file: SourceFile, members: dict[str, Record]) -> Contents:
+    """Return what a zip of these members holds; CheckpointError if it is none of `torch.save`, or not sound."""
+    records = {name: _uncompressed(one) for name, one in members.items()}
+    pickles = [name for name in records if name.rpartition("/")[2] == "data.pkl"]
+    if len(pickles) != 1:
+        raise CheckpointError(f"{file.path!r} is a zip file with {len(pickles)} data.pkl, and none of torch.save")
+    prefix, place = pickles[0].removesuffix("data.pkl"), records[pickles[0]]
+    if place.problem:
+        raise CheckpointError(f"{file.path!r} cannot be looked through: its data.pkl {place.problem}")
+    found = _looked_through(file, file.read(place.offset, min(place.nbytes, MAX_NBYTES + 1)))
+    order = records.get(f"{prefix}byteorder")
+    if order is not None and not order.problem and file.read(order.offset, min(order.nbytes, 8)) == b"big":
+        records = {name: one._replace(problem="has its bytes in big-endian order") for name, one in records.items()}
     storages = {name.removeprefix(f"{prefix}data/"): one for name, one in records.items()}
     return _listed(file, found, storages)
 
 
-def _records(file: SourceFile, there: OpenFile, members: list[zipfile.ZipInfo]) -> dict[str, Record]:
-    """Return where each member lies: it begins after its own header, whose length the directory does not tell."""
-    times = Counter(one.filename for one in members)
-    records: dict[str, Record] = {}
-    for one in members:
-        records[one.filename] = _record(file, there, one, is_alone=times[one.filename] == 1)
-    end = 0
-    for name, record in sorted(records.items(), key=lambda pair: pair[1].offset):
-        if not record.problem and record.nbytes:
-            if record.offset < end:
-                records[name] = record._replace(problem="overlaps another one")
-            end = max(end, record.offset + record.nbytes)
-    return records
+def _uncompressed(record: Record) -> Record:
+    """Return a record that has a problem where a view of a part of it could not be read by its offset."""
+    is_compressed = record.packed_nbytes is not None and not record.problem
+    return record._replace(problem="is compressed") if is_compressed else record
 
 
-def _record(file: SourceFile, there: OpenFile, one: zipfile.ZipInfo, *, is_alone: bool) -> Record:
-    if not is_alone:
-        return Record(0, 0, "is there more than once")
-    if one.compress_type != zipfile.ZIP_STORED or one.file_size != one.compress_size:
-        return Record(0, one.file_size, "is compressed")
-    if one.flag_bits & 1:
-        return Record(0, one.file_size, "is encrypted")
-    if not 0 <= one.header_offset <= file.nbytes - _LOCAL_HEADER.size:
-        return Record(0, one.file_size, "lies outside of the file")
-    signature, *_, name_nbytes, extra_nbytes = _LOCAL_HEADER.unpack(
-        there.read(one.header_offset, _LOCAL_HEADER.size).tobytes()
-    )
-    first = one.header_offset + _LOCAL_HEADER.size + name_nbytes + extra_nbytes
-    if signature != ZIP_MAGIC or first + one.file_size > file.nbytes:
-        return Record(0, one.file_size, "lies outside of the file")
-    return Record(first, one.file_size)
-
-
-def read_legacy(file: SourceFile) -> TorchFile:
+def read_legacy(file: SourceFile) -> Contents:
     """Return what a file of the format before the zip holds; CheckpointError if it is not sound."""
     with file.opened() as there:
         at, scans = 0, []
@@ -137,7 +85,7 @@ def _looked_through(file: SourceFile, data: bytes) -> XRay:
         raise CheckpointError(f"{file.path!r} cannot be looked through: {error}") from None
 
 
-def _listed(file: SourceFile, found: XRay, storages: dict[str, Record]) -> TorchFile:
+def _listed(file: SourceFile, found: XRay, storages: dict[str, Record]) -> Contents:
     """Return the entries of what the pickle would build, with what it would import."""
     wanted = [str(one) for one in found.imports if tuple(one) not in KNOWN_IMPORTS]
     problems = [f"it wants to import {shown_name(name)}, and nothing was imported" for name in wanted]
@@ -152,7 +100,7 @@ def _listed(file: SourceFile, found: XRay, storages: dict[str, Record]) -> Torch
             entries.append(_entry(file, one, name, storages, tuple(wanted)))
         elif len(besides) < _MAX_SAID:
             besides[name] = one.value
-    return TorchFile(entries, besides, problems)
+    return Contents(entries, besides, problems)
 
 
 def _names(paths: Iterable[tuple[Any, ...]]) -> list[str]:

@@ -26,7 +26,8 @@ def weights(obj: Any, *, expression: str = "") -> WeightsExplorer:
     ----------
     obj : torch.nn.Module, a dictionary or list of tensors, nested, or a path
         Of a module there are parameters, buffers and tensor attributes, under every name. A path leads to a
-        safetensors file, an index of several, a folder of them, or a file of `torch.save`, in either format.
+        safetensors file, an index of several, a folder of them, a file of `torch.save`, in either format, a ``.npy`` or
+        ``.npz`` file, or a GGUF file, whose quantized values take the library gguf (``pip install tensornp[gguf]``).
     expression : str
         How the notebook reaches `obj`, with which the `code` of each entry begins.
 
@@ -40,7 +41,10 @@ def weights(obj: Any, *, expression: str = "") -> WeightsExplorer:
     Notes
     -----
     Some microseconds for each weight of a live model, which is held as any variable would. Of a file the header alone
-    is read; the file is not held open, not mapped, and never run.
+    is read; the file is not held open, not mapped, and never run. Quantized weights of GGUF and float8 with block
+    scales (``X_scale_inv`` beside ``X``) give what they mean, in float32, of which statistics are made too; the float8
+    codes are those of ``entry.codes``. Packed integers of other formats, which ``config.json`` names, give their codes,
+    and no statistics.
     """
     if isinstance(obj, (str, os.PathLike)):
         return open_checkpoint(obj)

@@ -1,0 +1,122 @@
+"""A weight of which a file holds blocks of codes, and the values are what they mean."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import numpy as np
+
+from tensornp.core.convert.budget import Budget
+from tensornp.core.memory.strided import BLOCK_NUMEL
+from tensornp.core.values.blocks import ReadPart
+from tensornp.core.values.supply import Supply
+from tensornp.trees.entry import Array
+from tensornp.trees.file_entry import FileEntry, ReadPlan
+from tensornp.trees.selection import Range, Selection, contiguous, select
+from tensornp.trees.source_file import Reader, Source
+
+VALUES = "float32"
+"""The dtype of what codes mean."""
+
+
+class Codec(Protocol):
+    """How the codes of one type are read: so many bytes for so many values, which lie along the last dimension."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def block_numel(self) -> int: ...
+
+    @property
+    def block_nbytes(self) -> int: ...
+
+    def decode(self, codes: Array) -> Array:
+        """Return the values of the bytes of some blocks, flat, as float32."""
+
+
+class CodedEntry(FileEntry):
+    """A weight whose `dtype` is the name of a codec; values are float32, and only the blocks of an index are read."""
+
+    __slots__ = ("_codec",)
+
+    def __init__(self, name: str, shape: tuple[int, ...], codec: Codec, code: str, file: Source, offset: int) -> None:
+        super().__init__(name, shape, codec.name, code, file, offset)
+        self._codec = codec
+        self.nbytes = math.prod(shape) // codec.block_numel * codec.block_nbytes
+
+    @property
+    def dtype_of_values(self) -> str:
+        """What the codes mean."""
+        return VALUES
+
+    def plan(self, index: Any = ...) -> ReadPlan:
+        """Return what `to_numpy` would read: whole blocks; BadRequestError for an index that is none."""
+        self.check_readable()
+        wanted = self._select(index)
+        runs = [run.nbytes for run in self._blocks(wanted).runs()]
+        return ReadPlan(sum(runs), len(runs), wanted.result_shape)
+
+    def _read(self, index: Any) -> Array:
+        wanted = self._select(index)
+        Budget(None).take(math.prod(wanted.counts) * np.dtype(VALUES).itemsize)
+        made = np.empty(wanted.counts, VALUES)
+        if made.size:
+            self._fill(made, wanted)
+        return np.asarray(made[wanted.final])
+
+    def _fill(self, made: Array, wanted: Selection) -> None:
+        """Read the blocks, decode some rows of them at a time, and leave out what is not wanted."""
+        codec, blocks = self._codec, self._blocks(wanted)
+        with self._file.opened() as there:
+            block = np.dtype((np.void, codec.block_nbytes))
+            codes = blocks.read(lambda target, first: there.read_into(target, self._offset + first), block)
+        last, of_blocks = wanted.ranges[-1], blocks.ranges[-1]
+        skipped = last.first - of_blocks.first * codec.block_numel
+        part = slice(skipped, skipped + (last.num - 1) * last.step + 1, last.step)
+        rows, lines = np.ascontiguousarray(codes).reshape(-1, of_blocks.num), made.reshape(-1, last.num)
+        step = max(BLOCK_NUMEL // (of_blocks.num * codec.block_numel), 1)
+        for first in range(0, len(rows), step):
+            some = rows[first : first + step]
+            lines[first : first + step] = self._decoded(some.reshape(-1).view(np.uint8)).reshape(len(some), -1)[:, part]
+
+    def _decoded(self, codes: Array) -> Array:
+        """Return the values of whole blocks, of which some at a time are decoded."""
+        codec = self._codec
+        made = np.empty(codes.size // codec.block_nbytes * codec.block_numel, VALUES)
+        step = BLOCK_NUMEL // codec.block_numel
+        for first in range(0, codes.size // codec.block_nbytes, step):
+            some = codec.decode(codes[first * codec.block_nbytes : (first + step) * codec.block_nbytes])
+            made[first * codec.block_numel : first * codec.block_numel + some.size] = some
+        return made
+
+    def _blocks(self, wanted: Selection) -> Selection:
+        """Return the blocks that have the wanted elements; the others in them are left out afterwards."""
+        assert self.shape is not None
+        codec, last = self._codec, wanted.ranges[-1]
+        first = last.first // codec.block_numel
+        stop = -(-(last.first + (last.num - 1) * last.step + 1) // codec.block_numel) if last.num else first
+        strides = contiguous((*self.shape[:-1], self.shape[-1] // codec.block_numel))
+        return Selection(
+            tuple(step * codec.block_nbytes for step in strides),
+            codec.block_nbytes,
+            (*wanted.ranges[:-1], Range(first, stop - first, 1)),
+            (slice(None),) * len(strides),
+        )
+
+    def _select(self, index: Any) -> Selection:
+        assert self.shape is not None
+        return select(index, self.shape, 1)
+
+    def _supply(self, there: Reader | None) -> Supply:
+        codec = self._codec
+
+        def read(first: int, count: int) -> Array:
+            assert there is not None
+            start, stop = first // codec.block_numel, -(-(first + count) // codec.block_numel)
+            codes = there.read(self._offset + start * codec.block_nbytes, (stop - start) * codec.block_nbytes)
+            return self._decoded(codes)[first - start * codec.block_numel :][:count]
+
+        assert self.shape is not None
+        return Supply((ReadPart(read, (self.numel,), VALUES),), VALUES, self.shape)

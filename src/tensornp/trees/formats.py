@@ -1,0 +1,42 @@
+"""Which format a file is of, by how it begins, and what it holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tensornp.errors import CheckpointError
+from tensornp.trees.contents import Contents
+from tensornp.trees.gguf import read_gguf
+from tensornp.trees.gguf_header import GGUF_MAGIC
+from tensornp.trees.npy import NPY_MAGIC, read_npy
+from tensornp.trees.npz import has_arrays, read_npz
+from tensornp.trees.source_file import SourceFile
+from tensornp.trees.torch_file import is_legacy, read_legacy, read_zip
+from tensornp.trees.zip_file import EMPTY_ZIP_MAGIC, ZIP_MAGIC, records_of
+
+_NUM_READ = 64
+_SUFFIXES = (".npy", ".npz", ".gguf")
+
+
+def contents_of(file: SourceFile) -> Contents | None:
+    """Return what a file holds; None of one that is to be of safetensors, which have no beginning of their own.
+
+    Raises
+    ------
+    CheckpointError
+        If it is not sound, or its name is that of another format.
+    """
+    begins = file.read(0, min(file.nbytes, _NUM_READ))
+    if begins.startswith((ZIP_MAGIC, EMPTY_ZIP_MAGIC)):
+        members = records_of(file)
+        return read_npz(file, members) if has_arrays(members) else read_zip(file, members)
+    if begins.startswith(NPY_MAGIC):
+        return read_npy(file)
+    if begins.startswith(GGUF_MAGIC):
+        return read_gguf(file)
+    if is_legacy(begins):
+        return read_legacy(file)
+    suffix = Path(file.path).suffix
+    if suffix in _SUFFIXES:
+        raise CheckpointError(f"{file.path!r} does not begin as a {suffix} file does")
+    return None
