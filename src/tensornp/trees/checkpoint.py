@@ -19,7 +19,8 @@ from tensornp.trees.names import shown_name
 from tensornp.trees.nothing_entry import NothingEntry
 from tensornp.trees.safetensors import Header, read_header
 from tensornp.trees.source_file import SourceFile
-from tensornp.trees.torch_file import ZIP_MAGIC, is_legacy, read_legacy, read_zip
+from tensornp.trees.torch_file import is_legacy, read_legacy, read_zip
+from tensornp.trees.torch_zip import ZIP_MAGIC
 
 SUFFIX = ".safetensors"
 INDEX_SUFFIX = ".safetensors.index.json"

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import struct
-import zipfile
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from tensornp.core.values.decode import stored_dtype
 from tensornp.errors import CheckpointError
+from tensornp.trees.byte_range import ByteRange
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.names import shown_name
 from tensornp.trees.nothing_entry import NothingEntry
-from tensornp.trees.source_file import OpenFile, SourceFile
+from tensornp.trees.source_file import SourceFile
+from tensornp.trees.torch_zip import Record, looked_through, read_torch_zip
 from tensornp.trees.unpickled import KNOWN_IMPORTS, MAX_ENTRIES, PickledTensor, shown_key, values_of
 from tensornp.trees.xray import MAX_NBYTES, XRay, xray
 
-ZIP_MAGIC = b"PK\x03\x04"
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
-_LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 _MAX_SAID = 1000
-
-
-class Record(NamedTuple):
-    """Where the bytes of a storage lie; `problem` says why they are not read."""
-
-    offset: int
-    nbytes: int
-    problem: str = ""
 
 
 class TorchFile(NamedTuple):
@@ -50,59 +40,9 @@ def is_legacy(data: bytes) -> bool:
 
 def read_zip(file: SourceFile) -> TorchFile:
     """Return what the zip holds; CheckpointError if it is none of `torch.save`, or not sound."""
-    try:
-        with zipfile.ZipFile(file.path) as archive:
-            members = archive.infolist()
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as error:
-        raise CheckpointError(f"{file.path!r} is no sound zip file: {error}") from None
     with file.opened() as there:
-        pickles = [one for one in members if one.filename.rpartition("/")[2] == "data.pkl"]
-        if len(pickles) != 1:
-            raise CheckpointError(f"{file.path!r} is a zip file with {len(pickles)} data.pkl, and none of torch.save")
-        prefix = pickles[0].filename.removesuffix("data.pkl")
-        records = _records(file, there, members)
-        place = records[pickles[0].filename]
-        if place.problem:
-            raise CheckpointError(f"{file.path!r} cannot be looked through: its data.pkl {place.problem}")
-        found = _looked_through(file, there.read(place.offset, min(place.nbytes, MAX_NBYTES + 1)).tobytes())
-        order = records.get(f"{prefix}byteorder")
-        if order is not None and there.read(order.offset, min(order.nbytes, 8)).tobytes() == b"big":
-            records = {name: one._replace(problem="has its bytes in big-endian order") for name, one in records.items()}
-    storages = {name.removeprefix(f"{prefix}data/"): one for name, one in records.items()}
+        found, storages = read_torch_zip(ByteRange(there, 0, file.nbytes, repr(file.path)))
     return _listed(file, found, storages)
-
-
-def _records(file: SourceFile, there: OpenFile, members: list[zipfile.ZipInfo]) -> dict[str, Record]:
-    """Return where each member lies: it begins after its own header, whose length the directory does not tell."""
-    times = Counter(one.filename for one in members)
-    records: dict[str, Record] = {}
-    for one in members:
-        records[one.filename] = _record(file, there, one, is_alone=times[one.filename] == 1)
-    end = 0
-    for name, record in sorted(records.items(), key=lambda pair: pair[1].offset):
-        if not record.problem and record.nbytes:
-            if record.offset < end:
-                records[name] = record._replace(problem="overlaps another one")
-            end = max(end, record.offset + record.nbytes)
-    return records
-
-
-def _record(file: SourceFile, there: OpenFile, one: zipfile.ZipInfo, *, is_alone: bool) -> Record:
-    if not is_alone:
-        return Record(0, 0, "is there more than once")
-    if one.compress_type != zipfile.ZIP_STORED or one.file_size != one.compress_size:
-        return Record(0, one.file_size, "is compressed")
-    if one.flag_bits & 1:
-        return Record(0, one.file_size, "is encrypted")
-    if not 0 <= one.header_offset <= file.nbytes - _LOCAL_HEADER.size:
-        return Record(0, one.file_size, "lies outside of the file")
-    signature, *_, name_nbytes, extra_nbytes = _LOCAL_HEADER.unpack(
-        there.read(one.header_offset, _LOCAL_HEADER.size).tobytes()
-    )
-    first = one.header_offset + _LOCAL_HEADER.size + name_nbytes + extra_nbytes
-    if signature != ZIP_MAGIC or first + one.file_size > file.nbytes:
-        return Record(0, one.file_size, "lies outside of the file")
-    return Record(first, one.file_size)
 
 
 def read_legacy(file: SourceFile) -> TorchFile:
@@ -110,7 +50,7 @@ def read_legacy(file: SourceFile) -> TorchFile:
     with file.opened() as there:
         at, scans = 0, []
         for _ in range(5):
-            scans.append(_looked_through(file, there.read(at, min(file.nbytes - at, MAX_NBYTES)).tobytes()))
+            scans.append(looked_through(repr(file.path), there.read(at, min(file.nbytes - at, MAX_NBYTES)).tobytes()))
             at += scans[-1].nbytes
         _, _, _, found, keys = scans
         if scans[0].root != LEGACY_MAGIC or type(keys.root) is not list:
@@ -128,13 +68,6 @@ def read_legacy(file: SourceFile) -> TorchFile:
             storages[key] = Record(at + 8, nbytes)
             at += 8 + nbytes
     return _listed(file, found, storages)
-
-
-def _looked_through(file: SourceFile, data: bytes) -> XRay:
-    try:
-        return xray(data)
-    except CheckpointError as error:
-        raise CheckpointError(f"{file.path!r} cannot be looked through: {error}") from None
 
 
 def _listed(file: SourceFile, found: XRay, storages: dict[str, Record]) -> TorchFile:
