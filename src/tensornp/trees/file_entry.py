@@ -3,52 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from itertools import islice
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from tensornp.core.convert.to_numpy import to_numpy
-from tensornp.core.lowlevel.modes import apart
 from tensornp.core.tensor.dtypes import KNOWN
-from tensornp.core.values.blocks import ReadPart
 from tensornp.core.values.decode import stored_dtype
-from tensornp.core.values.scan import scan_supply, stats
-from tensornp.core.values.stats import TensorStats
-from tensornp.core.values.supply import Supply
-from tensornp.core.values.tasks import Tally, Tasks
-from tensornp.errors import CopyRequiredError
-from tensornp.trees.entry import Array, Extent, WeightEntry
-from tensornp.trees.names import shown_name
+from tensornp.trees.entry import Array, Extent
 from tensornp.trees.selection import Selection, contiguous, select
 from tensornp.trees.source_file import OpenFile, SourceFile
+from tensornp.trees.stored_entry import ReadPlan, StoredEntry
 
 
-class ReadPlan(NamedTuple):
-    """What `to_numpy` would read of a file.
-
-    Attributes
-    ----------
-    nbytes_read : int
-        Bytes that are read, with gaps of up to 4 KiB between those that are wanted.
-    num_reads : int
-        Pieces of the file.
-    shape : tuple of int
-        Of what the index takes, in elements as they are stored.
-    """
-
-    nbytes_read: int
-    num_reads: int
-    shape: tuple[int, ...]
-
-
-class FileEntry(WeightEntry):
+class FileEntry(StoredEntry):
     """Elements that lie `strides` elements apart, from `offset` on; without these, in the order of their indices."""
 
     __slots__ = ("_file", "_offset", "_strides")
-    requires_grad = None
 
     def __init__(
         self,
@@ -63,8 +36,7 @@ class FileEntry(WeightEntry):
         super().__init__(name, "tensor", shape, dtype, 0, code)
         self._file, self._offset = file, offset
         self._strides = None if strides is None or is_contiguous(shape, strides) else strides
-        if dtype in KNOWN and not hasattr(torch, dtype):
-            self.problem = f"torch {torch.__version__} has no {dtype}; install a newer one"
+        self.problem = missing_dtype(dtype)
         if dtype in KNOWN:
             steps = strides if strides is not None else (1,) * len(shape)
             stored = math.prod(n if step else min(n, 1) for n, step in zip(shape, steps, strict=True))
@@ -78,108 +50,58 @@ class FileEntry(WeightEntry):
     @property
     def extents(self) -> tuple[Extent, ...]:
         """Where its bytes lie; of one with gaps, from the first to the last."""
-        runs = list(self._select(...).runs()) if self._strides is not None else []
+        runs = list(self.select(...).runs()) if self._strides is not None else []
         nbytes = max((run.offset + run.nbytes for run in runs), default=0) if runs else self.nbytes
         return (Extent(self._file.path, self._offset, nbytes),)
+
+    @property
+    def is_shared_out(self) -> bool:
+        """Whether its elements lie in the order of their indices."""
+        return self._strides is None
 
     def plan(self, index: Any = ...) -> ReadPlan:
         """Return what `to_numpy` would read; BadRequestError for an index that is none, or out of bounds."""
         self.check_readable()
-        selection = self._select(index)
+        selection = self.select(index)
         runs = [run.nbytes for run in selection.runs()]
         return ReadPlan(sum(runs), len(runs), selection.result_shape)
 
-    def to_numpy(
-        self, index: Any = ..., *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
-    ) -> Array:
-        """Return the values at `index`, in new memory; only their bytes are read."""
-        if copy is False:
-            raise CopyRequiredError(f"the values of {shown_name(self.name)} lie in a file; leave copy=False out")
-        self.check_readable()
-        selection = self._select(index)
+    @contextmanager
+    def opened(self) -> Iterator[_FileReader]:
+        """Open its file for some reads; ChangedFileError if it is not as it was listed."""
         with self._file.opened() as there:
-            bits = selection.read(lambda target, first: there.read_into(target, self._offset + first), self._bits)
-        return _array_of(bits, self.dtype, writeable=writeable is not False, dtype=dtype)
+            yield _FileReader(there, self._offset, self.bits_dtype)
 
-    def stats(self) -> TensorStats:
-        """Return the statistics of all values, read block by block."""
-        self.check_readable()
-        if self._strides is not None:
-            return stats(self.to_numpy())
-        with self._file.opened() as there:
-            return _stats_of(self._supply(there))
-
-    def num_tasks(self) -> int:
-        """Return in how many tasks of bounded size all values are read; 0 of one that no other process reads."""
-        return _num_tasks(self._supply(None)) if self._strides is None else 0
-
-    def tally(self, number: int) -> Tally:
-        """Return what the task of that number finds."""
-        self.check_readable()
-        with self._file.opened() as there:
-            return _tally(self._supply(there), number)
-
-    def put_together(self, tallies: Iterable[Tally]) -> TensorStats:
-        """Return the statistics of all tasks, as `stats` would."""
-        return _put_together(self._supply(None), tallies)
-
-    def _supply(self, there: OpenFile | None) -> Supply:
-        bits = self._bits
-
-        def read(first: int, count: int) -> Array:
-            assert there is not None
-            made = np.empty(count, bits)
-            there.read_into(made.view(np.uint8), self._offset + first * bits.itemsize)
-            return made
-
+    def select(self, index: Any) -> Selection:
+        """Return what an index takes of its elements, as they lie."""
         assert self.shape is not None
-        # Flat, as a tensor without gaps is read: the same blocks give the same bits.
-        return Supply((ReadPart(read, (self.numel,), self.dtype),), self.dtype, self.shape)
+        return select(index, self.shape, self.bits_dtype.itemsize, self._strides)
 
-    @property
-    def _bits(self) -> np.dtype[Any]:
-        return stored_dtype(self.dtype)
 
-    def _select(self, index: Any) -> Selection:
-        assert self.shape is not None
-        return select(index, self.shape, self._bits.itemsize, self._strides)
+class _FileReader(NamedTuple):
+    """Reads elements that lie from an offset on."""
+
+    there: OpenFile
+    offset: int
+    dtype: np.dtype[Any]
+
+    def bits(self, selection: Selection) -> Array:
+        return selection.read(lambda target, first: self.there.read_into(target, self.offset + first), self.dtype)
+
+    def flat(self, first: int, count: int) -> Array:
+        made = np.empty(count, self.dtype)
+        self.there.read_into(made.view(np.uint8), self.offset + first * self.dtype.itemsize)
+        return made
+
+
+def missing_dtype(dtype: str) -> str:
+    """Return why values of a known dtype are not read: this torch does not have it; empty where it does."""
+    if dtype in KNOWN and not hasattr(torch, dtype):
+        return f"torch {torch.__version__} has no {dtype}; install a newer one"
+    return ""
 
 
 def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     """Return whether the elements lie in the order of their indices, without gaps."""
     steps = zip(shape, strides, contiguous(shape), strict=True)
     return 0 in shape or all(step == wanted for n, step, wanted in steps if n > 1)
-
-
-@apart
-def _array_of(bits: Array, name: str, *, writeable: bool, dtype: object) -> Array:
-    """Return what the elements of dtype `name` are as an array, in memory that nobody else has."""
-    whole = np.ascontiguousarray(bits).reshape(bits.shape)
-    if dtype is None and whole.dtype.name == name:
-        # A byte that is neither 0 nor 1 is no bool that NumPy can count.
-        array = np.asarray(whole.view(np.uint8) != 0) if name == "bool" else whole
-        array.flags.writeable = writeable
-        return array
-    own = torch.from_numpy(whole.reshape(-1).view(np.uint8)).view(getattr(torch, name))
-    made: Array = to_numpy(own.reshape(bits.shape), writeable=writeable, dtype=dtype)
-    return made
-
-
-def _num_tasks(supply: Supply) -> int:
-    return sum(1 for _ in Tasks(supply, "auto"))
-
-
-@apart
-def _tally(supply: Supply, number: int) -> Tally:
-    tasks = Tasks(supply, "auto")
-    return tasks.tally(next(islice(tasks, number, None)), in_place=False)
-
-
-def _put_together(supply: Supply, tallies: Iterable[Tally]) -> TensorStats:
-    with np.errstate(all="ignore"):
-        return Tasks(supply, "auto").result(tallies)
-
-
-@apart
-def _stats_of(supply: Supply) -> TensorStats:
-    return scan_supply(supply)
