@@ -8,15 +8,17 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import Any
 
 from tensornp.errors import CheckpointError
+from tensornp.trees.dcp import METADATA, RANK_METADATA, read_dcp
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.explorer import WeightsExplorer
 from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.names import shown_name
 from tensornp.trees.nothing_entry import NothingEntry
+from tensornp.trees.places import why_outside
 from tensornp.trees.safetensors import Header, read_header
 from tensornp.trees.source_file import SourceFile
 from tensornp.trees.torch_file import is_legacy, read_legacy, read_zip
@@ -49,6 +51,8 @@ def open_checkpoint(path: str | os.PathLike[str]) -> WeightsExplorer:
         raise CheckpointError(f"there is no {str(there)!r}{_closest(there)}")
     if there.is_dir():
         return _open_folder(there)
+    if there.name == METADATA or RANK_METADATA.fullmatch(there.name):
+        return _open_dcp(there)
     if there.name.endswith(INDEX_SUFFIX):
         return _open_index(there)
     return _open_file(there)
@@ -122,6 +126,8 @@ def _open_folder(folder: Path) -> WeightsExplorer:
         names = sorted(os.listdir(folder))
     except OSError as error:
         raise CheckpointError(f"{str(folder)!r} cannot be listed: {error.strerror}") from None
+    if METADATA in names:
+        return _open_dcp(folder / METADATA)
     indices = [name for name in names if name.endswith(INDEX_SUFFIX)]
     if len(indices) == 1:
         return _open_index(folder / indices[0])
@@ -134,6 +140,16 @@ def _open_folder(folder: Path) -> WeightsExplorer:
     if not parts:
         raise CheckpointError(f"{str(folder)!r} has no {SUFFIX} file, nor a folder with one")
     return _open_together(folder, parts)
+
+
+def _open_dcp(path: Path) -> WeightsExplorer:
+    found = read_dcp(path.parent, path.name)
+    return WeightsExplorer(
+        found.entries,
+        str(path.parent),
+        metadata=found.besides,
+        problems=[*found.problems, *_broken(found.entries)],
+    )
 
 
 def _files_in(folder: Path) -> list[str]:
@@ -220,14 +236,8 @@ def _open_index(path: Path) -> WeightsExplorer:
 
 
 def _refused(place: Any) -> str:
-    """Return why the name of a shard is not opened; by the text alone, since caches consist of symbolic links."""
-    if not isinstance(place, str):
-        return "its file is no text"
-    windows = PureWindowsPath(place)
-    is_outside = ".." in PurePosixPath(place).parts or ".." in windows.parts
-    if is_outside or place.startswith("/") or windows.drive or windows.root or "\0" in place:
-        return f"its file {shown_name(place)} would lie outside of the folder"
-    return "" if place.endswith(SUFFIX) else f"its file {shown_name(place)} is no {SUFFIX} file"
+    """Return why the name of a shard is not opened."""
+    return why_outside(place) or ("" if place.endswith(SUFFIX) else f"its file {shown_name(place)} is no {SUFFIX} file")
 
 
 def _metadata_of(index: dict[str, Any]) -> dict[str, Any]:

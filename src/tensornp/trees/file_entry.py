@@ -12,6 +12,8 @@ import torch
 
 from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.core.values.decode import stored_dtype
+from tensornp.core.values.scan import stats
+from tensornp.core.values.stats import TensorStats
 from tensornp.trees.entry import Array, Extent
 from tensornp.trees.selection import Selection, contiguous, select
 from tensornp.trees.source_file import OpenFile, SourceFile
@@ -65,6 +67,10 @@ class FileEntry(StoredEntry):
         selection = self.select(index)
         runs = [run.nbytes for run in selection.runs()]
         return ReadPlan(sum(runs), len(runs), selection.result_shape)
+
+    def stats(self) -> TensorStats:
+        """Return the statistics of all values, read block by block; of one with gaps, all at once."""
+        return super().stats() if self._strides is None else stats(self.to_numpy())
 
     @contextmanager
     def opened(self) -> Iterator[_FileReader]:

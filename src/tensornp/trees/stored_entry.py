@@ -15,7 +15,7 @@ from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.values.blocks import ReadPart
 from tensornp.core.values.decode import stored_dtype
-from tensornp.core.values.scan import scan_supply, stats
+from tensornp.core.values.scan import scan_supply
 from tensornp.core.values.stats import TensorStats
 from tensornp.core.values.supply import Supply
 from tensornp.core.values.tasks import Tally, Tasks
@@ -87,10 +87,8 @@ class StoredEntry(WeightEntry):
     def stats(self) -> TensorStats:
         """Return the statistics of all values, read block by block."""
         self.check_readable()
-        if not self.is_shared_out:
-            return stats(self.to_numpy())
         with self.opened() as reader:
-            return _stats_of(self._supply(reader))
+            return _stats_of(self._supply(reader), None if self.is_shared_out else 1)
 
     def num_tasks(self) -> int:
         """Return in how many tasks of bounded size all values are read; 0 of one that no other process reads."""
@@ -156,5 +154,5 @@ def _put_together(supply: Supply, tallies: Iterable[Tally]) -> TensorStats:
 
 
 @apart
-def _stats_of(supply: Supply) -> TensorStats:
-    return scan_supply(supply)
+def _stats_of(supply: Supply, num_threads: int | None) -> TensorStats:
+    return scan_supply(supply, num_threads=num_threads)

@@ -14,7 +14,7 @@ from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.names import shown_name
 from tensornp.trees.nothing_entry import NothingEntry
 from tensornp.trees.source_file import SourceFile
-from tensornp.trees.torch_zip import Record, looked_through, read_torch_zip
+from tensornp.trees.torch_zip import Record, looked_through, read_torch_zip, why_unread
 from tensornp.trees.unpickled import KNOWN_IMPORTS, MAX_ENTRIES, PickledTensor, shown_key, values_of
 from tensornp.trees.xray import MAX_NBYTES, XRay, xray
 
@@ -106,13 +106,7 @@ def _entry(
     code = f"torch.load({file.path!r}, map_location='cpu', weights_only=True){path}"
     kind = "parameter" if tensor.is_parameter else "tensor"
     record = storages.get(tensor.key)
-    problem = tensor.problem
-    if not problem and record is None:
-        problem = "its storage is not in the file"
-    elif not problem and record is not None:
-        problem = f"its storage {record.problem}" if record.problem else ""
-        if not problem and record.nbytes < tensor.storage_nbytes:
-            problem = f"its storage has {record.nbytes:,} bytes, and {tensor.storage_nbytes:,} are declared"
+    problem = why_unread(tensor, record)
     if not tensor.dtype:
         made: WeightEntry = NothingEntry(name, kind, code, problem, file.path)
     else:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from tensornp.errors import CheckpointError
 from tensornp.trees.byte_range import Readable, Source, read_bytes
+from tensornp.trees.unpickled import PickledTensor
 from tensornp.trees.xray import MAX_NBYTES, XRay, xray
 
 ZIP_MAGIC = b"PK\x03\x04"
@@ -65,6 +66,19 @@ def looked_through(said: str, data: bytes) -> XRay:
         return xray(data)
     except CheckpointError as error:
         raise CheckpointError(f"{said} cannot be looked through: {error}") from None
+
+
+def why_unread(tensor: PickledTensor, record: Record | None) -> str:
+    """Return why a tensor is not read whose storage is `record`; empty where all of its bytes are there."""
+    if tensor.problem:
+        return tensor.problem
+    if record is None:
+        return "its storage is not in the file"
+    if record.problem:
+        return f"its storage {record.problem}"
+    if record.nbytes < tensor.storage_nbytes:
+        return f"its storage has {record.nbytes:,} bytes, and {tensor.storage_nbytes:,} are declared"
+    return ""
 
 
 def _records(source: Source, members: list[zipfile.ZipInfo]) -> dict[str, Record]:

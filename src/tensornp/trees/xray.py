@@ -137,6 +137,9 @@ class _Machine:
 
 def _as_key(key: Any, number: int) -> Any:
     """Return what a dictionary can have as a key without asking anything for its hash; else a word for it."""
+    if type(key) is Call:
+        # Its hash is its identity.
+        return key
     is_plain = type(key) in _SIMPLE or (type(key) is tuple and all(type(one) in _SIMPLE for one in key))
     return key if is_plain else f"<key {number}>"
 
