@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from tensornp.errors import CheckpointError
-from tensornp.trees.dcp import METADATA, RANK_METADATA, read_dcp
+from tensornp.trees.dcp import Checkpoint, is_dcp_metadata, metadata_among
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.explorer import WeightsExplorer
 from tensornp.trees.file_entry import FileEntry
+from tensornp.trees.hf_shards import are_of_ranks, read_shards
 from tensornp.trees.names import shown_name
 from tensornp.trees.nothing_entry import NothingEntry
 from tensornp.trees.places import why_outside
@@ -51,8 +52,8 @@ def open_checkpoint(path: str | os.PathLike[str]) -> WeightsExplorer:
         raise CheckpointError(f"there is no {str(there)!r}{_closest(there)}")
     if there.is_dir():
         return _open_folder(there)
-    if there.name == METADATA or RANK_METADATA.fullmatch(there.name):
-        return _open_dcp(there)
+    if is_dcp_metadata(there.name):
+        return _open_dcp(there.parent, [there.name])
     if there.name.endswith(INDEX_SUFFIX):
         return _open_index(there)
     return _open_file(there)
@@ -126,12 +127,18 @@ def _open_folder(folder: Path) -> WeightsExplorer:
         names = sorted(os.listdir(folder))
     except OSError as error:
         raise CheckpointError(f"{str(folder)!r} cannot be listed: {error.strerror}") from None
-    if METADATA in names:
-        return _open_dcp(folder / METADATA)
+    if told := metadata_among(names):
+        return _open_dcp(folder, told)
     indices = [name for name in names if name.endswith(INDEX_SUFFIX)]
     if len(indices) == 1:
         return _open_index(folder / indices[0])
     files = [name for name in names if name.endswith(SUFFIX)]
+    if are_of_ranks(files):
+        found = read_shards(folder, files)
+        problems = [*found.problems, *_broken(found.entries)]
+        return WeightsExplorer(
+            found.entries, str(folder), metadata={**found.said, **_config_beside(folder)}, problems=problems
+        )
     if len(indices) > 1 or (len(files) > 1 and not _are_shards(files)):
         raise CheckpointError(f"{str(folder)!r} has several: {_listing(indices or files)}; name one of them")
     if files:
@@ -142,14 +149,10 @@ def _open_folder(folder: Path) -> WeightsExplorer:
     return _open_together(folder, parts)
 
 
-def _open_dcp(path: Path) -> WeightsExplorer:
-    found = read_dcp(path.parent, path.name)
-    return WeightsExplorer(
-        found.entries,
-        str(path.parent),
-        metadata=found.besides,
-        problems=[*found.problems, *_broken(found.entries)],
-    )
+def _open_dcp(folder: Path, names: list[str]) -> WeightsExplorer:
+    found = Checkpoint(folder, names)
+    problems = [*found.problems, *_broken(found.entries)]
+    return WeightsExplorer(found.entries, str(folder), metadata=found.values, problems=problems)
 
 
 def _files_in(folder: Path) -> list[str]:

@@ -41,7 +41,7 @@ class ChunkedEntry(StoredEntry):
         self._places: dict[int, Place] | None = None
         self.problem = missing_dtype(dtype)
         if dtype in KNOWN:
-            self.nbytes = self.numel * stored_dtype(dtype).itemsize
+            self.nbytes = sum(math.prod(chunk.sizes) for chunk in chunks) * stored_dtype(dtype).itemsize
 
     @property
     def location(self) -> str:

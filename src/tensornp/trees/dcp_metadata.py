@@ -51,12 +51,13 @@ class ToldChunk(NamedTuple):
 
 
 class ToldTensor(NamedTuple):
-    """A tensor; `problem` says why it is not read."""
+    """A tensor; `problem` says why it is not read, and `note` what is unusual."""
 
     dtype: str
     shape: Shape
     chunks: list[ToldChunk]
     problem: str = ""
+    note: str = ""
 
 
 class Told(NamedTuple):
