@@ -7,7 +7,8 @@ records: what would be a call is a `Call`, and what would be imported is a `Glob
 from __future__ import annotations
 
 import pickletools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tensornp.errors import CheckpointError
@@ -16,6 +17,7 @@ MAX_NBYTES = 2**28
 """Bytes of a pickle that are read: without the values of tensors, which lie elsewhere."""
 MAX_OPCODES = 20_000_000
 MAX_LONG_BITS = 8 * 1024
+_NO_ITEMS: Mapping[Any, Any] = MappingProxyType({})
 _SIMPLE = (str, int, float, bool, bytes, type(None))
 
 
@@ -43,8 +45,9 @@ class Call:
     def __init__(self, func: Any, args: Any) -> None:
         self.func, self.args = func, args
         self.state: Any = None
-        self.items: dict[Any, Any] = {}
-        self.appended: list[Any] = []
+        # Made when the first one comes: of hundreds of thousands of calls, few have any.
+        self.items: Mapping[Any, Any] = _NO_ITEMS
+        self.appended: Sequence[Any] = ()
 
 
 class Mark:
@@ -88,11 +91,11 @@ class _Machine:
         self.imports: dict[Global, None] = {}
 
     def run(self, data: bytes) -> XRay:
-        end = 0
+        end, acts = 0, _ACTS
         for number, (opcode, arg, position) in enumerate(pickletools.genops(data)):
             if number >= MAX_OPCODES:
                 raise CheckpointError(f"the pickle has more than {MAX_OPCODES:,} opcodes")
-            act = _ACTS.get(opcode.name)
+            act = acts.get(opcode.name)
             if act is None:
                 raise CheckpointError(f"the pickle has an opcode that checkpoints do not have: {opcode.name}")
             act(self, arg)
@@ -119,17 +122,24 @@ class _Machine:
 
     def put_items(self, pairs: list[Any]) -> None:
         """Put keys and values into what lies on top."""
-        target = self.stack[-1]
-        items = target.items if type(target) is Call else target
+        items = self.stack[-1]
+        if type(items) is Call:
+            if items.items is _NO_ITEMS:
+                items.items = {}
+            items = items.items
         if type(items) is not dict:
             raise ValueError("items are put into what is no mapping")
         for i in range(0, len(pairs) - 1, 2):
-            items[_as_key(pairs[i], len(items))] = pairs[i + 1]
+            key = pairs[i]
+            items[key if type(key) is str else _as_key(key, len(items))] = pairs[i + 1]
 
     def append(self, values: list[Any]) -> None:
         """Append values to what lies on top."""
-        target = self.stack[-1]
-        into = target.appended if type(target) is Call else target
+        into = self.stack[-1]
+        if type(into) is Call:
+            if not into.appended:
+                into.appended = []
+            into = into.appended
         if type(into) is not list:
             raise ValueError("values are appended to what is no list")
         into.extend(values)
@@ -206,7 +216,7 @@ def _reduce(machine: _Machine, _: Any) -> None:
 def _new_with_keywords(machine: _Machine, _: Any) -> None:
     keywords, args, func = (machine.stack.pop() for _ in range(3))
     call = Call(func, args)
-    call.items = keywords if type(keywords) is dict else {}
+    call.items = keywords if type(keywords) is dict else _NO_ITEMS
     machine.stack.append(call)
 
 
