@@ -24,11 +24,17 @@ _RECORDS = (
     "Metadata TensorStorageMetadata BytesStorageMetadata ChunkStorageMetadata TensorProperties MetadataIndex "
     "StorageMeta _MEM_FORMAT_ENCODING"
 ).split()
+_OTHER_DTYPES = (
+    "quint8 qint8 qint32 quint4x2 quint2x4 bits8 bits16 bits1x8 bits2x4 bits4x2 "
+    "int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7"
+).split()
+"""Those that are named, and not read."""
 _KNOWN = KNOWN_IMPORTS | frozenset(
     [(_METADATA, name) for name in _RECORDS]
     + [(_FILES, "_StorageInfo"), (_SHARDED, "TensorProperties"), (_SHARDED, "MEM_FORMAT_ENCODING")]
     + [(module, name) for module in ("pathlib", "pathlib._local") for name in _PATHS]
     + [("torch.serialization", "_get_layout")]
+    + [("torch", name) for name in _OTHER_DTYPES]
 )
 """What torch 2.4 to 2.13 writes; anything else, the file wants to import besides."""
 
