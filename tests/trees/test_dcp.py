@@ -25,7 +25,7 @@ from torch.distributed.checkpoint.metadata import ChunkStorageMetadata, Metadata
 from written_dcp import ITEMS, in_rows, of_ranks, save, whole, written
 
 import tensornp as tnp
-from tensornp.trees import dcp_files
+from tensornp.trees import dcp_files, dcp_metadata
 from tensornp.trees.source_file import OpenFile
 
 FORMS = ("torch.save", "safetensors", "ranks", "shards")
@@ -113,7 +113,7 @@ def test_the_values_are_those_that_were_saved(tmp_path, form):
         assert np.array_equal(entry.to_numpy(), array), name
         assert entry.to_numpy().dtype == array.dtype
         assert entry.stats() == tnp.stats(tensor.contiguous())
-        assert np.array_equal(eval(entry.code, {"tensornp": tnp}), array)
+        assert np.array_equal(eval(entry.code, {"tnp": tnp}), array)
         if tensor.dim():
             assert np.array_equal(entry.to_numpy((slice(None, None, -2), ...)), array[::-2])
         assert entry.plan().nbytes_read == tensor.numel() * tensor.element_size()
@@ -254,9 +254,8 @@ def test_a_tensor_of_more_chunks_than_files_can_be_open(tmp_path, count):
             one.relative_path = f"__{number}_0.distcp"
 
     written(tmp_path, {"w": (tensor, boxes)}, change=spread)
-    data = (tmp_path / ITEMS).read_bytes()
-    for number in range(len(boxes)):
-        (tmp_path / f"__{number}_0.distcp").write_bytes(data)
+    for number in range(1, len(boxes)):
+        (tmp_path / f"__{number}_0.distcp").hardlink_to(tmp_path / ITEMS)
     entry = tnp.weights(tmp_path)["w"]
     assert entry.problem == ""
     assert np.array_equal(entry.to_numpy(), tensor.numpy())
@@ -421,6 +420,35 @@ def test_a_stored_zip_of_another_writer_is_read(tmp_path):
     assert np.array_equal(tnp.weights(tmp_path)["w"].to_numpy(), np.arange(300.0))
 
 
+def test_what_is_no_whole_checkpoint_is_told(tmp_path):
+    """A file of items alone, and a folder whose writer did not finish."""
+    written(tmp_path, {"w": whole(torch.ones(100))})
+    with pytest.raises(tnp.CheckpointError, match=r"holds items of torch\.distributed\.checkpoint; open its folder"):
+        tnp.weights(tmp_path / ITEMS)
+    (tmp_path / ".metadata").rename(tmp_path / ".metadata.tmp")
+    with pytest.raises(tnp.CheckpointError, match=r"has \.distcp files, and no \.metadata that tells"):
+        tnp.weights(tmp_path)
+    (tmp_path / ".metadata").write_bytes(pickle.dumps({"a": 1}))
+    with pytest.raises(tnp.CheckpointError, match=r"holds no metadata of torch\.distributed\.checkpoint"):
+        tnp.weights(tmp_path)
+
+
+def test_what_is_shared_endlessly_ends(tmp_path, monkeypatch):
+    """A list of chunks that many tensors have, and a shape of many dimensions."""
+    monkeypatch.setattr(dcp_metadata, "MAX_ENTRIES", 1000)
+
+    def share(metadata: Metadata) -> None:
+        told = metadata.state_dict_metadata
+        told["w"].chunks = told["w"].chunks * 600
+        told |= {f"again.{i}": told["w"] for i in range(3)}
+        told["deep"] = type(told["w"])(told["w"].properties, torch.Size([1] * 65), [])
+
+    explorer = tnp.weights(written(tmp_path, {"w": whole(torch.ones(3))}, change=share))
+    assert explorer["w"].problem == "its chunks overlap"
+    assert explorer["again.0"].problem == "with its chunks there are more than 1,000"
+    assert explorer["deep"].problem == "its shape is not told"
+
+
 def test_a_file_that_is_cut_off_keeps_what_is_whole(tmp_path):
     """What lies behind the cut says so."""
     written(tmp_path, {name: whole(torch.ones(100)) for name in "abc"})
@@ -538,6 +566,17 @@ def test_shards_tell_which_is_missing_or_broken(ranks, tmp_path):
     assert explorer["replicated"].to_numpy().tolist() == [1, 1, 1, 1]
     (tmp_path / names[0]).unlink()
     assert tnp.weights(tmp_path).problems[0] == "there is no file of shard 1; what it may have held is not known"
+
+
+def test_a_shard_by_itself_tells_that_it_is_one(ranks):
+    """Where in its tensor a chunk begins."""
+    if not (ranks / "shards").exists():
+        pytest.skip("this torch does not write it")
+    last = max((ranks / "shards").glob("*.safetensors"))
+    explorer = tnp.weights(last)
+    assert explorer["rows"].note == "a chunk of a tensor, from (32, 0) on"
+    assert explorer["columns"].note == "a chunk of a tensor, from (0, 32) on"
+    assert np.array_equal(explorer["rows"].to_numpy(), of_ranks()["rows"].numpy()[32:])
 
 
 def test_a_rank_whose_metadata_is_broken_hides_no_other(ranks, tmp_path):

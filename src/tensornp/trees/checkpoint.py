@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tensornp.errors import CheckpointError
-from tensornp.trees.dcp import Checkpoint, is_dcp_metadata, metadata_among
+from tensornp.trees.dcp import ITEMS_SUFFIX, Checkpoint, is_dcp_metadata, metadata_among
+from tensornp.trees.dcp_files import saved_offsets
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.explorer import WeightsExplorer
 from tensornp.trees.file_entry import FileEntry
@@ -54,6 +55,8 @@ def open_checkpoint(path: str | os.PathLike[str]) -> WeightsExplorer:
         return _open_folder(there)
     if is_dcp_metadata(there.name):
         return _open_dcp(there.parent, [there.name])
+    if there.name.endswith(ITEMS_SUFFIX):
+        raise CheckpointError(f"{str(there)!r} holds items of torch.distributed.checkpoint; open its folder")
     if there.name.endswith(INDEX_SUFFIX):
         return _open_index(there)
     return _open_file(there)
@@ -93,11 +96,14 @@ def _listed(path: Path) -> tuple[SourceFile, Header]:
 
 
 def _entries(file: SourceFile, header: Header, prefix: str = "") -> Iterator[WeightEntry]:
+    begins = saved_offsets(header.metadata)
     for tensor in header.tensors:
         code = f"safetensors.safe_open({file.path!r}, 'pt').get_tensor({tensor.name!r})"
         entry = FileEntry(prefix + tensor.name, tensor.shape, tensor.dtype, code, file, tensor.offset)
         entry.nbytes = tensor.nbytes
         entry.problem = tensor.problem or entry.problem
+        if any(begins.get(tensor.name, ())):
+            entry.note = f"a chunk of a tensor, from {begins[tensor.name]} on"
         yield entry
 
 
@@ -129,6 +135,8 @@ def _open_folder(folder: Path) -> WeightsExplorer:
         raise CheckpointError(f"{str(folder)!r} cannot be listed: {error.strerror}") from None
     if told := metadata_among(names):
         return _open_dcp(folder, told)
+    if any(name.endswith(ITEMS_SUFFIX) for name in names):
+        raise CheckpointError(f"{str(folder)!r} has {ITEMS_SUFFIX} files, and no .metadata that tells what they hold")
     indices = [name for name in names if name.endswith(INDEX_SUFFIX)]
     if len(indices) == 1:
         return _open_index(folder / indices[0])

@@ -31,13 +31,11 @@ class ChunkedEntry(StoredEntry):
     Where in its item the elements of a chunk lie is kept once it is known.
     """
 
-    __slots__ = ("_chunks", "_folder", "_places")
+    __slots__ = ("_chunks", "_places", "_source")
 
-    def __init__(
-        self, name: str, shape: Shape, dtype: str, code: str, folder: str, chunks: tuple[StoredChunk, ...]
-    ) -> None:
-        super().__init__(name, "tensor", shape, dtype, 0, code)
-        self._folder, self._chunks = folder, chunks
+    def __init__(self, name: str, shape: Shape, dtype: str, source: str, chunks: tuple[StoredChunk, ...]) -> None:
+        super().__init__(name, "tensor", shape, dtype, 0, f"tnp.weights({source!r})[{name!r}].to_numpy()")
+        self._source, self._chunks = source, chunks
         self._places: dict[int, Place] | None = None
         self.problem = missing_dtype(dtype)
         if dtype in KNOWN:
@@ -45,9 +43,9 @@ class ChunkedEntry(StoredEntry):
 
     @property
     def location(self) -> str:
-        """The path of its file; of several, that of their folder."""
+        """The path of its file; of several, that by which they are opened together."""
         paths = {chunk.file.path for chunk in self._chunks}
-        return paths.pop() if len(paths) == 1 else self._folder
+        return paths.pop() if len(paths) == 1 else self._source
 
     @property
     def extents(self) -> tuple[Extent, ...]:

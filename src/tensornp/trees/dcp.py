@@ -24,6 +24,7 @@ from tensornp.trees.source_file import SourceFile
 from tensornp.trees.stored_chunk import StoredChunk
 
 METADATA = ".metadata"
+ITEMS_SUFFIX = ".distcp"
 _OF_RANK = re.compile(r"__(?P<rank>\d{1,9})\.metadata")
 _MAX_CHUNKS = 2**16
 
@@ -47,7 +48,9 @@ class Checkpoint:
     def __init__(self, folder: Path, names: list[str]) -> None:
         told, self.problems = _told(folder, names)
         files = ItemFiles(folder)
-        entries = [_entry(files, name, tensor, told) for name, tensor in told.tensors.items()]
+        # The word of one rank is not what the folder says.
+        source = str(folder / names[0] if _OF_RANK.fullmatch(names[0]) and len(names) == 1 else folder)
+        entries = [_entry(files, source, name, tensor, told) for name, tensor in told.tensors.items()]
         values = {name: StoredValue.of(files, item) for name, item in told.values.items()}
         _mark_overlaps(entries, values)
         self.entries: list[WeightEntry] = [*entries]
@@ -71,7 +74,7 @@ def _told(folder: Path, names: list[str]) -> tuple[Told, list[str]]:
     return put_together(found), problems
 
 
-def _entry(files: ItemFiles, name: str, tensor: ToldTensor, told: Told) -> ChunkedEntry:
+def _entry(files: ItemFiles, source: str, name: str, tensor: ToldTensor, told: Told) -> ChunkedEntry:
     """Return the entry of one tensor; it is read only if all of its chunks are there."""
     chunks: list[StoredChunk] = []
     problem = tensor.problem or _why_unread(tensor)
@@ -81,9 +84,7 @@ def _entry(files: ItemFiles, name: str, tensor: ToldTensor, told: Told) -> Chunk
             problem = problem or made
         else:
             chunks.append(made)
-    folder = str(files.folder)
-    code = f"tensornp.weights({folder!r})[{name!r}].to_numpy()"
-    entry = ChunkedEntry(name, tensor.shape, tensor.dtype, code, folder, tuple(chunks))
+    entry = ChunkedEntry(name, tensor.shape, tensor.dtype, source, tuple(chunks))
     entry.problem, entry.note, entry.wanted_imports = problem or entry.problem, tensor.note, told.wanted
     return entry
 

@@ -12,7 +12,7 @@ from tensornp.errors import CheckpointError
 from tensornp.trees.names import shown_name
 from tensornp.trees.source_file import SourceFile
 from tensornp.trees.torch_zip import looked_through
-from tensornp.trees.unpickled import KNOWN_IMPORTS, shown_key, sizes_of
+from tensornp.trees.unpickled import KNOWN_IMPORTS, MAX_ENTRIES, shown_key, sizes_of
 from tensornp.trees.xray import MAX_NBYTES, Call, Global
 
 Shape = tuple[int, ...]
@@ -90,10 +90,15 @@ def read_dcp_metadata(file: SourceFile) -> Told:
     items = _items(fields.get("storage_data"))
     tensors: dict[str, ToldTensor] = {}
     values: dict[str, Item | None] = {}
+    num_chunks = 0
     for key, one in listed.items():
         name = shown_key(key)
+        if len(tensors) + len(values) >= MAX_ENTRIES:
+            problems.append(f"it has more than {MAX_ENTRIES:,} values, and the others are not listed")
+            break
         if (of_tensor := _fields(one, "TensorStorageMetadata")) is not None:
-            tensors[name] = _tensor(key, of_tensor, items)
+            tensors[name] = _tensor(key, of_tensor, items, MAX_ENTRIES - num_chunks)
+            num_chunks += len(tensors[name].chunks)
         elif _fields(one, "BytesStorageMetadata") is not None:
             values[name] = items.get((key, None))
         else:
@@ -127,7 +132,7 @@ def _items(storage: Any) -> dict[Any, Item]:
     return found
 
 
-def _tensor(name: Any, fields: dict[Any, Any], items: dict[Any, Item]) -> ToldTensor:
+def _tensor(name: Any, fields: dict[Any, Any], items: dict[Any, Item], max_chunks: int) -> ToldTensor:
     shape, dtype = sizes_of(fields.get("size")), _dtype(fields.get("properties"))
     if shape is None:
         return ToldTensor(dtype, (), [], "its shape is not told")
@@ -135,6 +140,9 @@ def _tensor(name: Any, fields: dict[Any, Any], items: dict[Any, Item]) -> ToldTe
         return ToldTensor("", shape, [], "its dtype is not told")
     chunks: list[ToldChunk] = []
     told = fields.get("chunks")
+    if type(told) is list and len(told) > max_chunks:
+        # A pickle can have one list stand in many places.
+        return ToldTensor(dtype, shape, [], f"with its chunks there are more than {MAX_ENTRIES:,}")
     for one in told if type(told) is list else ():
         chunk = _fields(one, "ChunkStorageMetadata") or {}
         offsets, sizes = sizes_of(chunk.get("offsets")), sizes_of(chunk.get("sizes"))

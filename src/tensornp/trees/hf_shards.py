@@ -69,8 +69,7 @@ def _entry(folder: Path, name: str, chunks: list[StoredChunk], dtypes: list[str]
     ends = [[offset + size for offset, size in zip(*chunk.box, strict=True)] for chunk in chunks]
     shape = tuple(map(max, zip(*ends, strict=False))) if not problem else chunks[0].sizes
     problem = problem or why_not_whole(shape, [chunk.box for chunk in chunks])
-    code = f"tensornp.weights({str(folder)!r})[{name!r}].to_numpy()"
-    entry = ChunkedEntry(name, shape, dtypes[0], code, str(folder), tuple(chunks))
+    entry = ChunkedEntry(name, shape, dtypes[0], str(folder), tuple(chunks))
     entry.problem = problem or entry.problem
     return entry
 

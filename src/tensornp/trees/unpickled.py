@@ -14,6 +14,8 @@ from tensornp.trees.xray import Call, Global, Persistent
 MAX_ENTRIES = 1_000_000
 """Values that are listed; a pickle may refer to one of them in endlessly many ways."""
 _MAX_DEPTH = 100
+_MAX_NDIM = 64
+"""What NumPy takes."""
 _STORAGES = {
     "FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
     "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8",
@@ -175,8 +177,8 @@ def sizes_of(value: Any) -> tuple[int, ...] | None:
     """Return a shape or strides; as torch.Size, they are the argument of a call."""
     if isinstance(value, Call) and type(value.args) is tuple and len(value.args) == 1:
         value = value.args[0]
-    is_sound = type(value) in (tuple, list) and all(type(one) is int and 0 <= one < 2**62 for one in value)
-    return tuple(value) if is_sound else None
+    is_short = type(value) in (tuple, list) and len(value) <= _MAX_NDIM
+    return tuple(value) if is_short and all(type(one) is int and 0 <= one < 2**62 for one in value) else None
 
 
 def shown_key(key: Any) -> str:

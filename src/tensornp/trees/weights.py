@@ -26,7 +26,8 @@ def weights(obj: Any, *, expression: str = "") -> WeightsExplorer:
     ----------
     obj : torch.nn.Module, a dictionary or list of tensors, nested, or a path
         Of a module there are parameters, buffers and tensor attributes, under every name. A path leads to a
-        safetensors file, an index of several, a folder of them, or a file of `torch.save`, in either format.
+        safetensors file, an index of several, a folder of them, a folder of `torch.distributed.checkpoint`, or a file
+        of `torch.save`, in either format.
     expression : str
         How the notebook reaches `obj`, with which the `code` of each entry begins.
 
