@@ -1,11 +1,12 @@
 """What a pickle would build, without building it: nothing is imported, called or compared, whatever the pickle says.
 
-The opcodes are read by the standard library's own disassembler and carried out on a stack of plain values and inert
-records: what would be a call is a `Call`, and what would be imported is a `Global`.
+Arguments are read by the standard library's own disassembler, and the opcodes carried out on a stack of plain values
+and inert records: what would be a call is a `Call`, and what would be imported is a `Global`.
 """
 
 from __future__ import annotations
 
+import io
 import pickletools
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -91,17 +92,17 @@ class _Machine:
         self.imports: dict[Global, None] = {}
 
     def run(self, data: bytes) -> XRay:
-        end, acts = 0, _ACTS
-        for number, (opcode, arg, position) in enumerate(pickletools.genops(data)):
-            if number >= MAX_OPCODES:
-                raise CheckpointError(f"the pickle has more than {MAX_OPCODES:,} opcodes")
-            act = acts.get(opcode.name)
-            if act is None:
-                raise CheckpointError(f"the pickle has an opcode that checkpoints do not have: {opcode.name}")
-            act(self, arg)
-            end = (position or 0) + 1
-        (root,) = self.stack
-        return XRay(root, tuple(self.imports), end)
+        stream, code = io.BytesIO(data), b""
+        for _ in range(MAX_OPCODES):
+            code = stream.read(1)
+            if code not in _BY_CODE:
+                raise CheckpointError(_why_not(code))
+            act, read = _BY_CODE[code]
+            act(self, read(stream) if read is not None else None)
+            if code == _STOP:
+                (root,) = self.stack
+                return XRay(root, tuple(self.imports), stream.tell())
+        raise CheckpointError(f"the pickle has more than {MAX_OPCODES:,} opcodes")
 
     def to_mark(self) -> list[Any]:
         """Take what lies above the last mark."""
@@ -299,3 +300,17 @@ _ACTS: dict[str, Act] = {
     "STOP": lambda machine, _: None,
 }
 """Opcodes of extension registries and of buffers outside are left out: no checkpoint has them."""
+_STOP = b"."
+_BY_CODE: dict[bytes, tuple[Act, Callable[[io.BytesIO], Any] | None]] = {
+    one.code.encode("latin-1"): (_ACTS[one.name], one.arg.reader if one.arg is not None else None)
+    for one in pickletools.opcodes
+    if one.name in _ACTS
+}
+"""What each byte does, and what reads its argument."""
+
+
+def _why_not(code: bytes) -> str:
+    if not code:
+        return "the pickle is cut off"
+    name = next((one.name for one in pickletools.opcodes if one.code.encode("latin-1") == code), repr(code))
+    return f"the pickle has an opcode that checkpoints do not have: {name}"
