@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +31,7 @@ def save(tree: dict[str, Any], writer: Any) -> None:
     """Have torch save a state dict, in this process alone."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        dcp.save(tree, storage_writer=writer, no_dist=True)
+        dcp.save(tree, storage_writer=writer)
 
 
 def item(tensor: torch.Tensor) -> bytes:
@@ -93,7 +94,7 @@ def save_rank(folder: str, rank: int) -> None:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo0" if sys.platform == "darwin" else "lo"
     dist.init_process_group("gloo", store=dist.FileStore(f"{folder}/rendezvous", 2), rank=rank, world_size=2)
     mesh = init_device_mesh("cpu", (2,))
     placements = {"columns": Shard(1), "cube": Shard(2), "replicated": Replicate()}

@@ -41,7 +41,7 @@ _SEEMS = {
 
 
 def open_checkpoint(path: str | os.PathLike[str]) -> WeightsExplorer:
-    """Return an explorer of the weights at `path`: a safetensors file, an index of several, or a folder of them.
+    """Return an explorer of the weights at `path`: a file of them, an index of several, or a folder.
 
     Raises
     ------

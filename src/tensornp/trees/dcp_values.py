@@ -81,7 +81,8 @@ class StoredValues(Mapping[str, Any]):
     """A mapping from name to value, each looked into once, when one asks for it; with what is known already."""
 
     def __init__(self, known: Mapping[str, Any], stored: Mapping[str, StoredValue]) -> None:
-        self._known, self._stored = {**known}, stored
+        self._stored = stored
+        self._known = {name: value for name, value in known.items() if name not in stored}
         self._names = dict.fromkeys([*known, *stored])
 
     def __getitem__(self, name: str) -> Any:
