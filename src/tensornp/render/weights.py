@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from itertools import islice
 
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import format_nbytes
@@ -130,7 +131,7 @@ def _problems(explorer: WeightsExplorer) -> list[str]:
 
 def _metadata(explorer: WeightsExplorer) -> list[str]:
     """Return what the file says of itself; longer texts are cut."""
-    said = [f"{legible(str(key))}: {_cut(value)}" for key, value in list(explorer.metadata.items())[:MAX_SAID]]
+    said = [f"{legible(str(key))}: {_cut(value)}" for key, value in islice(explorer.metadata.items(), MAX_SAID)]
     more = len(explorer.metadata) - MAX_SAID
     return said + ([f"… {more:,} more items of metadata"] if more > 0 else [])
 

@@ -8,16 +8,20 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import Any
 
 from tensornp.errors import CheckpointError
+from tensornp.trees.dcp import ITEMS_SUFFIX, Checkpoint, is_dcp_metadata, metadata_among
+from tensornp.trees.dcp_files import saved_offsets
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.explorer import WeightsExplorer
 from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.formats import contents_of
+from tensornp.trees.hf_shards import are_of_ranks, read_shards
 from tensornp.trees.names import shown_name
 from tensornp.trees.nothing_entry import NothingEntry
+from tensornp.trees.places import why_outside
 from tensornp.trees.quantized import with_meaning
 from tensornp.trees.safetensors import Header, read_header
 from tensornp.trees.source_file import SourceFile
@@ -35,7 +39,7 @@ _SEEMS = {
 
 
 def open_checkpoint(path: str | os.PathLike[str]) -> WeightsExplorer:
-    """Return an explorer of the weights at `path`: a file of them, or an index or a folder of safetensors files.
+    """Return an explorer of the weights at `path`: a file of them, an index of several, or a folder.
 
     Raises
     ------
@@ -47,6 +51,10 @@ def open_checkpoint(path: str | os.PathLike[str]) -> WeightsExplorer:
         raise CheckpointError(f"there is no {str(there)!r}{_closest(there)}")
     if there.is_dir():
         return _open_folder(there)
+    if is_dcp_metadata(there.name):
+        return _open_dcp(there.parent, [there.name])
+    if there.name.endswith(ITEMS_SUFFIX):
+        raise CheckpointError(f"{str(there)!r} holds items of torch.distributed.checkpoint; open its folder")
     if there.name.endswith(INDEX_SUFFIX):
         return _open_index(there)
     return _open_file(there)
@@ -85,11 +93,14 @@ def _listed(path: Path) -> tuple[SourceFile, Header]:
 
 
 def _entries(file: SourceFile, header: Header, prefix: str = "") -> Iterator[WeightEntry]:
+    begins = saved_offsets(header.metadata)
     for tensor in header.tensors:
         code = f"safetensors.safe_open({file.path!r}, 'pt').get_tensor({tensor.name!r})"
         entry = FileEntry(prefix + tensor.name, tensor.shape, tensor.dtype, code, file, tensor.offset)
         entry.nbytes = tensor.nbytes
         entry.problem = tensor.problem or entry.problem
+        if any(begins.get(tensor.name, ())):
+            entry.note = f"a chunk of a tensor, from {begins[tensor.name]} on"
         yield entry
 
 
@@ -119,10 +130,20 @@ def _open_folder(folder: Path) -> WeightsExplorer:
         names = sorted(os.listdir(folder))
     except OSError as error:
         raise CheckpointError(f"{str(folder)!r} cannot be listed: {error.strerror}") from None
+    if told := metadata_among(names):
+        return _open_dcp(folder, told)
+    if any(name.endswith(ITEMS_SUFFIX) for name in names):
+        raise CheckpointError(f"{str(folder)!r} has {ITEMS_SUFFIX} files, and no .metadata that tells what they hold")
     indices = [name for name in names if name.endswith(INDEX_SUFFIX)]
     if len(indices) == 1:
         return _open_index(folder / indices[0])
     files = [name for name in names if name.endswith(SUFFIX)]
+    if are_of_ranks(files):
+        found = read_shards(folder, files)
+        problems = [*found.problems, *_broken(found.entries)]
+        return WeightsExplorer(
+            found.entries, str(folder), metadata={**found.said, **_config_beside(folder)}, problems=problems
+        )
     if len(indices) > 1 or (len(files) > 1 and not _are_shards(files)):
         raise CheckpointError(f"{str(folder)!r} has several: {_listing(indices or files)}; name one of them")
     if files:
@@ -131,6 +152,12 @@ def _open_folder(folder: Path) -> WeightsExplorer:
     if not parts:
         raise CheckpointError(f"{str(folder)!r} has no {SUFFIX} file, nor a folder with one")
     return _open_together(folder, parts)
+
+
+def _open_dcp(folder: Path, names: list[str]) -> WeightsExplorer:
+    found = Checkpoint(folder, names)
+    problems = [*found.problems, *_broken(found.entries)]
+    return WeightsExplorer(found.entries, str(folder), metadata=found.values, problems=problems)
 
 
 def _files_in(folder: Path) -> list[str]:
@@ -218,14 +245,8 @@ def _open_index(path: Path) -> WeightsExplorer:
 
 
 def _refused(place: Any) -> str:
-    """Return why the name of a shard is not opened; by the text alone, since caches consist of symbolic links."""
-    if not isinstance(place, str):
-        return "its file is no text"
-    windows = PureWindowsPath(place)
-    is_outside = ".." in PurePosixPath(place).parts or ".." in windows.parts
-    if is_outside or place.startswith("/") or windows.drive or windows.root or "\0" in place:
-        return f"its file {shown_name(place)} would lie outside of the folder"
-    return "" if place.endswith(SUFFIX) else f"its file {shown_name(place)} is no {SUFFIX} file"
+    """Return why the name of a shard is not opened."""
+    return why_outside(place) or ("" if place.endswith(SUFFIX) else f"its file {shown_name(place)} is no {SUFFIX} file")
 
 
 def _metadata_of(index: dict[str, Any]) -> dict[str, Any]:

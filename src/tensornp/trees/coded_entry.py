@@ -7,14 +7,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tensornp.core.convert.budget import Budget
 from tensornp.core.memory.strided import BLOCK_NUMEL
-from tensornp.core.values.blocks import ReadPart
-from tensornp.core.values.supply import Supply
 from tensornp.trees.entry import Array
-from tensornp.trees.file_entry import FileEntry, ReadPlan
+from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.selection import Range, Selection, contiguous, select
 from tensornp.trees.source_file import Reader, Source
+from tensornp.trees.stored_entry import ReadPlan
 
 VALUES = "float32"
 """The dtype of what codes mean."""
@@ -54,24 +52,21 @@ class CodedEntry(FileEntry):
     def plan(self, index: Any = ...) -> ReadPlan:
         """Return what `to_numpy` would read: whole blocks; BadRequestError for an index that is none."""
         self.check_readable()
-        wanted = self._select(index)
+        wanted = self.select(index)
         runs = [run.nbytes for run in self._blocks(wanted).runs()]
         return ReadPlan(sum(runs), len(runs), wanted.result_shape)
 
-    def _read(self, index: Any) -> Array:
-        wanted = self._select(index)
-        Budget(None).take(math.prod(wanted.counts) * np.dtype(VALUES).itemsize)
-        made = np.empty(wanted.counts, VALUES)
+    def _bits_at(self, opened: Reader, selection: Selection) -> Array:
+        made = np.empty(selection.counts, VALUES)
         if made.size:
-            self._fill(made, wanted)
-        return np.asarray(made[wanted.final])
+            self._fill(opened, made, selection)
+        return np.asarray(made[selection.final])
 
-    def _fill(self, made: Array, wanted: Selection) -> None:
+    def _fill(self, opened: Reader, made: Array, wanted: Selection) -> None:
         """Read the blocks, decode some rows of them at a time, and leave out what is not wanted."""
         codec, blocks = self._codec, self._blocks(wanted)
-        with self._file.opened() as there:
-            block = np.dtype((np.void, codec.block_nbytes))
-            codes = blocks.read(lambda target, first: there.read_into(target, self._offset + first), block)
+        block = np.dtype((np.void, codec.block_nbytes))
+        codes = blocks.read(lambda target, first: opened.read_into(target, self._offset + first), block)
         last, of_blocks = wanted.ranges[-1], blocks.ranges[-1]
         skipped = last.first - of_blocks.first * codec.block_numel
         part = slice(skipped, skipped + (last.num - 1) * last.step + 1, last.step)
@@ -105,18 +100,13 @@ class CodedEntry(FileEntry):
             (slice(None),) * len(strides),
         )
 
-    def _select(self, index: Any) -> Selection:
+    def select(self, index: Any) -> Selection:
+        """Return what an index takes of the values."""
         assert self.shape is not None
         return select(index, self.shape, 1)
 
-    def _supply(self, there: Reader | None) -> Supply:
+    def _flat(self, opened: Reader, first: int, count: int) -> Array:
         codec = self._codec
-
-        def read(first: int, count: int) -> Array:
-            assert there is not None
-            start, stop = first // codec.block_numel, -(-(first + count) // codec.block_numel)
-            codes = there.read(self._offset + start * codec.block_nbytes, (stop - start) * codec.block_nbytes)
-            return self._decoded(codes)[first - start * codec.block_numel :][:count]
-
-        assert self.shape is not None
-        return Supply((ReadPart(read, (self.numel,), VALUES),), VALUES, self.shape)
+        start, stop = first // codec.block_numel, -(-(first + count) // codec.block_numel)
+        codes = opened.read(self._offset + start * codec.block_nbytes, (stop - start) * codec.block_nbytes)
+        return self._decoded(codes)[first - start * codec.block_numel :][:count]

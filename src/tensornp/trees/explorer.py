@@ -45,7 +45,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     ----------
     source : str
         What it was made of: an expression, or a path.
-    metadata : dict
+    metadata : mapping
         What a file says of itself, and what a checkpoint holds besides tensors.
     problems : list of str
         What is wrong, a sentence each.
@@ -61,7 +61,8 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         counted: Collection[str] = ("parameter", "tensor", "array"),
     ) -> None:
         self._entries = {entry.name: entry for entry in entries}
-        self.source, self.metadata = source, dict(metadata or {})
+        # Not copied: some values are read only when one asks for them.
+        self.source, self.metadata = source, metadata if metadata is not None else {}
         self.problems = list(problems)
         # The kinds that count as parameters.
         self._counted = counted

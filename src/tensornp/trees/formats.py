@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tensornp.errors import CheckpointError
+from tensornp.trees.byte_range import ByteRange
 from tensornp.trees.contents import Contents
 from tensornp.trees.gguf import read_gguf
 from tensornp.trees.gguf_header import GGUF_MAGIC
@@ -28,7 +29,8 @@ def contents_of(file: SourceFile) -> Contents | None:
     """
     begins = file.read(0, min(file.nbytes, _NUM_READ))
     if begins.startswith((ZIP_MAGIC, EMPTY_ZIP_MAGIC)):
-        members = records_of(file)
+        with file.opened() as there:
+            members = records_of(ByteRange(there, 0, file.nbytes, repr(file.path)))
         return read_npz(file, members) if has_arrays(members) else read_zip(file, members)
     if begins.startswith(NPY_MAGIC):
         return read_npy(file)

@@ -12,8 +12,9 @@ import numpy as np
 
 from tensornp.errors import CheckpointError
 from tensornp.trees.entry import Extent
-from tensornp.trees.file_entry import FileEntry, ReadPlan
+from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.source_file import OpenFile, Reader, SourceFile
+from tensornp.trees.stored_entry import ReadPlan, native, tensor_of
 
 Array = np.ndarray[Any, Any]
 _PIECE_NBYTES = 2**16
@@ -95,7 +96,6 @@ class InflatedEntry(FileEntry):
     """A weight that is compressed: to read a part of it, all before that part is inflated too."""
 
     __slots__ = ()
-    _num_threads = 1
 
     @property
     def extents(self) -> tuple[Extent, ...]:
@@ -107,9 +107,15 @@ class InflatedEntry(FileEntry):
         """Return what `to_numpy` would read at most."""
         return super().plan(index)._replace(nbytes_read=self._packed.packed_nbytes, num_reads=1)
 
-    def num_tasks(self) -> int:
-        """Return 0: each task would begin at the beginning."""
-        return 0
+    def values(self) -> Any:
+        """Return a tensor of all values, since each part would be inflated from the beginning."""
+        self.check_readable()
+        return tensor_of(native(self._read(...)), self.dtype_of_values)
+
+    @property
+    def is_shared_out(self) -> bool:
+        """Return False: each task would begin at the beginning."""
+        return False
 
     @property
     def _packed(self) -> Inflated:

@@ -63,8 +63,8 @@ class Header(NamedTuple):
     metadata: dict[str, str]
 
 
-def read_header(file: SourceFile) -> Header:
-    """Return what the header of `file` says, and read no value.
+def read_header(file: SourceFile, start: int = 0) -> Header:
+    """Return what the header of `file` says, which is at its byte `start`, and read no value.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def read_header(file: SourceFile) -> Header:
         If the file changes meanwhile.
     """
     try:
-        return _header(file)
+        return _header(file, start)
     except _MalformedError as error:
         raise CheckpointError(f"{file.path!r} is no sound safetensors file: {error}") from None
 
@@ -83,23 +83,22 @@ class _MalformedError(Exception):
     """What is wrong with a header, in the words of the sentence's end."""
 
 
-def _header(file: SourceFile) -> Header:
-    if file.nbytes < _LENGTH_NBYTES:
-        raise _MalformedError(f"it has {file.nbytes} bytes, and a header begins with {_LENGTH_NBYTES}")
+def _header(file: SourceFile, start: int) -> Header:
+    nbytes = file.nbytes - start
+    if nbytes < _LENGTH_NBYTES:
+        raise _MalformedError(f"it has {nbytes} bytes, and a header begins with {_LENGTH_NBYTES}")
     with file.opened() as there:
-        length = int.from_bytes(there.read(0, _LENGTH_NBYTES).tobytes(), "little")
+        length = int.from_bytes(there.read(start, _LENGTH_NBYTES).tobytes(), "little")
         if length > MAX_HEADER_NBYTES:
             raise _MalformedError(f"its header would have {length:,} bytes, and {MAX_HEADER_NBYTES:,} are allowed")
-        if length > file.nbytes - _LENGTH_NBYTES:
-            raise _MalformedError(
-                f"its header would have {length:,} bytes, and {file.nbytes - _LENGTH_NBYTES:,} follow"
-            )
-        text = there.read(_LENGTH_NBYTES, length).tobytes()
+        if length > nbytes - _LENGTH_NBYTES:
+            raise _MalformedError(f"its header would have {length:,} bytes, and {nbytes - _LENGTH_NBYTES:,} follow")
+        text = there.read(start + _LENGTH_NBYTES, length).tobytes()
     told = _parsed(text)
     metadata = told.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise _MalformedError("its __metadata__ is no mapping from text to text")
-    first = _LENGTH_NBYTES + length
+    first = start + _LENGTH_NBYTES + length
     return Header(_placed([_tensor(name, facts) for name, facts in told.items()], first, file.nbytes - first), metadata)
 
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.convert.budget import Budget
 from tensornp.core.memory.strided import BLOCK_NUMEL
 from tensornp.core.values.blocks import ReadPart
 from tensornp.core.values.decode import decoder
 from tensornp.core.values.supply import Supply
 from tensornp.trees.coded_entry import VALUES
 from tensornp.trees.entry import Array
-from tensornp.trees.file_entry import FileEntry, ReadPlan
+from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.names import shown_name
 from tensornp.trees.selection import Selection
 from tensornp.trees.source_file import Reader
+from tensornp.trees.stored_entry import ReadPlan
 
 _USUAL = 128
 """The size of a block where shapes fit to several."""
@@ -49,7 +49,7 @@ class ScaledEntry(FileEntry):
 
     def plan(self, index: Any = ...) -> ReadPlan:
         """Return what `to_numpy` would read, of codes and scales."""
-        part = self._scales_of(self._select(index)) if self.scales.numel > 1 else ...
+        part = self._scales_of(self.select(index)) if self.scales.numel > 1 else ...
         codes, scales = self.codes.plan(index), self.scales.plan(part)
         return ReadPlan(codes.nbytes_read + scales.nbytes_read, codes.num_reads + scales.num_reads, codes.shape)
 
@@ -66,12 +66,9 @@ class ScaledEntry(FileEntry):
             for one, size in ranges
         )
 
-    def _read(self, index: Any) -> Array:
-        wanted = self._select(index)
-        Budget(None).take(math.prod(wanted.counts) * np.dtype(VALUES).itemsize)
-        whole = replace(wanted, final=(slice(None),) * len(self.block))
-        with self._file.opened() as there:
-            bits = whole.read(lambda target, first: there.read_into(target, self._offset + first), self._bits)
+    def _bits_at(self, opened: Reader, selection: Selection) -> Array:
+        wanted = selection
+        bits = super()._bits_at(opened, replace(wanted, final=(slice(None),) * len(self.block)))
         made = np.empty(wanted.counts, VALUES)
         if made.size:
             part = self._scales_of(wanted)
@@ -88,20 +85,22 @@ class ScaledEntry(FileEntry):
                     made[rows] = decode(bits[rows]) * scales[np.ix_(places[0][rows], *places[1:])]
         return np.asarray(made[wanted.final])
 
-    def _supply(self, there: Reader | None) -> Supply:
-        decode = decoder(self.dtype)
+    def _supply(self, opened: Any) -> Supply:
         scales: list[Array] = []
 
         def read(first: int, count: int) -> Array:
-            assert there is not None
+            # Read once for all blocks.
             if not scales:
                 scales.append(self._scales())
-            values = decode(there.read(self._offset + first, count))
-            self._scale(values, first, scales[0])
-            return values
+            return self._flat(opened, first, count, scales[0])
 
         assert self.shape is not None
         return Supply((ReadPart(read, (self.numel,), VALUES),), VALUES, self.shape)
+
+    def _flat(self, opened: Reader, first: int, count: int, scales: Array | None = None) -> Array:
+        values = decoder(self.dtype)(opened.read(self._offset + first, count))
+        self._scale(values, first, self._scales() if scales is None else scales)
+        return values
 
     def _scale(self, values: Array, first: int, scales: Array) -> None:
         """Multiply elements that lie in the order of their indices: parts of rows, and whole rows between them."""

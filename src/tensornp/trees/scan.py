@@ -20,9 +20,9 @@ from tensornp.core.values.stats import TensorStats
 from tensornp.core.values.tasks import Tally
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.trees.entry import WeightEntry
-from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.names import shown_name
 from tensornp.trees.scan_table import ScanTable
+from tensornp.trees.stored_entry import StoredEntry
 
 Progress = Callable[[int, int], object]
 """Is told how many bytes of how many were read; where it returns False, the scan ends as by Ctrl-C."""
@@ -90,7 +90,7 @@ class _StoppedError(Exception):
 def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
     if not callable(getattr(executor, "submit", None)):
         raise BadRequestError(f"executor is a concurrent.futures.Executor, not a {type(executor).__name__}")
-    live = next((entry for entry in entries if not isinstance(entry, FileEntry) and not entry.problem), None)
+    live = next((entry for entry in entries if not isinstance(entry, StoredEntry) and not entry.problem), None)
     if live is not None:
         raise BadRequestError(
             f"{shown_name(live.name)} lies in the memory of this process, and no executor reads it; leave executor out"
@@ -113,13 +113,13 @@ def _at_once(entry: WeightEntry) -> _Found:
 
 def _shared_out(entries: list[WeightEntry], executor: Executor, told: _Told) -> Generator[_Found, None, None]:
     """Have tasks of bounded size done, and put together what they bring, in the order of the file."""
-    asked: dict[Future[Tally], tuple[FileEntry, int, int]] = {}
+    asked: dict[Future[Tally], tuple[StoredEntry, int, int]] = {}
     found: dict[str, dict[int, Tally]] = {}
     sizes: dict[str, int] = {}
     shares: dict[str, float] = {}
     failed: dict[str, str] = {}
 
-    def ask(entry: FileEntry, number: int, tries: int) -> None:
+    def ask(entry: StoredEntry, number: int, tries: int) -> None:
         asked[executor.submit(tally_of, entry, number)] = entry, number, tries
 
     def finished() -> Iterator[_Found]:
@@ -144,8 +144,8 @@ def _shared_out(entries: list[WeightEntry], executor: Executor, told: _Told) -> 
 
     try:
         for entry in entries:
-            num_tasks = entry.num_tasks() if isinstance(entry, FileEntry) and not entry.problem else 0
-            if not isinstance(entry, FileEntry) or not num_tasks:
+            num_tasks = entry.num_tasks() if isinstance(entry, StoredEntry) and not entry.problem else 0
+            if not isinstance(entry, StoredEntry) or not num_tasks:
                 yield _at_once(entry)
                 told.add(entry.nbytes)
                 continue
@@ -161,6 +161,6 @@ def _shared_out(entries: list[WeightEntry], executor: Executor, told: _Told) -> 
             future.cancel()
 
 
-def tally_of(entry: FileEntry, number: int) -> Tally:
+def tally_of(entry: StoredEntry, number: int) -> Tally:
     """Carry one task out; what an executor calls, where the same file can be read."""
     return entry.tally(number)

@@ -8,12 +8,14 @@ from typing import Any
 
 from tensornp.core.values.decode import stored_dtype
 from tensornp.errors import CheckpointError
+from tensornp.trees.byte_range import ByteRange
 from tensornp.trees.contents import Contents
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.names import shown_name
 from tensornp.trees.nothing_entry import NothingEntry
 from tensornp.trees.source_file import SourceFile
+from tensornp.trees.torch_zip import looked_through, of_torch, why_unread
 from tensornp.trees.unpickled import KNOWN_IMPORTS, MAX_ENTRIES, PickledTensor, shown_key, values_of
 from tensornp.trees.xray import MAX_NBYTES, XRay, xray
 from tensornp.trees.zip_file import Record
@@ -32,25 +34,9 @@ def is_legacy(data: bytes) -> bool:
 
 def read_zip(file: SourceFile, members: dict[str, Record]) -> Contents:
     """Return what a zip of these members holds; CheckpointError if it is none of `torch.save`, or not sound."""
-    records = {name: _uncompressed(one) for name, one in members.items()}
-    pickles = [name for name in records if name.rpartition("/")[2] == "data.pkl"]
-    if len(pickles) != 1:
-        raise CheckpointError(f"{file.path!r} is a zip file with {len(pickles)} data.pkl, and none of torch.save")
-    prefix, place = pickles[0].removesuffix("data.pkl"), records[pickles[0]]
-    if place.problem:
-        raise CheckpointError(f"{file.path!r} cannot be looked through: its data.pkl {place.problem}")
-    found = _looked_through(file, file.read(place.offset, min(place.nbytes, MAX_NBYTES + 1)))
-    order = records.get(f"{prefix}byteorder")
-    if order is not None and not order.problem and file.read(order.offset, min(order.nbytes, 8)) == b"big":
-        records = {name: one._replace(problem="has its bytes in big-endian order") for name, one in records.items()}
-    storages = {name.removeprefix(f"{prefix}data/"): one for name, one in records.items()}
+    with file.opened() as there:
+        found, storages = of_torch(ByteRange(there, 0, file.nbytes, repr(file.path)), members)
     return _listed(file, found, storages)
-
-
-def _uncompressed(record: Record) -> Record:
-    """Return a record that has a problem where a view of a part of it could not be read by its offset."""
-    is_compressed = record.packed_nbytes is not None and not record.problem
-    return record._replace(problem="is compressed") if is_compressed else record
 
 
 def read_legacy(file: SourceFile) -> Contents:
@@ -58,7 +44,7 @@ def read_legacy(file: SourceFile) -> Contents:
     with file.opened() as there:
         at, scans = 0, []
         for _ in range(5):
-            scans.append(_looked_through(file, there.read(at, min(file.nbytes - at, MAX_NBYTES)).tobytes()))
+            scans.append(looked_through(repr(file.path), there.read(at, min(file.nbytes - at, MAX_NBYTES)).tobytes()))
             at += scans[-1].nbytes
         _, _, _, found, keys = scans
         if scans[0].root != LEGACY_MAGIC or type(keys.root) is not list:
@@ -76,13 +62,6 @@ def read_legacy(file: SourceFile) -> Contents:
             storages[key] = Record(at + 8, nbytes)
             at += 8 + nbytes
     return _listed(file, found, storages)
-
-
-def _looked_through(file: SourceFile, data: bytes) -> XRay:
-    try:
-        return xray(data)
-    except CheckpointError as error:
-        raise CheckpointError(f"{file.path!r} cannot be looked through: {error}") from None
 
 
 def _listed(file: SourceFile, found: XRay, storages: dict[str, Record]) -> Contents:
@@ -121,13 +100,7 @@ def _entry(
     code = f"torch.load({file.path!r}, map_location='cpu', weights_only=True){path}"
     kind = "parameter" if tensor.is_parameter else "tensor"
     record = storages.get(tensor.key)
-    problem = tensor.problem
-    if not problem and record is None:
-        problem = "its storage is not in the file"
-    elif not problem and record is not None:
-        problem = f"its storage {record.problem}" if record.problem else ""
-        if not problem and record.nbytes < tensor.storage_nbytes:
-            problem = f"its storage has {record.nbytes:,} bytes, and {tensor.storage_nbytes:,} are declared"
+    problem = why_unread(tensor, record)
     if not tensor.dtype:
         made: WeightEntry = NothingEntry(name, kind, code, problem, file.path)
     else:

@@ -14,6 +14,8 @@ from tensornp.trees.xray import Call, Global, Persistent
 MAX_ENTRIES = 1_000_000
 """Values that are listed; a pickle may refer to one of them in endlessly many ways."""
 _MAX_DEPTH = 100
+_MAX_NDIM = 64
+"""What NumPy takes."""
 _STORAGES = {
     "FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
     "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8",
@@ -85,14 +87,14 @@ def values_of(root: Any) -> Iterator[PickledTensor | PickledValue]:
 def _children(value: Any) -> list[tuple[Any, Any]]:
     """Return the keys and the values of a container; the tables of a module count as one."""
     if isinstance(value, dict):
-        return list(value.items())
+        return _items_of(value)
     if type(value) in (list, tuple):
         return list(enumerate(value))
     if not isinstance(value, Call):
         return []
     if isinstance(value.state, dict) and "_parameters" in value.state:
         return [pair for name in _TABLES for pair in _items_of(value.state.get(name))]
-    found = [*value.items.items(), *enumerate(value.appended)]
+    found = [*_items_of(value), *enumerate(value.appended)]
     if not found and _name(value.func) in _MAPPINGS and type(value.args) is tuple:
         # A dictionary whose items were the arguments of its class.
         found = [(None, one) for one in value.args]
@@ -102,9 +104,9 @@ def _children(value: Any) -> list[tuple[Any, Any]]:
 
 
 def _items_of(table: Any) -> list[tuple[Any, Any]]:
-    if isinstance(table, dict):
-        return list(table.items())
-    return list(table.items.items()) if isinstance(table, Call) else []
+    """Return the items of a mapping, with a word for a key that would be made by a call."""
+    items = table if isinstance(table, dict) else table.items if isinstance(table, Call) else {}
+    return [(f"<key {i}>" if type(key) is Call else key, value) for i, (key, value) in enumerate(items.items())]
 
 
 def _name(func: Any) -> tuple[str, str]:
@@ -138,7 +140,7 @@ def _strided(path: tuple[Any, ...], args: tuple[Any, ...]) -> PickledTensor:
     untold = _unread(path, "its storage is not told")
     if len(args) < 4 or not isinstance(args[0], Persistent):
         return untold
-    key, offset, shape, strides = args[0].key, args[1], _sizes(args[2]), _sizes(args[3])
+    key, offset, shape, strides = args[0].key, args[1], sizes_of(args[2]), sizes_of(args[3])
     if type(key) is not tuple or len(key) < 5 or key[0] != "storage" or shape is None or strides is None:
         return untold
     of_storage = _STORAGES.get(key[1].name, "") if isinstance(key[1], Global) else ""
@@ -171,12 +173,12 @@ def _problem(tensor: PickledTensor) -> str:
     return "" if is_inside else "it reaches beyond its storage"
 
 
-def _sizes(value: Any) -> tuple[int, ...] | None:
+def sizes_of(value: Any) -> tuple[int, ...] | None:
     """Return a shape or strides; as torch.Size, they are the argument of a call."""
     if isinstance(value, Call) and type(value.args) is tuple and len(value.args) == 1:
         value = value.args[0]
-    is_sound = type(value) in (tuple, list) and all(type(one) is int and 0 <= one < 2**62 for one in value)
-    return tuple(value) if is_sound else None
+    is_short = type(value) in (tuple, list) and len(value) <= _MAX_NDIM
+    return tuple(value) if is_short and all(type(one) is int and 0 <= one < 2**62 for one in value) else None
 
 
 def shown_key(key: Any) -> str:

@@ -26,8 +26,9 @@ def weights(obj: Any, *, expression: str = "") -> WeightsExplorer:
     ----------
     obj : torch.nn.Module, a dictionary or list of tensors, nested, or a path
         Of a module there are parameters, buffers and tensor attributes, under every name. A path leads to a
-        safetensors file, an index of several, a folder of them, a file of `torch.save`, in either format, a ``.npy`` or
-        ``.npz`` file, or a GGUF file, whose quantized values take the library gguf (``pip install tensornp[gguf]``).
+        safetensors file, an index of several, a folder of them, a folder of `torch.distributed.checkpoint`, a file of
+        `torch.save`, in either format, a ``.npy`` or ``.npz`` file, or a GGUF file, whose quantized values take the
+        library gguf (``pip install tensornp[gguf]``).
     expression : str
         How the notebook reaches `obj`, with which the `code` of each entry begins.
 

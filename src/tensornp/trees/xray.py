@@ -1,13 +1,15 @@
 """What a pickle would build, without building it: nothing is imported, called or compared, whatever the pickle says.
 
-The opcodes are read by the standard library's own disassembler and carried out on a stack of plain values and inert
-records: what would be a call is a `Call`, and what would be imported is a `Global`.
+Arguments are read by the standard library's own disassembler, and the opcodes carried out on a stack of plain values
+and inert records: what would be a call is a `Call`, and what would be imported is a `Global`.
 """
 
 from __future__ import annotations
 
+import io
 import pickletools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tensornp.errors import CheckpointError
@@ -16,6 +18,7 @@ MAX_NBYTES = 2**28
 """Bytes of a pickle that are read: without the values of tensors, which lie elsewhere."""
 MAX_OPCODES = 20_000_000
 MAX_LONG_BITS = 8 * 1024
+_NO_ITEMS: Mapping[Any, Any] = MappingProxyType({})
 _SIMPLE = (str, int, float, bool, bytes, type(None))
 
 
@@ -43,8 +46,9 @@ class Call:
     def __init__(self, func: Any, args: Any) -> None:
         self.func, self.args = func, args
         self.state: Any = None
-        self.items: dict[Any, Any] = {}
-        self.appended: list[Any] = []
+        # Made when the first one comes: of hundreds of thousands of calls, few have any.
+        self.items: Mapping[Any, Any] = _NO_ITEMS
+        self.appended: Sequence[Any] = ()
 
 
 class Mark:
@@ -88,17 +92,17 @@ class _Machine:
         self.imports: dict[Global, None] = {}
 
     def run(self, data: bytes) -> XRay:
-        end = 0
-        for number, (opcode, arg, position) in enumerate(pickletools.genops(data)):
-            if number >= MAX_OPCODES:
-                raise CheckpointError(f"the pickle has more than {MAX_OPCODES:,} opcodes")
-            act = _ACTS.get(opcode.name)
-            if act is None:
-                raise CheckpointError(f"the pickle has an opcode that checkpoints do not have: {opcode.name}")
-            act(self, arg)
-            end = (position or 0) + 1
-        (root,) = self.stack
-        return XRay(root, tuple(self.imports), end)
+        stream, code = io.BytesIO(data), b""
+        for _ in range(MAX_OPCODES):
+            code = stream.read(1)
+            if code not in _BY_CODE:
+                raise CheckpointError(_why_not(code))
+            act, read = _BY_CODE[code]
+            act(self, read(stream) if read is not None else None)
+            if code == _STOP:
+                (root,) = self.stack
+                return XRay(root, tuple(self.imports), stream.tell())
+        raise CheckpointError(f"the pickle has more than {MAX_OPCODES:,} opcodes")
 
     def to_mark(self) -> list[Any]:
         """Take what lies above the last mark."""
@@ -119,17 +123,24 @@ class _Machine:
 
     def put_items(self, pairs: list[Any]) -> None:
         """Put keys and values into what lies on top."""
-        target = self.stack[-1]
-        items = target.items if type(target) is Call else target
+        items = self.stack[-1]
+        if type(items) is Call:
+            if items.items is _NO_ITEMS:
+                items.items = {}
+            items = items.items
         if type(items) is not dict:
             raise ValueError("items are put into what is no mapping")
         for i in range(0, len(pairs) - 1, 2):
-            items[_as_key(pairs[i], len(items))] = pairs[i + 1]
+            key = pairs[i]
+            items[key if type(key) is str else _as_key(key, len(items))] = pairs[i + 1]
 
     def append(self, values: list[Any]) -> None:
         """Append values to what lies on top."""
-        target = self.stack[-1]
-        into = target.appended if type(target) is Call else target
+        into = self.stack[-1]
+        if type(into) is Call:
+            if not into.appended:
+                into.appended = []
+            into = into.appended
         if type(into) is not list:
             raise ValueError("values are appended to what is no list")
         into.extend(values)
@@ -137,6 +148,9 @@ class _Machine:
 
 def _as_key(key: Any, number: int) -> Any:
     """Return what a dictionary can have as a key without asking anything for its hash; else a word for it."""
+    if type(key) is Call:
+        # Its hash is its identity.
+        return key
     is_plain = type(key) in _SIMPLE or (type(key) is tuple and all(type(one) in _SIMPLE for one in key))
     return key if is_plain else f"<key {number}>"
 
@@ -203,7 +217,7 @@ def _reduce(machine: _Machine, _: Any) -> None:
 def _new_with_keywords(machine: _Machine, _: Any) -> None:
     keywords, args, func = (machine.stack.pop() for _ in range(3))
     call = Call(func, args)
-    call.items = keywords if type(keywords) is dict else {}
+    call.items = keywords if type(keywords) is dict else _NO_ITEMS
     machine.stack.append(call)
 
 
@@ -286,3 +300,17 @@ _ACTS: dict[str, Act] = {
     "STOP": lambda machine, _: None,
 }
 """Opcodes of extension registries and of buffers outside are left out: no checkpoint has them."""
+_STOP = b"."
+_BY_CODE: dict[bytes, tuple[Act, Callable[[io.BytesIO], Any] | None]] = {
+    one.code.encode("latin-1"): (_ACTS[one.name], one.arg.reader if one.arg is not None else None)
+    for one in pickletools.opcodes
+    if one.name in _ACTS
+}
+"""What each byte does, and what reads its argument."""
+
+
+def _why_not(code: bytes) -> str:
+    if not code:
+        return "the pickle is cut off"
+    name = next((one.name for one in pickletools.opcodes if one.code.encode("latin-1") == code), repr(code))
+    return f"the pickle has an opcode that checkpoints do not have: {name}"

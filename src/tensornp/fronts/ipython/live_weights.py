@@ -44,11 +44,11 @@ class LiveWeights:
             _log.warning("the live weights cannot be shown: %s", error)
 
     def _show(self, explorer: WeightsExplorer, anchor: str, opened: str) -> None:
-        from tensornp.trees.file_entry import FileEntry
         from tensornp.trees.listing import listed
+        from tensornp.trees.stored_entry import StoredEntry
         from tensornp.widget.weights import WeightsWidget
 
-        stored = {entry.name: entry for entry in explorer.values() if isinstance(entry, FileEntry)}
+        stored = {entry.name: entry for entry in explorer.values() if isinstance(entry, StoredEntry)}
         output = IsolatedOutput(self._shell)
 
         def reach(one: Listed) -> WeightEntry:

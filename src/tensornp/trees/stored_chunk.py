@@ -1,0 +1,80 @@
+"""A chunk of a tensor in a file: its elements as they are, or an item that `torch.save` wrote, packed or not.
+
+Where in an item the elements lie is known only when it is looked into, which is done when values are asked for.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from tensornp.core.values.decode import stored_dtype
+from tensornp.errors import CheckpointError
+from tensornp.trees.boxes import Box
+from tensornp.trees.byte_range import ByteRange, ByteSource
+from tensornp.trees.file_entry import is_contiguous
+from tensornp.trees.names import shown_name
+from tensornp.trees.selection import Array, Shape, select
+from tensornp.trees.source_file import OpenFile, SourceFile
+from tensornp.trees.torch_zip import read_torch_zip, why_unread
+from tensornp.trees.unpickled import PickledTensor, values_of
+from tensornp.trees.zstd import Unpacked
+
+Form = Literal["plain", "torch.save", "zstd"]
+MAX_BESIDES_NBYTES = 2**20
+"""What the directory and the pickle of an item may have each: there is one tensor in it."""
+
+
+class Place(NamedTuple):
+    """Where the elements of a chunk lie in its item, in bytes, and how far apart, in elements."""
+
+    offset: int
+    strides: Shape | None
+
+
+class StoredChunk(NamedTuple):
+    """A box of a tensor, and the bytes of a file that hold it."""
+
+    offsets: Shape
+    sizes: Shape
+    file: SourceFile
+    offset: int
+    nbytes: int
+    form: Form
+
+    @property
+    def box(self) -> Box:
+        """Where it lies in the tensor."""
+        return Box(self.offsets, self.sizes)
+
+    def source(self, there: OpenFile, limit: int) -> ByteSource:
+        """Return the bytes of its item, unpacked; more than `limit` of those are not."""
+        said = f"{self.file.path!r}, from byte {self.offset:,} on,"
+        stored = ByteRange(there, self.offset, self.nbytes, said)
+        return Unpacked(stored, limit) if self.form == "zstd" else stored
+
+    def place(self, source: ByteSource, dtype: str) -> Place:
+        """Return where its elements lie; CheckpointError if the item is not of its shape and dtype, or not sound."""
+        if self.form == "plain":
+            return Place(0, None)
+        found, storages = read_torch_zip(source, MAX_BESIDES_NBYTES)
+        tensors = list(islice(values_of(found.root), 2))
+        if len(tensors) != 1 or not isinstance(tensors[0], PickledTensor) or tensors[0].path:
+            raise CheckpointError(f"{source.said} is no tensor of torch.save")
+        tensor, record = tensors[0], storages.get(tensors[0].key)
+        problem = why_unread(tensor, record)
+        if problem or record is None:
+            raise CheckpointError(f"{source.said} has no values to read: {problem}")
+        if (tensor.dtype, tensor.shape) != (dtype, self.sizes):
+            has = f"{shown_name(tensor.dtype)} of shape {tensor.shape}"
+            raise CheckpointError(f"{source.said} holds {has}, where {dtype} of shape {self.sizes} should be")
+        strides = None if is_contiguous(self.sizes, tensor.strides) else tensor.strides
+        return Place(record.offset + tensor.offset * stored_dtype(dtype).itemsize, strides)
+
+
+def read_part(source: ByteSource, place: Place, index: Any, sizes: Shape, dtype: np.dtype[Any]) -> Array:
+    """Return what an index takes of a chunk."""
+    selection = select(index, sizes, dtype.itemsize, place.strides)
+    return selection.read(lambda target, first: source.read_into(target, place.offset + first), dtype)

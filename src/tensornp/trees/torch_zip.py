@@ -1,0 +1,71 @@
+"""The zip that `torch.save` writes: a pickle, and where the bytes of each storage lie."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tensornp.errors import CheckpointError
+from tensornp.trees.byte_range import ByteSource, read_bytes
+from tensornp.trees.unpickled import PickledTensor
+from tensornp.trees.xray import MAX_NBYTES, XRay, xray
+from tensornp.trees.zip_file import MAX_DIRECTORY_NBYTES, Record, records_of
+
+
+class TorchZip(NamedTuple):
+    """What the pickle would build, and the storages by their keys."""
+
+    found: XRay
+    storages: dict[str, Record]
+
+
+def read_torch_zip(source: ByteSource, max_nbytes: int = MAX_NBYTES) -> TorchZip:
+    """Return what lies in a zip of `torch.save`, whose values are not read.
+
+    `max_nbytes` is what its directory and its pickle may have each; CheckpointError if it is no such zip, or not sound.
+    """
+    return of_torch(source, records_of(source, min(max_nbytes, MAX_DIRECTORY_NBYTES)), max_nbytes)
+
+
+def of_torch(source: ByteSource, members: dict[str, Record], max_nbytes: int = MAX_NBYTES) -> TorchZip:
+    """Return what a zip of these members holds, as `read_torch_zip`."""
+    records = {name: _uncompressed(one) for name, one in members.items()}
+    pickles = [name for name in records if name.rpartition("/")[2] == "data.pkl"]
+    if len(pickles) != 1:
+        raise CheckpointError(f"{source.said} is a zip file with {len(pickles)} data.pkl, and none of torch.save")
+    prefix, place = pickles[0].removesuffix("data.pkl"), records[pickles[0]]
+    if place.problem:
+        raise CheckpointError(f"{source.said} cannot be looked through: its data.pkl {place.problem}")
+    if place.nbytes > max_nbytes:
+        raise CheckpointError(f"{source.said} cannot be looked through: its data.pkl has {place.nbytes:,} bytes")
+    found = looked_through(source.said, read_bytes(source, place.offset, place.nbytes))
+    order = records.get(f"{prefix}byteorder")
+    if order is not None and not order.problem and read_bytes(source, order.offset, min(order.nbytes, 8)) == b"big":
+        records = {name: one._replace(problem="has its bytes in big-endian order") for name, one in records.items()}
+    return TorchZip(found, {name.removeprefix(f"{prefix}data/"): one for name, one in records.items()})
+
+
+def looked_through(said: str, data: bytes) -> XRay:
+    """Return what a pickle would build; an error names the file."""
+    try:
+        return xray(data)
+    except CheckpointError as error:
+        raise CheckpointError(f"{said} cannot be looked through: {error}") from None
+
+
+def why_unread(tensor: PickledTensor, record: Record | None) -> str:
+    """Return why a tensor is not read whose storage is `record`; empty where all of its bytes are there."""
+    if tensor.problem:
+        return tensor.problem
+    if record is None:
+        return "its storage is not in the file"
+    if record.problem:
+        return f"its storage {record.problem}"
+    if record.nbytes < tensor.storage_nbytes:
+        return f"its storage has {record.nbytes:,} bytes, and {tensor.storage_nbytes:,} are declared"
+    return ""
+
+
+def _uncompressed(record: Record) -> Record:
+    """Return a record that has a problem where a view of a part of it could not be read by its offset."""
+    is_compressed = record.packed_nbytes is not None and not record.problem
+    return record._replace(problem="is compressed") if is_compressed else record
