@@ -24,7 +24,7 @@ PAGE = """<!doctype html>
 <div id="output"></div></main></body></html>"""
 LOAD = """async (esm) => {
   const handlers = [];
-  const state = { anchor: "", parting: "", answers: 0, name: "w" };
+  const state = { anchor: "", parting: "", answers: 0, name: "w", rounds: 0 };
   window.sent = [];
   const model = {
     get: (key) => state[key],
@@ -35,6 +35,7 @@ LOAD = """async (esm) => {
   const fire = (event, ...given) => [...handlers].forEach(([name, callback]) => name === event && callback(...given));
   const bytes = (text) => new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
   window.reply = (content, buffers) => fire("msg:custom", content, buffers.map(bytes));
+  window.again = () => { state.rounds += 1; fire("change:rounds"); };
   window.lose = () => fire("comm_live_update");
   window.count = () => handlers.length;
   const module = await import("data:text/javascript;base64," + esm);
@@ -425,12 +426,12 @@ def test_changes_are_announced_once(navigator: MakeNavigator) -> None:
 
 
 def test_it_leaves_nothing_behind(navigator: MakeNavigator) -> None:
-    """No node, and neither of its two handlers."""
+    """No node, and none of its three handlers."""
     shown = navigator(counted(5, 4))
     before = shown.page.evaluate("window.count()")
     shown.page.evaluate("window.leave()")
     expect(shown.page.locator("#output")).to_be_empty()
-    assert shown.page.evaluate("window.count()") == before - 2
+    assert shown.page.evaluate("window.count()") == before - 3
 
 
 def test_no_text_is_ever_taken_for_html(navigator: MakeNavigator) -> None:
@@ -514,3 +515,17 @@ def test_another_part_of_a_nested_tensor_is_no_other_tensor(navigator: MakeNavig
     shown.press("]")
     expect(shown.grid).to_have_attribute("aria-rowcount", "5")
     expect(shown.said).to_have_text("")
+
+
+def test_what_was_written_meanwhile_is_read_again(navigator: MakeNavigator) -> None:
+    """Where the kernel says that a cell has ended; the place stays, and so does the focus."""
+    shown = navigator(counted(300, 40))
+    shown.grid.locator("[tabindex='0']").focus()
+    shown.press("PageDown", "ArrowRight")
+    cell = shown.cell("16, 1")
+    shown.tensor += 1000
+    shown.page.evaluate("window.again()")
+    shown.settle()
+    expect(shown.where).to_contain_text("1641")
+    expect(shown.cell("16, 1")).to_be_focused()
+    expect(cell).to_have_text("1641.")

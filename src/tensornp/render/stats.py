@@ -59,7 +59,9 @@ def stats_tables(summary: StatsSummary) -> Iterator[Table]:
     if summary.stats.distribution is not None and summary.stats.min is not None:
         quantiles = summary.stats.quantile(SHARES)
         headings = tuple(f"{share:.4g}%" for share in (100 * s for s in SHARES))
-        yield Table(("below it lie", *headings), (TableRow(("value", *map(number_text, quantiles.tolist()))),))
+        # Keys of more than 16 bits are ranges.
+        about = "" if summary.stats.distribution.scheme.is_exact else " (± 0.5%)"
+        yield Table((f"below it lie{about}", *headings), (TableRow(("value", *map(number_text, quantiles.tolist()))),))
     if summary.by_axis is not None and summary.axis is not None:
         yield _axis_table(summary.by_axis, summary.axis)
 

@@ -58,6 +58,7 @@ class NavigatorWidget(DockingWidget):
     _css = stylesheet("navigator")
 
     name = traitlets.Unicode("t").tag(sync=True)
+    rounds = traitlets.Int(0, help="counts what may have changed the tensor: the page asks again").tag(sync=True)
     goal: traitlets.List[Any] = traitlets.List(help="what is looked for at once, and a count of such goals").tag(
         sync=True
     )
@@ -107,6 +108,11 @@ class NavigatorWidget(DockingWidget):
     def aim(self, goal: str) -> None:
         """Have the page look for the next "nan" or the like; for nothing, if `goal` is empty."""
         self.goal = [goal, (self.goal[1] if self.goal else 0) + 1]
+
+    def look_again(self) -> None:
+        """Have the page ask for its window again, since the tensor may have been written to."""
+        if self.anchor:
+            self.rounds += 1
 
     def rest(self) -> None:
         """Let go of the tensor, and leave the page until the next `show`."""
@@ -240,6 +246,13 @@ def the_navigator() -> NavigatorWidget:
     if not _the_one:
         _the_one.append(NavigatorWidget())
     return _the_one[0]
+
+
+def look_again() -> None:
+    """Have the page of the one navigator read again what it shows, if it is open."""
+    for navigator in _the_one:
+        if navigator.comm is not None:
+            navigator.look_again()
 
 
 def _none() -> None:

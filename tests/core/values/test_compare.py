@@ -269,3 +269,10 @@ def test_bad_input_gets_a_sentence(a, b, says):
     """What, where, the cure."""
     with pytest.raises(tnp.TensornpError, match=says):
         tnp.compare(a, b)
+
+
+def test_the_first_difference_is_told_in_numbers_of_python():
+    """Also where integers and floats of 64 bits are compared in long doubles."""
+    found = tnp.compare(torch.tensor([2**62 + 1]), torch.tensor([2.0**62], dtype=torch.float64))
+    assert found.first_values == (2**62 + 1, 2**62)
+    assert "longdouble" not in repr(found)

@@ -98,3 +98,10 @@ def test_the_figure_is_of_the_object_interface():
     assert len(tnp.plot(tnp.stats(torch.randn(9))).axes) == 1
     with pytest.raises(tnp.BadRequestError, match="leads to no plane"):
         tnp.plot(torch.zeros(3, 4, 5), index=(9,))
+
+
+def test_an_endless_plane_is_refused_in_a_sentence():
+    """A tensor may be expanded to more elements than anybody reads."""
+    for t in (torch.ones(1).expand(2**40), torch.ones(1).expand(2**20, 2**20)):
+        with pytest.raises(tnp.BadRequestError, match="a heat map would read"):
+            plane_map(t)

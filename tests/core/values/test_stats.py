@@ -453,3 +453,10 @@ def test_every_short_number_is_a_key_of_its_own():
         lows, highs, _ = found.distribution.in_order()
         assert (lows == highs).all()
     assert distribution.scheme_of("float32").is_exact is False
+
+
+def test_quantiles_of_small_integers_are_exact():
+    """Of every integer dtype, though their keys are ranges."""
+    for dtype in (torch.int32, torch.int64, torch.uint64):
+        found = tnp.stats(torch.tensor([0, 1, 2, 3, 4, 200], dtype=dtype))
+        assert found.quantile([0.2, 0.4, 0.5, 0.8, 1]).tolist() == [1, 2, 2.5, 4, 200]

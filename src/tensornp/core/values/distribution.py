@@ -129,8 +129,11 @@ class Distribution:
         return low[order], high[order], self.counts[order]
 
     @never_compiled
-    def quantile(self, q: float, low: float, high: float) -> float:
-        """Return the number below which a share `q` of all lies, by linear interpolation of ranks as NumPy's."""
+    def quantile(self, q: float, low: float, high: float, *, is_integer: bool = False) -> float:
+        """Return the number below which a share `q` of all lies, by linear interpolation of ranks as NumPy's.
+
+        Of integers, each is taken for an integer of its key.
+        """
         lows, highs, counts = self.in_order()
         rank = q * (int(counts.sum()) - 1)
         ends = np.cumsum(counts)
@@ -138,7 +141,8 @@ class Distribution:
 
         def number(i: int) -> float:
             # Zero is far more often meant than the smallest of all floats, which have its key.
-            middle = 0.0 if lows[i] <= 0 <= highs[i] else lows[i] / 2 + highs[i] / 2
+            first, last = (np.ceil(lows[i]), np.floor(highs[i])) if is_integer else (lows[i], highs[i])
+            middle = 0.0 if first <= 0 <= last else first / 2 + last / 2
             return float(min(max(middle, low), high))
 
         part = rank - math.floor(rank)

@@ -100,7 +100,7 @@ class PairTally:
 
     def _note_first(self, a: Array, b: Array, at: int, start: int) -> None:
         if self.first is None:
-            self.first, self.first_values = start + at, (a[at].item(), b[at].item())
+            self.first, self.first_values = start + at, (_plain(a[at]), _plain(b[at]))
 
     def _add_any(self, a: Array, b: Array, start: int) -> None:
         a, b = _of_one_kind(a, b)
@@ -281,3 +281,11 @@ def _shown_alike(a: Array, b: Array) -> tuple[Array, Array]:
         for data, other, hidden in ((data_a, data_b, hidden_a & one), (data_b, data_a, hidden_b & one)):
             data[hidden] = np.where(np.isnan(other[hidden]), 0, np.nan)
     return data_a, data_b
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of NumPy's as one of Python's; a long double, in which 64-bit integers are compared, too."""
+    number = value.item()
+    if isinstance(number, np.longdouble):
+        return int(number) if np.isfinite(number) and number == np.rint(number) else float(number)
+    return number

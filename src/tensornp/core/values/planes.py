@@ -17,7 +17,7 @@ from tensornp.core.values.figures import modulus_of
 from tensornp.core.values.heatmap import Heatmap, HeatmapBuilder
 from tensornp.core.values.limits import Limits, limits
 from tensornp.core.values.pairs_of import pairs_of
-from tensornp.core.values.supply import Supply, supply_of
+from tensornp.core.values.supply import Supply, refuse_endless, supply_of
 from tensornp.core.values.tiles import Tiles, tiled, tiles_of
 
 Array = np.ndarray[Any, Any]
@@ -106,6 +106,7 @@ def plane_map(obj: Any, index: tuple[int, ...] | None = None) -> PlaneMap | None
     supply = supply_of(obj, in_order=True, is_dense=True)
     if len(supply.parts) != 1 or not supply.shape:
         return None
+    refuse_endless(supply, "a heat map")
     builder = PlaneBuilder(supply.shape, index)
     if builder.is_empty:
         return None

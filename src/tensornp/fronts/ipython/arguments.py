@@ -167,9 +167,8 @@ def _parsed(words: list[str], options: tuple[Option, ...]) -> dict[str, str]:
         pairs, _ = getopt.getopt(words, short, long)
     except getopt.GetoptError as error:
         known = ", ".join("/".join(option.flags) for option in options)
-        raise UsageError(
-            f"{error.msg}; the options are {known}, and an expression that begins with - goes into parentheses"
-        ) from None
+        said = f"the options are {known}" if known else "there are no options"
+        raise UsageError(f"{error.msg}; {said}, and an expression that begins with - goes into parentheses") from None
     names = {flag: option.long for option in options for flag in option.flags}
     return {names[flag]: value for flag, value in pairs}
 

@@ -87,6 +87,13 @@ class _Resident(NamedTuple):
     cell_id: str | None
 
 
+def _look_again() -> None:
+    """Have an open navigator read its window again: the cell may have written to the tensor."""
+    navigator = sys.modules.get("tensornp.widget.navigator")
+    if navigator is not None:
+        navigator.look_again()
+
+
 class LiveToggle:
     """Moves the toggle, after each cell that showed a tensor, to the last card; a card without an array leaves it."""
 
@@ -130,6 +137,7 @@ class LiveToggle:
 
     def after_cell(self, result: Any = None) -> None:
         """Take the toggle to the last card of the cell that has just ended, or give one to each of its cards."""
+        _look_again()
         made, self._made = self._made, {}
         published, self._published = self._published, set()
         value = getattr(result, "result", None)

@@ -77,6 +77,8 @@ class Navigator {
       if (what) this.seek(what, "grid");
     };
     model.on("change:goal", this.aimed);
+    this.asked = () => this.wish({ isAgain: true });
+    model.on("change:rounds", this.asked);
   }
 
   // --- what is on the page
@@ -193,7 +195,7 @@ class Navigator {
   pump() {
     if (this.pending) return;
     if (this.wished) {
-      const { isFit, ...wanted } = this.wished.wanted;
+      const { isFit, isAgain, ...wanted } = this.wished.wanted;
       const { then } = this.wished;
       this.wished = undefined;
       const { axes = null, corner = null, part = 0 } = this.seen ?? {};
@@ -696,6 +698,7 @@ class Navigator {
     this.watcher.disconnect();
     this.model.off("msg:custom", this.heard);
     this.model.off("change:goal", this.aimed);
+    this.model.off("change:rounds", this.asked);
     this.dead = true;
     this.root.remove();
   }
