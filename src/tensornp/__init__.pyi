@@ -17,7 +17,6 @@ from .core.tensor.stand_ins import register_kind as register_kind
 from .core.tensor.stand_ins import unregister_kind as unregister_kind
 from .core.tensor.steps import Step as Step
 from .core.values.compare import Comparison as Comparison
-from .core.values.compare import compare as compare
 from .core.values.locate import Location as Location
 from .core.values.locate import locate as locate
 from .core.values.scan import stats as stats
@@ -40,6 +39,8 @@ from .render.image import image as image
 from .render.plot import plot as plot
 from .render.static_card import Card as Card
 from .render.static_card import card as card
+from .trees.compare import WeightsComparison as WeightsComparison
+from .trees.compare import compare as compare
 from .trees.entry import WeightEntry as WeightEntry
 from .trees.explorer import WeightsExplorer as WeightsExplorer
 from .trees.weights import weights as weights

@@ -19,8 +19,11 @@ from tensornp.render.container import container_html, container_text, module_htm
 from tensornp.render.info import info_html, info_text
 from tensornp.render.receipt import plan_html
 from tensornp.render.weights import weights_html, weights_text
+from tensornp.render.weights_comparison import weights_comparison_html, weights_comparison_text
+from tensornp.trees.compare import WeightsComparison
 from tensornp.trees.explorer import WeightsExplorer
 
+Shown = Summary | WeightsExplorer | WeightsComparison
 _TEXT: dict[type, Callable[[Any], str]] = {
     TensorSummary: tensor_text,
     ModuleSummary: module_text,
@@ -29,6 +32,7 @@ _TEXT: dict[type, Callable[[Any], str]] = {
     TensorInfo: info_text,
     Aliases: aliases_text,
     WeightsExplorer: weights_text,
+    WeightsComparison: weights_comparison_text,
 }
 _TABLES: dict[type, Callable[[Any], str]] = {
     ModuleSummary: module_html,
@@ -37,15 +41,16 @@ _TABLES: dict[type, Callable[[Any], str]] = {
     TensorInfo: info_html,
     Aliases: aliases_html,
     WeightsExplorer: weights_html,
+    WeightsComparison: weights_comparison_html,
 }
 
 
-def summary_text(summary: Summary | WeightsExplorer) -> str:
+def summary_text(summary: Shown) -> str:
     """Return a card or a table as plain text."""
     return _TEXT[type(summary)](summary)
 
 
-def summary_html(summary: Summary | WeightsExplorer, options: DisplayOptions, *, anchor: str = "") -> str:
+def summary_html(summary: Shown, options: DisplayOptions, *, anchor: str = "") -> str:
     """Return a card or a table as static HTML; `anchor` is the class by which a live toggle finds a card."""
     if isinstance(summary, TensorSummary):
         return tensor_html(summary, options, anchor=anchor)

@@ -82,9 +82,9 @@ def test_in_a_function_its_own_names_are_seen(shell):
         ("%tensorstats -a 7 w", "there is no axis 7 in shape (16, 3, 5, 5)"),
         ("%tensorstats -a x w", "--axis takes the number of a dimension, not 'x'"),
         ("%tensorstats w w", "is not an expression"),
-        ("%tensordiff a", "%tensordiff takes two expressions, not 1; usage: %tensordiff A B"),
-        ("%tensordiff a b w", "%tensordiff takes two expressions, not 3"),
-        ("%tensordiff a 'text'", "compare takes a tensor or an array, not 'str'"),
+        ("%tensordiff a", "%tensordiff takes two expressions or paths, not 1; usage: %tensordiff A B"),
+        ("%tensordiff a b w", "%tensordiff takes two expressions or paths, not 3"),
+        ("%tensordiff a 'text'", "a Tensor cannot be compared with all weights of 'text'"),
     ],
 )
 def test_bad_input_gets_a_sentence(shell, tensors, line, says):

@@ -68,3 +68,13 @@ def test_tab_completes_paths_and_names(shell, folder):
     assert shell.complete("%weights ./mod") == ["./model.safetensors", "./modules/"]
     assert shell.complete("%weights models") == ["models"]
     assert shell.complete("%weights --") == ["--out"]
+
+
+def test_models_and_files_are_compared_by_the_magic(shell, folder):
+    """A path, an expression, in any mix."""
+    shell.run("import torch; model = torch.nn.Linear(3, 2); torch.save(model.state_dict(), 'a.pt')")
+    shell.run("with torch.no_grad(): model.weight[0, 0] += 1")
+    text, _ = shown(shell, "%tensordiff a.pt model")
+    assert "a.pt and model: 1 of 2 weights differ" in text
+    assert "1 of 6 differ, first at [0, 0]" in text
+    assert "same bits" in shown(shell, "%tensordiff 'a.pt' a.pt")[0]

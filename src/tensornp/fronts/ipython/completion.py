@@ -14,7 +14,7 @@ from tensornp.fronts.ipython import guide, magics, memory_magics, value_magics, 
 
 OPTIONS = {**magics.OPTIONS, **memory_magics.OPTIONS, **value_magics.OPTIONS, **weight_magics.OPTIONS, **guide.OPTIONS}
 _LINE = re.compile(rf"^[^#]*%{{1,2}}({'|'.join(OPTIONS)})\b(.*)$", re.DOTALL)
-_WEIGHT_SUFFIXES = (".safetensors", ".safetensors.index.json", ".pt", ".pth", ".bin", ".ckpt")
+_WEIGHT_SUFFIXES = (".safetensors", ".safetensors.index.json", ".pt", ".pth", ".bin", ".ckpt", ".npy", ".npz", ".gguf")
 _SORTS = ("bytes", "name", "shape", "dtype", "device")
 _DTYPES = (
     "float16 float32 float64 complex64 complex128 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool "
@@ -51,7 +51,7 @@ def _candidates(shell: Any, magic: str, previous: str, fragment: str) -> list[tu
         return [(key, "param") for key in _SORTS]
     if fragment.startswith("-"):
         return [(flag, "param") for option in OPTIONS[magic] for flag in option.flags]
-    paths = _paths(fragment) if magic == "weights" else []
+    paths = _paths(fragment) if magic in ("weights", "tensordiff") else []
     if not re.fullmatch(r"\w*", fragment):
         return paths or None
     kinds = _kinds(magic)

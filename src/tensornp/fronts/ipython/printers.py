@@ -263,9 +263,9 @@ def _is_one(obj: Any) -> bool:
 
 
 def _is_explorer(obj: Any) -> bool:
-    """Return whether `weights` has returned `obj`, which is a table by itself."""
-    module = sys.modules.get("tensornp.trees.explorer")
-    return module is not None and type(obj) is module.WeightsExplorer
+    """Return whether `weights` or `compare` has returned `obj`, which is a table by itself."""
+    places = (("tensornp.trees.explorer", "WeightsExplorer"), ("tensornp.trees.compare", "WeightsComparison"))
+    return any(type(obj) is getattr(sys.modules.get(module), name, None) for module, name in places)
 
 
 def _is_tensor_class(cls: type) -> bool:

@@ -78,30 +78,51 @@ class ValueMagics(Magics):
     @keeping_nothing
     @documented(*OPTIONS["tensordiff"])
     def tensordiff(self, line: str, local_ns: dict[str, Any] | None = None) -> None:
-        """Show what differs between two tensors or arrays, in any mix of kinds, dtypes and devices.
+        """Show what differs between two tensors or arrays, or between two models, state dicts or files of weights.
 
         Usage::
 
             %tensordiff A B
 
-        A and B are expressions; one with spaces outside of brackets goes into parentheses. NaN equals NaN, and 0.0
-        equals -0.0. ``tnp.compare(A, B)`` returns the figures as an object, whose repr explains a failing assert.
+        A and B are paths, or expressions; one with spaces outside of brackets goes into parentheses or quotes. NaN
+        equals NaN, and 0.0 equals -0.0. Of models, weights of one name are compared, what moved most first; a prefix
+        such as ``module.`` on one side is taken off, and said. Files are neither loaded whole nor run.
+
+        ``tnp.compare(A, B)`` returns the figures as an object, whose repr explains a failing assert.
 
         Examples::
 
             %tensordiff model.fc.weight backup["fc.weight"]
+            %tensordiff base.safetensors checkpoints/tuned.pt
+            %tensordiff model checkpoints/tuned.pt
         """
         from tensornp.core.summary.comparison import summarize_comparison
+        from tensornp.fronts.ipython.weight_magics import path_of
         from tensornp.render.comparison import comparison_html, comparison_text
+        from tensornp.render.weights_comparison import weights_comparison_html, weights_comparison_text
+        from tensornp.trees.compare import WeightsComparison, compare, is_model, opened
 
         __tracebackhide__ = True
         usage = "%tensordiff A B"
         _, rest = split_line(line, OPTIONS["tensordiff"])
         names = split_names(rest.rstrip().removesuffix(";"))
         if len(names) != 2:
-            raise UsageError(f"%tensordiff takes two expressions, not {len(names)}; usage: {usage}")
-        a, b = (evaluated(self.shell, name, local_ns, usage) for name in names)
+            raise UsageError(f"%tensordiff takes two expressions or paths, not {len(names)}; usage: {usage}")
+        paths = [path_of(name) for name in names]
+        a, b = (
+            path if path is not None else evaluated(self.shell, name, local_ns, usage)
+            for name, path in zip(names, paths, strict=True)
+        )
         with as_usage_errors():
+            if is_model(a) or is_model(b):
+                # One of them alone is refused.
+                are_two = is_model(a) and is_model(b)
+                said = ["" if path is not None else name for name, path in zip(names, paths, strict=True)]
+                found = compare(*((opened(a, said[0]), opened(b, said[1])) if are_two else (a, b)))
+                assert isinstance(found, WeightsComparison)
+                html = weights_comparison_html(found)
+                display({"text/plain": weights_comparison_text(found), "text/html": html}, raw=True)
+                return
             summary = summarize_comparison(a, b, self._display.options, (names[0], names[1]))
             display({"text/plain": comparison_text(summary), "text/html": comparison_html(summary)}, raw=True)
 

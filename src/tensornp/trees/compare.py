@@ -1,0 +1,272 @@
+"""`compare`: what differs between two tensors, or between two models, state dicts or checkpoints in any mix."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+
+from tensornp.core.lowlevel.attributes import class_name, is_array, is_subclass
+from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.tensor.containers import is_container
+from tensornp.core.tensor.form import is_storage
+from tensornp.core.tensor.stand_ins import is_tensor_like
+from tensornp.core.values.compare import Comparison
+from tensornp.core.values.compare import compare as compare_tensors
+from tensornp.core.values.stored import StoredValues
+from tensornp.errors import BadRequestError, MissingLibraryError, NoSuchWeightError, TensornpError
+from tensornp.trees.entry import WeightEntry
+from tensornp.trees.explorer import WeightsExplorer
+from tensornp.trees.names import closest, shown_name
+from tensornp.trees.names_matched import Matched, matched
+from tensornp.trees.weights import weights
+
+Progress = Callable[[int, int], object]
+"""Is told how many bytes of how many were compared."""
+MAX_SVD_NBYTES = 64_000_000
+"""Bytes of a difference, in float32, of which the directions are found."""
+_FIGURES = ("max_abs", "relative", "cosine_distance", "changed_fraction", "max_ulp", "verdict")
+_NUM_POWERS = 2
+
+
+@never_compiled
+def compare(a: Any, b: Any, *, progress: Progress | None = None) -> Comparison | WeightsComparison:
+    """Return what differs between two tensors, or between two models, state dicts or checkpoints in any mix.
+
+    Parameters
+    ----------
+    a, b : torch.Tensor, an object that stands for one, numpy.ndarray, WeightEntry
+        Two of these give a `Comparison`, whose `repr` is a line that names the first difference, so that
+        ``assert tnp.compare(a, b).equal`` tells why it fails.
+    a, b : torch.nn.Module, a dictionary of tensors, a path, WeightsExplorer
+        Two of these give a `WeightsComparison`: a mapping from name to `Comparison`, what moved most first.
+    progress : callable, optional
+        Of models, is told how many bytes of how many were compared.
+
+    Raises
+    ------
+    NoDataError, NotATensorError, UnsupportedTensorError, UnsupportedArrayError
+        As `stats` does.
+    CheckpointError, BadRequestError
+        As `weights` does; and for a tensor beside a model.
+
+    Notes
+    -----
+    Reads both once, block by block, in less than 32 MiB of new memory; from other devices a block at a time comes to
+    the host, and of files what is compared. What torch can only lay out densely as a whole (sparse) is. Nothing is
+    changed.
+    """
+    a, b = (one.values() if isinstance(one, WeightEntry) else one for one in (a, b))
+    if is_model(a) and is_model(b):
+        return compare_weights(opened(a), opened(b), progress=progress)
+    for one, other in ((a, b), (b, a)):
+        if is_model(one) and _is_tensor(other):
+            whole = repr(os.fspath(one)) if isinstance(one, (str, os.PathLike)) else f"a {class_name(type(one))}"
+            raise BadRequestError(
+                f"a {class_name(type(other))} cannot be compared with all weights of {whole}; take one of them, "
+                "such as tnp.weights(...)[name]"
+            )
+    return compare_tensors(a, b)
+
+
+def _is_tensor(obj: Any) -> bool:
+    return is_tensor_like(obj) or is_array(obj) or is_storage(obj) or isinstance(obj, StoredValues)
+
+
+def is_model(obj: Any) -> bool:
+    """Return whether `obj` has weights: a module, a dictionary of tensors, an explorer, or a path."""
+    if isinstance(obj, (str, os.PathLike, WeightsExplorer)) or is_subclass(type(obj), torch.nn.Module):
+        return True
+    return not _is_tensor(obj) and is_container(obj)
+
+
+def opened(obj: Any, expression: str = "") -> WeightsExplorer:
+    """Return the explorer of what has weights."""
+    return obj if isinstance(obj, WeightsExplorer) else weights(obj, expression=expression)
+
+
+class WeightsComparison(Mapping[str, Comparison]):
+    """What differs between two models: a mapping from name, in the first, to `Comparison`; what moved most first.
+
+    Attributes
+    ----------
+    equal, same_bits : bool
+        Whether all weights of both are there, and equal, or the same to the last bit.
+    missing, unexpected : tuple of str
+        Names that only the first has, and those that only the second has.
+    renamed : dict of str to str
+        The name in the second, where it is another one: without the `prefixes` of both they are the same.
+    reshaped, retyped, retied : tuple of str
+        Weights of another shape, of another dtype, and those that share their memory with others than before.
+    failed : dict of str to str
+        Why a weight was not compared.
+    max_abs, relative, cosine_distance, changed_fraction, max_ulp, verdict, first_difference : dict
+        The figures of `Comparison`, by name.
+    """
+
+    def __init__(self, first: WeightsExplorer, second: WeightsExplorer, names: Matched) -> None:
+        self._first, self._second = first, second
+        self.missing, self.unexpected, self.prefixes = names.missing, names.unexpected, names.prefixes
+        self.pairs = names.pairs
+        self.renamed = {a: b for a, b in names.pairs.items() if a != b}
+        self.retied = _retied(first, second, names.pairs)
+        self.failed: dict[str, str] = {}
+        self._found: dict[str, Comparison] = {}
+
+    def note(self, name: str, found: Comparison | str) -> None:
+        """Take what was found, or why nothing was."""
+        if isinstance(found, str):
+            self.failed[name] = found
+        else:
+            self._found[name] = found
+
+    @property
+    def sources(self) -> tuple[str, str]:
+        """What was compared: expressions, or paths."""
+        return self._first.source, self._second.source
+
+    @property
+    def reshaped(self) -> tuple[str, ...]:
+        """Weights of another shape."""
+        return tuple(name for name, one in self._found.items() if one.shapes[0] != one.shapes[1])
+
+    @property
+    def retyped(self) -> tuple[str, ...]:
+        """Weights of another dtype."""
+        return tuple(name for name, one in self._found.items() if one.dtypes[0] != one.dtypes[1])
+
+    @property
+    def equal(self) -> bool:
+        """Whether all weights of both are there, and equal."""
+        is_whole = not (self.missing or self.unexpected or self.failed)
+        return is_whole and all(one.equal for one in self._found.values())
+
+    @property
+    def same_bits(self) -> bool:
+        """Whether all weights of both are there, and the same to the last bit."""
+        return self.equal and all(one.same_bits for one in self._found.values())
+
+    def __getattr__(self, figure: str) -> Any:
+        """Return a figure of all weights by name."""
+        if figure in _FIGURES or figure == "first_difference":
+            return {name: getattr(one, figure) for name, one in self.items()}
+        raise AttributeError(f"'WeightsComparison' object has no attribute {figure!r}")
+
+    def __getitem__(self, name: str) -> Comparison:
+        if name in self._found:
+            return self._found[name]
+        why = f": {self.failed[name]}" if name in self.failed else closest(str(name), self._found)
+        raise NoSuchWeightError(f"there is no comparison of {shown_name(str(name))}{why}")
+
+    def __iter__(self) -> Iterator[str]:
+        order = {name: i for i, name in enumerate(self._found)}
+        return iter(sorted(self._found, key=lambda name: (*_moved(self._found[name]), order[name])))
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._found
+
+    def changed(self) -> list[str]:
+        """Return the names of what is not equal, what moved most first."""
+        return [name for name in self if not self._found[name].equal]
+
+    def directions(self, name: str, num_directions: int = 8) -> float:
+        """Return the share of the change of one matrix that lies in so many directions, between 0 and 1.
+
+        Of a merged LoRA of that rank it is nearly 1. By randomized SVD (Halko, Martinsson, Tropp 2011), in float32;
+        reads both weights whole, and changes no random state.
+
+        Raises
+        ------
+        NoSuchWeightError
+            For a name that is not there.
+        BadRequestError
+            If the weight is no matrix, has another shape in the second, or has not changed.
+        """
+        found = self[name]
+        if len(found.shapes[0]) != 2 or found.shapes[0] != found.shapes[1]:
+            raise BadRequestError(f"{shown_name(name)} is no matrix of one shape in both, and has no directions")
+        first, second = (
+            torch.from_numpy(explorer[one].to_numpy(dtype="float64", copy=None, writeable=False).copy())
+            for explorer, one in ((self._first, name), (self._second, self.pairs[name]))
+        )
+        difference = (second - first).nan_to_num_(0.0, 0.0, 0.0).float()
+        total = difference.square().sum(dtype=torch.float64).item()
+        if not total:
+            raise BadRequestError(f"{shown_name(name)} has not changed, and its change has no directions")
+        wanted = min(num_directions, *difference.shape)
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            torch.manual_seed(0)
+            spread = min(2 * wanted, *difference.shape)
+            _, sizes, _ = torch.svd_lowrank(difference, q=spread, niter=_NUM_POWERS)
+        return min(float(sizes[:wanted].double().square().sum().item() / total), 1.0)
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""
+        try:
+            import pandas  # type: ignore[import-untyped,unused-ignore]
+        except ImportError:
+            raise MissingLibraryError("a frame needs pandas; install it, or take the mapping as it is") from None
+        rows = [[getattr(one, figure) for figure in _FIGURES] for one in self.values()]
+        return pandas.DataFrame(rows, columns=list(_FIGURES), index=pandas.Index(list(self), name="name"))
+
+    def __repr__(self) -> str:
+        num_changed = sum(not one.equal for one in self._found.values())
+        of_both = f"{num_changed:,} of {len(self._found):,}" if num_changed else f"none of {len(self._found):,}"
+        said = [f"{of_both} weights differ"]
+        for word in ("missing", "unexpected", "reshaped", "retyped", "retied", "failed"):
+            names = list(getattr(self, word))
+            if names:
+                said.append(f"{len(names):,} {word} ({shown_name(names[0])}{', …' if len(names) > 1 else ''})")
+        worst = next(iter(self.changed()), None)
+        if worst is not None:
+            said.append(f"{shown_name(worst)}: {self._found[worst].verdict}")
+        return f"WeightsComparison({'equal' if self.equal else 'not equal'}: {', '.join(said)})"
+
+
+def _moved(found: Comparison) -> tuple[int, float]:
+    """Return what puts weights of another shape first, then what moved most, and what is equal last."""
+    if found.shapes[0] != found.shapes[1]:
+        return 0, 0.0
+    if found.only_finite_first or found.only_finite_second:
+        return 1, -float(found.only_finite_first + found.only_finite_second)
+    relative = found.relative
+    if found.equal:
+        return 4, 0.0
+    return (3 if not found.num_changed else 2), -(relative if relative is not None else math.inf)
+
+
+def _retied(first: WeightsExplorer, second: WeightsExplorer, pairs: dict[str, str]) -> tuple[str, ...]:
+    """Return the names in the first of weights that have other names for the same object in the second."""
+    found = []
+    for a, b in pairs.items():
+        others = {pairs.get(name, name) for name in first[a].tied_to}
+        # A file tells nothing of what was tied.
+        if first[a].extents or second[b].extents:
+            continue
+        if others != set(second[b].tied_to):
+            found.append(a)
+    return tuple(found)
+
+
+def compare_weights(
+    first: WeightsExplorer, second: WeightsExplorer, *, progress: Progress | None = None
+) -> WeightsComparison:
+    """Return what differs between the weights of two explorers; Ctrl-C raises as everywhere."""
+    own, others = ({name: one for name, one in w.items() if not one.is_nothing} for w in (first, second))
+    table = WeightsComparison(first, second, matched(own, others))
+    total, done = sum(own[a].nbytes for a in table.pairs), 0
+    for a, b in table.pairs.items():
+        try:
+            table.note(a, compare_tensors(own[a].values(), others[b].values()))
+        except TensornpError as error:
+            table.note(a, str(error))
+        done += own[a].nbytes
+        if progress is not None:
+            progress(done, total)
+    return table
