@@ -117,6 +117,32 @@ def test_values(tmp_path):
     assert "<img" in cells[12]
 
 
+def test_weights(tmp_path):
+    """The table folds what repeats, four rows cost their bytes, the NaN comes first, and nothing of the file runs."""
+    cells = executed("5-weights.ipynb", tmp_path)
+    assert "104 weights · 22,713,728 parameters · 86.6 MiB" in cells[2]
+    assert "encoder.layer.{0..5}.attention.self.query.weight" in cells[2]
+    assert "2 weights · 147,840 parameters" in cells[3]
+    assert "nbytes_read=6144, num_reads=1" in cells[4]
+    assert cells[5].startswith("model.encoder.layer.3.attention.self.query.weight ['1 of 147,456 are NaN']")
+    assert "wants to import 'posix.system', and nothing was imported" in cells[6]
+    assert "this would have run" not in cells[6]
+    assert "tied to 2.weight" in cells[7]
+    assert "('0.weight',) Totals(parameters=1872" in cells[8]
+
+
+def test_compare(tmp_path):
+    """The planted NaN comes first, the scaled norm and the adapter are told, and so is the prefix."""
+    cells = executed("6-compare.ipynb", tmp_path)
+    assert "3 of 103 weights differ" in cells[3]
+    names = [line.split()[0].rpartition("layer.2.")[2] for line in cells[3].split("\n")[2:5]]
+    assert names == ["output.dense.bias", "output.LayerNorm.weight", "attention.self.query.weight"]
+    assert "100% of the change lies in 8 directions" in cells[3]
+    assert "'model.module.' is taken off the names of the second" in cells[3]
+    assert "of the change lies in 4 directions" in cells[5]
+    assert cells[6].startswith("(('embeddings.position_ids',), (), ('', 'model.module.'))")
+
+
 def test_view_share_and_copy(tmp_path):
     """The surprise, the three answers, the wrong gradient, and how view mode stops it."""
     cells = executed("2-view-share-copy.ipynb", tmp_path)
