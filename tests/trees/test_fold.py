@@ -60,3 +60,9 @@ def test_no_weight_is_lost(names):
 def test_a_name_of_many_dots_is_no_danger():
     """Nor does it recurse."""
     assert len(folded(tnp.weights({"a." * 50_000: torch.zeros(1)}).values())) == 1
+
+
+def test_what_only_looks_like_a_number_is_not_folded():
+    """Leading zeros, and more digits than any number of layers has."""
+    assert patterns({"01.w": 1, "1.w": 1, "001.w": 1}) == ["01.w", "1.w", "001.w"]
+    assert len(patterns({"1" * 5000 + ".w": 1, "2" * 5000 + ".w": 1})) == 2

@@ -28,6 +28,7 @@ class Listable(Protocol):
 
 
 _MIN_FOLDED = 2
+_MAX_DIGITS = 18
 _MAX_COMPARED = 200
 """Weights of a part that are compared with those of its neighbours."""
 _Kind = tuple[Any, ...]
@@ -156,9 +157,9 @@ def _of_children(children: Sequence[Branch]) -> Sequence[Branch]:
     """Return the children in their order; those with numbers that are alike as one, at the place of the first."""
     alike: dict[Any, list[Branch]] = {}
     for child in children:
-        number = child.label.partition(".")[0]
-        is_number = number.isdecimal() and number.isascii()
-        alike.setdefault(child.signature if is_number else child.label, []).append(child)
+        alike.setdefault(child.signature if _is_number(child.label.partition(".")[0]) else child.label, []).append(
+            child
+        )
     if len(alike) == len(children):
         return children
     usual = max(alike.values(), key=len)
@@ -169,6 +170,11 @@ def _of_children(children: Sequence[Branch]) -> Sequence[Branch]:
             one.unlike = _difference(one, usual[0], one.unlike)
         found.append(one)
     return found
+
+
+def _is_number(key: str) -> bool:
+    """Return whether a key is a number that no other key is: one with a leading zero would be taken for another."""
+    return key.isdecimal() and key.isascii() and len(key) <= _MAX_DIGITS and str(int(key)) == key
 
 
 def _merged(group: list[Branch]) -> Branch:
