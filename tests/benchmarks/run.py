@@ -21,6 +21,7 @@ QUESTIONS = {
     "weights": "What do listing, slicing and scanning a checkpoint cost, beside the libraries that read it?",
     "load": "What does loading cost, beside importing torch?",
     "toggle": "How long does the toggle take, in JupyterLab and Chromium?",
+    "navigator": "How long do a move and a search take, from key to paint in JupyterLab and Chromium?",
 }
 """The questions by the name of the module that answers them."""
 
@@ -39,7 +40,7 @@ def main() -> None:
 
 def _parse_options() -> argparse.Namespace:
     summary, details = (__doc__ or "").split("\n\n")
-    questions = "\n".join(f"  {name:8} {question}" for name, question in QUESTIONS.items())
+    questions = "\n".join(f"  {name:9} {question}" for name, question in QUESTIONS.items())
     parser = argparse.ArgumentParser(
         description=summary,
         epilog=f"questions:\n{questions}\n\n{details}",

@@ -6,6 +6,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from tensornp.errors import BadRequestError
@@ -213,8 +214,21 @@ class Outline:
             counts[number] += sum(counts[self._numbers[id(child)]] for child in self._branches[number].below)
         return counts
 
+    @cached_property
+    def sums(self) -> Sums:
+        """How much all weights are."""
+        return sums_of(self.weights)
+
+    @cached_property
+    def varying(self) -> list[str]:
+        """The columns that are not the same of all weights, and "notes" where there are any."""
+        found = [name for name, of in _VARYING.items() if len({of(one) for one in self.weights}) > 1]
+        has_notes = any(one.note or one.problem or one.tied_to for one in self.weights)
+        return found + (["notes"] if has_notes else [])
+
+    @cached_property
     def choices(self) -> dict[str, list[str]]:
-        """Return the values that each filter can have, of those columns that have several."""
+        """The values that each filter can have, of those columns that have several."""
         found = {
             "dtype": sorted({one.dtype for one in self.weights if one.dtype}),
             "where": sorted({one.location for one in self.weights if one.location}),
@@ -279,6 +293,11 @@ _FACTS: dict[str, Callable[[Listed], str]] = {
     "dtype": lambda one: one.dtype,
     "where": lambda one: one.location,
     "kind": lambda one: one.kind,
+}
+_VARYING: dict[str, Callable[[Listed], Any]] = {
+    **_FACTS,
+    # Nobody trains a buffer.
+    "grad": lambda one: one.requires_grad if one.kind != "buffer" else None,
 }
 _SORTED: dict[str, Callable[[Listed], Any]] = {
     **_FACTS,

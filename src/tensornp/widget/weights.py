@@ -144,8 +144,8 @@ class WeightsWidget(DockingWidget):
             "text": self._said(asked, ranks),
             "code": f"{self._opened}.find({_pattern_code(asked.search)})" if asked.search else self._opened,
             "columns": self._columns(),
-            "choices": outline.choices(),
-            "cost": f"reads {format_nbytes(sums_of(self._weights).nbytes)}",
+            "choices": outline.choices,
+            "cost": f"reads {format_nbytes(outline.sums.nbytes)}",
         }
 
     def _rank(self, name: str) -> int:
@@ -159,18 +159,15 @@ class WeightsWidget(DockingWidget):
         assert self._outline is not None
         if not asked.is_list:
             return ""
-        sums = sums_of(self._outline.chosen(asked, ranks))
+        chosen = self._outline.chosen(asked, ranks)
+        sums = self._outline.sums if len(chosen) == len(self._weights) else sums_of(chosen)
         all_of = f"{sums.num_weights:,} of {counted(len(self._weights), 'weight')}"
         return f"{all_of} · {sums.numel:,} elements · {format_nbytes(sums.nbytes)}"
 
     def _columns(self) -> list[str]:
         """Return the columns in which something is said that is not the same of all."""
-        told = ["name", "shape", "bytes"]
-        if len(self._weights) > 1:
-            told += [name for name, of in _VARYING.items() if len({of(one) for one in self._weights}) > 1]
-        if any(one.note or one.problem or one.tied_to for one in self._weights):
-            told.append("notes")
-        told += ["figures", "findings"] if self._found else []
+        assert self._outline is not None
+        told = {"name", "shape", "bytes", *self._outline.varying} | ({"figures", "findings"} if self._found else set())
         return [name for name in ("name", "kind", "shape", "dtype", "where", "bytes", "grad", "figures", "findings",
                                   "notes") if name in told]  # fmt: skip
 
@@ -329,11 +326,3 @@ def _pattern_code(search: str) -> str:
     if len(search) > 1 and search[0] == search[-1] == "/":
         return f"re.compile({search[1:-1]!r})"
     return repr(search)
-
-
-_VARYING: dict[str, Callable[[Listed], Any]] = {
-    "kind": lambda one: one.kind,
-    "dtype": lambda one: one.dtype,
-    "where": lambda one: one.location,
-    "grad": lambda one: one.requires_grad if one.kind != "buffer" else None,
-}
