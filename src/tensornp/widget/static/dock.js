@@ -23,6 +23,19 @@ function element(tag, className, text) {
   return node;
 }
 
+// To set what is there already costs as much as to set something else.
+function put(node, name, value) {
+  if (node.getAttribute(name) !== value) node.setAttribute(name, value);
+}
+
+function button(text, title, press) {
+  const node = element("button", "button", text);
+  node.type = "button";
+  node.title = title;
+  node.addEventListener("click", press);
+  return node;
+}
+
 function cardsOf(model) {
   const anchor = model.get("anchor");
   return anchor ? [...document.getElementsByClassName(anchor)] : [];

@@ -24,11 +24,6 @@ function colour(shade) {
   return `rgba(${shade > 0 ? ORANGE : BLUE}, ${strength.toFixed(3)})`;
 }
 
-// To set what is there already costs as much as to set something else.
-function put(node, name, value) {
-  if (node.getAttribute(name) !== value) node.setAttribute(name, value);
-}
-
 function clamp(value, size) {
   return Math.min(Math.max(value, 0), Math.max(size - 1, 0));
 }
@@ -38,14 +33,6 @@ function field(tag, type, className, label) {
   if (type) node.type = type;
   node.setAttribute("aria-label", label);
   node.autocomplete = "off";
-  return node;
-}
-
-function button(text, title, press) {
-  const node = element("button", "button", text);
-  node.type = "button";
-  node.title = title;
-  node.addEventListener("click", press);
   return node;
 }
 

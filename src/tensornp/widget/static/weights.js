@@ -7,18 +7,6 @@ const FILTERS = { dtype: "dtype", where: "place", kind: "kind", state: "state" }
 const RIGHT = new Set(["bytes"]);
 const INDENT_PX = 16;
 
-function put(node, name, value) {
-  if (node.getAttribute(name) !== value) node.setAttribute(name, value);
-}
-
-function button(text, title, press) {
-  const node = element("button", "button", text);
-  node.type = "button";
-  node.title = title;
-  node.addEventListener("click", press);
-  return node;
-}
-
 class Weights {
   constructor(model) {
     this.model = model;
