@@ -1,0 +1,94 @@
+"""`%weights` in JupyterLab: a tree that takes the place of its table, and what becomes of it."""
+
+from __future__ import annotations
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from browser.contrast import illegible
+from browser.lab import Notebook, Server
+from playwright.sync_api import Locator, Page, expect
+
+LOAD = """%load_ext tensornp
+import torch
+torch.manual_seed(0)
+blocks = [torch.nn.Sequential(torch.nn.Linear(30, 40), torch.nn.LayerNorm(40)) for _ in range(12)]
+model = torch.nn.Sequential(*blocks)
+with torch.no_grad():
+    model[3][0].weight[17, 5] = torch.nan
+torch.save(model.state_dict(), "model.pt")"""
+
+
+def tree(cell: Locator) -> Locator:
+    """The tree of a cell, once its lines are there."""
+    found = cell.get_by_role("treegrid")
+    expect(found.locator("tbody tr[tabindex='0']")).to_be_visible()
+    return found
+
+
+def test_the_nan_of_a_file_is_found_by_keys_alone(lab: Page, server: Server) -> None:
+    """Scan, sort, open, statistics, values; no key is a command of the notebook, and nothing else was read."""
+    server.write("file.ipynb", [LOAD, "%weights model.pt"])
+    notebook = Notebook(lab, server, "file.ipynb")
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    cell = notebook.cell(1)
+    grid = tree(cell)
+    expect(cell.locator(".tensornp-static")).to_be_hidden()
+    cell.get_by_role("button", name="Scan").click()
+    expect(cell.get_by_text("of 48 with findings").first).to_be_visible()
+    cell.get_by_label("Search the names").focus()
+    lab.keyboard.type("*.0.weight")
+    expect(grid.locator("tbody tr")).to_have_count(12)
+    cell.get_by_role("button", name="findings").click()
+    expect(grid.locator("tbody tr").first).to_contain_text("1 of 1,200 are NaN")
+    cell.get_by_label("Search the names").focus()
+    for key in ("ArrowDown", "d", "d", "x", "Enter"):
+        lab.keyboard.press(key)
+    card = cell.locator(".tensornp-weight")
+    expect(card).to_contain_text("3.0.weight")
+    expect(card.locator("pre")).to_contain_text("array([[")
+    card.get_by_role("button", name="Statistics").press("Enter")
+    expect(card).to_contain_text("[17, 5]")
+    card.get_by_role("button", name="Values").press("Enter")
+    expect(card.get_by_role("grid")).to_be_visible()
+    card.get_by_role("button", name="next NaN").press("Enter")
+    expect(card.locator(".tensornp-where")).to_contain_text("[17, 5]  nan")
+    card.get_by_label("Name for the array").fill("bound")
+    lab.keyboard.press("Enter")
+    expect(card).to_contain_text("bound: bound = tnp.weights('model.pt')['3.0.weight'].to_numpy()")
+    assert notebook.panel.locator(".jp-CodeCell").count() == 2
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_it_is_legible_and_accessible(lab: Page, server: Server, dark: bool) -> None:
+    """With a weight of a live model open."""
+    server.write("live.ipynb", [LOAD, "%weights -o w model"])
+    notebook = Notebook(lab, server, "live.ipynb", dark=dark)
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    cell = notebook.cell(1)
+    grid = tree(cell)
+    grid.locator("tbody tr", has_text="weight").first.click()
+    grid.locator("tbody tr", has_text="0.0.weight").first.click()
+    expect(cell.locator(".tensornp-weight pre")).to_be_visible()
+    texts = cell.locator(".tensornp-weights :is(td, th, button, pre, .tensornp-said, .tensornp-fact span)")
+    assert illegible(texts.filter(visible=True)) == []
+    found = Axe().run(lab, context=".tensornp-weights")
+    assert found.response["violations"] == []
+
+
+def test_a_cell_that_runs_again_has_one_tree_and_a_gone_model_says_so(lab: Page, server: Server) -> None:
+    """What is shown keeps no model alive."""
+    server.write("again.ipynb", [LOAD, "%weights model", "del model, blocks"])
+    notebook = Notebook(lab, server, "again.ipynb")
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    notebook.run_cell(1)
+    cell = notebook.cell(1)
+    grid = tree(cell)
+    expect(cell.get_by_role("treegrid")).to_have_count(1)
+    notebook.run_cell(2)
+    cell.get_by_label("Search the names").fill("0.0.bias")
+    expect(grid.locator("tbody tr")).to_have_count(2)
+    grid.locator("tbody tr").first.click()
+    expect(cell.locator(".tensornp-weight")).to_contain_text("reaches no weight any more; run %weights again")
