@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import re
-from collections.abc import Callable, Iterable
-from itertools import islice
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count, islice
 
 from tensornp.core.lowlevel.legible import legible
 from tensornp.errors import BadRequestError
@@ -23,6 +24,23 @@ def shown_name(name: str) -> str:
     """Return a name in quotes, as one line that a terminal and a page can show."""
     text = legible(name)
     return f"'{text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + '…'}'"
+
+
+def own_names(names: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Return a name for each, no two equal: where several have one, those of `others`, with numbers if need be."""
+    times = Counter(names)
+    found = [name if times[name] == 1 else other for name, other in zip(names, others, strict=True)]
+    taken = {name for name in names if times[name] == 1}
+    numbers: dict[str, count[int]] = {}
+    for i, name in enumerate(found):
+        if times[names[i]] == 1:
+            continue
+        unlike = name
+        while unlike in taken:
+            unlike = f"{name} ({next(numbers.setdefault(name, count(2)))})"
+        taken.add(unlike)
+        found[i] = unlike
+    return found
 
 
 def matcher(pattern: str | re.Pattern[str]) -> Callable[[str], object]:

@@ -50,8 +50,8 @@ def weights(obj: Any, *, expression: str = "") -> WeightsExplorer:
     if isinstance(obj, (str, os.PathLike)):
         return open_checkpoint(obj)
     if is_subclass(type(obj), torch.nn.Module):
-        entries = entries_of_module(obj, expression or "model")
-        return WeightsExplorer(entries, expression or class_name(type(obj)), counted=("parameter",))
+        entries, problems = entries_of_module(obj, expression or "model")
+        return WeightsExplorer(entries, expression or class_name(type(obj)), problems=problems, counted=("parameter",))
     if is_container(obj) and not is_tensor_like(obj):
         entries, besides = entries_of_tree(obj, expression or "state_dict")
         return WeightsExplorer(entries, expression or class_name(type(obj)), metadata=besides)
