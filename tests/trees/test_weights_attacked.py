@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import json
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import torch
 from torch import nn
 
 import tensornp as tnp
+from tensornp.render.weights import weights_text
 
 
 class _Color(enum.Enum):
@@ -96,3 +98,121 @@ def test_a_module_of_any_depth_is_listed():
     # Python itself would take a module of this depth apart by recursion.
     while hasattr(model, "x"):
         model = model._modules.pop("x")
+
+
+INDICES = (
+    slice(None, None, -1), (slice(None, None, -2), 0), (0, slice(None, None, -3)), slice(5, 1, -1),
+    (None, slice(3, 0, -1)),
+    slice(-(10**30), None, 10**25), slice(10**30, None, -(10**25)), (slice(0, 0, -1), 1), (..., slice(-1, -9, -2)),
+    (slice(1, None, 2), None, slice(None, None, -1)), slice(9, 2, -1),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("index", INDICES, ids=str)
+def test_an_index_takes_what_numpy_takes(index, tmp_path):
+    """Downwards too, of a tensor, an array and a file with gaps."""
+    whole = torch.arange(24.0).reshape(4, 6)
+    torch.save({"file": whole.T.contiguous().T[:, ::2]}, tmp_path / "x.pt")
+    tree = {"tensor": whole, "strided": whole[:, ::2], "bfloat16": whole.bfloat16(), "array": whole.numpy()}
+    for entry in [*tnp.weights(tree).values(), *tnp.weights(tmp_path / "x.pt").values()]:
+        expected = entry.to_numpy()[index]
+        found = entry.to_numpy(index)
+        assert found.shape == expected.shape
+        assert np.array_equal(found, expected)
+    shared = tnp.weights(tree)["tensor"].to_numpy(slice(None, None, -1), writeable=True)
+    assert np.shares_memory(shared, whole.numpy())
+
+
+@pytest.mark.parametrize(
+    ("tensor", "index"),
+    [
+        (torch.eye(4).to_sparse(), (..., slice(0, 1))),
+        (torch.eye(4).to_sparse_csr(), (..., slice(0, 1))),
+        (torch.eye(4).to_mkldnn(), 0),
+        (torch.ones(2, 2), (None,) * 70),
+        (torch.ones(2, 2), True),
+        (torch.ones(2, 2), np.True_),
+        (torch.ones(2, 2), (0, 0, 0)),
+        (np.ones((2, 2)), (None,) * 70),
+    ],
+)
+def test_an_index_that_torch_does_not_take_is_refused(tensor, index):
+    """In one sentence, by `to_numpy` and by `plan`."""
+    entry = tnp.weights({"a": tensor})["a"]
+    for ask in (entry.to_numpy, entry.plan):
+        with pytest.raises(tnp.BadRequestError):
+            ask(index)
+
+
+def test_a_freed_tensor_has_no_values():
+    """It says so before it is asked."""
+    tensor = torch.ones(4, 3)
+    tensor.untyped_storage().resize_(0)
+    entry = tnp.weights({"a": tensor})["a"]
+    assert entry.problem == "its storage was freed"
+    with pytest.raises(tnp.NoDataError):
+        entry.to_numpy(0)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
+def test_nested_tensors_give_a_list_and_are_counted(layout):
+    """Their shape tells nothing of how many they have."""
+    nested = torch.nested.nested_tensor([torch.ones(2, 3), torch.zeros(1, 3)], layout=layout)
+    explorer = tnp.weights({"a": nested, "b": torch.ones(2)})
+    entry = explorer["a"]
+    assert entry.numel == 9
+    assert explorer.totals.parameters == 11
+    assert [one.shape for one in entry.to_numpy()] == [(2, 3), (1, 3)]
+    assert entry.to_numpy(-1).tolist() == [[0, 0, 0]]
+    for index in (2, slice(0, 1), (0, 0)):
+        with pytest.raises(tnp.BadRequestError):
+            entry.to_numpy(index)
+
+
+class _Raising(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, *args: object, **kwargs: object) -> object:
+        raise RuntimeError("no")
+
+
+def test_a_tensor_whose_class_raises_hides_no_other():
+    """The table is complete, and its values are read."""
+    explorer = tnp.weights({"bad": torch.ones(2).as_subclass(_Raising), "good": torch.ones(3)})
+    assert explorer["bad"].requires_grad is False
+    assert explorer["bad"].to_numpy().tolist() == [1, 1]
+    assert "2 weights" in weights_text(explorer)
+
+
+def test_an_array_says_what_it_cannot_become():
+    """A dtype that is none, and values that are none of it."""
+    tree = {"f": np.ones(2), "o": np.array([None, "a"], dtype=object), "s": np.array(["a"]), "r": np.zeros(2, "i4,f4")}
+    explorer = tnp.weights(tree)
+    for name, dtype in (("f", "foo"), ("f", 3), ("o", "float32"), ("s", "float32"), ("s", np.dtype("f8"))):
+        with pytest.raises(tnp.BadRequestError):
+            explorer[name].to_numpy(dtype=dtype)
+    assert explorer["f"].to_numpy(dtype=np.float32).dtype == np.float32
+
+
+def test_a_single_element_of_an_array_is_a_view():
+    """As its plan says."""
+    array = np.arange(3.0)
+    assert np.shares_memory(tnp.weights({"a": array})["a"].to_numpy(0, copy=False), array)
+    lists = np.empty(2, object)
+    lists[0] = [1, 2, 3]
+    assert tnp.weights({"a": lists})["a"].to_numpy(0).item() == [1, 2, 3]
+
+
+def test_sizes_that_no_array_has_are_refused(tmp_path):
+    """Though such a tensor has no element, or a single one."""
+    path = tmp_path / "x.safetensors"
+    header = {
+        "a": {"dtype": "F32", "shape": [0, 2**64 - 1], "data_offsets": [0, 0]},
+        "b": {"dtype": "F32", "shape": [1] * 100, "data_offsets": [0, 4]},
+    }
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(4))
+    for entry in tnp.weights(path).values():
+        for ask in (entry.to_numpy, entry.plan, lambda entry=entry: entry.to_numpy(0)):
+            with pytest.raises(tnp.BadRequestError):
+                ask()
