@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 import json
+import re
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -216,3 +218,54 @@ def test_sizes_that_no_array_has_are_refused(tmp_path):
         for ask in (entry.to_numpy, entry.plan, lambda entry=entry: entry.to_numpy(0)):
             with pytest.raises(tnp.BadRequestError):
                 ask()
+
+
+def test_a_scan_takes_what_its_words_promise():
+    """An expression, a list of names and of beginnings of them; anything else is refused in a sentence."""
+    explorer = tnp.weights({"a": {"x": torch.ones(2), "y": torch.ones(3)}, "b": torch.ones(4)})
+    assert sorted(explorer.scan(names=re.compile("^a"))) == ["a.x", "a.y"]
+    assert sorted(explorer.scan(names=["a", "a.x", "b"])) == ["a.x", "a.y", "b"]
+    for ask in (
+        lambda: explorer.scan(names=3),
+        lambda: explorer.scan(names=[3]),
+        lambda: explorer.scan(names=["c"]),
+        lambda: explorer.scan(resume="x"),
+        lambda: explorer.scan(progress=5),
+        lambda: explorer.find(re.compile(b"x")),
+    ):
+        with pytest.raises(tnp.TensornpError):
+            ask()
+    table = explorer.scan()
+    assert [] not in table
+    for name in ("nowhere", 1, []):
+        with pytest.raises(tnp.NoSuchWeightError):
+            table[name]
+        with pytest.raises(tnp.NoSuchWeightError):
+            table.findings(name)
+
+
+def test_an_executor_that_was_shut_down_is_told(tmp_path):
+    """In a sentence."""
+    torch.save({"a": torch.ones(3)}, tmp_path / "x.pt")
+    executor = ThreadPoolExecutor(1)
+    executor.shutdown()
+    with pytest.raises(tnp.BadRequestError, match="the executor takes no work: cannot schedule"):
+        tnp.weights(tmp_path / "x.pt").scan(executor)
+
+
+def test_totals_count_each_element_and_byte_once(tmp_path):
+    """In memory and in a file, of views that overlap in part, and of an array with two names."""
+    whole, array = torch.arange(10.0), np.arange(4.0)
+    tree = {"a": whole, "b": whole[:5], "c": whole[3:8], "d": whole[::2], "e": array, "f": array, "g": array[1:]}
+    assert tnp.weights(tree).totals == (10 + 5 + 5 + 5 + 4 + 3, 14, 72)
+    tensors = {
+        "a": whole,
+        "b": whole,
+        "c": whole[:5],
+        "d": whole[3:8],
+        "e": whole[::2],
+        "f": torch.ones(3).expand(4, 3),
+    }
+    torch.save(tensors, tmp_path / "x.pt")
+    explorer = tnp.weights(tmp_path / "x.pt")
+    assert explorer.totals == (10 + 5 + 5 + 5 + 12, 13, 52)

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from tensornp.core.values.stats import TensorStats
 from tensornp.errors import NoDataError
 from tensornp.trees.entry import Extent, WeightEntry
-from tensornp.trees.names import shown_name
+from tensornp.trees.names import MAX_TOLD, cut, shown_name
 
 
 class NothingEntry(WeightEntry):
@@ -33,7 +33,7 @@ class NothingEntry(WeightEntry):
 
     def to_numpy(self, index: Any = ..., **_: Any) -> NoReturn:
         """Raise NoDataError."""
-        raise NoDataError(f"{shown_name(self.name)} has no values to read: {self.problem}")
+        raise NoDataError(f"{shown_name(self.name)} has no values to read: {cut(self.problem, MAX_TOLD)}")
 
     def values(self) -> NoReturn:
         """Raise NoDataError."""
