@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import enum
+import gzip
 import json
+import pickle
 import re
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import nn
 
 import tensornp as tnp
@@ -129,7 +133,6 @@ def test_an_index_takes_what_numpy_takes(index, tmp_path):
     ("tensor", "index"),
     [
         (torch.eye(4).to_sparse(), (..., slice(0, 1))),
-        (torch.eye(4).to_sparse_csr(), (..., slice(0, 1))),
         (torch.eye(4).to_mkldnn(), 0),
         (torch.ones(2, 2), (None,) * 70),
         (torch.ones(2, 2), True),
@@ -269,3 +272,86 @@ def test_totals_count_each_element_and_byte_once(tmp_path):
     torch.save(tensors, tmp_path / "x.pt")
     explorer = tnp.weights(tmp_path / "x.pt")
     assert explorer.totals == (10 + 5 + 5 + 5 + 12, 13, 52)
+
+
+class _BytesPath:
+    def __fspath__(self) -> bytes:
+        return b"nowhere"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["~nouserzz/x", "a\0b/c", "\ud800/x", _BytesPath(), "x" * 5000, "x/" * 3000, "a\x1b[2J\n"],
+    ids=["home", "NUL", "surrogate", "bytes", "name", "path", "escape"],
+)
+def test_an_odd_path_gets_a_sentence(path):
+    """Whatever the system says of it, in a line of its own."""
+    with pytest.raises(tnp.CheckpointError) as raised:
+        tnp.weights(path)
+    assert str(raised.value).isprintable()
+    assert len(str(raised.value)) < 700
+
+
+def test_links_that_lead_nowhere_get_a_sentence(tmp_path):
+    """To a name that is too long, to itself, and to nothing."""
+    for name, target in (("a", "x" * 300), ("b", "b"), ("c", "nothing")):
+        (tmp_path / name).symlink_to(target)
+        with pytest.raises(tnp.CheckpointError, match="cannot be opened"):
+            tnp.weights(tmp_path / name)
+
+
+@pytest.mark.parametrize("nothing", ["", " ", {}, {"a": 1}, {1, 2}, [], {"a": {"b": []}}], ids=repr)
+def test_what_holds_no_weights_is_a_bad_request(nothing):
+    """As the documentation says."""
+    with pytest.raises(tnp.BadRequestError):
+        tnp.weights(nothing)
+
+
+def test_a_path_is_the_same_after_the_folder_was_left(tmp_path, monkeypatch):
+    """The source is shown as it was typed."""
+    torch.save({"a": torch.ones(2)}, tmp_path / "x.pt")
+    save_file({"a": torch.ones(2)}, tmp_path / "x.safetensors")
+    monkeypatch.chdir(tmp_path)
+    explorers = [tnp.weights("x.pt"), tnp.weights("x.safetensors"), tnp.weights(Path("x.pt"))]
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    for explorer in explorers:
+        assert explorer.source in ("x.pt", "x.safetensors")
+        assert explorer["a"].to_numpy().tolist() == [1, 1]
+
+
+def test_several_names_of_one_view_in_a_file_are_tied(tmp_path):
+    """Another view of the storage is not."""
+    whole = torch.arange(6.0)
+    tensors = {"a": whole, "b": whole, "c": whole[:3], "d": whole.reshape(2, 3), "e": whole.clone()}
+    torch.save(tensors, tmp_path / "x.pt")
+    tied = {name: entry.tied_to for name, entry in tnp.weights(tmp_path / "x.pt").items()}
+    assert tied == {"a": ("b",), "b": ("a",), "c": (), "d": (), "e": ()}
+
+
+KINDS = {
+    "a PNG image": b"\x89PNG\r\n\x1a\n" + bytes(100),
+    "text": b"a,b\n1,2\n3,4\n",
+    "JSON": b'{"a": 1, "b": 2}',
+    "HTML or XML": b"<!DOCTYPE html><html></html>",
+    "a Git LFS pointer": b"version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 123\n",
+    "a 7z archive": b"7z\xbc\xaf\x27\x1c" + bytes(40),
+    "a gzip file": gzip.compress(b"x" * 100),
+    "a pickle, but none of torch.save": pickle.dumps({"a": 1}, 0),
+    "a tar archive": b"a" * 100 + bytes(157) + b"ustar" + bytes(300),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_of_another_kind_is_told(kind, tmp_path):
+    """In words, and not by what its header would have."""
+    (tmp_path / "x").write_bytes(KINDS[kind])
+    with pytest.raises(tnp.CheckpointError, match=f"seems to be {kind}"):
+        tnp.weights(tmp_path / "x")
+
+
+def test_an_index_of_pickles_is_told(tmp_path):
+    """By its name."""
+    (tmp_path / "pytorch_model.bin.index.json").write_text('{"metadata": {}, "weight_map": {}}')
+    with pytest.raises(tnp.CheckpointError, match="seems to be an index of files in another format than safetensors"):
+        tnp.weights(tmp_path / "pytorch_model.bin.index.json")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tensornp.errors import CheckpointError
+from tensornp.errors import ChangedFileError, CheckpointError
 from tensornp.trees.dcp import ITEMS_SUFFIX, Checkpoint, is_dcp_metadata, metadata_among
 from tensornp.trees.dcp_files import saved_offsets
 from tensornp.trees.entry import WeightEntry
@@ -19,23 +19,25 @@ from tensornp.trees.explorer import WeightsExplorer
 from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.formats import contents_of
 from tensornp.trees.hf_shards import are_of_ranks, read_shards
-from tensornp.trees.names import shown_name
+from tensornp.trees.lookalikes import NUM_LOOKED_AT, what_it_seems
+from tensornp.trees.names import MAX_TOLD, cut, shown_name
 from tensornp.trees.nothing_entry import NothingEntry
 from tensornp.trees.places import why_outside
 from tensornp.trees.quantized import with_meaning
 from tensornp.trees.safetensors import Header, read_header
-from tensornp.trees.source_file import SourceFile
+from tensornp.trees.source_file import SourceFile, reason_of
+from tensornp.trees.totals import tie
 
 SUFFIX = ".safetensors"
 INDEX_SUFFIX = ".safetensors.index.json"
 CONFIG = "config.json"
 _MAX_JSON_NBYTES = 100_000_000
+_MAX_SHARDS = 100_000
+_MAX_NBYTES = 2**63
+"""More than any disk has."""
 _MAX_NAMED = 6
-_SHARD = re.compile(r"(?P<stem>.*)-\d+-of-(?P<count>\d+)\.safetensors")
-_SEEMS = {
-    b"\x80": "a pickle, and none of torch.save",
-    b"\x1f\x8b": "a gzip file",
-}
+_SHARD = re.compile(r"(?P<stem>.*)-(?P<number>\d{1,9})-of-(?P<count>\d{1,9})\.safetensors")
+_UNREADABLE = (CheckpointError, ChangedFileError)
 
 
 def open_checkpoint(path: str | os.PathLike[str]) -> WeightsExplorer:
@@ -46,10 +48,26 @@ def open_checkpoint(path: str | os.PathLike[str]) -> WeightsExplorer:
     CheckpointError
         If nothing is there, if it is of another format, or if its structure is not sound.
     """
-    there = Path(os.fspath(path)).expanduser()
-    if not os.path.lexists(there):
-        raise CheckpointError(f"there is no {str(there)!r}{_closest(there)}")
-    if there.is_dir():
+    typed = str(Path(os.path.expanduser(os.fsdecode(path))))
+    explorer = _open(Path(_found(typed)))
+    explorer.source = typed
+    return explorer
+
+
+def _found(typed: str) -> str:
+    """Return the absolute path, since the current folder may be another one when values are read."""
+    try:
+        os.lstat(typed)
+        # Not normalized: what is above a symbolic link is not what its name says.
+        return typed if os.path.isabs(typed) else os.path.join(os.getcwd(), typed)
+    except (FileNotFoundError, NotADirectoryError):
+        raise CheckpointError(f"there is no '{cut(typed, MAX_TOLD)}'{_closest(Path(typed))}") from None
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"'{cut(typed, MAX_TOLD)}' cannot be opened: {reason_of(error)}") from None
+
+
+def _open(there: Path) -> WeightsExplorer:
+    if os.path.isdir(there):
         return _open_folder(there)
     if is_dcp_metadata(there.name):
         return _open_dcp(there.parent, [there.name])
@@ -65,19 +83,22 @@ def _closest(path: Path) -> str:
         found = difflib.get_close_matches(path.name, os.listdir(path.parent), 1)
     except OSError:
         return ""
-    return f"; the closest is {str(path.parent / found[0])!r}" if found else ""
+    return f"; the closest is '{cut(str(path.parent / found[0]), MAX_TOLD)}'" if found else ""
 
 
 def _open_file(path: Path) -> WeightsExplorer:
     file = SourceFile.at(path)
     found = contents_of(file)
     if found is not None:
+        tie(found.entries)
         problems = [*found.problems, *_broken(found.entries)]
         return WeightsExplorer(found.entries, str(path), metadata=found.metadata, problems=problems)
     file, header = _listed(path)
-    metadata = {**header.metadata, **_config_beside(path.parent)}
-    entries, untold = with_meaning(_entries(file, header), metadata.get("config"))
-    return WeightsExplorer(entries, str(path), metadata=metadata, problems=[*untold, *_broken(entries)])
+    config, problems = _config_beside(path.parent)
+    entries, untold = with_meaning(_entries(file, header), config.get("config"))
+    return WeightsExplorer(
+        entries, str(path), metadata={**header.metadata, **config}, problems=[*problems, *untold, *_broken(entries)]
+    )
 
 
 def _listed(path: Path) -> tuple[SourceFile, Header]:
@@ -85,10 +106,10 @@ def _listed(path: Path) -> tuple[SourceFile, Header]:
     try:
         return file, read_header(file)
     except CheckpointError:
-        begins = file.read(0, min(file.nbytes, 8))
-        seems = next((words for magic, words in _SEEMS.items() if begins.startswith(magic)), "")
+        begins = file.read(0, min(file.nbytes, NUM_LOOKED_AT))
+        seems = what_it_seems(begins, path.name)
         if seems:
-            raise CheckpointError(f"{str(path)!r} seems to be {seems}, which is not read yet") from None
+            raise CheckpointError(f"{str(path)!r} seems to be {seems}") from None
         raise
 
 
@@ -104,12 +125,13 @@ def _entries(file: SourceFile, header: Header, prefix: str = "") -> Iterator[Wei
         yield entry
 
 
-def _config_beside(folder: Path) -> dict[str, Any]:
-    """Return the configuration that lies in the folder, as `config`; nothing where there is none that can be read."""
+def _config_beside(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    """Return the configuration that lies in the folder, as `config`, and why it cannot be read."""
+    path = folder / CONFIG
     try:
-        return {"config": _json(folder / CONFIG)}
-    except CheckpointError:
-        return {}
+        return {"config": _json(path)}, []
+    except _UNREADABLE as error:
+        return {}, [str(error)] if os.path.lexists(path) else []
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -140,10 +162,9 @@ def _open_folder(folder: Path) -> WeightsExplorer:
     files = [name for name in names if name.endswith(SUFFIX)]
     if are_of_ranks(files):
         found = read_shards(folder, files)
-        problems = [*found.problems, *_broken(found.entries)]
-        return WeightsExplorer(
-            found.entries, str(folder), metadata={**found.said, **_config_beside(folder)}, problems=problems
-        )
+        config, problems = _config_beside(folder)
+        problems = [*found.problems, *problems, *_broken(found.entries)]
+        return WeightsExplorer(found.entries, str(folder), metadata={**found.said, **config}, problems=problems)
     if len(indices) > 1 or (len(files) > 1 and not _are_shards(files)):
         raise CheckpointError(f"{str(folder)!r} has several: {_listing(indices or files)}; name one of them")
     if files:
@@ -175,6 +196,18 @@ def _are_shards(names: list[str]) -> bool:
     return all(found) and len(wholes) == 1
 
 
+def _missing(names: list[str]) -> list[str]:
+    """Return which parts of one whole are not there, by the names of those that are."""
+    found = [match for match in map(_SHARD.fullmatch, names) if match is not None]
+    if not found or len(found) < len(names) or int(found[0]["count"]) > _MAX_SHARDS:
+        return []
+    count, numbers = found[0]["count"], {int(match["number"]) for match in found}
+    absent = [i for i in range(1, int(count) + 1) if i not in numbers]
+    parts = [f"{found[0]['stem']}-{i:0{len(found[0]['number'])}}-of-{count}{SUFFIX}" for i in absent]
+    verb = "is" if len(parts) == 1 else "are"
+    return [f"{_listing(parts)} {verb} missing; what may be there is not known"] if parts else []
+
+
 def _listing(names: list[str]) -> str:
     return ", ".join(map(shown_name, names[:_MAX_NAMED])) + (", …" if len(names) > _MAX_NAMED else "")
 
@@ -182,11 +215,12 @@ def _listing(names: list[str]) -> str:
 def _open_together(folder: Path, files: dict[str, str]) -> WeightsExplorer:
     """Return an explorer of several files, each with what its names begin with."""
     entries: list[WeightEntry] = []
-    metadata, problems = _config_beside(folder), []
+    metadata, problems = _config_beside(folder)
+    problems.extend(_missing(list(files)))
     for name, prefix in files.items():
         try:
             file, header = _listed(folder / name)
-        except CheckpointError as error:
+        except _UNREADABLE as error:
             if len(files) == 1:
                 raise
             problems.append(str(error))
@@ -221,7 +255,7 @@ def _open_index(path: Path) -> WeightsExplorer:
     for shard in dict.fromkeys(sound.values()):
         try:
             file, header = _listed(path.parent / shard)
-        except CheckpointError as error:
+        except _UNREADABLE as error:
             problems.append(str(error))
             broken[shard] = f"its file {shown_name(shard)} cannot be read"
             continue
@@ -238,9 +272,10 @@ def _open_index(path: Path) -> WeightsExplorer:
         why = broken.get(shard, f"it is not in {shown_name(shard)}")
         entries.append(found.pop(name) if name in found else NothingEntry(name, "tensor", "", why, shard))
     entries.extend(found.values())
-    metadata = {**_metadata_of(told), **_config_beside(path.parent)}
+    config, unread = _config_beside(path.parent)
+    metadata = {**_metadata_of(told), **config}
     entries, untold = with_meaning(entries, metadata.get("config"))
-    problems.extend([*untold, *_broken(entries), *_wrong_total(told, entries)])
+    problems.extend([*unread, *untold, *_broken(entries), *_wrong_total(told, entries)])
     return WeightsExplorer(entries, str(path), metadata=metadata, problems=problems)
 
 
@@ -255,8 +290,9 @@ def _metadata_of(index: dict[str, Any]) -> dict[str, Any]:
 
 
 def _wrong_total(index: dict[str, Any], entries: list[WeightEntry]) -> list[str]:
-    total = _metadata_of(index).get("total_size")
+    total: Any = _metadata_of(index).get("total_size")
     stored = sum(entry.nbytes for entry in entries)
     if type(total) not in (int, float) or total == stored:
         return []
-    return [f"the index tells of {total:,} bytes, and its tensors have {stored:,}"]
+    said = f"{total:,}" if abs(total) < _MAX_NBYTES else "more"
+    return [f"the index tells of {said} bytes, and its tensors have {stored:,}"]

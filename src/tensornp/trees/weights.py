@@ -47,6 +47,8 @@ def weights(obj: Any, *, expression: str = "") -> WeightsExplorer:
     codes are those of ``entry.codes``. Packed integers of other formats, which ``config.json`` names, give their codes,
     and no statistics.
     """
+    if isinstance(obj, str) and not obj.strip():
+        raise BadRequestError("an empty text is no path; '.' is the current folder")
     if isinstance(obj, (str, os.PathLike)):
         return open_checkpoint(obj)
     if is_subclass(type(obj), torch.nn.Module):
@@ -54,5 +56,7 @@ def weights(obj: Any, *, expression: str = "") -> WeightsExplorer:
         return WeightsExplorer(entries, expression or class_name(type(obj)), problems=problems, counted=("parameter",))
     if is_container(obj) and not is_tensor_like(obj):
         entries, besides = entries_of_tree(obj, expression or "state_dict")
+        if not entries:
+            raise BadRequestError(f"this {class_name(type(obj))} holds no tensor and no array")
         return WeightsExplorer(entries, expression or class_name(type(obj)), metadata=besides)
     raise BadRequestError(f"weights takes a module, a dictionary of tensors or a path, not a {class_name(type(obj))}")
