@@ -23,12 +23,12 @@ class NothingEntry(WeightEntry):
 
     @property
     def is_nothing(self) -> bool:
-        """Whether it is no file that should have it."""
+        """Whether nothing should have it: no file, and no optimizer."""
         return not self._location
 
     @property
     def location(self) -> str:
-        """The file that should have it, or nothing."""
+        """The file that should have it, the device of a parameter without state, or nothing."""
         return self._location
 
     def to_numpy(self, index: Any = ..., **_: Any) -> NoReturn:

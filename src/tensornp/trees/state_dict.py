@@ -31,9 +31,9 @@ def entries_of_tree(tree: Any, expression: str) -> tuple[list[WeightEntry], dict
     """
     found = [(path, leaf) for path, leaf in leaves(tree, (None, expression)) if path is not None]
     steps = [_steps_below(path) for path, _ in found]
-    brackets = ["".join(map(_bracket_of, one)) for one in steps]
+    brackets = ["".join(map(bracket_of, one)) for one in steps]
     # Two ways to the same name: what tells them apart are the brackets.
-    names = own_names([".".join(map(_key_of, one)) for one in steps], brackets)
+    names = own_names([".".join(map(key_of, one)) for one in steps], brackets)
     entries: list[WeightEntry] = []
     besides: dict[str, Any] = {}
     for (_, leaf), name, bracket in zip(found, names, brackets, strict=True):
@@ -56,20 +56,20 @@ def _steps_below(path: Path) -> list[Any]:
     return [*steps_of(path)][-2::-1]
 
 
-def _key_of(step: Any) -> str:
+def key_of(step: Any) -> str:
     """Return what a step adds to the name."""
     if type(step) is not tuple:
         return str(step).strip("[]").lstrip(".")
     (key,) = step
-    return str.__str__(key) if is_subclass(type(key), str) else written_key(key)
+    return str.__str__(key) if is_subclass(type(key), str) else _written(key)
 
 
-def _bracket_of(step: Any) -> str:
+def bracket_of(step: Any) -> str:
     """Return what a step adds to the expression."""
-    return f"[{written_key(step[0])}]" if type(step) is tuple else str(step)
+    return f"[{_written(step[0])}]" if type(step) is tuple else str(step)
 
 
-def written_key(key: Any) -> str:
+def _written(key: Any) -> str:
     """Return a key as an expression, a text in full; one that has none by its class alone."""
     if is_subclass(type(key), str):
         return repr(str.__str__(key))
