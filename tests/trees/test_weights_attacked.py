@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 import tensornp as tnp
-from tensornp.render.weights import weights_text
+from tensornp.render.weights import weights_html, weights_text
 
 
 class _Color(enum.Enum):
@@ -210,14 +210,11 @@ def test_a_single_element_of_an_array_is_a_view():
 
 def test_sizes_that_no_array_has_are_refused(tmp_path):
     """Though such a tensor has no element, or a single one."""
-    path = tmp_path / "x.safetensors"
     header = {
         "a": {"dtype": "F32", "shape": [0, 2**64 - 1], "data_offsets": [0, 0]},
         "b": {"dtype": "F32", "shape": [1] * 100, "data_offsets": [0, 4]},
     }
-    text = json.dumps(header).encode()
-    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(4))
-    for entry in tnp.weights(path).values():
+    for entry in tnp.weights(_written(tmp_path / "x.safetensors", header, 4)).values():
         for ask in (entry.to_numpy, entry.plan, lambda entry=entry: entry.to_numpy(0)):
             with pytest.raises(tnp.BadRequestError):
                 ask()
@@ -355,3 +352,43 @@ def test_an_index_of_pickles_is_told(tmp_path):
     (tmp_path / "pytorch_model.bin.index.json").write_text('{"metadata": {}, "weight_map": {}}')
     with pytest.raises(tnp.CheckpointError, match="seems to be an index of files in another format than safetensors"):
         tnp.weights(tmp_path / "pytorch_model.bin.index.json")
+
+
+def _written(path: Path, header: dict[str, object], nbytes: int) -> Path:
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(nbytes))
+    return path
+
+
+def test_what_a_file_says_is_shown_on_one_line(tmp_path):
+    """Whatever is in its names, dtypes and metadata, and in the path: in the table, in reprs and in errors."""
+    evil = "\x1b[2J\u202e\n"
+    header = {
+        f"n{evil}": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]},
+        "d": {"dtype": f"F99{evil}", "shape": [1], "data_offsets": [4, 8]},
+        "": {"dtype": "F32", "shape": [1], "data_offsets": [8, 12]},
+        "__metadata__": {f"k{evil}": f"v{evil}"},
+    }
+    path = _written(tmp_path / f"x{evil}.safetensors", header, 12)
+    explorer = tnp.weights(path)
+    said = [repr(explorer), *map(repr, explorer.values()), *weights_text(explorer).split("\n")]
+    said += weights_html(explorer).split("\n")
+    for ask in (lambda: explorer["nowhere"], lambda: explorer[f"n{evil}x"], explorer["d"].to_numpy):
+        with pytest.raises(tnp.TensornpError) as raised:
+            ask()
+        said.append(str(raised.value))
+    assert all(text.isprintable() for text in said)
+    assert "''" in weights_text(explorer)
+
+
+def test_what_is_long_is_cut(tmp_path):
+    """Names, keys, values and numbers; before they are escaped."""
+    header = {
+        "n" * 100_000: {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]},
+        "__metadata__": {"k" * 100_000: "\x1b" * 100_000},
+    }
+    explorer = tnp.weights(_written(tmp_path / "x.safetensors", header, 4))
+    assert len(weights_text(explorer)) < 1000
+    assert len(weights_html(explorer)) < 4000
+    tree = {"a": torch.ones(1), "bytes": b"x" * 10**6, "number": 10**5000, "b" * 10**5: 1}
+    assert len(weights_text(tnp.weights(tree))) < 1000
