@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import nn
 
@@ -392,3 +393,43 @@ def test_what_is_long_is_cut(tmp_path):
     assert len(weights_html(explorer)) < 4000
     tree = {"a": torch.ones(1), "bytes": b"x" * 10**6, "number": 10**5000, "b" * 10**5: 1}
     assert len(weights_text(tnp.weights(tree))) < 1000
+
+
+FACTS = '"dtype":"F32","shape":[1],"data_offsets":[0,4]'
+HEADERS = {
+    "null metadata": f'{{"__metadata__":null,"a":{{{FACTS}}}}}',
+    "array": '{"a":["F32",[1],[0,4]]}',
+    "long array": '{"a":["F32",[1],[0,4],1]}',
+    "short array": '{"a":["F32",[1]]}',
+    "-0": '{"a":{"dtype":"F32","shape":[1],"data_offsets":[-0,4]}}',
+    "-0 besides": f'{{"a":{{{FACTS},"x":-0}}}}',
+    "lone surrogate": f'{{"\\ud800":{{{FACTS}}}}}',
+    "lone low surrogate": f'{{"\\udc00":{{{FACTS}}}}}',
+    "pair": f'{{"\\ud83d\\ude00":{{{FACTS}}}}}',
+    "no escape": f'{{"\\\\ud800":{{{FACTS}}}}}',
+    "surrogate besides": f'{{"a":{{{FACTS},"x":["\\ud800"]}}}}',
+    "surrogate in metadata": f'{{"__metadata__":{{"k":"\\uDFFF"}},"a":{{{FACTS}}}}}',
+    "out of range": f'{{"a":{{{FACTS},"x":1e999}}}}',
+    "many digits": f'{{"a":{{{FACTS},"x":{"1" * 400}}}}}',
+    "deep": f'{{"a":{{{FACTS},"x":{"[" * 125}{"]" * 125}}}}}',
+    "too deep": f'{{"a":{{{FACTS},"x":{"[" * 126}{"]" * 126}}}}}',
+    "besides": f'{{"a":{{{FACTS},"x":[1,{{"y":2.5}}]}}}}',
+    "float size": '{"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}}',
+    "metadata of numbers": f'{{"__metadata__":{{"a":1}},"a":{{{FACTS}}}}}',
+}
+
+
+@pytest.mark.parametrize("kind", HEADERS)
+def test_a_header_is_taken_where_the_library_takes_it(kind, tmp_path):
+    """And is refused where that does."""
+    path = tmp_path / "x.safetensors"
+    text = HEADERS[kind].encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(4))
+    try:
+        with safe_open(path, "pt") as file:
+            expected = sorted(file.keys())
+    except Exception:
+        with pytest.raises(tnp.CheckpointError):
+            tnp.weights(path)
+    else:
+        assert sorted(tnp.weights(path)) == expected
