@@ -38,6 +38,7 @@ def test_names_come_from_the_optimizer_or_a_model(model):
         assert {entry.kind for entry in explorer.values()} == {"state"}
         assert explorer["state.late.bias"].problem == "no state yet"
         assert "no values: no state yet" in weights_text(explorer)
+        assert "frozen" not in weights_text(explorer)
         for name in NAMES:
             assert eval(explorer[name].code, {"optimizer": optimizer}) is explorer[name].tensor
         assert explorer.metadata["param_groups[0].lr"] == 0.25

@@ -7,6 +7,7 @@ import gzip
 import json
 import pickle
 import re
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -433,3 +434,13 @@ def test_a_header_is_taken_where_the_library_takes_it(kind, tmp_path):
             tnp.weights(path)
     else:
         assert sorted(tnp.weights(path)) == expected
+
+
+def test_a_zip_without_anything_is_told(tmp_path):
+    """And one of other things."""
+    for name, members in (("empty.zip", ()), ("other.zip", ("a.txt",))):
+        with zipfile.ZipFile(tmp_path / name, "w") as file:
+            for member in members:
+                file.writestr(member, "text")
+        with pytest.raises(tnp.CheckpointError):
+            tnp.weights(tmp_path / name)

@@ -89,8 +89,9 @@ def cells_of(row: Row) -> dict[str, str]:
     """Return what is said of weights that are alike, by the heading."""
     first = row.entries[0]
     places = {entry.location for entry in row.entries}
-    # Nobody trains a buffer.
-    grads = {entry.requires_grad if entry.kind != "buffer" or entry.requires_grad else None for entry in row.entries}
+    # Nobody trains a buffer, or the state of an optimizer.
+    is_trained = first.kind not in ("buffer", "state")
+    grads = {entry.requires_grad if is_trained or entry.requires_grad else None for entry in row.entries}
     each = f"{len(row.entries):,} × " if len(row.entries) > 1 else ""
     notes = [first.note, first.problem and f"no values: {first.problem}", _tied(row), row.unlike]
     return {

@@ -90,6 +90,8 @@ def _open_file(path: Path) -> WeightsExplorer:
     file = SourceFile.at(path)
     found = contents_of(file)
     if found is not None:
+        if not (found.entries or found.metadata or found.problems or path.suffix == ".npz"):
+            raise CheckpointError(f"{str(path)!r} holds nothing")
         tie(found.entries)
         problems = [*found.problems, *_broken(found.entries)]
         return WeightsExplorer(found.entries, str(path), metadata=found.metadata, problems=problems)
