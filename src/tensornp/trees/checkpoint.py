@@ -3,41 +3,33 @@
 from __future__ import annotations
 
 import difflib
-import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tensornp.errors import ChangedFileError, CheckpointError
+from tensornp.errors import CheckpointError
+from tensornp.trees.beside import UNREADABLE, config_beside, entries_in, json_in, listed
 from tensornp.trees.dcp import ITEMS_SUFFIX, Checkpoint, is_dcp_metadata, metadata_among
-from tensornp.trees.dcp_files import saved_offsets
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.explorer import WeightsExplorer
-from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.formats import contents_of
 from tensornp.trees.hf_shards import are_of_ranks, read_shards
-from tensornp.trees.lookalikes import NUM_LOOKED_AT, what_it_seems
 from tensornp.trees.names import MAX_TOLD, cut, shown_name
 from tensornp.trees.nothing_entry import NothingEntry
 from tensornp.trees.places import why_outside
 from tensornp.trees.quantized import with_meaning
-from tensornp.trees.safetensors import Header, read_header
 from tensornp.trees.source_file import SourceFile, reason_of
 from tensornp.trees.totals import tie
 
 SUFFIX = ".safetensors"
 INDEX_SUFFIX = ".safetensors.index.json"
-CONFIG = "config.json"
-_MAX_JSON_NBYTES = 100_000_000
 _MAX_SHARDS = 100_000
 _MAX_NBYTES = 2**63
 """More than any disk has."""
 _MAX_NAMED = 6
 _SHARD = re.compile(r"(?P<stem>.*)-(?P<number>\d{1,9})-of-(?P<count>\d{1,9})\.safetensors")
-_UNREADABLE = (CheckpointError, ChangedFileError)
 
 
 def open_checkpoint(path: str | os.PathLike[str]) -> WeightsExplorer:
@@ -95,58 +87,12 @@ def _open_file(path: Path) -> WeightsExplorer:
         tie(found.entries)
         problems = [*found.problems, *_broken(found.entries)]
         return WeightsExplorer(found.entries, str(path), metadata=found.metadata, problems=problems)
-    file, header = _listed(path)
-    config, problems = _config_beside(path.parent)
-    entries, untold = with_meaning(_entries(file, header), config.get("config"))
+    file, header = listed(path)
+    config, problems = config_beside(path.parent)
+    entries, untold = with_meaning(entries_in(file, header), config.get("config"))
     return WeightsExplorer(
         entries, str(path), metadata={**header.metadata, **config}, problems=[*problems, *untold, *_broken(entries)]
     )
-
-
-def _listed(path: Path) -> tuple[SourceFile, Header]:
-    file = SourceFile.at(path)
-    try:
-        return file, read_header(file)
-    except CheckpointError:
-        begins = file.read(0, min(file.nbytes, NUM_LOOKED_AT))
-        seems = what_it_seems(begins, path.name)
-        if seems:
-            raise CheckpointError(f"{str(path)!r} seems to be {seems}") from None
-        raise
-
-
-def _entries(file: SourceFile, header: Header, prefix: str = "") -> Iterator[WeightEntry]:
-    begins = saved_offsets(header.metadata)
-    for tensor in header.tensors:
-        code = f"safetensors.safe_open({file.path!r}, 'pt').get_tensor({tensor.name!r})"
-        entry = FileEntry(prefix + tensor.name, tensor.shape, tensor.dtype, code, file, tensor.offset)
-        entry.nbytes = tensor.nbytes
-        entry.problem = tensor.problem or entry.problem
-        if any(begins.get(tensor.name, ())):
-            entry.note = f"a chunk of a tensor, from {begins[tensor.name]} on"
-        yield entry
-
-
-def _config_beside(folder: Path) -> tuple[dict[str, Any], list[str]]:
-    """Return the configuration that lies in the folder, as `config`, and why it cannot be read."""
-    path = folder / CONFIG
-    try:
-        return {"config": _json(path)}, []
-    except _UNREADABLE as error:
-        return {}, [str(error)] if os.path.lexists(path) else []
-
-
-def _json(path: Path) -> dict[str, Any]:
-    file = SourceFile.at(path)
-    if file.nbytes > _MAX_JSON_NBYTES:
-        raise CheckpointError(f"{str(path)!r} has {file.nbytes:,} bytes, and {_MAX_JSON_NBYTES:,} are read")
-    try:
-        told = json.loads(file.read(0, file.nbytes))
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{str(path)!r} is no JSON that can be read: {type(error).__name__}") from None
-    if not isinstance(told, dict):
-        raise CheckpointError(f"{str(path)!r} holds no mapping")
-    return told
 
 
 def _open_folder(folder: Path) -> WeightsExplorer:
@@ -164,7 +110,7 @@ def _open_folder(folder: Path) -> WeightsExplorer:
     files = [name for name in names if name.endswith(SUFFIX)]
     if are_of_ranks(files):
         found = read_shards(folder, files)
-        config, problems = _config_beside(folder)
+        config, problems = config_beside(folder)
         problems = [*found.problems, *problems, *_broken(found.entries)]
         return WeightsExplorer(found.entries, str(folder), metadata={**found.said, **config}, problems=problems)
     if len(indices) > 1 or (len(files) > 1 and not _are_shards(files)):
@@ -217,17 +163,17 @@ def _listing(names: list[str]) -> str:
 def _open_together(folder: Path, files: dict[str, str]) -> WeightsExplorer:
     """Return an explorer of several files, each with what its names begin with."""
     entries: list[WeightEntry] = []
-    metadata, problems = _config_beside(folder)
+    metadata, problems = config_beside(folder)
     problems.extend(_missing(list(files)))
     for name, prefix in files.items():
         try:
-            file, header = _listed(folder / name)
-        except _UNREADABLE as error:
+            file, header = listed(folder / name)
+        except UNREADABLE as error:
             if len(files) == 1:
                 raise
             problems.append(str(error))
             continue
-        entries.extend(_entries(file, header, prefix))
+        entries.extend(entries_in(file, header, prefix))
         metadata |= {prefix + key: value for key, value in header.metadata.items()}
     entries, untold = with_meaning(entries, metadata.get("config"))
     problems.extend([*_twice(entries), *untold, *_broken(entries)])
@@ -245,7 +191,7 @@ def _twice(entries: list[WeightEntry]) -> list[str]:
 
 def _open_index(path: Path) -> WeightsExplorer:
     """Return an explorer of what an index lists; what it lists wrongly is a problem, and hides nothing else."""
-    told = _json(path)
+    told = json_in(path)
     places = told.get("weight_map")
     if not isinstance(places, dict):
         raise CheckpointError(f"{str(path)!r} has no weight_map, and is no index")
@@ -256,12 +202,12 @@ def _open_index(path: Path) -> WeightsExplorer:
     broken: dict[str, str] = {}
     for shard in dict.fromkeys(sound.values()):
         try:
-            file, header = _listed(path.parent / shard)
-        except _UNREADABLE as error:
+            file, header = listed(path.parent / shard)
+        except UNREADABLE as error:
             problems.append(str(error))
             broken[shard] = f"its file {shown_name(shard)} cannot be read"
             continue
-        for entry in _entries(file, header):
+        for entry in entries_in(file, header):
             if sound.get(entry.name, shard) != shard:
                 problems.append(f"{shown_name(entry.name)} lies in {shown_name(shard)} too, where the index has it not")
                 continue
@@ -274,7 +220,7 @@ def _open_index(path: Path) -> WeightsExplorer:
         why = broken.get(shard, f"it is not in {shown_name(shard)}")
         entries.append(found.pop(name) if name in found else NothingEntry(name, "tensor", "", why, shard))
     entries.extend(found.values())
-    config, unread = _config_beside(path.parent)
+    config, unread = config_beside(path.parent)
     metadata = {**_metadata_of(told), **config}
     entries, untold = with_meaning(entries, metadata.get("config"))
     problems.extend([*unread, *untold, *_broken(entries), *_wrong_total(told, entries)])
