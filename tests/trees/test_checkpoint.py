@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -113,3 +115,57 @@ def test_bad_paths_get_a_sentence(tmp_path):
         (tmp_path / INDEX).write_text(text)
         with pytest.raises(tnp.CheckpointError, match=says):
             tnp.weights(tmp_path)
+
+
+def _denied(monkeypatch, name: str) -> None:
+    """Have a file be one that may not be read, which root always may."""
+    really = os.open
+
+    def opened(path, *args, **kwargs):
+        if str(path).endswith(name):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return really(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", opened)
+
+
+@pytest.mark.parametrize("has_index", [True, False])
+def test_a_shard_that_cannot_be_read_hides_no_other(folder, monkeypatch, has_index):
+    """It says why, in the words of the first time."""
+    if not has_index:
+        (folder / INDEX).unlink()
+    _denied(monkeypatch, SHARDS[1])
+    explorer = tnp.weights(folder)
+    assert explorer["a"].to_numpy().tolist() == [1, 1]
+    assert f"{SHARDS[1]}' cannot be opened: Permission denied" in explorer.problems[0]
+    with pytest.raises(tnp.CheckpointError, match="cannot be opened: Permission denied"):
+        tnp.weights(folder / SHARDS[1])
+
+
+def test_a_configuration_that_cannot_be_read_is_a_problem(folder, monkeypatch):
+    """Also beside a single file; where there is none, nothing is said."""
+    with monkeypatch.context() as patch:
+        _denied(patch, "config.json")
+        for path in (folder, folder / SHARDS[0]):
+            explorer = tnp.weights(path)
+            assert explorer["a"].to_numpy().tolist() == [1, 1]
+            assert "config.json' cannot be opened: Permission denied" in explorer.problems[0]
+    (folder / "config.json").write_text("{")
+    assert "config.json' is no JSON" in tnp.weights(folder).problems[0]
+    (folder / "config.json").unlink()
+    assert tnp.weights(folder).problems == []
+
+
+def test_a_part_that_is_missing_is_told(folder):
+    """By its name, without an index."""
+    (folder / INDEX).unlink()
+    (folder / SHARDS[1]).unlink()
+    explorer = tnp.weights(folder)
+    assert list(explorer) == ["a", "b"]
+    assert explorer.problems == [f"'{SHARDS[1]}' is missing; what may be there is not known"]
+
+
+def test_a_total_of_any_size_is_told_in_a_sentence(folder):
+    """Not in its thousands of digits."""
+    write_index(folder, {"a": SHARDS[0], "b": SHARDS[0], "c": SHARDS[1]}, 10**4000)
+    assert tnp.weights(folder).problems == ["the index tells of more bytes, and its tensors have 36"]

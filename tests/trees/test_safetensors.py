@@ -163,7 +163,7 @@ def test_what_is_no_file_is_not_opened(tmp_path):
     with pytest.raises(tnp.CheckpointError, match=r"there is no '.*modle.safetensors'; the closest is '.*model.saf"):
         tnp.weights(tmp_path / "modle.safetensors")
     (tmp_path / "x.safetensors").write_bytes(b"\x1f\x8b" + bytes(50))
-    with pytest.raises(tnp.CheckpointError, match="seems to be a gzip file, which is not read yet"):
+    with pytest.raises(tnp.CheckpointError, match="seems to be a gzip file; unpack it first"):
         tnp.weights(tmp_path / "x.safetensors")
     (tmp_path / "x.gguf").write_bytes(b"GGUX" + bytes(50))
     with pytest.raises(tnp.CheckpointError, match=r"does not begin as a \.gguf file does"):

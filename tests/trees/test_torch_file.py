@@ -263,7 +263,7 @@ def test_what_torch_did_not_write_is_refused(tmp_path):
     with pytest.raises(tnp.CheckpointError, match=r"is a zip file with 0 data.pkl, and none of torch.save"):
         tnp.weights(path)
     path.write_bytes(pickle.dumps({"a": 1}))
-    with pytest.raises(tnp.CheckpointError, match=r"seems to be a pickle, and none of torch.save"):
+    with pytest.raises(tnp.CheckpointError, match=r"seems to be a pickle, but none of torch.save"):
         tnp.weights(path)
     torch.save({"a": torch.ones(1000)}, path)
     os.truncate(path, 2000)

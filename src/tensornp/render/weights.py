@@ -5,13 +5,13 @@ from __future__ import annotations
 from html import escape
 from itertools import islice
 
-from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.render.style import HEADING, SMALL_TEXT, WIDE
 from tensornp.render.table import Table, TableRow, said_once, table_html, table_text, without_common, without_empty
 from tensornp.render.words import counted, listed
 from tensornp.trees.explorer import WeightsExplorer
 from tensornp.trees.fold import Row, folded
+from tensornp.trees.names import MAX_SHOWN, cut
 
 HEADINGS = ("name", "kind", "shape", "dtype", "where", "bytes", "grad", "notes")
 ALWAYS = ("name", "shape", "bytes")
@@ -21,6 +21,11 @@ MAX_ROWS = 100
 MAX_SAID = 10
 """Problems and items of metadata that are printed."""
 _MAX_VALUE = 80
+_MAX_SOURCE = 200
+_MAX_PROBLEM = 400
+_MAX_KEY = 60
+_MAX_BITS = 1000
+"""Of a number that is written: Python refuses some thousands of digits."""
 
 
 def weights_text(explorer: WeightsExplorer) -> str:
@@ -48,7 +53,7 @@ def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
     stored = f"{totals.elements_stored:,} elements stored" if totals.elements_stored != totals.parameters else ""
     num_weights = sum(not entry.is_nothing for entry in explorer.values())
     said = [
-        legible(explorer.source), counted(num_weights, "weight"), f"{totals.parameters:,} parameters", stored,
+        cut(explorer.source, _MAX_SOURCE), counted(num_weights, "weight"), f"{totals.parameters:,} parameters", stored,
         format_nbytes(totals.nbytes), *said_once(common, is_whole=True),
     ]  # fmt: skip
     return " · ".join(filter(None, said))
@@ -69,7 +74,7 @@ def _table(explorer: WeightsExplorer) -> tuple[Table, tuple[str, ...], str]:
 
 
 def _nothing(explorer: WeightsExplorer) -> list[str]:
-    names = [legible(row.pattern) for row in folded(explorer.values()) if row.entries[0].is_nothing]
+    names = [cut(row.pattern, MAX_SHOWN) for row in folded(explorer.values()) if row.entries[0].is_nothing]
     return [f"registered as None: {listed(names, MAX_SAID)}"] if names else []
 
 
@@ -84,19 +89,21 @@ def cells_of(row: Row) -> dict[str, str]:
     """Return what is said of weights that are alike, by the heading."""
     first = row.entries[0]
     places = {entry.location for entry in row.entries}
-    # Nobody trains a buffer.
-    grads = {entry.requires_grad if entry.kind != "buffer" or entry.requires_grad else None for entry in row.entries}
+    # Nobody trains a buffer, or the state of an optimizer.
+    is_trained = first.kind not in ("buffer", "state")
+    grads = {entry.requires_grad if is_trained or entry.requires_grad else None for entry in row.entries}
     each = f"{len(row.entries):,} × " if len(row.entries) > 1 else ""
     notes = [first.note, first.problem and f"no values: {first.problem}", _tied(row), row.unlike]
     return {
-        "name": legible(row.pattern),
+        # A name may be empty, and is none then that could be seen.
+        "name": cut(row.pattern, MAX_SHOWN) or "''",
         "kind": first.kind,
         "shape": str(first.shape) if first.shape is not None else "",
-        "dtype": first.dtype,
-        "where": legible(_short(places.pop())) if len(places) == 1 else f"{len(places)} places",
+        "dtype": cut(first.dtype, MAX_SHOWN),
+        "where": cut(_short(places.pop()), MAX_SHOWN) if len(places) == 1 else f"{len(places)} places",
         "bytes": each + format_nbytes(first.nbytes),
         "grad": _grad(grads),
-        "notes": legible(", ".join(filter(None, notes))),
+        "notes": cut(", ".join(filter(None, notes)), _MAX_PROBLEM),
     }
 
 
@@ -115,7 +122,7 @@ def _tied(row: Row) -> str:
     first = row.entries[0]
     if not first.tied_to:
         return ""
-    return f"tied to {legible(first.tied_to[0])}" if len(row.entries) == 1 else "tied"
+    return f"tied to {cut(first.tied_to[0], MAX_SHOWN)}" if len(row.entries) == 1 else "tied"
 
 
 def _said(explorer: WeightsExplorer) -> list[str]:
@@ -124,18 +131,24 @@ def _said(explorer: WeightsExplorer) -> list[str]:
 
 def _problems(explorer: WeightsExplorer) -> list[str]:
     more = len(explorer.problems) - MAX_SAID
-    return [legible(text) for text in explorer.problems[:MAX_SAID]] + (
+    return [cut(text, _MAX_PROBLEM) for text in explorer.problems[:MAX_SAID]] + (
         [f"… {more:,} more problems"] if more > 0 else []
     )
 
 
 def _metadata(explorer: WeightsExplorer) -> list[str]:
     """Return what the file says of itself; longer texts are cut."""
-    said = [f"{legible(str(key))}: {_cut(value)}" for key, value in islice(explorer.metadata.items(), MAX_SAID)]
+    said = [f"{cut(str(key), _MAX_KEY)}: {_value(value)}" for key, value in islice(explorer.metadata.items(), MAX_SAID)]
     more = len(explorer.metadata) - MAX_SAID
     return said + ([f"… {more:,} more items of metadata"] if more > 0 else [])
 
 
-def _cut(value: object) -> str:
-    text = f"{len(value)} items" if isinstance(value, (dict, list)) else legible(str(value))
-    return text if len(text) <= _MAX_VALUE else text[: _MAX_VALUE - 1] + "…"
+def _value(value: object) -> str:
+    """Return a value in a few words; a long one is cut before it is written."""
+    if isinstance(value, (dict, list)):
+        return f"{len(value)} items"
+    if isinstance(value, bytes):
+        return cut(repr(value[: _MAX_VALUE + 1]), _MAX_VALUE)
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+        return f"<int of {value.bit_length():,} bits>"
+    return cut(value if isinstance(value, str) else str(value), _MAX_VALUE)

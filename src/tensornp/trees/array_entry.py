@@ -7,13 +7,17 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.exchange.to_tensor import to_tensor
-from tensornp.core.tensor.dtypes import name_of
+from tensornp.core.lowlevel.attributes import error_text
+from tensornp.core.tensor.dtypes import name_of, resolve
 from tensornp.core.values.scan import stats
 from tensornp.core.values.stats import TensorStats
-from tensornp.errors import CopyRequiredError
+from tensornp.errors import BadRequestError, CopyRequiredError
 from tensornp.trees.entry import Array, Extent, WeightEntry
 from tensornp.trees.names import shown_name
 from tensornp.trees.selection import select
+
+_MAX_SAID = 120
+"""Characters of what NumPy has to say."""
 
 
 class ArrayEntry(WeightEntry):
@@ -38,17 +42,28 @@ class ArrayEntry(WeightEntry):
     ) -> Array:
         """Return the values at `index`: a view, read-only unless `writeable` is True, or a copy."""
         select(index, self.array.shape, 1)
-        part = np.asarray(self.array[index])
-        wanted = part.dtype if dtype is None else np.dtype(dtype)  # type: ignore[call-overload]
+        items = index if isinstance(index, tuple) else (index,)
+        # With "..." a single element is a view too, and not a number.
+        part = self.array[items if any(item is Ellipsis for item in items) else (*items, ...)]
+        wanted = part.dtype if dtype is None else _dtype_of(dtype)
         if copy or wanted != part.dtype:
             if copy is False:
                 raise CopyRequiredError(f"{shown_name(self.name)} is {part.dtype}; another dtype takes a copy")
-            made: Array = part.astype(wanted)
+            made = self._cast(part, wanted)
             made.flags.writeable = writeable is not False
             return made
         view = part.view()
         view.flags.writeable = view.flags.writeable and writeable is True
         return view
+
+    def _cast(self, part: Array, wanted: np.dtype[Any]) -> Array:
+        try:
+            with np.errstate(all="ignore"):
+                return part.astype(wanted)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise BadRequestError(
+                f"{shown_name(self.name)} is {part.dtype}, and no {wanted}: {error_text(error)[:_MAX_SAID]}"
+            ) from None
 
     def values(self) -> Any:
         """Return a tensor of the same memory, where torch has the dtype."""
@@ -57,3 +72,10 @@ class ArrayEntry(WeightEntry):
     def stats(self) -> TensorStats:
         """Return the statistics of all values."""
         return stats(self.array)
+
+
+def _dtype_of(dtype: object) -> np.dtype[Any]:
+    try:
+        return dtype if isinstance(dtype, np.dtype) else resolve(name_of(dtype))
+    except TypeError:
+        raise BadRequestError(f"dtype={dtype!r} is not a dtype; pass a NumPy dtype or its name") from None

@@ -3,39 +3,33 @@
 from __future__ import annotations
 
 import difflib
-import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tensornp.errors import CheckpointError
+from tensornp.trees.beside import UNREADABLE, config_beside, entries_in, json_in, listed
 from tensornp.trees.dcp import ITEMS_SUFFIX, Checkpoint, is_dcp_metadata, metadata_among
-from tensornp.trees.dcp_files import saved_offsets
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.explorer import WeightsExplorer
-from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.formats import contents_of
 from tensornp.trees.hf_shards import are_of_ranks, read_shards
-from tensornp.trees.names import shown_name
+from tensornp.trees.names import MAX_TOLD, cut, shown_name
 from tensornp.trees.nothing_entry import NothingEntry
 from tensornp.trees.places import why_outside
 from tensornp.trees.quantized import with_meaning
-from tensornp.trees.safetensors import Header, read_header
-from tensornp.trees.source_file import SourceFile
+from tensornp.trees.source_file import SourceFile, reason_of
+from tensornp.trees.totals import tie
 
 SUFFIX = ".safetensors"
 INDEX_SUFFIX = ".safetensors.index.json"
-CONFIG = "config.json"
-_MAX_JSON_NBYTES = 100_000_000
+_MAX_SHARDS = 100_000
+_MAX_NBYTES = 2**63
+"""More than any disk has."""
 _MAX_NAMED = 6
-_SHARD = re.compile(r"(?P<stem>.*)-\d+-of-(?P<count>\d+)\.safetensors")
-_SEEMS = {
-    b"\x80": "a pickle, and none of torch.save",
-    b"\x1f\x8b": "a gzip file",
-}
+_SHARD = re.compile(r"(?P<stem>.*)-(?P<number>\d{1,9})-of-(?P<count>\d{1,9})\.safetensors")
 
 
 def open_checkpoint(path: str | os.PathLike[str]) -> WeightsExplorer:
@@ -46,10 +40,26 @@ def open_checkpoint(path: str | os.PathLike[str]) -> WeightsExplorer:
     CheckpointError
         If nothing is there, if it is of another format, or if its structure is not sound.
     """
-    there = Path(os.fspath(path)).expanduser()
-    if not os.path.lexists(there):
-        raise CheckpointError(f"there is no {str(there)!r}{_closest(there)}")
-    if there.is_dir():
+    typed = str(Path(os.path.expanduser(os.fsdecode(path))))
+    explorer = _open(Path(_found(typed)))
+    explorer.source = typed
+    return explorer
+
+
+def _found(typed: str) -> str:
+    """Return the absolute path, since the current folder may be another one when values are read."""
+    try:
+        os.lstat(typed)
+        # Not normalized: what is above a symbolic link is not what its name says.
+        return typed if os.path.isabs(typed) else os.path.join(os.getcwd(), typed)
+    except (FileNotFoundError, NotADirectoryError):
+        raise CheckpointError(f"there is no '{cut(typed, MAX_TOLD)}'{_closest(Path(typed))}") from None
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"'{cut(typed, MAX_TOLD)}' cannot be opened: {reason_of(error)}") from None
+
+
+def _open(there: Path) -> WeightsExplorer:
+    if os.path.isdir(there):
         return _open_folder(there)
     if is_dcp_metadata(there.name):
         return _open_dcp(there.parent, [there.name])
@@ -65,64 +75,24 @@ def _closest(path: Path) -> str:
         found = difflib.get_close_matches(path.name, os.listdir(path.parent), 1)
     except OSError:
         return ""
-    return f"; the closest is {str(path.parent / found[0])!r}" if found else ""
+    return f"; the closest is '{cut(str(path.parent / found[0]), MAX_TOLD)}'" if found else ""
 
 
 def _open_file(path: Path) -> WeightsExplorer:
     file = SourceFile.at(path)
     found = contents_of(file)
     if found is not None:
+        if not (found.entries or found.metadata or found.problems or path.suffix == ".npz"):
+            raise CheckpointError(f"{str(path)!r} holds nothing")
+        tie(found.entries)
         problems = [*found.problems, *_broken(found.entries)]
         return WeightsExplorer(found.entries, str(path), metadata=found.metadata, problems=problems)
-    file, header = _listed(path)
-    metadata = {**header.metadata, **_config_beside(path.parent)}
-    entries, untold = with_meaning(_entries(file, header), metadata.get("config"))
-    return WeightsExplorer(entries, str(path), metadata=metadata, problems=[*untold, *_broken(entries)])
-
-
-def _listed(path: Path) -> tuple[SourceFile, Header]:
-    file = SourceFile.at(path)
-    try:
-        return file, read_header(file)
-    except CheckpointError:
-        begins = file.read(0, min(file.nbytes, 8))
-        seems = next((words for magic, words in _SEEMS.items() if begins.startswith(magic)), "")
-        if seems:
-            raise CheckpointError(f"{str(path)!r} seems to be {seems}, which is not read yet") from None
-        raise
-
-
-def _entries(file: SourceFile, header: Header, prefix: str = "") -> Iterator[WeightEntry]:
-    begins = saved_offsets(header.metadata)
-    for tensor in header.tensors:
-        code = f"safetensors.safe_open({file.path!r}, 'pt').get_tensor({tensor.name!r})"
-        entry = FileEntry(prefix + tensor.name, tensor.shape, tensor.dtype, code, file, tensor.offset)
-        entry.nbytes = tensor.nbytes
-        entry.problem = tensor.problem or entry.problem
-        if any(begins.get(tensor.name, ())):
-            entry.note = f"a chunk of a tensor, from {begins[tensor.name]} on"
-        yield entry
-
-
-def _config_beside(folder: Path) -> dict[str, Any]:
-    """Return the configuration that lies in the folder, as `config`; nothing where there is none that can be read."""
-    try:
-        return {"config": _json(folder / CONFIG)}
-    except CheckpointError:
-        return {}
-
-
-def _json(path: Path) -> dict[str, Any]:
-    file = SourceFile.at(path)
-    if file.nbytes > _MAX_JSON_NBYTES:
-        raise CheckpointError(f"{str(path)!r} has {file.nbytes:,} bytes, and {_MAX_JSON_NBYTES:,} are read")
-    try:
-        told = json.loads(file.read(0, file.nbytes))
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{str(path)!r} is no JSON that can be read: {type(error).__name__}") from None
-    if not isinstance(told, dict):
-        raise CheckpointError(f"{str(path)!r} holds no mapping")
-    return told
+    file, header = listed(path)
+    config, problems = config_beside(path.parent)
+    entries, untold = with_meaning(entries_in(file, header), config.get("config"))
+    return WeightsExplorer(
+        entries, str(path), metadata={**header.metadata, **config}, problems=[*problems, *untold, *_broken(entries)]
+    )
 
 
 def _open_folder(folder: Path) -> WeightsExplorer:
@@ -140,10 +110,9 @@ def _open_folder(folder: Path) -> WeightsExplorer:
     files = [name for name in names if name.endswith(SUFFIX)]
     if are_of_ranks(files):
         found = read_shards(folder, files)
-        problems = [*found.problems, *_broken(found.entries)]
-        return WeightsExplorer(
-            found.entries, str(folder), metadata={**found.said, **_config_beside(folder)}, problems=problems
-        )
+        config, problems = config_beside(folder)
+        problems = [*found.problems, *problems, *_broken(found.entries)]
+        return WeightsExplorer(found.entries, str(folder), metadata={**found.said, **config}, problems=problems)
     if len(indices) > 1 or (len(files) > 1 and not _are_shards(files)):
         raise CheckpointError(f"{str(folder)!r} has several: {_listing(indices or files)}; name one of them")
     if files:
@@ -175,6 +144,18 @@ def _are_shards(names: list[str]) -> bool:
     return all(found) and len(wholes) == 1
 
 
+def _missing(names: list[str]) -> list[str]:
+    """Return which parts of one whole are not there, by the names of those that are."""
+    found = [match for match in map(_SHARD.fullmatch, names) if match is not None]
+    if not found or len(found) < len(names) or int(found[0]["count"]) > _MAX_SHARDS:
+        return []
+    count, numbers = found[0]["count"], {int(match["number"]) for match in found}
+    absent = [i for i in range(1, int(count) + 1) if i not in numbers]
+    parts = [f"{found[0]['stem']}-{i:0{len(found[0]['number'])}}-of-{count}{SUFFIX}" for i in absent]
+    verb = "is" if len(parts) == 1 else "are"
+    return [f"{_listing(parts)} {verb} missing; what may be there is not known"] if parts else []
+
+
 def _listing(names: list[str]) -> str:
     return ", ".join(map(shown_name, names[:_MAX_NAMED])) + (", …" if len(names) > _MAX_NAMED else "")
 
@@ -182,16 +163,17 @@ def _listing(names: list[str]) -> str:
 def _open_together(folder: Path, files: dict[str, str]) -> WeightsExplorer:
     """Return an explorer of several files, each with what its names begin with."""
     entries: list[WeightEntry] = []
-    metadata, problems = _config_beside(folder), []
+    metadata, problems = config_beside(folder)
+    problems.extend(_missing(list(files)))
     for name, prefix in files.items():
         try:
-            file, header = _listed(folder / name)
-        except CheckpointError as error:
+            file, header = listed(folder / name)
+        except UNREADABLE as error:
             if len(files) == 1:
                 raise
             problems.append(str(error))
             continue
-        entries.extend(_entries(file, header, prefix))
+        entries.extend(entries_in(file, header, prefix))
         metadata |= {prefix + key: value for key, value in header.metadata.items()}
     entries, untold = with_meaning(entries, metadata.get("config"))
     problems.extend([*_twice(entries), *untold, *_broken(entries)])
@@ -209,7 +191,7 @@ def _twice(entries: list[WeightEntry]) -> list[str]:
 
 def _open_index(path: Path) -> WeightsExplorer:
     """Return an explorer of what an index lists; what it lists wrongly is a problem, and hides nothing else."""
-    told = _json(path)
+    told = json_in(path)
     places = told.get("weight_map")
     if not isinstance(places, dict):
         raise CheckpointError(f"{str(path)!r} has no weight_map, and is no index")
@@ -220,12 +202,12 @@ def _open_index(path: Path) -> WeightsExplorer:
     broken: dict[str, str] = {}
     for shard in dict.fromkeys(sound.values()):
         try:
-            file, header = _listed(path.parent / shard)
-        except CheckpointError as error:
+            file, header = listed(path.parent / shard)
+        except UNREADABLE as error:
             problems.append(str(error))
             broken[shard] = f"its file {shown_name(shard)} cannot be read"
             continue
-        for entry in _entries(file, header):
+        for entry in entries_in(file, header):
             if sound.get(entry.name, shard) != shard:
                 problems.append(f"{shown_name(entry.name)} lies in {shown_name(shard)} too, where the index has it not")
                 continue
@@ -238,9 +220,10 @@ def _open_index(path: Path) -> WeightsExplorer:
         why = broken.get(shard, f"it is not in {shown_name(shard)}")
         entries.append(found.pop(name) if name in found else NothingEntry(name, "tensor", "", why, shard))
     entries.extend(found.values())
-    metadata = {**_metadata_of(told), **_config_beside(path.parent)}
+    config, unread = config_beside(path.parent)
+    metadata = {**_metadata_of(told), **config}
     entries, untold = with_meaning(entries, metadata.get("config"))
-    problems.extend([*untold, *_broken(entries), *_wrong_total(told, entries)])
+    problems.extend([*unread, *untold, *_broken(entries), *_wrong_total(told, entries)])
     return WeightsExplorer(entries, str(path), metadata=metadata, problems=problems)
 
 
@@ -255,8 +238,9 @@ def _metadata_of(index: dict[str, Any]) -> dict[str, Any]:
 
 
 def _wrong_total(index: dict[str, Any], entries: list[WeightEntry]) -> list[str]:
-    total = _metadata_of(index).get("total_size")
+    total: Any = _metadata_of(index).get("total_size")
     stored = sum(entry.nbytes for entry in entries)
     if type(total) not in (int, float) or total == stored:
         return []
-    return [f"the index tells of {total:,} bytes, and its tensors have {stored:,}"]
+    said = f"{total:,}" if abs(total) < _MAX_NBYTES else "more"
+    return [f"the index tells of {said} bytes, and its tensors have {stored:,}"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensornp.core.values.stats import TensorStats
 from tensornp.errors import NoDataError
-from tensornp.trees.names import shown_name
+from tensornp.trees.names import MAX_TOLD, cut, shown_name
 
 Array = np.ndarray[Any, Any]
 
@@ -134,9 +134,9 @@ class WeightEntry(ABC):
     def check_readable(self) -> None:
         """Raise NoDataError if there are no values."""
         if self.problem:
-            raise NoDataError(f"{shown_name(self.name)} has no values to read: {self.problem}")
+            raise NoDataError(f"{shown_name(self.name)} has no values to read: {cut(self.problem, MAX_TOLD)}")
 
     def __repr__(self) -> str:
         said = [self.kind, str(self.shape) if self.shape is not None else "shape not known", self.dtype, self.location]
         said += list(filter(None, [self.note, self.problem]))
-        return f"<{shown_name(self.name)}: {', '.join(said)}>"
+        return f"<{shown_name(self.name)}: {', '.join(cut(one, MAX_TOLD) for one in said)}>"

@@ -7,14 +7,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
+from tensornp.core.lowlevel.attributes import class_name
+from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.errors import BadRequestError, MissingLibraryError, NoSuchWeightError
 from tensornp.trees.entry import WeightEntry
-from tensornp.trees.live_entry import LiveEntry
 from tensornp.trees.names import closest, matcher, shown_name
 from tensornp.trees.scan import Progress, scan_entries
 from tensornp.trees.scan_table import ScanTable
-from tensornp.trees.totals import stored_in_memory
+from tensornp.trees.totals import held_by, identity_of, stored_in_files, stored_in_memory
 
 _COLUMNS = "name kind shape dtype nbytes location requires_grad tied_to note problem code".split()
 
@@ -75,7 +76,9 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
             return self._entries[name]
         below = [entry for entry in self._entries.values() if entry.name.startswith(f"{name.removesuffix('.')}.")]
         if not below:
-            raise NoSuchWeightError(f"there is no weight {shown_name(name)} in {self.source}{closest(name, self)}")
+            raise NoSuchWeightError(
+                f"there is no weight {shown_name(name)} in {legible(self.source)}{closest(name, self)}"
+            )
         return self._some(below, name)
 
     def __iter__(self) -> Iterator[str]:
@@ -105,15 +108,10 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     def totals(self) -> Totals:
         """Parameters, elements stored and bytes."""
         every = list(self._entries.values())
-        objects = {id(one.tensor) if isinstance(one, LiveEntry) else id(one): one for one in every}
-        counted = [one for one in objects.values() if one.kind in self._counted]
-        elements, nbytes = stored_in_memory([one.tensor for one in objects.values() if isinstance(one, LiveEntry)])
-        others = [one for one in objects.values() if not isinstance(one, LiveEntry)]
-        return Totals(
-            sum(one.num_parameters or 0 for one in counted),
-            elements + sum(one.numel for one in others),
-            nbytes + sum(one.nbytes for one in others),
-        )
+        counted = {identity_of(one): one for one in every if one.kind in self._counted}
+        elements, nbytes = stored_in_memory([held for one in every if (held := held_by(one)) is not None])
+        others, of_files = stored_in_files([one for one in every if held_by(one) is None])
+        return Totals(sum(one.num_parameters or 0 for one in counted.values()), elements + others, nbytes + of_files)
 
     def scan(
         self,
@@ -131,7 +129,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
             Reads files elsewhere, where they have the same paths: processes, ipyparallel, dask. The result is the same
             to the last bit. None: here, by two threads.
         names : str, compiled regular expression, or list of str, optional
-            Only these: as of `find`, or the names themselves.
+            Only these: as of `find`, or the names themselves, or what they begin with.
         resume : ScanTable, optional
             What an earlier scan has finished is not read again.
         progress : callable, optional
@@ -146,13 +144,20 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         """
         if names is None:
             chosen = list(self._entries.values())
-        elif not isinstance(names, Iterable):
-            raise BadRequestError(f"names are a glob, a regular expression or a list of names, not {names!r}")
         elif isinstance(names, (str, re.Pattern)):
             chosen = list(self.find(names).values())
+        elif isinstance(names, Iterable):
+            chosen = self._by_names(names)
         else:
-            chosen = [self[name] for name in names]
+            raise BadRequestError(
+                f"names are a glob, a regular expression or a list of names, not a {class_name(type(names))}"
+            )
         return scan_entries(chosen, executor=executor, resume=resume, progress=progress)
+
+    def _by_names(self, names: Iterable[str]) -> list[WeightEntry]:
+        found = [self[name] for name in names]
+        parts = [one.values() if isinstance(one, WeightsExplorer) else (one,) for one in found]
+        return list({entry.name: entry for part in parts for entry in part}.values())
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""
@@ -171,6 +176,6 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         totals = self.totals
         num_problems = f", {len(self.problems):,} problems" if self.problems else ""
         return (
-            f"<WeightsExplorer of {self.source}: {len(self):,} weights, {totals.parameters:,} parameters, "
+            f"<WeightsExplorer of {legible(self.source)}: {len(self):,} weights, {totals.parameters:,} parameters, "
             f"{format_nbytes(totals.nbytes)}{num_problems}>"
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -15,21 +17,25 @@ from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.values.scan import stats
 from tensornp.core.values.stats import TensorStats
-from tensornp.errors import TensornpError
-from tensornp.trees.entry import Array, Extent, WeightEntry
+from tensornp.errors import BadRequestError, TensornpError
+from tensornp.trees.entry import Extent, WeightEntry
+from tensornp.trees.names import shown_name
 from tensornp.trees.selection import select
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+_MAX_SAID = 120
+"""Characters of what torch has to say."""
 
 
 class LiveEntry(WeightEntry):
     """A tensor, which is held as any variable would."""
 
-    __slots__ = ("_device", "tensor")
+    __slots__ = ("_device", "_several_numel", "tensor")
     extents: tuple[Extent, ...] = ()
 
     def __init__(self, name: str, kind: str, tensor: Any, code: str) -> None:
         self.tensor = tensor
+        self._several_numel: int | None = None
         super().__init__(name, kind, None, "", 0, code)
         try:
             self._read_facts()
@@ -46,7 +52,9 @@ class LiveEntry(WeightEntry):
         if type(tensor) in _PLAIN and tensor.layout is torch.strided and not tensor.is_nested:
             self.shape, self.dtype, self._device = tuple(tensor.shape), name_of(tensor.dtype), str(tensor.device)
             self.nbytes = tensor.numel() * tensor.element_size()
-            if tensor.is_meta:
+            if not tensor.is_meta and self.nbytes and not tensor.untyped_storage().nbytes():
+                self.problem = "its storage was freed"
+            elif tensor.is_meta:
                 self.problem = "it is on the meta device, and has no values"
             elif 0 in tensor.stride() and self.nbytes:
                 self._count_stored("expanded")
@@ -59,6 +67,8 @@ class LiveEntry(WeightEntry):
             self.problem = "it is lazy, and its shape is not known yet"
             return
         self.shape = info.shape
+        if info.kind.gives_several:
+            self._several_numel = info.numel
         if info.data_state != "available":
             self.problem = f"its data are {info.data_state}"
         self._count_stored(info.type_name if info.type_name not in ("Tensor", "Parameter") else str(info.kind))
@@ -76,21 +86,38 @@ class LiveEntry(WeightEntry):
         return self._device
 
     @property
+    def numel(self) -> int:
+        """How many elements it has; those of a nested one, whose shape does not tell, are counted."""
+        return super().numel if self._several_numel is None else self._several_numel
+
+    @property
     def requires_grad(self) -> bool:
         """Whether backward adds up a gradient for it."""
-        return bool(self.tensor.requires_grad)
+        if type(self.tensor) in _PLAIN:
+            return bool(self.tensor.requires_grad)
+        try:
+            return bool(inspect(self.tensor).requires_grad)
+        except Exception:
+            # What a class of the user's does not tell hides no other weight.
+            return False
 
     def plan(self, index: Any = ...) -> ConversionPlan:
         """Return how the values at `index` would become an array."""
-        return plan(self._at(index))
+        with self._in_a_sentence():
+            return plan(self._at(index)[0])
 
     def to_numpy(
         self, index: Any = ..., *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
-    ) -> Array:
-        """Return the values at `index`; memory is shared where that is possible, as by `to_numpy`."""
+    ) -> Any:
+        """Return the values at `index`; memory is shared where that is possible, as by `to_numpy`.
+
+        A nested tensor gives a list.
+        """
         self.check_readable()
-        array: Array = to_numpy(self._at(index), copy=copy, writeable=writeable, dtype=dtype)
-        return array
+        with self._in_a_sentence():
+            part, turned = self._at(index)
+            array = to_numpy(part, copy=copy, writeable=writeable, dtype=dtype)
+            return array[turned] if turned else array
 
     def values(self) -> Any:
         """Return the tensor."""
@@ -102,9 +129,50 @@ class LiveEntry(WeightEntry):
         return stats(self.values())
 
     @unnoticed
-    def _at(self, index: Any) -> Any:
-        """Return a view of the elements at `index`, without a trace in autograd."""
+    def _at(self, index: Any) -> tuple[Any, tuple[slice, ...]]:
+        """Return a view of the elements at `index`, without a trace in autograd, and how its array is turned then.
+
+        torch has no steps downwards: what is taken with one is taken upwards.
+        """
         if index is Ellipsis:
-            return self.tensor
-        select(index, self.shape or (), 1)
-        return self.tensor.detach()[index]
+            return self.tensor, ()
+        shape = self.shape or ()
+        if self._several_numel is not None:
+            # The others are different in each.
+            shape = shape[:1]
+        selection = select(index, shape, 1)
+        if self._several_numel is not None and selection.result_shape:
+            raise BadRequestError(f"{shown_name(self.name)} holds several tensors, and one is taken by its number")
+        ranges = iter(zip(selection.ranges, shape, strict=True))
+        upwards: list[Any] = []
+        turned: list[slice] = []
+        for item in selection.final:
+            if item is None:
+                upwards.append(None)
+                turned.append(slice(None))
+                continue
+            (first, num, step), size = next(ranges)
+            if isinstance(item, slice):
+                is_whole = num == size
+                upwards.append(slice(None) if is_whole else slice(first, first + num * step, step) if num else slice(0))
+                turned.append(item)
+            else:
+                upwards.append(first)
+        while upwards and upwards[-1] == slice(None):
+            # Sparse tensors take no slices.
+            upwards.pop()
+        part = self.tensor.detach()[tuple(upwards)] if upwards else self.tensor
+        return part, tuple(turned) if any(one.step for one in turned) else ()
+
+    @contextmanager
+    def _in_a_sentence(self) -> Iterator[None]:
+        """Have what torch does not do with a tensor of this kind end in one sentence."""
+        try:
+            yield
+        except TensornpError:
+            raise
+        except (RuntimeError, IndexError, TypeError, ValueError) as error:
+            why = error_text(error).partition("\n")[0].partition(". ")[0][:_MAX_SAID]
+            raise BadRequestError(
+                f"torch does not take this of {shown_name(self.name)}; take all of it, and that of the array ({why})"
+            ) from None

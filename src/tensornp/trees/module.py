@@ -7,67 +7,118 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tensornp.core.lowlevel.attributes import is_subclass
+from tensornp.core.lowlevel.attributes import class_name, is_subclass, mro_of
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.namespace.members import in_module, registered_names
 from tensornp.core.tensor.paths import Path, expression_of
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.live_entry import LiveEntry
+from tensornp.trees.names import own_names
 from tensornp.trees.nothing_entry import NothingEntry
 
+MAX_REPEATED = 2000
+"""Names that are given to what has one already: of modules that hold a shared one twice, each, there are 2**depth."""
 _COMPILED = "_orig_mod"
 """The name under which `torch.compile` keeps a module; it is not shown, and stays in the expression."""
 _PARALLEL = (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)
 
 
 class _Place(NamedTuple):
-    """Where a module stands: the names that lead to it, and the path."""
+    """Where a module stands: the names that lead to it, as they are shown and all of them, and the path."""
 
     names: tuple[str, ...]
+    every: tuple[str, ...]
     path: Path
-    above: frozenset[int]
 
 
 @unnoticed
-def entries_of_module(module: torch.nn.Module, expression: str) -> list[WeightEntry]:
-    """Return the weights of `module`, which `expression` reaches; nothing of the user's runs."""
-    entries = list(_entries(module, _Place((), (None, expression), frozenset())))
+def entries_of_module(module: torch.nn.Module, expression: str) -> tuple[list[WeightEntry], list[str]]:
+    """Return the weights of `module`, which `expression` reaches, and what is wrong; nothing of the user's runs."""
+    walk = _Walk()
+    found = list(walk.entries(module, _Place((), (), (None, expression))))
+    entries = [entry for entry, _ in found]
+    names = own_names([entry.name for entry in entries], [every for _, every in found])
     by_object: dict[int, list[str]] = {}
-    live = [entry for entry in entries if isinstance(entry, LiveEntry)]
-    for entry in live:
-        by_object.setdefault(id(entry.tensor), []).append(entry.name)
-    for entry in live:
-        entry.tied_to = tuple(name for name in by_object[id(entry.tensor)] if name != entry.name)
-    return entries
+    for entry, name in zip(entries, names, strict=True):
+        entry.name = name
+        if isinstance(entry, LiveEntry):
+            by_object.setdefault(id(entry.tensor), []).append(name)
+    for entry in entries:
+        if isinstance(entry, LiveEntry):
+            entry.tied_to = tuple(name for name in by_object[id(entry.tensor)] if name != entry.name)
+    problems = []
+    if walk.num_skipped:
+        problems = [
+            f"more than {MAX_REPEATED:,} names are of modules that have one already; {walk.num_skipped:,} "
+            "places of shared modules are not listed, whose weights are under other names"
+        ]
+    return entries, problems
 
 
-def _entries(module: Any, place: _Place) -> Iterator[WeightEntry]:
+class _Walk:
+    """One walk through a module, depth first and without recursion."""
+
+    def __init__(self) -> None:
+        self.num_skipped = 0
+        self._seen: set[int] = set()
+        self._num_repeated = 0
+
+    def entries(self, module: Any, place: _Place) -> Iterator[tuple[WeightEntry, str]]:
+        """Yield each weight, and its name with what is not shown of it."""
+        above: set[int] = set()
+        stack: list[tuple[Any, _Place | None]] = [(module, place)]
+        while stack:
+            one, its_place = stack.pop()
+            if its_place is None:
+                above.remove(id(one))
+                continue
+            if id(one) in above:
+                continue
+            members = list(registered_names(one))
+            if members and id(one) in self._seen:
+                self._num_repeated += len(members)
+                if self._num_repeated > MAX_REPEATED:
+                    self.num_skipped += 1
+                    continue
+            self._seen.add(id(one))
+            above.add(id(one))
+            stack.append((one, None))
+            yield from _own_entries(one, members, its_place)
+            stack.extend(reversed(list(_below(one, members, its_place))))
+
+
+def _own_entries(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[tuple[WeightEntry, str]]:
     passing = object.__getattribute__(module, "__dict__").get("_non_persistent_buffers_set", ())
-    below = []
-    for name, step, child, kind in registered_names(module):
-        names = (*place.names, name) if _is_shown(module, name) else place.names
-        path = place.path, step
+    for name, step, child, kind in members:
         if kind == "":
-            if child is not None and id(child) not in place.above:
-                below.append((child, _Place(names, path, place.above | {id(module)})))
-        elif child is None:
-            yield NothingEntry(".".join(names), kind, expression_of(path), "it is registered as None")
-        else:
-            entry = LiveEntry(".".join(names), kind, child, expression_of(path))
-            if kind == "buffer" and name in passing:
-                entry.note = ", ".join(filter(None, ["not in the state dict", entry.note]))
-            yield entry
-    known = {id(child) for _, _, child, _ in registered_names(module)}
+            continue
+        shown, every = ".".join((*place.names, name)), ".".join((*place.every, name))
+        code = expression_of((place.path, step))
+        if child is None:
+            yield NothingEntry(shown, kind, code, "it is registered as None"), every
+            continue
+        entry = LiveEntry(shown, kind, child, code)
+        if kind == "buffer" and name in passing:
+            entry.note = ", ".join(filter(None, ["not in the state dict", entry.note]))
+        yield entry, every
+    known = {id(child) for _, _, child, _ in members}
     for step, child, kind in in_module(module):
         if kind == "" and is_subclass(type(child), torch.Tensor) and id(child) not in known:
-            name = ".".join((*place.names, step.lstrip(".")))
-            entry = LiveEntry(name, "tensor", child, expression_of((place.path, step)))
+            name = step.lstrip(".")
+            entry = LiveEntry(".".join((*place.names, name)), "tensor", child, expression_of((place.path, step)))
             entry.note = ", ".join(filter(None, ["not registered", entry.note]))
-            yield entry
-    for child, its_place in below:
-        yield from _entries(child, its_place)
+            yield entry, ".".join((*place.every, name))
 
 
-def _is_shown(module: Any, name: str) -> bool:
-    is_parallel = any(is_subclass(type(module), cls) for cls in _PARALLEL)
-    return name != _COMPILED and not (name == "module" and is_parallel)
+def _below(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[tuple[Any, _Place]]:
+    for name, step, child, kind in members:
+        if kind == "" and child is not None:
+            names = place.names if _is_wrapped(module, name) else (*place.names, name)
+            yield child, _Place(names, (*place.every, name), (place.path, step))
+
+
+def _is_wrapped(module: Any, name: str) -> bool:
+    """Return whether a module stands for the one that it holds by that name."""
+    if name == _COMPILED:
+        return any(class_name(cls) == "OptimizedModule" for cls in mro_of(type(module)))
+    return name == "module" and any(is_subclass(type(module), cls) for cls in _PARALLEL)

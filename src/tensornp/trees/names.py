@@ -5,14 +5,19 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import re
-from collections.abc import Callable, Iterable
-from itertools import islice
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count, islice
+from typing import Any
 
+from tensornp.core.lowlevel.attributes import class_name
 from tensornp.core.lowlevel.legible import legible
 from tensornp.errors import BadRequestError
 
 MAX_SHOWN = 120
 """Characters of a name in a sentence."""
+MAX_TOLD = 500
+"""Characters of what is told of a weight, such as its problem or the path of its file."""
 _MAX_COMPARED = 5000
 """Names among which the closest is looked for: some tenths of a second."""
 _WILDCARDS = frozenset("*?[")
@@ -21,16 +26,39 @@ _WILDCARD = re.compile(r"\*|\?|\[.*")
 
 def shown_name(name: str) -> str:
     """Return a name in quotes, as one line that a terminal and a page can show."""
-    text = legible(name)
-    return f"'{text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + '…'}'"
+    return f"'{cut(name, MAX_SHOWN)}'"
 
 
-def matcher(pattern: str | re.Pattern[str]) -> Callable[[str], object]:
+def cut(text: str, most: int) -> str:
+    """Return a text as one line that can be shown, of so many characters at most; cut before it is escaped."""
+    shown = legible(text[: most + 1])
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+def own_names(names: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Return a name for each, no two equal: where several have one, those of `others`, with numbers if need be."""
+    times = Counter(names)
+    found = [name if times[name] == 1 else other for name, other in zip(names, others, strict=True)]
+    taken = {name for name in names if times[name] == 1}
+    numbers: dict[str, count[int]] = {}
+    for i, name in enumerate(found):
+        if times[names[i]] == 1:
+            continue
+        unlike = name
+        while unlike in taken:
+            unlike = f"{name} ({next(numbers.setdefault(name, count(2)))})"
+        taken.add(unlike)
+        found[i] = unlike
+    return found
+
+
+def matcher(pattern: str | re.Pattern[Any]) -> Callable[[str], object]:
     """Return what tells whether a name fits: a regular expression that is found in it, a glob, or a part of it."""
-    if isinstance(pattern, re.Pattern):
+    if isinstance(pattern, re.Pattern) and not isinstance(pattern.pattern, bytes):
         return pattern.search
     if not isinstance(pattern, str):
-        raise BadRequestError(f"a weight is found by a glob or a compiled regular expression, not by {pattern!r}")
+        said = "an expression of bytes" if isinstance(pattern, re.Pattern) else f"a {class_name(type(pattern))}"
+        raise BadRequestError(f"a weight is found by a glob or a compiled regular expression, not by {said}")
     if _WILDCARDS.isdisjoint(pattern):
         return lambda name: pattern in name
     fits = re.compile(fnmatch.translate(pattern)).match
@@ -41,5 +69,6 @@ def matcher(pattern: str | re.Pattern[str]) -> Callable[[str], object]:
 
 def closest(name: str, names: Iterable[str]) -> str:
     """Return the name most like `name`, in words that follow a sentence; empty where none is like it."""
-    found = difflib.get_close_matches(name, [legible(one) for one in islice(names, _MAX_COMPARED)], 1)
+    some = [legible(one[:MAX_SHOWN]) for one in islice(names, _MAX_COMPARED)]
+    found = difflib.get_close_matches(name[:MAX_SHOWN], some, 1)
     return f"; the closest is {shown_name(found[0])}" if found else ""

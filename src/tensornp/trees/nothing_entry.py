@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from tensornp.core.values.stats import TensorStats
 from tensornp.errors import NoDataError
 from tensornp.trees.entry import Extent, WeightEntry
-from tensornp.trees.names import shown_name
+from tensornp.trees.names import MAX_TOLD, cut, shown_name
 
 
 class NothingEntry(WeightEntry):
@@ -23,17 +23,17 @@ class NothingEntry(WeightEntry):
 
     @property
     def is_nothing(self) -> bool:
-        """Whether it is no file that should have it."""
+        """Whether nothing should have it: no file, and no optimizer."""
         return not self._location
 
     @property
     def location(self) -> str:
-        """The file that should have it, or nothing."""
+        """The file that should have it, the device of a parameter without state, or nothing."""
         return self._location
 
     def to_numpy(self, index: Any = ..., **_: Any) -> NoReturn:
         """Raise NoDataError."""
-        raise NoDataError(f"{shown_name(self.name)} has no values to read: {self.problem}")
+        raise NoDataError(f"{shown_name(self.name)} has no values to read: {cut(self.problem, MAX_TOLD)}")
 
     def values(self) -> NoReturn:
         """Raise NoDataError."""

@@ -6,6 +6,8 @@ One exception: a dtype that is not known hides only its own tensor, if all offse
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -17,6 +19,13 @@ MAX_HEADER_NBYTES = 100_000_000
 """What the library takes at most."""
 _LENGTH_NBYTES = 8
 _MAX_SIZE = 2**64 - 1
+_FACTS = ("dtype", "shape", "data_offsets")
+_MAX_DIGITS = 308
+_MAX_DEPTH = 127
+"""Brackets that may be open, as the library has it."""
+_MAYBE_LONE = re.compile(r"\\u[dD][89a-fA-F]")
+_ESCAPE = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F])|.)", re.DOTALL)
+"""An escape in a text; its group is half of a pair."""
 
 DTYPES: dict[str, tuple[str, int]] = {
     "BOOL": ("bool", 8),
@@ -95,7 +104,8 @@ def _header(file: SourceFile, start: int) -> Header:
             raise _MalformedError(f"its header would have {length:,} bytes, and {nbytes - _LENGTH_NBYTES:,} follow")
         text = there.read(start + _LENGTH_NBYTES, length).tobytes()
     told = _parsed(text)
-    metadata = told.pop("__metadata__", {})
+    metadata = told.pop("__metadata__", None)
+    metadata = {} if metadata is None else metadata
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise _MalformedError("its __metadata__ is no mapping from text to text")
     first = start + _LENGTH_NBYTES + length
@@ -106,7 +116,13 @@ def _parsed(text: bytes) -> dict[str, Any]:
     if not text.startswith(b"{"):
         raise _MalformedError("its header does not begin with a brace")
     try:
-        return json.loads(text.decode("utf-8"), object_pairs_hook=_without_twins, parse_constant=_refuse_constant)  # type: ignore[no-any-return]
+        written = text.decode("utf-8")
+        if _MAYBE_LONE.search(written) and any(found[1] for found in _ESCAPE.finditer(written)):
+            raise _MalformedError("its header has half of a surrogate pair in a text")
+        return json.loads(  # type: ignore[no-any-return]
+            written, object_pairs_hook=_without_twins, parse_int=_integer, parse_float=_float,
+            parse_constant=_refuse_constant,
+        )  # fmt: skip
     except UnicodeDecodeError:
         raise _MalformedError("its header is not UTF-8") from None
     except RecursionError:
@@ -124,6 +140,20 @@ def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _integer(text: str) -> int | float:
+    """Return a number as the library has it: of -0, a float."""
+    if len(text) > _MAX_DIGITS:
+        raise _MalformedError("its header has a number that is out of range")
+    return int(text) if text != "-0" else -0.0
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise _MalformedError("its header has a number that is out of range")
+    return value
+
+
 def _refuse_constant(name: str) -> Any:
     raise _MalformedError(f"its header has {name} where a number should be")
 
@@ -139,12 +169,26 @@ class _Told(NamedTuple):
 
 
 def _tensor(name: str, facts: Any) -> _Told:
-    if not isinstance(facts, dict) or not {"dtype", "shape", "data_offsets"} <= facts.keys():
+    if isinstance(facts, list) and len(facts) == len(_FACTS):
+        # The library takes them without their names too.
+        facts = dict(zip(_FACTS, facts, strict=True))
+    if not isinstance(facts, dict) or not facts.keys() >= set(_FACTS):
         raise _MalformedError(f"{shown_name(name)} has no dtype, shape and data_offsets")
+    if len(facts) > len(_FACTS) and _depth(facts) > _MAX_DEPTH - 1:
+        raise _MalformedError("its header is nested too deeply")
     dtype, shape, offsets = facts["dtype"], facts["shape"], facts["data_offsets"]
     if not isinstance(dtype, str) or not _are_sizes(shape) or not _are_sizes(offsets) or len(offsets) != 2:
         raise _MalformedError(f"{shown_name(name)} has a dtype, a shape or offsets of a wrong type")
     return _Told(name, dtype, tuple(shape), *offsets)
+
+
+def _depth(value: Any) -> int:
+    """Return how many brackets are open at most."""
+    depth, level = 0, [value]
+    while level := [one for one in level if isinstance(one, (dict, list))]:
+        depth += 1
+        level = [child for one in level for child in (one.values() if isinstance(one, dict) else one)]
+    return depth
 
 
 def _are_sizes(values: Any) -> bool:

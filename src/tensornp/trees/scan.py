@@ -48,9 +48,14 @@ def scan_entries(
     Raises
     ------
     BadRequestError
-        If `executor` is none, or is to read what lies in the memory of this process.
+        If `executor` is none or takes no work, or is to read what lies in the memory of this process, and for another
+        `resume` or `progress`.
     """
     wanted = list(entries)
+    if resume is not None and not isinstance(resume, ScanTable):
+        raise BadRequestError(f"resume is what an earlier scan has returned, not a {type(resume).__name__}")
+    if progress is not None and not callable(progress):
+        raise BadRequestError(f"progress is a function of two numbers, not a {type(progress).__name__}")
     if executor is not None:
         _check_executor(executor, wanted)
     table = ScanTable(wanted, dict(resume.items()) if resume is not None else {})
@@ -109,6 +114,8 @@ def _at_once(entry: WeightEntry) -> _Found:
         return entry, entry.stats()
     except TensornpError as error:
         return entry, str(error)
+    except MemoryError:
+        return entry, f"there is no memory for its {entry.nbytes:,} bytes"
 
 
 def _shared_out(entries: list[WeightEntry], executor: Executor, told: _Told) -> Generator[_Found, None, None]:
@@ -120,7 +127,14 @@ def _shared_out(entries: list[WeightEntry], executor: Executor, told: _Told) -> 
     failed: dict[str, str] = {}
 
     def ask(entry: StoredEntry, number: int, tries: int) -> None:
-        asked[executor.submit(tally_of, entry, number)] = entry, number, tries
+        try:
+            future = executor.submit(tally_of, entry, number)
+        except BrokenExecutor as error:
+            future = Future()
+            future.set_exception(error)
+        except RuntimeError as error:
+            raise BadRequestError(f"the executor takes no work: {error}") from None
+        asked[future] = entry, number, tries
 
     def finished() -> Iterator[_Found]:
         done, _ = wait(asked, return_when=FIRST_COMPLETED)

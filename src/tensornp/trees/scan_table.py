@@ -46,8 +46,10 @@ class ScanTable(Mapping[str, TensorStats]):
             self._stats[entry.name] = found
 
     def __getitem__(self, name: str) -> TensorStats:
-        if name in self._stats:
+        if name in self:
             return self._stats[name]
+        if not isinstance(name, str):
+            raise NoSuchWeightError(f"statistics are taken by a name, not by a {type(name).__name__}")
         why = f": {self.failed[name]}" if name in self.failed else closest(name, self._stats)
         raise NoSuchWeightError(f"there are no statistics of {shown_name(name)}{why}")
 
@@ -61,11 +63,12 @@ class ScanTable(Mapping[str, TensorStats]):
         return len(self._stats)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._stats
+        return isinstance(name, str) and name in self._stats
 
     def findings(self, name: str) -> list[Finding]:
         """Return what stands out of a weight, the worst first."""
-        return sorted(findings_of(self._entries[name], self[name]))
+        found = self[name]
+        return sorted(findings_of(self._entries[name], found))
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tensornp.core.convert.plan import MAX_NDIM
 from tensornp.errors import BadRequestError
 
 Array = np.ndarray[Any, Any]
@@ -146,6 +147,8 @@ def select(index: Any, shape: Shape, itemsize: int, strides: Shape | None = None
         For an index of another kind, of too many dimensions, or out of bounds.
     """
     items = _expanded(index if isinstance(index, tuple) else (index,), len(shape))
+    if max(len(shape), len(items)) > MAX_NDIM:
+        raise BadRequestError(f"{max(len(shape), len(items))} dimensions are more than NumPy has")
     ranges: list[Range] = []
     final: list[Any] = []
     for item in items:
@@ -157,7 +160,8 @@ def select(index: Any, shape: Shape, itemsize: int, strides: Shape | None = None
             taken = _slice_of(item, shape[axis], axis)
             is_turned = taken.step < 0
             low = taken[-1] if is_turned and len(taken) else taken.start
-            ranges.append(Range(low, len(taken), abs(taken.step)))
+            # Of a single one the step says nothing, and may be larger than any number of bytes.
+            ranges.append(Range(low, len(taken), abs(taken.step) if len(taken) > 1 else 1))
             final.append(slice(None, None, -1 if is_turned else None))
         else:
             ranges.append(Range(_place_of(item, shape[axis], axis), 1, 1))
@@ -182,9 +186,12 @@ def _expanded(items: tuple[Any, ...], ndim: int) -> list[Any]:
 def _slice_of(item: slice, size: int, axis: int) -> range:
     try:
         taken = range(*item.indices(size))
-        len(taken)  # of which Python has no more than addresses
+        len(taken)
         return taken
-    except (TypeError, ValueError, OverflowError) as error:
+    except OverflowError:
+        # A range has as many as there are addresses.
+        raise BadRequestError(f"axis {axis} has {size:,} indices, more than any array") from None
+    except (TypeError, ValueError) as error:
         raise BadRequestError(f"the slice of axis {axis} is none: {error}") from None
 
 

@@ -70,12 +70,17 @@ class SourceFile:
 
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> SourceFile:
-        """Return the file at `path`, symbolic links followed; CheckpointError for a pipe, a device, or a folder."""
+        """Return the file at `path`, symbolic links followed.
+
+        CheckpointError for a pipe, a device, a folder, and what cannot be opened.
+        """
         name = os.fspath(path)
         try:
             status = os.stat(name)
+            if stat.S_ISREG(status.st_mode):
+                os.close(os.open(name, _FLAGS))
         except (OSError, ValueError) as error:
-            raise CheckpointError(f"{name!r} cannot be opened: {_reason(error)}") from None
+            raise CheckpointError(f"{name!r} cannot be opened: {reason_of(error)}") from None
         if not stat.S_ISREG(status.st_mode):
             raise CheckpointError(f"{name!r} is no regular file, and is not opened")
         return cls(name, _mark_of(status))
@@ -102,7 +107,7 @@ class SourceFile:
         try:
             descriptor = os.open(self.path, _FLAGS)
         except OSError as error:
-            raise ChangedFileError(f"{self.path!r} cannot be opened any more: {_reason(error)}") from None
+            raise ChangedFileError(f"{self.path!r} cannot be opened any more: {reason_of(error)}") from None
         try:
             there = OpenFile(self, descriptor)
             there.check()
@@ -145,7 +150,7 @@ class OpenFile(Reader):
         except OSError as error:
             if isinstance(error, ChangedFileError):
                 raise
-            raise ChangedFileError(f"{self._source.path!r} cannot be read any more: {_reason(error)}") from None
+            raise ChangedFileError(f"{self._source.path!r} cannot be read any more: {reason_of(error)}") from None
 
     def _read_some(self, view: memoryview, offset: int) -> int:
         if hasattr(os, "preadv"):
@@ -158,5 +163,6 @@ class OpenFile(Reader):
         return len(data)
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """Return why a path cannot be used, in a few words."""
     return getattr(error, "strerror", None) or str(error)

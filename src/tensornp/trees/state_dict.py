@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,17 @@ import torch
 from tensornp.core.lowlevel.attributes import is_subclass
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.tensor.containers import leaves
-from tensornp.core.tensor.paths import Path, expression_of, is_plain_value, key_text
+from tensornp.core.tensor.paths import Path, is_plain_value, key_text, steps_of
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.trees.array_entry import ArrayEntry
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.live_entry import LiveEntry
+from tensornp.trees.names import own_names
 
 MAX_SAID = 1000
 """Items that are no tensors, such as the number of the step, that are kept."""
+_MAX_NAMED = 10
+"""Items of a tuple up to which it is a key that is written out."""
 
 
 @unnoticed
@@ -28,35 +30,49 @@ def entries_of_tree(tree: Any, expression: str) -> tuple[list[WeightEntry], dict
     Nothing of the user's runs; a module inside is left out.
     """
     found = [(path, leaf) for path, leaf in leaves(tree, (None, expression)) if path is not None]
-    keys = [_keys_of(path) for path, _ in found]
-    times = Counter(".".join(key) for key in keys)
+    steps = [_steps_below(path) for path, _ in found]
+    brackets = ["".join(map(bracket_of, one)) for one in steps]
+    # Two ways to the same name: what tells them apart are the brackets.
+    names = own_names([".".join(map(key_of, one)) for one in steps], brackets)
     entries: list[WeightEntry] = []
     besides: dict[str, Any] = {}
-    for (path, leaf), key in zip(found, keys, strict=True):
-        name, code = ".".join(key), expression_of(path)
-        if times[name] > 1:
-            # Two ways to the same name: what tells them apart are the brackets.
-            name = code.removeprefix(expression)
+    for (_, leaf), name, bracket in zip(found, names, brackets, strict=True):
         if is_tensor_like(leaf):
-            entries.append(LiveEntry(name, _kind_of(leaf), leaf, code))
+            entries.append(LiveEntry(name, kind_of(leaf), leaf, expression + bracket))
         elif is_subclass(type(leaf), np.ndarray):
-            entries.append(ArrayEntry(name, leaf, code))
+            entries.append(ArrayEntry(name, leaf, expression + bracket))
         elif is_plain_value(leaf) and len(besides) < MAX_SAID:
             besides[name] = leaf
     return entries, besides
 
 
-def _kind_of(tensor: Any) -> str:
+def kind_of(tensor: Any) -> str:
+    """Return what a tensor outside of modules is listed as."""
     return "parameter" if is_subclass(type(tensor), torch.nn.Parameter) else "tensor"
 
 
-def _keys_of(path: Path | None) -> list[str]:
-    """Return the keys that lead to a leaf, without what leads to the root."""
-    keys: list[str] = []
-    while path is not None and path[0] is not None:
-        path, step = path
-        if type(step) is tuple:
-            keys.append(step[0] if type(step[0]) is str else key_text(step[0]))
-        else:
-            keys.append(step.strip("[]").lstrip("."))
-    return keys[::-1]
+def _steps_below(path: Path) -> list[Any]:
+    """Return the steps that lead to a leaf, without what leads to the root."""
+    return [*steps_of(path)][-2::-1]
+
+
+def key_of(step: Any) -> str:
+    """Return what a step adds to the name."""
+    if type(step) is not tuple:
+        return str(step).strip("[]").lstrip(".")
+    (key,) = step
+    return str.__str__(key) if is_subclass(type(key), str) else _written(key)
+
+
+def bracket_of(step: Any) -> str:
+    """Return what a step adds to the expression."""
+    return f"[{_written(step[0])}]" if type(step) is tuple else str(step)
+
+
+def _written(key: Any) -> str:
+    """Return a key as an expression, a text in full; one that has none by its class alone."""
+    if is_subclass(type(key), str):
+        return repr(str.__str__(key))
+    if type(key) is tuple and 0 < len(key) <= _MAX_NAMED and all(map(is_plain_value, key)):
+        return f"({', '.join(map(key_text, key))}{',' if len(key) == 1 else ''})"
+    return key_text(key)

@@ -1,27 +1,144 @@
-"""How much lies in memory, each byte once, whatever refers to it."""
+"""How much lies in memory and in files, each byte once, whatever refers to it."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.memory.footprint import extents_of, spans_of
 from tensornp.core.memory.storages import merged
+from tensornp.core.tensor.dtypes import KNOWN
+from tensornp.core.values.decode import stored_dtype
+from tensornp.trees.array_entry import ArrayEntry
+from tensornp.trees.entry import WeightEntry
+from tensornp.trees.file_entry import FileEntry
+from tensornp.trees.live_entry import LiveEntry
+
+_MAX_TIED = 1000
+"""Names of one thing up to which each is told the others."""
+
+
+class _Piece(NamedTuple):
+    """A range of bytes, and how many bytes and elements in it are those of a weight."""
+
+    place: str
+    low: int
+    high: int
+    nbytes: int
+    numel: int
+
+
+def held_by(entry: WeightEntry) -> Any:
+    """Return the tensor or the array that an entry holds; None of one in a file, or of a name without any."""
+    if isinstance(entry, LiveEntry):
+        return entry.tensor
+    return entry.array if isinstance(entry, ArrayEntry) else None
+
+
+def identity_of(entry: WeightEntry) -> object:
+    """Return what is equal for names of one object: one tensor, or the same elements of an array or a file."""
+    if isinstance(entry, LiveEntry):
+        return id(entry.tensor)
+    if isinstance(entry, ArrayEntry):
+        array = entry.array
+        # Object arrays and empty ones may share an address with others.
+        return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str
+    tied = view_of(entry)
+    return id(entry) if tied is None else tied
+
+
+def view_of(entry: WeightEntry) -> object:
+    """Return what is equal for weights of a file that are the same elements of it, in the same order; None if unknown.
+
+    Elsewhere than in files of `torch.save`, no two weights lie in the same bytes.
+    """
+    if type(entry) is not FileEntry or entry.problem or not entry.numel:
+        return None
+    return entry.extents, entry.shape, entry.select(...).strides, entry.dtype, entry.note
+
+
+def tie(entries: Iterable[WeightEntry]) -> None:
+    """Have weights of a file that are the same elements of it name each other."""
+    by_view: dict[object, list[WeightEntry]] = {}
+    for entry in entries:
+        if not entry.tied_to and (view := view_of(entry)) is not None:
+            by_view.setdefault(view, []).append(entry)
+    for tied in by_view.values():
+        if 1 < len(tied) <= _MAX_TIED:
+            for entry in tied:
+                entry.tied_to = tuple(other.name for other in tied if other is not entry)
 
 
 @unnoticed
-def stored_in_memory(tensors: Iterable[Any]) -> tuple[int, int]:
-    """Return how many elements the tensors have in memory, and the bytes of their storages."""
-    elements: dict[tuple[str, int, int, int], int] = {}
+def stored_in_memory(objects: Iterable[Any]) -> tuple[int, int]:
+    """Return how many elements tensors and arrays have in memory, and the bytes of their storages."""
+    pieces = []
     spans = []
-    for tensor in tensors:
-        spans.extend(spans_of(tensor))
-        for extent in extents_of(tensor):
+    for one in objects:
+        spans.extend(spans_of(one))
+        for extent in extents_of(one):
             low, high = extent.bounds
-            # Views of one range, in whatever order, show the same elements.
-            elements[extent.device, low, high, extent.itemsize] = _num_stored(extent.shape, extent.strides)
-    return sum(elements.values()), sum(merged(spans).values())
+            numel = min(_num_stored(extent.shape, extent.strides), (high - low) // extent.itemsize)
+            pieces.append(_Piece(extent.device, low, high, numel * extent.itemsize, numel))
+    return _each_once(pieces)[0], sum(merged(spans).values())
+
+
+def stored_in_files(entries: Iterable[WeightEntry]) -> tuple[int, int]:
+    """Return how many elements the weights have in files, and their bytes."""
+    pieces, elements, nbytes = [], 0, 0
+    packed: dict[object, WeightEntry] = {}
+    for entry in entries:
+        extents = () if entry.problem else entry.extents
+        if len(extents) == 1 and extents[0].nbytes and not _is_packed(entry):
+            path, offset, length = extents[0]
+            pieces.append(_Piece(path, offset, offset + length, min(entry.nbytes, length), _num_in_file(entry)))
+        else:
+            # Several chunks, or bytes that are packed: those are of one weight alone.
+            packed[(extents, entry.shape) if extents else id(entry)] = entry
+    for entry in packed.values():
+        elements, nbytes = elements + entry.numel, nbytes + entry.nbytes
+    own = _each_once(pieces)
+    return elements + own[0], nbytes + own[1]
+
+
+def _is_packed(entry: WeightEntry) -> bool:
+    """Return whether the bytes in the file are fewer than those of the elements, or are not all its own."""
+    return not isinstance(entry, FileEntry) or type(entry).extents is not FileEntry.extents
+
+
+def _num_in_file(entry: WeightEntry) -> int:
+    """Return how many elements there are bytes for: of one that is expanded, some stand for many."""
+    if type(entry) is not FileEntry or entry.dtype not in KNOWN:
+        return entry.numel
+    return min(entry.numel, entry.nbytes // stored_dtype(entry.dtype).itemsize)
+
+
+def _each_once(pieces: Iterable[_Piece]) -> tuple[int, int]:
+    """Return the elements and the bytes of pieces that may lie over each other.
+
+    Of those without gaps, what several have counts once. One with gaps, as a column has, counts in full unless it lies
+    in one without: two of them may be columns side by side.
+    """
+    elements = nbytes = 0
+    covered: dict[str, list[tuple[int, int]]] = {}
+    every = sorted(set(pieces))
+    for one in (one for one in every if one.nbytes == one.high - one.low):
+        ranges = covered.setdefault(one.place, [])
+        end = ranges[-1][1] if ranges else 0
+        new = max(one.high - max(one.low, end), 0)
+        elements, nbytes = elements + one.numel * new // max(one.nbytes, 1), nbytes + new
+        if ranges and one.low <= end:
+            ranges[-1] = ranges[-1][0], max(one.high, end)
+        else:
+            ranges.append((one.low, one.high))
+    for one in (one for one in every if one.nbytes != one.high - one.low):
+        ranges = covered.get(one.place, [])
+        at = bisect_right(ranges, one.low, key=lambda span: span[0]) - 1
+        if at < 0 or ranges[at][1] < one.high:
+            elements, nbytes = elements + one.numel, nbytes + one.nbytes
+    return elements, nbytes
 
 
 def _num_stored(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:

@@ -51,6 +51,12 @@ def test_the_explorer_is_bound_and_shown(shell, folder):
         ("%weights modle.safetensors", "there is no 'modle.safetensors'; the closest is 'model.safetensors'"),
         ("%weights ./empty", "there is no 'empty'"),
         ("%weights [1][0]", "weights takes a module, a dictionary of tensors or a path, not a int"),
+        ("%weights missing.pt", "there is no 'missing.pt'"),
+        ("%weights modle.gguf;", "there is no 'modle.gguf'"),
+        ("%weights ~/nowhere.pt", "nowhere.pt'"),
+        ("%weights ~nouserzz/x-y z", "there is no '~nouserzz/x-y z'"),
+        ("%weights ''", "an empty text is no path"),
+        ("%weights " + "+".join(["'a'"] * 30_000), "is not an expression (too deeply nested)"),
         ("%weights -o print model.safetensors", "print already names a builtin of Python"),
     ],
 )
@@ -78,3 +84,33 @@ def test_models_and_files_are_compared_by_the_magic(shell, folder):
     assert "a.pt and model: 1 of 2 weights differ" in text
     assert "1 of 6 differ, first at [0, 0]" in text
     assert "same bits" in shown(shell, "%tensordiff 'a.pt' a.pt")[0]
+
+
+def test_what_looks_like_a_file_may_be_an_attribute(shell, folder):
+    """Unless nothing has it."""
+    shell.run("import torch, types; model = types.SimpleNamespace(pt={'a': torch.ones(2)})")
+    text, _ = shown(shell, "%weights model.pt")
+    assert text.startswith("model.pt · 1 weight")
+    assert "there is no 'model.bin'" in shell.fail("%weights model.bin")
+
+
+@pytest.mark.parametrize(
+    ("typed", "begins"),
+    [
+        ("sd if True else 0", "(sd if True else 0)"),
+        ("sd or None", "(sd or None)"),
+        ("sd # comment", "sd"),
+        ("sd | sd  # both", "(sd | sd)"),
+        ("(sd)", "sd"),
+        ("dict(sd);", "dict(sd)"),
+        ("~odd", "(~odd)"),
+    ],
+)
+def test_the_code_of_an_expression_reaches_its_weights(shell, folder, typed, begins):
+    """In parentheses, and without what is no part of it."""
+    shell.run("import torch; sd = {'a': torch.ones(2)}")
+    shell.run("class Odd:\n    def __invert__(self):\n        return sd\nodd = Odd()")
+    shell.run(f"%weights -o w {typed}")
+    (entry,) = shell.namespace["w"].values()
+    assert entry.code == f"{begins}['a']"
+    assert eval(entry.code, shell.namespace) is entry.tensor

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.magic import Magics, line_magic, magics_class, needs_local_scope, no_var_expand
 from IPython.display import display
 
-from tensornp.fronts.ipython.arguments import Option, as_usage_errors, documented, keeping_nothing, split_line
+from tensornp.fronts.ipython.arguments import (
+    NOT_PYTHON,
+    Option,
+    as_usage_errors,
+    documented,
+    keeping_nothing,
+    split_line,
+)
 from tensornp.fronts.ipython.evaluate import evaluated
 from tensornp.fronts.ipython.names import check_overwritable
 
@@ -22,7 +29,9 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
     "weights": (Option("o", "out", "bind the explorer to NAME", "NAME"),),
 }
 USAGE = "%weights [-o NAME] EXPR_OR_PATH"
-_LOOKS_LIKE_A_PATH = re.compile(r"[~./\\]|[A-Za-z]:[\\/]|[^\s()\[\]]+\.safetensors$|[^\s()\[\]]+\.index\.json$")
+_LOOKS_LIKE_A_PATH = re.compile(r"[./\\]|[A-Za-z]:[\\/]|[^\s()\[\]]+\.safetensors$|[^\s()\[\]]+\.index\.json$")
+_LOOKS_LIKE_A_FILE = re.compile(r"[^\s()\[\]]+\.(?:pt|pth|bin|ckpt|npz|npy|gguf)$")
+"""What is a path unless it is the attribute of a variable: ``model.pt``."""
 
 
 @magics_class
@@ -72,9 +81,11 @@ class WeightMagics(Magics):
             if "out" in options:
                 check_overwritable(self.shell, options["out"])
         path = path_of(rest)
+        if path is None and _LOOKS_LIKE_A_FILE.match(rest.rstrip("; ")) and not _evaluates(self.shell, rest, local_ns):
+            path = rest.rstrip("; ")
         value = path if path is not None else evaluated(self.shell, rest, local_ns, USAGE)
         with as_usage_errors():
-            expression = "" if path is not None else rest.rstrip("; ")
+            expression = "" if path is not None else expression_in(rest)
             explorer, anchor = weights(value, expression=expression), self._anchors.new()
             html = weights_html(explorer, anchor)
             display({"text/plain": weights_text(explorer), "text/html": html}, raw=True)
@@ -84,18 +95,55 @@ class WeightMagics(Magics):
         self._live.show(explorer, anchor, opened)
 
 
+def _evaluates(shell: Any, text: str, local_ns: dict[str, Any] | None) -> bool:
+    """Return whether dotted names reach something; a mistake in them is that of a path."""
+    name, *attributes = text.rstrip("; ").split(".")
+    missing = object()
+    found = (local_ns or {}).get(name, shell.user_ns.get(name, missing))
+    for attribute in attributes:
+        try:
+            found = getattr(found, attribute, missing)
+        except Exception:
+            # An expression that raises shows its own error.
+            return True
+    return found is not missing
+
+
+def expression_in(text: str) -> str:
+    """Return the expression to which ``['a']`` can be appended: without a comment, and in parentheses if need be."""
+    text = text.strip().rstrip("; ")
+    try:
+        body = ast.parse(text, mode="eval").body
+        source = ast.get_source_segment(text, body) or text
+    except NOT_PYTHON:
+        return text
+    return source if isinstance(body, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) else f"({source})"
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        compile(text, "<expression>", "eval")
+    except NOT_PYTHON:
+        return False
+    return True
+
+
 def path_of(text: str) -> str | None:
     """Return the path that was typed, or None for an expression; what looks like a path is one, there or not."""
     text = text.strip().removesuffix(";").rstrip()
-    unquoted = text
     if text[:1] in ("'", '"'):
         try:
             unquoted = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
+        except NOT_PYTHON:
             return None
-        if not isinstance(unquoted, str):
-            return None
-        return unquoted
+        return unquoted if isinstance(unquoted, str) else None
     if not text:
         return None
-    return text if os.path.lexists(os.path.expanduser(text)) or _LOOKS_LIKE_A_PATH.match(text) else None
+    try:
+        is_there = os.path.lexists(os.path.expanduser(text))
+    except ValueError:
+        # NUL bytes and lone surrogates.
+        is_there = False
+    # A tilde begins an expression too.
+    is_path = is_there or _LOOKS_LIKE_A_PATH.match(text) or (text.startswith("~") and not _is_expression(text))
+    return text if is_path else None

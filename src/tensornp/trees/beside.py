@@ -1,0 +1,71 @@
+"""One safetensors file as entries, and the JSON that lies beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tensornp.errors import ChangedFileError, CheckpointError
+from tensornp.trees.dcp_files import saved_offsets
+from tensornp.trees.entry import WeightEntry
+from tensornp.trees.file_entry import FileEntry
+from tensornp.trees.lookalikes import NUM_LOOKED_AT, what_it_seems
+from tensornp.trees.safetensors import Header, read_header
+from tensornp.trees.source_file import SourceFile
+
+UNREADABLE = (CheckpointError, ChangedFileError)
+"""What one file raises, and hides no other."""
+CONFIG = "config.json"
+_MAX_JSON_NBYTES = 100_000_000
+
+
+def listed(path: Path) -> tuple[SourceFile, Header]:
+    """Return a safetensors file and what its header says; CheckpointError, with what the file seems to be instead."""
+    file = SourceFile.at(path)
+    try:
+        return file, read_header(file)
+    except CheckpointError:
+        begins = file.read(0, min(file.nbytes, NUM_LOOKED_AT))
+        seems = what_it_seems(begins, path.name)
+        if seems:
+            raise CheckpointError(f"{str(path)!r} seems to be {seems}") from None
+        raise
+
+
+def entries_in(file: SourceFile, header: Header, prefix: str = "") -> Iterator[WeightEntry]:
+    """Yield the weights of a file, each by its name after `prefix`."""
+    begins = saved_offsets(header.metadata)
+    for tensor in header.tensors:
+        code = f"safetensors.safe_open({file.path!r}, 'pt').get_tensor({tensor.name!r})"
+        entry = FileEntry(prefix + tensor.name, tensor.shape, tensor.dtype, code, file, tensor.offset)
+        entry.nbytes = tensor.nbytes
+        entry.problem = tensor.problem or entry.problem
+        if any(begins.get(tensor.name, ())):
+            entry.note = f"a chunk of a tensor, from {begins[tensor.name]} on"
+        yield entry
+
+
+def config_beside(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    """Return the configuration that lies in the folder, as `config`, and why it cannot be read."""
+    path = folder / CONFIG
+    try:
+        return {"config": json_in(path)}, []
+    except UNREADABLE as error:
+        return {}, [str(error)] if os.path.lexists(path) else []
+
+
+def json_in(path: Path) -> dict[str, Any]:
+    """Return the mapping in a file of JSON; CheckpointError if it has none."""
+    file = SourceFile.at(path)
+    if file.nbytes > _MAX_JSON_NBYTES:
+        raise CheckpointError(f"{str(path)!r} has {file.nbytes:,} bytes, and {_MAX_JSON_NBYTES:,} are read")
+    try:
+        told = json.loads(file.read(0, file.nbytes))
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{str(path)!r} is no JSON that can be read: {type(error).__name__}") from None
+    if not isinstance(told, dict):
+        raise CheckpointError(f"{str(path)!r} holds no mapping")
+    return told

@@ -1,0 +1,57 @@
+"""What a file seems to be that holds no weights which are read, by how it begins and by its name."""
+
+from __future__ import annotations
+
+import re
+
+NUM_LOOKED_AT = 512
+"""Bytes that tell enough."""
+_MAGIC = {
+    b"\x80": "a pickle, but none of torch.save",
+    b"\x1f\x8b": "a gzip file; unpack it first",
+    b"BZh": "a bzip2 file; unpack it first",
+    b"\xfd7zXZ\0": "an xz file; unpack it first",
+    b"\x28\xb5\x2f\xfd": "a zstd file; unpack it first",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive; unpack it first",
+    b"Rar!": "a RAR archive; unpack it first",
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"GIF8": "a GIF image",
+    b"%PDF": "a PDF document",
+    b"\x89HDF": "an HDF5 file, which is not read yet",
+    b"version https://git-lfs": "a Git LFS pointer in the place of the file; 'git lfs pull' brings that",
+}
+_TAR_MAGIC, _TAR_AT = b"ustar", 257
+# What protocol 0 begins a dictionary, a list or an object with: lines of text.
+_TEXT_PICKLE = re.compile(rb"\(?[dl]p\d+\r?\n|\([dl]p|c[\w.]+\r?\n\w+\r?\n")
+_INDEX_SUFFIX = ".index.json"
+_LENGTH_NBYTES = 8
+
+
+def what_it_seems(begins: bytes, name: str) -> str:
+    """Return in a few words what a file of that name seems to be which begins so; empty if it may be of safetensors.
+
+    The first eight bytes of those are a length, and a brace comes next.
+    """
+    if len(begins) < _LENGTH_NBYTES or begins[4 : _LENGTH_NBYTES + 1] == b"\0\0\0\0{":
+        return ""
+    for magic, words in _MAGIC.items():
+        if begins.startswith(magic):
+            return words
+    if begins[_TAR_AT:].startswith(_TAR_MAGIC):
+        return "a tar archive; unpack it first"
+    if _TEXT_PICKLE.match(begins):
+        return "a pickle, but none of torch.save"
+    return _kind_of_text(begins, name)
+
+
+def _kind_of_text(begins: bytes, name: str) -> str:
+    text = begins.decode("utf-8", "ignore").lstrip("\ufeff \t\r\n")
+    if not text or any(not (char.isprintable() or char in "\t\r\n") for char in text):
+        return ""
+    if text[0] in "{[":
+        is_index = name.endswith(_INDEX_SUFFIX)
+        return "an index of files in another format than safetensors; open these one by one" if is_index else "JSON"
+    if text[0] == "<":
+        return "HTML or XML, such as a page that was saved in the place of the file"
+    return "text"
