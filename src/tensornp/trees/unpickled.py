@@ -1,57 +1,27 @@
-"""The tensors in what a pickle would build: where each lies in its storage, and by which keys it is reached."""
+"""What lies in what a pickle would build: its tensors and plain values, and by which keys each is reached."""
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
-from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.core.tensor.paths import is_plain_value, key_text
-from tensornp.core.values.decode import stored_dtype
-from tensornp.trees.xray import Call, Global, Persistent
+from tensornp.trees.names import shown_name
+from tensornp.trees.pickled_tensor import MAPPINGS, SETS, WRAPPERS, PickledTensor, name_of, tensor_of
+from tensornp.trees.xray import Call
 
 MAX_ENTRIES = 1_000_000
-"""Values that are listed; a pickle may refer to one of them in endlessly many ways."""
-_MAX_DEPTH = 100
-_MAX_NDIM = 64
-"""What NumPy takes."""
-_STORAGES = {
-    "FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
-    "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8",
-    "ByteStorage": "uint8", "BoolStorage": "bool", "ComplexFloatStorage": "complex64",
-    "ComplexDoubleStorage": "complex128", "UntypedStorage": "uint8",
-}  # fmt: skip
-"""The dtype of each class of storages that torch has pickled."""
+"""Values that are listed."""
+MAX_AGAIN = 20_000
+"""Values that are listed once more, since their container is reached in several ways; there may be endlessly many."""
+MAX_DEPTH = 100
+_MAX_KEY = 1000
+"""Characters of a key that a name has."""
 _TABLES = ("_parameters", "_buffers", "_modules")
-_MAPPINGS = {("collections", "OrderedDict"), ("collections", "defaultdict"), ("builtins", "dict")}
-_REBUILT = ("_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3")
-_PARAMETERS = ("_rebuild_parameter", "_rebuild_parameter_with_state")
-_BY_TYPE = ("torch._tensor", "_rebuild_from_type_v2")
-KNOWN_IMPORTS = frozenset(
-    [("torch", name) for name in (*_STORAGES, *KNOWN, "Size", "device", "dtype", "Tensor", "strided")]
-    + [("torch._utils", name) for name in (*_REBUILT, *_PARAMETERS)]
-    + [("torch.storage", name) for name in ("UntypedStorage", "TypedStorage")]
-    + [("torch.nn.parameter", name) for name in ("Parameter", "Buffer")]
-    + [_BY_TYPE, ("builtins", "set"), ("__builtin__", "set"), *_MAPPINGS]
-)
-"""What belongs to tensors and containers; anything else, a file wants to import besides."""
-
-
-class PickledTensor(NamedTuple):
-    """A tensor of a pickle: a view of the storage `key`, in elements; `problem` says why it is not read."""
-
-    path: tuple[Any, ...]
-    key: str
-    dtype: str
-    storage_nbytes: int
-    storage_itemsize: int
-    offset: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    requires_grad: bool
-    is_parameter: bool
-    problem: str = ""
+_BY_POSITION = "torch.return_types"
+_MAX_SAID = 5
 
 
 class PickledValue(NamedTuple):
@@ -61,126 +31,159 @@ class PickledValue(NamedTuple):
     value: Any
 
 
-def values_of(root: Any) -> Iterator[PickledTensor | PickledValue]:
-    """Yield the tensors, and the plain values beside them, depth first; modules by the names of their parameters."""
-    stack: list[tuple[tuple[Any, ...], Any, frozenset[int]]] = [((), root, frozenset())]
-    num = 0
-    while stack:
-        path, value, above = stack.pop()
-        num += 1
-        if num > MAX_ENTRIES:
-            return
-        tensor = _tensor(path, value) if isinstance(value, Call) else None
-        if tensor is not None:
-            yield tensor
-            continue
-        if is_plain_value(value):
-            yield PickledValue(path, value)
-            continue
-        if id(value) in above or len(path) >= _MAX_DEPTH:
-            continue
-        below = above | {id(value)}
-        children = reversed(_children(value))
-        stack.extend(((*path, key) if key is not None else path, child, below) for key, child in children)
+class Unlisted:
+    """What was left out: tensors, by the reason, and whether more was reached in several ways than is listed."""
+
+    def __init__(self) -> None:
+        self.tensors: Counter[str] = Counter()
+        self.is_cut = self.is_repeated = False
+
+    def problems(self) -> Iterator[str]:
+        """Yield a sentence for each reason."""
+        said = self.tensors.most_common(_MAX_SAID)
+        for why, num in said:
+            yield f"{num:,} tensors {why} are not listed" if num > 1 else f"a tensor {why} is not listed"
+        if left := sum(self.tensors.values()) - sum(num for _, num in said):
+            yield f"{left:,} more tensors are not listed, since they lie in other objects"
+        if self.is_cut:
+            yield f"it has more than {MAX_ENTRIES:,} values, and the others are not listed"
+        if self.is_repeated:
+            yield "some values are reached in endlessly many ways, and not listed by each"
 
 
-def _children(value: Any) -> list[tuple[Any, Any]]:
-    """Return the keys and the values of a container; the tables of a module count as one."""
-    if isinstance(value, dict):
-        return _items_of(value)
-    if type(value) in (list, tuple):
-        return list(enumerate(value))
+class _Level(NamedTuple):
+    """A container whose children are gone through: why they are not listed, and whether they have been before."""
+
+    path: tuple[Any, ...]
+    children: Iterator[tuple[Any, Any, str]]
+    value: Any
+    hidden: str
+    is_again: bool
+
+
+def values_of(root: Any, unlisted: Unlisted | None = None) -> Iterator[PickledTensor | PickledValue]:
+    """Yield the tensors, and the plain values beside them, depth first; modules by the names of their parameters.
+
+    What it leaves out, it tells `unlisted`.
+    """
+    left = unlisted if unlisted is not None else Unlisted()
+    seen: set[int] = set()
+    above: set[int] = set()
+    num = num_again = 0
+    levels = [_Level((), iter([(None, root, "")]), None, "", False)]
+    while levels:
+        path, children, holder, hidden, is_again = levels[-1]
+        key, value, why = next(children, (None, _END, ""))
+        is_over = is_again and num_again >= MAX_AGAIN
+        left.is_repeated |= is_over
+        if value is _END or is_over:
+            above.discard(id(holder))
+            levels.pop()
+            continue
+        why = hidden or why
+        is_plain = is_plain_value(value)
+        # Nothing is in it; the empty tuple is one object wherever it stands.
+        is_empty = not isinstance(value, (Call, dict, list, tuple)) or (not isinstance(value, Call) and not value)
+        if is_empty and not is_plain:
+            continue
+        is_known = is_again or (not is_plain and id(value) in seen)
+        if is_known and (why or num_again >= MAX_AGAIN):
+            left.is_repeated |= not why and not (is_plain or id(value) in above)
+            continue
+        num_again += is_known
+        seen.add(id(value))
+        below = (*path, key) if key is not None and not why else path
+        tensor = tensor_of(below, value) if isinstance(value, Call) else None
+        if why and tensor is not None:
+            left.tensors[why] += 1
+        elif not why and (tensor is not None or is_plain):
+            num += 1
+            if num > MAX_ENTRIES:
+                left.is_cut = True
+                return
+            yield tensor if tensor is not None else PickledValue(below, value)
+        if tensor is None and not is_plain and id(value) not in above:
+            above.add(id(value))
+            if len(below) >= MAX_DEPTH:
+                why = why or f"nested more than {MAX_DEPTH} deep"
+            levels.append(_Level(below, _children(value), value, why, is_known))
+
+
+_END = object()
+
+
+def _children(value: Any) -> Iterator[tuple[Any, Any, str]]:
+    """Yield the keys and the values of a container, and why a value is not listed; the tables of a module are one."""
     if not isinstance(value, Call):
-        return []
+        yield from _listed(_items_of(value) if isinstance(value, dict) else enumerate(value))
+        return
     if isinstance(value.state, dict) and "_parameters" in value.state:
-        return [pair for name in _TABLES for pair in _items_of(value.state.get(name))]
-    found = [*_items_of(value), *enumerate(value.appended)]
-    if not found and _name(value.func) in _MAPPINGS and type(value.args) is tuple:
-        # A dictionary whose items were the arguments of its class.
-        found = [(None, one) for one in value.args]
+        yield from _of_module(value.state)
+        return
+    module, name = name_of(value.func)
+    args = value.args if type(value.args) is tuple else (value.args,)
+    found = chain(_items_of(value), enumerate(value.appended))
+    if args and type(args[0]) in (list, tuple, dict) and ((module, name) in SETS or module == _BY_POSITION):
+        yield from _listed(enumerate(args[0]))
+    elif args and (module, name) in WRAPPERS:
+        yield from _listed([(None, args[0])])
+    elif (module, name) in MAPPINGS:
+        for one in args:
+            yield from _listed(_pairs_of(one))
+    elif value.is_new:
+        # Of a class that is a tuple, the fields, whose names only the class knows.
+        yield from _listed(enumerate(args))
+    else:
+        for one in args:
+            yield None, one, f"given to {shown_name('.'.join((module, name)))}"
+    yield from _listed(found)
     if isinstance(value.state, Call):
-        return [*found, (None, value.state)]
-    return found or _children(value.state)
+        yield None, value.state, ""
+    elif value.state is not None:
+        is_alone = not value.items and not value.appended
+        state = _items_of(value.state) if isinstance(value.state, dict) else ()
+        state = enumerate(value.state) if type(value.state) in (list, tuple) else state
+        why = "" if is_alone else "among the attributes of a container"
+        yield from ((key, child, why) for key, child in state)
 
 
-def _items_of(table: Any) -> list[tuple[Any, Any]]:
-    """Return the items of a mapping, with a word for a key that would be made by a call."""
+def _of_module(state: dict[Any, Any]) -> Iterator[tuple[Any, Any, str]]:
+    """Yield the parameters, buffers and children of a module, and the tensors that it has not registered."""
+    for name in _TABLES:
+        yield from _listed(_items_of(state.get(name)))
+    for key, value in _items_of(state):
+        if key in _TABLES or is_plain_value(value):
+            continue
+        is_tensor = isinstance(value, Call) and tensor_of((), value) is not None
+        yield key, value, "" if is_tensor else "in other attributes of modules"
+
+
+def _listed(pairs: Any) -> Iterator[tuple[Any, Any, str]]:
+    return ((key, value, "") for key, value in pairs)
+
+
+def _pairs_of(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the items that are given to a dictionary: as one, or as pairs, which Python 2 wrote."""
+    pairs = value if type(value) in (list, tuple) else ()
+    if pairs and all(type(one) in (list, tuple) and len(one) == 2 and is_plain_value(one[0]) for one in pairs):
+        yield from pairs
+    else:
+        yield None, value
+
+
+def _items_of(table: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the items of a mapping, with a word for a key that would be made by a call."""
     items = table if isinstance(table, dict) else table.items if isinstance(table, Call) else {}
-    return [(f"<key {i}>" if type(key) is Call else key, value) for i, (key, value) in enumerate(items.items())]
-
-
-def _name(func: Any) -> tuple[str, str]:
-    return (func.module, func.name) if isinstance(func, Global) else ("", "")
-
-
-def _tensor(path: tuple[Any, ...], call: Call) -> PickledTensor | None:
-    """Return the tensor that a call would make, or None for another one."""
-    (module, name), args = _name(call.func), call.args
-    if type(args) is not tuple:
-        return None
-    if module == "torch._utils" and name in _PARAMETERS and args:
-        inner = _tensor(path, args[0]) if isinstance(args[0], Call) else None
-        is_trained = len(args) > 1 and args[1] is True
-        return inner._replace(is_parameter=True, requires_grad=is_trained) if inner is not None else None
-    if (module, name) == _BY_TYPE and len(args) == 4 and type(args[2]) is tuple:
-        inner = _tensor(path, Call(args[0], args[2]))
-        return inner if inner is not None else _unread(path, "it is of a subclass, which the file does not lay out")
-    if module == "torch._utils" and name in _REBUILT:
-        return _strided(path, args)
-    if module in ("torch._utils", "torch._tensor") and name.startswith("_rebuild"):
-        return _unread(path, f"it is made by {name}, which is not read yet")
-    return None
-
-
-def _unread(path: tuple[Any, ...], problem: str) -> PickledTensor:
-    return PickledTensor(path, "", "", 0, 1, 0, (), (), False, False, problem)
-
-
-def _strided(path: tuple[Any, ...], args: tuple[Any, ...]) -> PickledTensor:
-    untold = _unread(path, "its storage is not told")
-    if len(args) < 4 or not isinstance(args[0], Persistent):
-        return untold
-    key, offset, shape, strides = args[0].key, args[1], sizes_of(args[2]), sizes_of(args[3])
-    if type(key) is not tuple or len(key) < 5 or key[0] != "storage" or shape is None or strides is None:
-        return untold
-    of_storage = _STORAGES.get(key[1].name, "") if isinstance(key[1], Global) else ""
-    if not of_storage or not all(type(one) is int and one >= 0 for one in (offset, key[4])):
-        return untold
-    named = [one.name for one in args[4:] if isinstance(one, Global) and one.module == "torch" and one.name in KNOWN]
-    itemsize = stored_dtype(of_storage).itemsize
-    tensor = PickledTensor(
-        path,
-        key[2] if type(key[2]) is str else str(key[2])[:20],
-        (named or [of_storage])[0],
-        key[4] * itemsize,
-        itemsize,
-        offset,
-        shape,
-        strides,
-        requires_grad=len(args) > 4 and args[4] is True,
-        is_parameter=False,
-    )
-    return tensor._replace(problem=_problem(tensor))
-
-
-def _problem(tensor: PickledTensor) -> str:
-    if len(tensor.shape) != len(tensor.strides):
-        return "its strides are not those of its shape"
-    if math.prod(tensor.shape) >= 2**60:
-        return "its shape is too large for any memory"
-    reach = tensor.offset + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.strides, strict=True)) + 1
-    is_inside = 0 in tensor.shape or reach * stored_dtype(tensor.dtype).itemsize <= tensor.storage_nbytes
-    return "" if is_inside else "it reaches beyond its storage"
-
-
-def sizes_of(value: Any) -> tuple[int, ...] | None:
-    """Return a shape or strides; as torch.Size, they are the argument of a call."""
-    if isinstance(value, Call) and type(value.args) is tuple and len(value.args) == 1:
-        value = value.args[0]
-    is_short = type(value) in (tuple, list) and len(value) <= _MAX_NDIM
-    return tuple(value) if is_short and all(type(one) is int and 0 <= one < 2**62 for one in value) else None
+    return ((f"<key {i}>" if type(key) is Call else key, value) for i, (key, value) in enumerate(items.items()))
 
 
 def shown_key(key: Any) -> str:
     """Return a key as a part of a name."""
+    if type(key) is tuple:
+        return f"({', '.join(map(key_text, key))}{',' if len(key) == 1 else ''})"
     return key if type(key) is str else key_text(key)
+
+
+def dotted(path: tuple[Any, ...]) -> str:
+    """Return the keys joined by dots, the longest of them cut: one could be repeated in each of a million names."""
+    return ".".join(text if len(text) <= _MAX_KEY else f"{text[:_MAX_KEY]}…" for text in map(shown_key, path))
