@@ -197,6 +197,15 @@ def test_what_is_not_listed_is_counted(tmp_path):
     ]
 
 
+def test_a_storage_by_itself_is_told_and_a_dtype_is_nothing(tmp_path):
+    """The one has values, and no shape; the other is what a pickle would import."""
+    made = {"storage": torch.ones(2).untyped_storage(), "dtype": torch.float32, "w": torch.ones(1)}
+    torch.save(made, tmp_path / "x.pt")
+    explorer = tnp.weights(tmp_path / "x.pt")
+    assert (list(explorer), explorer.metadata) == (["w"], {})
+    assert explorer.problems == ["storages that stand for themselves are not listed; it has 1"]
+
+
 def test_a_storage_of_which_no_tensor_is_listed_hides_no_other(tmp_path):
     """In the format before the zip, each lies behind the one before."""
     with warnings.catch_warnings():

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from tensornp.core.tensor.paths import is_plain_value, key_text
 from tensornp.trees.names import shown_name
 from tensornp.trees.pickled_tensor import MAPPINGS, SETS, WRAPPERS, PickledTensor, name_of, tensor_of
-from tensornp.trees.xray import Call
+from tensornp.trees.xray import Call, Persistent
 
 MAX_ENTRIES = 1_000_000
 """Values that are listed."""
@@ -32,10 +32,11 @@ class PickledValue(NamedTuple):
 
 
 class Unlisted:
-    """What was left out: tensors, by the reason, and whether more was reached in several ways than is listed."""
+    """What was left out: tensors, by the reason; storages; what is too much, or reached in too many ways."""
 
     def __init__(self) -> None:
         self.tensors: Counter[str] = Counter()
+        self.num_storages = 0
         self.is_cut = self.is_repeated = False
 
     def problems(self) -> Iterator[str]:
@@ -45,6 +46,8 @@ class Unlisted:
             yield f"{num:,} tensors {why} are not listed" if num > 1 else f"a tensor {why} is not listed"
         if left := sum(self.tensors.values()) - sum(num for _, num in said):
             yield f"{left:,} more tensors are not listed, since they lie in other objects"
+        if self.num_storages:
+            yield f"storages that stand for themselves are not listed; it has {self.num_storages:,}"
         if self.is_cut:
             yield f"it has more than {MAX_ENTRIES:,} values, and the others are not listed"
         if self.is_repeated:
@@ -82,16 +85,16 @@ def values_of(root: Any, unlisted: Unlisted | None = None) -> Iterator[PickledTe
             continue
         why = hidden or why
         is_plain = is_plain_value(value)
-        # Nothing is in it; the empty tuple is one object wherever it stands.
-        is_empty = not isinstance(value, (Call, dict, list, tuple)) or (not isinstance(value, Call) and not value)
-        if is_empty and not is_plain:
+        if not is_plain and not _may_hold(value):
+            left.num_storages += type(value) is Persistent
             continue
         is_known = is_again or (not is_plain and id(value) in seen)
         if is_known and (why or num_again >= MAX_AGAIN):
             left.is_repeated |= not why and not (is_plain or id(value) in above)
             continue
         num_again += is_known
-        seen.add(id(value))
+        if not is_plain:
+            seen.add(id(value))
         below = (*path, key) if key is not None and not why else path
         tensor = tensor_of(below, value) if isinstance(value, Call) else None
         if why and tensor is not None:
@@ -110,6 +113,11 @@ def values_of(root: Any, unlisted: Unlisted | None = None) -> Iterator[PickledTe
 
 
 _END = object()
+
+
+def _may_hold(value: Any) -> bool:
+    """Return whether something can be in it; the empty tuple is one object wherever it stands."""
+    return isinstance(value, Call) or (type(value) in (dict, list, tuple) and bool(value))
 
 
 def _children(value: Any) -> Iterator[tuple[Any, Any, str]]:
@@ -135,7 +143,7 @@ def _children(value: Any) -> Iterator[tuple[Any, Any, str]]:
         yield from _listed(enumerate(args))
     else:
         for one in args:
-            yield None, one, f"given to {shown_name('.'.join((module, name)))}"
+            yield None, one, f"given to {shown_name(f'{module}.{name}') if module else 'a call'}"
     yield from _listed(found)
     if isinstance(value.state, Call):
         yield None, value.state, ""
