@@ -380,24 +380,24 @@ def test_small_files_take_neither_time_nor_memory():
     import resource
     import signal
     import tempfile
-    import time
 
     path = Path(tempfile.mkdtemp()) / "x.pt"
-    before = 0
     tnp.weights(written(path, named(tensor())))
-    for name, pickled in HOSTILE.items():
-        for write in (written, written_legacy):
-            write(path, pickled, *([pickle.dumps(["0"], 2)] if write is written_legacy else []))
-            before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
-            signal.alarm(60)
-            try:
-                len(tnp.weights(path))
-            except tnp.CheckpointError as error:
-                assert str(error).isprintable()
-            signal.alarm(0)
-            took = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-            print(f"{name}: {took // 1024} MB, {time.monotonic() - began:.1f} s", file=sys.stderr)
-            assert took < 200_000, f"{name}: {took:,} kB"
+    for number_of_case, (name, pickled) in enumerate(HOSTILE.items()):
+        if number_of_case % 2:
+            written_legacy(path, pickled, pickle.dumps(["0"], 2))
+        else:
+            written(path, pickled)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        # Some seconds are enough where nobody else computes.
+        signal.alarm(60)
+        try:
+            len(tnp.weights(path))
+        except tnp.CheckpointError as error:
+            assert str(error).isprintable()
+        signal.alarm(0)
+        took = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        assert took < 100_000, f"{name}: {took:,} kB"
 
 
 def test_keys_of_storages_are_texts(tmp_path):

@@ -69,47 +69,64 @@ def values_of(root: Any, unlisted: Unlisted | None = None) -> Iterator[PickledTe
 
     What it leaves out, it tells `unlisted`.
     """
-    left = unlisted if unlisted is not None else Unlisted()
-    seen: set[int] = set()
-    above: set[int] = set()
-    num = num_again = 0
-    levels = [_Level((), iter([(None, root, "")]), None, "", False)]
-    while levels:
-        path, children, holder, hidden, is_again = levels[-1]
-        key, value, why = next(children, (None, _END, ""))
-        is_over = is_again and num_again >= MAX_AGAIN
-        left.is_repeated |= is_over
-        if value is _END or is_over:
-            above.discard(id(holder))
-            levels.pop()
-            continue
-        why = hidden or why
-        is_plain = is_plain_value(value)
-        if not is_plain and not _may_hold(value):
-            left.num_storages += type(value) is Persistent
-            continue
-        is_known = is_again or (not is_plain and id(value) in seen)
-        if is_known and (why or num_again >= MAX_AGAIN):
-            left.is_repeated |= not why and not (is_plain or id(value) in above)
-            continue
-        num_again += is_known
-        if not is_plain:
-            seen.add(id(value))
-        below = (*path, key) if key is not None and not why else path
-        tensor = tensor_of(below, value) if isinstance(value, Call) else None
-        if why and tensor is not None:
-            left.tensors[why] += 1
-        elif not why and (tensor is not None or is_plain):
-            num += 1
-            if num > MAX_ENTRIES:
-                left.is_cut = True
-                return
-            yield tensor if tensor is not None else PickledValue(below, value)
-        if tensor is None and not is_plain and id(value) not in above:
-            above.add(id(value))
-            if len(below) >= MAX_DEPTH:
-                why = why or f"nested more than {MAX_DEPTH} deep"
-            levels.append(_Level(below, _children(value), value, why, is_known))
+    walk = _Walk(root, unlisted if unlisted is not None else Unlisted())
+    for num, one in enumerate(walk.found()):
+        if num >= MAX_ENTRIES:
+            walk.left.is_cut = True
+            return
+        yield one
+
+
+class _Walk:
+    """Goes through containers depth first, without recursion; `levels` are those that one stands in."""
+
+    def __init__(self, root: Any, left: Unlisted) -> None:
+        self.left = left
+        self.levels = [_Level((), iter([(None, root, "")]), None, "", False)]
+        self.num_again = 0
+        # Containers and tensors by identity: those met, and those that one stands in.
+        self.met: set[int] = set()
+        self.above: set[int] = set()
+
+    def found(self) -> Iterator[PickledTensor | PickledValue]:
+        """Yield what is listed."""
+        while self.levels:
+            level = self.levels[-1]
+            key, value, why = next(level.children, (None, _END, ""))
+            is_over = level.is_again and self.num_again >= MAX_AGAIN
+            self.left.is_repeated |= is_over
+            if value is _END or is_over:
+                self.above.discard(id(level.value))
+                self.levels.pop()
+                continue
+            one = self._one(level, key, value, level.hidden or why)
+            if one is not None:
+                yield one
+
+    def _one(self, level: _Level, key: Any, value: Any, hidden: str) -> PickledTensor | PickledValue | None:
+        """Return a value if it is listed, and enter a container."""
+        path = (*level.path, key) if key is not None and not hidden else level.path
+        if is_plain_value(value):
+            self.num_again += level.is_again
+            return None if hidden else PickledValue(path, value)
+        if not _may_hold(value):
+            self.left.num_storages += type(value) is Persistent
+            return None
+        is_again = level.is_again or id(value) in self.met
+        if id(value) in self.above or (is_again and (hidden or self.num_again >= MAX_AGAIN)):
+            self.left.is_repeated |= not hidden and id(value) not in self.above
+            return None
+        self.num_again += is_again
+        self.met.add(id(value))
+        tensor = tensor_of(path, value) if isinstance(value, Call) else None
+        if tensor is None:
+            self.above.add(id(value))
+            hidden = hidden or (f"nested more than {MAX_DEPTH} deep" if len(path) >= MAX_DEPTH else "")
+            self.levels.append(_Level(path, _children(value), value, hidden, is_again))
+        elif hidden:
+            self.left.tensors[hidden] += 1
+            return None
+        return tensor
 
 
 _END = object()
