@@ -400,6 +400,15 @@ def test_small_files_take_neither_time_nor_memory():
         assert took < 100_000, f"{name}: {took:,} kB"
 
 
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+def test_no_checkpoint_has_as_much_in_a_pickle_as_is_refused(tmp_path, monkeypatch, protocol):
+    """Neither of many small tensors, nor of small tuples: they are far from what a pickle may make for its size."""
+    monkeypatch.setattr("tensornp.trees.xray.FREE_RECORDS", 0)
+    state = {i: {"exp_avg": torch.ones(1), "step": torch.tensor(1.0)} for i in range(1000)}
+    torch.save({"state": state, "pairs": [(i, (i,)) for i in range(1000)]}, tmp_path / "x.pt", pickle_protocol=protocol)
+    assert len(tnp.weights(tmp_path / "x.pt")) == 2000
+
+
 def test_keys_of_storages_are_texts(tmp_path):
     """In the list at the end too, where a key of endless text stands."""
     path = written_legacy(tmp_path / "x.pt", named(tensor()), b"\x80\x02]N" + doubled(40) + b"a.")

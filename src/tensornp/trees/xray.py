@@ -20,7 +20,10 @@ MAX_NBYTES = 2**28
 MAX_OPCODES = 20_000_000
 MAX_LONG_BITS = 8 * 1024
 FREE_RECORDS, NBYTES_PER_RECORD = 200_000, 4
-"""Containers, calls and memos that any pickle may make, and in how many bytes one more: torch takes six and more."""
+"""Containers and calls that any pickle may make, and in how many bytes one more; memos, as many again.
+
+Those that torch and others write take five bytes each, and more.
+"""
 _MAX_SAID = 300
 _MAX_KEY_LENGTH = 16
 _MAX_KEY_BITS = 61
@@ -103,11 +106,11 @@ class _Machine:
         self.memo: dict[int, Any] = {}
         self.imports: dict[Global, None] = {}
         self.persistent: list[Persistent] = []
-        self.left = FREE_RECORDS
+        self.left = self.memos_left = FREE_RECORDS
 
     def run(self, data: bytes) -> XRay:
         stream, code = io.BytesIO(data), b""
-        self.left = FREE_RECORDS + len(data) // NBYTES_PER_RECORD
+        self.left = self.memos_left = FREE_RECORDS + len(data) // NBYTES_PER_RECORD
         for _ in range(MAX_OPCODES):
             code = stream.read(1)
             if code not in _BY_CODE:
@@ -130,11 +133,17 @@ class _Machine:
         if self.left < 0:
             raise CheckpointError("the pickle has more containers than a checkpoint of its size")
 
+    def count_memo(self) -> None:
+        """Count what is remembered; errors as of `count_record`."""
+        self.memos_left -= 1
+        if self.memos_left < 0:
+            raise CheckpointError("the pickle has more memos than a checkpoint of its size")
+
     def memoize(self, at: int) -> None:
         """Remember what lies on top."""
         if not 0 <= at < _MAX_MEMO:
             raise ValueError("a memo has no such number")
-        self.count_record()
+        self.count_memo()
         self.memo[at] = self.stack[-1]
 
     def to_mark(self) -> list[Any]:
