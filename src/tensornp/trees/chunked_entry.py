@@ -118,7 +118,8 @@ class _ChunksReader:
             with self.looked_into(0) as (source, place):
                 if place.strides is not None:
                     selection = replace(selection, strides=tuple(one * self._dtype.itemsize for one in place.strides))
-                return selection.read(lambda target, first: source.read_into(target, place.offset + first), self._dtype)
+                bits = selection.read(lambda target, first: source.read_into(target, place.offset + first), self._dtype)
+                return place.meant(bits)
         made = np.empty(selection.counts, self._dtype)
         self._fill(made, selection.ranges)
         return np.asarray(made[selection.final])

@@ -12,12 +12,12 @@ from tensornp.core.values.decode import stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.trees.dcp_metadata import Item, ToldChunk
 from tensornp.trees.names import shown_name
+from tensornp.trees.pickled_tensor import sizes_of
 from tensornp.trees.places import why_outside
 from tensornp.trees.safetensors import StoredTensor, read_header
 from tensornp.trees.selection import Shape
 from tensornp.trees.source_file import SourceFile
 from tensornp.trees.stored_chunk import Form, StoredChunk
-from tensornp.trees.unpickled import sizes_of
 from tensornp.trees.zstd import zstd_library
 
 SHARDING_INFO = "DCP_SHARDING_INFO"

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.errors import CheckpointError
 from tensornp.trees.names import shown_name
+from tensornp.trees.pickled_tensor import KNOWN_IMPORTS, sizes_of
 from tensornp.trees.source_file import SourceFile
 from tensornp.trees.torch_zip import looked_through
-from tensornp.trees.unpickled import KNOWN_IMPORTS, MAX_ENTRIES, shown_key, sizes_of
+from tensornp.trees.unpickled import MAX_ENTRIES, shown_key
 from tensornp.trees.xray import MAX_NBYTES, Call, Global
 
 Shape = tuple[int, ...]
@@ -125,10 +126,11 @@ def _items(storage: Any) -> dict[Any, Item]:
             continue
         transforms = info.get("transform_descriptors") or ()
         offset, nbytes = info.get("offset"), info.get("length")
-        if type(offset) is int and type(nbytes) is int and type(transforms) in (list, tuple):
+        is_told = type(transforms) in (list, tuple) and all(type(one) is str for one in transforms)
+        if type(offset) is int and type(nbytes) is int and is_told:
             offsets = index.get("offset")
             at = sizes_of(offsets) if offsets is not None else None
-            found[index["fqn"], at] = Item(info.get("relative_path"), offset, nbytes, tuple(map(str, transforms)))
+            found[index["fqn"], at] = Item(info.get("relative_path"), offset, nbytes, tuple(transforms))
     return found
 
 

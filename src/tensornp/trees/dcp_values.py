@@ -13,10 +13,11 @@ from tensornp.trees.byte_range import ByteRange, ByteSource
 from tensornp.trees.dcp_files import ItemFiles
 from tensornp.trees.dcp_metadata import Item
 from tensornp.trees.names import shown_name
+from tensornp.trees.pickled_tensor import KNOWN_IMPORTS, PickledTensor
 from tensornp.trees.source_file import SourceFile
 from tensornp.trees.stored_chunk import Form
 from tensornp.trees.torch_zip import read_torch_zip
-from tensornp.trees.unpickled import KNOWN_IMPORTS, PickledTensor, shown_key, values_of
+from tensornp.trees.unpickled import dotted, values_of
 from tensornp.trees.xray import Global
 from tensornp.trees.zstd import Unpacked
 
@@ -73,7 +74,7 @@ class StoredValue:
         for one in islice(values_of(found.root), _MAX_LISTED):
             is_tensor = isinstance(one, PickledTensor)
             value = f"a {one.dtype} tensor of shape {one.shape}" if isinstance(one, PickledTensor) else one.value
-            values[".".join(map(shown_key, one.path)) or ("tensor" if is_tensor else "value")] = value
+            values[dotted(one.path) or ("tensor" if is_tensor else "value")] = value
         return PickledObject(values, wanted)
 
 

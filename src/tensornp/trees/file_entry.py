@@ -10,11 +10,15 @@ import numpy as np
 import torch
 
 from tensornp.core.tensor.dtypes import KNOWN
+from tensornp.core.values.blocks import ReadPart
 from tensornp.core.values.decode import stored_dtype
-from tensornp.core.values.scan import stats
 from tensornp.core.values.stats import TensorStats
 from tensornp.core.values.stored import flat_from_boxes
+from tensornp.core.values.supply import MAX_REPEATED, Supply
+from tensornp.errors import TooLargeError
 from tensornp.trees.entry import Array, Extent
+from tensornp.trees.lazy_bits import AS_STORED, LazyBits, applied
+from tensornp.trees.names import shown_name
 from tensornp.trees.selection import Selection, contiguous, select
 from tensornp.trees.source_file import Reader, Source
 from tensornp.trees.stored_entry import ReadPlan, StoredEntry, native
@@ -23,10 +27,10 @@ from tensornp.trees.stored_entry import ReadPlan, StoredEntry, native
 class FileEntry(StoredEntry):
     """Elements that lie `strides` elements apart, from `offset` on; without these, in the order of their indices.
 
-    With `is_swapped`, the bytes of each are in the order that this machine does not have.
+    With `is_swapped`, the bytes of each are in the order that this machine does not have; `lazy` are signs to apply.
     """
 
-    __slots__ = ("_file", "_is_swapped", "_offset", "_strides")
+    __slots__ = ("_file", "_is_swapped", "_lazy", "_offset", "_strides")
 
     def __init__(
         self,
@@ -39,9 +43,10 @@ class FileEntry(StoredEntry):
         strides: tuple[int, ...] | None = None,
         *,
         is_swapped: bool = False,
+        lazy: LazyBits = AS_STORED,
     ) -> None:
         super().__init__(name, "tensor", shape, dtype, 0, code)
-        self._file, self._offset, self._is_swapped = file, offset, is_swapped
+        self._file, self._offset, self._is_swapped, self._lazy = file, offset, is_swapped, lazy
         self._strides = None if strides is None or is_contiguous(shape, strides) else strides
         self.problem = missing_dtype(dtype)
         if dtype in KNOWN:
@@ -54,7 +59,7 @@ class FileEntry(StoredEntry):
         assert other.shape is not None
         FileEntry.__init__(
             self, other.name, other.shape, other.dtype, other.code, other._file, other._offset, other._strides,
-            is_swapped=other._is_swapped,
+            is_swapped=other._is_swapped, lazy=other._lazy,
         )  # fmt: skip
         self.kind, self.nbytes, self.problem = other.kind, other.nbytes, other.problem
 
@@ -65,7 +70,9 @@ class FileEntry(StoredEntry):
 
     @property
     def extents(self) -> tuple[Extent, ...]:
-        """Where its bytes lie; of one with gaps, from the first to the last."""
+        """Where its bytes lie; of one with gaps, from the first to the last; nowhere of one that is not read."""
+        if self.problem:
+            return ()
         nbytes = self.nbytes
         if self._strides is not None and self.numel:
             assert self.shape is not None
@@ -86,8 +93,17 @@ class FileEntry(StoredEntry):
         return ReadPlan(sum(runs), len(runs), selection.result_shape)
 
     def stats(self) -> TensorStats:
-        """Return the statistics of all values, read block by block; of one with gaps, by boxes."""
-        return super().stats() if self._is_dense else stats(self.values())
+        """Return the statistics of all values, read block by block; what several indices show is read once.
+
+        Raises
+        ------
+        TooLargeError
+            If the same elements would be read over and over, for hours.
+        """
+        self.check_readable()
+        if not self._is_dense:
+            self._check_endless()
+        return super().stats()
 
     def select(self, index: Any) -> Selection:
         """Return what an index takes of its elements, as they lie."""
@@ -109,6 +125,34 @@ class FileEntry(StoredEntry):
     def _opened(self) -> AbstractContextManager[Reader]:
         return self._file.opened()
 
+    def _meant(self, bits: Array) -> Array:
+        made = super()._meant(bits)
+        return made if self._lazy == AS_STORED else applied(made, self.dtype, self._lazy)
+
+    def _supply(self, opened: Any) -> Supply:
+        if self._is_dense:
+            return super()._supply(opened)
+        assert self.shape is not None and self._strides is not None
+        shape, strides, times = each_once(self.shape, self._strides)
+
+        def read(box: tuple[slice, ...]) -> Array:
+            selection = select(box, shape, self.bits_dtype.itemsize, strides)
+            return self._meant(self._bits_at(opened, selection))
+
+        part = ReadPart(flat_from_boxes(shape, read), shape, self.dtype, times=times)
+        return Supply((part,), self.dtype, self.shape)
+
+    def _check_endless(self) -> None:
+        assert self.shape is not None and self._strides is not None
+        shape, strides, _ = each_once(self.shape, self._strides)
+        numel, reach = math.prod(shape), 1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
+        if numel > max(reach, MAX_REPEATED):
+            raise TooLargeError(
+                f"the statistics of {shown_name(self.name)} would read {numel:,} elements of which {reach:,} are "
+                "stored; take its values by an index",
+                numel * self.bits_dtype.itemsize,
+            )
+
     def _bits_at(self, opened: Reader, selection: Selection) -> Array:
         return selection.read(lambda target, first: opened.read_into(target, self._offset + first), self.bits_dtype)
 
@@ -129,6 +173,22 @@ def missing_dtype(dtype: str) -> str:
     if dtype in KNOWN and not hasattr(torch, dtype):
         return f"torch {torch.__version__} has no {dtype}; install a newer one"
     return ""
+
+
+def each_once(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Return a shape and strides that show the same elements in the order of the file, and how often each is meant.
+
+    As tensors in memory are read (`Strided.in_memory_order`): the same blocks give the same bits.
+    """
+    times = math.prod(n for n, step in zip(shape, strides, strict=True) if not step)
+    kept = sorted(((step, n) for n, step in zip(shape, strides, strict=True) if n != 1 and step), reverse=True)
+    merged: list[tuple[int, int]] = []
+    for step, n in kept:
+        if merged and merged[-1][0] == n * step:
+            merged[-1] = step, merged[-1][1] * n
+        else:
+            merged.append((step, n))
+    return tuple(n for _, n in merged), tuple(step for step, _ in merged), times
 
 
 def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:

@@ -15,11 +15,13 @@ from tensornp.errors import CheckpointError
 from tensornp.trees.boxes import Box
 from tensornp.trees.byte_range import ByteRange, ByteSource
 from tensornp.trees.file_entry import is_contiguous
+from tensornp.trees.lazy_bits import AS_STORED, LazyBits, applied
 from tensornp.trees.names import shown_name
+from tensornp.trees.pickled_tensor import PickledTensor
 from tensornp.trees.selection import Array, Shape, select
 from tensornp.trees.source_file import OpenFile, SourceFile
 from tensornp.trees.torch_zip import read_torch_zip, why_unread
-from tensornp.trees.unpickled import PickledTensor, values_of
+from tensornp.trees.unpickled import values_of
 from tensornp.trees.zstd import Unpacked
 
 Form = Literal["plain", "torch.save", "zstd"]
@@ -28,10 +30,16 @@ MAX_BESIDES_NBYTES = 2**20
 
 
 class Place(NamedTuple):
-    """Where the elements of a chunk lie in its item, in bytes, and how far apart, in elements."""
+    """Where the elements of a chunk lie in its item, in bytes, how far apart, in elements, and how they are meant."""
 
     offset: int
     strides: Shape | None
+    dtype: str = ""
+    lazy: LazyBits = AS_STORED
+
+    def meant(self, bits: Array) -> Array:
+        """Return elements that were read there as they are meant."""
+        return bits if self.lazy == AS_STORED else applied(bits, self.dtype, self.lazy)
 
 
 class StoredChunk(NamedTuple):
@@ -71,10 +79,10 @@ class StoredChunk(NamedTuple):
             has = f"{shown_name(tensor.dtype)} of shape {tensor.shape}"
             raise CheckpointError(f"{source.said} holds {has}, where {dtype} of shape {self.sizes} should be")
         strides = None if is_contiguous(self.sizes, tensor.strides) else tensor.strides
-        return Place(record.offset + tensor.offset * stored_dtype(dtype).itemsize, strides)
+        return Place(record.offset + tensor.offset * stored_dtype(dtype).itemsize, strides, dtype, tensor.lazy)
 
 
 def read_part(source: ByteSource, place: Place, index: Any, sizes: Shape, dtype: np.dtype[Any]) -> Array:
     """Return what an index takes of a chunk."""
     selection = select(index, sizes, dtype.itemsize, place.strides)
-    return selection.read(lambda target, first: source.read_into(target, place.offset + first), dtype)
+    return place.meant(selection.read(lambda target, first: source.read_into(target, place.offset + first), dtype))

@@ -22,7 +22,7 @@ from tensornp.core.values.stats import TensorStats
 from tensornp.core.values.stored import StoredValues
 from tensornp.core.values.supply import Supply
 from tensornp.core.values.tasks import Tally, Tasks
-from tensornp.errors import CopyRequiredError
+from tensornp.errors import CopyRequiredError, TooLargeError
 from tensornp.trees.entry import Array, WeightEntry
 from tensornp.trees.names import shown_name
 from tensornp.trees.selection import Selection, select
@@ -72,6 +72,10 @@ class StoredEntry(WeightEntry):
     @abstractmethod
     def _flat(self, opened: Any, first: int, count: int) -> Array:
         """Return so many elements from one on, in the order in which `stats` reads them."""
+
+    def _meant(self, bits: Array) -> Array:
+        """Return the elements that `_bits_at` and `_flat` bring as they are meant: any byte but 0 is True."""
+        return np.asarray(bits.view(np.uint8) != 0) if bits.dtype.kind == "b" else bits
 
     def to_numpy(
         self, index: Any = ..., *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
@@ -123,17 +127,24 @@ class StoredEntry(WeightEntry):
         """Return the elements at `index`, as they are stored, in new memory."""
         selection = self.select(index)
         Budget(None).take(math.prod(selection.counts) * stored_dtype(self.dtype_of_values).itemsize)
-        with self._opened() as opened:
-            return self._bits_at(opened, selection)
+        try:
+            with self._opened() as opened:
+                return self._meant(self._bits_at(opened, selection))
+        except MemoryError as error:
+            if isinstance(error, TooLargeError):
+                raise
+            # The process may have less than the machine.
+            what = f"{shown_name(self.name)} at shape {selection.counts}"
+            raise TooLargeError(f"there is no memory for {what}; take fewer indices") from None
 
     def _in_order(self, first: int, count: int) -> Array:
         """Return so many elements from one on, in the order of their indices."""
         with self._opened() as opened:
-            return native(self._flat(opened, first, count))
+            return native(self._meant(self._flat(opened, first, count)))
 
     def _supply(self, opened: Any) -> Supply:
         def read(first: int, count: int) -> Array:
-            return self._flat(opened, first, count)
+            return self._meant(self._flat(opened, first, count))
 
         assert self.shape is not None
         name = self.dtype_of_values
@@ -157,10 +168,8 @@ def _array_of(bits: Array, name: str, *, writeable: bool, dtype: object) -> Arra
     """Return what the elements of dtype `name` are as an array, in memory that nobody else has."""
     whole = native(bits)
     if dtype is None and whole.dtype.name == name:
-        # A byte that is neither 0 nor 1 is no bool that NumPy can count.
-        array = np.asarray(whole.view(np.uint8) != 0) if name == "bool" else whole
-        array.flags.writeable = writeable
-        return array
+        whole.flags.writeable = writeable
+        return whole
     made: Array = to_numpy(tensor_of(whole, name), writeable=writeable, dtype=dtype)
     return made
 

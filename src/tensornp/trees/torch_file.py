@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
 from tensornp.core.values.decode import stored_dtype
@@ -14,14 +13,20 @@ from tensornp.trees.entry import WeightEntry
 from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.names import shown_name
 from tensornp.trees.nothing_entry import NothingEntry
-from tensornp.trees.source_file import SourceFile
+from tensornp.trees.pickled_tensor import KNOWN_IMPORTS, PickledTensor, storage_key, told_storage
+from tensornp.trees.source_file import Reader, SourceFile
 from tensornp.trees.torch_zip import looked_through, of_torch, why_unread
-from tensornp.trees.unpickled import KNOWN_IMPORTS, MAX_ENTRIES, PickledTensor, shown_key, values_of
+from tensornp.trees.unpickled import PickledValue, Unlisted, dotted, shown_key, values_of
 from tensornp.trees.xray import MAX_NBYTES, XRay, xray
 from tensornp.trees.zip_file import Record
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _MAX_SAID = 1000
+_MAX_SAID_IMPORTS = 100
+_PIECE_NBYTES = 2**18
+"""Bytes that are read of a pickle of which nobody tells the size; most are far shorter."""
+_FREE_NAME_CHARACTERS, _NAMES_PER_NBYTES = 2**20, 8
+"""Characters that the names of any file may have together, and how many more for each byte of its pickle."""
 
 
 def is_legacy(data: bytes) -> bool:
@@ -44,60 +49,97 @@ def read_legacy(file: SourceFile) -> Contents:
     with file.opened() as there:
         at, scans = 0, []
         for _ in range(5):
-            scans.append(looked_through(repr(file.path), there.read(at, min(file.nbytes - at, MAX_NBYTES)).tobytes()))
+            scans.append(_pickle_at(there, at, file))
             at += scans[-1].nbytes
         _, _, _, found, keys = scans
         if scans[0].root != LEGACY_MAGIC or type(keys.root) is not list:
             raise CheckpointError(f"{file.path!r} is no file of torch.save")
-        itemsizes = {one.key: one.storage_itemsize for one in values_of(found.root) if isinstance(one, PickledTensor)}
+        # Also those of which no tensor is listed: each lies behind the one before.
+        told = {one.key: one.itemsize for one in map(told_storage, found.persistent) if one is not None}
         storages: dict[str, Record] = {}
-        for key in map(str, keys.root):
-            if at + 8 > file.nbytes:
-                break
-            numel = int.from_bytes(there.read(at, 8).tobytes(), "little")
-            nbytes = numel * itemsizes.get(key, 0)
-            if key not in itemsizes or at + 8 + nbytes > file.nbytes:
+        for key in map(storage_key, keys.root):
+            if key is None or key not in told or at + 8 > file.nbytes:
                 # Where the next one begins is not told.
+                break
+            nbytes = int.from_bytes(there.read(at, 8).tobytes(), "little") * told[key]
+            if at + 8 + nbytes > file.nbytes:
                 break
             storages[key] = Record(at + 8, nbytes)
             at += 8 + nbytes
     return _listed(file, found, storages)
 
 
+def _pickle_at(there: Reader, at: int, file: SourceFile) -> XRay:
+    """Return what the pickle from byte `at` on would build; its end is found by reading it, some more each time."""
+    most = min(file.nbytes - at, MAX_NBYTES)
+    nbytes = _PIECE_NBYTES
+    while nbytes < most:
+        try:
+            return xray(there.read(at, nbytes).tobytes())
+        except CheckpointError:
+            nbytes *= 4
+    return looked_through(repr(file.path), there.read(at, most).tobytes())
+
+
 def _listed(file: SourceFile, found: XRay, storages: dict[str, Record]) -> Contents:
     """Return the entries of what the pickle would build, with what it would import."""
     wanted = [str(one) for one in found.imports if tuple(one) not in KNOWN_IMPORTS]
-    problems = [f"it wants to import {shown_name(name)}, and nothing was imported" for name in wanted]
-    values = list(values_of(found.root))
-    if len(values) >= MAX_ENTRIES:
-        problems.append(f"it has more than {MAX_ENTRIES:,} values, and the others are not listed")
-    names = _names([one.path for one in values])
+    problems = [
+        f"it wants to import {shown_name(name)}, and nothing was imported" for name in wanted[:_MAX_SAID_IMPORTS]
+    ]
+    if len(wanted) > _MAX_SAID_IMPORTS:
+        problems.append(f"it wants to import {len(wanted) - _MAX_SAID_IMPORTS:,} things more")
+    values: list[PickledTensor | PickledValue] = []
+    unlisted, num_said = Unlisted(), 0
+    left = _FREE_NAME_CHARACTERS + _NAMES_PER_NBYTES * found.nbytes
+    for one in values_of(found.root, unlisted):
+        if isinstance(one, PickledValue):
+            num_said += 1
+            if num_said > _MAX_SAID:
+                continue
+        left -= len(dotted(one.path))
+        if left < 0:
+            problems.append("its names are too long, and only the first are listed")
+            break
+        values.append(one)
+    problems += unlisted.problems()
     entries: list[WeightEntry] = []
     besides: dict[str, Any] = {}
-    for one, name in zip(values, names, strict=True):
+    for one, name in zip(values, _names([one.path for one in values]), strict=True):
         if isinstance(one, PickledTensor):
             entries.append(_entry(file, one, name, storages, tuple(wanted)))
-        elif len(besides) < _MAX_SAID:
+        else:
             besides[name] = one.value
     return Contents(entries, besides, problems)
 
 
-def _names(paths: Iterable[tuple[Any, ...]]) -> list[str]:
-    every = list(paths)
-    joined = [".".join(map(shown_key, path)) or "tensor" for path in every]
+def _names(paths: list[tuple[Any, ...]]) -> list[str]:
+    """Return a name of its own for each path: its keys and dots; where two were alike, its keys in brackets."""
+    joined = [dotted(path) or "tensor" for path in paths]
     times = Counter(joined)
-    return [
-        name if times[name] == 1 else "".join(f"[{key!r}]" for key in path)
-        for path, name in zip(every, joined, strict=True)
-    ]
+    taken: set[str] = set()
+    again: Counter[str] = Counter()
+    names = []
+    for path, plain in zip(paths, joined, strict=True):
+        name = whole = plain if times[plain] == 1 else _in_brackets(path)
+        # Also a key can be spelled like such brackets, and long ones be cut.
+        while name in taken or (name in times and name != plain):
+            again[whole] += 1
+            name = f"{whole} ({again[whole] + 1})"
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+def _in_brackets(path: tuple[Any, ...]) -> str:
+    return "".join(f"[{dotted((key,))!r}]" if type(key) is str else f"[{shown_key(key)}]" for key in path)
 
 
 def _entry(
     file: SourceFile, tensor: PickledTensor, name: str, storages: dict[str, Record], wanted: tuple[str, ...]
 ) -> WeightEntry:
     """Return the entry of one tensor: none of its bytes is read unless all of them are there."""
-    path = "".join(f"[{shown_key(key)!r}]" if type(key) is str else f"[{shown_key(key)}]" for key in tensor.path)
-    code = f"torch.load({file.path!r}, map_location='cpu', weights_only=True){path}"
+    code = f"torch.load({file.path!r}, map_location='cpu', weights_only=True){_in_brackets(tensor.path)}"
     kind = "parameter" if tensor.is_parameter else "tensor"
     record = storages.get(tensor.key)
     problem = why_unread(tensor, record)
@@ -106,8 +148,12 @@ def _entry(
     else:
         itemsize = stored_dtype(tensor.dtype).itemsize
         offset = (record.offset if record is not None else 0) + tensor.offset * itemsize
-        made = FileEntry(name, tensor.shape, tensor.dtype, code, file, offset, strides=tensor.strides)
+        strides = tensor.strides if tensor.is_sound else None
+        made = FileEntry(name, tensor.shape, tensor.dtype, code, file, offset, strides, lazy=tensor.lazy)
         made.kind, made.problem = kind, problem or made.problem
+        if not tensor.is_sound:
+            # What is said of it is not believed.
+            made.nbytes = 0
         if not problem and tensor.storage_nbytes > made.nbytes:
             made.note = f"view of a larger storage: {made.numel:,} of {tensor.storage_nbytes // itemsize:,} elements"
     made.wanted_imports = wanted

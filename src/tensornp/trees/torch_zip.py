@@ -6,9 +6,11 @@ from typing import NamedTuple
 
 from tensornp.errors import CheckpointError
 from tensornp.trees.byte_range import ByteSource, read_bytes
-from tensornp.trees.unpickled import PickledTensor
+from tensornp.trees.pickled_tensor import PickledTensor
 from tensornp.trees.xray import MAX_NBYTES, XRay, xray
 from tensornp.trees.zip_file import MAX_DIRECTORY_NBYTES, Record, records_of
+
+_MAX_ORDER_NBYTES = 8
 
 
 class TorchZip(NamedTuple):
@@ -38,10 +40,11 @@ def of_torch(source: ByteSource, members: dict[str, Record], max_nbytes: int = M
     if place.nbytes > max_nbytes:
         raise CheckpointError(f"{source.said} cannot be looked through: its data.pkl has {place.nbytes:,} bytes")
     found = looked_through(source.said, read_bytes(source, place.offset, place.nbytes))
-    order = records.get(f"{prefix}byteorder")
-    if order is not None and not order.problem and read_bytes(source, order.offset, min(order.nbytes, 8)) == b"big":
-        records = {name: one._replace(problem="has its bytes in big-endian order") for name, one in records.items()}
-    return TorchZip(found, {name.removeprefix(f"{prefix}data/"): one for name, one in records.items()})
+    if why := _why_in_other_order(source, records.get(f"{prefix}byteorder")):
+        records = {name: one._replace(problem=one.problem or why) for name, one in records.items()}
+    there = f"{prefix}data/"
+    storages = {name.removeprefix(there): one for name, one in records.items() if name.startswith(there)}
+    return TorchZip(found, storages)
 
 
 def looked_through(said: str, data: bytes) -> XRay:
@@ -63,6 +66,19 @@ def why_unread(tensor: PickledTensor, record: Record | None) -> str:
     if record.nbytes < tensor.storage_nbytes:
         return f"its storage has {record.nbytes:,} bytes, and {tensor.storage_nbytes:,} are declared"
     return ""
+
+
+def _why_in_other_order(source: ByteSource, order: Record | None) -> str:
+    """Return why the elements of all storages cannot be read, as their byte order is told; empty where it is ours."""
+    if order is None:
+        # Before torch 2.1 nobody told it, and all wrote it little-endian.
+        return ""
+    if order.problem:
+        return f"may have its bytes in any order, since what tells it {order.problem}"
+    told = read_bytes(source, order.offset, min(order.nbytes, _MAX_ORDER_NBYTES))
+    if told == b"big":
+        return "has its bytes in big-endian order"
+    return "" if told == b"little" else "has its bytes in an order that is not known"
 
 
 def _uncompressed(record: Record) -> Record:

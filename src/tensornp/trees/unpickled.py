@@ -1,57 +1,27 @@
-"""The tensors in what a pickle would build: where each lies in its storage, and by which keys it is reached."""
+"""What lies in what a pickle would build: its tensors and plain values, and by which keys each is reached."""
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
-from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.core.tensor.paths import is_plain_value, key_text
-from tensornp.core.values.decode import stored_dtype
-from tensornp.trees.xray import Call, Global, Persistent
+from tensornp.trees.names import shown_name
+from tensornp.trees.pickled_tensor import MAPPINGS, SETS, WRAPPERS, PickledTensor, name_of, tensor_of
+from tensornp.trees.xray import Call, Persistent
 
 MAX_ENTRIES = 1_000_000
-"""Values that are listed; a pickle may refer to one of them in endlessly many ways."""
-_MAX_DEPTH = 100
-_MAX_NDIM = 64
-"""What NumPy takes."""
-_STORAGES = {
-    "FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
-    "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8",
-    "ByteStorage": "uint8", "BoolStorage": "bool", "ComplexFloatStorage": "complex64",
-    "ComplexDoubleStorage": "complex128", "UntypedStorage": "uint8",
-}  # fmt: skip
-"""The dtype of each class of storages that torch has pickled."""
+"""Values that are listed."""
+MAX_AGAIN = 20_000
+"""Values that are listed once more, since their container is reached in several ways; there may be endlessly many."""
+MAX_DEPTH = 100
+_MAX_KEY = 1000
+"""Characters of a key that a name has."""
 _TABLES = ("_parameters", "_buffers", "_modules")
-_MAPPINGS = {("collections", "OrderedDict"), ("collections", "defaultdict"), ("builtins", "dict")}
-_REBUILT = ("_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3")
-_PARAMETERS = ("_rebuild_parameter", "_rebuild_parameter_with_state")
-_BY_TYPE = ("torch._tensor", "_rebuild_from_type_v2")
-KNOWN_IMPORTS = frozenset(
-    [("torch", name) for name in (*_STORAGES, *KNOWN, "Size", "device", "dtype", "Tensor", "strided")]
-    + [("torch._utils", name) for name in (*_REBUILT, *_PARAMETERS)]
-    + [("torch.storage", name) for name in ("UntypedStorage", "TypedStorage")]
-    + [("torch.nn.parameter", name) for name in ("Parameter", "Buffer")]
-    + [_BY_TYPE, ("builtins", "set"), ("__builtin__", "set"), *_MAPPINGS]
-)
-"""What belongs to tensors and containers; anything else, a file wants to import besides."""
-
-
-class PickledTensor(NamedTuple):
-    """A tensor of a pickle: a view of the storage `key`, in elements; `problem` says why it is not read."""
-
-    path: tuple[Any, ...]
-    key: str
-    dtype: str
-    storage_nbytes: int
-    storage_itemsize: int
-    offset: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    requires_grad: bool
-    is_parameter: bool
-    problem: str = ""
+_BY_POSITION = "torch.return_types"
+_MAX_SAID = 5
 
 
 class PickledValue(NamedTuple):
@@ -61,126 +31,184 @@ class PickledValue(NamedTuple):
     value: Any
 
 
-def values_of(root: Any) -> Iterator[PickledTensor | PickledValue]:
-    """Yield the tensors, and the plain values beside them, depth first; modules by the names of their parameters."""
-    stack: list[tuple[tuple[Any, ...], Any, frozenset[int]]] = [((), root, frozenset())]
-    num = 0
-    while stack:
-        path, value, above = stack.pop()
-        num += 1
-        if num > MAX_ENTRIES:
+class Unlisted:
+    """What was left out: tensors, by the reason; storages; what is too much, or reached in too many ways."""
+
+    def __init__(self) -> None:
+        self.tensors: Counter[str] = Counter()
+        self.num_storages = 0
+        self.is_cut = self.is_repeated = False
+
+    def problems(self) -> Iterator[str]:
+        """Yield a sentence for each reason."""
+        said = self.tensors.most_common(_MAX_SAID)
+        for why, num in said:
+            yield f"{num:,} tensors {why} are not listed" if num > 1 else f"a tensor {why} is not listed"
+        if left := sum(self.tensors.values()) - sum(num for _, num in said):
+            yield f"{left:,} more tensors are not listed, since they lie in other objects"
+        if self.num_storages:
+            yield f"storages that stand for themselves are not listed; it has {self.num_storages:,}"
+        if self.is_cut:
+            yield f"it has more than {MAX_ENTRIES:,} values, and the others are not listed"
+        if self.is_repeated:
+            yield "some values are reached in endlessly many ways, and not listed by each"
+
+
+class _Level(NamedTuple):
+    """A container whose children are gone through: why they are not listed, and whether they have been before."""
+
+    path: tuple[Any, ...]
+    children: Iterator[tuple[Any, Any, str]]
+    value: Any
+    hidden: str
+    is_again: bool
+
+
+def values_of(root: Any, unlisted: Unlisted | None = None) -> Iterator[PickledTensor | PickledValue]:
+    """Yield the tensors, and the plain values beside them, depth first; modules by the names of their parameters.
+
+    What it leaves out, it tells `unlisted`.
+    """
+    walk = _Walk(root, unlisted if unlisted is not None else Unlisted())
+    for num, one in enumerate(walk.found()):
+        if num >= MAX_ENTRIES:
+            walk.left.is_cut = True
             return
-        tensor = _tensor(path, value) if isinstance(value, Call) else None
-        if tensor is not None:
-            yield tensor
-            continue
+        yield one
+
+
+class _Walk:
+    """Goes through containers depth first, without recursion; `levels` are those that one stands in."""
+
+    def __init__(self, root: Any, left: Unlisted) -> None:
+        self.left = left
+        self.levels = [_Level((), iter([(None, root, "")]), None, "", False)]
+        self.num_again = 0
+        # Containers and tensors by identity: those met, and those that one stands in.
+        self.met: set[int] = set()
+        self.above: set[int] = set()
+
+    def found(self) -> Iterator[PickledTensor | PickledValue]:
+        """Yield what is listed."""
+        while self.levels:
+            level = self.levels[-1]
+            key, value, why = next(level.children, (None, _END, ""))
+            is_over = level.is_again and self.num_again >= MAX_AGAIN
+            self.left.is_repeated |= is_over
+            if value is _END or is_over:
+                self.above.discard(id(level.value))
+                self.levels.pop()
+                continue
+            one = self._one(level, key, value, level.hidden or why)
+            if one is not None:
+                yield one
+
+    def _one(self, level: _Level, key: Any, value: Any, hidden: str) -> PickledTensor | PickledValue | None:
+        """Return a value if it is listed, and enter a container."""
+        path = (*level.path, key) if key is not None and not hidden else level.path
         if is_plain_value(value):
-            yield PickledValue(path, value)
-            continue
-        if id(value) in above or len(path) >= _MAX_DEPTH:
-            continue
-        below = above | {id(value)}
-        children = reversed(_children(value))
-        stack.extend(((*path, key) if key is not None else path, child, below) for key, child in children)
+            self.num_again += level.is_again
+            return None if hidden else PickledValue(path, value)
+        if not _may_hold(value):
+            self.left.num_storages += type(value) is Persistent
+            return None
+        is_again = level.is_again or id(value) in self.met
+        if id(value) in self.above or (is_again and (hidden or self.num_again >= MAX_AGAIN)):
+            self.left.is_repeated |= not hidden and id(value) not in self.above
+            return None
+        self.num_again += is_again
+        self.met.add(id(value))
+        tensor = tensor_of(path, value) if isinstance(value, Call) else None
+        if tensor is None:
+            self.above.add(id(value))
+            hidden = hidden or (f"nested more than {MAX_DEPTH} deep" if len(path) >= MAX_DEPTH else "")
+            self.levels.append(_Level(path, _children(value), value, hidden, is_again))
+        elif hidden:
+            self.left.tensors[hidden] += 1
+            return None
+        return tensor
 
 
-def _children(value: Any) -> list[tuple[Any, Any]]:
-    """Return the keys and the values of a container; the tables of a module count as one."""
-    if isinstance(value, dict):
-        return _items_of(value)
-    if type(value) in (list, tuple):
-        return list(enumerate(value))
+_END = object()
+
+
+def _may_hold(value: Any) -> bool:
+    """Return whether something can be in it; the empty tuple is one object wherever it stands."""
+    return isinstance(value, Call) or (type(value) in (dict, list, tuple) and bool(value))
+
+
+def _children(value: Any) -> Iterator[tuple[Any, Any, str]]:
+    """Yield the keys and the values of a container, and why a value is not listed; the tables of a module are one."""
     if not isinstance(value, Call):
-        return []
+        yield from _listed(_items_of(value) if isinstance(value, dict) else enumerate(value))
+        return
     if isinstance(value.state, dict) and "_parameters" in value.state:
-        return [pair for name in _TABLES for pair in _items_of(value.state.get(name))]
-    found = [*_items_of(value), *enumerate(value.appended)]
-    if not found and _name(value.func) in _MAPPINGS and type(value.args) is tuple:
-        # A dictionary whose items were the arguments of its class.
-        found = [(None, one) for one in value.args]
+        yield from _of_module(value.state)
+        return
+    module, name = name_of(value.func)
+    args = value.args if type(value.args) is tuple else (value.args,)
+    found = chain(_items_of(value), enumerate(value.appended))
+    if args and type(args[0]) in (list, tuple, dict) and ((module, name) in SETS or module == _BY_POSITION):
+        yield from _listed(enumerate(args[0]))
+    elif args and (module, name) in WRAPPERS:
+        yield from _listed([(None, args[0])])
+    elif (module, name) in MAPPINGS:
+        for one in args:
+            yield from _listed(_pairs_of(one))
+    elif value.is_new:
+        # Of a class that is a tuple, the fields, whose names only the class knows.
+        yield from _listed(enumerate(args))
+    else:
+        for one in args:
+            yield None, one, f"given to {shown_name(f'{module}.{name}') if module else 'a call'}"
+    yield from _listed(found)
     if isinstance(value.state, Call):
-        return [*found, (None, value.state)]
-    return found or _children(value.state)
+        yield None, value.state, ""
+    elif value.state is not None:
+        is_alone = not value.items and not value.appended
+        state = _items_of(value.state) if isinstance(value.state, dict) else ()
+        state = enumerate(value.state) if type(value.state) in (list, tuple) else state
+        why = "" if is_alone else "among the attributes of a container"
+        yield from ((key, child, why) for key, child in state)
 
 
-def _items_of(table: Any) -> list[tuple[Any, Any]]:
-    """Return the items of a mapping, with a word for a key that would be made by a call."""
+def _of_module(state: dict[Any, Any]) -> Iterator[tuple[Any, Any, str]]:
+    """Yield the parameters, buffers and children of a module, and the tensors that it has not registered."""
+    for name in _TABLES:
+        yield from _listed(_items_of(state.get(name)))
+    for key, value in _items_of(state):
+        if key in _TABLES or is_plain_value(value):
+            continue
+        is_tensor = isinstance(value, Call) and tensor_of((), value) is not None
+        yield key, value, "" if is_tensor else "in other attributes of modules"
+
+
+def _listed(pairs: Any) -> Iterator[tuple[Any, Any, str]]:
+    return ((key, value, "") for key, value in pairs)
+
+
+def _pairs_of(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the items that are given to a dictionary: as one, or as pairs, which Python 2 wrote."""
+    pairs = value if type(value) in (list, tuple) else ()
+    if pairs and all(type(one) in (list, tuple) and len(one) == 2 and is_plain_value(one[0]) for one in pairs):
+        yield from pairs
+    else:
+        yield None, value
+
+
+def _items_of(table: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the items of a mapping, with a word for a key that would be made by a call."""
     items = table if isinstance(table, dict) else table.items if isinstance(table, Call) else {}
-    return [(f"<key {i}>" if type(key) is Call else key, value) for i, (key, value) in enumerate(items.items())]
-
-
-def _name(func: Any) -> tuple[str, str]:
-    return (func.module, func.name) if isinstance(func, Global) else ("", "")
-
-
-def _tensor(path: tuple[Any, ...], call: Call) -> PickledTensor | None:
-    """Return the tensor that a call would make, or None for another one."""
-    (module, name), args = _name(call.func), call.args
-    if type(args) is not tuple:
-        return None
-    if module == "torch._utils" and name in _PARAMETERS and args:
-        inner = _tensor(path, args[0]) if isinstance(args[0], Call) else None
-        is_trained = len(args) > 1 and args[1] is True
-        return inner._replace(is_parameter=True, requires_grad=is_trained) if inner is not None else None
-    if (module, name) == _BY_TYPE and len(args) == 4 and type(args[2]) is tuple:
-        inner = _tensor(path, Call(args[0], args[2]))
-        return inner if inner is not None else _unread(path, "it is of a subclass, which the file does not lay out")
-    if module == "torch._utils" and name in _REBUILT:
-        return _strided(path, args)
-    if module in ("torch._utils", "torch._tensor") and name.startswith("_rebuild"):
-        return _unread(path, f"it is made by {name}, which is not read yet")
-    return None
-
-
-def _unread(path: tuple[Any, ...], problem: str) -> PickledTensor:
-    return PickledTensor(path, "", "", 0, 1, 0, (), (), False, False, problem)
-
-
-def _strided(path: tuple[Any, ...], args: tuple[Any, ...]) -> PickledTensor:
-    untold = _unread(path, "its storage is not told")
-    if len(args) < 4 or not isinstance(args[0], Persistent):
-        return untold
-    key, offset, shape, strides = args[0].key, args[1], sizes_of(args[2]), sizes_of(args[3])
-    if type(key) is not tuple or len(key) < 5 or key[0] != "storage" or shape is None or strides is None:
-        return untold
-    of_storage = _STORAGES.get(key[1].name, "") if isinstance(key[1], Global) else ""
-    if not of_storage or not all(type(one) is int and one >= 0 for one in (offset, key[4])):
-        return untold
-    named = [one.name for one in args[4:] if isinstance(one, Global) and one.module == "torch" and one.name in KNOWN]
-    itemsize = stored_dtype(of_storage).itemsize
-    tensor = PickledTensor(
-        path,
-        key[2] if type(key[2]) is str else str(key[2])[:20],
-        (named or [of_storage])[0],
-        key[4] * itemsize,
-        itemsize,
-        offset,
-        shape,
-        strides,
-        requires_grad=len(args) > 4 and args[4] is True,
-        is_parameter=False,
-    )
-    return tensor._replace(problem=_problem(tensor))
-
-
-def _problem(tensor: PickledTensor) -> str:
-    if len(tensor.shape) != len(tensor.strides):
-        return "its strides are not those of its shape"
-    if math.prod(tensor.shape) >= 2**60:
-        return "its shape is too large for any memory"
-    reach = tensor.offset + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.strides, strict=True)) + 1
-    is_inside = 0 in tensor.shape or reach * stored_dtype(tensor.dtype).itemsize <= tensor.storage_nbytes
-    return "" if is_inside else "it reaches beyond its storage"
-
-
-def sizes_of(value: Any) -> tuple[int, ...] | None:
-    """Return a shape or strides; as torch.Size, they are the argument of a call."""
-    if isinstance(value, Call) and type(value.args) is tuple and len(value.args) == 1:
-        value = value.args[0]
-    is_short = type(value) in (tuple, list) and len(value) <= _MAX_NDIM
-    return tuple(value) if is_short and all(type(one) is int and 0 <= one < 2**62 for one in value) else None
+    return ((f"<key {i}>" if type(key) is Call else key, value) for i, (key, value) in enumerate(items.items()))
 
 
 def shown_key(key: Any) -> str:
     """Return a key as a part of a name."""
+    if type(key) is tuple:
+        return f"({', '.join(map(key_text, key))}{',' if len(key) == 1 else ''})"
     return key if type(key) is str else key_text(key)
+
+
+def dotted(path: tuple[Any, ...]) -> str:
+    """Return the keys joined by dots, the longest of them cut: one could be repeated in each of a million names."""
+    return ".".join(text if len(text) <= _MAX_KEY else f"{text[:_MAX_KEY]}…" for text in map(shown_key, path))

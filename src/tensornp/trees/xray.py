@@ -12,12 +12,23 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from tensornp.core.lowlevel.legible import legible
 from tensornp.errors import CheckpointError
 
 MAX_NBYTES = 2**28
 """Bytes of a pickle that are read: without the values of tensors, which lie elsewhere."""
 MAX_OPCODES = 20_000_000
 MAX_LONG_BITS = 8 * 1024
+FREE_RECORDS, NBYTES_PER_RECORD = 200_000, 4
+"""Containers and calls that any pickle may make, and in how many bytes one more; memos, as many again.
+
+Those that torch and others write take five bytes each, and more.
+"""
+_MAX_SAID = 300
+_MAX_KEY_LENGTH = 16
+_MAX_KEY_BITS = 61
+"""Longer integers can be found that have one hash."""
+_MAX_MEMO = 2**32
 _NO_ITEMS: Mapping[Any, Any] = MappingProxyType({})
 _SIMPLE = (str, int, float, bool, bytes, type(None))
 
@@ -41,11 +52,13 @@ class Persistent(NamedTuple):
 class Call:
     """What would be called, with which arguments, and what would be put into the result."""
 
-    __slots__ = ("appended", "args", "func", "items", "state")
+    __slots__ = ("appended", "args", "func", "is_new", "items", "state")
 
     def __init__(self, func: Any, args: Any) -> None:
         self.func, self.args = func, args
         self.state: Any = None
+        # Whether a class is to make an instance, with these arguments: of those that have any, a tuple or a number.
+        self.is_new = False
         # Made when the first one comes: of hundreds of thousands of calls, few have any.
         self.items: Mapping[Any, Any] = _NO_ITEMS
         self.appended: Sequence[Any] = ()
@@ -56,11 +69,12 @@ class Mark:
 
 
 class XRay(NamedTuple):
-    """The root of what a pickle would build, all that it would import, and how many bytes it takes."""
+    """The root of what a pickle would build, all that it would import and has outside, and how many bytes it takes."""
 
     root: Any
     imports: tuple[Global, ...]
     nbytes: int
+    persistent: tuple[Persistent, ...] = ()
 
 
 def xray(data: bytes | memoryview) -> XRay:
@@ -80,7 +94,8 @@ def xray(data: bytes | memoryview) -> XRay:
     except RecursionError:
         raise CheckpointError("the pickle is nested too deeply") from None
     except Exception as error:
-        raise CheckpointError(f"the pickle is not sound ({type(error).__name__}: {error})") from None
+        said = legible(str(error)[:_MAX_SAID])
+        raise CheckpointError(f"the pickle is not sound ({type(error).__name__}: {said})") from None
 
 
 class _Machine:
@@ -90,9 +105,12 @@ class _Machine:
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
         self.imports: dict[Global, None] = {}
+        self.persistent: list[Persistent] = []
+        self.left = self.memos_left = FREE_RECORDS
 
     def run(self, data: bytes) -> XRay:
         stream, code = io.BytesIO(data), b""
+        self.left = self.memos_left = FREE_RECORDS + len(data) // NBYTES_PER_RECORD
         for _ in range(MAX_OPCODES):
             code = stream.read(1)
             if code not in _BY_CODE:
@@ -101,8 +119,32 @@ class _Machine:
             act(self, read(stream) if read is not None else None)
             if code == _STOP:
                 (root,) = self.stack
-                return XRay(root, tuple(self.imports), stream.tell())
+                return XRay(root, tuple(self.imports), stream.tell(), tuple(self.persistent))
         raise CheckpointError(f"the pickle has more than {MAX_OPCODES:,} opcodes")
+
+    def push_record(self, value: Any) -> None:
+        """Put on the stack what takes more memory than the byte that asks for it."""
+        self.count_record()
+        self.stack.append(value)
+
+    def count_record(self) -> None:
+        """Count what takes such memory; CheckpointError where a small file would fill a large one."""
+        self.left -= 1
+        if self.left < 0:
+            raise CheckpointError("the pickle has more containers than a checkpoint of its size")
+
+    def count_memo(self) -> None:
+        """Count what is remembered; errors as of `count_record`."""
+        self.memos_left -= 1
+        if self.memos_left < 0:
+            raise CheckpointError("the pickle has more memos than a checkpoint of its size")
+
+    def memoize(self, at: int) -> None:
+        """Remember what lies on top."""
+        if not 0 <= at < _MAX_MEMO:
+            raise ValueError("a memo has no such number")
+        self.count_memo()
+        self.memo[at] = self.stack[-1]
 
     def to_mark(self) -> list[Any]:
         """Take what lies above the last mark."""
@@ -119,7 +161,7 @@ class _Machine:
             raise ValueError("an import has no name")
         wanted = Global(module, name)
         self.imports[wanted] = None
-        self.stack.append(wanted)
+        self.push_record(wanted)
 
     def put_items(self, pairs: list[Any]) -> None:
         """Put keys and values into what lies on top."""
@@ -151,8 +193,13 @@ def _as_key(key: Any, number: int) -> Any:
     if type(key) is Call:
         # Its hash is its identity.
         return key
-    is_plain = type(key) in _SIMPLE or (type(key) is tuple and all(type(one) in _SIMPLE for one in key))
-    return key if is_plain else f"<key {number}>"
+    # The hash of a tuple is found anew each time.
+    parts = key if type(key) is tuple and len(key) <= _MAX_KEY_LENGTH else (key,)
+    return key if all(map(_is_plain_key, parts)) else f"<key {number}>"
+
+
+def _is_plain_key(key: Any) -> bool:
+    return type(key) in _SIMPLE and (type(key) is not int or key.bit_length() <= _MAX_KEY_BITS)
 
 
 Act = Callable[[_Machine, Any], object]
@@ -169,13 +216,14 @@ def _constant(value: Any) -> Act:
 
 
 def _new(kind: Callable[[], Any]) -> Act:
-    return lambda machine, _: machine.stack.append(kind())
+    return lambda machine, _: machine.push_record(kind())
 
 
 def _tuple(count: int) -> Act:
     def act(machine: _Machine, _: Any) -> None:
         if len(machine.stack) < count:
             raise ValueError("the stack is empty")
+        machine.count_record()
         machine.stack[-count:] = [tuple(machine.stack[-count:])]
 
     return act
@@ -186,16 +234,16 @@ def _get(machine: _Machine, arg: Any) -> None:
 
 
 def _put(machine: _Machine, arg: Any) -> None:
-    machine.memo[int(arg)] = machine.stack[-1]
+    machine.memoize(int(arg))
 
 
 def _memoize(machine: _Machine, _: Any) -> None:
-    machine.memo[len(machine.memo)] = machine.stack[-1]
+    machine.memoize(len(machine.memo))
 
 
 def _dict_of_mark(machine: _Machine, _: Any) -> None:
     pairs = machine.to_mark()
-    machine.stack.append({})
+    machine.push_record({})
     machine.put_items(pairs)
 
 
@@ -211,26 +259,36 @@ def _append_one(machine: _Machine, _: Any) -> None:
 
 def _reduce(machine: _Machine, _: Any) -> None:
     args, func = machine.stack.pop(), machine.stack.pop()
-    machine.stack.append(Call(func, args))
+    machine.push_record(Call(func, args))
+
+
+def _new_object(machine: _Machine, _: Any) -> None:
+    _reduce(machine, None)
+    machine.stack[-1].is_new = True
+
+
+def _persistent(machine: _Machine, key: Any) -> None:
+    machine.persistent.append(Persistent(key))
+    machine.push_record(machine.persistent[-1])
 
 
 def _new_with_keywords(machine: _Machine, _: Any) -> None:
     keywords, args, func = (machine.stack.pop() for _ in range(3))
     call = Call(func, args)
     call.items = keywords if type(keywords) is dict else _NO_ITEMS
-    machine.stack.append(call)
+    machine.push_record(call)
 
 
 def _object(machine: _Machine, _: Any) -> None:
     func, *args = machine.to_mark()
-    machine.stack.append(Call(func, tuple(args)))
+    machine.push_record(Call(func, tuple(args)))
 
 
 def _instance(machine: _Machine, arg: Any) -> None:
     args = machine.to_mark()
     module, _, name = arg.partition(" ")
     machine.found(module, name)
-    machine.stack.append(Call(machine.stack.pop(), tuple(args)))
+    machine.push_record(Call(machine.stack.pop(), tuple(args)))
 
 
 def _build(machine: _Machine, _: Any) -> None:
@@ -263,12 +321,12 @@ _ACTS: dict[str, Act] = {
     "EMPTY_LIST": _new(list),
     "EMPTY_DICT": _new(dict),
     "EMPTY_SET": _new(list),
-    "TUPLE": lambda machine, _: machine.stack.append(tuple(machine.to_mark())),
+    "TUPLE": lambda machine, _: machine.push_record(tuple(machine.to_mark())),
     "TUPLE1": _tuple(1),
     "TUPLE2": _tuple(2),
     "TUPLE3": _tuple(3),
-    "LIST": lambda machine, _: machine.stack.append(machine.to_mark()),
-    "FROZENSET": lambda machine, _: machine.stack.append(machine.to_mark()),
+    "LIST": lambda machine, _: machine.push_record(machine.to_mark()),
+    "FROZENSET": lambda machine, _: machine.push_record(machine.to_mark()),
     "DICT": _dict_of_mark,
     "SETITEM": _set_item,
     "SETITEMS": lambda machine, _: machine.put_items(machine.to_mark()),
@@ -285,13 +343,13 @@ _ACTS: dict[str, Act] = {
     "GLOBAL": _global,
     "STACK_GLOBAL": _global_of_stack,
     "REDUCE": _reduce,
-    "NEWOBJ": _reduce,
+    "NEWOBJ": _new_object,
     "NEWOBJ_EX": _new_with_keywords,
     "OBJ": _object,
     "INST": _instance,
     "BUILD": _build,
-    "BINPERSID": lambda machine, _: machine.stack.append(Persistent(machine.stack.pop())),
-    "PERSID": lambda machine, arg: machine.stack.append(Persistent(arg)),
+    "BINPERSID": lambda machine, _: _persistent(machine, machine.stack.pop()),
+    "PERSID": _persistent,
     "POP": lambda machine, _: machine.stack.pop(),
     "POP_MARK": lambda machine, _: machine.to_mark(),
     "DUP": lambda machine, _: machine.stack.append(machine.stack[-1]),
