@@ -69,6 +69,11 @@ class FileEntry(StoredEntry):
         return self._file.path
 
     @property
+    def lazy(self) -> LazyBits:
+        """The signs that are applied to what is read."""
+        return self._lazy
+
+    @property
     def extents(self) -> tuple[Extent, ...]:
         """Where its bytes lie; of one with gaps, from the first to the last; nowhere of one that is not read."""
         if self.problem:

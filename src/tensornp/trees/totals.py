@@ -56,7 +56,7 @@ def view_of(entry: WeightEntry) -> object:
     """
     if type(entry) is not FileEntry or entry.problem or not entry.numel:
         return None
-    return entry.extents, entry.shape, entry.select(...).strides, entry.dtype, entry.note
+    return entry.extents, entry.shape, entry.select(...).strides, entry.dtype, entry.note, entry.lazy
 
 
 def tie(entries: Iterable[WeightEntry]) -> None:
