@@ -165,3 +165,17 @@ def test_tasks_are_of_bounded_size(model):
     assert isinstance(entry, FileEntry)
     assert entry.num_tasks() == -(-9_000_001 // (2**17 * tasks.TASK_BLOCKS))
     assert scan.tally_of(entry, 0).numel == 2**17 * tasks.TASK_BLOCKS
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="this system is not told what it need not keep")
+def test_what_was_scanned_of_a_large_file_is_not_kept_in_the_cache(model, monkeypatch):
+    """It would crowd everything else out; a smaller one may soon be loaded."""
+    told = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda _, offset, nbytes, advice: told.append((offset, nbytes, advice)))
+    explorer = tnp.weights(model[0])
+    explorer.scan(names=["embed"])
+    assert told == []
+    monkeypatch.setattr("tensornp.trees.file_entry.MIN_GIVEN_BACK", 1)
+    explorer.scan(names=["embed"])
+    ((_, offset, nbytes),) = explorer["embed"].extents
+    assert told == [(offset, nbytes, os.POSIX_FADV_DONTNEED)]

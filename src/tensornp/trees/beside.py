@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tensornp.errors import ChangedFileError, CheckpointError
+from tensornp.trees import adapters
 from tensornp.trees.dcp_files import saved_offsets
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.file_entry import FileEntry
@@ -49,12 +50,16 @@ def entries_in(file: SourceFile, header: Header, prefix: str = "") -> Iterator[W
 
 
 def config_beside(folder: Path) -> tuple[dict[str, Any], list[str]]:
-    """Return the configuration that lies in the folder, as `config`, and why it cannot be read."""
-    path = folder / CONFIG
-    try:
-        return {"config": json_in(path)}, []
-    except UNREADABLE as error:
-        return {}, [str(error)] if os.path.lexists(path) else []
+    """Return the configurations that lie in the folder, as `config` and `adapter_config`, and what is wrong."""
+    found: dict[str, Any] = {}
+    problems: list[str] = []
+    for name in (CONFIG, adapters.CONFIG):
+        path = folder / name
+        try:
+            found[path.stem] = json_in(path)
+        except UNREADABLE as error:
+            problems += [str(error)] if os.path.lexists(path) else []
+    return found, problems
 
 
 def json_in(path: Path) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tensornp.errors import CheckpointError
+from tensornp.trees.adapters import note_pairs
 from tensornp.trees.beside import UNREADABLE, config_beside, entries_in, json_in, listed
 from tensornp.trees.dcp import ITEMS_SUFFIX, Checkpoint, is_dcp_metadata, metadata_among
 from tensornp.trees.entry import WeightEntry
@@ -24,6 +25,7 @@ from tensornp.trees.source_file import SourceFile, reason_of
 from tensornp.trees.totals import tie
 
 SUFFIX = ".safetensors"
+_OTHER_SUFFIXES = (".pt", ".pth", ".bin", ".ckpt", ".npz", ".gguf")
 INDEX_SUFFIX = ".safetensors.index.json"
 _MAX_SHARDS = 100_000
 _MAX_NBYTES = 2**63
@@ -43,6 +45,7 @@ def open_checkpoint(path: str | os.PathLike[str]) -> WeightsExplorer:
     typed = str(Path(os.path.expanduser(os.fsdecode(path))))
     explorer = _open(Path(_found(typed)))
     explorer.source = typed
+    note_pairs(explorer.values(), explorer.metadata.get("adapter_config"))
     return explorer
 
 
@@ -119,7 +122,12 @@ def _open_folder(folder: Path) -> WeightsExplorer:
         return _open_together(folder, {name: "" for name in files})
     parts = {f"{name}/{file}": f"{name}." for name in names for file in _files_in(folder / name)}
     if not parts:
-        raise CheckpointError(f"{str(folder)!r} has no {SUFFIX} file, nor a folder with one")
+        others = [name for name in names if name.endswith(_OTHER_SUFFIXES)]
+        if len(others) == 1:
+            return _open_file(folder / others[0])
+        if others:
+            raise CheckpointError(f"{str(folder)!r} has several: {_listing(others)}; name one of them")
+        raise CheckpointError(f"{str(folder)!r} has no file of weights, nor a folder with a {SUFFIX} file")
     return _open_together(folder, parts)
 
 

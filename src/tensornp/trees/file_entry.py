@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,16 @@ from tensornp.core.values.decode import stored_dtype
 from tensornp.core.values.stats import TensorStats
 from tensornp.core.values.stored import flat_from_boxes
 from tensornp.core.values.supply import MAX_REPEATED, Supply
-from tensornp.errors import TooLargeError
+from tensornp.errors import ChangedFileError, TooLargeError
 from tensornp.trees.entry import Array, Extent
 from tensornp.trees.lazy_bits import AS_STORED, LazyBits, applied
 from tensornp.trees.names import shown_name
 from tensornp.trees.selection import Selection, contiguous, select
-from tensornp.trees.source_file import Reader, Source
+from tensornp.trees.source_file import Reader, Source, SourceFile
 from tensornp.trees.stored_entry import ReadPlan, StoredEntry, native
+
+MIN_GIVEN_BACK = 2**30
+"""Bytes of a file from which on a scan leaves nothing of it in the cache; a smaller one may soon be loaded."""
 
 
 class FileEntry(StoredEntry):
@@ -126,6 +129,12 @@ class FileEntry(StoredEntry):
         """Whether each byte from the first to the last belongs to one element, in whatever order they lie."""
         assert self.shape is not None
         return self._strides is None or is_dense(self.shape, self._strides)
+
+    def give_back(self) -> None:
+        """Let the system drop what was read of it from its cache, if the file is so large that it crowds others out."""
+        if isinstance(self._file, SourceFile) and self._file.nbytes >= MIN_GIVEN_BACK:
+            with suppress(ChangedFileError), self._file.opened() as there:
+                there.give_back(self._offset, self.nbytes)
 
     def _opened(self) -> AbstractContextManager[Reader]:
         return self._file.opened()

@@ -154,6 +154,7 @@ def _shared_out(entries: list[WeightEntry], executor: Executor, told: _Told) -> 
             told.add(shares[name])
             if not sizes[name]:
                 tallies = found.pop(name)
+                entry.give_back()
                 yield entry, failed.get(name) or entry.put_together(tallies[i] for i in sorted(tallies))
 
     try:

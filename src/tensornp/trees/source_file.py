@@ -152,6 +152,11 @@ class OpenFile(Reader):
                 raise
             raise ChangedFileError(f"{self._source.path!r} cannot be read any more: {reason_of(error)}") from None
 
+    def give_back(self, offset: int, nbytes: int) -> None:
+        """Let the system drop these bytes from its cache, where it can be told so."""
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(self._descriptor, offset, nbytes, os.POSIX_FADV_DONTNEED)
+
     def _read_some(self, view: memoryview, offset: int) -> int:
         if hasattr(os, "preadv"):
             return os.preadv(self._descriptor, [view], offset)

@@ -15,6 +15,7 @@ import torch
 from tensornp.core.convert.budget import Budget
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.modes import apart
+from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.core.values.blocks import ReadPart
 from tensornp.core.values.decode import stored_dtype
 from tensornp.core.values.scan import scan_supply
@@ -113,6 +114,9 @@ class StoredEntry(WeightEntry):
         """Return the statistics of all tasks, as `stats` would."""
         return _put_together(self._supply(None), tallies)
 
+    def give_back(self) -> None:
+        """Let the system drop what was read of it from its cache: of a scan, nothing is read again."""
+
     def select(self, index: Any) -> Selection:
         """Return what an index takes of its elements, were they to lie in the order of their indices."""
         assert self.shape is not None
@@ -167,6 +171,9 @@ def native(bits: Array) -> Array:
 def _array_of(bits: Array, name: str, *, writeable: bool, dtype: object) -> Array:
     """Return what the elements of dtype `name` are as an array, in memory that nobody else has."""
     whole = native(bits)
+    if not whole.ndim and KNOWN[name].values_per_element > 1:
+        # One element is several values.
+        whole = whole.reshape(1)
     if dtype is None and whole.dtype.name == name:
         whole.flags.writeable = writeable
         return whole

@@ -12,6 +12,7 @@ from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.errors import BadRequestError
+from tensornp.trees.adapters import note_pairs
 from tensornp.trees.checkpoint import open_checkpoint
 from tensornp.trees.explorer import WeightsExplorer
 from tensornp.trees.module import entries_of_module
@@ -58,6 +59,7 @@ def weights(obj: Any, *, expression: str = "", model: torch.nn.Module | None = N
         return open_checkpoint(obj)
     if is_subclass(type(obj), torch.nn.Module):
         entries, problems = entries_of_module(obj, expression or "model")
+        note_pairs(entries)
         return WeightsExplorer(entries, expression or class_name(type(obj)), problems=problems, counted=("parameter",))
     if is_subclass(type(obj), torch.optim.Optimizer):
         entries, metadata = entries_of_optimizer(obj, expression or "optimizer", model)
@@ -68,5 +70,6 @@ def weights(obj: Any, *, expression: str = "", model: torch.nn.Module | None = N
             raise BadRequestError(f"this {class_name(type(obj))} holds no tensor and no array")
         if is_state_dict(obj):
             note_names(obj, entries, model)
+        note_pairs(entries)
         return WeightsExplorer(entries, expression or class_name(type(obj)), metadata=besides)
     raise BadRequestError(f"weights takes a module, a dictionary of tensors or a path, not a {class_name(type(obj))}")
