@@ -94,6 +94,12 @@ def test_a_merged_adapter_is_seen_by_its_directions():
     with torch.no_grad():
         second[0].weight += torch.randn(40, 40)
     assert compared(first, second).directions("0.weight") < 0.7
+    assert compared({"w": torch.zeros(4, 4)}, {"w": torch.eye(4) * 1e38}).directions("w", 1) == pytest.approx(0.25)
+    turned = torch.diag(torch.tensor([1, 1j, 1j, 1j]))
+    assert compared({"w": torch.zeros_like(turned)}, {"w": turned}).directions("w", 1) == pytest.approx(0.25)
+    for odd in (-1, 2.5, None):
+        with pytest.raises(tnp.BadRequestError, match="num_directions is a number"):
+            found.directions("0.weight", odd)
     for name, says in (("2.bias", "is no matrix"), ("1.weight.x", "there is no comparison")):
         with pytest.raises(tnp.TensornpError, match=says):
             found.directions(name)
@@ -105,6 +111,7 @@ def test_shapes_and_ties_are_told():
     b[1].weight = b[0].weight
     found = compared(a, b)
     assert set(found.retied) == {"0.weight", "1.weight"}
+    assert compared(b, b.state_dict()).retied == ()
     found = compared({"x": torch.ones(3), "y": torch.ones(2)}, {"x": torch.ones(4), "y": torch.ones(2)})
     assert found.reshaped == ("x",)
     assert found["x"].verdict == "shapes differ: (3,) and (4,)"
@@ -146,3 +153,14 @@ def test_what_is_shown_is_escaped():
     found = compared({hostile: torch.ones(1)}, {hostile: torch.zeros(1)})
     assert "<script>" not in weights_comparison_html(found)
     assert "\x1b" not in weights_comparison_text(found) + repr(found)
+
+
+@pytest.mark.parametrize(
+    "broken", [torch.full((64, 64), torch.nan), torch.full((64, 64), torch.inf), torch.full((64, 64), 1e-30)]
+)
+def test_a_training_that_blew_up_is_told_like_any_other(broken):
+    """And the other weights are."""
+    torch.manual_seed(0)
+    first = {"w": torch.zeros(64, 64), "b": torch.ones(3)}
+    text = weights_comparison_text(compared(first, {"w": broken, "b": torch.zeros(3)}))
+    assert "2 of 2 weights differ" in text

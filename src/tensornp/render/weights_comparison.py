@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from html import escape
 
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.values.compare import Comparison
+from tensornp.errors import TensornpError
 from tensornp.render.stats_line import number_text
 from tensornp.render.style import SMALL_TEXT, WIDE, badge_style
 from tensornp.render.table import Table, TableRow, table_html, table_text, without_empty
@@ -99,9 +101,11 @@ def _directions(found: WeightsComparison, changed: list[str]) -> dict[str, str]:
         and found[name].verdict.endswith("dense change")
     ]  # fmt: skip
     for name in matrices[:MAX_DIRECTIONS]:
-        share = found.directions(name)
-        if share >= _TOLD_SHARE:
-            told[name] = f"{100 * share:.3g}% of the change lies in 8 directions"
+        # Of what is not finite, nothing is told.
+        with suppress(TensornpError):
+            share = found.directions(name)
+            if share >= _TOLD_SHARE:
+                told[name] = f"{100 * share:.3g}% of the change lies in 8 directions"
     return told
 
 

@@ -7,11 +7,13 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 
 from tensornp.core.lowlevel.attributes import class_name, is_array, is_subclass
-from tensornp.core.lowlevel.modes import never_compiled
-from tensornp.core.tensor.containers import is_container
+from tensornp.core.lowlevel.modes import never_compiled, unnoticed
+from tensornp.core.memory.footprint import extents_of
+from tensornp.core.tensor.containers import is_container, leaves
 from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.values.compare import Comparison
@@ -20,6 +22,7 @@ from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, MissingLibraryError, NoSuchWeightError, TensornpError
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.explorer import WeightsExplorer
+from tensornp.trees.live_entry import LiveEntry
 from tensornp.trees.names import closest, shown_name
 from tensornp.trees.names_matched import Matched, matched
 from tensornp.trees.weights import weights
@@ -29,7 +32,7 @@ Progress = Callable[[int, int], object]
 MAX_SVD_NBYTES = 64_000_000
 """Bytes of a difference, in float32, of which the directions are found."""
 _FIGURES = ("max_abs", "relative", "cosine_distance", "changed_fraction", "max_ulp", "verdict")
-_NUM_POWERS = 2
+_NUM_POWERS, _MORE = 2, 4
 
 
 @never_compiled
@@ -80,7 +83,7 @@ def is_model(obj: Any) -> bool:
     """Return whether `obj` has weights: a module, a dictionary of tensors, an explorer, or a path."""
     if isinstance(obj, (str, os.PathLike, WeightsExplorer)) or is_subclass(type(obj), torch.nn.Module):
         return True
-    return not _is_tensor(obj) and is_container(obj)
+    return not _is_tensor(obj) and is_container(obj) and any(_is_tensor(leaf) for _, leaf in leaves(obj))
 
 
 def opened(obj: Any, expression: str = "") -> WeightsExplorer:
@@ -178,8 +181,8 @@ class WeightsComparison(Mapping[str, Comparison]):
     def directions(self, name: str, num_directions: int = 8) -> float:
         """Return the share of the change of one matrix that lies in so many directions, between 0 and 1.
 
-        Of a merged LoRA of that rank it is nearly 1. By randomized SVD (Halko, Martinsson, Tropp 2011), in float32;
-        reads both weights whole, and changes no random state.
+        Of a merged LoRA of that rank it is nearly 1. By randomized SVD, in float64; reads both weights whole, and
+        changes no random state.
 
         Raises
         ------
@@ -189,22 +192,21 @@ class WeightsComparison(Mapping[str, Comparison]):
             If the weight is no matrix, has another shape in the second, or has not changed.
         """
         found = self[name]
+        if type(num_directions) is not int or num_directions < 1:
+            raise BadRequestError(f"num_directions is a number from 1 on, not {num_directions!r}")
         if len(found.shapes[0]) != 2 or found.shapes[0] != found.shapes[1]:
             raise BadRequestError(f"{shown_name(name)} is no matrix of one shape in both, and has no directions")
         first, second = (
-            torch.from_numpy(explorer[one].to_numpy(dtype="float64", copy=None, writeable=False).copy())
+            _wide(explorer[one].to_numpy(copy=None, writeable=False))
             for explorer, one in ((self._first, name), (self._second, self.pairs[name]))
         )
-        difference = (second - first).nan_to_num_(0.0, 0.0, 0.0).float()
-        total = difference.square().sum(dtype=torch.float64).item()
-        if not total:
-            raise BadRequestError(f"{shown_name(name)} has not changed, and its change has no directions")
-        wanted = min(num_directions, *difference.shape)
-        with torch.random.fork_rng(devices=[]), torch.no_grad():
-            torch.manual_seed(0)
-            spread = min(2 * wanted, *difference.shape)
-            _, sizes, _ = torch.svd_lowrank(difference, q=spread, niter=_NUM_POWERS)
-        return min(float(sizes[:wanted].double().square().sum().item() / total), 1.0)
+        with np.errstate(all="ignore"):
+            difference = second - first
+        difference[~np.isfinite(difference)] = 0
+        largest = np.abs(difference).max(initial=0.0)
+        if not largest:
+            raise BadRequestError(f"{shown_name(name)} has no finite change, and that has no directions")
+        return share_in_directions(difference / largest, num_directions)
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""
@@ -229,6 +231,28 @@ class WeightsComparison(Mapping[str, Comparison]):
         return f"WeightsComparison({'equal' if self.equal else 'not equal'}: {', '.join(said)})"
 
 
+def _wide(array: Any) -> Any:
+    """Return numbers as float64 or complex128."""
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def share_in_directions(matrix: Any, num_directions: int) -> float:
+    """Return the share of the squares of a matrix that lies in its first directions (Halko, Martinsson, Tropp 2011)."""
+    made = torch.from_numpy(matrix)
+    wanted = min(num_directions, *made.shape)
+    width = min(2 * wanted + _MORE, *made.shape)
+    # A generator of its own: the state of nobody else's moves, on no device.
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        probe = torch.randn(made.shape[1], width, generator=generator, dtype=torch.float64).to(made.dtype)
+        basis, _ = torch.linalg.qr(made @ probe)
+        for _ in range(_NUM_POWERS):
+            basis, _ = torch.linalg.qr(made @ (made.mH @ basis))
+        sizes = torch.linalg.svdvals(basis.mH @ made)
+    total = float(np.square(np.abs(matrix)).sum())
+    return min(float(sizes[:wanted].square().sum().item()) / total, 1.0)
+
+
 def _moved(found: Comparison) -> tuple[int, float]:
     """Return what puts weights of another shape first, then what moved most, and what is equal last."""
     if found.shapes[0] != found.shapes[1]:
@@ -242,16 +266,28 @@ def _moved(found: Comparison) -> tuple[int, float]:
 
 
 def _retied(first: WeightsExplorer, second: WeightsExplorer, pairs: dict[str, str]) -> tuple[str, ...]:
-    """Return the names in the first of weights that have other names for the same object in the second."""
-    found = []
-    for a, b in pairs.items():
-        others = {pairs.get(name, name) for name in first[a].tied_to}
-        # A file tells nothing of what was tied.
-        if first[a].extents or second[b].extents:
-            continue
-        if others != set(second[b].tied_to):
-            found.append(a)
-    return tuple(found)
+    """Return the names in the first of weights that share their memory with others in the second."""
+    # A file tells nothing of what was tied.
+    live = {a: b for a, b in pairs.items() if isinstance(first[a], LiveEntry) and isinstance(second[b], LiveEntry)}
+    own, others = (_together({name: explorer[one] for name, one in names.items()}) for explorer, names in (
+        (first, {a: a for a in live}), (second, live)
+    ))  # fmt: skip
+    return tuple(name for name in live if own[name] != others[name])
+
+
+@unnoticed
+def _together(entries: Mapping[str, WeightEntry]) -> dict[str, frozenset[str]]:
+    """Return the names of the same elements of memory, by each of them."""
+    groups: dict[object, list[str]] = {}
+    for name, entry in entries.items():
+        groups.setdefault(_elements_of(entry), []).append(name)
+    return {name: frozenset(names) for names in groups.values() for name in names}
+
+
+def _elements_of(entry: WeightEntry) -> object:
+    """Return what is equal for two weights of the same elements."""
+    extents = extents_of(entry.tensor) if isinstance(entry, LiveEntry) and not entry.problem else ()
+    return (extents, entry.shape, entry.dtype) if extents else id(entry)
 
 
 def compare_weights(

@@ -276,3 +276,17 @@ def test_the_first_difference_is_told_in_numbers_of_python():
     found = tnp.compare(torch.tensor([2**62 + 1]), torch.tensor([2.0**62], dtype=torch.float64))
     assert found.first_values == (2**62 + 1, 2**62)
     assert "longdouble" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [("1 inf", "2 -inf"), ("1 inf", "-1 inf"), ("1 2 inf", "2 4 nan"), ("1 nan", "2 inf"), ("1", "-0")],
+)
+def test_what_is_not_finite_is_scaled_too_or_nothing_is(a, b):
+    """A factor is told of all elements."""
+
+    def tensor(text: str) -> torch.Tensor:
+        return torch.tensor(list(map(float, text.split())))
+
+    assert "scaled" not in tnp.compare(tensor(a), tensor(b)).verdict
+    assert tnp.compare(tensor("1 inf -inf nan"), tensor("2 inf -inf nan")).verdict == "scaled by 2"

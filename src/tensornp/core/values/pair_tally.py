@@ -32,7 +32,7 @@ class PairTally:
         self._norms: tuple[list[float], list[float], list[float]] = ([], [], [])
         self._largest: tuple[int, Any] = (1, 0)
         self._factor: float | None = None
-        self._may_be_scaled = True
+        self._may_be_scaled, self._has_infinite = True, False
         self._epsilon = epsilon(second_dtype) if _is_float(second_dtype) else 0.0
         self.count = self.num_changed = self.finite = self.only_first = self.only_second = 0
         self.has_same_bits = self._is_one_dtype
@@ -46,7 +46,8 @@ class PairTally:
     @property
     def factor(self) -> float | None:
         """What the first is multiplied by to give the second, if one number does that for all."""
-        return self._factor if self._may_be_scaled else None
+        is_told = self._may_be_scaled and self._factor and not (self._factor < 0 and self._has_infinite)
+        return self._factor if is_told else None
 
     def add(self, a: Array, b: Array) -> None:
         """Take two flat blocks of equal length."""
@@ -116,6 +117,10 @@ class PairTally:
         self.only_second += int(np.count_nonzero(finite_b)) - num_both
         left, right = (a, b) if num_both == a.size else (a[both], b[both])
         self._note_norms(left, right, _difference(left, right))
+        if num_both < a.size:
+            # An infinity stays one under a positive factor, and a NaN under any.
+            self._may_be_scaled &= not len(at[~both[at]])
+            self._has_infinite = True
         self._check_factor(left, right)
         changed = at[both[at]]
         if not len(changed):
