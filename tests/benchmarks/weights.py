@@ -18,7 +18,7 @@ from side_by_side import Spread, interleave, ratio, table, verdict
 import tensornp as tnp
 
 LISTING_MS, SLICE_MS, MANY_S, ENTRY_NBYTES = 50, 5, 3, 1024
-SCAN_CLAIM = 1 / 8
+SCAN_CLAIM, COMPARE_CLAIM, COMPARE_MIB = 1 / 8, 1.5, 150
 NUM_TENSORS, ROWS, COLUMNS = 147, 6_700, 1_024
 MIB = 2**20
 NAIVE = """
@@ -36,6 +36,7 @@ def report(*, quick: bool) -> Iterator[str]:
         yield _listing(Path(folder), quick)
         yield _many(Path(folder), 20_000 if quick else 200_000)
         yield _scan(Path(folder), quick)
+        yield _compare(Path(folder), quick)
 
 
 def _sparse(path: Path) -> None:
@@ -118,3 +119,27 @@ def _scan(folder: Path, quick: bool) -> str:
         memory = f"{peak:.1f} MiB" if name == "scan" else ""
         rows.append((name, f"{Spread.of(size / s for s in taken)} GB/s", beside, claim, memory))
     return table((f"all of {size:.2g} GB", "speed", "the scan takes times as long", "claim", "peak memory"), rows)
+
+
+def _compare(folder: Path, quick: bool) -> str:
+    paths = [folder / f"{name}.safetensors" for name in ("base", "tuned")]
+    generator = torch.Generator().manual_seed(0)
+    columns = (2**20 if quick else 2**22) // 16
+    weights = {f"layers.{i}.w": torch.randn(16, columns, generator=generator) for i in range(16)}
+    save_file(weights, paths[0])
+    save_file({name: value + 1e-3 if i % 2 else value for i, (name, value) in enumerate(weights.items())}, paths[1])
+    statements = {"both scanned": "a.scan(), b.scan()", "compared, half of them changed": "compare(a, b)"}
+    a, b = map(tnp.weights, paths)
+    seconds = interleave(statements, {"a": a, "b": b, "compare": tnp.compare}, rounds=3 if quick else 5)
+    tracemalloc.start()
+    tnp.compare(a, b)
+    peak = tracemalloc.get_traced_memory()[1] / MIB
+    tracemalloc.stop()
+    size = 2 * os.path.getsize(paths[0]) / 1e9
+    rows = []
+    for name, taken in seconds.items():
+        beside = ratio(taken, seconds["both scanned"])
+        is_own = name != "both scanned"
+        claims = (verdict(COMPARE_CLAIM, beside), f"{peak:.1f} MiB", verdict(COMPARE_MIB, Spread.of([peak])))
+        rows.append((name, f"{Spread.of(size / s for s in taken)} GB/s", beside, *(claims if is_own else ("", "", ""))))
+    return table((f"two files, {size:.2g} GB", "speed", "beside the scans", "claim", "peak memory", "claim"), rows)

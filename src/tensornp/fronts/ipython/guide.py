@@ -32,7 +32,7 @@ WHAT_THERE_IS = (
     ("%tensors", "all tensors and arrays by the memory that they share; --release drops what only history holds"),
     ("%tensorwatch t", "after each cell, what that cell changed"),
     ("%tensorstats t", "all figures, a histogram, a heat map, and where the NaNs are; --axis D for each channel"),
-    ("%tensordiff a b", "what differs between two tensors or arrays"),
+    ("%tensordiff a b", "what differs between two tensors, models or files"),
     ("%weights model", "all weights of a model, or of a file or a folder of them, without loading or running it"),
     ("tnp.card(t)", "the card as an object (import tensornp as tnp); also to_numpy, stats, locate, compare, image"),
     ("%config TensorDisplay.mode = 'copy'", "sets an option; %tensornp --save keeps them for all notebooks"),

@@ -60,11 +60,15 @@ class WeightMagics(Magics):
 
             {options}
 
-        A path that exists is opened: a safetensors file, an index of several, a folder of them, or a file of
-        ``torch.save``; it may stand in quotes and begin with ~. Anything else is an expression that gives a module, or
-        a dictionary of tensors. What a file wants to import is told, and neither imported nor run.
+        A path that exists is opened: safetensors (a file, an index of several, a folder), a file of ``torch.save``, a
+        folder of ``torch.distributed.checkpoint``, ``.npy``, ``.npz`` or GGUF; it may stand in quotes and begin with ~.
+        Anything else is an expression that gives a module, an optimizer, or a dictionary of tensors. What a file wants
+        to import is told, and neither imported nor run.
 
-        ``tnp.weights(...)`` returns the explorer: ``w["layers.3"]``, ``w.find("*attn*")``, and
+        In JupyterLab and Notebook the table becomes a tree: ``/`` leads to the search, arrows walk and open, Enter
+        shows a weight with its values, and "Scan" reads all of them. It keeps no model alive.
+
+        ``tnp.weights(...)`` returns the explorer: ``w["layers.3"]``, ``w.find("*attn*")``, ``w.scan()``, and
         ``w[name].to_numpy(slice(0, 4))`` reads four rows.
 
         Examples::
