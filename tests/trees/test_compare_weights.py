@@ -138,6 +138,7 @@ def test_a_tensor_beside_a_model_is_refused():
         (["a.w"], ["_orig_mod.module.a.w"], ("", "_orig_mod.module.")),
         (["model.a.w", "model.b.w", "head"], ["model.a.w", "model.b.w", "head"], ("", "")),
         ([], ["module.a"], ("", "")),
+        (["module.w", "w"], ["module.module.w", "module.w"], ("", "module.")),
     ],
 )
 def test_common_prefixes_are_taken_off_where_more_names_are_equal_then(first, second, prefixes):

@@ -77,5 +77,7 @@ def test_boxes_put_together_are_in_the_order_of_indices(shape, max_inner, data):
     count = data.draw(st.integers(1, whole.size - first))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tensornp.core.values.stored.MAX_INNER", max_inner)
+        patch.setattr("tensornp.core.values.stored.MAX_BOX", data.draw(st.integers(1, 30)))
         read = flat_from_boxes(shape, lambda box: whole[box])
     assert read(first, count).tolist() == whole.reshape(-1)[first : first + count].tolist()
+    assert read(0, whole.size).tolist() == whole.reshape(-1).tolist()

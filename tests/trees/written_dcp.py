@@ -92,7 +92,12 @@ def of_ranks() -> dict[str, torch.Tensor]:
 def save_rank(folder: str, rank: int) -> None:
     """Save the same as one of two ranks, in each form that this torch writes, to a folder of its own."""
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+
+    try:
+        from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+    except ImportError:
+        # It is public since torch 2.5.
+        from torch.distributed._tensor import Replicate, Shard, distribute_tensor
 
     os.environ["GLOO_SOCKET_IFNAME"] = "lo0" if sys.platform == "darwin" else "lo"
     dist.init_process_group("gloo", store=dist.FileStore(f"{folder}/rendezvous", 2), rank=rank, world_size=2)

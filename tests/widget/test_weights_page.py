@@ -206,6 +206,7 @@ def test_an_array_is_bound_to_a_name(shown):
         {"type": "lines", "filters": {"shape": "x"}},
         {"type": "lines", "filters": {"bytes": "many"}},
         {"type": "lines", "filters": []},
+        {"type": "lines", "filters": {"bytes": "9" * 5000}},
         {"type": "lines", "toggled": list(range(20_000))},
         {"type": "lines", "toggled": ["x"]},
         {"type": "open", "weight": -1},
@@ -223,7 +224,9 @@ def test_nonsense_is_answered_by_a_sentence(shown, request_):
     assert page.names()[0] == "{0..11}"
 
 
-@pytest.mark.parametrize("content", [None, 3, {}, {"type": "lines"}, {"type": "close", "page": "p", "number": 1}])
+@pytest.mark.parametrize(
+    "content", [None, 3, {}, {"type": []}, {"type": "lines"}, {"type": "close", "page": "p", "number": 1}]
+)
 def test_what_is_no_question_gets_no_answer(shown, content):
     """Nor does it raise."""
     page = shown(net())

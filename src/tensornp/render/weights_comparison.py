@@ -9,7 +9,6 @@ from html import escape
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.values.compare import Comparison
-from tensornp.errors import TensornpError
 from tensornp.render.stats_line import number_text
 from tensornp.render.style import SMALL_TEXT, WIDE, badge_style
 from tensornp.render.table import Table, TableRow, table_html, table_text, without_empty
@@ -59,7 +58,8 @@ def _verdict(found: WeightsComparison) -> str:
     num_changed = len(found.changed())
     if not len(found):
         return "no name is in both"
-    return f"{num_changed:,} of {counted(len(found), 'weight')} differ" if num_changed else "what is in both is equal"
+    verb = "differs" if len(found) == 1 else "differ"
+    return f"{num_changed:,} of {counted(len(found), 'weight')} {verb}" if num_changed else "what is in both is equal"
 
 
 def _table(found: WeightsComparison) -> Table:
@@ -101,8 +101,8 @@ def _directions(found: WeightsComparison, changed: list[str]) -> dict[str, str]:
         and found[name].verdict.endswith("dense change")
     ]  # fmt: skip
     for name in matrices[:MAX_DIRECTIONS]:
-        # Of what is not finite, nothing is told.
-        with suppress(TensornpError):
+        # Of what is not finite nothing is told, nor of what is gone or another one by now.
+        with suppress(Exception):
             share = found.directions(name)
             if share >= _TOLD_SHARE:
                 told[name] = f"{100 * share:.3g}% of the change lies in 8 directions"

@@ -159,10 +159,11 @@ class WeightsComparison(Mapping[str, Comparison]):
         raise AttributeError(f"'WeightsComparison' object has no attribute {figure!r}")
 
     def __getitem__(self, name: str) -> Comparison:
+        name = name if isinstance(name, str) else repr(name)
         if name in self._found:
             return self._found[name]
-        why = f": {self.failed[name]}" if name in self.failed else closest(str(name), self._found)
-        raise NoSuchWeightError(f"there is no comparison of {shown_name(str(name))}{why}")
+        why = f": {self.failed[name]}" if name in self.failed else closest(name, self._found)
+        raise NoSuchWeightError(f"there is no comparison of {shown_name(name)}{why}")
 
     def __iter__(self) -> Iterator[str]:
         order = {name: i for i, name in enumerate(self._found)}
@@ -172,7 +173,7 @@ class WeightsComparison(Mapping[str, Comparison]):
         return len(self._found)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._found
+        return isinstance(name, str) and name in self._found
 
     def changed(self) -> list[str]:
         """Return the names of what is not equal, what moved most first."""
@@ -181,8 +182,8 @@ class WeightsComparison(Mapping[str, Comparison]):
     def directions(self, name: str, num_directions: int = 8) -> float:
         """Return the share of the change of one matrix that lies in so many directions, between 0 and 1.
 
-        Of a merged LoRA of that rank it is nearly 1. By randomized SVD, in float64; reads both weights whole, and
-        changes no random state.
+        Of a merged LoRA of that rank it is nearly 1. By randomized SVD; reads both weights whole, and changes no random
+        state.
 
         Raises
         ------
@@ -197,16 +198,18 @@ class WeightsComparison(Mapping[str, Comparison]):
         if len(found.shapes[0]) != 2 or found.shapes[0] != found.shapes[1]:
             raise BadRequestError(f"{shown_name(name)} is no matrix of one shape in both, and has no directions")
         first, second = (
-            _wide(explorer[one].to_numpy(copy=None, writeable=False))
+            _floats(explorer[one].to_numpy(copy=None, writeable=False))
             for explorer, one in ((self._first, name), (self._second, self.pairs[name]))
         )
         with np.errstate(all="ignore"):
-            difference = second - first
+            difference = np.subtract(second, first)
+        del first, second
         difference[~np.isfinite(difference)] = 0
         largest = np.abs(difference).max(initial=0.0)
         if not largest:
             raise BadRequestError(f"{shown_name(name)} has no finite change, and that has no directions")
-        return share_in_directions(difference / largest, num_directions)
+        difference /= largest
+        return share_in_directions(difference, num_directions)
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""
@@ -231,9 +234,9 @@ class WeightsComparison(Mapping[str, Comparison]):
         return f"WeightsComparison({'equal' if self.equal else 'not equal'}: {', '.join(said)})"
 
 
-def _wide(array: Any) -> Any:
-    """Return numbers as float64 or complex128."""
-    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+def _floats(array: Any) -> Any:
+    """Return numbers as floats, as they are or as short as holds them."""
+    return array if array.dtype.name in ("float32", "float64", "complex64", "complex128") else array.astype(np.float64)
 
 
 def share_in_directions(matrix: Any, num_directions: int) -> float:
@@ -249,8 +252,8 @@ def share_in_directions(matrix: Any, num_directions: int) -> float:
         for _ in range(_NUM_POWERS):
             basis, _ = torch.linalg.qr(made @ (made.mH @ basis))
         sizes = torch.linalg.svdvals(basis.mH @ made)
-    total = float(np.square(np.abs(matrix)).sum())
-    return min(float(sizes[:wanted].square().sum().item()) / total, 1.0)
+    total = float(made.abs().square_().sum(dtype=torch.float64).item())
+    return min(float(sizes[:wanted].double().square().sum().item()) / total, 1.0)
 
 
 def _moved(found: Comparison) -> tuple[int, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from typing import Any
 
@@ -175,11 +176,11 @@ class FileEntry(StoredEntry):
         opened.read_into(made.view(np.uint8), self._offset + first * made.itemsize)
         return made
 
-    def _in_order(self, first: int, count: int) -> Array:
+    def _reader_in_order(self) -> Callable[[int, int], Array]:
         if self._strides is None:
-            return super()._in_order(first, count)
+            return super()._reader_in_order()
         assert self.shape is not None
-        return flat_from_boxes(self.shape, lambda box: native(self._read(box)))(first, count)
+        return flat_from_boxes(self.shape, lambda box: native(self._read(box)))
 
 
 def missing_dtype(dtype: str) -> str:

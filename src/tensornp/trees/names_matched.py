@@ -68,8 +68,10 @@ def _prefixes_of(names: Collection[str]) -> list[str]:
 
 
 def _without(names: Collection[str], prefix: str) -> dict[str, str]:
-    """Return the names by what they are without the prefix; one that others would then be equal to stays."""
-    if not prefix:
-        return {name: name for name in names}
-    short = {name: name.removeprefix(prefix) for name in names}
-    return {(text if text == name or text not in short else name): name for name, text in short.items()}
+    """Return the names by what they are without the prefix; where that is another name, the one that had it stays."""
+    found = {name: name for name in names if not prefix or not name.startswith(prefix)}
+    for name in names if prefix else ():
+        if name.startswith(prefix):
+            short = name.removeprefix(prefix)
+            found[name if short in found else short] = name
+    return found

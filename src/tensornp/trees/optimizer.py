@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -34,21 +34,24 @@ def entries_of_optimizer(
     """
     held = object.__getattribute__(optimizer, "__dict__")
     state = held.get(_STATE, {})
-    by_object = _names_in(model)
+    by_object = {id(entry.tensor): entry.name for entry in _parameters_of(model)}
     names: list[str] = []
     entries: list[WeightEntry] = []
     every: list[str] = []
     metadata: dict[str, Any] = {}
-    for i, group in enumerate(held.get(_GROUPS, ())):
+    groups = held.get(_GROUPS)
+    for i, group in enumerate(groups if isinstance(groups, list) else ()):
+        if not isinstance(group, dict):
+            continue
         metadata |= _said_by(group, i)
         told = _told_names(group)
-        for j, parameter in enumerate(group.get("params", ())):
+        for j, parameter in enumerate(_params_of(group)):
             place = f"{_GROUPS}[{i}].params[{j}]"
             name = told.get(j) or by_object.get(id(parameter)) or place
             code = f"{expression}.{_STATE}[{expression}.{_GROUPS}[{i}]['params'][{j}]]"
             # Not by `[]`, which would give it a state; a parameter is its key by identity.
             for entry, tail in _state_of(
-                dict.get(state, parameter), name, code, LiveEntry("", "", parameter, "").location
+                _state_at(state, parameter), name, code, LiveEntry("", "", parameter, "").location
             ):
                 entries.append(entry)
                 names.append(entry.name)
@@ -56,6 +59,10 @@ def entries_of_optimizer(
     for entry, name in zip(entries, own_names(names, every), strict=True):
         entry.name = name
     return entries, metadata
+
+
+def _state_at(state: Any, parameter: Any) -> Any:
+    return dict.get(state, parameter) if isinstance(state, dict) else None
 
 
 def _state_of(state: Any, name: str, code: str, device: str) -> Iterator[tuple[WeightEntry, str]]:
@@ -87,14 +94,16 @@ def note_names(tree: dict[str, Any], entries: Iterable[WeightEntry], model: torc
     many.
     """
     groups = [group for group in tree[_GROUPS] if isinstance(group, dict)]
-    params = [key for group in groups for key in (group.get("params") or ())]
+    params = [key for group in groups for key in _params_of(group)]
     by_key: dict[str, str] = {}
     for group in groups:
         told = _told_names(group)
-        by_key |= {key_of((key,)): told[j] for j, key in enumerate(group.get("params") or ()) if j in told}
-    in_order = list(dict.fromkeys(_names_in(model).values()))
-    if not by_key and len(in_order) == len(params):
-        by_key = {key_of((key,)): name for key, name in zip(params, in_order, strict=True)}
+        by_key |= {key_of((key,)): told[j] for j, key in enumerate(_params_of(group)) if j in told}
+    in_order = _parameters_of(model)
+    pairs = list(zip(params, in_order, strict=False)) if len(in_order) == len(params) and not by_key else []
+    # Groups may have another order: a state of another shape than its parameter tells so.
+    if all(_fits(tree[_STATE].get(key), entry) for key, entry in pairs):
+        by_key |= {key_of((key,)): entry.name for key, entry in pairs}
     for entry in entries:
         first, _, rest = entry.name.partition(".")
         # Keys may have dots, as names have that stand in their place.
@@ -105,17 +114,29 @@ def note_names(tree: dict[str, Any], entries: Iterable[WeightEntry], model: torc
                 entry.note = ", ".join(filter(None, [f"of {shown_name(name)}", entry.note]))
 
 
-def _names_in(model: torch.nn.Module | None) -> dict[int, str]:
-    """Return the first name of each parameter of a model, by identity, in the order of `model.parameters()`."""
+def _parameters_of(model: torch.nn.Module | None) -> list[LiveEntry]:
+    """Return the parameters of a model, each once, by its first name, in the order of `model.parameters()`."""
     if model is None:
-        return {}
+        return []
     if not is_subclass(type(model), torch.nn.Module):
         raise BadRequestError(f"model is the module whose parameters are optimized, not a {class_name(type(model))}")
-    found: dict[int, str] = {}
+    found: dict[int, LiveEntry] = {}
     for entry in entries_of_module(model, "model")[0]:
         if isinstance(entry, LiveEntry) and entry.kind == "parameter":
-            found.setdefault(id(entry.tensor), entry.name)
-    return found
+            found.setdefault(id(entry.tensor), entry)
+    return list(found.values())
+
+
+def _params_of(group: Mapping[str, Any]) -> Sequence[Any]:
+    params = group.get("params")
+    return params if isinstance(params, (list, tuple)) else ()
+
+
+def _fits(state: Any, parameter: LiveEntry) -> bool:
+    """Return whether the state may be that of a parameter: what is no number has its shape."""
+    tensors = [value for value in state.values() if is_tensor_like(value)] if type(state) is dict else []
+    shapes = [LiveEntry("", "", tensor, "").shape for tensor in tensors]
+    return all(shape in (parameter.shape, ()) for shape in shapes)
 
 
 def _told_names(group: Mapping[str, Any]) -> dict[int, str]:

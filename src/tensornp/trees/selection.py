@@ -197,9 +197,10 @@ def _slice_of(item: slice, size: int, axis: int) -> range:
 
 def _place_of(item: Any, size: int, axis: int) -> int:
     try:
-        place = operator.index(item)
+        # Older NumPys take their own truth values, and warn.
         if isinstance(item, (bool, np.bool_)):
             raise TypeError
+        place = operator.index(item)
     except TypeError:
         raise BadRequestError(
             f"an index takes integers, slices, '...' and None, not {type(item).__name__}; read the rows first"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from itertools import islice
 from typing import Any, NamedTuple
@@ -92,7 +92,9 @@ class StoredEntry(WeightEntry):
         self.check_readable()
         assert self.shape is not None
         name = self.dtype_of_values
-        return StoredValues(self.shape, name, lambda box: tensor_of(native(self._read(box)), name), self._in_order)
+        return StoredValues(
+            self.shape, name, lambda box: tensor_of(native(self._read(box)), name), self._reader_in_order()
+        )
 
     def stats(self) -> TensorStats:
         """Return the statistics of all values, read block by block."""
@@ -140,6 +142,10 @@ class StoredEntry(WeightEntry):
             # The process may have less than the machine.
             what = f"{shown_name(self.name)} at shape {selection.counts}"
             raise TooLargeError(f"there is no memory for {what}; take fewer indices") from None
+
+    def _reader_in_order(self) -> Callable[[int, int], Array]:
+        """Return what brings so many elements from one on, in the order of their indices."""
+        return self._in_order
 
     def _in_order(self, first: int, count: int) -> Array:
         """Return so many elements from one on, in the order of their indices."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -27,6 +28,7 @@ MAX_LINES = 100
 MAX_TOGGLED = 10_000
 _NONSENSE = "the page has asked for something that these weights do not have; reload the page"
 _UNRANKED = 99
+_IS_SIZE = re.compile(r"[0-9]{1,18}")
 
 Reach = Callable[[Listed], WeightEntry]
 """Gives the weight itself; NoDataError where it is gone."""
@@ -98,7 +100,7 @@ class WeightsWidget(DockingWidget):
     def _receive(self, _: Any, content: Any, buffers: Any) -> None:
         super()._receive(_, content, buffers)
         kind = content.get("type") if isinstance(content, dict) else None
-        if kind not in self._answers:
+        if not isinstance(kind, str) or kind not in self._answers:
             return
         page, number = content.get("page"), content.get("number")
         if not isinstance(page, str) or type(number) is not int:
@@ -231,9 +233,8 @@ class WeightsWidget(DockingWidget):
     def _scan_all(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Begin to read all weights that are listed, in a thread."""
         if self._scan is None:
-            assert self._outline is not None
             asked = _asked(request)
-            chosen = self._outline.chosen(asked) if asked.is_list else self._weights
+            chosen = self._outline.chosen(asked) if asked.is_list and self._outline is not None else self._weights
             self.progress, self._scan = 0.0, _Scan(self, list(chosen))
         return {"type": "scanning"}
 
@@ -310,7 +311,7 @@ def _asked(request: Mapping[str, Any]) -> Asked:
     if sort not in ("", *COLUMNS) or not isinstance(filters, dict) or not filters.keys() <= set(FILTERS):
         raise BadRequestError(_NONSENSE)
     chosen = tuple(sorted((column, value) for column, value in filters.items() if value))
-    if not all(isinstance(value, str) and (column != "bytes" or value.isdecimal()) for column, value in chosen):
+    if not all(isinstance(value, str) and (column != "bytes" or _IS_SIZE.fullmatch(value)) for column, value in chosen):
         raise BadRequestError(_NONSENSE)
     return Asked(search.strip(), sort, request.get("descending") is True, chosen, frozenset(map(_integer, toggled)))
 

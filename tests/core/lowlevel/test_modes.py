@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
 import threading
 import warnings
@@ -89,6 +90,8 @@ def test_ctrl_c_in_the_middle_of_a_look_leaves_nothing_behind():
     """A signal at each moment of a card and of a conversion: all that was set is set back."""
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     tensors = [torch.arange(5000.0, requires_grad=True) * 2, torch.arange(4.0).bfloat16(), *_odd()]
+    # A module that was interrupted while it was imported for the first time is broken for good.
+    importlib.import_module("ml_dtypes")
     _interrupt(tensors)
     with torch.inference_mode():
         _interrupt(tensors)

@@ -171,7 +171,7 @@ class PairTally:
         if not self.finite:
             return None, None, None
         scale, largest = self._largest
-        size = largest.item() * scale if hasattr(largest, "item") else largest * scale
+        size = (_plain(largest) if hasattr(largest, "item") else largest) * scale
         a, b, difference = (math.hypot(*norms) for norms in self._norms)
         relative = difference / a if a else (0.0 if not difference else math.inf)
         if not a or not b:

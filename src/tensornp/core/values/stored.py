@@ -85,27 +85,41 @@ def _runs(indices: Sequence[int]) -> list[tuple[int, int, int]]:
     return runs
 
 
-MAX_INNER = 2**16
-"""Elements of the innermost dimensions that are read together where elements lie in another order."""
+MAX_INNER, MAX_BOX = 2**16, 2**20
+"""Elements of the innermost dimensions, and of a box, that are read together where elements lie in another order."""
 
 
 def flat_from_boxes(shape: tuple[int, ...], read: Callable[[Box], Array]) -> Callable[[int, int], Array]:
-    """Return what brings elements in the order of their indices, for `StoredValues`, by boxes of a bounded size."""
+    """Return what brings elements in the order of their indices, for `StoredValues`, by boxes of a bounded size.
+
+    The last box is kept, of which the next elements are a part.
+    """
     axis = next((k for k in range(len(shape)) if math.prod(shape[k + 1 :]) <= MAX_INNER), 0)
     inner, outer, num = math.prod(shape[axis + 1 :]), shape[:axis], shape[axis] if shape else 1
+    num_rows = max(MAX_BOX // max(inner, 1), 1)
+    kept: list[tuple[tuple[int, int], Array]] = []
+
+    def rows_of(lead: int, number: int) -> Array:
+        """Return the rows of a box, flat: that of this number below the leading indices."""
+        for key, box in kept[:1]:
+            if key == (lead, number):
+                return box
+        leading = tuple(slice(int(i), int(i) + 1) for i in np.unravel_index(lead, outer)) if outer else ()
+        rows = slice(number * num_rows, min((number + 1) * num_rows, num))
+        box = read((*leading, rows, *(slice(0, n) for n in shape[axis + 1 :]))).reshape(-1)
+        kept[:] = [((lead, number), box)]
+        return box
 
     def read_flat(first: int, count: int) -> Array:
         if not shape:
             return read(()).reshape(-1)[first : first + count]
-        row, last = first // inner, -(-(first + count) // inner)
-        skipped, parts = first - row * inner, []
-        while row < last:
-            lead, at = divmod(row, num)
-            stop = min(num, at + last - row)
-            leading = tuple(slice(int(i), int(i) + 1) for i in np.unravel_index(lead, outer)) if outer else ()
-            parts.append(read((*leading, slice(at, stop), *(slice(0, n) for n in shape[axis + 1 :]))).reshape(-1))
-            row += stop - at
-        joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return joined[skipped : skipped + count]
+        parts, end = [], first + count
+        while first < end:
+            lead, rest = divmod(first, num * inner)
+            number, skipped = divmod(rest, num_rows * inner)
+            part = rows_of(lead, number)[skipped : skipped + end - first]
+            parts.append(part)
+            first += len(part)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     return read_flat

@@ -37,7 +37,7 @@ class Weights {
     this.search.type = "text";
     this.search.autocomplete = "off";
     this.search.spellcheck = false;
-    this.search.placeholder = "part of a name, *.glob* or /regex/";
+    this.search.placeholder = "name, *glob* or /regex/";
     this.search.title = "Search the names (/): a part of them, a glob, or a regular expression between slashes";
     this.search.setAttribute("aria-label", "Search the names");
     this.search.addEventListener("input", () => this.ask({ search: this.search.value }));
@@ -107,11 +107,17 @@ class Weights {
     const line = element("div", "line-of-cell");
     this.said = element("span", "said");
     this.status = element("span", "said");
+    // What a scan has found leads to it.
+    this.results = element("button", "copy tensornp-results");
+    this.results.type = "button";
+    this.results.hidden = true;
+    this.results.title = "List all weights, those with the worst findings first";
+    this.results.addEventListener("click", () => this.ask({ sort: "findings", descending: false }));
     this.code = element("code", "code");
     this.copy = copyButton("the expression of what is listed", () => this.code.textContent);
     this.live = element("span", "live-region");
     this.live.setAttribute("aria-live", "polite");
-    line.append(this.said, this.status, this.code, this.copy, this.live);
+    line.append(this.said, this.results, this.status, this.code, this.copy, this.live);
     return line;
   }
 
@@ -182,17 +188,18 @@ class Weights {
   // --- lines
 
   take(seen, then) {
-    const had = this.grid.contains(document.activeElement);
+    const had = this.body.contains(document.activeElement);
     this.seen = seen;
     this.first = seen.first;
     this.problem.textContent = "";
     put(this.search, "aria-invalid", "false");
-    this.say(this.foundText ?? "");
+    this.say("");
     this.paintFilters(seen.choices);
     if (!this.wished) this.current = Math.min(Math.max(this.current, 0), Math.max(seen.total - 1, 0));
     this.paint();
     const row = this.rowOf(this.current) ?? this.rows[0];
     if (row && (had || then === "tree")) row.focus({ preventScroll: true });
+    else if (had) this.search.focus({ preventScroll: true });
     if (!had) this.live.textContent = seen.text;
   }
 
@@ -200,7 +207,9 @@ class Weights {
     const { columns, lines, total, first, text, code, cost } = this.seen;
     this.grid.setAttribute("aria-rowcount", String(total + 1));
     this.paintHeads(columns);
-    this.rows = lines.map((line, i) => this.row(line, first + i));
+    // One of those that are seen is the stop of the Tab key.
+    const stop = Math.min(Math.max(this.current, first), first + Math.max(lines.length - 1, 0));
+    this.rows = lines.map((line, i) => this.row(line, first + i, stop));
     const nothing = element("tr");
     const cell = element("td", "nothing", "no weight fits");
     cell.colSpan = columns.length;
@@ -220,7 +229,7 @@ class Weights {
     const kind = JSON.stringify([columns, sort, descending]);
     if (kind === this.kindOfHeads) return;
     this.kindOfHeads = kind;
-    const had = this.head.contains(document.activeElement) && document.activeElement.textContent;
+    const had = this.head.contains(document.activeElement) && document.activeElement.title;
     this.head.replaceChildren(
       ...columns.map((column) => {
         const head = element("th", RIGHT.has(column) ? "head tensornp-right" : "head");
@@ -232,7 +241,7 @@ class Weights {
         return head;
       }),
     );
-    if (had) [...this.head.querySelectorAll("button")].find((one) => one.textContent === had)?.focus();
+    if (had) [...this.head.querySelectorAll("button")].find((one) => one.title === had)?.focus();
   }
 
   // Ascending, descending, and as the model has them.
@@ -251,7 +260,7 @@ class Weights {
     return node;
   }
 
-  row(line, at) {
+  row(line, at, stop) {
     const row = element("tr", line.branch >= 0 ? "row tensornp-branch" : "row");
     row.setAttribute("role", "row");
     row.setAttribute("aria-rowindex", String(at + 2));
@@ -259,7 +268,7 @@ class Weights {
     row.setAttribute("aria-posinset", String(line.position));
     row.setAttribute("aria-setsize", String(line.size));
     if (line.branch >= 0) row.setAttribute("aria-expanded", String(line.open));
-    row.tabIndex = at === this.current ? 0 : -1;
+    row.tabIndex = at === stop ? 0 : -1;
     if (line.number >= 0 && line.number === this.opened) row.classList.add("tensornp-opened");
     row.title = line.title;
     row.append(...this.seen.columns.map((column) => this.cell(line, column)));
@@ -410,6 +419,7 @@ class Weights {
 
   open(number) {
     if (this.dead) return;
+    this.figuring = undefined;
     this.opened = number;
     this.opening = this.send({ type: "open", weight: number });
     for (const [i, row] of this.rows.entries()) {
@@ -429,15 +439,13 @@ class Weights {
   takeWeight(content) {
     this.opening = undefined;
     this.card.hidden = false;
-    if (content.type !== "weight") {
-      this.card.replaceChildren(element("div", "problem", content.text));
-      this.live.textContent = content.text;
-      return;
-    }
     const head = element("div", "weight-head");
-    head.append(element("bdi", "weight-name", content.name));
-    head.append(copyButton("the NumPy expression", () => content.numpy, "copy NumPy"));
-    if (content.torch) head.append(copyButton("the PyTorch expression", () => content.torch, "copy PyTorch"));
+    const isThere = content.type === "weight";
+    if (isThere) {
+      head.append(element("bdi", "weight-name", content.name));
+      head.append(copyButton("the NumPy expression", () => content.numpy, "copy NumPy"));
+    } else head.append(element("span", "problem", content.text));
+    if (isThere && content.torch) head.append(copyButton("the PyTorch expression", () => content.torch, "copy PyTorch"));
     const close = element("button", "copy tensornp-close", "close");
     close.type = "button";
     close.addEventListener("click", () => {
@@ -445,6 +453,11 @@ class Weights {
       this.rowOf(this.current)?.focus({ preventScroll: true });
     });
     head.append(close);
+    if (!isThere) {
+      this.card.replaceChildren(head);
+      this.live.textContent = content.text;
+      return;
+    }
     const facts = element("div", "facts");
     for (const [label, said] of content.facts) {
       const pair = element("span", "fact");
@@ -460,6 +473,7 @@ class Weights {
     this.place = element("div", this.model.get("place").replace("tensornp-", ""));
     this.place.className = this.model.get("place");
     this.card.append(this.figures, this.place);
+    this.leaves?.observe(this.place, { childList: true });
     this.live.textContent = `${content.name} is shown below`;
   }
 
@@ -480,6 +494,12 @@ class Weights {
         values.setAttribute("aria-expanded", String(!isOpen));
       });
       values.setAttribute("aria-expanded", "false");
+      // The navigator also leaves for another card.
+      this.leaves?.disconnect();
+      this.leaves = new MutationObserver(() => {
+        const isOpen = Boolean(this.place?.querySelector(".tensornp-values"));
+        if (!isOpen) values.setAttribute("aria-expanded", "false");
+      });
       bar.append(values);
     }
     if (this.model.get("can_bind")) bar.append(this.binder(weight));
@@ -500,12 +520,21 @@ class Weights {
     bind.type = "submit";
     bind.title = "Bind the whole array to a name in the notebook";
     form.append(name, bind);
-    const post = (overwrite) => this.send({ type: "bind", weight, name: name.value.trim(), overwrite });
+    let asked = "";
+    const post = (overwrite) => {
+      asked = overwrite ? asked : name.value.trim();
+      this.send({ type: "bind", weight, name: asked, overwrite });
+    };
+    // What may be overwritten is the name that was asked for, and no other.
+    name.addEventListener("input", () => this.tell?.querySelector("button")?.remove());
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       post(false);
     });
-    this.overwrite = () => post(true);
+    this.overwrite = () => {
+      post(true);
+      name.focus();
+    };
     return form;
   }
 
@@ -573,7 +602,8 @@ class Weights {
 
   foundOut() {
     this.live.textContent = this.model.get("scanned");
-    this.foundText = this.model.get("scanned");
+    this.results.textContent = this.model.get("scanned");
+    this.results.hidden = !this.results.textContent;
     this.wish();
   }
 
@@ -597,6 +627,7 @@ class Weights {
 
   leave() {
     this.request.end();
+    this.leaves?.disconnect();
     for (const node of this.hidden ?? []) node.style.display = "";
     this.model.off("msg:custom", this.heard);
     this.model.off("change:progress", this.told);
