@@ -25,7 +25,7 @@ PAGE = """<!doctype html>
 <div id="output"></div></main></body></html>"""
 LOAD = """async (esm) => {
   const handlers = [];
-  const state = { anchor: "", parting: "", answers: 0, place: "a-values", has_values: true, can_bind: true,
+  const state = { anchor: "", parting: "", label: "w", answers: 0, place: "a-values", has_values: true, can_bind: true,
                   progress: -1, scanned: "" };
   window.sent = [];
   const model = {

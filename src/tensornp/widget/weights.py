@@ -56,6 +56,7 @@ class WeightsWidget(DockingWidget):
     _esm = module("weights")
     _css = stylesheet("weights")
 
+    label = traitlets.Unicode(help="what has the weights").tag(sync=True)
     place = traitlets.Unicode(help="the class of what the navigator docks into").tag(sync=True)
     has_values = traitlets.Bool(help="whether the navigator is offered").tag(sync=True)
     can_bind = traitlets.Bool().tag(sync=True)
@@ -85,7 +86,9 @@ class WeightsWidget(DockingWidget):
             "lines": self._lines, "open": self._open, "stats": self._stats, "values": self._values,
             "bind": self._bind, "scan": self._scan_all, "end": self._end,
         }  # fmt: skip
-        super().__init__(anchor=anchor, place=f"{anchor}-values", has_values=has_values, can_bind=binder is not None)
+        super().__init__(
+            anchor=anchor, label=opened, place=f"{anchor}-values", has_values=has_values, can_bind=binder is not None
+        )
 
     def close(self) -> None:
         """Take it out of the page, and let go of the weights."""

@@ -18,7 +18,7 @@ class Weights {
     this.current = 0;
     this.asked = { search: "", sort: "", descending: false, filters: {}, toggled: [] };
     this.root = element("section", "weights");
-    this.root.setAttribute("aria-label", "Weights");
+    this.root.setAttribute("aria-label", `Weights of ${model.get("label")}`);
     this.root.append(this.controls(), this.table(), this.line(), this.panel());
     this.heard = (content) => this.hear(content);
     this.told = () => this.paintScan();
@@ -26,6 +26,7 @@ class Weights {
     model.on("msg:custom", this.heard);
     model.on("change:progress", this.told);
     model.on("change:scanned", this.found);
+    this.paintResults();
     this.wish();
   }
 
@@ -81,7 +82,7 @@ class Weights {
     const scroller = element("div", "scroller");
     this.grid = element("table", "tree");
     this.grid.setAttribute("role", "treegrid");
-    this.grid.setAttribute("aria-label", "Weights");
+    this.grid.setAttribute("aria-label", `Weights of ${this.model.get("label")}`);
     this.head = element("tr", "heads");
     this.head.setAttribute("aria-rowindex", "1");
     this.body = element("tbody");
@@ -154,13 +155,21 @@ class Weights {
 
   send(request, isWaitedFor = false) {
     const message = { ...request, page: this.page, number: (this.number += 1) };
-    if (isWaitedFor) this.request.send(message);
-    else this.request.post(message);
+    if (isWaitedFor) {
+      this.request.send(message);
+      return message.number;
+    }
+    this.request.post(message);
+    // Statistics say themselves that they take long.
+    clearTimeout(this.waits);
+    if (message.type !== "stats") this.waits = setTimeout(() => this.say(WAITING), PENDING_AFTER_MS);
     return message.number;
   }
 
   hear(content) {
     if (content?.page !== this.page || this.dead) return;
+    clearTimeout(this.waits);
+    if (this.status.textContent === WAITING) this.say("");
     if (content.number === this.pending?.number) {
       const { then } = this.pending;
       this.pending = undefined;
@@ -270,7 +279,7 @@ class Weights {
     if (line.branch >= 0) row.setAttribute("aria-expanded", String(line.open));
     row.tabIndex = at === stop ? 0 : -1;
     if (line.number >= 0 && line.number === this.opened) row.classList.add("tensornp-opened");
-    row.title = line.title;
+    row.title = `${line.cells.name}\n${line.title}`;
     row.append(...this.seen.columns.map((column) => this.cell(line, column)));
     return row;
   }
@@ -602,15 +611,20 @@ class Weights {
 
   foundOut() {
     this.live.textContent = this.model.get("scanned");
+    this.paintResults();
+    this.wish();
+  }
+
+  paintResults() {
     this.results.textContent = this.model.get("scanned");
     this.results.hidden = !this.results.textContent;
-    this.wish();
   }
 
   // --- leaving
 
   die() {
     this.dead = true;
+    clearTimeout(this.waits);
     this.request.end();
     this.pending = this.wished = undefined;
     this.root.classList.add("tensornp-dead");
@@ -627,6 +641,7 @@ class Weights {
 
   leave() {
     this.request.end();
+    clearTimeout(this.waits);
     this.leaves?.disconnect();
     for (const node of this.hidden ?? []) node.style.display = "";
     this.model.off("msg:custom", this.heard);
