@@ -137,6 +137,7 @@ def test_compare(tmp_path):
     assert "3 of 103 weights differ" in cells[3]
     names = [line.split()[0].rpartition("layer.2.")[2] for line in cells[3].split("\n")[2:5]]
     assert names == ["output.dense.bias", "output.LayerNorm.weight", "attention.self.query.weight"]
+    assert "1 NaN or infinite in the second" in cells[3]
     assert "100% of the change lies in 8 directions" in cells[3]
     assert "'model.module.' is taken off the names of the second" in cells[3]
     assert "of the change lies in 4 directions" in cells[5]

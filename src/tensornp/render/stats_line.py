@@ -72,6 +72,13 @@ def stats_line(stats: TensorStats, info: TensorInfo | None = None, *, has_pictur
     return StatsLine(list(_calm(stats, info)), list(_alarms(stats)), _sentence(stats), png, alt)
 
 
+def line_of(stats: TensorStats) -> tuple[tuple[str, ...], Histogram | None]:
+    """Return the words of the line, and the histogram of which its picture is made."""
+    histogram = _histogram(stats, WIDTH)
+    told = histogram if histogram is not None and len(histogram.counts) > 1 else None
+    return (*_calm(stats, None), *(text for _, text in _alarms(stats))), told
+
+
 def _calm(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
     """Yield the figures in a few words each, and what they are of where that is not the whole."""
     yield from _figures(stats, info)

@@ -11,7 +11,7 @@ from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.values.compare import Comparison
 from tensornp.render.stats_line import number_text
 from tensornp.render.style import SMALL_TEXT, WIDE, badge_style
-from tensornp.render.table import Table, TableRow, table_html, table_text, without_empty
+from tensornp.render.table import Table, TableRow, table_html, table_text, without_common, without_empty
 from tensornp.render.words import counted, listed, share_text
 from tensornp.trees.compare import MAX_SVD_NBYTES, WeightsComparison
 
@@ -22,7 +22,7 @@ MAX_NAMED = 8
 MAX_DIRECTIONS = 8
 """Matrices, those that moved most, of which it is told in how few directions the change lies."""
 _TOLD_SHARE = 0.9
-_HEADINGS = ("name", "verdict", "relative", "largest |Δ|", "not equal", "shape", "dtype", "notes")
+_HEADINGS = ("name", "verdict", "notes", "relative", "largest |Δ|", "not equal", "shape", "dtype")
 _ALWAYS = ("name", "verdict")
 
 
@@ -66,26 +66,27 @@ def _table(found: WeightsComparison) -> Table:
     changed = found.changed()[:MAX_ROWS]
     directions = _directions(found, changed)
     rows = [TableRow(tuple(_row(found, name, directions.get(name, "")))) for name in changed]
-    return without_empty(Table(_HEADINGS, tuple(rows)), _ALWAYS)
+    table, _ = without_common(Table(_HEADINGS, tuple(rows)), ("dtype",))
+    return without_empty(table, _ALWAYS)
 
 
 def _row(found: WeightsComparison, name: str, direction: str) -> Iterator[str]:
     one = found[name]
     yield legible(name)
     yield one.verdict
+    yield ", ".join(filter(None, [_odd(one), direction]))
     yield f"{one.relative:.3g}" if one.relative is not None else ""
     yield number_text(one.max_abs) if one.max_abs is not None else ""
     yield share_text(one.num_changed, one.count) if one.count else ""
     yield str(one.shapes[0]) if one.shapes[0] == one.shapes[1] else f"{one.shapes[0]} and {one.shapes[1]}"
     yield one.dtypes[0] if one.dtypes[0] == one.dtypes[1] else f"{one.dtypes[0]} and {one.dtypes[1]}"
-    yield ", ".join(filter(None, [_odd(one), direction]))
 
 
 def _odd(one: Comparison) -> str:
-    """Return what is finite on one side alone."""
+    """Return what is finite on the other side alone."""
     said = [
-        f"{count:,} finite only in the {side}"
-        for count, side in ((one.only_finite_first, "first"), (one.only_finite_second, "second"))
+        f"{count:,} NaN or infinite in the {side}"
+        for count, side in ((one.only_finite_first, "second"), (one.only_finite_second, "first"))
         if count
     ]
     return ", ".join(said)

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.core.summary.stats import StatsSummary
+from tensornp.core.values.distribution import Histogram
 from tensornp.core.values.preview import preview
 from tensornp.core.values.window_values import subject_of
 from tensornp.render.legend import heatmap_alt, legend_text
-from tensornp.render.png import data_uri, heatmap_png, size_of
+from tensornp.render.png import data_uri, heatmap_png, histogram_png, size_of
 from tensornp.render.stats import stats_tables
+from tensornp.render.stats_line import HEIGHT, WIDTH, histogram_alt
 from tensornp.render.weights import cells_of
 from tensornp.render.words import counted
 from tensornp.trees.entry import WeightEntry
@@ -26,11 +28,23 @@ _MAX_ELEMENTS = 10_000
 
 
 class Found(NamedTuple):
-    """What a scan has found of a weight: how bad the worst finding is (0 is the worst), all, and the figures."""
+    """What a scan has found of a weight: how bad the worst finding is (0 is the worst), all, the figures, and bars.
+
+    The picture of a histogram is made when its line is seen.
+    """
 
     rank: int
     findings: tuple[str, ...]
-    figures: dict[str, Any]
+    words: tuple[str, ...] = ()
+    histogram: Histogram | None = None
+
+    @property
+    def picture(self) -> dict[str, str]:
+        """The histogram as a picture, with the text that stands for it; empty where there is none."""
+        if self.histogram is None:
+            return {}
+        png = histogram_png(self.histogram.counts, WIDTH, HEIGHT)
+        return {"src": data_uri(png), "alt": histogram_alt(self.histogram)}
 
 
 def line_data(line: Line, found: Mapping[str, Found], num_found: int) -> dict[str, Any]:
@@ -47,8 +61,7 @@ def line_data(line: Line, found: Mapping[str, Found], num_found: int) -> dict[st
     figures: dict[str, Any] = {}
     own = found.get(line.weights[0].name) if number >= 0 else None
     if own is not None:
-        cells["findings"], figures = "; ".join(own.findings), own.figures.get("picture", {})
-        cells["figures"] = " · ".join(own.figures.get("words", []))
+        cells["findings"], cells["figures"], figures = "; ".join(own.findings), " · ".join(own.words), own.picture
     elif num_found:
         cells["findings"] = f"{num_found:,} of {line.sums.num_weights:,} with findings"
     return {

@@ -14,13 +14,13 @@ from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.stats import summarize_stats
 from tensornp.errors import BadRequestError, NameTakenError, NotReadError, TensornpError
+from tensornp.render.stats_line import line_of
 from tensornp.render.words import counted
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.listing import Listed
 from tensornp.trees.outline import COLUMNS, FILTERS, Asked, Outline, sums_of
 from tensornp.trees.scan import scan_entries
 from tensornp.widget.dock import DockingWidget, module, stylesheet
-from tensornp.widget.toggle_data import figures_data
 from tensornp.widget.weight_data import Found, array_code, entry_data, line_data, stats_data
 
 MAX_LINES = 100
@@ -287,9 +287,9 @@ class _Scan:
                 findings = table.findings(name)
                 texts = tuple(one.text for one in findings)
                 rank = min((one.rank for one in findings), default=_UNRANKED)
-                found[name] = Found(rank, texts, figures_data(stats, None, has_picture=True))
+                found[name] = Found(rank, texts, *line_of(stats))
             for name, why in table.failed.items():
-                found[name] = Found(0, (f"not read: {why}",), {})
+                found[name] = Found(0, (f"not read: {why}",))
             num_found = sum(bool(one.findings) for one in found.values())
             said = f"{counted(num_found, 'weight')} of {len(found):,} with findings"
             said += "" if table.complete else f"; stopped, {len(self._weights) - len(found):,} were not read"
