@@ -39,11 +39,11 @@ from .render.image import image as image
 from .render.plot import plot as plot
 from .render.static_card import Card as Card
 from .render.static_card import card as card
-from .trees.compare import WeightsComparison as WeightsComparison
 from .trees.compare import compare as compare
 from .trees.entry import WeightEntry as WeightEntry
 from .trees.explorer import WeightsExplorer as WeightsExplorer
 from .trees.weights import weights as weights
+from .trees.weights_comparison import WeightsComparison as WeightsComparison
 from .widget.toggle import TensorWidget as TensorWidget
 from .widget.toggle import view as view
 

@@ -11,8 +11,8 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.render.weights_comparison import weights_comparison_html, weights_comparison_text
-from tensornp.trees.compare import WeightsComparison
 from tensornp.trees.names_matched import matched
+from tensornp.trees.weights_comparison import WeightsComparison
 
 
 def net() -> torch.nn.Module:

@@ -20,8 +20,8 @@ from tensornp.render.info import info_html, info_text
 from tensornp.render.receipt import plan_html
 from tensornp.render.weights import weights_html, weights_text
 from tensornp.render.weights_comparison import weights_comparison_html, weights_comparison_text
-from tensornp.trees.compare import WeightsComparison
 from tensornp.trees.explorer import WeightsExplorer
+from tensornp.trees.weights_comparison import WeightsComparison
 
 Shown = Summary | WeightsExplorer | WeightsComparison
 _TEXT: dict[type, Callable[[Any], str]] = {

@@ -13,12 +13,14 @@ from tensornp.render.stats_line import number_text
 from tensornp.render.style import SMALL_TEXT, WIDE, badge_style
 from tensornp.render.table import Table, TableRow, table_html, table_text, without_common, without_empty
 from tensornp.render.words import counted, listed, share_text
-from tensornp.trees.compare import MAX_SVD_NBYTES, WeightsComparison
+from tensornp.trees.weights_comparison import WeightsComparison
 
 MAX_ROWS = 40
 """Weights that are listed."""
 MAX_NAMED = 8
 """Names in a line."""
+MAX_SVD_NBYTES = 64_000_000
+"""Bytes of a difference, in float32, of which the directions are found unasked."""
 MAX_DIRECTIONS = 8
 """Matrices, those that moved most, of which it is told in how few directions the change lies."""
 _TOLD_SHARE = 0.9

@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 
 from tensornp.core.lowlevel.attributes import class_name, is_array, is_subclass
-from tensornp.core.lowlevel.modes import never_compiled, unnoticed
-from tensornp.core.memory.footprint import extents_of
+from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.tensor.containers import is_container, leaves
 from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.values.compare import Comparison
 from tensornp.core.values.compare import compare as compare_tensors
 from tensornp.core.values.stored import StoredValues
-from tensornp.errors import BadRequestError, MissingLibraryError, NoSuchWeightError, TensornpError
+from tensornp.errors import BadRequestError, TensornpError
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.explorer import WeightsExplorer
-from tensornp.trees.live_entry import LiveEntry
-from tensornp.trees.names import closest, shown_name
-from tensornp.trees.names_matched import Matched, matched
+from tensornp.trees.names_matched import matched
 from tensornp.trees.weights import weights
+from tensornp.trees.weights_comparison import WeightsComparison
 
 Progress = Callable[[int, int], object]
 """Is told how many bytes of how many were compared."""
-MAX_SVD_NBYTES = 64_000_000
-"""Bytes of a difference, in float32, of which the directions are found."""
-_FIGURES = ("max_abs", "relative", "cosine_distance", "changed_fraction", "max_ulp", "verdict")
-_NUM_POWERS, _MORE = 2, 4
 
 
 @never_compiled
@@ -89,208 +81,6 @@ def is_model(obj: Any) -> bool:
 def opened(obj: Any, expression: str = "") -> WeightsExplorer:
     """Return the explorer of what has weights."""
     return obj if isinstance(obj, WeightsExplorer) else weights(obj, expression=expression)
-
-
-class WeightsComparison(Mapping[str, Comparison]):
-    """What differs between two models: a mapping from name, in the first, to `Comparison`; what moved most first.
-
-    Attributes
-    ----------
-    equal, same_bits : bool
-        Whether all weights of both are there, and equal, or the same to the last bit.
-    missing, unexpected : tuple of str
-        Names that only the first has, and those that only the second has.
-    renamed : dict of str to str
-        The name in the second, where it is another one: without the `prefixes` of both they are the same.
-    reshaped, retyped, retied : tuple of str
-        Weights of another shape, of another dtype, and those that share their memory with others than before.
-    failed : dict of str to str
-        Why a weight was not compared.
-    max_abs, relative, cosine_distance, changed_fraction, max_ulp, verdict, first_difference : dict
-        The figures of `Comparison`, by name.
-    """
-
-    def __init__(self, first: WeightsExplorer, second: WeightsExplorer, names: Matched) -> None:
-        self._first, self._second = first, second
-        self.missing, self.unexpected, self.prefixes = names.missing, names.unexpected, names.prefixes
-        self.pairs = names.pairs
-        self.renamed = {a: b for a, b in names.pairs.items() if a != b}
-        self.retied = _retied(first, second, names.pairs)
-        self.failed: dict[str, str] = {}
-        self._found: dict[str, Comparison] = {}
-
-    def note(self, name: str, found: Comparison | str) -> None:
-        """Take what was found, or why nothing was."""
-        if isinstance(found, str):
-            self.failed[name] = found
-        else:
-            self._found[name] = found
-
-    @property
-    def sources(self) -> tuple[str, str]:
-        """What was compared: expressions, or paths."""
-        return self._first.source, self._second.source
-
-    @property
-    def reshaped(self) -> tuple[str, ...]:
-        """Weights of another shape."""
-        return tuple(name for name, one in self._found.items() if one.shapes[0] != one.shapes[1])
-
-    @property
-    def retyped(self) -> tuple[str, ...]:
-        """Weights of another dtype."""
-        return tuple(name for name, one in self._found.items() if one.dtypes[0] != one.dtypes[1])
-
-    @property
-    def equal(self) -> bool:
-        """Whether all weights of both are there, and equal."""
-        is_whole = not (self.missing or self.unexpected or self.failed)
-        return is_whole and all(one.equal for one in self._found.values())
-
-    @property
-    def same_bits(self) -> bool:
-        """Whether all weights of both are there, and the same to the last bit."""
-        return self.equal and all(one.same_bits for one in self._found.values())
-
-    def __getattr__(self, figure: str) -> Any:
-        """Return a figure of all weights by name."""
-        if figure in _FIGURES or figure == "first_difference":
-            return {name: getattr(one, figure) for name, one in self.items()}
-        raise AttributeError(f"'WeightsComparison' object has no attribute {figure!r}")
-
-    def __getitem__(self, name: str) -> Comparison:
-        name = name if isinstance(name, str) else repr(name)
-        if name in self._found:
-            return self._found[name]
-        why = f": {self.failed[name]}" if name in self.failed else closest(name, self._found)
-        raise NoSuchWeightError(f"there is no comparison of {shown_name(name)}{why}")
-
-    def __iter__(self) -> Iterator[str]:
-        order = {name: i for i, name in enumerate(self._found)}
-        return iter(sorted(self._found, key=lambda name: (*_moved(self._found[name]), order[name])))
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name in self._found
-
-    def changed(self) -> list[str]:
-        """Return the names of what is not equal, what moved most first."""
-        return [name for name in self if not self._found[name].equal]
-
-    def directions(self, name: str, num_directions: int = 8) -> float:
-        """Return the share of the change of one matrix that lies in so many directions, between 0 and 1.
-
-        Of a merged LoRA of that rank it is nearly 1. By randomized SVD; reads both weights whole, and changes no random
-        state.
-
-        Raises
-        ------
-        NoSuchWeightError
-            For a name that is not there.
-        BadRequestError
-            If the weight is no matrix, has another shape in the second, or has not changed.
-        """
-        found = self[name]
-        if type(num_directions) is not int or num_directions < 1:
-            raise BadRequestError(f"num_directions is a number from 1 on, not {num_directions!r}")
-        if len(found.shapes[0]) != 2 or found.shapes[0] != found.shapes[1]:
-            raise BadRequestError(f"{shown_name(name)} is no matrix of one shape in both, and has no directions")
-        first, second = (
-            _floats(explorer[one].to_numpy(copy=None, writeable=False))
-            for explorer, one in ((self._first, name), (self._second, self.pairs[name]))
-        )
-        with np.errstate(all="ignore"):
-            difference = np.subtract(second, first)
-        del first, second
-        difference[~np.isfinite(difference)] = 0
-        largest = np.abs(difference).max(initial=0.0)
-        if not largest:
-            raise BadRequestError(f"{shown_name(name)} has no finite change, and that has no directions")
-        difference /= largest
-        return share_in_directions(difference, num_directions)
-
-    def to_frame(self) -> Any:
-        """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""
-        try:
-            import pandas  # type: ignore[import-untyped,unused-ignore]
-        except ImportError:
-            raise MissingLibraryError("a frame needs pandas; install it, or take the mapping as it is") from None
-        rows = [[getattr(one, figure) for figure in _FIGURES] for one in self.values()]
-        return pandas.DataFrame(rows, columns=list(_FIGURES), index=pandas.Index(list(self), name="name"))
-
-    def __repr__(self) -> str:
-        num_changed = sum(not one.equal for one in self._found.values())
-        of_both = f"{num_changed:,} of {len(self._found):,}" if num_changed else f"none of {len(self._found):,}"
-        said = [f"{of_both} weights differ"]
-        for word in ("missing", "unexpected", "reshaped", "retyped", "retied", "failed"):
-            names = list(getattr(self, word))
-            if names:
-                said.append(f"{len(names):,} {word} ({shown_name(names[0])}{', …' if len(names) > 1 else ''})")
-        worst = next(iter(self.changed()), None)
-        if worst is not None:
-            said.append(f"{shown_name(worst)}: {self._found[worst].verdict}")
-        return f"WeightsComparison({'equal' if self.equal else 'not equal'}: {', '.join(said)})"
-
-
-def _floats(array: Any) -> Any:
-    """Return numbers as floats, as they are or as short as holds them."""
-    return array if array.dtype.name in ("float32", "float64", "complex64", "complex128") else array.astype(np.float64)
-
-
-def share_in_directions(matrix: Any, num_directions: int) -> float:
-    """Return the share of the squares of a matrix that lies in its first directions (Halko, Martinsson, Tropp 2011)."""
-    made = torch.from_numpy(matrix)
-    wanted = min(num_directions, *made.shape)
-    width = min(2 * wanted + _MORE, *made.shape)
-    # A generator of its own: the state of nobody else's moves, on no device.
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        probe = torch.randn(made.shape[1], width, generator=generator, dtype=torch.float64).to(made.dtype)
-        basis, _ = torch.linalg.qr(made @ probe)
-        for _ in range(_NUM_POWERS):
-            basis, _ = torch.linalg.qr(made @ (made.mH @ basis))
-        sizes = torch.linalg.svdvals(basis.mH @ made)
-    total = float(made.abs().square_().sum(dtype=torch.float64).item())
-    return min(float(sizes[:wanted].double().square().sum().item()) / total, 1.0)
-
-
-def _moved(found: Comparison) -> tuple[int, float]:
-    """Return what puts weights of another shape first, then what moved most, and what is equal last."""
-    if found.shapes[0] != found.shapes[1]:
-        return 0, 0.0
-    if found.only_finite_first or found.only_finite_second:
-        return 1, -float(found.only_finite_first + found.only_finite_second)
-    relative = found.relative
-    if found.equal:
-        return 4, 0.0
-    return (3 if not found.num_changed else 2), -(relative if relative is not None else math.inf)
-
-
-def _retied(first: WeightsExplorer, second: WeightsExplorer, pairs: dict[str, str]) -> tuple[str, ...]:
-    """Return the names in the first of weights that share their memory with others in the second."""
-    # A file tells nothing of what was tied.
-    live = {a: b for a, b in pairs.items() if isinstance(first[a], LiveEntry) and isinstance(second[b], LiveEntry)}
-    own, others = (_together({name: explorer[one] for name, one in names.items()}) for explorer, names in (
-        (first, {a: a for a in live}), (second, live)
-    ))  # fmt: skip
-    return tuple(name for name in live if own[name] != others[name])
-
-
-@unnoticed
-def _together(entries: Mapping[str, WeightEntry]) -> dict[str, frozenset[str]]:
-    """Return the names of the same elements of memory, by each of them."""
-    groups: dict[object, list[str]] = {}
-    for name, entry in entries.items():
-        groups.setdefault(_elements_of(entry), []).append(name)
-    return {name: frozenset(names) for names in groups.values() for name in names}
-
-
-def _elements_of(entry: WeightEntry) -> object:
-    """Return what is equal for two weights of the same elements."""
-    extents = extents_of(entry.tensor) if isinstance(entry, LiveEntry) and not entry.problem else ()
-    return (extents, entry.shape, entry.dtype) if extents else id(entry)
 
 
 def compare_weights(

@@ -2,54 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from tensornp.errors import BadRequestError
+from tensornp.trees.choosing import SORTED, STATES, VARYING, Asked, has_state, passes, searcher
 from tensornp.trees.fold import Branch, tree_of
 from tensornp.trees.listing import Listed
-from tensornp.trees.names import matcher
 
 MAX_OPEN = 40
 """Lines up to which branches are open from the beginning."""
-MAX_PATTERN = 1000
-"""Characters that may be searched for."""
-STATES = ("trained", "frozen", "tied", "no values")
-_DIGITS = re.compile(r"(\d+)")
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What is to be seen.
-
-    Attributes
-    ----------
-    search : str
-        A glob or a part of the names; between slashes, a regular expression.
-    sort : str
-        The column that orders the list; empty for the order of the model.
-    descending : bool
-        Whether the last comes first.
-    filters : tuple of (str, str)
-        Columns with the one value that is wanted: "dtype", "where", "kind", "state", or "bytes" with the fewest.
-    toggled : frozenset of int
-        Branches of the tree that are open where they would be closed, and the other way round.
-    """
-
-    search: str = ""
-    sort: str = ""
-    descending: bool = False
-    filters: tuple[tuple[str, str], ...] = ()
-    toggled: frozenset[int] = frozenset()
-
-    @property
-    def is_list(self) -> bool:
-        """Whether weights are listed by their full names, and not in a tree."""
-        return bool(self.search or self.sort or self.filters)
 
 
 class Line(NamedTuple):
@@ -177,7 +141,7 @@ class Outline:
         key = asked, ranks
         if self._last[0] == key:
             return self._last[1]
-        found = [one for one in self.weights if _passes(one, asked.filters)] if asked.filters else self.weights
+        found = [one for one in self.weights if passes(one, asked.filters)] if asked.filters else self.weights
         if asked.search:
             fits = searcher(asked.search)
             found = [one for one in found if fits(one.name)]
@@ -192,10 +156,10 @@ class Outline:
         if column == "findings":
             worst = ranks or (lambda name: 0)
             return sorted(weights, key=lambda one: worst(one.name))
-        if column not in _SORTED:
+        if column not in SORTED:
             raise BadRequestError(f"there is no column {column[:20]!r} to sort by")
         if column not in self._orders:
-            order = sorted(range(len(self.weights)), key=lambda i: _SORTED[column](self.weights[i]))
+            order = sorted(range(len(self.weights)), key=lambda i: SORTED[column](self.weights[i]))
             places = [0] * len(order)
             for place, i in enumerate(order):
                 places[i] = place
@@ -222,7 +186,7 @@ class Outline:
     @cached_property
     def varying(self) -> list[str]:
         """The columns that are not the same of all weights, and "notes" where there are any."""
-        found = [name for name, of in _VARYING.items() if len({of(one) for one in self.weights}) > 1]
+        found = [name for name, of in VARYING.items() if len({of(one) for one in self.weights}) > 1]
         has_notes = any(one.note or one.problem or one.tied_to for one in self.weights)
         return found + (["notes"] if has_notes else [])
 
@@ -233,7 +197,7 @@ class Outline:
             "dtype": sorted({one.dtype for one in self.weights if one.dtype}),
             "where": sorted({one.location for one in self.weights if one.location}),
             "kind": sorted({one.kind for one in self.weights}),
-            "state": [state for state in STATES if any(_has_state(one, state) for one in self.weights)],
+            "state": [state for state in STATES if any(has_state(one, state) for one in self.weights)],
         }
         return {column: values for column, values in found.items() if len(values) > 1 or column == "state"}
 
@@ -246,66 +210,3 @@ def sums_of(weights: Iterable[Listed]) -> Sums:
         if not one.is_repeated:
             numel, nbytes = numel + one.numel, nbytes + one.nbytes
     return Sums(num_weights, numel, nbytes)
-
-
-def searcher(text: str) -> Callable[[str], object]:
-    """Return what tells whether a name is looked for; BadRequestError for a regular expression that is none."""
-    if len(text) > MAX_PATTERN:
-        raise BadRequestError(f"what is searched for has more than {MAX_PATTERN:,} characters")
-    if len(text) > 1 and text[0] == text[-1] == "/":
-        try:
-            return matcher(re.compile(text[1:-1]))
-        except (re.error, RecursionError, OverflowError) as error:
-            raise BadRequestError(f"{text} is no regular expression: {error}") from None
-    return matcher(text)
-
-
-def _passes(one: Listed, filters: tuple[tuple[str, str], ...]) -> bool:
-    for column, wanted in filters:
-        if column == "bytes":
-            if one.nbytes < int(wanted):
-                return False
-        elif column == "state":
-            if not _has_state(one, wanted):
-                return False
-        elif _FACTS[column](one) != wanted:
-            return False
-    return True
-
-
-def _has_state(one: Listed, state: str) -> bool:
-    if state == "tied":
-        return bool(one.tied_to)
-    if state == "no values":
-        return bool(one.problem)
-    # Nobody trains a buffer.
-    return one.requires_grad is True if state == "trained" else one.requires_grad is False and one.kind != "buffer"
-
-
-def _natural(one: Listed) -> list[Any]:
-    """Return what puts layer 10 behind layer 2."""
-    parts: list[Any] = _DIGITS.split(one.name)
-    parts[1::2] = [int(digits) if len(digits) < 20 else 0 for digits in parts[1::2]]
-    return parts
-
-
-_FACTS: dict[str, Callable[[Listed], str]] = {
-    "dtype": lambda one: one.dtype,
-    "where": lambda one: one.location,
-    "kind": lambda one: one.kind,
-}
-_VARYING: dict[str, Callable[[Listed], Any]] = {
-    **_FACTS,
-    # Nobody trains a buffer.
-    "grad": lambda one: one.requires_grad if one.kind != "buffer" else None,
-}
-_SORTED: dict[str, Callable[[Listed], Any]] = {
-    **_FACTS,
-    "name": _natural,
-    "shape": lambda one: one.numel,
-    "bytes": lambda one: one.nbytes,
-    "grad": lambda one: {True: 0, False: 1, None: 2}[one.requires_grad],
-    "notes": lambda one: (not one.problem, not one.tied_to, not one.note, one.note),
-}
-COLUMNS = (*_SORTED, "findings")
-FILTERS = (*_FACTS, "state", "bytes")

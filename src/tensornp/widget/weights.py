@@ -16,9 +16,10 @@ from tensornp.core.summary.stats import summarize_stats
 from tensornp.errors import BadRequestError, NameTakenError, NotReadError, TensornpError
 from tensornp.render.stats_line import line_of
 from tensornp.render.words import counted
+from tensornp.trees.choosing import COLUMNS, FILTERS, Asked
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.listing import Listed
-from tensornp.trees.outline import COLUMNS, FILTERS, Asked, Outline, sums_of
+from tensornp.trees.outline import Outline, sums_of
 from tensornp.trees.scan import scan_entries
 from tensornp.widget.dock import DockingWidget, module, stylesheet
 from tensornp.widget.weight_data import Found, array_code, entry_data, line_data, stats_data

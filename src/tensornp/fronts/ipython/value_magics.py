@@ -100,7 +100,8 @@ class ValueMagics(Magics):
         from tensornp.fronts.ipython.weight_magics import path_of
         from tensornp.render.comparison import comparison_html, comparison_text
         from tensornp.render.weights_comparison import weights_comparison_html, weights_comparison_text
-        from tensornp.trees.compare import WeightsComparison, compare, is_model, opened
+        from tensornp.trees.compare import compare, is_model, opened
+        from tensornp.trees.weights_comparison import WeightsComparison
 
         __tracebackhide__ = True
         usage = "%tensordiff A B"
