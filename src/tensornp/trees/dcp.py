@@ -17,7 +17,7 @@ from tensornp.trees.chunked_entry import ChunkedEntry
 from tensornp.trees.dcp_files import ItemFiles
 from tensornp.trees.dcp_metadata import Told, ToldTensor, read_dcp_metadata
 from tensornp.trees.dcp_ranks import put_together
-from tensornp.trees.dcp_values import MAX_LOOKED_INTO, StoredValue, StoredValues
+from tensornp.trees.dcp_values import MAX_LOOKED_INTO, ByteValue, ByteValues
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.names import shown_name
 from tensornp.trees.source_file import SourceFile
@@ -51,10 +51,10 @@ class Checkpoint:
         # The word of one rank is not what the folder says.
         source = str(folder / names[0] if _OF_RANK.fullmatch(names[0]) and len(names) == 1 else folder)
         entries = [_entry(files, source, name, tensor, told) for name, tensor in told.tensors.items()]
-        values = {name: StoredValue.of(files, item) for name, item in told.values.items()}
+        values = {name: ByteValue.of(files, item) for name, item in told.values.items()}
         _mark_overlaps(entries, values)
         self.entries: list[WeightEntry] = [*entries]
-        self.values = StoredValues(told.said, values)
+        self.values = ByteValues(told.said, values)
         self.problems += [*told.problems, *self.values.problems(MAX_LOOKED_INTO)]
 
 
@@ -97,9 +97,9 @@ def _why_unread(tensor: ToldTensor) -> str:
     return why_not_whole(tensor.shape, [Box(one.offsets, one.sizes) for one in tensor.chunks])
 
 
-def _mark_overlaps(entries: list[ChunkedEntry], values: dict[str, StoredValue]) -> None:
+def _mark_overlaps(entries: list[ChunkedEntry], values: dict[str, ByteValue]) -> None:
     """Give a problem to those whose items have bytes of the one before."""
-    items: list[tuple[str, int, int, ChunkedEntry | StoredValue]] = [
+    items: list[tuple[str, int, int, ChunkedEntry | ByteValue]] = [
         (chunk.file.path, chunk.offset, chunk.nbytes, entry)
         for entry in entries
         for chunk in entry.chunks

@@ -35,7 +35,7 @@ class PickledObject(NamedTuple):
 
 
 @dataclass(slots=True)
-class StoredValue:
+class ByteValue:
     """Where a value lies; `problem` says why it is not read."""
 
     file: SourceFile | None
@@ -45,7 +45,7 @@ class StoredValue:
     problem: str = ""
 
     @classmethod
-    def of(cls, files: ItemFiles, item: Item | None) -> StoredValue:
+    def of(cls, files: ItemFiles, item: Item | None) -> ByteValue:
         """Return the value of an item."""
         found = files.of_item(item) if item is not None else "where it lies is not told"
         if item is None or isinstance(found, str):
@@ -78,10 +78,10 @@ class StoredValue:
         return PickledObject(values, wanted)
 
 
-class StoredValues(Mapping[str, Any]):
+class ByteValues(Mapping[str, Any]):
     """A mapping from name to value, each looked into once, when one asks for it; with what is known already."""
 
-    def __init__(self, known: Mapping[str, Any], stored: Mapping[str, StoredValue]) -> None:
+    def __init__(self, known: Mapping[str, Any], stored: Mapping[str, ByteValue]) -> None:
         self._stored = stored
         self._known = {name: value for name, value in known.items() if name not in stored}
         self._names = dict.fromkeys([*known, *stored])
