@@ -12,6 +12,8 @@ from tensornp.trees.entry import WeightEntry
 from tensornp.trees.names import closest, shown_name
 
 _COLUMNS = "count nan posinf neginf zeros min max mean std norm scope".split()
+QUIET_RANK = 5
+"""From this rank on, a finding may be so on purpose."""
 
 
 class Finding(NamedTuple):
@@ -104,7 +106,7 @@ def findings_of(entry: WeightEntry, stats: TensorStats) -> Iterator[Finding]:
         yield Finding(3, f"a value is {top:.6g}, the largest that {entry.dtype} has")
     if stats.count == stats.finite > 1 and stats.min == stats.max:
         # What is all ones or zeros may be so on purpose.
-        yield Finding(5 if stats.min in (0, 1) else 4, f"all {stats.count:,} are {stats.min:.6g}")
+        yield Finding(QUIET_RANK if stats.min in (0, 1) else 4, f"all {stats.count:,} are {stats.min:.6g}")
 
 
 def _edge_of(name: str) -> float | None:

@@ -20,6 +20,7 @@ from tensornp.render.words import counted
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.fold import Row
 from tensornp.trees.outline import Line
+from tensornp.trees.scan_table import QUIET_RANK
 from tensornp.widget.toggle_data import figures_data
 
 MAX_SHOWN = 10
@@ -37,6 +38,11 @@ class Found(NamedTuple):
     findings: tuple[str, ...]
     words: tuple[str, ...] = ()
     histogram: Histogram | None = None
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether a finding is more than what may be so on purpose, such as weights that are all 1."""
+        return self.rank < QUIET_RANK
 
     @property
     def picture(self) -> dict[str, str]:
@@ -68,7 +74,7 @@ def line_data(line: Line, found: Mapping[str, Found], num_found: int) -> dict[st
         "cells": cells, "branch": line.branch, "parent": line.parent, "level": line.level, "position": line.position,
         "size": line.size, "open": line.is_open, "number": number, "picture": figures,
         "title": f"{line.sums.numel:,} elements, {line.sums.nbytes:,} bytes",
-        "isAlarm": bool(cells.get("findings")),
+        "isAlarm": own.is_alarm if own is not None else bool(num_found),
     }  # fmt: skip
 
 

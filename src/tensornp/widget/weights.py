@@ -261,7 +261,7 @@ class WeightsWidget(DockingWidget):
                 return
             self._scan, self.progress, self.scanned = None, -1.0, said
             self._found |= found
-            names = {name for name, one in self._found.items() if one.findings}
+            names = {name for name, one in self._found.items() if one.is_alarm}
             if self._outline is not None:
                 self._num_found = self._outline.counted_below(names)
                 self._outline.forget()
@@ -291,7 +291,7 @@ class _Scan:
                 found[name] = Found(rank, texts, *line_of(stats))
             for name, why in table.failed.items():
                 found[name] = Found(0, (f"not read: {why}",))
-            num_found = sum(bool(one.findings) for one in found.values())
+            num_found = sum(one.is_alarm for one in found.values())
             said = f"{counted(num_found, 'weight')} of {len(found):,} with findings"
             said += "" if table.complete else f"; stopped, {len(self._weights) - len(found):,} were not read"
         except Exception as error:

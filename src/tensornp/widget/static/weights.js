@@ -297,7 +297,7 @@ class Weights {
       if (line.picture.src) cell.append(Object.assign(element("img"), line.picture));
       cell.title = text;
     } else cell.textContent = text;
-    if (column === "findings" && text) cell.classList.add("tensornp-alarm");
+    if (column === "findings" && line.isAlarm) cell.classList.add("tensornp-alarm");
     return cell;
   }
 
