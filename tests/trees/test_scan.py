@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 
 import tensornp as tnp
 from tensornp.core.values import tasks
-from tensornp.trees import scan
+from tensornp.trees import scan, scan_table
 from tensornp.trees.file_entry import FileEntry
 
 
@@ -78,6 +78,31 @@ def test_the_worst_comes_first_with_its_numbers(model):
     assert repr(table) == f"<ScanTable of {len(model[1])} weights, 6 with findings>"
     with pytest.raises(KeyError, match=r"there are no statistics of 'layers\.9\.w'; the closest is 'layers\."):
         table["layers.9.w"]
+
+
+def test_dead_rows_and_outlying_columns_are_found(tmp_path):
+    """Quietly: what is pruned or a padding has such rows on purpose. Of more dimensions, channels are told by axis."""
+    wide = torch.randn(30, 40, generator=torch.Generator().manual_seed(0))
+    wide[[3, 17]] = 0
+    wide[:, 5] *= 100
+    wide[:, 7] *= 60
+    convolution = torch.ones(8, 9, 3, 3)
+    convolution[:, 4] = 0
+    convolution[:, :, 0, 0] *= torch.arange(8.0).add(1)[:, None]
+    made = {"w": wide, "c": convolution, "half": wide.half(), "zero": torch.zeros(20, 20)}
+    save_file(made, tmp_path / "model.safetensors")
+    for source in (made, tmp_path):
+        table = tnp.weights(source).scan()
+        median = wide.norm(dim=0).quantile(0.5)
+        ratios = [f"{float(wide[:, i].norm() / median):.3g} times" for i in (5, 7)]
+        dead = "2 of 30 rows are zero throughout: 3, 17"
+        out = f"2 of 40 columns have 10 times the median norm or more: 5 ({ratios[0]}), 7 ({ratios[1]})"
+        said = {name: [finding.text for finding in table.findings(name)] for name in table}
+        assert said["w"] == [dead, out]
+        assert said["half"][0] == dead
+        assert said["c"] == ["1 of 9 channels along axis 1 is zero throughout: 4"]
+        assert said["zero"] == ["all 400 are 0"]
+        assert all(finding.rank >= scan_table.QUIET_RANK for name in table for finding in table.findings(name))
 
 
 def test_some_are_scanned_by_name(model):

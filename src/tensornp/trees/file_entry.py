@@ -12,6 +12,7 @@ import torch
 
 from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.core.values.blocks import ReadPart
+from tensornp.core.values.channels import order_of
 from tensornp.core.values.decode import stored_dtype
 from tensornp.core.values.stats import TensorStats
 from tensornp.core.values.stored import flat_from_boxes
@@ -156,6 +157,10 @@ class FileEntry(StoredEntry):
 
         part = ReadPart(flat_from_boxes(shape, read), shape, self.dtype, times=times)
         return Supply((part,), self.dtype, self.shape)
+
+    def _order(self) -> tuple[int, ...] | None:
+        assert self.shape is not None
+        return super()._order() if self._strides is None else order_of(self.shape, self._strides)
 
     def _check_endless(self) -> None:
         assert self.shape is not None and self._strides is not None

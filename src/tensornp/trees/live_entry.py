@@ -15,7 +15,7 @@ from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.info import inspect
-from tensornp.core.values.scan import stats
+from tensornp.core.values.scan import scan
 from tensornp.core.values.stats import TensorStats
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.trees.entry import Extent, WeightEntry
@@ -126,7 +126,7 @@ class LiveEntry(WeightEntry):
 
     def stats(self) -> TensorStats:
         """Return the statistics of all values."""
-        return stats(self.values())
+        return scan(self.values(), has_channels=True)
 
     @unnoticed
     def _at(self, index: Any) -> tuple[Any, tuple[slice, ...]]:

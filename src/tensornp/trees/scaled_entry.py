@@ -95,7 +95,7 @@ class ScaledEntry(FileEntry):
             return self._flat(opened, first, count, scales[0])
 
         assert self.shape is not None
-        return Supply((ReadPart(read, (self.numel,), VALUES),), VALUES, self.shape)
+        return Supply((ReadPart(read, (self.numel,), VALUES),), VALUES, self.shape, order=self._order())
 
     def _flat(self, opened: Reader, first: int, count: int, scales: Array | None = None) -> Array:
         values = decoder(self.dtype)(opened.read(self._offset + first, count))

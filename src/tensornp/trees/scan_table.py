@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tensornp.core.tensor.dtypes import KNOWN, largest
+from tensornp.core.values.channels import MIN_RATIO, ChannelNorms
 from tensornp.core.values.stats import TensorStats
 from tensornp.errors import MissingLibraryError, NoSuchWeightError
 from tensornp.trees.entry import WeightEntry
@@ -106,7 +107,35 @@ def findings_of(entry: WeightEntry, stats: TensorStats) -> Iterator[Finding]:
         yield Finding(3, f"a value is {top:.6g}, the largest that {entry.dtype} has")
     if stats.count == stats.finite > 1 and stats.min == stats.max:
         # What is all ones or zeros may be so on purpose.
-        yield Finding(QUIET_RANK if stats.min in (0, 1) else 4, f"all {stats.count:,} are {stats.min:.6g}")
+        yield Finding(QUIET_RANK + 2 if stats.min in (0, 1) else 4, f"all {stats.count:,} are {stats.min:.6g}")
+    for norms in stats.channels:
+        if norms.num_dead:
+            yield Finding(QUIET_RANK, _dead(norms, entry))
+        if norms.num_outliers:
+            yield Finding(QUIET_RANK + 1, _outlying(norms, entry))
+
+
+def _dead(norms: ChannelNorms, entry: WeightEntry) -> str:
+    more = ", …" if norms.num_dead > len(norms.dead) else ""
+    which = ", ".join(f"{i:,}" for i in norms.dead)
+    verb = "is" if norms.num_dead == 1 else "are"
+    return f"{norms.num_dead:,} of {_channels(norms, entry)} {verb} zero throughout: {which}{more}"
+
+
+def _outlying(norms: ChannelNorms, entry: WeightEntry) -> str:
+    more = ", …" if norms.num_outliers > len(norms.outliers) else ""
+    which = ", ".join(f"{i:,} ({ratio:.3g} times)" for i, ratio in norms.outliers)
+    verb = "has" if norms.num_outliers == 1 else "have"
+    return (
+        f"{norms.num_outliers:,} of {_channels(norms, entry)} {verb} {MIN_RATIO:g} times the median norm or more: "
+        f"{which}{more}"
+    )
+
+
+def _channels(norms: ChannelNorms, entry: WeightEntry) -> str:
+    if len(entry.shape or ()) == 2:
+        return f"{norms.num:,} {('rows', 'columns')[norms.axis]}"
+    return f"{norms.num:,} channels along axis {norms.axis}"
 
 
 def _edge_of(name: str) -> float | None:

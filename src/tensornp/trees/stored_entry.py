@@ -159,7 +159,11 @@ class StoredEntry(WeightEntry):
         assert self.shape is not None
         name = self.dtype_of_values
         # Flat, as a tensor without gaps is read: the same blocks give the same bits.
-        return Supply((ReadPart(read, (self.numel,), name),), name, self.shape)
+        return Supply((ReadPart(read, (self.numel,), name),), name, self.shape, order=self._order())
+
+    def _order(self) -> tuple[int, ...] | None:
+        """Return the dimensions from the widest stride to the narrowest, as `_flat` reads them."""
+        return tuple(range(len(self.shape or ())))
 
 
 def tensor_of(bits: Array, name: str) -> torch.Tensor:
@@ -187,21 +191,25 @@ def _array_of(bits: Array, name: str, *, writeable: bool, dtype: object) -> Arra
     return made
 
 
+def _tasks(supply: Supply) -> Tasks:
+    return Tasks(supply, "auto", has_channels=True)
+
+
 def _num_tasks(supply: Supply) -> int:
-    return sum(1 for _ in Tasks(supply, "auto"))
+    return sum(1 for _ in _tasks(supply))
 
 
 @apart
 def _tally(supply: Supply, number: int) -> Tally:
-    tasks = Tasks(supply, "auto")
+    tasks = _tasks(supply)
     return tasks.tally(next(islice(tasks, number, None)), in_place=False)
 
 
 def _put_together(supply: Supply, tallies: Iterable[Tally]) -> TensorStats:
     with np.errstate(all="ignore"):
-        return Tasks(supply, "auto").result(tallies)
+        return _tasks(supply).result(tallies)
 
 
 @apart
 def _stats_of(supply: Supply, num_threads: int | None) -> TensorStats:
-    return scan_supply(supply, num_threads=num_threads)
+    return scan_supply(supply, num_threads=num_threads, has_channels=True)
