@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 
 import tensornp as tnp
 from tensornp.core.values import tasks
-from tensornp.trees import scan, scan_table
+from tensornp.trees import kept, progress, scan, scan_table
 from tensornp.trees.file_entry import FileEntry
 
 
@@ -204,3 +204,75 @@ def test_what_was_scanned_of_a_large_file_is_not_kept_in_the_cache(model, monkey
     explorer.scan(names=["embed"])
     ((_, offset, nbytes),) = explorer["embed"].extents
     assert told == [(offset, nbytes, os.POSIX_FADV_DONTNEED)]
+
+
+def settled(path: Path, ns: int = 10**18) -> None:
+    """Make a file of a time ago: what was written just now might be written to again in the same tick of its clock."""
+    os.utime(path, ns=(ns, ns))
+
+
+def test_what_was_read_of_a_file_is_kept(tmp_path, monkeypatch):
+    """By the file and its time: neither a scan nor a row that opens reads it once more, nor does another explorer."""
+    made = weights_of(tmp_path)
+    file = tmp_path / "model.safetensors"
+    settled(file)
+    first = tnp.weights(tmp_path).scan()
+    reads = []
+    monkeypatch.setattr(FileEntry, "_flat", lambda *args: reads.append(args))
+    again = tnp.weights(file)
+    assert dict(again.scan()) == dict(first)
+    assert again["embed"].stats() == first["embed"]
+    assert again.scan()["layers.0.w"].channels == first["layers.0.w"].channels
+    assert not reads
+    monkeypatch.undo()
+    # A listing of before does not pass off what it knows as what is there now.
+    save_file({name: torch.zeros_like(tensor) for name, tensor in made.items()}, file)
+    settled(file, 10**18 + 1)
+    with pytest.raises(tnp.ChangedFileError):
+        again["embed"].stats()
+    assert all("since it was listed" in why for why in again.scan().failed.values())
+    assert tnp.weights(file)["embed"].stats().zeros == 9_000_001
+
+
+def test_what_was_written_just_now_is_not_kept(tmp_path):
+    """Some file systems have clocks of two seconds."""
+    save_file({"a": torch.ones(3)}, tmp_path / "a.safetensors")
+    explorer = tnp.weights(tmp_path)
+    explorer.scan()
+    assert kept.KEPT.get(explorer["a"].identity) is None
+    settled(tmp_path / "a.safetensors")
+    explorer = tnp.weights(tmp_path)
+    explorer.scan()
+    assert kept.KEPT.get(explorer["a"].identity) == tnp.stats(torch.ones(3))
+
+
+def test_no_more_is_kept_than_a_bounded_number_of_bytes(monkeypatch, tmp_path):
+    """What was not asked for longest goes first."""
+    (tmp_path / "file").touch()
+    settled(tmp_path / "file")
+    found = tnp.stats(torch.ones(3))
+    monkeypatch.setattr(kept, "MAX_NBYTES", 10_000)
+    store = kept.KeptStats()
+    for number in range(20):
+        store.keep(number, found, [str(tmp_path / "file")])
+        assert store.get(0) is not None
+    assert store.get(1) is None
+    assert store.get(19) is not None
+    store.keep("gone", found, [str(tmp_path / "no file")])
+    assert store.get("gone") is None
+
+
+def test_a_bar_appears_where_it_takes_long(model, monkeypatch, capsys):
+    """And nothing is written where it does not, or is not wanted."""
+    tnp.weights(model[0]).scan()
+    monkeypatch.setattr(progress, "_DELAY_S", 0.0)
+    monkeypatch.setattr(scan, "_TOLD_EVERY_S", 0.0)
+    tnp.weights(model[0]).scan(progress=False)
+    tnp.compare(model[1], model[1], progress=False)
+    assert capsys.readouterr().err == ""
+    tnp.weights(model[0]).scan()
+    assert "scan:" in capsys.readouterr().err
+    tnp.compare(model[1], model[1])
+    assert "compare:" in capsys.readouterr().err
+    with pytest.raises(tnp.BadRequestError, match="progress is a function of two numbers, or False, not a int"):
+        tnp.weights(model[0]).scan(progress=3)

@@ -47,11 +47,20 @@ class ScaledEntry(FileEntry):
         """What the codes mean."""
         return VALUES
 
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What is equal for the same values, the scales among it."""
+        return *super().identity, self.scales.identity, self.block
+
     def plan(self, index: Any = ...) -> ReadPlan:
         """Return what `to_numpy` would read, of codes and scales."""
         part = self._scales_of(self.select(index)) if self.scales.numel > 1 else ...
         codes, scales = self.codes.plan(index), self.scales.plan(part)
         return ReadPlan(codes.nbytes_read + scales.nbytes_read, codes.num_reads + scales.num_reads, codes.shape)
+
+    def _check_unchanged(self) -> None:
+        super()._check_unchanged()
+        self.scales._check_unchanged()
 
     def _scales(self, index: Any = ...) -> Array:
         """Return some of the scales, along each dimension of the codes."""
