@@ -117,7 +117,7 @@ def _scan(folder: Path, quick: bool) -> str:
     path = folder / "scanned.safetensors"
     generator = torch.Generator().manual_seed(0)
     numel = 2**20 if quick else 2**22
-    save_file({f"layers.{i}.w": torch.randn(16, numel // 16, generator=generator) for i in range(16)}, path)
+    save_file({f"layers.{i}.w": torch.randn(numel // 4096, 4096, generator=generator) for i in range(16)}, path)
     statements = {
         "scan": "forget(); weights(path).scan(progress=False)", "seven torch calls for each": NAIVE,
         "the same figures by torch": SAME_FIGURES,

@@ -105,6 +105,36 @@ def test_dead_rows_and_outlying_columns_are_found(tmp_path):
         assert all(finding.rank >= scan_table.QUIET_RANK for name in table for finding in table.findings(name))
 
 
+def test_weights_of_equal_content_are_found(tmp_path):
+    """They lie twice in memory, or in the file; what is tied is one, and what is one number throughout says nothing."""
+    values = torch.randn(400, 500, generator=torch.Generator().manual_seed(0))
+    made = {
+        "embed": values, "head": values.clone(), "other": values + 1, "half": values.half(), "flat": values.reshape(-1),
+        "turned": values.t().contiguous(), "ones": torch.ones(9), "more ones": torch.ones(9),
+        **{f"layers.{i}.inv_freq": torch.arange(8.0) for i in range(6)},
+    }  # fmt: skip
+    save_file({name: tensor.clone() for name, tensor in made.items()}, tmp_path / "model.safetensors")
+    for source in (made, tmp_path):
+        table = tnp.weights(source).scan()
+        said = {name: [one.text for one in table.findings(name)] for name in table if table.findings(name)}
+        assert said.pop("ones") == said.pop("more ones") == ["all 9 are 1"]
+        assert said.pop("embed") == ["the same values as 'head'"]
+        assert said.pop("head") == ["the same values as 'embed'"]
+        first = "the same values as 'layers.1.inv_freq', 'layers.2.inv_freq', 'layers.3.inv_freq' and 2 more"
+        assert said.pop("layers.0.inv_freq") == [first]
+        assert set(said) == {f"layers.{i}.inv_freq" for i in range(1, 6)}
+
+
+def test_what_is_tied_is_no_equal_content():
+    """One tensor under two names is one."""
+    model = torch.nn.Sequential(torch.nn.Linear(5, 6), torch.nn.Linear(5, 6), torch.nn.Linear(5, 6))
+    model[1].weight = model[0].weight
+    model[2].weight.data = model[0].weight.data.clone()
+    table = tnp.weights(model).scan(names="*weight")
+    assert [one.text for one in table.findings("0.weight")] == ["the same values as '2.weight'"]
+    assert [one.text for one in table.findings("2.weight")] == ["the same values as '0.weight', '1.weight'"]
+
+
 def test_some_are_scanned_by_name(model):
     """By a glob, a part, or the names themselves."""
     explorer = tnp.weights(model[0])

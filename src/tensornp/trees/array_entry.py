@@ -71,7 +71,7 @@ class ArrayEntry(WeightEntry):
 
     def stats(self) -> TensorStats:
         """Return the statistics of all values."""
-        return scan(self.array, has_channels=True)
+        return scan(self.array, in_depth=True)
 
 
 def _dtype_of(dtype: object) -> np.dtype[Any]:

@@ -126,7 +126,7 @@ class LiveEntry(WeightEntry):
 
     def stats(self) -> TensorStats:
         """Return the statistics of all values."""
-        return scan(self.values(), has_channels=True)
+        return scan(self.values(), in_depth=True)
 
     @unnoticed
     def _at(self, index: Any) -> tuple[Any, tuple[slice, ...]]:

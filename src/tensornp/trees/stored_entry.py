@@ -217,7 +217,7 @@ def _array_of(bits: Array, name: str, *, writeable: bool, dtype: object) -> Arra
 
 
 def _tasks(supply: Supply) -> Tasks:
-    return Tasks(supply, "auto", has_channels=True)
+    return Tasks(supply, "auto", in_depth=True)
 
 
 def _num_tasks(supply: Supply) -> int:
@@ -237,4 +237,4 @@ def _put_together(supply: Supply, tallies: Iterable[Tally]) -> TensorStats:
 
 @apart
 def _stats_of(supply: Supply, num_threads: int | None) -> TensorStats:
-    return scan_supply(supply, num_threads=num_threads, has_channels=True)
+    return scan_supply(supply, num_threads=num_threads, in_depth=True)

@@ -36,7 +36,7 @@ def test_what_stands_out_is_what_numpy_finds(shape, dtype):
         wanted[:, -1] = 0
         wanted[:, 2] *= 30
     for tensor in (wanted, wanted.transpose(0, 1).contiguous().transpose(0, 1)):
-        found = {norms.axis: norms for norms in scan(tensor, has_channels=True).channels}
+        found = {norms.axis: norms for norms in scan(tensor, in_depth=True).channels}
         for axis in (0, 1):
             told, by_numpy = found.get(axis), expected(wanted.double().numpy(), axis)
             if by_numpy is None:
@@ -54,7 +54,7 @@ def test_a_row_of_numbers_too_small_to_be_squared_is_not_zero():
     values = torch.ones(10, 20)
     values[3] = 1e-30
     values[4] = 0
-    (rows,) = scan(values, has_channels=True).channels
+    (rows,) = scan(values, in_depth=True).channels
     assert (rows.axis, rows.num_dead, rows.dead) == (0, 1, (4,))
 
 
@@ -63,15 +63,15 @@ def test_a_nan_hides_its_own_channel_alone():
     values = torch.ones(10, 20)
     values[3, 0], values[4, 1] = float("nan"), float("inf")
     values[5] = 1000
-    (rows,) = scan(values, has_channels=True).channels
+    (rows,) = scan(values, in_depth=True).channels
     assert rows == ChannelNorms(0, 10, 0, (), 1, ((5, pytest.approx(1000)),))
 
 
 def test_nothing_is_told_where_norms_say_nothing():
     """Of vectors, integers, and all zeros; and of what was not asked for."""
     for tensor in (torch.ones(100), torch.zeros(100, 100), torch.eye(100, dtype=torch.int32), torch.tensor(1.0)):
-        assert scan(tensor, has_channels=True).channels == ()
-    assert scan(torch.eye(100)[:, :50], has_channels=False).channels == ()
+        assert scan(tensor, in_depth=True).channels == ()
+    assert scan(torch.eye(100)[:, :50], in_depth=False).channels == ()
 
 
 def test_gaps_and_repeats_have_no_order():
@@ -80,7 +80,7 @@ def test_gaps_and_repeats_have_no_order():
     assert order_of((3, 4), (1, 3)) == (1, 0)
     assert order_of((3, 4), (8, 1)) is None
     assert order_of((3, 4), (0, 1)) is None
-    assert scan(torch.eye(100)[:, ::2], has_channels=True).channels == ()
+    assert scan(torch.eye(100)[:, ::2], in_depth=True).channels == ()
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 1000])

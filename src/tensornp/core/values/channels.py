@@ -100,6 +100,8 @@ class ChannelSums:
 
     def add(self, values: Array, first: int) -> None:
         """Take a block of floats, whose first element is that of this number."""
+        if not self._layout:
+            return
         squares = scratch(values.size, _SQUARES_SLOT, values.dtype)
         np.multiply(values, values, out=squares)
         for i, along in enumerate(self._layout):

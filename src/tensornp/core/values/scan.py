@@ -79,19 +79,17 @@ def scan(
     axis: int | None = None,
     progress: Progress | None = None,
     num_threads: int | None = None,
-    has_channels: bool = False,
+    in_depth: bool = False,
 ) -> TensorStats:
     """Return the statistics of `obj`, as `stats`; `progress` is told after each task, and may end the scan.
 
-    With `progress`, other threads are let in between two tasks. With `has_channels`, those that stand out are told.
+    With `progress`, other threads are let in between two tasks. With `in_depth`, those that stand out are told.
     """
     supply = supply_of(obj, axis)
     is_large = supply.numel > BLOCK_NUMEL
     before = _marks_of(obj) if is_large else None
     try:
-        found = scan_supply(
-            supply, histogram=histogram, progress=progress, num_threads=num_threads, has_channels=has_channels
-        )
+        found = scan_supply(supply, histogram=histogram, progress=progress, num_threads=num_threads, in_depth=in_depth)
     except NotReadError as reason:
         raise NoDataError(f"the values cannot be read: {reason}") from None
     if is_large and before != _marks_of(obj):
@@ -105,14 +103,14 @@ def scan_supply(
     histogram: HistogramChoice = "auto",
     progress: Progress | None = None,
     num_threads: int | None = None,
-    has_channels: bool = False,
+    in_depth: bool = False,
 ) -> TensorStats:
     """Return the statistics of what `supply` brings, along its axis if it has one, as `scan`; call it `apart`."""
     # Whatever the user has chosen: NaN and overflow are what is counted here.
     with np.errstate(all="ignore"):
         if supply.axis is not None:
             return stats_by_axis(supply)
-        tasks = Tasks(supply, histogram, has_channels=has_channels)
+        tasks = Tasks(supply, histogram, in_depth=in_depth)
         return _Pass(supply, tasks, progress, num_threads or _default_threads(supply.numel)).run()
 
 

@@ -50,7 +50,10 @@ class TensorStats:
     real, imag : TensorStats or None
         Of the two parts of complex elements.
     channels : tuple of ChannelNorms
-        Of a weight of a model: which rows and columns are zero throughout, or stand out. It takes no part in equality.
+        Of a weight of a model: which rows and columns are zero throughout, or stand out.
+    fingerprint : str
+        Of a weight of a model: equal for values of equal bits that lie in the same order (xxh3, 128 bits); else empty.
+        Neither this nor `channels` takes part in equality.
     """
 
     count: Figure
@@ -69,6 +72,7 @@ class TensorStats:
     real: TensorStats | None = None
     imag: TensorStats | None = None
     channels: tuple[ChannelNorms, ...] = dataclasses.field(default=(), compare=False)
+    fingerprint: str = dataclasses.field(default="", compare=False)
 
     @property
     def finite(self) -> Figure:
