@@ -18,7 +18,7 @@ from tensornp.trees.scan import scan_entries
 from tensornp.trees.scan_table import ScanTable
 from tensornp.trees.totals import held_by, identity_of, stored_in_files, stored_in_memory
 
-_COLUMNS = "name kind shape dtype nbytes location requires_grad tied_to note problem code".split()
+_COLUMNS = "name kind shape dtype nbytes location requires_grad tied_to related note problem code".split()
 
 
 class Totals(NamedTuple):

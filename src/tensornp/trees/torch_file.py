@@ -11,7 +11,7 @@ from tensornp.trees.byte_range import ByteRange
 from tensornp.trees.contents import Contents
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.file_entry import FileEntry
-from tensornp.trees.names import shown_name
+from tensornp.trees.names import part_of_storage, shown_name
 from tensornp.trees.nothing_entry import NothingEntry
 from tensornp.trees.pickled_tensor import KNOWN_IMPORTS, PickledTensor, storage_key, told_storage
 from tensornp.trees.source_file import Reader, SourceFile
@@ -155,6 +155,6 @@ def _entry(
             # What is said of it is not believed.
             made.nbytes = 0
         if not problem and tensor.storage_nbytes > made.nbytes:
-            made.note = f"view of a larger storage: {made.numel:,} of {tensor.storage_nbytes // itemsize:,} elements"
+            made.note = part_of_storage(made.numel, tensor.storage_nbytes, itemsize, "on disk")
     made.wanted_imports = wanted
     return made
