@@ -16,7 +16,7 @@ from tensornp.render.png import data_uri, heatmap_png, histogram_png, size_of
 from tensornp.render.stats import stats_tables
 from tensornp.render.stats_line import HEIGHT, WIDTH, histogram_alt
 from tensornp.render.weights import WORDS, cells_of
-from tensornp.render.words import counted
+from tensornp.render.words import cost_of_scan, counted
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.fold import Row
 from tensornp.trees.outline import Line
@@ -97,7 +97,7 @@ def entry_data(entry: WeightEntry, opened: str, printoptions: Mapping[str, Any])
         "torch": entry.code,
         "text": text,
         "note": note,
-        "cost": f"reads {format_nbytes(entry.nbytes)}",
+        "cost": cost_of_scan(entry.nbytes),
         "hasValues": not entry.problem and 0 not in (entry.shape or ()),
     }
 
