@@ -53,7 +53,8 @@ def test_without_names_the_place_is_the_name(model):
     """Of two groups; and of a model that has other parameters."""
     groups = [{"params": [model["fc"].weight]}, {"params": [model["fc"].bias], "lr": 0.5}]
     optimizer = trained(model, groups)
-    for explorer in (tnp.weights(optimizer), tnp.weights(optimizer, model=nn.Linear(1, 1), expression="o.inner")):
+    by_other = tnp.weights(optimizer, model=nn.Linear(1, 1), expression="o.inner")
+    for explorer in (tnp.weights(optimizer, namespace={}), by_other):
         assert list(explorer)[1] == "state.param_groups[0].params[0].exp_avg"
         assert list(explorer)[4] == "state.param_groups[1].params[0].exp_avg"
         assert explorer.metadata["param_groups[1].lr"] == 0.5
@@ -93,3 +94,24 @@ def test_a_state_dict_has_names_as_notes(model, source):
     assert explorer["state.1.exp_avg"].note == ("" if source == "none" else "of 'fc.bias'")
     assert explorer["state.1.exp_avg"].kind == "state"
     assert explorer.totals.elements_stored == 2 * (6 + 2) + 2
+
+
+def test_names_come_from_what_the_notebook_reaches(model):
+    """From the module that has all parameters; else from the names by which each is reached; and nothing runs."""
+    optimizer = trained(model)
+    assert list(tnp.weights(optimizer)) == [*NAMES, "state.late.weight", "state.late.bias"]
+    assert list(tnp.weights(optimizer, namespace={"m": model}))[:6] == NAMES
+
+    class Trainer:
+        @property
+        def model(self):
+            raise AssertionError("a property ran")
+
+    trainer = Trainer()
+    trainer.net = model
+    of_trainer = tnp.weights(optimizer, namespace={"trainer": trainer})
+    assert list(of_trainer)[0] == "state.trainer.net['fc'].weight.step"
+    two = {"head": model["late"], "fc": model["fc"]}
+    assert list(tnp.weights(optimizer, namespace=two))[-1] == "state.head.bias"
+    assert list(tnp.weights(optimizer, namespace={}))[0] == "state.param_groups[0].params[0].step"
+    assert list(tnp.weights(optimizer, namespace={"part": model["fc"]}))[-1] == "state.param_groups[0].params[3]"

@@ -10,8 +10,9 @@ import torch
 
 from tensornp.core.lowlevel.attributes import class_name, is_subclass
 from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.namespace.search import search
 from tensornp.core.tensor.containers import leaves
-from tensornp.core.tensor.paths import is_plain_value, steps_of
+from tensornp.core.tensor.paths import Kind, Path, expression_of, is_plain_value, steps_of
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.errors import BadRequestError
 from tensornp.trees.entry import WeightEntry
@@ -21,28 +22,32 @@ from tensornp.trees.names import own_names, shown_name
 from tensornp.trees.nothing_entry import NothingEntry
 from tensornp.trees.state_dict import bracket_of, key_of
 
+_MAX_SECONDS = 0.5
+"""For which parameters are looked for among the names of a notebook."""
 _GROUPS, _STATE, _NAMES = "param_groups", "state", "param_names"
 
 
 @unnoticed
 def entries_of_optimizer(
-    optimizer: Any, expression: str, model: torch.nn.Module | None
+    optimizer: Any, expression: str, model: torch.nn.Module | None, namespace: Mapping[str, Any]
 ) -> tuple[list[WeightEntry], dict[str, Any]]:
     """Return the state of each parameter of `optimizer`, which `expression` reaches, and what its groups say.
 
-    Names are those that the optimizer keeps, or of `model`; of a parameter in neither, where it stands.
+    Names are those that the optimizer keeps, or of `model`, or by which the namespace reaches a parameter; of one in
+    neither, where it stands.
     """
     held = object.__getattribute__(optimizer, "__dict__")
     state = held.get(_STATE, {})
-    by_object = {id(entry.tensor): entry.name for entry in _parameters_of(model)}
     names: list[str] = []
     entries: list[WeightEntry] = []
     every: list[str] = []
     metadata: dict[str, Any] = {}
     groups = held.get(_GROUPS)
-    for i, group in enumerate(groups if isinstance(groups, list) else ()):
-        if not isinstance(group, dict):
-            continue
+    groups = [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
+    by_object = {id(entry.tensor): entry.name for entry in _parameters_of(model)}
+    if model is None and not all(map(_told_names, groups)):
+        by_object = _names_reached([one for group in groups for one in _params_of(group)], namespace)
+    for i, group in enumerate(groups):
         metadata |= _said_by(group, i)
         told = _told_names(group)
         for j, parameter in enumerate(_params_of(group)):
@@ -59,6 +64,24 @@ def entries_of_optimizer(
     for entry, name in zip(entries, own_names(names, every), strict=True):
         entry.name = name
     return entries, metadata
+
+
+def _names_reached(parameters: Sequence[Any], namespace: Mapping[str, Any]) -> dict[int, str]:
+    """Return by identity how names reach parameters: inside the module that has all of them, or from a name on."""
+    wanted = set(map(id, parameters))
+    paths: dict[int, Path] = {}
+
+    def visit(tensor: Any, kind: Kind, path: Path) -> bool:
+        if id(tensor) in wanted and kind == "parameter":
+            paths.setdefault(id(tensor), path)
+        return len(paths) == len(wanted)
+
+    search(namespace, _MAX_SECONDS, visit)
+    roots = {[*steps_of(path)][-1] for path in paths.values()}
+    root = namespace.get(roots.pop()) if len(roots) == 1 else None
+    if len(paths) == len(wanted) and is_subclass(type(root), torch.nn.Module):
+        return {id(entry.tensor): entry.name for entry in _parameters_of(root)}
+    return {key: expression_of(path) for key, path in paths.items()}
 
 
 def _state_at(state: Any, parameter: Any) -> Any:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 
 from tensornp.core.lowlevel.attributes import class_name, is_subclass
 from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.namespace.caller import names_of_caller
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.errors import BadRequestError
@@ -22,7 +25,13 @@ from tensornp.trees.state_dict import entries_of_tree
 
 
 @never_compiled
-def weights(obj: Any, *, expression: str = "", model: torch.nn.Module | None = None) -> WeightsExplorer:
+def weights(
+    obj: Any,
+    *,
+    expression: str = "",
+    model: torch.nn.Module | None = None,
+    namespace: Mapping[str, Any] | None = None,
+) -> WeightsExplorer:
     """Return an explorer of all weights of a model: a mapping from name to `WeightEntry`; no value is read.
 
     Parameters
@@ -38,6 +47,8 @@ def weights(obj: Any, *, expression: str = "", model: torch.nn.Module | None = N
     model : torch.nn.Module, optional
         Of an optimizer, or of its state dict, the module that has the parameters, which it names where the optimizer
         does not.
+    namespace : mapping of str to object, optional
+        Where else the module of an optimizer is looked for; by default, among the names that the caller sees.
 
     Raises
     ------
@@ -64,7 +75,9 @@ def weights(obj: Any, *, expression: str = "", model: torch.nn.Module | None = N
         note_pairs(entries)
         return WeightsExplorer(entries, expression or class_name(type(obj)), problems=problems, counted=("parameter",))
     if is_subclass(type(obj), torch.optim.Optimizer):
-        entries, metadata = entries_of_optimizer(obj, expression or "optimizer", model)
+        if namespace is None:
+            namespace = names_of_caller(sys._getframe())
+        entries, metadata = entries_of_optimizer(obj, expression or "optimizer", model, namespace)
         return WeightsExplorer(entries, expression or class_name(type(obj)), metadata=metadata)
     if is_container(obj) and not is_tensor_like(obj):
         entries, besides = entries_of_tree(obj, expression or "state_dict")
