@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tensornp.trees.entry import WeightEntry
+from tensornp.trees.entry import COMPUTED, WeightEntry
 
 
 class Listed(NamedTuple):
     """The facts of one weight; as those of `WeightEntry`.
 
-    `number` counts the weights of an explorer, and `is_repeated` says that its object is listed under an earlier name.
+    `number` counts the weights of an explorer, and `is_repeated` says that no sum counts it: its object is listed under
+    an earlier name, or it is computed from others.
     """
 
     number: int
@@ -37,7 +38,7 @@ def listed(entries: Iterable[WeightEntry]) -> list[Listed]:
     for one in entries:
         if one.is_nothing:
             continue
-        is_repeated = bool(one.tied_to) and not earlier.isdisjoint(one.tied_to)
+        is_repeated = one.kind == COMPUTED or (bool(one.tied_to) and not earlier.isdisjoint(one.tied_to))
         if one.tied_to:
             earlier.add(one.name)
         found.append(
