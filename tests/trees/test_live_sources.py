@@ -165,6 +165,22 @@ def test_a_dispatched_model_has_some_on_disk_some_in_safetensors_and_some_in_pla
         assert torch.equal(eval(entry.code, {"model": model}), rounded)
 
 
+def test_a_loader_has_some_in_memory_and_some_on_disk(tmp_path):
+    """As where a model is spread over a device, the host and a disk; what is in memory comes first."""
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    known = values_of(model)
+    accelerate.utils.offload.offload_state_dict(tmp_path, {name: tensor + 1 for name, tensor in known.items()})
+    in_memory = {name: known[name] for name in ("0.weight", "0.bias")}
+    loader = accelerate.utils.offload.OffloadedWeightsLoader(state_dict=in_memory, save_folder=tmp_path)
+    accelerate.hooks.attach_align_device_hook(model, execution_device="cpu", offload=True, weights_map=loader)
+    w = tnp.weights(model)
+    assert [w[f"{i}.bias"].location for i in (0, 1)] == ["cpu", str(tmp_path)]
+    for name, entry in w.items():
+        assert same(entry.to_numpy(), known[name] + int(name[0]))
+        assert torch.equal(eval(entry.code, {"model": model}), known[name] + int(name[0]))
+    assert w.totals == (40, 40, 160)
+
+
 def test_a_hook_of_a_whole_block_has_the_weights_below_it(tmp_path):
     """Of classes that are loaded at once, one hook stands above."""
     model = nn.Sequential(nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.Linear(3, 1))))
@@ -507,6 +523,26 @@ def test_a_parametrization_that_writes_leaves_no_mark():
     with torch.no_grad():
         assert same(first, model.weight)
     assert step.number == 1
+
+
+def test_a_module_that_a_parametrization_merely_knows_is_not_copied():
+    """It may be the whole model; one that is registered is."""
+
+    class Knowing(nn.Module):
+        def __init__(self, owner: nn.Module) -> None:
+            super().__init__()
+            self.owner, self.inner = [owner], nn.Linear(2, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            met.extend([self.owner[0], self.inner])
+            return self.inner(x) * self.owner[0].bias.sum()
+
+    model, met = nn.Linear(2, 2), []
+    torch.nn.utils.parametrize.register_parametrization(model, "weight", Knowing(model))
+    array = tnp.weights(model)["weight"].to_numpy()
+    assert met[-2] is model
+    assert met[-1] is not model.parametrizations["weight"][0].inner
+    assert same(array, model.weight)
 
 
 def test_a_parametrization_that_fails_ends_in_a_sentence():

@@ -19,7 +19,6 @@ from tensornp.core.lowlevel.attributes import (
     class_members,
     class_name,
     dict_of,
-    is_subclass,
     is_tensor,
     module_name,
     mro_of,
@@ -61,7 +60,7 @@ class ComputedEntry(MadeEntry):
             self.problem = "what it is computed from is on the meta device"
 
     def make(self) -> Any:
-        """Return what the module would compute now; what it is computed from stays as it is."""
+        """Return what the module would compute now, with hooks; what it is computed from stays as it is."""
         lists = dict(_lists_of(self.module))
         if self.recipe.name not in lists:
             raise NoDataError(f"{self.code} is not computed any more; list the weights again")
@@ -134,7 +133,7 @@ def _is_own(cls: type) -> bool:
 def _computed(parametrization: Any) -> Any:
     """Return what a parametrization gives now, run as a copy; the random numbers that it takes are given back."""
     with with_overrides(), _kept_random_state(parametrization):
-        return _Copies().of(parametrization)()
+        return _Copies().of_module(parametrization)()
 
 
 @contextmanager
@@ -158,20 +157,21 @@ def _kept_random_state(parametrization: Any) -> Iterator[None]:
 
 
 class _Copies:
-    """Copies of modules and of all tensors in them, by which nothing that is written reaches the originals."""
+    """Copies of modules and of all tensors in them, by which nothing that is written reaches the originals.
+
+    Modules that are merely attributes are not copied: a whole model may be one.
+    """
 
     def __init__(self) -> None:
         self._known: dict[int, Any] = {}
 
     def of(self, value: Any) -> Any:
-        """Return a copy of a module, a tensor, or a built-in container with what is in it; another object as it is."""
+        """Return a copy of a tensor, or of a built-in container with what is in it; another object as it is."""
         cls: Any = type(value)
         if id(value) in self._known:
             return self._known[id(value)]
         if is_tensor(value):
             self._known[id(value)] = value.detach().clone()
-        elif is_subclass(cls, torch.nn.Module):
-            self._copy_module(value)
         elif cls in (dict, OrderedDict):
             made = self._known[id(value)] = cls()
             made.update((key, self.of(one)) for key, one in list(value.items()))
@@ -184,13 +184,18 @@ class _Copies:
             return value
         return self._known[id(value)]
 
-    def _copy_module(self, module: Any) -> None:
+    def of_module(self, module: Any) -> Any:
+        """Return a copy of a module with all that is registered in it; None of what is registered as None."""
+        if module is None or id(module) in self._known:
+            return self._known.get(id(module))
         held = dict_of(module)
         if held is None or torch_private.is_scripted_table(held.get("_modules")):
             raise NoDataError("a parametrization in TorchScript would be run in place; compute the weight yourself")
         made = self._known[id(module)] = object.__new__(type(module))
         own = dict_of(made)
         assert own is not None
-        # Both are bound to the module itself.
+        own["_modules"] = {name: self.of_module(child) for name, child in members_of(held.get("_modules"))}
+        # What is bound to the module itself.
         bound = {"_compiled_call_impl", *(("forward", "_old_forward") if "_hf_hook" in held else ())}
-        own.update({name: self.of(value) for name, value in list(held.items()) if name not in bound})
+        own.update({name: self.of(value) for name, value in list(held.items()) if name not in {"_modules", *bound}})
+        return made
