@@ -9,6 +9,7 @@ from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.render.style import HEADING, SMALL_TEXT, WIDE
 from tensornp.render.table import Table, TableRow, said_once, table_html, table_text, without_common, without_empty
 from tensornp.render.words import counted, listed
+from tensornp.trees.entry import shape_text
 from tensornp.trees.explorer import WeightsExplorer
 from tensornp.trees.fold import Row, folded
 from tensornp.trees.names import MAX_SHOWN, cut
@@ -103,7 +104,7 @@ def cells_of(row: Row) -> dict[str, str]:
         # A name may be empty, and is none then that could be seen.
         "name": cut(row.pattern, MAX_SHOWN) or "''",
         "kind": first.kind,
-        "shape": str(first.shape) if first.shape is not None else "",
+        "shape": shape_text(first.shape, first.kind),
         "dtype": cut(first.dtype, MAX_SHOWN),
         "where": cut(_short(places.pop()), MAX_SHOWN) if len(places) == 1 else f"{len(places)} places",
         "bytes": each + format_nbytes(first.nbytes),

@@ -37,10 +37,11 @@ def weights(
     Parameters
     ----------
     obj : torch.nn.Module, torch.optim.Optimizer, a dictionary or list of tensors, nested, or a path
-        Of a module there are parameters, buffers and tensor attributes, under every name. A path leads to a
-        safetensors file, an index of several, a folder of them, a folder of `torch.distributed.checkpoint`, a file of
-        `torch.save`, in either format, a ``.npy`` or ``.npz`` file, or a GGUF file, whose quantized values take the
-        library gguf (``pip install tensornp[gguf]``).
+        Of a module there are parameters, buffers and tensor attributes, under every name; those that accelerate has
+        offloaded are read from where they are, and what a quantized module packs or a parametrized one computes is
+        unpacked or computed when it is asked for. A path leads to a safetensors file, an index of several, a folder of
+        them, a folder of `torch.distributed.checkpoint`, a file of `torch.save`, in either format, a ``.npy`` or
+        ``.npz`` file, or a GGUF file, whose quantized values take the library gguf (``pip install tensornp[gguf]``).
         Of an optimizer there is the state of each parameter: ``state.fc.weight.exp_avg``.
     expression : str
         How the notebook reaches `obj`, with which the `code` of each entry begins.
