@@ -9,7 +9,7 @@ import torch
 
 from tensornp.core.lowlevel.attributes import class_name, is_subclass, mro_of
 from tensornp.core.lowlevel.modes import unnoticed
-from tensornp.core.namespace.members import in_module, registered_names
+from tensornp.core.namespace.members import registered_names, unregistered
 from tensornp.core.tensor.paths import Path, expression_of
 from tensornp.trees.computed_entry import computed_by_hooks, computed_of, is_parametrized
 from tensornp.trees.entry import WeightEntry
@@ -122,8 +122,8 @@ def _own_entries(
         yield entry, every
     known = {id(child) for _, _, child, _ in members}
     hooked: dict[str, str] | None = None
-    for step, child, kind in in_module(module):
-        if kind == "" and is_subclass(type(child), torch.Tensor) and id(child) not in known:
+    for step, child in unregistered(module):
+        if is_subclass(type(child), torch.Tensor) and id(child) not in known:
             name = step.lstrip(".")
             entry = LiveEntry(".".join((*place.names, name)), "tensor", child, expression_of((place.path, step)))
             hooked = computed_by_hooks(module) if hooked is None else hooked

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.modes import unnoticed
-from tensornp.core.memory.footprint import extents_of, spans_of
+from tensornp.core.memory.footprint import Span, extents_of, spans_of
 from tensornp.core.memory.storages import merged
 from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.core.values.decode import stored_dtype
 from tensornp.trees.array_entry import ArrayEntry
 from tensornp.trees.entry import COMPUTED, WeightEntry
 from tensornp.trees.file_entry import FileEntry
-from tensornp.trees.live_entry import LiveEntry
+from tensornp.trees.live_entry import PLAIN, LiveEntry
 
 
 class _Piece(NamedTuple):
@@ -56,12 +56,24 @@ def stored_in_memory(objects: Iterable[Any]) -> tuple[int, int]:
     pieces = []
     spans = []
     for one in objects:
-        spans.extend(spans_of(one))
+        own = spans_of(one)
+        spans.extend(own)
+        # Most weights are a storage of their own, which is told in a tenth of the time.
+        if len(own) == 1 and _fills(one, own[0]):
+            pieces.append(_Piece(*own[0], one.numel() * one.element_size(), one.numel()))
+            continue
         for extent in extents_of(one):
             low, high = extent.bounds
             numel = min(_num_stored(extent.shape, extent.strides), (high - low) // extent.itemsize)
             pieces.append(_Piece(extent.device, low, high, numel * extent.itemsize, numel))
     return _each_once(pieces)[0], sum(merged(spans).values())
+
+
+def _fills(one: Any, span: Span) -> bool:
+    """Return whether the elements of an ordinary tensor are all that its storage has, each once."""
+    if type(one) not in PLAIN or one.is_nested or not one.is_contiguous():
+        return False
+    return bool(one.numel() * one.element_size() == span[2] - span[1])
 
 
 def stored_in_files(entries: Iterable[WeightEntry]) -> tuple[int, int]:
