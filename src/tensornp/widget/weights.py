@@ -294,7 +294,9 @@ class _Scan:
             for name, why in table.failed.items():
                 found[name] = Found(0, (f"not read: {why}",))
             num_found = sum(one.is_alarm for one in found.values())
+            num_quiet = sum(bool(one.findings) and not one.is_alarm for one in found.values())
             said = f"{counted(num_found, 'weight')} of {len(found):,} with findings"
+            said += f", {num_quiet:,} with what may be on purpose" if num_quiet else ""
             said += "" if table.complete else f"; stopped, {len(self._weights) - len(found):,} were not read"
         except Exception as error:
             said = str(error) if isinstance(error, TensornpError) else error_text(error)
