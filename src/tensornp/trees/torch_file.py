@@ -17,7 +17,8 @@ from tensornp.trees.pickled_tensor import KNOWN_IMPORTS, PickledTensor, storage_
 from tensornp.trees.source_file import Reader, SourceFile
 from tensornp.trees.torch_zip import looked_through, of_torch, why_unread
 from tensornp.trees.unpickled import PickledValue, Unlisted, dotted, shown_key, values_of
-from tensornp.trees.xray import MAX_NBYTES, XRay, xray
+from tensornp.trees.xray import MAX_NBYTES, xray
+from tensornp.trees.xray_records import XRay
 from tensornp.trees.zip_file import Record
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
