@@ -1,11 +1,11 @@
-"""One file of weights at a path, of whichever format."""
+"""One file of weights, of whichever format: what it begins as decides, and not its name."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from tensornp.errors import CheckpointError
-from tensornp.trees.beside import config_beside, entries_in, listed
+from tensornp.trees.beside import config_beside, entries_in, header_of
 from tensornp.trees.contents import Contents, problems_of
 from tensornp.trees.formats import contents_of
 from tensornp.trees.quantized import with_meaning
@@ -22,7 +22,22 @@ def open_file(path: Path) -> Contents:
             raise CheckpointError(f"{str(path)!r} holds nothing")
         tie(found.entries)
         return found._replace(problems=[*found.problems, *problems_of(found.entries)])
-    file, header = listed(path)
+    found = _of_safetensors(file)
     config, problems = config_beside(path.parent)
-    entries, untold = with_meaning(entries_in(file, header), config.get("config"))
-    return Contents(entries, {**header.metadata, **config}, [*problems, *untold, *problems_of(entries)])
+    entries, untold = with_meaning(found.entries, config.get("config"))
+    return Contents(entries, {**found.metadata, **config}, [*problems, *untold, *problems_of(entries)])
+
+
+def read_part(path: Path) -> Contents:
+    """Return what one of several files holds, as they lie in it; CheckpointError if it is not sound."""
+    file = SourceFile.at(path)
+    found = contents_of(file)
+    if found is None:
+        return _of_safetensors(file)
+    tie(found.entries)
+    return found
+
+
+def _of_safetensors(file: SourceFile) -> Contents:
+    header = header_of(file)
+    return Contents(list(entries_in(file, header)), header.metadata, [])

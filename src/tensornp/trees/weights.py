@@ -28,9 +28,10 @@ def weights(obj: Any, *, expression: str = "", model: torch.nn.Module | None = N
     ----------
     obj : torch.nn.Module, torch.optim.Optimizer, a dictionary or list of tensors, nested, or a path
         Of a module there are parameters, buffers and tensor attributes, under every name. A path leads to a
-        safetensors file, an index of several, a folder of them, a folder of `torch.distributed.checkpoint`, a file of
-        `torch.save`, in either format, a ``.npy`` or ``.npz`` file, or a GGUF file, whose quantized values take the
-        library gguf (``pip install tensornp[gguf]``).
+        safetensors file or a file of `torch.save`, in either format, an index of several (``.index.json``), a folder of
+        them, a folder of `torch.distributed.checkpoint`, a ``.npy`` or ``.npz`` file, or a GGUF file, whose quantized
+        values take the library gguf (``pip install tensornp[gguf]``). Of a folder that has both kinds, the safetensors
+        files are taken.
         Of an optimizer there is the state of each parameter: ``state.fc.weight.exp_avg``.
     expression : str
         How the notebook reaches `obj`, with which the `code` of each entry begins.
