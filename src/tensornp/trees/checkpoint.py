@@ -6,7 +6,9 @@ import difflib
 import os
 from pathlib import Path
 
-from tensornp.errors import CheckpointError
+import torch
+
+from tensornp.errors import BadRequestError, CheckpointError
 from tensornp.trees.adapters import note_pairs
 from tensornp.trees.contents import Contents
 from tensornp.trees.dcp import ITEMS_SUFFIX, is_dcp_metadata
@@ -15,22 +17,35 @@ from tensornp.trees.folder import open_dcp, open_folder
 from tensornp.trees.index_file import INDEX_SUFFIX, open_index
 from tensornp.trees.names import MAX_TOLD, cut
 from tensornp.trees.one_file import open_file
+from tensornp.trees.saved_optimizer import name_states
 from tensornp.trees.source_file import reason_of
 
 
-def open_checkpoint(path: str | os.PathLike[str]) -> WeightsExplorer:
+def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None = None) -> WeightsExplorer:
     """Return an explorer of the weights at `path`: a file of them, an index of several, or a folder.
 
     Raises
     ------
     CheckpointError
         If nothing is there, if it is of another format, or if its structure is not sound.
+    BadRequestError
+        If the file has no state of an optimizer that `model` could name.
     """
     typed = str(Path(os.path.expanduser(os.fsdecode(path))))
     found = _open(Path(_found(typed)))
+    _name_states(found, model, f"'{cut(typed, MAX_TOLD)}'")
     explorer = WeightsExplorer(found.entries, typed, metadata=found.metadata, problems=found.problems)
     note_pairs(explorer.values(), explorer.metadata.get("adapter_config"))
     return explorer
+
+
+def _name_states(found: Contents, model: torch.nn.Module | None, said: str) -> None:
+    why = name_states(found.optimizers, model)
+    if model is None or not all(why):
+        return
+    if not why:
+        raise BadRequestError(f"there is no state of an optimizer in {said} that model could name; leave model out")
+    raise BadRequestError(f"the states in {said} are not named by this model, {why[0]}; leave model out")
 
 
 def _found(typed: str) -> str:

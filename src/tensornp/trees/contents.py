@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.names import shown_name
+from tensornp.trees.saved_optimizer import SavedOptimizer
 
 
 class Contents(NamedTuple):
-    """The weights, what is said besides, and what is wrong, a sentence each."""
+    """The weights, what is said besides, what is wrong, a sentence each, and the optimizers whose states are there."""
 
     entries: list[WeightEntry]
     metadata: Mapping[str, Any]
     problems: list[str]
+    optimizers: Sequence[SavedOptimizer] = ()
 
 
 def problems_of(entries: Iterable[WeightEntry]) -> list[str]:

@@ -16,8 +16,9 @@ from tensornp.trees.adapters import note_pairs
 from tensornp.trees.checkpoint import open_checkpoint
 from tensornp.trees.explorer import WeightsExplorer
 from tensornp.trees.module import entries_of_module
-from tensornp.trees.optimizer import entries_of_optimizer, is_state_dict, note_names
-from tensornp.trees.state_dict import entries_of_tree
+from tensornp.trees.optimizer import entries_of_optimizer
+from tensornp.trees.saved_optimizer import name_states
+from tensornp.trees.state_dict import contents_of_tree
 
 
 @never_compiled
@@ -36,15 +37,15 @@ def weights(obj: Any, *, expression: str = "", model: torch.nn.Module | None = N
     expression : str
         How the notebook reaches `obj`, with which the `code` of each entry begins.
     model : torch.nn.Module, optional
-        Of an optimizer, or of its state dict, the module that has the parameters, which it names where the optimizer
-        does not.
+        Of an optimizer, or of its state dict, in memory or in a file, alone or in a checkpoint, the module that has the
+        parameters, which it names where the optimizer does not.
 
     Raises
     ------
     CheckpointError
         If there is nothing at the path, or nothing that is understood or sound.
     BadRequestError
-        If `obj` holds no weights.
+        If `obj` holds no weights, or a file no state of an optimizer of `model`.
 
     Notes
     -----
@@ -57,7 +58,7 @@ def weights(obj: Any, *, expression: str = "", model: torch.nn.Module | None = N
     if isinstance(obj, str) and not obj.strip():
         raise BadRequestError("an empty text is no path; '.' is the current folder")
     if isinstance(obj, (str, os.PathLike)):
-        return open_checkpoint(obj)
+        return open_checkpoint(obj, model)
     if is_subclass(type(obj), torch.nn.Module):
         entries, problems = entries_of_module(obj, expression or "model")
         note_pairs(entries)
@@ -66,11 +67,11 @@ def weights(obj: Any, *, expression: str = "", model: torch.nn.Module | None = N
         entries, metadata = entries_of_optimizer(obj, expression or "optimizer", model)
         return WeightsExplorer(entries, expression or class_name(type(obj)), metadata=metadata)
     if is_container(obj) and not is_tensor_like(obj):
-        entries, besides = entries_of_tree(obj, expression or "state_dict")
-        if not entries:
+        found = contents_of_tree(obj, expression or "state_dict")
+        if not found.entries:
             raise BadRequestError(f"this {class_name(type(obj))} holds no tensor and no array")
-        if is_state_dict(obj):
-            note_names(obj, entries, model)
-        note_pairs(entries)
-        return WeightsExplorer(entries, expression or class_name(type(obj)), metadata=besides)
+        if found.optimizers:
+            name_states(found.optimizers, model)
+        note_pairs(found.entries)
+        return WeightsExplorer(found.entries, expression or class_name(type(obj)), metadata=found.metadata)
     raise BadRequestError(f"weights takes a module, a dictionary of tensors or a path, not a {class_name(type(obj))}")
