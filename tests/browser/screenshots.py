@@ -34,45 +34,46 @@ WEIGHTS = [
 ]
 
 
-def shoot_weights(browser: Browser, server: Server, *, dark: bool) -> Path:
+def shoot_weights(notebook: Notebook, path: Path) -> None:
     """Scan a real model with a planted NaN, and photograph the cell."""
-    server.write("weights.ipynb", WEIGHTS)
-    page = browser.new_page(viewport={"width": 1060, "height": 900}, device_scale_factor=2)
-    notebook = Notebook(page, server, "weights.ipynb", dark=dark)
-    page.get_by_role("tab", name="File Browser").click()
-    notebook.run_all()
     cell = notebook.cell(len(WEIGHTS) - 1)
     cell.get_by_role("button", name="Scan").click()
     cell.get_by_text("with findings").first.wait_for()
-    page.keyboard.press("Escape")
-    page.mouse.move(0, 0)
-    path = IMAGES / f"weights-{'dark' if dark else 'light'}.png"
+    notebook.page.keyboard.press("Escape")
+    notebook.page.mouse.move(0, 0)
     cell.screenshot(path=path)
-    page.close()
-    server.end_sessions()
-    return path
 
 
-def shoot(browser: Browser, server: Server, *, dark: bool) -> Path:
-    """Run the cells, toggle nothing, and photograph the notebook alone."""
-    server.write("card.ipynb", CELLS)
-    page = browser.new_page(viewport={"width": 1060, "height": 900}, device_scale_factor=2)
-    notebook = Notebook(page, server, "card.ipynb", dark=dark)
-    page.get_by_role("tab", name="File Browser").click()
-    notebook.run_all()
+def shoot_card(notebook: Notebook, path: Path) -> None:
+    """Toggle nothing, and photograph the notebook alone."""
+    page = notebook.page
     page.get_by_role("radiogroup").wait_for()
     page.keyboard.press("Escape")
-    path = IMAGES / f"card-{'dark' if dark else 'light'}.png"
     box = notebook.panel.locator(".jp-WindowedPanel-inner").bounding_box()
     end = notebook.cell(len(CELLS) - 1).bounding_box()
     page.screenshot(path=path, clip={**box, "height": end["y"] + end["height"] - box["y"] + 8})
+
+
+PICTURES = {"card": (CELLS, shoot_card), "weights": (WEIGHTS, shoot_weights)}
+
+
+def shoot(browser: Browser, server: Server, name: str, *, dark: bool) -> Path:
+    """Run the cells of a picture, and make it."""
+    cells, take = PICTURES[name]
+    server.write(f"{name}.ipynb", cells)
+    page = browser.new_page(viewport={"width": 1060, "height": 900}, device_scale_factor=2)
+    notebook = Notebook(page, server, f"{name}.ipynb", dark=dark)
+    page.get_by_role("tab", name="File Browser").click()
+    notebook.run_all()
+    path = IMAGES / f"{name}-{'dark' if dark else 'light'}.png"
+    take(notebook, path)
     page.close()
     server.end_sessions()
     return path
 
 
 def main() -> None:
-    """Write both images."""
+    """Write all images."""
     IMAGES.mkdir(parents=True, exist_ok=True)
     server = Server(Path(tempfile.mkdtemp(prefix="tensornp-")))
     try:
@@ -80,8 +81,8 @@ def main() -> None:
             executable = os.environ.get("TENSORNP_CHROMIUM") or shutil.which("chromium")
             browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
             for dark in (False, True):
-                print(shoot(browser, server, dark=dark))
-                print(shoot_weights(browser, server, dark=dark))
+                for name in PICTURES:
+                    print(shoot(browser, server, name, dark=dark))
     finally:
         server.stop()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -12,37 +10,11 @@ import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
 from browser.contrast import READABLE, contrast
+from browser.module_page import ModulePage
 from browser.test_toggle_js import LAB_DARK, stop_clock
 from playwright.sync_api import Locator, Page, expect
 
-from tensornp.widget.dock import module, stylesheet
 from tensornp.widget.navigator import NavigatorWidget
-
-PAGE = """<!doctype html>
-<html lang="en"><head><title>A card</title><style>{css}</style></head>
-<body style="font-family:sans-serif"><main tabindex="0" aria-label="Notebook"><h1>A card</h1>
-<div id="output"></div></main></body></html>"""
-LOAD = """async (esm) => {
-  const handlers = [];
-  const state = { anchor: "", parting: "", answers: 0, name: "w", rounds: 0 };
-  window.sent = [];
-  const model = {
-    get: (key) => state[key],
-    send(content) { window.sent.push(structuredClone(content)); },
-    on(name, callback) { handlers.push([name, callback]); },
-    off(name, callback) { handlers.splice(handlers.findIndex((one) => one[1] === callback), 1); },
-  };
-  const fire = (event, ...given) => [...handlers].forEach(([name, callback]) => name === event && callback(...given));
-  const bytes = (text) => new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
-  window.reply = (content, buffers) => fire("msg:custom", content, buffers.map(bytes));
-  window.again = () => { state.rounds += 1; fire("change:rounds"); };
-  window.lose = () => fire("comm_live_update");
-  window.count = () => handlers.length;
-  const module = await import("data:text/javascript;base64," + esm);
-  const widget = module.default();
-  widget.initialize({ model });
-  window.leave = await widget.render({ model, el: document.getElementById("output") });
-}"""
 
 
 def seek(tensor: torch.Tensor, what: str, after: tuple[int, ...] | None) -> tuple[int, ...] | None:
@@ -52,54 +24,18 @@ def seek(tensor: torch.Tensor, what: str, after: tuple[int, ...] | None) -> tupl
     return next((place for place in places if after is None or place > after), places[0] if places else None)
 
 
-class Navigator:
+class Navigator(ModulePage):
     """A navigator in a page, and the kernel's part in it."""
 
     def __init__(self, page: Page, tensor: torch.Tensor, *, css: str = "") -> None:
-        self.page, self.tensor = page, tensor
-        self.widget = NavigatorWidget(lambda: self.tensor, name="w", array_name="w_np", seek=seek)
-        self.widget.send = self._reply  # type: ignore[method-assign]
-        self.num_answered = 0
-        page.set_content(PAGE.format(css=stylesheet("navigator") + css))
-        page.evaluate(LOAD, base64.b64encode(module("navigator").encode()).decode())
+        self.tensor = tensor
+        widget = NavigatorWidget(lambda: self.tensor, name="w", array_name="w_np", seek=seek)
+        super().__init__(page, widget, "navigator", css=css)
         self.grid = page.get_by_role("grid")
         self.where = page.locator(".tensornp-where")
         self.said = page.locator(".tensornp-said")
         self.index = page.get_by_role("textbox", name="Go to an index")
         self.settle()
-
-    def _reply(self, content: dict[str, Any], buffers: Any = None) -> None:
-        content = json.loads(json.dumps(content))
-        self.reply(content, [base64.b64encode(bytes(buffer)).decode() for buffer in buffers or []])
-
-    def reply(self, content: dict[str, Any], buffers: list[str]) -> None:
-        self.page.evaluate("([content, buffers]) => window.reply(content, buffers)", [content, buffers])
-
-    def sent(self) -> list[dict[str, Any]]:
-        """Return what the page has sent and nobody has answered."""
-        return self.page.evaluate("window.sent")[self.num_answered :]
-
-    def answer(self) -> None:
-        """Answer the first request that has no answer yet."""
-        request = self.sent()[0]
-        self.num_answered += 1
-        self.widget._receive(None, request, [])
-
-    def settle(self) -> None:
-        """Answer until the page asks for nothing more."""
-        for _ in range(50):
-            if not self.sent():
-                # A new size of anything is told in the next frame.
-                self.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-                if not self.sent():
-                    return
-            self.answer()
-        raise AssertionError("the page asks for ever")
-
-    def press(self, *keys: str) -> None:
-        for key in keys:
-            self.page.keyboard.press(key)
-            self.settle()
 
     def cell(self, index: str) -> Locator:
         """Return the cell that the keyboard is on, which must be that of `index`."""
@@ -524,7 +460,7 @@ def test_what_was_written_meanwhile_is_read_again(navigator: MakeNavigator) -> N
     shown.press("PageDown", "ArrowRight")
     cell = shown.cell("16, 1")
     shown.tensor += 1000
-    shown.page.evaluate("window.again()")
+    shown.set("rounds", 1)
     shown.settle()
     expect(shown.where).to_contain_text("1641")
     expect(shown.cell("16, 1")).to_be_focused()

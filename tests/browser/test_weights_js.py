@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -11,81 +9,29 @@ import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
 from browser.contrast import illegible
+from browser.module_page import ModulePage
 from browser.test_toggle_js import LAB_DARK
 from playwright.sync_api import Locator, Page, expect
 
 import tensornp as tnp
 from tensornp.trees.listing import Listed, listed
-from tensornp.widget.dock import module, stylesheet
 from tensornp.widget.weights import WeightsWidget
 
-PAGE = """<!doctype html>
-<html lang="en"><head><title>Weights</title><style>{css}</style></head>
-<body style="font-family:sans-serif"><main tabindex="0" aria-label="Notebook"><h1>Weights</h1>
-<div id="output"></div></main></body></html>"""
-LOAD = """async (esm) => {
-  const handlers = [];
-  const state = { anchor: "", parting: "", label: "w", answers: 0, place: "a-values", has_values: true, can_bind: true,
-                  progress: -1, scanned: "" };
-  window.sent = [];
-  const model = {
-    get: (key) => state[key],
-    send(content) { window.sent.push(structuredClone(content)); },
-    on(name, callback) { handlers.push([name, callback]); },
-    off(name, callback) { handlers.splice(handlers.findIndex((one) => one[1] === callback), 1); },
-  };
-  const fire = (event, ...given) => [...handlers].forEach(([name, callback]) => name === event && callback(...given));
-  window.reply = (content) => fire("msg:custom", content, []);
-  window.set = (name, value) => { state[name] = value; fire("change:" + name); };
-  window.lose = () => fire("comm_live_update");
-  window.count = () => handlers.length;
-  const module = await import("data:text/javascript;base64," + esm);
-  const widget = module.default();
-  widget.initialize({ model });
-  window.leave = await widget.render({ model, el: document.getElementById("output") });
-}"""
 
-
-class Tree:
+class Tree(ModulePage):
     """A tree of weights in a page, and the kernel's part in it."""
 
     def __init__(self, page: Page, obj: Any, *, css: str = "") -> None:
-        self.page, self.explorer = page, tnp.weights(obj)
-        self.widget = WeightsWidget(
-            listed(self.explorer.values()), self._reach, opened="w", anchor="a", binder=lambda *_: None
-        )
-        self.widget.send = self.reply  # type: ignore[method-assign]
-        self.num_answered = 0
-        page.set_content(PAGE.format(css=stylesheet("weights") + css))
-        page.evaluate(LOAD, base64.b64encode(module("weights").encode()).decode())
+        self.explorer = tnp.weights(obj)
+        every = listed(self.explorer.values())
+        widget = WeightsWidget(every, self._reach, opened="w", anchor="a", binder=lambda *_: None)
+        super().__init__(page, widget, "weights", css=css)
         self.grid = page.get_by_role("treegrid")
         self.search = page.get_by_role("textbox", name="Search the names")
         self.settle()
 
     def _reach(self, one: Listed) -> Any:
         return self.explorer[one.name]
-
-    def reply(self, content: dict[str, Any], buffers: Any = None) -> None:
-        self.page.evaluate("(content) => window.reply(content)", json.loads(json.dumps(content)))
-
-    def sent(self) -> list[dict[str, Any]]:
-        """Return what the page has sent and nobody has answered."""
-        return self.page.evaluate("window.sent")[self.num_answered :]
-
-    def settle(self) -> None:
-        """Answer until the page asks for nothing more."""
-        for _ in range(50):
-            requests = self.sent()
-            if not requests:
-                return
-            self.num_answered += 1
-            self.widget._receive(None, requests[0], [])
-        raise AssertionError("the page asks for ever")
-
-    def press(self, *keys: str) -> None:
-        for key in keys:
-            self.page.keyboard.press(key)
-            self.settle()
 
     def row(self, name: str) -> Locator:
         """Return the line of that name."""
@@ -298,12 +244,13 @@ def test_a_scan_is_told_and_can_be_stopped(tree: MakeTree) -> None:
     shown.page.get_by_role("button", name="Scan", exact=True).click()
     assert shown.sent()[0]["type"] == "scan"
     shown.num_answered += 1
-    shown.page.evaluate("window.set('progress', 0.25)")
+    shown.set("progress", 0.25)
     expect(shown.page.get_by_role("progressbar")).to_be_visible()
     shown.page.get_by_role("button", name="Stop").click()
     assert shown.sent()[0]["type"] == "end"
     shown.num_answered += 1
-    shown.page.evaluate("window.set('progress', -1); window.set('scanned', '1 weight of 85 with findings')")
+    shown.set("progress", -1)
+    shown.set("scanned", "1 weight of 85 with findings")
     shown.settle()
     shown.page.get_by_role("button", name="1 weight of 85 with findings").click()
     assert shown.sent()[0]["sort"] == "findings"

@@ -1,0 +1,92 @@
+"""An ES module in a blank page, which a real widget answers, one request at a time."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+from playwright.sync_api import Page
+
+from tensornp.widget.dock import module, stylesheet
+
+PAGE = """<!doctype html>
+<html lang="en"><head><title>{title}</title><style>{css}</style></head>
+<body style="font-family:sans-serif"><main tabindex="0" aria-label="Notebook"><h1>{title}</h1>
+<div id="output"></div></main></body></html>"""
+LOAD = """async ([esm, state]) => {
+  const handlers = [];
+  window.sent = [];
+  const model = {
+    get: (key) => state[key],
+    send(content) { window.sent.push(structuredClone(content)); },
+    on(name, callback) { handlers.push([name, callback]); },
+    off(name, callback) { handlers.splice(handlers.findIndex((one) => one[1] === callback), 1); },
+  };
+  const fire = (event, ...given) => [...handlers].forEach(([name, callback]) => name === event && callback(...given));
+  const bytes = (text) => new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
+  window.reply = (content, buffers) => fire("msg:custom", content, buffers.map(bytes));
+  window.set = (name, value) => { state[name] = value; fire("change:" + name); };
+  window.lose = () => fire("comm_live_update");
+  window.count = () => handlers.length;
+  const module = await import("data:text/javascript;base64," + esm);
+  const widget = module.default();
+  widget.initialize({ model });
+  window.leave = await widget.render({ model, el: document.getElementById("output") });
+}"""
+
+_OF_ALL = ("layout", "tabbable", "tooltip")
+"""What each widget of Jupyter has."""
+
+
+class ModulePage:
+    """The module `name` in a page, and the kernel's part in it: `widget`, with the traits that it has."""
+
+    def __init__(self, page: Page, widget: Any, name: str, *, css: str = "") -> None:
+        self.page, self.widget, self.num_answered = page, widget, 0
+        widget.send = self._reply
+        page.set_content(PAGE.format(title=name.capitalize(), css=stylesheet(name) + css))
+        # It docks nowhere, and stands alone.
+        state = {key: getattr(widget, key) for key in widget.keys if key[0] != "_" and key not in _OF_ALL} | {
+            "anchor": ""
+        }
+        page.evaluate(LOAD, [base64.b64encode(module(name).encode()).decode(), state])
+
+    def _reply(self, content: dict[str, Any], buffers: Any = None) -> None:
+        content = json.loads(json.dumps(content))
+        self.reply(content, [base64.b64encode(bytes(buffer)).decode() for buffer in buffers or []])
+
+    def reply(self, content: dict[str, Any], buffers: list[str] | None = None) -> None:
+        """Have the page hear something of the kernel."""
+        self.page.evaluate("([content, buffers]) => window.reply(content, buffers)", [content, buffers or []])
+
+    def set(self, name: str, value: Any) -> None:
+        """Have a trait change."""
+        self.page.evaluate("([name, value]) => window.set(name, value)", [name, value])
+
+    def sent(self) -> list[dict[str, Any]]:
+        """Return what the page has sent and nobody has answered."""
+        return self.page.evaluate("window.sent")[self.num_answered :]
+
+    def answer(self) -> None:
+        """Answer the first request that has no answer yet."""
+        request = self.sent()[0]
+        self.num_answered += 1
+        self.widget._receive(None, request, [])
+
+    def settle(self) -> None:
+        """Answer until the page asks for nothing more."""
+        for _ in range(50):
+            if not self.sent():
+                # A new size of anything is told in the next frame.
+                self.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+                if not self.sent():
+                    return
+            self.answer()
+        raise AssertionError("the page asks for ever")
+
+    def press(self, *keys: str) -> None:
+        """Press keys, and settle after each."""
+        for key in keys:
+            self.page.keyboard.press(key)
+            self.settle()
