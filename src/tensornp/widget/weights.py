@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,22 +13,18 @@ from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.stats import summarize_stats
 from tensornp.errors import BadRequestError, NameTakenError, NotReadError, TensornpError
-from tensornp.render.stats_line import line_of
 from tensornp.render.words import cost_of_scan, counted
-from tensornp.trees.choosing import COLUMNS, FILTERS, Asked
+from tensornp.trees.choosing import Asked
 from tensornp.trees.entry import COMPUTED, WeightEntry
 from tensornp.trees.listing import Listed
 from tensornp.trees.outline import Outline, sums_of
-from tensornp.trees.scan import scan_entries
 from tensornp.widget.dock import DockingWidget, module, stylesheet
 from tensornp.widget.weight_data import Found, array_code, entry_data, line_data, stats_data
+from tensornp.widget.weight_requests import NONSENSE, asked_by, integer_of, pattern_code
+from tensornp.widget.weights_scan import UNRANKED, WeightsScan
 
 MAX_LINES = 100
 """Lines of one answer."""
-MAX_TOGGLED = 10_000
-_NONSENSE = "the page has asked for something that these weights do not have; reload the page"
-_UNRANKED = 99
-_IS_SIZE = re.compile(r"[0-9]{1,18}")
 
 Reach = Callable[[Listed], WeightEntry]
 """Gives the weight itself; NoDataError where it is gone."""
@@ -82,7 +77,7 @@ class WeightsWidget(DockingWidget):
         self._outline: Outline | None = None
         self._found: dict[str, Found] = {}
         self._num_found: list[int] = []
-        self._scan: _Scan | None = None
+        self._scan: WeightsScan | None = None
         self._answers: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "lines": self._lines, "open": self._open, "stats": self._stats, "values": self._values,
             "bind": self._bind, "scan": self._scan_all, "end": self._end,
@@ -135,8 +130,8 @@ class WeightsWidget(DockingWidget):
         """Return the lines that are asked for, and what is said of all that fit."""
         if self._outline is None:
             self._outline = Outline(self._weights)
-        outline, asked = self._outline, _asked(request)
-        first, count = _integer(request.get("first", 0)), _integer(request.get("count", 0))
+        outline, asked = self._outline, asked_by(request)
+        first, count = integer_of(request.get("first", 0)), integer_of(request.get("count", 0))
         ranks = self._rank if self._found else None
         total = outline.num_lines(asked, ranks)
         first = min(max(first, 0), max(total - 1, 0))
@@ -148,14 +143,14 @@ class WeightsWidget(DockingWidget):
             "lines": [line_data(line, self._found, self._num_of(line.branch)) for line in lines],
             "isList": asked.is_list,
             "text": self._said(asked, ranks),
-            "code": f"{self._opened}.find({_pattern_code(asked.search)})" if asked.search else self._opened,
+            "code": f"{self._opened}.find({pattern_code(asked.search)})" if asked.search else self._opened,
             "columns": self._columns(),
             "choices": outline.choices,
             "cost": cost_of_scan(outline.sums.nbytes),
         }
 
     def _rank(self, name: str) -> int:
-        return self._found[name].rank if name in self._found else _UNRANKED
+        return self._found[name].rank if name in self._found else UNRANKED
 
     def _num_of(self, branch: int) -> int:
         return self._num_found[branch] if 0 <= branch < len(self._num_found) else 0
@@ -180,9 +175,9 @@ class WeightsWidget(DockingWidget):
     # --- one weight
 
     def _weight(self, request: Mapping[str, Any]) -> WeightEntry:
-        number = _integer(request.get("weight"))
+        number = integer_of(request.get("weight"))
         if not 0 <= number < len(self._weights):
-            raise BadRequestError(_NONSENSE)
+            raise BadRequestError(NONSENSE)
         return self._reach(self._weights[number])
 
     def _open(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -205,7 +200,7 @@ class WeightsWidget(DockingWidget):
         if request.get("open") is True:
             entry = self._weight(request)
             entry.check_readable()
-            fact = self._weights[_integer(request.get("weight"))]
+            fact = self._weights[integer_of(request.get("weight"))]
             the_navigator().show(
                 lambda: self._reach(fact).values(),
                 anchor=self.place,
@@ -228,7 +223,7 @@ class WeightsWidget(DockingWidget):
             raise BadRequestError("there is no notebook to bind a name in")
         entry, name = self._weight(request), request.get("name")
         if not isinstance(name, str):
-            raise BadRequestError(_NONSENSE)
+            raise BadRequestError(NONSENSE)
         self._binder(name, entry.to_numpy, request.get("overwrite") is True)
         return {"type": "bound", "text": f"bound: {name} = {array_code(entry, self._opened)}"}
 
@@ -237,11 +232,12 @@ class WeightsWidget(DockingWidget):
     def _scan_all(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Begin to read all weights that are listed, in a thread."""
         if self._scan is None:
-            asked = _asked(request)
+            asked = asked_by(request)
             chosen = self._outline.chosen(asked) if asked.is_list and self._outline is not None else self._weights
             # What would be computed is read where nothing else is listed.
             stored = [one for one in chosen if one.kind != COMPUTED]
-            self.progress, self._scan = 0.0, _Scan(self, stored or list(chosen))
+            self.progress, wanted = 0.0, stored or list(chosen)
+            self._scan = WeightsScan(wanted, self._reach, self._note_progress, self._note_found)
         return {"type": "scanning"}
 
     def _end(self, _: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -250,13 +246,13 @@ class WeightsWidget(DockingWidget):
             self._scan.is_wanted = False
         return {"type": "scanning"}
 
-    def note_progress(self, scan: _Scan, share: float) -> None:
+    def _note_progress(self, scan: WeightsScan, share: float) -> None:
         """Show how far a scan is, unless nobody wants to hear of it any more."""
         with self._lock:
             if scan is self._scan:
                 self.progress = share
 
-    def note_found(self, scan: _Scan, found: dict[str, Found], said: str) -> None:
+    def _note_found(self, scan: WeightsScan, found: dict[str, Found], said: str) -> None:
         """Show what a scan has found."""
         with self._lock, self.hold_sync():
             if scan is not self._scan:
@@ -267,71 +263,3 @@ class WeightsWidget(DockingWidget):
             if self._outline is not None:
                 self._num_found = self._outline.counted_below(names)
                 self._outline.forget()
-
-    @property
-    def reach(self) -> Reach:
-        """What gives a weight."""
-        return self._reach
-
-
-class _Scan:
-    """Reads weights in a thread of its own, and tells the widget."""
-
-    def __init__(self, widget: WeightsWidget, weights: list[Listed]) -> None:
-        self.is_wanted = True
-        self._widget, self._weights = widget, weights
-        threading.Thread(target=self._run, daemon=True).start()
-
-    def _run(self) -> None:
-        found: dict[str, Found] = {}
-        try:
-            table = scan_entries(list(map(self._reached, self._weights)), progress=self._told)
-            for name, stats in table.items():
-                findings = table.findings(name)
-                texts = tuple(one.text for one in findings)
-                rank = min((one.rank for one in findings), default=_UNRANKED)
-                found[name] = Found(rank, texts, *line_of(stats))
-            for name, why in table.failed.items():
-                found[name] = Found(0, (f"not read: {why}",))
-            num_found = sum(one.is_alarm for one in found.values())
-            num_quiet = sum(bool(one.findings) and not one.is_alarm for one in found.values())
-            said = f"{counted(num_found, 'weight')} of {len(found):,} with findings"
-            said += f", {num_quiet:,} with what may be on purpose" if num_quiet else ""
-            said += "" if table.complete else f"; stopped, {len(self._weights) - len(found):,} were not read"
-        except Exception as error:
-            said = str(error) if isinstance(error, TensornpError) else error_text(error)
-        self._widget.note_found(self, found, said)
-
-    def _reached(self, one: Listed) -> WeightEntry:
-        return self._widget.reach(one)
-
-    def _told(self, done: int, total: int) -> bool:
-        self._widget.note_progress(self, done / max(total, 1))
-        return self.is_wanted
-
-
-def _asked(request: Mapping[str, Any]) -> Asked:
-    """Return what a page wants to see, taken from a message that may be anything."""
-    search, sort, toggled = request.get("search", ""), request.get("sort", ""), request.get("toggled", [])
-    filters = request.get("filters", {})
-    if not isinstance(search, str) or not isinstance(toggled, list) or len(toggled) > MAX_TOGGLED:
-        raise BadRequestError(_NONSENSE)
-    if sort not in ("", *COLUMNS) or not isinstance(filters, dict) or not filters.keys() <= set(FILTERS):
-        raise BadRequestError(_NONSENSE)
-    chosen = tuple(sorted((column, value) for column, value in filters.items() if value))
-    if not all(isinstance(value, str) and (column != "bytes" or _IS_SIZE.fullmatch(value)) for column, value in chosen):
-        raise BadRequestError(_NONSENSE)
-    return Asked(search.strip(), sort, request.get("descending") is True, chosen, frozenset(map(_integer, toggled)))
-
-
-def _integer(value: Any) -> int:
-    if type(value) is not int:
-        raise BadRequestError(_NONSENSE)
-    return value
-
-
-def _pattern_code(search: str) -> str:
-    """Return the argument of `find` that finds the same."""
-    if len(search) > 1 and search[0] == search[-1] == "/":
-        return f"re.compile({search[1:-1]!r})"
-    return repr(search)

@@ -1,0 +1,57 @@
+"""A scan of the weights on a page, in a thread of its own, which the page may end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from tensornp.core.lowlevel.attributes import error_text
+from tensornp.errors import TensornpError
+from tensornp.render.stats_line import line_of
+from tensornp.render.words import counted
+from tensornp.trees.entry import WeightEntry
+from tensornp.trees.listing import Listed
+from tensornp.trees.scan import scan_entries
+from tensornp.widget.weight_data import Found
+
+UNRANKED = 99
+"""The rank of a weight without findings."""
+
+
+class WeightsScan:
+    """Reads weights, which `reach` gives, and tells how far it is, and in the end what was found."""
+
+    def __init__(
+        self,
+        weights: list[Listed],
+        reach: Callable[[Listed], WeightEntry],
+        note_progress: Callable[[WeightsScan, float], None],
+        note_found: Callable[[WeightsScan, dict[str, Found], str], None],
+    ) -> None:
+        self.is_wanted = True
+        self._weights, self._reach, self._note_progress, self._note_found = weights, reach, note_progress, note_found
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        found: dict[str, Found] = {}
+        try:
+            table = scan_entries(list(map(self._reach, self._weights)), progress=self._told)
+            for name, stats in table.items():
+                findings = table.findings(name)
+                texts = tuple(one.text for one in findings)
+                rank = min((one.rank for one in findings), default=UNRANKED)
+                found[name] = Found(rank, texts, *line_of(stats))
+            for name, why in table.failed.items():
+                found[name] = Found(0, (f"not read: {why}",))
+            num_found = sum(one.is_alarm for one in found.values())
+            num_quiet = sum(bool(one.findings) and not one.is_alarm for one in found.values())
+            said = f"{counted(num_found, 'weight')} of {len(found):,} with findings"
+            said += f", {num_quiet:,} with what may be on purpose" if num_quiet else ""
+            said += "" if table.complete else f"; stopped, {len(self._weights) - len(found):,} were not read"
+        except Exception as error:
+            said = str(error) if isinstance(error, TensornpError) else error_text(error)
+        self._note_found(self, found, said)
+
+    def _told(self, done: int, total: int) -> bool:
+        self._note_progress(self, done / max(total, 1))
+        return self.is_wanted
