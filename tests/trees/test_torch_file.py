@@ -81,7 +81,7 @@ def test_the_values_are_those_that_torch_loads(tmp_path, kind):
             assert np.array_equal(entry.to_numpy((slice(None, None, -2), ...)), array[::-2])
         found, wanted = entry.stats(), tnp.stats(tensor)
         assert (found.count, found.min, found.max, found.sum) == (wanted.count, wanted.min, wanted.max, wanted.sum)
-    assert explorer["part"].note == "view of a larger storage: 10 of 1,000 elements"
+    assert explorer["part"].note == "view of a larger storage: 10 of 1,000 elements used, 3.9 KiB on disk"
     assert explorer["trained"].kind == "parameter"
     assert explorer["expanded"].nbytes == 4
     assert explorer.metadata == {"step": 3, "name": "x", "object.lr": 0.1}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.core.values.decode import stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.trees.byte_range import ByteRange
@@ -166,8 +167,8 @@ def _entry(
             made.nbytes = 0
         said = ["other byte order"] if is_swapped and not problem else []
         if not problem and tensor.storage_nbytes > made.nbytes:
-            used = f"{made.numel:,} of {tensor.storage_nbytes // itemsize:,} elements"
-            said.append(f"view of a larger storage: {used}")
+            used = f"{made.numel:,} of {tensor.storage_nbytes // itemsize:,} elements used"
+            said.append(f"view of a larger storage: {used}, {format_nbytes(tensor.storage_nbytes)} on disk")
         made.note = ", ".join(said)
     made.wanted_imports = wanted
     return made
