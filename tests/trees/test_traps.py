@@ -33,6 +33,7 @@ from safetensors.torch import save, save_file
 from test_npy import limit_memory
 from test_torch_file_attacked import named, tensor, text, written, written_legacy
 from torch.distributed.checkpoint.filesystem import FileSystemWriter
+from watched import Watch
 
 import tensornp as tnp
 from tensornp.render.weights import weights_html, weights_text
@@ -40,11 +41,6 @@ from tensornp.render.weights import weights_html, weights_text
 NBYTES = 300_000_000
 """What a process may take to look at any of these files."""
 TIMEOUT_S = 300
-BEGINS = ("os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "subprocess.", "pty.")
-READS = ("pickle.", "mmap.", "socket.", "ctypes.dlopen", "urllib.", "ftplib.", "http.")
-WRITES = ("os.mkdir", "os.remove", "os.rename", "os.truncate", "os.chmod", "os.link", "os.symlink", "os.utime")
-OURS = {"tensornp", "numpy", "psutil", "wcwidth", "numkong", "encodings"}
-"""What is imported when it is first needed, by ourselves: no file names it."""
 Trap = Callable[[Path], Iterator[None]]
 TRAPS: dict[str, Trap] = {}
 CASES: list[Any] = []
@@ -62,28 +58,6 @@ def trap(*lines: str, marks: Iterable[pytest.MarkDecorator] = ()) -> Callable[[T
         return made
 
     return noted
-
-
-class Watch:
-    """Notes what a process does that no look at a file has any reason to do."""
-
-    def __init__(self, folder: Path) -> None:
-        self.is_on, self.seen, self._folder = False, [], str(folder)
-        sys.addaudithook(self._hear)
-
-    def _hear(self, event: str, args: tuple[Any, ...]) -> None:
-        if not self.is_on:
-            return
-        if event == "import":
-            is_noted = args[0].partition(".")[0] not in OURS
-        elif event == "open":
-            # Files of compiled code are Python's own affair.
-            is_noted = isinstance(args[2], int) and bool(args[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
-            is_noted = is_noted and self._folder in str(args[0])
-        else:
-            is_noted = event.startswith(BEGINS + READS) or (event.startswith(WRITES) and self._folder in str(args))
-        if is_noted:
-            self.seen.append((event, args[:1]))
 
 
 def refused(path: Path, *says: str) -> None:
