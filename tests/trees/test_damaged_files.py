@@ -162,7 +162,7 @@ def test_bytes_that_are_changed_anywhere_do_no_harm(tmp_path, name):
     if sys.platform == "linux":
         limit_memory(NBYTES)
 
-    @settings(max_examples=400, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=200, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(EDITS, min_size=1, max_size=3), st.one_of(st.just(1.0), st.floats(0, 1)))
     def check(edits: list[tuple[float, int, bytes]], kept: float) -> None:
         changed = edited(data, edits)
