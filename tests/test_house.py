@@ -28,6 +28,7 @@ HOMES = {
     "jax": {"core/exchange/jax"},
     "cupy": {"core/exchange/cupy"},
     "gguf": {"trees/gguf_values"},
+    "tqdm": {"trees/progress"},
     "anywidget": {"widget"},
     "ipywidgets": {"widget"},
     "IPython": {"fronts/ipython"},
@@ -124,7 +125,7 @@ def test_import_is_light():
     """`import tensornp` brings neither torch nor IPython nor matplotlib nor a widget library nor ml_dtypes."""
     code = (
         "import sys, tensornp; dir(tensornp); "
-        "heavy = 'torch IPython matplotlib anywidget ipywidgets ml_dtypes numpy jax psutil xxhash'.split(); "
+        "heavy = 'torch IPython matplotlib anywidget ipywidgets ml_dtypes numpy jax psutil xxhash tqdm'.split(); "
         "print(sorted(set(heavy) & set(sys.modules)))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -16,6 +16,7 @@ from safetensors.torch import save_file
 from side_by_side import Spread, interleave, ratio, table, verdict
 
 import tensornp as tnp
+from tensornp.trees.kept import KEPT
 
 LISTING_MS, SLICE_MS, MANY_S, ENTRY_NBYTES = 50, 5, 3, 1024
 SCAN_CLAIM, COMPARE_CLAIM, COMPARE_MIB = 1 / 8, 1.5, 150
@@ -28,6 +29,19 @@ with safe_open(path, "pt") as file:
         (t.isnan().sum(), t.isinf().sum(), (t == 0).sum(), t.min(), t.max(), t.mean(), t.std(correction=0))
 """
 """Seven figures of each weight, as people write them."""
+SAME_FIGURES = """
+with safe_open(path, "pt") as file:
+    for name in file.keys():
+        t = file.get_tensor(name)
+        finite = t[t.isfinite()]
+        wide = finite.double()
+        (t.isnan().sum(), t.isposinf().sum(), t.isneginf().sum(), (t == 0).sum(), finite.min(), finite.max())
+        (wide.mean(), wide.std(correction=0), wide.norm(), torch.histc(finite, 64))
+        ordered = finite.sort().values
+        [ordered[int(q * (len(ordered) - 1))] for q in (0.01, 0.25, 0.5, 0.75, 0.99)]
+        ((t == 0).all(1), t.norm(dim=1), t.norm(dim=0))
+"""
+"""What a scan tells: NaN and infinities apart, moments in float64, any quantile, and the norms of rows and columns."""
 
 
 def report(*, quick: bool) -> Iterator[str]:
@@ -103,12 +117,16 @@ def _scan(folder: Path, quick: bool) -> str:
     path = folder / "scanned.safetensors"
     generator = torch.Generator().manual_seed(0)
     numel = 2**20 if quick else 2**22
-    save_file({f"layers.{i}.w": torch.randn(16, numel // 16, generator=generator) for i in range(16)}, path)
-    statements = {"scan": "weights(path).scan()", "seven torch calls for each": NAIVE}
-    names = {"weights": tnp.weights, "path": path, "safe_open": safe_open}
+    save_file({f"layers.{i}.w": torch.randn(numel // 4096, 4096, generator=generator) for i in range(16)}, path)
+    statements = {
+        "scan": "forget(); weights(path).scan(progress=False)", "seven torch calls for each": NAIVE,
+        "the same figures by torch": SAME_FIGURES,
+    }  # fmt: skip
+    names = {"weights": tnp.weights, "path": path, "safe_open": safe_open, "torch": torch, "forget": KEPT.clear}
     seconds = interleave(statements, names, rounds=3 if quick else 5)
     tracemalloc.start()
-    tnp.weights(path).scan()
+    KEPT.clear()
+    tnp.weights(path).scan(progress=False)
     peak = tracemalloc.get_traced_memory()[1] / MIB
     tracemalloc.stop()
     size = os.path.getsize(path) / 1e9
@@ -128,9 +146,14 @@ def _compare(folder: Path, quick: bool) -> str:
     weights = {f"layers.{i}.w": torch.randn(16, columns, generator=generator) for i in range(16)}
     save_file(weights, paths[0])
     save_file({name: value + 1e-3 if i % 2 else value for i, (name, value) in enumerate(weights.items())}, paths[1])
-    statements = {"both scanned": "a.scan(), b.scan()", "compared, half of them changed": "compare(a, b)"}
+    statements = {
+        "both scanned": "forget(); a.scan(progress=False), b.scan(progress=False)",
+        "compared, half of them changed": "compare(a, b, progress=False)",
+    }
     a, b = map(tnp.weights, paths)
-    seconds = interleave(statements, {"a": a, "b": b, "compare": tnp.compare}, rounds=3 if quick else 5)
+    seconds = interleave(
+        statements, {"a": a, "b": b, "compare": tnp.compare, "forget": KEPT.clear}, rounds=3 if quick else 5
+    )
     tracemalloc.start()
     tnp.compare(a, b)
     peak = tracemalloc.get_traced_memory()[1] / MIB

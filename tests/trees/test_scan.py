@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 
 import tensornp as tnp
 from tensornp.core.values import tasks
-from tensornp.trees import scan
+from tensornp.trees import kept, progress, scan, scan_table
 from tensornp.trees.file_entry import FileEntry
 
 
@@ -78,6 +78,61 @@ def test_the_worst_comes_first_with_its_numbers(model):
     assert repr(table) == f"<ScanTable of {len(model[1])} weights, 6 with findings>"
     with pytest.raises(KeyError, match=r"there are no statistics of 'layers\.9\.w'; the closest is 'layers\."):
         table["layers.9.w"]
+
+
+def test_dead_rows_and_outlying_columns_are_found(tmp_path):
+    """Quietly: what is pruned or a padding has such rows on purpose. Of more dimensions, channels are told by axis."""
+    wide = torch.randn(30, 40, generator=torch.Generator().manual_seed(0))
+    wide[[3, 17]] = 0
+    wide[:, 5] *= 100
+    wide[:, 7] *= 60
+    convolution = torch.ones(8, 9, 3, 3)
+    convolution[:, 4] = 0
+    convolution[:, :, 0, 0] *= torch.arange(8.0).add(1)[:, None]
+    made = {"w": wide, "c": convolution, "half": wide.half(), "zero": torch.zeros(20, 20)}
+    save_file(made, tmp_path / "model.safetensors")
+    for source in (made, tmp_path):
+        table = tnp.weights(source).scan()
+        median = wide.norm(dim=0).quantile(0.5)
+        ratios = [f"{float(wide[:, i].norm() / median):.3g} times" for i in (5, 7)]
+        dead = "2 of 30 rows are zero throughout: 3, 17"
+        out = f"2 of 40 columns have 10 times the median norm or more: 5 ({ratios[0]}), 7 ({ratios[1]})"
+        said = {name: [finding.text for finding in table.findings(name)] for name in table}
+        assert said["w"] == [dead, out]
+        assert said["half"][0] == dead
+        assert said["c"] == ["1 of 9 channels along axis 1 is zero throughout: 4"]
+        assert said["zero"] == ["all 400 are 0"]
+        assert all(finding.rank >= scan_table.QUIET_RANK for name in table for finding in table.findings(name))
+
+
+def test_weights_of_equal_content_are_found(tmp_path):
+    """They lie twice in memory, or in the file; what is tied is one, and what is one number throughout says nothing."""
+    values = torch.randn(400, 500, generator=torch.Generator().manual_seed(0))
+    made = {
+        "embed": values, "head": values.clone(), "other": values + 1, "half": values.half(), "flat": values.reshape(-1),
+        "turned": values.t().contiguous(), "ones": torch.ones(9), "more ones": torch.ones(9),
+        **{f"layers.{i}.inv_freq": torch.arange(8.0) for i in range(6)},
+    }  # fmt: skip
+    save_file({name: tensor.clone() for name, tensor in made.items()}, tmp_path / "model.safetensors")
+    for source in (made, tmp_path):
+        table = tnp.weights(source).scan()
+        said = {name: [one.text for one in table.findings(name)] for name in table if table.findings(name)}
+        assert said.pop("ones") == said.pop("more ones") == ["all 9 are 1"]
+        assert said.pop("embed") == ["the same values as 'head'"]
+        assert said.pop("head") == ["the same values as 'embed'"]
+        first = "the same values as 'layers.1.inv_freq', 'layers.2.inv_freq', 'layers.3.inv_freq' and 2 more"
+        assert said.pop("layers.0.inv_freq") == [first]
+        assert set(said) == {f"layers.{i}.inv_freq" for i in range(1, 6)}
+
+
+def test_what_is_tied_is_no_equal_content():
+    """One tensor under two names is one."""
+    model = torch.nn.Sequential(torch.nn.Linear(5, 6), torch.nn.Linear(5, 6), torch.nn.Linear(5, 6))
+    model[1].weight = model[0].weight
+    model[2].weight.data = model[0].weight.data.clone()
+    table = tnp.weights(model).scan(names="*weight")
+    assert [one.text for one in table.findings("0.weight")] == ["the same values as '2.weight'"]
+    assert [one.text for one in table.findings("2.weight")] == ["the same values as '0.weight', '1.weight'"]
 
 
 def test_some_are_scanned_by_name(model):
@@ -179,3 +234,75 @@ def test_what_was_scanned_of_a_large_file_is_not_kept_in_the_cache(model, monkey
     explorer.scan(names=["embed"])
     ((_, offset, nbytes),) = explorer["embed"].extents
     assert told == [(offset, nbytes, os.POSIX_FADV_DONTNEED)]
+
+
+def settled(path: Path, ns: int = 10**18) -> None:
+    """Make a file of a time ago: what was written just now might be written to again in the same tick of its clock."""
+    os.utime(path, ns=(ns, ns))
+
+
+def test_what_was_read_of_a_file_is_kept(tmp_path, monkeypatch):
+    """By the file and its time: neither a scan nor a row that opens reads it once more, nor does another explorer."""
+    made = weights_of(tmp_path)
+    file = tmp_path / "model.safetensors"
+    settled(file)
+    first = tnp.weights(tmp_path).scan()
+    reads = []
+    monkeypatch.setattr(FileEntry, "_flat", lambda *args: reads.append(args))
+    again = tnp.weights(file)
+    assert dict(again.scan()) == dict(first)
+    assert again["embed"].stats() == first["embed"]
+    assert again.scan()["layers.0.w"].channels == first["layers.0.w"].channels
+    assert not reads
+    monkeypatch.undo()
+    # A listing of before does not pass off what it knows as what is there now.
+    save_file({name: torch.zeros_like(tensor) for name, tensor in made.items()}, file)
+    settled(file, 10**18 + 1)
+    with pytest.raises(tnp.ChangedFileError):
+        again["embed"].stats()
+    assert all("since it was listed" in why for why in again.scan().failed.values())
+    assert tnp.weights(file)["embed"].stats().zeros == 9_000_001
+
+
+def test_what_was_written_just_now_is_not_kept(tmp_path):
+    """Some file systems have clocks of two seconds."""
+    save_file({"a": torch.ones(3)}, tmp_path / "a.safetensors")
+    explorer = tnp.weights(tmp_path)
+    explorer.scan()
+    assert kept.KEPT.get(explorer["a"].identity) is None
+    settled(tmp_path / "a.safetensors")
+    explorer = tnp.weights(tmp_path)
+    explorer.scan()
+    assert kept.KEPT.get(explorer["a"].identity) == tnp.stats(torch.ones(3))
+
+
+def test_no_more_is_kept_than_a_bounded_number_of_bytes(monkeypatch, tmp_path):
+    """What was not asked for longest goes first."""
+    (tmp_path / "file").touch()
+    settled(tmp_path / "file")
+    found = tnp.stats(torch.ones(3))
+    monkeypatch.setattr(kept, "MAX_NBYTES", 10_000)
+    store = kept.KeptStats()
+    for number in range(20):
+        store.keep(number, found, [str(tmp_path / "file")])
+        assert store.get(0) is not None
+    assert store.get(1) is None
+    assert store.get(19) is not None
+    store.keep("gone", found, [str(tmp_path / "no file")])
+    assert store.get("gone") is None
+
+
+def test_a_bar_appears_where_it_takes_long(model, monkeypatch, capsys):
+    """And nothing is written where it does not, or is not wanted."""
+    tnp.weights(model[0]).scan()
+    monkeypatch.setattr(progress, "_DELAY_S", 0.0)
+    monkeypatch.setattr(scan, "_TOLD_EVERY_S", 0.0)
+    tnp.weights(model[0]).scan(progress=False)
+    tnp.compare(model[1], model[1], progress=False)
+    assert capsys.readouterr().err == ""
+    tnp.weights(model[0]).scan()
+    assert "scan:" in capsys.readouterr().err
+    tnp.compare(model[1], model[1])
+    assert "compare:" in capsys.readouterr().err
+    with pytest.raises(tnp.BadRequestError, match="progress is a function of two numbers, or False, not a int"):
+        tnp.weights(model[0]).scan(progress=3)

@@ -170,5 +170,5 @@ def test_other_tensors_are_listed_with_what_they_are():
     with pytest.raises(tnp.NoDataError):
         explorer["meta"].to_numpy()
     assert explorer["sparse"].nbytes == 100 * (2 * 8 + 4)
-    assert explorer["view"].note == "view of a larger storage"
+    assert explorer["view"].note == "view of a larger storage: 10 of 1,000 elements used, 3.9 KiB held"
     assert explorer.totals.nbytes == 4000 + 2000

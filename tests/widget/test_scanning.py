@@ -151,7 +151,7 @@ def test_a_nan_on_the_card_leads_to_it(large):
     card.close()
 
 
-def test_what_has_channels_is_offered_as_a_picture():
+def test_what_in_depth_is_offered_as_a_picture():
     """Not any matrix, nor a convolution's kernels; what is assumed is said under it."""
     offered = [(3, 32, 48), (32, 48, 3), (8, 3, 32, 32), (16, 16, 4)]
     others = [(32, 48), (64, 3, 7, 7), (5, 32, 32), (3, 4, 3), (10,), ()]

@@ -20,6 +20,11 @@ MAX_ROWS = 100
 """Rows that a page prints."""
 MAX_SAID = 10
 """Problems and items of metadata that are printed."""
+_MAX_RELATED = 3
+WORDS = {
+    "same elements": "same elements as", "reinterpreted": "same bytes as", "overlapping": "overlaps",
+    "may overlap": "may overlap",
+}  # fmt: skip
 _MAX_VALUE = 80
 _MAX_SOURCE = 200
 _MAX_PROBLEM = 400
@@ -93,7 +98,7 @@ def cells_of(row: Row) -> dict[str, str]:
     is_trained = first.kind not in ("buffer", "state")
     grads = {entry.requires_grad if is_trained or entry.requires_grad else None for entry in row.entries}
     each = f"{len(row.entries):,} × " if len(row.entries) > 1 else ""
-    notes = [first.note, first.problem and f"no values: {first.problem}", _tied(row), row.unlike]
+    notes = [first.note, first.problem and f"no values: {first.problem}", _tied(row), _related(row), row.unlike]
     return {
         # A name may be empty, and is none then that could be seen.
         "name": cut(row.pattern, MAX_SHOWN) or "''",
@@ -123,6 +128,15 @@ def _tied(row: Row) -> str:
     if not first.tied_to:
         return ""
     return f"tied to {cut(first.tied_to[0], MAX_SHOWN)}" if len(row.entries) == 1 else "tied"
+
+
+def _related(row: Row) -> str:
+    """Return with which other weights bytes are shared, in a word each."""
+    found = row.entries[0].related
+    if len(row.entries) > 1:
+        return ", ".join(dict.fromkeys(one.relation for one in found))
+    named = [f"{WORDS[one.relation]} {cut(one.name, MAX_SHOWN)}" for one in found[:_MAX_RELATED]]
+    return ", ".join([*named, *(["…"] if len(found) > _MAX_RELATED else [])])
 
 
 def _said(explorer: WeightsExplorer) -> list[str]:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from tensornp.core.lowlevel.units import format_nbytes
+
+_NBYTES_PER_S = 1e9
+"""What a scan reads on an ordinary machine, if the disk gives it."""
+_MINUTE_S = 60
+
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: ``1 tensor``, ``1,024 tensors``."""
@@ -14,6 +20,15 @@ def share_text(part: int, whole: int) -> str:
     if part and text == "0.00%":
         return "<0.01%"
     return ">99.99%" if part < whole and text == "100.00%" else text
+
+
+def cost_of_scan(nbytes: int) -> str:
+    """Return what reading all of so many bytes costs: ``reads 3.8 GiB, about 4 s``."""
+    seconds = round(nbytes / _NBYTES_PER_S)
+    if not seconds:
+        return f"reads {format_nbytes(nbytes)}, less than a second"
+    time = f"{seconds} s" if seconds < 2 * _MINUTE_S else f"{round(seconds / _MINUTE_S):,} minutes"
+    return f"reads {format_nbytes(nbytes)}, about {time}"
 
 
 def listed(names: list[str] | tuple[str, ...], max_names: int) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from tensornp.core.exchange.to_tensor import to_tensor
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.tensor.dtypes import name_of, resolve
-from tensornp.core.values.scan import stats
+from tensornp.core.values.scan import scan
 from tensornp.core.values.stats import TensorStats
 from tensornp.errors import BadRequestError, CopyRequiredError
 from tensornp.trees.entry import Array, Extent, WeightEntry
@@ -71,7 +71,7 @@ class ArrayEntry(WeightEntry):
 
     def stats(self) -> TensorStats:
         """Return the statistics of all values."""
-        return stats(self.array)
+        return scan(self.array, in_depth=True)
 
 
 def _dtype_of(dtype: object) -> np.dtype[Any]:

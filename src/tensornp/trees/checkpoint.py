@@ -21,8 +21,8 @@ from tensornp.trees.names import MAX_TOLD, cut, shown_name
 from tensornp.trees.nothing_entry import NothingEntry
 from tensornp.trees.places import why_outside
 from tensornp.trees.quantized import with_meaning
+from tensornp.trees.relations import relate
 from tensornp.trees.source_file import SourceFile, reason_of
-from tensornp.trees.totals import tie
 
 SUFFIX = ".safetensors"
 _OTHER_SUFFIXES = (".pt", ".pth", ".bin", ".ckpt", ".npz", ".gguf")
@@ -87,7 +87,7 @@ def _open_file(path: Path) -> WeightsExplorer:
     if found is not None:
         if not (found.entries or found.metadata or found.problems or path.suffix == ".npz"):
             raise CheckpointError(f"{str(path)!r} holds nothing")
-        tie(found.entries)
+        relate(found.entries)
         problems = [*found.problems, *_broken(found.entries)]
         return WeightsExplorer(found.entries, str(path), metadata=found.metadata, problems=problems)
     file, header = listed(path)

@@ -106,7 +106,7 @@ SORTED: dict[str, Callable[[Listed], Any]] = {
     "shape": lambda one: one.numel,
     "bytes": lambda one: one.nbytes,
     "grad": lambda one: {True: 0, False: 1, None: 2}[one.requires_grad],
-    "notes": lambda one: (not one.problem, not one.tied_to, not one.note, one.note),
+    "notes": lambda one: (not one.problem, not one.tied_to, not one.related, not one.note, one.note),
 }
 COLUMNS = (*SORTED, "findings")
 FILTERS = (*_FACTS, "state", "bytes")

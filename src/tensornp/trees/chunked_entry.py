@@ -58,6 +58,11 @@ class ChunkedEntry(StoredEntry):
         return self._chunks
 
     @property
+    def identity(self) -> tuple[Any, ...]:
+        """What is equal for the same values: where its chunks lie."""
+        return type(self), self.shape, self.dtype, self._chunks
+
+    @property
     def is_shared_out(self) -> bool:
         """Whether no chunk is packed."""
         return not any(chunk.form == "zstd" for chunk in self._chunks)
@@ -89,6 +94,11 @@ class ChunkedEntry(StoredEntry):
             self._places = {}
         with ExitStack() as stack:
             yield _ChunksReader(self, self._places, stack)
+
+    def _check_unchanged(self) -> None:
+        for file in {chunk.file for chunk in self._chunks}:
+            with file.opened():
+                pass
 
     def _bits_at(self, opened: _ChunksReader, selection: Selection) -> Array:
         return opened.bits(selection)

@@ -49,6 +49,11 @@ class CodedEntry(FileEntry):
         """What the codes mean."""
         return VALUES
 
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What is equal for the same values, the codec among it."""
+        return *super().identity, self._codec
+
     def plan(self, index: Any = ...) -> ReadPlan:
         """Return what `to_numpy` would read: whole blocks; BadRequestError for an index that is none."""
         self.check_readable()

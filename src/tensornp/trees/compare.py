@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -20,15 +19,13 @@ from tensornp.errors import BadRequestError, TensornpError
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.explorer import WeightsExplorer
 from tensornp.trees.names_matched import matched
+from tensornp.trees.progress import Progress, progress_of
 from tensornp.trees.weights import weights
 from tensornp.trees.weights_comparison import WeightsComparison
 
-Progress = Callable[[int, int], object]
-"""Is told how many bytes of how many were compared."""
-
 
 @never_compiled
-def compare(a: Any, b: Any, *, progress: Progress | None = None) -> Comparison | WeightsComparison:
+def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None) -> Comparison | WeightsComparison:
     """Return what differs between two tensors, or between two models, state dicts or checkpoints in any mix.
 
     Parameters
@@ -38,8 +35,8 @@ def compare(a: Any, b: Any, *, progress: Progress | None = None) -> Comparison |
         ``assert tnp.compare(a, b).equal`` tells why it fails.
     a, b : torch.nn.Module, a dictionary of tensors, a path, WeightsExplorer
         Two of these give a `WeightsComparison`: a mapping from name to `Comparison`, what moved most first.
-    progress : callable, optional
-        Of models, is told how many bytes of how many were compared.
+    progress : callable or False, optional
+        Of models, is told how many bytes of how many were compared. None: a bar, if it takes longer than a second.
 
     Raises
     ------
@@ -56,7 +53,8 @@ def compare(a: Any, b: Any, *, progress: Progress | None = None) -> Comparison |
     """
     a, b = (one.values() if isinstance(one, WeightEntry) else one for one in (a, b))
     if is_model(a) and is_model(b):
-        return compare_weights(opened(a), opened(b), progress=progress)
+        with progress_of(progress, "compare") as told:
+            return compare_weights(opened(a), opened(b), progress=told)
     for one, other in ((a, b), (b, a)):
         if is_model(one) and _is_tensor(other):
             whole = repr(os.fspath(one)) if isinstance(one, (str, os.PathLike)) else f"a {class_name(type(one))}"

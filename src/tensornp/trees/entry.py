@@ -23,6 +23,13 @@ class Extent(NamedTuple):
     nbytes: int
 
 
+class Related(NamedTuple):
+    """Another weight that lies in the same bytes: the relation is one of those of `tnp.aliases`."""
+
+    relation: str
+    name: str
+
+
 class WeightEntry(ABC):
     """A tensor with a name, of which nothing is read before it is asked for.
 
@@ -44,6 +51,8 @@ class WeightEntry(ABC):
         The expression that reaches it.
     tied_to : tuple of str
         The other names of the same object.
+    related : tuple of Related
+        Other weights of which bytes are shared: ("same elements", name), ("overlapping", name).
     requires_grad : bool or None
         None of what a file holds.
     note : str
@@ -54,12 +63,15 @@ class WeightEntry(ABC):
         What a pickle would have imported for it.
     """
 
-    __slots__ = ("code", "dtype", "kind", "name", "nbytes", "note", "problem", "shape", "tied_to", "wanted_imports")
+    __slots__ = (
+        "code", "dtype", "kind", "name", "nbytes", "note", "problem", "related", "shape", "tied_to", "wanted_imports",
+    )  # fmt: skip
 
     def __init__(self, name: str, kind: str, shape: tuple[int, ...] | None, dtype: str, nbytes: int, code: str) -> None:
         self.name, self.kind, self.shape, self.dtype, self.nbytes, self.code = name, kind, shape, dtype, nbytes, code
         self.note = self.problem = ""
         self.tied_to: tuple[str, ...] = ()
+        self.related: tuple[Related, ...] = ()
         self.wanted_imports: tuple[str, ...] = ()
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from tensornp.core.lowlevel.attributes import class_name
 from tensornp.core.lowlevel.legible import legible
@@ -13,11 +13,12 @@ from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.errors import BadRequestError, MissingLibraryError, NoSuchWeightError
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.names import closest, matcher, shown_name
-from tensornp.trees.scan import Progress, scan_entries
+from tensornp.trees.progress import Progress, progress_of
+from tensornp.trees.scan import scan_entries
 from tensornp.trees.scan_table import ScanTable
 from tensornp.trees.totals import held_by, identity_of, stored_in_files, stored_in_memory
 
-_COLUMNS = "name kind shape dtype nbytes location requires_grad tied_to note problem code".split()
+_COLUMNS = "name kind shape dtype nbytes location requires_grad tied_to related note problem code".split()
 
 
 class Totals(NamedTuple):
@@ -119,7 +120,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         names: str | re.Pattern[str] | Iterable[str] | None = None,
         *,
         resume: ScanTable | None = None,
-        progress: Progress | None = None,
+        progress: Progress | Literal[False] | None = None,
     ) -> ScanTable:
         """Return the statistics of all weights by name, the worst first; Ctrl-C returns what was finished.
 
@@ -132,8 +133,9 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
             Only these: as of `find`, or the names themselves, or what they begin with.
         resume : ScanTable, optional
             What an earlier scan has finished is not read again.
-        progress : callable, optional
-            Is told how many bytes of how many were read; where it returns False, the scan ends as by Ctrl-C.
+        progress : callable or False, optional
+            Is told how many bytes of how many were read; where it returns False, the scan ends as by Ctrl-C. None: a
+            bar, if it takes longer than a second.
 
         Raises
         ------
@@ -141,6 +143,10 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
             If `executor` is none, or is to read what lies in the memory of this process.
         NoSuchWeightError
             For a name that is not there.
+
+        Notes
+        -----
+        What was read of a file is kept, and not read again while the file is the same (by inode, size and time).
         """
         if names is None:
             chosen = list(self._entries.values())
@@ -152,7 +158,8 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
             raise BadRequestError(
                 f"names are a glob, a regular expression or a list of names, not a {class_name(type(names))}"
             )
-        return scan_entries(chosen, executor=executor, resume=resume, progress=progress)
+        with progress_of(progress, "scan") as told:
+            return scan_entries(chosen, executor=executor, resume=resume, progress=told)
 
     def _by_names(self, names: Iterable[str]) -> list[WeightEntry]:
         found = [self[name] for name in names]

@@ -12,6 +12,7 @@ import torch
 
 from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.core.values.blocks import ReadPart
+from tensornp.core.values.channels import order_of
 from tensornp.core.values.decode import stored_dtype
 from tensornp.core.values.stats import TensorStats
 from tensornp.core.values.stored import flat_from_boxes
@@ -90,6 +91,12 @@ class FileEntry(StoredEntry):
         return (Extent(self._file.path, self._offset, nbytes),)
 
     @property
+    def identity(self) -> tuple[Any, ...]:
+        """What is equal for the same values: where they lie, and how they are meant."""
+        place = self._file, self._offset, self._strides
+        return type(self), self.shape, self.dtype, place, self._is_swapped, self._lazy
+
+    @property
     def is_shared_out(self) -> bool:
         """Whether its elements lie without gaps."""
         return self._is_dense
@@ -156,6 +163,10 @@ class FileEntry(StoredEntry):
 
         part = ReadPart(flat_from_boxes(shape, read), shape, self.dtype, times=times)
         return Supply((part,), self.dtype, self.shape)
+
+    def _order(self) -> tuple[int, ...] | None:
+        assert self.shape is not None
+        return super()._order() if self._strides is None else order_of(self.shape, self._strides)
 
     def _check_endless(self) -> None:
         assert self.shape is not None and self._strides is not None

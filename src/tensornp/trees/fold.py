@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
+from tensornp.trees.entry import Related
+
 
 class Listable(Protocol):
     """What is folded: a weight, or what is listed of it."""
@@ -25,6 +27,8 @@ class Listable(Protocol):
     def problem(self) -> str: ...
     @property
     def tied_to(self) -> tuple[str, ...]: ...
+    @property
+    def related(self) -> tuple[Related, ...]: ...
 
 
 _MIN_FOLDED = 2
@@ -150,7 +154,8 @@ def _signature(branch: Branch, known: dict[Any, int]) -> int:
 
 def _kind(entry: Listable) -> _Kind:
     """Return what weights have in common that may be folded."""
-    return entry.kind, entry.shape, entry.dtype, entry.note, bool(entry.problem), bool(entry.tied_to)
+    related = tuple(one.relation for one in entry.related)
+    return entry.kind, entry.shape, entry.dtype, entry.note, bool(entry.problem), bool(entry.tied_to), related
 
 
 def _of_children(children: Sequence[Branch]) -> Sequence[Branch]:

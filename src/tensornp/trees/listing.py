@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tensornp.trees.entry import WeightEntry
+from tensornp.trees.entry import Related, WeightEntry
+
+WHOLE = ("same elements", "reinterpreted")
+"""Relations of which both sides take the same bytes."""
 
 
 class Listed(NamedTuple):
     """The facts of one weight; as those of `WeightEntry`.
 
-    `number` counts the weights of an explorer, and `is_repeated` says that its object is listed under an earlier name.
+    `number` counts the weights of an explorer, and `is_repeated` says that its bytes are listed under an earlier name.
     """
 
     number: int
@@ -24,6 +27,7 @@ class Listed(NamedTuple):
     location: str
     requires_grad: bool | None
     tied_to: tuple[str, ...]
+    related: tuple[Related, ...]
     note: str
     problem: str
     code: str
@@ -37,13 +41,14 @@ def listed(entries: Iterable[WeightEntry]) -> list[Listed]:
     for one in entries:
         if one.is_nothing:
             continue
-        is_repeated = bool(one.tied_to) and not earlier.isdisjoint(one.tied_to)
-        if one.tied_to:
+        same = [*one.tied_to, *(other.name for other in one.related if other.relation in WHOLE)]
+        is_repeated = bool(same) and not earlier.isdisjoint(same)
+        if same:
             earlier.add(one.name)
         found.append(
             Listed(
                 len(found), one.name, one.kind, one.shape, one.dtype, one.numel, one.nbytes, one.location,
-                one.requires_grad, one.tied_to, one.note, one.problem, one.code, is_repeated,
+                one.requires_grad, one.tied_to, one.related, one.note, one.problem, one.code, is_repeated,
             )
         )  # fmt: skip
     return found

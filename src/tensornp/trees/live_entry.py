@@ -15,11 +15,11 @@ from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.info import inspect
-from tensornp.core.values.scan import stats
+from tensornp.core.values.scan import scan
 from tensornp.core.values.stats import TensorStats
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.trees.entry import Extent, WeightEntry
-from tensornp.trees.names import shown_name
+from tensornp.trees.names import part_of_storage, shown_name
 from tensornp.trees.selection import select
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -58,8 +58,8 @@ class LiveEntry(WeightEntry):
                 self.problem = "it is on the meta device, and has no values"
             elif 0 in tensor.stride() and self.nbytes:
                 self._count_stored("expanded")
-            elif tensor.untyped_storage().nbytes() > self.nbytes:
-                self.note = "view of a larger storage"
+            elif (held := tensor.untyped_storage().nbytes()) > self.nbytes:
+                self.note = part_of_storage(self.numel, held, tensor.element_size(), "held")
             return
         info = inspect(tensor)
         self.dtype, self._device, self.nbytes = name_of(info.dtype), str(info.device), info.nbytes
@@ -126,7 +126,7 @@ class LiveEntry(WeightEntry):
 
     def stats(self) -> TensorStats:
         """Return the statistics of all values."""
-        return stats(self.values())
+        return scan(self.values(), in_depth=True)
 
     @unnoticed
     def _at(self, index: Any) -> tuple[Any, tuple[slice, ...]]:

@@ -38,14 +38,8 @@ def entries_of_module(module: torch.nn.Module, expression: str) -> tuple[list[We
     found = list(walk.entries(module, _Place((), (), (None, expression))))
     entries = [entry for entry, _ in found]
     names = own_names([entry.name for entry in entries], [every for _, every in found])
-    by_object: dict[int, list[str]] = {}
     for entry, name in zip(entries, names, strict=True):
         entry.name = name
-        if isinstance(entry, LiveEntry):
-            by_object.setdefault(id(entry.tensor), []).append(name)
-    for entry in entries:
-        if isinstance(entry, LiveEntry):
-            entry.tied_to = tuple(name for name in by_object[id(entry.tensor)] if name != entry.name)
     problems = []
     if walk.num_skipped:
         problems = [

@@ -12,6 +12,7 @@ from typing import Any
 
 from tensornp.core.lowlevel.attributes import class_name
 from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.errors import BadRequestError
 
 MAX_SHOWN = 120
@@ -65,6 +66,13 @@ def matcher(pattern: str | re.Pattern[Any]) -> Callable[[str], object]:
     # Most names are told by a plain text of the pattern, which is found ten times as fast.
     literal = max(_WILDCARD.split(pattern), key=len)
     return lambda name: literal in name and fits(name)
+
+
+def part_of_storage(numel: int, nbytes: int, itemsize: int, where: str) -> str:
+    """Return how much of a storage of so many bytes a weight uses; all of it is `where`: held, or on disk."""
+    return (
+        f"view of a larger storage: {numel:,} of {nbytes // itemsize:,} elements used, {format_nbytes(nbytes)} {where}"
+    )
 
 
 def closest(name: str, names: Iterable[str]) -> str:

@@ -187,7 +187,7 @@ class Outline:
     def varying(self) -> list[str]:
         """The columns that are not the same of all weights, and "notes" where there are any."""
         found = [name for name, of in VARYING.items() if len({of(one) for one in self.weights}) > 1]
-        has_notes = any(one.note or one.problem or one.tied_to for one in self.weights)
+        has_notes = any(one.note or one.problem or one.tied_to or one.related for one in self.weights)
         return found + (["notes"] if has_notes else [])
 
     @cached_property

@@ -47,11 +47,20 @@ class ScaledEntry(FileEntry):
         """What the codes mean."""
         return VALUES
 
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What is equal for the same values, the scales among it."""
+        return *super().identity, self.scales.identity, self.block
+
     def plan(self, index: Any = ...) -> ReadPlan:
         """Return what `to_numpy` would read, of codes and scales."""
         part = self._scales_of(self.select(index)) if self.scales.numel > 1 else ...
         codes, scales = self.codes.plan(index), self.scales.plan(part)
         return ReadPlan(codes.nbytes_read + scales.nbytes_read, codes.num_reads + scales.num_reads, codes.shape)
+
+    def _check_unchanged(self) -> None:
+        super()._check_unchanged()
+        self.scales._check_unchanged()
 
     def _scales(self, index: Any = ...) -> Array:
         """Return some of the scales, along each dimension of the codes."""
@@ -95,7 +104,7 @@ class ScaledEntry(FileEntry):
             return self._flat(opened, first, count, scales[0])
 
         assert self.shape is not None
-        return Supply((ReadPart(read, (self.numel,), VALUES),), VALUES, self.shape)
+        return Supply((ReadPart(read, (self.numel,), VALUES),), VALUES, self.shape, order=self._order())
 
     def _flat(self, opened: Reader, first: int, count: int, scales: Array | None = None) -> Array:
         values = decoder(self.dtype)(opened.read(self._offset + first, count))

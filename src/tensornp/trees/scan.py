@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -20,12 +20,12 @@ from tensornp.core.values.stats import TensorStats
 from tensornp.core.values.tasks import Tally
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.trees.entry import WeightEntry
+from tensornp.trees.kept import KEPT
 from tensornp.trees.names import shown_name
+from tensornp.trees.progress import Progress
 from tensornp.trees.scan_table import ScanTable
 from tensornp.trees.stored_entry import StoredEntry
 
-Progress = Callable[[int, int], object]
-"""Is told how many bytes of how many were read; where it returns False, the scan ends as by Ctrl-C."""
 _Found = tuple[WeightEntry, TensorStats | str]
 _NUM_THREADS = 2
 _MAX_WAITING = 32
@@ -49,13 +49,11 @@ def scan_entries(
     ------
     BadRequestError
         If `executor` is none or takes no work, or is to read what lies in the memory of this process, and for another
-        `resume` or `progress`.
+        `resume`.
     """
     wanted = list(entries)
     if resume is not None and not isinstance(resume, ScanTable):
         raise BadRequestError(f"resume is what an earlier scan has returned, not a {type(resume).__name__}")
-    if progress is not None and not callable(progress):
-        raise BadRequestError(f"progress is a function of two numbers, not a {type(progress).__name__}")
     if executor is not None:
         _check_executor(executor, wanted)
     table = ScanTable(wanted, dict(resume.items()) if resume is not None else {})
@@ -108,8 +106,13 @@ def _here(entries: list[WeightEntry], told: _Told) -> Generator[_Found, None, No
         yield from run
 
 
+def _is_at_once(entry: StoredEntry) -> bool:
+    """Return whether nothing is to be read of it: it has no values, or those are known."""
+    return bool(entry.problem) or KEPT.get(entry.identity) is not None
+
+
 def _at_once(entry: WeightEntry) -> _Found:
-    """Read a weight that is not shared out: one in memory, or with gaps."""
+    """Read a weight that is not shared out: one in memory, with gaps, or whose statistics are known."""
     try:
         return entry, entry.stats()
     except TensornpError as error:
@@ -159,7 +162,7 @@ def _shared_out(entries: list[WeightEntry], executor: Executor, told: _Told) -> 
 
     try:
         for entry in entries:
-            num_tasks = entry.num_tasks() if isinstance(entry, StoredEntry) and not entry.problem else 0
+            num_tasks = entry.num_tasks() if isinstance(entry, StoredEntry) and not _is_at_once(entry) else 0
             if not isinstance(entry, StoredEntry) or not num_tasks:
                 yield _at_once(entry)
                 told.add(entry.nbytes)

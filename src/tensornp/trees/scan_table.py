@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 from tensornp.core.tensor.dtypes import KNOWN, largest
+from tensornp.core.values.channels import MIN_RATIO, ChannelNorms
 from tensornp.core.values.stats import TensorStats
 from tensornp.errors import MissingLibraryError, NoSuchWeightError
 from tensornp.trees.entry import WeightEntry
@@ -14,6 +17,8 @@ from tensornp.trees.names import closest, shown_name
 _COLUMNS = "count nan posinf neginf zeros min max mean std norm scope".split()
 QUIET_RANK = 5
 """From this rank on, a finding may be so on purpose."""
+EQUAL_RANK = QUIET_RANK + 3
+_MAX_NAMED = 3
 
 
 class Finding(NamedTuple):
@@ -36,9 +41,16 @@ class ScanTable(Mapping[str, TensorStats]):
 
     def __init__(self, entries: Iterable[WeightEntry], known: Mapping[str, TensorStats]) -> None:
         self._entries = {entry.name: entry for entry in entries}
-        self._stats = {name: stats for name, stats in known.items() if name in self._entries}
+        self._stats: dict[str, TensorStats] = {}
+        self._names = list(self._entries)
+        self._numbers = {name: i for i, name in enumerate(self._names)}
+        # By fingerprint, the numbers of the weights in their order, whichever was read first.
+        self._alike: dict[str, list[int]] = {}
         self.failed: dict[str, str] = {}
         self.complete = False
+        for name, stats in known.items():
+            if name in self._entries:
+                self.note(self._entries[name], stats)
 
     def note(self, entry: WeightEntry, found: TensorStats | str) -> None:
         """Take what was found, or why nothing was."""
@@ -46,6 +58,9 @@ class ScanTable(Mapping[str, TensorStats]):
             self.failed[entry.name] = found
         else:
             self._stats[entry.name] = found
+            # What is one number throughout is equal to many, and says nothing.
+            if found.fingerprint and found.min != found.max:
+                insort(self._alike.setdefault(found.fingerprint, []), self._numbers[entry.name])
 
     def __getitem__(self, name: str) -> TensorStats:
         if name in self:
@@ -58,8 +73,7 @@ class ScanTable(Mapping[str, TensorStats]):
     def __iter__(self) -> Iterator[str]:
         """Yield the names, those with the worst finding first, and else in their order."""
         ranks = {name: min((one.rank for one in self.findings(name)), default=99) for name in self._stats}
-        order = {name: i for i, name in enumerate(self._entries)}
-        return iter(sorted(ranks, key=lambda name: (ranks[name], order[name])))
+        return iter(sorted(ranks, key=lambda name: (ranks[name], self._numbers[name])))
 
     def __len__(self) -> int:
         return len(self._stats)
@@ -69,8 +83,19 @@ class ScanTable(Mapping[str, TensorStats]):
 
     def findings(self, name: str) -> list[Finding]:
         """Return what stands out of a weight, the worst first."""
-        found = self[name]
-        return sorted(findings_of(self._entries[name], found))
+        found, entry = self[name], self._entries[name]
+        return sorted([*findings_of(entry, found), *self._equal(entry, found)])
+
+    def _equal(self, entry: WeightEntry, found: TensorStats) -> Iterator[Finding]:
+        """Yield which other weights have the same values, in memory of their own."""
+        alike = self._alike.get(found.fingerprint, ())
+        own = {self._numbers[name] for name in (entry.name, *entry.tied_to) if name in self._stats}
+        others = list(islice((number for number in alike if number not in own), _MAX_NAMED))
+        if others:
+            more = len(alike) - len(own) - len(others)
+            names = ", ".join(shown_name(self._names[number]) for number in others)
+            said = names + (f" and {more:,} more" if more > 0 else "")
+            yield Finding(EQUAL_RANK, f"the same values as {said}")
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""
@@ -106,7 +131,35 @@ def findings_of(entry: WeightEntry, stats: TensorStats) -> Iterator[Finding]:
         yield Finding(3, f"a value is {top:.6g}, the largest that {entry.dtype} has")
     if stats.count == stats.finite > 1 and stats.min == stats.max:
         # What is all ones or zeros may be so on purpose.
-        yield Finding(QUIET_RANK if stats.min in (0, 1) else 4, f"all {stats.count:,} are {stats.min:.6g}")
+        yield Finding(QUIET_RANK + 2 if stats.min in (0, 1) else 4, f"all {stats.count:,} are {stats.min:.6g}")
+    for norms in stats.channels:
+        if norms.num_dead:
+            yield Finding(QUIET_RANK, _dead(norms, entry))
+        if norms.num_outliers:
+            yield Finding(QUIET_RANK + 1, _outlying(norms, entry))
+
+
+def _dead(norms: ChannelNorms, entry: WeightEntry) -> str:
+    more = ", …" if norms.num_dead > len(norms.dead) else ""
+    which = ", ".join(f"{i:,}" for i in norms.dead)
+    verb = "is" if norms.num_dead == 1 else "are"
+    return f"{norms.num_dead:,} of {_channels(norms, entry)} {verb} zero throughout: {which}{more}"
+
+
+def _outlying(norms: ChannelNorms, entry: WeightEntry) -> str:
+    more = ", …" if norms.num_outliers > len(norms.outliers) else ""
+    which = ", ".join(f"{i:,} ({ratio:.3g} times)" for i, ratio in norms.outliers)
+    verb = "has" if norms.num_outliers == 1 else "have"
+    return (
+        f"{norms.num_outliers:,} of {_channels(norms, entry)} {verb} {MIN_RATIO:g} times the median norm or more: "
+        f"{which}{more}"
+    )
+
+
+def _channels(norms: ChannelNorms, entry: WeightEntry) -> str:
+    if len(entry.shape or ()) == 2:
+        return f"{norms.num:,} {('rows', 'columns')[norms.axis]}"
+    return f"{norms.num:,} channels along axis {norms.axis}"
 
 
 def _edge_of(name: str) -> float | None:

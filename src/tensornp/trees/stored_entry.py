@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import AbstractContextManager
 from itertools import islice
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ from tensornp.core.values.supply import Supply
 from tensornp.core.values.tasks import Tally, Tasks
 from tensornp.errors import CopyRequiredError, TooLargeError
 from tensornp.trees.entry import Array, WeightEntry
+from tensornp.trees.kept import KEPT
 from tensornp.trees.names import shown_name
 from tensornp.trees.selection import Selection, select
 
@@ -99,8 +100,18 @@ class StoredEntry(WeightEntry):
     def stats(self) -> TensorStats:
         """Return the statistics of all values, read block by block."""
         self.check_readable()
+        if (kept := self.kept()) is not None:
+            return kept
         with self._opened() as opened:
-            return _stats_of(self._supply(opened), None if self.is_shared_out else 1)
+            found = _stats_of(self._supply(opened), None if self.is_shared_out else 1)
+        return self._keep(found)
+
+    def kept(self) -> TensorStats | None:
+        """Return the statistics that an earlier reading has brought, of the same files; ChangedFileError for others."""
+        found = KEPT.get(self.identity)
+        if found is not None:
+            self._check_unchanged()
+        return found
 
     def num_tasks(self) -> int:
         """Return in how many tasks of bounded size all values are read; 0 of one that no other process reads."""
@@ -114,7 +125,12 @@ class StoredEntry(WeightEntry):
 
     def put_together(self, tallies: Iterable[Tally]) -> TensorStats:
         """Return the statistics of all tasks, as `stats` would."""
-        return _put_together(self._supply(None), tallies)
+        return self._keep(_put_together(self._supply(None), tallies))
+
+    @property
+    @abstractmethod
+    def identity(self) -> Hashable:
+        """What is equal for weights of the same values in the same files, as these were when they were listed."""
 
     def give_back(self) -> None:
         """Let the system drop what was read of it from its cache: of a scan, nothing is read again."""
@@ -143,6 +159,15 @@ class StoredEntry(WeightEntry):
             what = f"{shown_name(self.name)} at shape {selection.counts}"
             raise TooLargeError(f"there is no memory for {what}; take fewer indices") from None
 
+    def _check_unchanged(self) -> None:
+        """Raise ChangedFileError if a file is not as it was listed."""
+        with self._opened():
+            pass
+
+    def _keep(self, found: TensorStats) -> TensorStats:
+        KEPT.keep(self.identity, found, {extent.path for extent in self.extents})
+        return found
+
     def _reader_in_order(self) -> Callable[[int, int], Array]:
         """Return what brings so many elements from one on, in the order of their indices."""
         return self._in_order
@@ -159,7 +184,11 @@ class StoredEntry(WeightEntry):
         assert self.shape is not None
         name = self.dtype_of_values
         # Flat, as a tensor without gaps is read: the same blocks give the same bits.
-        return Supply((ReadPart(read, (self.numel,), name),), name, self.shape)
+        return Supply((ReadPart(read, (self.numel,), name),), name, self.shape, order=self._order())
+
+    def _order(self) -> tuple[int, ...] | None:
+        """Return the dimensions from the widest stride to the narrowest, as `_flat` reads them."""
+        return tuple(range(len(self.shape or ())))
 
 
 def tensor_of(bits: Array, name: str) -> torch.Tensor:
@@ -187,21 +216,25 @@ def _array_of(bits: Array, name: str, *, writeable: bool, dtype: object) -> Arra
     return made
 
 
+def _tasks(supply: Supply) -> Tasks:
+    return Tasks(supply, "auto", in_depth=True)
+
+
 def _num_tasks(supply: Supply) -> int:
-    return sum(1 for _ in Tasks(supply, "auto"))
+    return sum(1 for _ in _tasks(supply))
 
 
 @apart
 def _tally(supply: Supply, number: int) -> Tally:
-    tasks = Tasks(supply, "auto")
+    tasks = _tasks(supply)
     return tasks.tally(next(islice(tasks, number, None)), in_place=False)
 
 
 def _put_together(supply: Supply, tallies: Iterable[Tally]) -> TensorStats:
     with np.errstate(all="ignore"):
-        return Tasks(supply, "auto").result(tallies)
+        return _tasks(supply).result(tallies)
 
 
 @apart
 def _stats_of(supply: Supply, num_threads: int | None) -> TensorStats:
-    return scan_supply(supply, num_threads=num_threads)
+    return scan_supply(supply, num_threads=num_threads, in_depth=True)

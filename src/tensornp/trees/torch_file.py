@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.core.values.decode import stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.trees.byte_range import ByteRange
 from tensornp.trees.contents import Contents
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.file_entry import FileEntry
-from tensornp.trees.names import shown_name
+from tensornp.trees.names import part_of_storage, shown_name
 from tensornp.trees.nothing_entry import NothingEntry
 from tensornp.trees.pickled_tensor import KNOWN_IMPORTS, PickledTensor, storage_key, told_storage
 from tensornp.trees.source_file import Reader, SourceFile
@@ -167,8 +166,7 @@ def _entry(
             made.nbytes = 0
         said = ["other byte order"] if is_swapped and not problem else []
         if not problem and tensor.storage_nbytes > made.nbytes:
-            used = f"{made.numel:,} of {tensor.storage_nbytes // itemsize:,} elements used"
-            said.append(f"view of a larger storage: {used}, {format_nbytes(tensor.storage_nbytes)} on disk")
+            said.append(part_of_storage(made.numel, tensor.storage_nbytes, itemsize, "on disk"))
         made.note = ", ".join(said)
     made.wanted_imports = wanted
     return made

@@ -16,9 +16,6 @@ from tensornp.trees.entry import WeightEntry
 from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.live_entry import LiveEntry
 
-_MAX_TIED = 1000
-"""Names of one thing up to which each is told the others."""
-
 
 class _Piece(NamedTuple):
     """A range of bytes, and how many bytes and elements in it are those of a weight."""
@@ -43,7 +40,9 @@ def identity_of(entry: WeightEntry) -> object:
         return id(entry.tensor)
     if isinstance(entry, ArrayEntry):
         array = entry.array
-        # Object arrays and empty ones may share an address with others.
+        if not array.size:
+            return id(entry)
+        # Object arrays may share an address with others.
         return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str
     tied = view_of(entry)
     return id(entry) if tied is None else tied
@@ -57,18 +56,6 @@ def view_of(entry: WeightEntry) -> object:
     if type(entry) is not FileEntry or entry.problem or not entry.numel:
         return None
     return entry.extents, entry.shape, entry.select(...).strides, entry.dtype, entry.note, entry.lazy
-
-
-def tie(entries: Iterable[WeightEntry]) -> None:
-    """Have weights of a file that are the same elements of it name each other."""
-    by_view: dict[object, list[WeightEntry]] = {}
-    for entry in entries:
-        if not entry.tied_to and (view := view_of(entry)) is not None:
-            by_view.setdefault(view, []).append(entry)
-    for tied in by_view.values():
-        if 1 < len(tied) <= _MAX_TIED:
-            for entry in tied:
-                entry.tied_to = tuple(other.name for other in tied if other is not entry)
 
 
 @unnoticed

@@ -17,6 +17,7 @@ from tensornp.trees.checkpoint import open_checkpoint
 from tensornp.trees.explorer import WeightsExplorer
 from tensornp.trees.module import entries_of_module
 from tensornp.trees.optimizer import entries_of_optimizer, is_state_dict, note_names
+from tensornp.trees.relations import relate
 from tensornp.trees.state_dict import entries_of_tree
 
 
@@ -59,6 +60,7 @@ def weights(obj: Any, *, expression: str = "", model: torch.nn.Module | None = N
         return open_checkpoint(obj)
     if is_subclass(type(obj), torch.nn.Module):
         entries, problems = entries_of_module(obj, expression or "model")
+        relate(entries)
         note_pairs(entries)
         return WeightsExplorer(entries, expression or class_name(type(obj)), problems=problems, counted=("parameter",))
     if is_subclass(type(obj), torch.optim.Optimizer):
@@ -70,6 +72,7 @@ def weights(obj: Any, *, expression: str = "", model: torch.nn.Module | None = N
             raise BadRequestError(f"this {class_name(type(obj))} holds no tensor and no array")
         if is_state_dict(obj):
             note_names(obj, entries, model)
+        relate(entries)
         note_pairs(entries)
         return WeightsExplorer(entries, expression or class_name(type(obj)), metadata=besides)
     raise BadRequestError(f"weights takes a module, a dictionary of tensors or a path, not a {class_name(type(obj))}")

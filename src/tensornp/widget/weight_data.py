@@ -15,8 +15,8 @@ from tensornp.render.legend import heatmap_alt, legend_text
 from tensornp.render.png import data_uri, heatmap_png, histogram_png, size_of
 from tensornp.render.stats import stats_tables
 from tensornp.render.stats_line import HEIGHT, WIDTH, histogram_alt
-from tensornp.render.weights import cells_of
-from tensornp.render.words import counted
+from tensornp.render.weights import WORDS, cells_of
+from tensornp.render.words import cost_of_scan, counted
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.fold import Row
 from tensornp.trees.outline import Line
@@ -97,7 +97,7 @@ def entry_data(entry: WeightEntry, opened: str, printoptions: Mapping[str, Any])
         "torch": entry.code,
         "text": text,
         "note": note,
-        "cost": f"reads {format_nbytes(entry.nbytes)}",
+        "cost": cost_of_scan(entry.nbytes),
         "hasValues": not entry.problem and 0 not in (entry.shape or ()),
     }
 
@@ -122,6 +122,7 @@ def _facts(entry: WeightEntry) -> Iterator[tuple[str, str]]:
         yield "grad", {True: "requires grad", False: "frozen", None: ""}[entry.requires_grad]
     more = len(entry.tied_to) - MAX_SHOWN
     yield "tied to", ", ".join([*entry.tied_to[:MAX_SHOWN], *([f"{more:,} more"] if more > 0 else [])])
+    yield "shares bytes", ", ".join(f"{WORDS[one.relation]} {one.name}" for one in entry.related)
     yield "note", entry.note
     yield "no values", entry.problem
     yield "wants to import", ", ".join(entry.wanted_imports)

@@ -15,7 +15,7 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.stats import summarize_stats
 from tensornp.errors import BadRequestError, NameTakenError, NotReadError, TensornpError
 from tensornp.render.stats_line import line_of
-from tensornp.render.words import counted
+from tensornp.render.words import cost_of_scan, counted
 from tensornp.trees.choosing import COLUMNS, FILTERS, Asked
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.listing import Listed
@@ -151,7 +151,7 @@ class WeightsWidget(DockingWidget):
             "code": f"{self._opened}.find({_pattern_code(asked.search)})" if asked.search else self._opened,
             "columns": self._columns(),
             "choices": outline.choices,
-            "cost": f"reads {format_nbytes(outline.sums.nbytes)}",
+            "cost": cost_of_scan(outline.sums.nbytes),
         }
 
     def _rank(self, name: str) -> int:

@@ -123,6 +123,13 @@ def fingerprint_of_array(array: np.ndarray[Any, Any], max_nbytes: int) -> Finger
     return None if strided.extent.is_empty else _of_strided(strided, max_nbytes)
 
 
+def digest_of(data: Any) -> bytes:
+    """Return 16 bytes that tell equal bytes: of a text of bytes, or of a contiguous array."""
+    import xxhash
+
+    return xxhash.xxh3_128_digest(data)
+
+
 def pieces_of(nbytes: int, max_nbytes: int) -> tuple[list[tuple[int, int]], int]:
     """Return from where to where the bytes are read, a piece for each fingerprint, and of how many one is read."""
     if nbytes <= max(max_nbytes, NUM_SAMPLES * SAMPLE_NBYTES):

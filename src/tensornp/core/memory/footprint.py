@@ -31,9 +31,10 @@ def spans_of(obj: Any, extents: tuple[Extent, ...] | None = None) -> list[Span]:
 
     `extents` are those of `obj`, where they are known already.
     """
-    if is_storage(obj):
-        obj = tensor_of(obj)
+    # Asked of all weights of a model: most are tensors, and told by their class first.
     if not is_subclass(type(obj), torch.Tensor):
+        if is_storage(obj):
+            return spans_of(tensor_of(obj), extents)
         (low, high), base = origin_of(array_over(obj))
         if base is not None and not has_left(obj, base):
             return spans_of(base)

@@ -79,16 +79,17 @@ def scan(
     axis: int | None = None,
     progress: Progress | None = None,
     num_threads: int | None = None,
+    in_depth: bool = False,
 ) -> TensorStats:
     """Return the statistics of `obj`, as `stats`; `progress` is told after each task, and may end the scan.
 
-    With `progress`, other threads are let in between two tasks.
+    With `progress`, other threads are let in between two tasks. With `in_depth`, those that stand out are told.
     """
     supply = supply_of(obj, axis)
     is_large = supply.numel > BLOCK_NUMEL
     before = _marks_of(obj) if is_large else None
     try:
-        found = scan_supply(supply, histogram=histogram, progress=progress, num_threads=num_threads)
+        found = scan_supply(supply, histogram=histogram, progress=progress, num_threads=num_threads, in_depth=in_depth)
     except NotReadError as reason:
         raise NoDataError(f"the values cannot be read: {reason}") from None
     if is_large and before != _marks_of(obj):
@@ -102,13 +103,15 @@ def scan_supply(
     histogram: HistogramChoice = "auto",
     progress: Progress | None = None,
     num_threads: int | None = None,
+    in_depth: bool = False,
 ) -> TensorStats:
     """Return the statistics of what `supply` brings, along its axis if it has one, as `scan`; call it `apart`."""
     # Whatever the user has chosen: NaN and overflow are what is counted here.
     with np.errstate(all="ignore"):
         if supply.axis is not None:
             return stats_by_axis(supply)
-        return _Pass(supply, histogram, progress, num_threads or _default_threads(supply.numel)).run()
+        tasks = Tasks(supply, histogram, in_depth=in_depth)
+        return _Pass(supply, tasks, progress, num_threads or _default_threads(supply.numel)).run()
 
 
 def _default_threads(numel: int) -> int:
@@ -131,9 +134,9 @@ def _marks_of(obj: Any) -> Any:
 class _Pass:
     """One pass over all parts, in this thread or in several."""
 
-    def __init__(self, supply: Supply, histogram: HistogramChoice, progress: Progress | None, num_threads: int) -> None:
+    def __init__(self, supply: Supply, tasks: Tasks, progress: Progress | None, num_threads: int) -> None:
         self._supply, self._progress, self._num_threads = supply, progress, num_threads
-        self._tasks = Tasks(supply, histogram)
+        self._tasks = tasks
         self._done = supply.zeros
         self._tallies: dict[int, Tally] = {}
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tensornp.core.values.channels import ChannelNorms
 from tensornp.core.values.distribution import Distribution, Histogram, added_up
 from tensornp.core.values.figures import Figures, combined
 from tensornp.errors import BadRequestError
@@ -48,6 +49,11 @@ class TensorStats:
         What `histogram` and `quantile` are made of.
     real, imag : TensorStats or None
         Of the two parts of complex elements.
+    channels : tuple of ChannelNorms
+        Of a weight of a model: which rows and columns are zero throughout, or stand out.
+    fingerprint : str
+        Of a weight of a model: equal for values of equal bits that lie in the same order (xxh3, 128 bits); else empty.
+        Neither this nor `channels` takes part in equality.
     """
 
     count: Figure
@@ -65,6 +71,8 @@ class TensorStats:
     distribution: Distribution | None = None
     real: TensorStats | None = None
     imag: TensorStats | None = None
+    channels: tuple[ChannelNorms, ...] = dataclasses.field(default=(), compare=False)
+    fingerprint: str = dataclasses.field(default="", compare=False)
 
     @property
     def finite(self) -> Figure:
@@ -142,7 +150,9 @@ class TensorStats:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TensorStats):
             return NotImplemented
-        return all(_is_same(getattr(self, f.name), getattr(other, f.name)) for f in dataclasses.fields(self))
+        return all(
+            _is_same(getattr(self, f.name), getattr(other, f.name)) for f in dataclasses.fields(self) if f.compare
+        )
 
     def __hash__(self) -> int:
         return hash((self.scope, np.shape(self.count) or self.count))

@@ -34,6 +34,7 @@ from tensornp.core.values.blocks import (
     part_of_array,
     part_of_tensor,
 )
+from tensornp.core.values.channels import order_of
 from tensornp.core.values.stats import ALL
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, NoDataError, NotATensorError, UnsupportedArrayError
@@ -63,6 +64,9 @@ class Supply:
         Whether some elements are hidden.
     axis : int or None
         The one of `shape` that was asked for, counted from the first.
+    order : tuple of int or None
+        The dimensions of `shape` from the widest stride to the narrowest, where there is one part, flat, which brings
+        all elements so.
     """
 
     parts: tuple[Part, ...]
@@ -73,6 +77,7 @@ class Supply:
     is_masked: bool = False
     axis: int | None = None
     nested_shapes: tuple[tuple[int, ...], ...] = ()
+    order: tuple[int, ...] | None = None
 
     @property
     def numel(self) -> int:
@@ -153,7 +158,9 @@ def _of_array(array: Any, axis: int | None, in_order: bool) -> Supply:
     if mask is not None:
         hidden = part_of_array(mask, at, in_order=True)
         part = _masked(part, hidden, False, at, in_order)
-    return Supply((part,), dtype.name, plain_array.shape, is_masked=mask is not None, axis=at)
+    steps = tuple(step // max(dtype.itemsize, 1) for step in plain_array.strides)
+    order = order_of(plain_array.shape, steps) if _is_flat(part) else None
+    return Supply((part,), dtype.name, plain_array.shape, is_masked=mask is not None, axis=at, order=order)
 
 
 def _of_stored(values: StoredValues, axis: int | None) -> Supply:
@@ -184,7 +191,13 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
         return _of_array(to_numpy(tensor, copy=True), axis, in_order)
     at = checked_axis(axis, info.array_shape)
     part = part_of_tensor(tensor, info, at, in_order=in_order)
-    return Supply((part,), part.dtype, info.array_shape, axis=at)
+    order = order_of(info.shape, info.stride) if info.stride and _is_flat(part) else None
+    return Supply((part,), part.dtype, info.array_shape, axis=at, order=order)
+
+
+def _is_flat(part: Part) -> bool:
+    """Return whether the elements lie in one row, each meant once."""
+    return isinstance(part, StridedPart) and len(part.strided.shape) <= 1 and part.times == 1
 
 
 def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Supply:

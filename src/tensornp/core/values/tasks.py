@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.memory.fingerprint import digest_of
 from tensornp.core.memory.strided import Block
 from tensornp.core.values.blocks import DevicePart, Part
+from tensornp.core.values.channels import ChannelSums, Sums, layout_of, norms_of
 from tensornp.core.values.distribution import Counter, Distribution, Scheme, added_up, scheme_of
 from tensornp.core.values.figures import Figures, combined, figures_of, modulus_of, of_zeros, times
 from tensornp.core.values.on_device import figures_on_device
@@ -37,6 +39,8 @@ class Tally:
     imag: Figures
     distribution: Distribution | None
     numel: int
+    channels: tuple[Sums, ...] = ()
+    digest: bytes = b""
 
 
 @dataclass
@@ -49,12 +53,17 @@ class Task:
 
 
 class Tasks:
-    """All tasks of one pass, in their order, and what their results are together."""
+    """All tasks of one pass, in their order, and what their results are together.
 
-    def __init__(self, supply: Supply, histogram: HistogramChoice) -> None:
+    With `in_depth`, channels that stand out are looked for as well, and what tells equal values: a quarter longer.
+    """
+
+    def __init__(self, supply: Supply, histogram: HistogramChoice, *, in_depth: bool = False) -> None:
         self._supply = supply
         is_complex = supply.dtype.startswith("complex")
         self._scheme = None if histogram is None else scheme_of("float64" if is_complex else supply.dtype)
+        self._in_depth = in_depth and supply.order is not None
+        self._layout = layout_of(supply.shape, supply.order, supply.dtype) if in_depth else ()
         num_read = sum(part.numel for part in supply.parts)
         self._sampler = None if histogram == "all" or num_read <= ALL_NUMEL else Sampler(num_read, SAMPLE_NUMEL)
 
@@ -76,6 +85,8 @@ class Tasks:
                 figures, real, imag = (times(one, part.times) for one in found)
                 return Tally(figures, real, imag, None, numel)
         worker = _Worker(self._scheme, self._sampler, task.first)
+        if self._in_depth:
+            worker.look_deeper(ChannelSums(self._layout))
         part.use_each(task.blocks, worker.use, in_place=in_place)
         return worker.finish(part.times, numel)
 
@@ -96,7 +107,16 @@ class Tasks:
         if self._scheme is not None:
             distributions.append(_of_zeros(self._scheme, zeros, self._sampler))
         distribution = added_up(distributions) if distributions else None
-        return stats_of_figures(figures, scope=scope, distribution=distribution, **parts)
+        deeper = self._deeper(known) if is_whole and self._in_depth else {}
+        return stats_of_figures(figures, scope=scope, distribution=distribution, **deeper, **parts)
+
+    def _deeper(self, known: list[Tally]) -> dict[str, Any]:
+        """Return what is known besides figures, in the order of the tasks."""
+        order = repr((self._supply.order, self._supply.dtype, self._supply.shape)).encode()
+        return {
+            "channels": norms_of(self._layout, (tally.channels for tally in known)),
+            "fingerprint": digest_of(b"".join([order, *(tally.digest for tally in known)])).hex(),
+        }
 
     def _scope(self, figures: Figures, done: int, *, is_whole: bool) -> str:
         supply = self._supply
@@ -123,12 +143,21 @@ class _Worker:
         self._counter = Counter(scheme) if scheme is not None else None
         self._sampler = sampler
         self._ordinal = first
+        self._channels: ChannelSums | None = None
+        self._digests: list[bytes] = []
         self._sampled: list[Array] = []
         self._found: list[tuple[Figures, Figures, Figures]] = []
 
-    def use(self, values: Array, _: Block) -> None:
+    def look_deeper(self, channels: ChannelSums) -> None:
+        """Take the channels of each block as well, and what tells equal values."""
+        self._channels = channels
+
+    def use(self, values: Array, block: Block) -> None:
         """Take the numbers of one block."""
         flat = values.reshape(-1)
+        if self._channels is not None:
+            self._channels.add(flat, block.start[0] if block.start else 0)
+            self._digests.append(digest_of(flat))
         real = imag = Figures()
         if flat.dtype.kind == "c":
             parts = [np.ascontiguousarray(part) for part in (flat.real, flat.imag)]
@@ -152,7 +181,9 @@ class _Worker:
                 self._counter.add(np.concatenate(self._sampled))
             one_in = self._sampler.one_in if self._sampler is not None else 0.0
             distribution = self._counter.finish(factor=factor, one_in=one_in)
-        return Tally(found[0], found[1], found[2], distribution, numel)
+        channels = self._channels.finish() if self._channels is not None else ()
+        digest = digest_of(b"".join(self._digests))
+        return Tally(found[0], found[1], found[2], distribution, numel, channels, digest)
 
 
 silence_warnings(globals())

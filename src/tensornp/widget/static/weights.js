@@ -229,7 +229,7 @@ class Weights {
     this.slider.hidden = total <= NUM_LINES;
     this.said.textContent = text || `${total.toLocaleString("en")} ${total === 1 ? "line" : "lines"}`;
     this.code.textContent = code;
-    this.scan.title = `Read all that is listed, and tell what stands out (${cost} at most)`;
+    this.scan.title = `Read all that is listed, and tell what stands out (all weights: ${cost})`;
     this.paintScan();
   }
 

@@ -1,0 +1,21 @@
+"""Words that every view has in common."""
+
+from __future__ import annotations
+
+import pytest
+
+from tensornp.render.words import cost_of_scan
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "said"),
+    [
+        (100, "reads 100 bytes, less than a second"),
+        (4 * 2**30, "reads 4 GiB, about 4 s"),
+        (90 * 10**9, "reads 83.8 GiB, about 90 s"),
+        (700 * 10**9, "reads 651.9 GiB, about 12 minutes"),
+    ],
+)
+def test_what_a_scan_costs_is_said_before_it_is_asked_for(nbytes, said):
+    """In bytes, and about how long."""
+    assert cost_of_scan(nbytes) == said
