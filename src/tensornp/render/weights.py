@@ -79,6 +79,8 @@ def _table(explorer: WeightsExplorer) -> tuple[Table, tuple[str, ...], str]:
 
 
 def _nothing(explorer: WeightsExplorer) -> list[str]:
+    if not any(entry.is_nothing for entry in explorer.values()):
+        return []
     names = [cut(row.pattern, MAX_SHOWN) for row in folded(explorer.values()) if row.entries[0].is_nothing]
     return [f"registered as None: {listed(names, MAX_SAID)}"] if names else []
 
