@@ -11,14 +11,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import torch
+import treescope
 from safetensors import safe_open
 from safetensors.torch import save_file
 from side_by_side import Spread, interleave, ratio, table, verdict
+from torch import nn
 
 import tensornp as tnp
+from tensornp.render.weights import weights_html
+from tensornp.trees.choosing import Asked
 from tensornp.trees.kept import KEPT
+from tensornp.trees.listing import listed
+from tensornp.trees.outline import Outline
 
 LISTING_MS, SLICE_MS, MANY_S, ENTRY_NBYTES = 50, 5, 3, 1024
+PICTURE_MS, PICTURE_KB = 50, 100
 SCAN_CLAIM, COMPARE_CLAIM, COMPARE_MIB = 1 / 8, 1.5, 150
 NUM_TENSORS, ROWS, COLUMNS = 147, 6_700, 1_024
 MIB = 2**20
@@ -48,6 +55,7 @@ def report(*, quick: bool) -> Iterator[str]:
     """Yield a table for each question."""
     with tempfile.TemporaryDirectory() as folder:
         yield _listing(Path(folder), quick)
+        yield _first_picture(quick)
         yield _many(Path(folder), 20_000 if quick else 200_000)
         yield _scan(Path(folder), quick)
         yield _compare(Path(folder), quick)
@@ -93,6 +101,37 @@ def _listing(folder: Path, quick: bool) -> str:
         milliseconds = Spread.of(1e3 * s for s in taken)
         rows.append((name, Spread.of(taken).in_seconds(), f"in ms {verdict(limit, milliseconds)}" if limit else ""))
     return table((f"{NUM_TENSORS} tensors", "time", "claim"), rows)
+
+
+def _first_picture(quick: bool) -> str:
+    """A model of 1,500 tensors in layers that are alike, as a page first sees it: a static table, and twenty lines."""
+    layers = [nn.TransformerEncoderLayer(64, 4, 256) for _ in range(125)]
+    model = nn.ModuleDict({"layers": nn.ModuleList(layers)})
+    arrays = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
+    statements = {
+        "static table": "weights_html(weights(model))",
+        "first lines of the tree": "Outline(listed(weights(model).values())).lines(Asked(), 0, 20)",
+        # treescope 0.1.10 fails on tensors of torch 2.13.
+        "treescope": "treescope.render_to_html(arrays)",
+    }
+    names = {
+        "weights": tnp.weights, "model": model, "weights_html": weights_html, "Outline": Outline, "listed": listed,
+        "Asked": Asked, "treescope": treescope, "arrays": arrays,
+    }  # fmt: skip
+    seconds = interleave(statements, names, rounds=3 if quick else 7)
+    num_tensors = len(list(model.parameters()))
+    size = {"static table": len(weights_html(tnp.weights(model))), "treescope": len(treescope.render_to_html(arrays))}
+    rows = []
+    for name, taken in seconds.items():
+        milliseconds = Spread.of(1e3 * s for s in taken)
+        is_own = name != "treescope"
+        claims = (
+            f"in ms {verdict(PICTURE_MS, milliseconds)}" if is_own else "",
+            f"{size[name] / 1e3:,.0f} KB" if name in size else "",
+            f"in KB {verdict(PICTURE_KB, Spread.of([size[name] / 1e3]))}" if is_own and name in size else "",
+        )
+        rows.append((name, Spread.of(taken).in_seconds(), *claims))
+    return table((f"{num_tensors:,} tensors, first seen", "time", "claim", "size", "claim"), rows)
 
 
 def _many(folder: Path, num: int) -> str:

@@ -77,7 +77,7 @@ def test_components_lie_in_folders(tmp_path):
 @pytest.mark.parametrize(
     "place",
     [
-        "../x.safetensors", "/x.safetensors", "C:\\x.safetensors", "\\\\srv\\x.safetensors", "x.bin", 3,
+        "../x.safetensors", "/x.safetensors", "C:\\x.safetensors", "\\\\srv\\x.safetensors", "x.h5", 3,
         "a\0.safetensors", "sub\\..\\..\\x.safetensors",
     ],
 )  # fmt: skip

@@ -53,7 +53,8 @@ def test_without_names_the_place_is_the_name(model):
     """Of two groups; and of a model that has other parameters."""
     groups = [{"params": [model["fc"].weight]}, {"params": [model["fc"].bias], "lr": 0.5}]
     optimizer = trained(model, groups)
-    for explorer in (tnp.weights(optimizer), tnp.weights(optimizer, model=nn.Linear(1, 1), expression="o.inner")):
+    by_other = tnp.weights(optimizer, model=nn.Linear(1, 1), expression="o.inner")
+    for explorer in (tnp.weights(optimizer, namespace={}), by_other):
         assert list(explorer)[1] == "state.param_groups[0].params[0].exp_avg"
         assert list(explorer)[4] == "state.param_groups[1].params[0].exp_avg"
         assert explorer.metadata["param_groups[1].lr"] == 0.5
@@ -93,3 +94,114 @@ def test_a_state_dict_has_names_as_notes(model, source):
     assert explorer["state.1.exp_avg"].note == ("" if source == "none" else "of 'fc.bias'")
     assert explorer["state.1.exp_avg"].kind == "state"
     assert explorer.totals.elements_stored == 2 * (6 + 2) + 2
+
+
+def test_names_come_from_what_the_notebook_reaches(model):
+    """From the module that has all parameters; else from the names by which each is reached; and nothing runs."""
+    optimizer = trained(model)
+    assert list(tnp.weights(optimizer)) == [*NAMES, "state.late.weight", "state.late.bias"]
+    assert list(tnp.weights(optimizer, namespace={"m": model}))[:6] == NAMES
+
+    class Trainer:
+        @property
+        def model(self):
+            raise AssertionError("a property ran")
+
+    trainer = Trainer()
+    trainer.net = model
+    first = [next(iter(tnp.weights(optimizer, namespace=names))) for names in ({"trainer": trainer}, {})]
+    assert first == ["state.trainer.net['fc'].weight.step", "state.param_groups[0].params[0].step"]
+    two = {"head": model["late"], "fc": model["fc"]}
+    assert list(tnp.weights(optimizer, namespace=two))[-1] == "state.head.bias"
+    assert list(tnp.weights(optimizer, namespace={"part": model["fc"]}))[-1] == "state.param_groups[0].params[3]"
+
+
+FORMATS = {"zip": {}, "legacy": {"_use_new_zipfile_serialization": False}}
+PLACES = {
+    "alone": (lambda saved: saved, "state."),
+    "in a checkpoint": (lambda saved: {"model": {"w": torch.ones(3)}, "any": saved, "epoch": 3}, "any.state."),
+    "in a list": (lambda saved: {"optimizer_states": [{"state": {}, "param_groups": []}, saved]},
+                  "optimizer_states.1.state."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("source", [pytest.param("param_names", marks=TAKES_NAMES), "model", "none"])
+def test_a_saved_state_has_the_notes_of_one_in_memory(model, tmp_path, kind, place, source):
+    """Wherever it lies in a file; states are no parameters of a model."""
+    named = list(model.named_parameters()) if source == "param_names" else None
+    put, begins = PLACES[place]
+    saved = trained(model, named).state_dict()
+    tree = put(saved)
+    torch.save(tree, tmp_path / "opt.pt", **FORMATS[kind])
+    options = {"model": model} if source == "model" else {}
+    in_memory = tnp.weights(tree, **options)
+    explorer = tnp.weights(tmp_path / "opt.pt", **options)
+    assert {name: (one.kind, one.note) for name, one in explorer.items()} == {
+        name: (one.kind, one.note) for name, one in in_memory.items()
+    }
+    assert explorer[f"{begins}1.exp_avg"].kind == "state"
+    for number, name in enumerate(["fc.weight", "fc.bias"]):
+        for kept in ("step", "exp_avg", "exp_avg_sq"):
+            entry = explorer[f"{begins}{number}.{kept}"]
+            assert entry.note == ("" if source == "none" else f"of {name!r}")
+            assert (entry.to_numpy() == saved["state"][number][kept].numpy()).all()
+    assert explorer.totals.parameters == (3 if place == "in a checkpoint" else 0)
+
+
+def test_a_model_that_names_nothing_in_a_file_is_refused(model, tmp_path):
+    """In one sentence: of another number of parameters, of other shapes, and where there is no optimizer."""
+    torch.save(trained(model).state_dict(), tmp_path / "opt.pt")
+    torch.save(model.state_dict(), tmp_path / "model.pt")
+    turned = nn.ModuleDict({"fc": nn.Linear(2, 3), "late": nn.Linear(2, 2)})
+    for path, other, says in (
+        (
+            "opt.pt",
+            nn.Linear(1, 1),
+            "not named by this model, which has 2 parameters, where the optimizer has 4;",
+        ),
+        ("opt.pt", nn.Identity(), "which has 0 parameters"),
+        ("opt.pt", turned, r"whose 'fc.weight' has shape \(3, 2\), where state 0 has \(2, 3\); leave model out"),
+        (
+            "model.pt",
+            model,
+            r"there is no state of an optimizer in '.*model.pt' that model could name;",
+        ),
+        ("opt.pt", 3, "model is the module whose parameters are optimized, not a int"),
+    ):
+        with pytest.raises(tnp.BadRequestError, match=says) as raised:
+            tnp.weights(tmp_path / path, model=other)
+        assert "\n" not in str(raised.value)
+
+
+def test_of_two_optimizers_a_model_names_its_own(model, tmp_path):
+    """As of a generator and a discriminator; what has its own names, or texts as keys, needs none."""
+    other = nn.Linear(5, 1)
+    sgd = torch.optim.SGD(other.parameters(), lr=0.1, momentum=0.5)
+    other(torch.ones(5)).sum().backward()
+    sgd.step()
+    saved = {"g": trained(model).state_dict(), "d": sgd.state_dict()}
+    torch.save(saved, tmp_path / "opt.pt")
+    explorer = tnp.weights(tmp_path / "opt.pt", model=other)
+    assert explorer["d.state.1.momentum_buffer"].note == "of 'bias'"
+    assert explorer["g.state.1.exp_avg"].note == ""
+    by_name = {"state": {"fc.weight": {"exp_avg": torch.ones(2, 3)}}, "param_groups": [{"params": ["fc.weight"]}]}
+    torch.save(by_name, tmp_path / "named.pt")
+    for found in (tnp.weights(tmp_path / "named.pt", model=model), tnp.weights(by_name, model=model)):
+        assert [(one.kind, one.note) for one in found.values()] == [("state", "")]
+
+
+def test_what_only_looks_like_a_state_dict_is_listed(tmp_path):
+    """Whatever is where groups, parameters and names should be."""
+    odd = [{"params": 3, "param_names": ["a"]}, {"params": [[], None, 0], "param_names": ["a", "b", "c"]}, 5, None]
+    for tree in (
+        {"state": {0: {"w": torch.ones(2)}}, "param_groups": odd}, {"state": [torch.ones(2)], "param_groups": []},
+        {"state": {(0,): torch.ones(2), None: torch.ones(3)}, "param_groups": {}},
+    ):  # fmt: skip
+        torch.save(tree, tmp_path / "x.pt")
+        explorer, in_memory = tnp.weights(tmp_path / "x.pt"), tnp.weights(tree)
+        assert [one.note for one in explorer.values()] == [one.note for one in in_memory.values()]
+        assert [one.kind for one in explorer.values()] == [one.kind for one in in_memory.values()]
+    torch.save({"state": {0: {"w": torch.ones(2)}}, "param_groups": odd}, tmp_path / "x.pt")
+    assert tnp.weights(tmp_path / "x.pt")["state.0.w"].note == "of 'c'"

@@ -269,11 +269,11 @@ def test_what_was_written_just_now_is_not_kept(tmp_path):
     save_file({"a": torch.ones(3)}, tmp_path / "a.safetensors")
     explorer = tnp.weights(tmp_path)
     explorer.scan()
-    assert kept.KEPT.get(explorer["a"].identity) is None
+    assert kept.KEPT.get(explorer["a"].values_key) is None
     settled(tmp_path / "a.safetensors")
     explorer = tnp.weights(tmp_path)
     explorer.scan()
-    assert kept.KEPT.get(explorer["a"].identity) == tnp.stats(torch.ones(3))
+    assert kept.KEPT.get(explorer["a"].values_key) == tnp.stats(torch.ones(3))
 
 
 def test_no_more_is_kept_than_a_bounded_number_of_bytes(monkeypatch, tmp_path):

@@ -204,7 +204,7 @@ def test_members_that_overlap_are_not_read(tmp_path):
 def test_a_view_beyond_its_storage_is_not_read():
     """Nor one of endless shape."""
     from tensornp.trees.unpickled import values_of
-    from tensornp.trees.xray import Call, Global, Persistent
+    from tensornp.trees.xray_records import Call, Global, Persistent
 
     storage = Persistent(("storage", Global("torch", "FloatStorage"), "0", "cpu", 10))
     for offset, shape, strides, says in (

@@ -350,6 +350,7 @@ def test_pickles_of_a_large_old_file_are_read_in_pieces(tmp_path, monkeypatch):
     assert explorer["4999"].to_numpy().tolist() == [4999]
 
 
+GROUPS = [{"params": [*range(1000)]}] * 20_000
 HOSTILE = {
     "a key of endless text": named(tensor(key=b"N" + doubled(40))),
     "a deep key": named(tensor(key=b")" + b"\x85" * 100_000)),
@@ -370,6 +371,7 @@ HOSTILE = {
     "tuples as keys": b"\x80\x02}q\x00(" + b"K\0" * 500_000 + b"tq\x01" + b"0h\x00" + b"h\x01Ns" * 500_000 + b".",
     "keys that read alike": b"\x80\x02" + tensor() + b"q\x010}("
     + b"".join(b"(K\0\x85t" + b"h\x01" for _ in range(30_000)) + b"u.",
+    "optimizers of one list of groups": pickle.dumps([{"state": {}, "param_groups": GROUPS} for _ in range(9000)], 2),
 }  # fmt: skip
 
 

@@ -362,11 +362,15 @@ def test_bytes_that_are_no_text_are_not_called_one(tmp_path):
         tnp.weights(tmp_path / "x")
 
 
-def test_an_index_of_pickles_is_told(tmp_path):
-    """By its name."""
-    (tmp_path / "pytorch_model.bin.index.json").write_text('{"metadata": {}, "weight_map": {}}')
-    with pytest.raises(tnp.CheckpointError, match="seems to be an index of files in another format than safetensors"):
-        tnp.weights(tmp_path / "pytorch_model.bin.index.json")
+def test_an_index_of_files_that_are_not_read_is_told(tmp_path):
+    """By what it lists; one that lists nothing is none."""
+    path = tmp_path / "tf_model.h5.index.json"
+    path.write_text('{"metadata": {}, "weight_map": {"a": "tf_model-00001-of-00002.h5"}}')
+    with pytest.raises(tnp.CheckpointError, match="is an index of files that are not read, such as 'tf_model-00001"):
+        tnp.weights(path)
+    path.write_text('{"a": 1}')
+    with pytest.raises(tnp.CheckpointError, match="has no weight_map, and is no index"):
+        tnp.weights(path)
 
 
 def _written(path: Path, header: dict[str, object], nbytes: int) -> Path:

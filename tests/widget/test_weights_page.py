@@ -104,6 +104,7 @@ def test_a_list_is_searched_filtered_and_sorted(shown):
     assert answer["code"] == "w.find(re.compile('^(1|12)\\\\..*weight'))"
     assert answer["text"] == "3 of 85 weights · 28 elements · 112 bytes"
     assert "is no regular expression" in page.ask("lines", search="/(/")["text"]
+    assert page.names(search=r"/^(\d+\.)+weight$/") == page.names(search="weight")
     assert page.names(sort="name")[:3] == ["0.0.bias", "0.0.weight", "0.1.bias"]
     assert page.names(sort="name", search="weight")[2:4] == ["1.0.weight", "1.1.weight"]
     assert page.names(sort="bytes", descending=True)[0].endswith("0.weight")
@@ -112,6 +113,17 @@ def test_a_list_is_searched_filtered_and_sorted(shown):
     }
     assert page.names(filters={"state": "frozen"}) == []
     assert len(page.names(filters={"bytes": "64"})) == 12
+
+
+def test_a_pattern_that_never_ends_is_a_sentence(shown, monkeypatch):
+    """And the next one is tried."""
+    page = shown({"a" * 100 + "b": torch.ones(2), "b": torch.ones(3)})
+    with monkeypatch.context() as patch:
+        patch.setattr("tensornp.trees.typed_pattern.LIMIT_S", 0.5)
+        answer = page.ask("lines", first=0, count=5, search="/(a+)+$/")
+    assert answer["type"] == "error"
+    assert answer["text"].startswith("/(a+)+$/ was given up after 0.5 seconds; ")
+    assert page.names(search="/^b$/") == ["b"]
 
 
 def test_one_weight_is_read_when_it_is_opened(shown, tmp_path):

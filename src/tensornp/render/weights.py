@@ -9,6 +9,7 @@ from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.render.style import HEADING, SMALL_TEXT, WIDE
 from tensornp.render.table import Table, TableRow, said_once, table_html, table_text, without_common, without_empty
 from tensornp.render.words import counted, listed
+from tensornp.trees.entry import shape_text
 from tensornp.trees.explorer import WeightsExplorer
 from tensornp.trees.fold import Row, folded
 from tensornp.trees.names import MAX_SHOWN, cut
@@ -35,15 +36,17 @@ _MAX_BITS = 1000
 
 def weights_text(explorer: WeightsExplorer) -> str:
     """Return the totals over an aligned table, and under it what is wrong."""
-    table, common, rest = _table(explorer)
+    rows = folded(explorer.values())
+    table, common, rest = _table(rows, explorer.source)
     lines = [_heading(explorer, common), table_text(table) if table.rows else "", rest]
-    return "\n".join([line for line in lines if line] + _said(explorer))
+    return "\n".join([line for line in lines if line] + _said(explorer, rows))
 
 
 def weights_html(explorer: WeightsExplorer, anchor: str = "") -> str:
     """Return the same as static HTML; `anchor` is the class by which a live tree finds it."""
-    table, common, rest = _table(explorer)
-    said = _said(explorer)
+    rows = folded(explorer.values())
+    table, common, rest = _table(rows, explorer.source)
+    said = _said(explorer, rows)
     more = f'<div style="{SMALL_TEXT}">{escape(rest)}</div>' if rest else ""
     under = "".join(f"<div>{escape(text)}</div>" for text in said)
     below = f'<div style="{SMALL_TEXT}">{under}</div>' if under else ""
@@ -64,9 +67,9 @@ def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
     return " · ".join(filter(None, said))
 
 
-def _table(explorer: WeightsExplorer) -> tuple[Table, tuple[str, ...], str]:
+def _table(every: list[Row], source: str) -> tuple[Table, tuple[str, ...], str]:
     """Return the table, what is the same in all of its rows, and what it leaves out."""
-    rows = [row for row in folded(explorer.values()) if not row.entries[0].is_nothing]
+    rows = [row for row in every if not row.entries[0].is_nothing]
     table = Table(HEADINGS, tuple(map(_row, rows[:MAX_ROWS])))
     hidden = sum(len(row.entries) for row in rows[MAX_ROWS:])
     rest = (
@@ -74,14 +77,12 @@ def _table(explorer: WeightsExplorer) -> tuple[Table, tuple[str, ...], str]:
     )
     table, common = without_common(table, COMMON)
     # The heading names the file already, and that what it holds are tensors.
-    told = tuple(text for text in common if text not in ("tensor", _short(explorer.source)))
+    told = tuple(text for text in common if text not in ("tensor", _short(source)))
     return without_empty(table, ALWAYS), told, rest
 
 
-def _nothing(explorer: WeightsExplorer) -> list[str]:
-    if not any(entry.is_nothing for entry in explorer.values()):
-        return []
-    names = [cut(row.pattern, MAX_SHOWN) for row in folded(explorer.values()) if row.entries[0].is_nothing]
+def _nothing(rows: list[Row]) -> list[str]:
+    names = [cut(row.pattern, MAX_SHOWN) for row in rows if row.entries[0].is_nothing]
     return [f"registered as None: {listed(names, MAX_SAID)}"] if names else []
 
 
@@ -105,7 +106,7 @@ def cells_of(row: Row) -> dict[str, str]:
         # A name may be empty, and is none then that could be seen.
         "name": cut(row.pattern, MAX_SHOWN) or "''",
         "kind": first.kind,
-        "shape": str(first.shape) if first.shape is not None else "",
+        "shape": shape_text(first.shape, first.kind),
         "dtype": cut(first.dtype, MAX_SHOWN),
         "where": cut(_short(places.pop()), MAX_SHOWN) if len(places) == 1 else f"{len(places)} places",
         "bytes": each + format_nbytes(first.nbytes),
@@ -141,8 +142,8 @@ def _related(row: Row) -> str:
     return ", ".join([*named, *(["…"] if len(found) > _MAX_RELATED else [])])
 
 
-def _said(explorer: WeightsExplorer) -> list[str]:
-    return [*_nothing(explorer), *_problems(explorer), *_metadata(explorer)]
+def _said(explorer: WeightsExplorer, rows: list[Row]) -> list[str]:
+    return [*_nothing(rows), *_problems(explorer), *_metadata(explorer)]
 
 
 def _problems(explorer: WeightsExplorer) -> list[str]:

@@ -32,6 +32,14 @@ class ArrayEntry(WeightEntry):
         self.array = np.ndarray.view(array, np.ndarray)
         super().__init__(name, "array", self.array.shape, name_of(self.array.dtype), self.array.nbytes, code)
 
+    @property
+    def identity(self) -> object:
+        """The elements of the array; of one without any, itself, since such may share an address with others."""
+        array = self.array
+        if not array.size:
+            return id(self)
+        return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str
+
     def plan(self, index: Any = ...) -> str:
         """Say that nothing is converted."""
         select(index, self.array.shape, 1)

@@ -19,29 +19,34 @@ from tensornp.trees.source_file import SourceFile
 
 UNREADABLE = (CheckpointError, ChangedFileError)
 """What one file raises, and hides no other."""
+SUFFIX = ".safetensors"
+TORCH_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt")
+"""By which nothing is decided: a file is read as what it begins as."""
 CONFIG = "config.json"
 _MAX_JSON_NBYTES = 100_000_000
 
 
-def listed(path: Path) -> tuple[SourceFile, Header]:
-    """Return a safetensors file and what its header says; CheckpointError, with what the file seems to be instead."""
-    file = SourceFile.at(path)
+def header_of(file: SourceFile) -> Header:
+    """Return what the header of a safetensors file says; CheckpointError, with what the file seems to be instead."""
     try:
-        return file, read_header(file)
+        return read_header(file)
     except CheckpointError:
-        begins = file.read(0, min(file.nbytes, NUM_LOOKED_AT))
-        seems = what_it_seems(begins, path.name)
+        seems = what_it_seems(file.read(0, min(file.nbytes, NUM_LOOKED_AT)))
         if seems:
-            raise CheckpointError(f"{str(path)!r} seems to be {seems}") from None
+            raise CheckpointError(f"{file.path!r} seems to be {seems}") from None
+        if file.path.endswith(TORCH_SUFFIXES):
+            raise CheckpointError(
+                f"{file.path!r} is neither a file of torch.save nor a sound one of safetensors"
+            ) from None
         raise
 
 
-def entries_in(file: SourceFile, header: Header, prefix: str = "") -> Iterator[WeightEntry]:
-    """Yield the weights of a file, each by its name after `prefix`."""
+def entries_in(file: SourceFile, header: Header) -> Iterator[WeightEntry]:
+    """Yield the weights of a file."""
     begins = saved_offsets(header.metadata)
     for tensor in header.tensors:
         code = f"safetensors.safe_open({file.path!r}, 'pt').get_tensor({tensor.name!r})"
-        entry = FileEntry(prefix + tensor.name, tensor.shape, tensor.dtype, code, file, tensor.offset)
+        entry = FileEntry(tensor.name, tensor.shape, tensor.dtype, code, file, tensor.offset)
         entry.nbytes = tensor.nbytes
         entry.problem = tensor.problem or entry.problem
         if any(begins.get(tensor.name, ())):

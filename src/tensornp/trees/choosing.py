@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tensornp.errors import BadRequestError
 from tensornp.trees.listing import Listed
 from tensornp.trees.names import matcher
+from tensornp.trees.typed_pattern import found_by
 
 MAX_PATTERN = 1000
 """Characters that may be searched for."""
@@ -47,16 +48,19 @@ class Asked:
         return bool(self.search or self.sort or self.filters)
 
 
-def searcher(text: str) -> Callable[[str], object]:
-    """Return what tells whether a name is looked for; BadRequestError for a regular expression that is none."""
+def searched(text: str, names: Sequence[str]) -> list[object]:
+    """Return of each name whether it is looked for.
+
+    Raises
+    ------
+    BadRequestError
+        For a regular expression that is none, or takes too long.
+    """
     if len(text) > MAX_PATTERN:
         raise BadRequestError(f"what is searched for has more than {MAX_PATTERN:,} characters")
     if len(text) > 1 and text[0] == text[-1] == "/":
-        try:
-            return matcher(re.compile(text[1:-1]))
-        except (re.error, RecursionError, OverflowError) as error:
-            raise BadRequestError(f"{text} is no regular expression: {error}") from None
-    return matcher(text)
+        return [*found_by(text[1:-1], names)]
+    return list(map(matcher(text), names))
 
 
 def passes(one: Listed, filters: tuple[tuple[str, str], ...]) -> bool:

@@ -58,7 +58,7 @@ class ChunkedEntry(StoredEntry):
         return self._chunks
 
     @property
-    def identity(self) -> tuple[Any, ...]:
+    def values_key(self) -> tuple[Any, ...]:
         """What is equal for the same values: where its chunks lie."""
         return type(self), self.shape, self.dtype, self._chunks
 

@@ -50,9 +50,9 @@ class CodedEntry(FileEntry):
         return VALUES
 
     @property
-    def identity(self) -> tuple[Any, ...]:
+    def values_key(self) -> tuple[Any, ...]:
         """What is equal for the same values, the codec among it."""
-        return *super().identity, self._codec
+        return *super().values_key, self._codec
 
     def plan(self, index: Any = ...) -> ReadPlan:
         """Return what `to_numpy` would read: whole blocks; BadRequestError for an index that is none."""

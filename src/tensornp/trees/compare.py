@@ -16,7 +16,7 @@ from tensornp.core.values.compare import Comparison
 from tensornp.core.values.compare import compare as compare_tensors
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, TensornpError
-from tensornp.trees.entry import WeightEntry
+from tensornp.trees.entry import COMPUTED, WeightEntry
 from tensornp.trees.explorer import WeightsExplorer
 from tensornp.trees.names_matched import matched
 from tensornp.trees.progress import Progress, progress_of
@@ -85,7 +85,7 @@ def compare_weights(
     first: WeightsExplorer, second: WeightsExplorer, *, progress: Progress | None = None
 ) -> WeightsComparison:
     """Return what differs between the weights of two explorers; Ctrl-C raises as everywhere."""
-    own, others = ({name: one for name, one in w.items() if not one.is_nothing} for w in (first, second))
+    own, others = (_compared(one, other) for one, other in ((first, second), (second, first)))
     table = WeightsComparison(first, second, matched(own, others))
     total, done = sum(own[a].nbytes for a in table.pairs), 0
     for a, b in table.pairs.items():
@@ -97,3 +97,12 @@ def compare_weights(
         if progress is not None:
             progress(done, total)
     return table
+
+
+def _compared(explorer: WeightsExplorer, other: WeightsExplorer) -> dict[str, WeightEntry]:
+    """Return the weights of an explorer; what is computed only where the other has a weight of that name."""
+    return {
+        name: one
+        for name, one in explorer.items()
+        if not one.is_nothing and (one.kind != COMPUTED or (name in other and other[name].kind != COMPUTED))
+    }

@@ -1,15 +1,24 @@
-"""What a file of weights was found to hold."""
+"""What a file or a folder of weights was found to hold."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tensornp.trees.entry import WeightEntry
+from tensornp.trees.names import shown_name
+from tensornp.trees.saved_optimizer import SavedOptimizer
 
 
 class Contents(NamedTuple):
-    """The weights of a file, what it says besides, and what is wrong with it, a sentence each."""
+    """The weights, what is said besides, what is wrong, a sentence each, and the optimizers whose states are there."""
 
     entries: list[WeightEntry]
-    metadata: dict[str, Any]
+    metadata: Mapping[str, Any]
     problems: list[str]
+    optimizers: Sequence[SavedOptimizer] = ()
+
+
+def problems_of(entries: Iterable[WeightEntry]) -> list[str]:
+    """Return a sentence for each weight that has no values."""
+    return [f"{shown_name(entry.name)}: {entry.problem}" for entry in entries if entry.problem]

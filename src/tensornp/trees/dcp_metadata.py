@@ -14,7 +14,8 @@ from tensornp.trees.pickled_tensor import KNOWN_IMPORTS, sizes_of
 from tensornp.trees.source_file import SourceFile
 from tensornp.trees.torch_zip import looked_through
 from tensornp.trees.unpickled import MAX_ENTRIES, shown_key
-from tensornp.trees.xray import MAX_NBYTES, Call, Global
+from tensornp.trees.xray import MAX_NBYTES
+from tensornp.trees.xray_records import Call, Global
 
 Shape = tuple[int, ...]
 _METADATA = "torch.distributed.checkpoint.metadata"

@@ -18,7 +18,7 @@ from tensornp.trees.source_file import SourceFile
 from tensornp.trees.stored_chunk import Form
 from tensornp.trees.torch_zip import read_torch_zip
 from tensornp.trees.unpickled import dotted, values_of
-from tensornp.trees.xray import Global
+from tensornp.trees.xray_records import Global
 from tensornp.trees.zstd import Unpacked
 
 MAX_LOOKED_INTO = 100

@@ -13,6 +13,8 @@ from tensornp.errors import NoDataError
 from tensornp.trees.names import MAX_TOLD, cut, shown_name
 
 Array = np.ndarray[Any, Any]
+COMPUTED = "computed"
+"""The kind of a weight that is computed from others when it is asked for, and of which nothing is stored."""
 
 
 class Extent(NamedTuple):
@@ -38,7 +40,8 @@ class WeightEntry(ABC):
     name : str
         Its keys, joined by dots.
     kind : str
-        "parameter", "buffer", "tensor", "array", or "state": what belongs to another weight, as scales do.
+        "parameter", "buffer", "tensor", "array", "state": what belongs to another weight, as scales do, or "computed":
+        what a module computes from others at each access, which no total counts, and a scan reads only if it is named.
     shape : tuple of int or None
         None where it is not known yet.
     dtype : str
@@ -46,7 +49,7 @@ class WeightEntry(ABC):
     nbytes : int
         Bytes that its elements take, in memory or in the file.
     location : str
-        A device, or the path of its file.
+        A device, the path of its file, or that of a folder in which each weight has a file.
     code : str
         The expression that reaches it.
     tied_to : tuple of str
@@ -95,6 +98,11 @@ class WeightEntry(ABC):
         return False
 
     @property
+    def identity(self) -> object:
+        """What is equal for names of one thing."""
+        return id(self)
+
+    @property
     @abstractmethod
     def location(self) -> str: ...
 
@@ -118,14 +126,14 @@ class WeightEntry(ABC):
         index : optional
             What basic indexing takes: integers, slices, ``...`` and None.
         copy, writeable, dtype : optional
-            As of `to_numpy`. The values of a file are always new memory.
+            As of `to_numpy`. The values of a file are always new memory, as are those that a module makes.
 
         Raises
         ------
         NoDataError
             If there are no values, for the reason that `problem` tells.
         CopyRequiredError
-            For ``copy=False`` where the values are those of a file.
+            For ``copy=False`` where the values are those of a file, or made for the request.
         ChangedFileError
             If the file has changed since it was listed.
         BadRequestError
@@ -149,6 +157,13 @@ class WeightEntry(ABC):
             raise NoDataError(f"{shown_name(self.name)} has no values to read: {cut(self.problem, MAX_TOLD)}")
 
     def __repr__(self) -> str:
-        said = [self.kind, str(self.shape) if self.shape is not None else "shape not known", self.dtype, self.location]
+        said = [self.kind, shape_text(self.shape, self.kind) or "shape not known", self.dtype, self.location]
         said += list(filter(None, [self.note, self.problem]))
         return f"<{shown_name(self.name)}: {', '.join(cut(one, MAX_TOLD) for one in said)}>"
+
+
+def shape_text(shape: tuple[int, ...] | None, kind: str) -> str:
+    """Return what is said of a shape; nothing of one that is not known, unless it will be."""
+    if shape is not None:
+        return str(shape)
+    return "computed when asked" if kind == COMPUTED else ""

@@ -11,7 +11,7 @@ from tensornp.core.lowlevel.attributes import class_name
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.errors import BadRequestError, MissingLibraryError, NoSuchWeightError
-from tensornp.trees.entry import WeightEntry
+from tensornp.trees.entry import COMPUTED, WeightEntry
 from tensornp.trees.names import closest, matcher, shown_name
 from tensornp.trees.progress import Progress, progress_of
 from tensornp.trees.scan import scan_entries
@@ -130,7 +130,8 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
             Reads files elsewhere, where they have the same paths: processes, ipyparallel, dask. The result is the same
             to the last bit. None: here, by two threads.
         names : str, compiled regular expression, or list of str, optional
-            Only these: as of `find`, or the names themselves, or what they begin with.
+            Only these: as of `find`, or the names themselves, or what they begin with. What a module computes from
+            its weights is left out, unless its own name is given.
         resume : ScanTable, optional
             What an earlier scan has finished is not read again.
         progress : callable or False, optional
@@ -149,9 +150,11 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         What was read of a file is kept, and not read again while the file is the same (by inode, size and time).
         """
         if names is None:
-            chosen = list(self._entries.values())
+            chosen = _stored(self)
+        elif isinstance(names, str) and names in self._entries:
+            chosen = [self._entries[names], *(one for one in _stored(self.find(names)) if one.name != names)]
         elif isinstance(names, (str, re.Pattern)):
-            chosen = list(self.find(names).values())
+            chosen = _stored(self.find(names))
         elif isinstance(names, Iterable):
             chosen = self._by_names(names)
         else:
@@ -163,7 +166,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     def _by_names(self, names: Iterable[str]) -> list[WeightEntry]:
         found = [self[name] for name in names]
-        parts = [one.values() if isinstance(one, WeightsExplorer) else (one,) for one in found]
+        parts = [_stored(one) if isinstance(one, WeightsExplorer) else (one,) for one in found]
         return list({entry.name: entry for part in parts for entry in part}.values())
 
     def to_frame(self) -> Any:
@@ -186,3 +189,8 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
             f"<WeightsExplorer of {legible(self.source)}: {len(self):,} weights, {totals.parameters:,} parameters, "
             f"{format_nbytes(totals.nbytes)}{num_problems}>"
         )
+
+
+def _stored(explorer: WeightsExplorer) -> list[WeightEntry]:
+    """Return the weights that need not be computed."""
+    return [one for one in explorer.values() if one.kind != COMPUTED]

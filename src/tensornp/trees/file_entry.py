@@ -91,7 +91,7 @@ class FileEntry(StoredEntry):
         return (Extent(self._file.path, self._offset, nbytes),)
 
     @property
-    def identity(self) -> tuple[Any, ...]:
+    def values_key(self) -> tuple[Any, ...]:
         """What is equal for the same values: where they lie, and how they are meant."""
         place = self._file, self._offset, self._strides
         return type(self), self.shape, self.dtype, place, self._is_swapped, self._lazy

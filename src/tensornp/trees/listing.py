@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tensornp.trees.entry import Related, WeightEntry
+from tensornp.trees.entry import COMPUTED, Related, WeightEntry
 
 WHOLE = ("same elements", "reinterpreted")
 """Relations of which both sides take the same bytes."""
@@ -14,7 +14,8 @@ WHOLE = ("same elements", "reinterpreted")
 class Listed(NamedTuple):
     """The facts of one weight; as those of `WeightEntry`.
 
-    `number` counts the weights of an explorer, and `is_repeated` says that its bytes are listed under an earlier name.
+    `number` counts the weights of an explorer, and `is_repeated` says that no sum counts it: its bytes are listed under
+    an earlier name, or it is computed from others.
     """
 
     number: int
@@ -42,7 +43,7 @@ def listed(entries: Iterable[WeightEntry]) -> list[Listed]:
         if one.is_nothing:
             continue
         same = [*one.tied_to, *(other.name for other in one.related if other.relation in WHOLE)]
-        is_repeated = bool(same) and not earlier.isdisjoint(same)
+        is_repeated = one.kind == COMPUTED or (bool(same) and not earlier.isdisjoint(same))
         if same:
             earlier.add(one.name)
         found.append(

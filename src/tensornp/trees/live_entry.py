@@ -10,7 +10,7 @@ import torch
 
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.convert.to_numpy import plan, to_numpy
-from tensornp.core.lowlevel.attributes import error_text
+from tensornp.core.lowlevel.attributes import error_text, is_tensor, own_attributes
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.tensor.dtypes import name_of
@@ -18,11 +18,13 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.values.scan import scan
 from tensornp.core.values.stats import TensorStats
 from tensornp.errors import BadRequestError, TensornpError
-from tensornp.trees.entry import Extent, WeightEntry
+from tensornp.trees.entry import Extent, WeightEntry, shape_text
 from tensornp.trees.names import part_of_storage, shown_name
 from tensornp.trees.selection import select
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
+PLAIN = (torch.Tensor, torch.nn.Parameter)
+_MAX_INNER = 6
+"""Tensors of which another consists that are told."""
 _MAX_SAID = 120
 """Characters of what torch has to say."""
 
@@ -49,7 +51,7 @@ class LiveEntry(WeightEntry):
         tensor = self.tensor
         self._device = ""
         # Of an ordinary one the attributes are true, and cost a fiftieth of all facts.
-        if type(tensor) in _PLAIN and tensor.layout is torch.strided and not tensor.is_nested:
+        if type(tensor) in PLAIN and tensor.layout is torch.strided and not tensor.is_nested:
             self.shape, self.dtype, self._device = tuple(tensor.shape), name_of(tensor.dtype), str(tensor.device)
             self.nbytes = tensor.numel() * tensor.element_size()
             if not tensor.is_meta and self.nbytes and not tensor.untyped_storage().nbytes():
@@ -71,7 +73,10 @@ class LiveEntry(WeightEntry):
             self._several_numel = info.numel
         if info.data_state != "available":
             self.problem = f"its data are {info.data_state}"
-        self._count_stored(info.type_name if info.type_name not in ("Tensor", "Parameter") else str(info.kind))
+        if info.data_state == "wrapped" or info.kind.has_other_meaning:
+            self._count_stored(_with_inner(info.type_name, tensor))
+        else:
+            self._count_stored(info.type_name if info.type_name not in ("Tensor", "Parameter") else str(info.kind))
 
     def _count_stored(self, note: str) -> None:
         """Count the bytes of the elements that are stored, each once."""
@@ -79,6 +84,11 @@ class LiveEntry(WeightEntry):
         extents = extents_of(self.tensor)
         if extents:
             self.nbytes = sum(high - low for low, high in (extent.bounds for extent in extents))
+
+    @property
+    def identity(self) -> object:
+        """The tensor."""
+        return id(self.tensor)
 
     @property
     def location(self) -> str:
@@ -93,7 +103,7 @@ class LiveEntry(WeightEntry):
     @property
     def requires_grad(self) -> bool:
         """Whether backward adds up a gradient for it."""
-        if type(self.tensor) in _PLAIN:
+        if type(self.tensor) in PLAIN:
             return bool(self.tensor.requires_grad)
         try:
             return bool(inspect(self.tensor).requires_grad)
@@ -101,10 +111,10 @@ class LiveEntry(WeightEntry):
             # What a class of the user's does not tell hides no other weight.
             return False
 
-    def plan(self, index: Any = ...) -> ConversionPlan:
+    def plan(self, index: Any = ..., *, copy: bool | None = None) -> ConversionPlan:
         """Return how the values at `index` would become an array."""
         with self._in_a_sentence():
-            return plan(self._at(index)[0])
+            return plan(self._at(index)[0], copy=copy)
 
     def to_numpy(
         self, index: Any = ..., *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
@@ -176,3 +186,11 @@ class LiveEntry(WeightEntry):
             raise BadRequestError(
                 f"torch does not take this of {shown_name(self.name)}; take all of it, and that of the array ({why})"
             ) from None
+
+
+def _with_inner(said: str, tensor: Any) -> str:
+    """Return the name of a class with the tensors that it consists of: ``Int8Tensor: qdata int8 (128, 128), …``."""
+    inner = [(name, LiveEntry(name, "", value, "")) for name, value in own_attributes(tensor) if is_tensor(value)]
+    parts = [f"{name} {one.dtype} {shape_text(one.shape, '')}".rstrip() for name, one in inner[:_MAX_INNER]]
+    more = ["…"] if len(inner) > _MAX_INNER else []
+    return f"{said}: {', '.join(parts + more)}" if parts else said

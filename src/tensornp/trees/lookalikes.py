@@ -1,4 +1,4 @@
-"""What a file seems to be that holds no weights which are read, by how it begins and by its name."""
+"""What a file seems to be that holds no weights which are read, by how it begins."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ _MAGIC = {
 _TAR_MAGIC, _TAR_AT = b"ustar", 257
 # What protocol 0 begins a dictionary, a list or an object with: lines of text.
 _TEXT_PICKLE = re.compile(rb"\(?[dl]p\d+\r?\n|\([dl]p|c[\w.]+\r?\n\w+\r?\n")
-_INDEX_SUFFIX = ".index.json"
 _LENGTH_NBYTES = 8
 
 
-def what_it_seems(begins: bytes, name: str) -> str:
-    """Return in a few words what a file of that name seems to be which begins so; empty if it may be of safetensors.
+def what_it_seems(begins: bytes) -> str:
+    """Return in a few words what a file seems to be which begins so; empty if it may be of safetensors.
 
     The first eight bytes of those are a length, and a brace comes next.
     """
@@ -43,10 +42,10 @@ def what_it_seems(begins: bytes, name: str) -> str:
         return "a tar archive; unpack it first"
     if _TEXT_PICKLE.match(begins):
         return "a pickle, but none of torch.save"
-    return _kind_of_text(begins, name)
+    return _kind_of_text(begins)
 
 
-def _kind_of_text(begins: bytes, name: str) -> str:
+def _kind_of_text(begins: bytes) -> str:
     try:
         # The last character may be cut off.
         text = codecs.getincrementaldecoder("utf-8")().decode(begins).lstrip("\ufeff \t\r\n")
@@ -55,8 +54,7 @@ def _kind_of_text(begins: bytes, name: str) -> str:
     if not text or any(not (char.isprintable() or char in "\t\r\n") for char in text):
         return ""
     if text[0] in "{[":
-        is_index = name.endswith(_INDEX_SUFFIX)
-        return "an index of files in another format than safetensors; open these one by one" if is_index else "JSON"
+        return "JSON"
     if text[0] == "<":
         return "HTML or XML, such as a page that was saved in the place of the file"
     return "text"

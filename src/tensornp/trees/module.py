@@ -9,12 +9,15 @@ import torch
 
 from tensornp.core.lowlevel.attributes import class_name, is_subclass, mro_of
 from tensornp.core.lowlevel.modes import unnoticed
-from tensornp.core.namespace.members import in_module, registered_names
+from tensornp.core.namespace.members import registered_names, unregistered
 from tensornp.core.tensor.paths import Path, expression_of
+from tensornp.trees.computed_entry import computed_by_hooks, computed_of, is_parametrized
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.live_entry import LiveEntry
 from tensornp.trees.names import own_names
 from tensornp.trees.nothing_entry import NothingEntry
+from tensornp.trees.offloaded import Shelf, Shelves, shelves_of
+from tensornp.trees.packed_params import PackedParamsEntry, is_packed, packed_of
 
 MAX_REPEATED = 2000
 """Names that are given to what has one already: of modules that hold a shared one twice, each, there are 2**depth."""
@@ -24,11 +27,20 @@ _PARALLEL = (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)
 
 
 class _Place(NamedTuple):
-    """Where a module stands: the names that lead to it, as they are shown and all of them, and the path."""
+    """Where a module stands: the names that lead to it, as they are shown and all of them, and the path.
+
+    `shelves` are those of accelerate's hooks, on it and above, that have its weights.
+    """
 
     names: tuple[str, ...]
     every: tuple[str, ...]
     path: Path
+    shelves: tuple[Shelf, ...] = ()
+
+    @property
+    def code(self) -> str:
+        """The expression of the module."""
+        return expression_of(self.path)
 
 
 @unnoticed
@@ -40,13 +52,18 @@ def entries_of_module(module: torch.nn.Module, expression: str) -> tuple[list[We
     names = own_names([entry.name for entry in entries], [every for _, every in found])
     for entry, name in zip(entries, names, strict=True):
         entry.name = name
-    problems = []
-    if walk.num_skipped:
-        problems = [
-            f"more than {MAX_REPEATED:,} names are of modules that have one already; {walk.num_skipped:,} "
+    return entries, list(_problems(walk.num_skipped, entries))
+
+
+def _problems(num_skipped: int, entries: list[WeightEntry]) -> Iterator[str]:
+    if num_skipped:
+        yield (
+            f"more than {MAX_REPEATED:,} names are of modules that have one already; {num_skipped:,} "
             "places of shared modules are not listed, whose weights are under other names"
-        ]
-    return entries, problems
+        )
+    num_untold = sum(isinstance(entry, PackedParamsEntry) and entry.shape is None for entry in entries)
+    if num_untold:
+        yield f"whether {num_untold:,} packed biases are there is not told before they are read, and none is counted"
 
 
 class _Walk:
@@ -56,6 +73,7 @@ class _Walk:
         self.num_skipped = 0
         self._seen: set[int] = set()
         self._num_repeated = 0
+        self._shelves = Shelves()
 
     def entries(self, module: Any, place: _Place) -> Iterator[tuple[WeightEntry, str]]:
         """Yield each weight, and its name with what is not shown of it."""
@@ -77,11 +95,16 @@ class _Walk:
             self._seen.add(id(one))
             above.add(id(one))
             stack.append((one, None))
-            yield from _own_entries(one, members, its_place)
+            if "_hf_hook" in object.__getattribute__(one, "__dict__"):
+                its_place = its_place._replace(shelves=(*shelves_of(one, its_place.code), *its_place.shelves))
+            yield from _own_entries(one, members, its_place, self._shelves)
+            yield from _made_entries(one, its_place)
             stack.extend(reversed(list(_below(one, members, its_place))))
 
 
-def _own_entries(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[tuple[WeightEntry, str]]:
+def _own_entries(
+    module: Any, members: list[tuple[Any, ...]], place: _Place, shelves: Shelves
+) -> Iterator[tuple[WeightEntry, str]]:
     passing = object.__getattribute__(module, "__dict__").get("_non_persistent_buffers_set", ())
     for name, step, child, kind in members:
         if kind == "":
@@ -91,24 +114,39 @@ def _own_entries(module: Any, members: list[tuple[Any, ...]], place: _Place) -> 
         if child is None:
             yield NothingEntry(shown, kind, code, "it is registered as None"), every
             continue
-        entry = LiveEntry(shown, kind, child, code)
+        live = LiveEntry(shown, kind, child, code)
+        is_aside = bool(place.shelves) and live.location == "meta"
+        entry = shelves.entry_for(live, name, place.shelves) if is_aside else live
         if kind == "buffer" and name in passing:
             entry.note = ", ".join(filter(None, ["not in the state dict", entry.note]))
         yield entry, every
     known = {id(child) for _, _, child, _ in members}
-    for step, child, kind in in_module(module):
-        if kind == "" and is_subclass(type(child), torch.Tensor) and id(child) not in known:
+    hooked: dict[str, str] | None = None
+    for step, child in unregistered(module):
+        if is_subclass(type(child), torch.Tensor) and id(child) not in known:
             name = step.lstrip(".")
             entry = LiveEntry(".".join((*place.names, name)), "tensor", child, expression_of((place.path, step)))
-            entry.note = ", ".join(filter(None, ["not registered", entry.note]))
+            hooked = computed_by_hooks(module) if hooked is None else hooked
+            entry.note = ", ".join(filter(None, ["not registered", hooked.get(name, ""), entry.note]))
             yield entry, ".".join((*place.every, name))
+
+
+def _made_entries(module: Any, place: _Place) -> Iterator[tuple[WeightEntry, str]]:
+    """Yield what the module unpacks or computes when it is asked."""
+    for is_met, source in ((is_packed, packed_of), (is_parametrized, computed_of)):
+        if is_met(module):
+            for entry in source(module, place.code):
+                every = ".".join((*place.every, entry.name))
+                entry.name = ".".join((*place.names, entry.name))
+                yield entry, every
 
 
 def _below(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[tuple[Any, _Place]]:
     for name, step, child, kind in members:
         if kind == "" and child is not None:
             names = place.names if _is_wrapped(module, name) else (*place.names, name)
-            yield child, _Place(names, (*place.every, name), (place.path, step))
+            shelves = tuple(shelf.below(name) for shelf in place.shelves if shelf.reaches_below)
+            yield child, _Place(names, (*place.every, name), (place.path, step), shelves)
 
 
 def _is_wrapped(module: Any, name: str) -> bool:

@@ -19,6 +19,7 @@ MAX_SHOWN = 120
 """Characters of a name in a sentence."""
 MAX_TOLD = 500
 """Characters of what is told of a weight, such as its problem or the path of its file."""
+_MAX_NAMED = 6
 _MAX_COMPARED = 5000
 """Names among which the closest is looked for: some tenths of a second."""
 _WILDCARDS = frozenset("*?[")
@@ -28,6 +29,11 @@ _WILDCARD = re.compile(r"\*|\?|\[.*")
 def shown_name(name: str) -> str:
     """Return a name in quotes, as one line that a terminal and a page can show."""
     return f"'{cut(name, MAX_SHOWN)}'"
+
+
+def shown_names(names: Sequence[str]) -> str:
+    """Return the first of some names as `shown_name` does."""
+    return ", ".join(map(shown_name, names[:_MAX_NAMED])) + (", …" if len(names) > _MAX_NAMED else "")
 
 
 def cut(text: str, most: int) -> str:

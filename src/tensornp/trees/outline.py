@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from tensornp.errors import BadRequestError
-from tensornp.trees.choosing import SORTED, STATES, VARYING, Asked, has_state, passes, searcher
+from tensornp.trees.choosing import SORTED, STATES, VARYING, Asked, has_state, passes, searched
 from tensornp.trees.fold import Branch, tree_of
 from tensornp.trees.listing import Listed
 
@@ -92,7 +92,7 @@ class Outline:
         Raises
         ------
         BadRequestError
-            For a regular expression that is none, or an unknown column.
+            For a regular expression that is none or takes too long, or an unknown column.
         """
         if not asked.is_list:
             return [self._line(asked, *one) for one in self._visible(asked)[first : first + count]]
@@ -143,8 +143,8 @@ class Outline:
             return self._last[1]
         found = [one for one in self.weights if passes(one, asked.filters)] if asked.filters else self.weights
         if asked.search:
-            fits = searcher(asked.search)
-            found = [one for one in found if fits(one.name)]
+            fits = searched(asked.search, [one.name for one in found])
+            found = [one for one, is_found in zip(found, fits, strict=True) if is_found]
         if asked.sort:
             found = self._sorted(found, asked.sort, ranks)
             if asked.descending:

@@ -9,7 +9,7 @@ from tensornp.core.lowlevel.legible import legible
 from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.core.values.decode import stored_dtype
 from tensornp.trees.lazy_bits import AS_STORED, LazyBits, why_not_applied
-from tensornp.trees.xray import Call, Global, Persistent
+from tensornp.trees.xray_records import Call, Global, Persistent
 
 _MAX_NDIM = 64
 """What NumPy takes."""

@@ -5,27 +5,19 @@ One exception: a dtype that is not known hides only its own tensor, if all offse
 
 from __future__ import annotations
 
-import json
-import math
-import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from tensornp.errors import CheckpointError
 from tensornp.trees.names import shown_name
 from tensornp.trees.source_file import SourceFile
+from tensornp.trees.strict_json import MAX_DEPTH, MalformedError, depth_of, parsed
 
 MAX_HEADER_NBYTES = 100_000_000
 """What the library takes at most."""
 _LENGTH_NBYTES = 8
 _MAX_SIZE = 2**64 - 1
 _FACTS = ("dtype", "shape", "data_offsets")
-_MAX_DIGITS = 308
-_MAX_DEPTH = 127
-"""Brackets that may be open, as the library has it."""
-_MAYBE_LONE = re.compile(r"\\u[dD][89a-fA-F]")
-_ESCAPE = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F])|.)", re.DOTALL)
-"""An escape in a text; its group is half of a pair."""
 
 DTYPES: dict[str, tuple[str, int]] = {
     "BOOL": ("bool", 8),
@@ -84,78 +76,28 @@ def read_header(file: SourceFile, start: int = 0) -> Header:
     """
     try:
         return _header(file, start)
-    except _MalformedError as error:
+    except MalformedError as error:
         raise CheckpointError(f"{file.path!r} is no sound safetensors file: {error}") from None
-
-
-class _MalformedError(Exception):
-    """What is wrong with a header, in the words of the sentence's end."""
 
 
 def _header(file: SourceFile, start: int) -> Header:
     nbytes = file.nbytes - start
     if nbytes < _LENGTH_NBYTES:
-        raise _MalformedError(f"it has {nbytes} bytes, and a header begins with {_LENGTH_NBYTES}")
+        raise MalformedError(f"it has {nbytes} bytes, and a header begins with {_LENGTH_NBYTES}")
     with file.opened() as there:
         length = int.from_bytes(there.read(start, _LENGTH_NBYTES).tobytes(), "little")
         if length > MAX_HEADER_NBYTES:
-            raise _MalformedError(f"its header would have {length:,} bytes, and {MAX_HEADER_NBYTES:,} are allowed")
+            raise MalformedError(f"its header would have {length:,} bytes, and {MAX_HEADER_NBYTES:,} are allowed")
         if length > nbytes - _LENGTH_NBYTES:
-            raise _MalformedError(f"its header would have {length:,} bytes, and {nbytes - _LENGTH_NBYTES:,} follow")
+            raise MalformedError(f"its header would have {length:,} bytes, and {nbytes - _LENGTH_NBYTES:,} follow")
         text = there.read(start + _LENGTH_NBYTES, length).tobytes()
-    told = _parsed(text)
+    told = parsed(text)
     metadata = told.pop("__metadata__", None)
     metadata = {} if metadata is None else metadata
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        raise _MalformedError("its __metadata__ is no mapping from text to text")
+        raise MalformedError("its __metadata__ is no mapping from text to text")
     first = start + _LENGTH_NBYTES + length
     return Header(_placed([_tensor(name, facts) for name, facts in told.items()], first, file.nbytes - first), metadata)
-
-
-def _parsed(text: bytes) -> dict[str, Any]:
-    if not text.startswith(b"{"):
-        raise _MalformedError("its header does not begin with a brace")
-    try:
-        written = text.decode("utf-8")
-        if _MAYBE_LONE.search(written) and any(found[1] for found in _ESCAPE.finditer(written)):
-            raise _MalformedError("its header has half of a surrogate pair in a text")
-        return json.loads(  # type: ignore[no-any-return]
-            written, object_pairs_hook=_without_twins, parse_int=_integer, parse_float=_float,
-            parse_constant=_refuse_constant,
-        )  # fmt: skip
-    except UnicodeDecodeError:
-        raise _MalformedError("its header is not UTF-8") from None
-    except RecursionError:
-        raise _MalformedError("its header is nested too deeply") from None
-    except ValueError as error:
-        raise _MalformedError(f"its header is not JSON ({error})") from None
-
-
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        seen: set[str] = set()
-        twin = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise _MalformedError(f"its header has the key {shown_name(twin)} twice")
-    return found
-
-
-def _integer(text: str) -> int | float:
-    """Return a number as the library has it: of -0, a float."""
-    if len(text) > _MAX_DIGITS:
-        raise _MalformedError("its header has a number that is out of range")
-    return int(text) if text != "-0" else -0.0
-
-
-def _float(text: str) -> float:
-    value = float(text)
-    if math.isinf(value):
-        raise _MalformedError("its header has a number that is out of range")
-    return value
-
-
-def _refuse_constant(name: str) -> Any:
-    raise _MalformedError(f"its header has {name} where a number should be")
 
 
 class _Told(NamedTuple):
@@ -173,22 +115,13 @@ def _tensor(name: str, facts: Any) -> _Told:
         # The library takes them without their names too.
         facts = dict(zip(_FACTS, facts, strict=True))
     if not isinstance(facts, dict) or not facts.keys() >= set(_FACTS):
-        raise _MalformedError(f"{shown_name(name)} has no dtype, shape and data_offsets")
-    if len(facts) > len(_FACTS) and _depth(facts) > _MAX_DEPTH - 1:
-        raise _MalformedError("its header is nested too deeply")
+        raise MalformedError(f"{shown_name(name)} has no dtype, shape and data_offsets")
+    if len(facts) > len(_FACTS) and depth_of(facts) > MAX_DEPTH - 1:
+        raise MalformedError("its header is nested too deeply")
     dtype, shape, offsets = facts["dtype"], facts["shape"], facts["data_offsets"]
     if not isinstance(dtype, str) or not _are_sizes(shape) or not _are_sizes(offsets) or len(offsets) != 2:
-        raise _MalformedError(f"{shown_name(name)} has a dtype, a shape or offsets of a wrong type")
+        raise MalformedError(f"{shown_name(name)} has a dtype, a shape or offsets of a wrong type")
     return _Told(name, dtype, tuple(shape), *offsets)
-
-
-def _depth(value: Any) -> int:
-    """Return how many brackets are open at most."""
-    depth, level = 0, [value]
-    while level := [one for one in level if isinstance(one, (dict, list))]:
-        depth += 1
-        level = [child for one in level for child in (one.values() if isinstance(one, dict) else one)]
-    return depth
 
 
 def _are_sizes(values: Any) -> bool:
@@ -201,13 +134,13 @@ def _placed(told: Iterable[_Told], first: int, nbytes: int) -> list[StoredTensor
     for one in sorted(told, key=lambda one: (one.start, one.stop)):
         if one.start != end or one.stop < one.start:
             said = "overlap with those before" if one.start < end else "leave a hole before"
-            raise _MalformedError(f"the bytes of {shown_name(one.name)}, {one.start:,} to {one.stop:,}, {said}")
+            raise MalformedError(f"the bytes of {shown_name(one.name)}, {one.start:,} to {one.stop:,}, {said}")
         end = one.stop
         placed.append(_checked(one, first))
     if end > nbytes:
-        raise _MalformedError(f"it needs {first + end:,} bytes, and has {first + nbytes:,}")
+        raise MalformedError(f"it needs {first + end:,} bytes, and has {first + nbytes:,}")
     if end < nbytes:
-        raise _MalformedError(f"{nbytes - end:,} bytes at its end belong to no tensor")
+        raise MalformedError(f"{nbytes - end:,} bytes at its end belong to no tensor")
     return placed
 
 
@@ -222,9 +155,9 @@ def _checked(one: _Told, first: int) -> StoredTensor:
     for size in one.shape:
         numel *= size
         if numel > _MAX_SIZE:
-            raise _MalformedError(f"the shape of {shown_name(one.name)} is too large for any memory")
+            raise MalformedError(f"the shape of {shown_name(one.name)} is too large for any memory")
     if numel * bits != 8 * nbytes:
-        raise _MalformedError(
+        raise MalformedError(
             f"{shown_name(one.name)} of shape {one.shape} and dtype {one.dtype} needs {-(-numel * bits // 8):,} bytes, "
             f"and has {nbytes:,}"
         )

@@ -48,9 +48,9 @@ class ScaledEntry(FileEntry):
         return VALUES
 
     @property
-    def identity(self) -> tuple[Any, ...]:
+    def values_key(self) -> tuple[Any, ...]:
         """What is equal for the same values, the scales among it."""
-        return *super().identity, self.scales.identity, self.block
+        return *super().values_key, self.scales.values_key, self.block
 
     def plan(self, index: Any = ...) -> ReadPlan:
         """Return what `to_numpy` would read, of codes and scales."""

@@ -109,7 +109,7 @@ def _here(entries: list[WeightEntry], told: _Told) -> Generator[_Found, None, No
 
 def _is_at_once(entry: StoredEntry) -> bool:
     """Return whether nothing is to be read of it: it has no values, or those are known."""
-    return bool(entry.problem) or KEPT.get(entry.identity) is not None
+    return bool(entry.problem) or KEPT.get(entry.values_key) is not None
 
 
 def _at_once(entry: WeightEntry) -> _Found:

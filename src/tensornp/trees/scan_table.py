@@ -89,7 +89,9 @@ class ScanTable(Mapping[str, TensorStats]):
     def _equal(self, entry: WeightEntry, found: TensorStats) -> Iterator[Finding]:
         """Yield which other weights have the same values, in memory of their own."""
         alike = self._alike.get(found.fingerprint, ())
-        own = {self._numbers[name] for name in (entry.name, *entry.tied_to) if name in self._stats}
+        # What lies in the same bytes is said to, and no finding.
+        same = (other.name for other in entry.related if other.relation == "same elements")
+        own = {self._numbers[name] for name in (entry.name, *entry.tied_to, *same) if name in self._stats}
         others = list(islice((number for number in alike if number not in own), _MAX_NAMED))
         if others:
             more = len(alike) - len(own) - len(others)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -13,18 +15,21 @@ from tensornp.core.tensor.containers import leaves
 from tensornp.core.tensor.paths import Path, is_plain_value, key_text, steps_of
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.trees.array_entry import ArrayEntry
+from tensornp.trees.contents import Contents
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.live_entry import LiveEntry
 from tensornp.trees.names import own_names
+from tensornp.trees.saved_optimizer import optimizers_in
 
 MAX_SAID = 1000
 """Items that are no tensors, such as the number of the step, that are kept."""
+_INDEX = re.compile(r"\[(\d{1,9})\]")
 _MAX_NAMED = 10
 """Items of a tuple up to which it is a key that is written out."""
 
 
 @unnoticed
-def entries_of_tree(tree: Any, expression: str) -> tuple[list[WeightEntry], dict[str, Any]]:
+def contents_of_tree(tree: Any, expression: str) -> Contents:
     """Return the weights of a dictionary, which `expression` reaches, and by name what it holds besides.
 
     Nothing of the user's runs; a module inside is left out.
@@ -35,15 +40,35 @@ def entries_of_tree(tree: Any, expression: str) -> tuple[list[WeightEntry], dict
     # Two ways to the same name: what tells them apart are the brackets.
     names = own_names([".".join(map(key_of, one)) for one in steps], brackets)
     entries: list[WeightEntry] = []
+    places: list[list[Any]] = []
     besides: dict[str, Any] = {}
-    for (_, leaf), name, bracket in zip(found, names, brackets, strict=True):
+    for (_, leaf), name, bracket, place in zip(found, names, brackets, steps, strict=True):
         if is_tensor_like(leaf):
             entries.append(LiveEntry(name, kind_of(leaf), leaf, expression + bracket))
         elif is_subclass(type(leaf), np.ndarray):
             entries.append(ArrayEntry(name, leaf, expression + bracket))
         elif is_plain_value(leaf) and len(besides) < MAX_SAID:
             besides[name] = leaf
-    return entries, besides
+        if len(places) < len(entries):
+            places.append(place)
+    optimizers = optimizers_in(tree, _as_container, lambda: zip(map(_keys_of, places), entries, strict=True))
+    return Contents(entries, besides, [], optimizers)
+
+
+def _as_container(value: Any) -> Any:
+    return value if type(value) in (dict, OrderedDict, list, tuple) else None
+
+
+def _keys_of(steps: list[Any]) -> tuple[Any, ...]:
+    """Return the keys and indices of these steps; None for a key whose hash would be asked of its own class."""
+    return tuple(map(_key_alone, steps))
+
+
+def _key_alone(step: Any) -> Any:
+    if type(step) is tuple:
+        return step[0] if type(step[0]) in (int, str) else None
+    found = _INDEX.fullmatch(step)
+    return int(found[1]) if found else None
 
 
 def kind_of(tensor: Any) -> str:

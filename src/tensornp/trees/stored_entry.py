@@ -108,7 +108,7 @@ class StoredEntry(WeightEntry):
 
     def kept(self) -> TensorStats | None:
         """Return the statistics that an earlier reading has brought, of the same files; ChangedFileError for others."""
-        found = KEPT.get(self.identity)
+        found = KEPT.get(self.values_key)
         if found is not None:
             self._check_unchanged()
         return found
@@ -129,7 +129,7 @@ class StoredEntry(WeightEntry):
 
     @property
     @abstractmethod
-    def identity(self) -> Hashable:
+    def values_key(self) -> Hashable:
         """What is equal for weights of the same values in the same files, as these were when they were listed."""
 
     def give_back(self) -> None:
@@ -165,7 +165,7 @@ class StoredEntry(WeightEntry):
             pass
 
     def _keep(self, found: TensorStats) -> TensorStats:
-        KEPT.keep(self.identity, found, {extent.path for extent in self.extents})
+        KEPT.keep(self.values_key, found, {extent.path for extent in self.extents})
         return found
 
     def _reader_in_order(self) -> Callable[[int, int], Array]:

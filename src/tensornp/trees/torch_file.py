@@ -14,10 +14,12 @@ from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.names import part_of_storage, shown_name
 from tensornp.trees.nothing_entry import NothingEntry
 from tensornp.trees.pickled_tensor import KNOWN_IMPORTS, PickledTensor, storage_key, told_storage
+from tensornp.trees.saved_optimizer import optimizers_in
 from tensornp.trees.source_file import Reader, SourceFile
 from tensornp.trees.torch_zip import looked_through, of_torch, why_unread
-from tensornp.trees.unpickled import PickledValue, Unlisted, dotted, shown_key, values_of
-from tensornp.trees.xray import MAX_NBYTES, XRay, xray
+from tensornp.trees.unpickled import PickledValue, Unlisted, as_container, dotted, shown_key, values_of
+from tensornp.trees.xray import MAX_NBYTES, xray
+from tensornp.trees.xray_records import XRay
 from tensornp.trees.zip_file import Record
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
@@ -110,7 +112,9 @@ def _listed(file: SourceFile, found: XRay, storages: dict[str, Record], *, is_sw
             entries.append(_entry(file, one, name, storages, tuple(wanted), is_swapped=is_swapped))
         else:
             besides[name] = one.value
-    return Contents(entries, besides, problems)
+    paths = [one.path for one in values if isinstance(one, PickledTensor)]
+    optimizers = optimizers_in(found.root, as_container, lambda: zip(paths, entries, strict=True))
+    return Contents(entries, besides, problems, optimizers)
 
 
 def _names(paths: list[tuple[Any, ...]]) -> list[str]:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from tensornp.errors import CheckpointError
 from tensornp.trees.byte_range import ByteSource, read_bytes
 from tensornp.trees.pickled_tensor import PickledTensor
-from tensornp.trees.xray import MAX_NBYTES, XRay, xray
+from tensornp.trees.xray import MAX_NBYTES, xray
+from tensornp.trees.xray_records import XRay
 from tensornp.trees.zip_file import MAX_DIRECTORY_NBYTES, Record, records_of
 
 _MAX_ORDER_NBYTES = 8

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
 from tensornp.core.tensor.paths import is_plain_value, key_text
 from tensornp.trees.names import shown_name
 from tensornp.trees.pickled_tensor import MAPPINGS, SETS, WRAPPERS, PickledTensor, name_of, tensor_of
-from tensornp.trees.xray import Call, Persistent
+from tensornp.trees.xray_records import Call, Persistent
 
 MAX_ENTRIES = 1_000_000
 """Values that are listed."""
@@ -200,6 +200,13 @@ def _items_of(table: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the items of a mapping, with a word for a key that would be made by a call."""
     items = table if isinstance(table, dict) else table.items if isinstance(table, Call) else {}
     return ((f"<key {i}>" if type(key) is Call else key, value) for i, (key, value) in enumerate(items.items()))
+
+
+def as_container(value: Any) -> Mapping[Any, Any] | list[Any] | tuple[Any, ...] | None:
+    """Return the mapping or the list that a value would be; None for any other one."""
+    if isinstance(value, Call):
+        return value.items if name_of(value.func) in MAPPINGS else None
+    return value if type(value) in (dict, list, tuple) else None
 
 
 def shown_key(key: Any) -> str:

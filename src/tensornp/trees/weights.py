@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 
 from tensornp.core.lowlevel.attributes import class_name, is_subclass
 from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.namespace.caller import names_of_caller
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.errors import BadRequestError
@@ -16,35 +19,46 @@ from tensornp.trees.adapters import note_pairs
 from tensornp.trees.checkpoint import open_checkpoint
 from tensornp.trees.explorer import WeightsExplorer
 from tensornp.trees.module import entries_of_module
-from tensornp.trees.optimizer import entries_of_optimizer, is_state_dict, note_names
+from tensornp.trees.optimizer import entries_of_optimizer
 from tensornp.trees.relations import relate
-from tensornp.trees.state_dict import entries_of_tree
+from tensornp.trees.saved_optimizer import name_states
+from tensornp.trees.state_dict import contents_of_tree
 
 
 @never_compiled
-def weights(obj: Any, *, expression: str = "", model: torch.nn.Module | None = None) -> WeightsExplorer:
+def weights(
+    obj: Any,
+    *,
+    expression: str = "",
+    model: torch.nn.Module | None = None,
+    namespace: Mapping[str, Any] | None = None,
+) -> WeightsExplorer:
     """Return an explorer of all weights of a model: a mapping from name to `WeightEntry`; no value is read.
 
     Parameters
     ----------
     obj : torch.nn.Module, torch.optim.Optimizer, a dictionary or list of tensors, nested, or a path
-        Of a module there are parameters, buffers and tensor attributes, under every name. A path leads to a
-        safetensors file, an index of several, a folder of them, a folder of `torch.distributed.checkpoint`, a file of
-        `torch.save`, in either format, a ``.npy`` or ``.npz`` file, or a GGUF file, whose quantized values take the
-        library gguf (``pip install tensornp[gguf]``).
+        Of a module there are parameters, buffers and tensor attributes, under every name; those that accelerate has
+        offloaded are read from where they are, and what a quantized module packs or a parametrized one computes is
+        unpacked or computed when it is asked for. A path leads to a safetensors file or a file of `torch.save`, in
+        either format, an index of several (``.index.json``), a folder of them, a folder of
+        `torch.distributed.checkpoint`, a ``.npy`` or ``.npz`` file, or a GGUF file, whose quantized values take the
+        library gguf (``pip install tensornp[gguf]``). Of a folder that has both kinds, the safetensors files are taken.
         Of an optimizer there is the state of each parameter: ``state.fc.weight.exp_avg``.
     expression : str
         How the notebook reaches `obj`, with which the `code` of each entry begins.
     model : torch.nn.Module, optional
-        Of an optimizer, or of its state dict, the module that has the parameters, which it names where the optimizer
-        does not.
+        Of an optimizer, or of its state dict, in memory or in a file, alone or in a checkpoint, the module that has the
+        parameters, which it names where the optimizer does not.
+    namespace : mapping of str to object, optional
+        Where else the module of an optimizer is looked for; by default, among the names that the caller sees.
 
     Raises
     ------
     CheckpointError
         If there is nothing at the path, or nothing that is understood or sound.
     BadRequestError
-        If `obj` holds no weights.
+        If `obj` holds no weights, or a file no state of an optimizer of `model`.
 
     Notes
     -----
@@ -57,22 +71,24 @@ def weights(obj: Any, *, expression: str = "", model: torch.nn.Module | None = N
     if isinstance(obj, str) and not obj.strip():
         raise BadRequestError("an empty text is no path; '.' is the current folder")
     if isinstance(obj, (str, os.PathLike)):
-        return open_checkpoint(obj)
+        return open_checkpoint(obj, model)
     if is_subclass(type(obj), torch.nn.Module):
         entries, problems = entries_of_module(obj, expression or "model")
         relate(entries)
         note_pairs(entries)
         return WeightsExplorer(entries, expression or class_name(type(obj)), problems=problems, counted=("parameter",))
     if is_subclass(type(obj), torch.optim.Optimizer):
-        entries, metadata = entries_of_optimizer(obj, expression or "optimizer", model)
+        if namespace is None:
+            namespace = names_of_caller(sys._getframe())
+        entries, metadata = entries_of_optimizer(obj, expression or "optimizer", model, namespace)
         return WeightsExplorer(entries, expression or class_name(type(obj)), metadata=metadata)
     if is_container(obj) and not is_tensor_like(obj):
-        entries, besides = entries_of_tree(obj, expression or "state_dict")
-        if not entries:
+        found = contents_of_tree(obj, expression or "state_dict")
+        if not found.entries:
             raise BadRequestError(f"this {class_name(type(obj))} holds no tensor and no array")
-        if is_state_dict(obj):
-            note_names(obj, entries, model)
-        relate(entries)
-        note_pairs(entries)
-        return WeightsExplorer(entries, expression or class_name(type(obj)), metadata=besides)
+        if found.optimizers:
+            name_states(found.optimizers, model)
+        relate(found.entries)
+        note_pairs(found.entries)
+        return WeightsExplorer(found.entries, expression or class_name(type(obj)), metadata=found.metadata)
     raise BadRequestError(f"weights takes a module, a dictionary of tensors or a path, not a {class_name(type(obj))}")

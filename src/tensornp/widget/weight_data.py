@@ -17,7 +17,7 @@ from tensornp.render.stats import stats_tables
 from tensornp.render.stats_line import HEIGHT, WIDTH, histogram_alt
 from tensornp.render.weights import WORDS, cells_of
 from tensornp.render.words import cost_of_scan, counted
-from tensornp.trees.entry import WeightEntry
+from tensornp.trees.entry import COMPUTED, WeightEntry, shape_text
 from tensornp.trees.fold import Row
 from tensornp.trees.outline import Line
 from tensornp.trees.scan_table import QUIET_RANK
@@ -97,7 +97,7 @@ def entry_data(entry: WeightEntry, opened: str, printoptions: Mapping[str, Any])
         "torch": entry.code,
         "text": text,
         "note": note,
-        "cost": cost_of_scan(entry.nbytes),
+        "cost": "computes it" if entry.kind == COMPUTED else cost_of_scan(entry.nbytes),
         "hasValues": not entry.problem and 0 not in (entry.shape or ()),
     }
 
@@ -111,7 +111,7 @@ def array_code(entry: WeightEntry, opened: str) -> str:
 
 def _facts(entry: WeightEntry) -> Iterator[tuple[str, str]]:
     yield "kind", entry.kind
-    yield "shape", str(entry.shape) if entry.shape is not None else "not known yet"
+    yield "shape", shape_text(entry.shape, entry.kind) or "not known yet"
     yield "dtype", entry.dtype
     yield "bytes", f"{entry.nbytes:,} ({entry.numel:,} elements)"
     yield "where", entry.location

@@ -17,7 +17,7 @@ from tensornp.errors import BadRequestError, NameTakenError, NotReadError, Tenso
 from tensornp.render.stats_line import line_of
 from tensornp.render.words import cost_of_scan, counted
 from tensornp.trees.choosing import COLUMNS, FILTERS, Asked
-from tensornp.trees.entry import WeightEntry
+from tensornp.trees.entry import COMPUTED, WeightEntry
 from tensornp.trees.listing import Listed
 from tensornp.trees.outline import Outline, sums_of
 from tensornp.trees.scan import scan_entries
@@ -239,7 +239,9 @@ class WeightsWidget(DockingWidget):
         if self._scan is None:
             asked = _asked(request)
             chosen = self._outline.chosen(asked) if asked.is_list and self._outline is not None else self._weights
-            self.progress, self._scan = 0.0, _Scan(self, list(chosen))
+            # What would be computed is read where nothing else is listed.
+            stored = [one for one in chosen if one.kind != COMPUTED]
+            self.progress, self._scan = 0.0, _Scan(self, stored or list(chosen))
         return {"type": "scanning"}
 
     def _end(self, _: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -292,7 +294,9 @@ class _Scan:
             for name, why in table.failed.items():
                 found[name] = Found(0, (f"not read: {why}",))
             num_found = sum(one.is_alarm for one in found.values())
+            num_quiet = sum(bool(one.findings) and not one.is_alarm for one in found.values())
             said = f"{counted(num_found, 'weight')} of {len(found):,} with findings"
+            said += f", {num_quiet:,} with what may be on purpose" if num_quiet else ""
             said += "" if table.complete else f"; stopped, {len(self._weights) - len(found):,} were not read"
         except Exception as error:
             said = str(error) if isinstance(error, TensornpError) else error_text(error)

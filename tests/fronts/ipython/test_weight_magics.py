@@ -114,3 +114,10 @@ def test_the_code_of_an_expression_reaches_its_weights(shell, folder, typed, beg
     (entry,) = shell.namespace["w"].values()
     assert entry.code == f"{begins}['a']"
     assert eval(entry.code, shell.namespace) is entry.tensor
+
+
+def test_the_module_of_an_optimizer_is_found_among_the_names(shell):
+    """So that its state bears the names of the parameters."""
+    shell.run("import torch\nnet = torch.nn.Linear(2, 3)\nopt = torch.optim.SGD(net.parameters(), lr=1, momentum=0.5)")
+    shell.run("net(torch.ones(2)).sum().backward()\nopt.step()\n%weights -o w opt")
+    assert shell.run("list(w)") == ["state.weight.momentum_buffer", "state.bias.momentum_buffer"]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ from tensornp.core.lowlevel.attributes import class_name, is_subclass, is_tensor
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.memory.extents import Relation
 from tensornp.core.memory.relations import OUTDATED, RELATIONS, Target
+from tensornp.core.namespace.caller import names_of_caller
 from tensornp.core.namespace.search import Searched, search
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import is_storage
@@ -128,31 +127,8 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
     if not (is_tensor(obj) or is_subclass(type(obj), np.ndarray) or is_storage(obj)):
         raise NotATensorError(f"aliases takes a tensor or an array, not '{class_name(type(obj))}'")
     if namespace is None:
-        namespace = _names_in(_caller_of(sys._getframe()))
+        namespace = names_of_caller(sys._getframe())
     (found,), _ = find_aliases([(obj, None)], namespace, max_seconds)
-    return found
-
-
-def _caller_of(frame: FrameType) -> FrameType:
-    """Return the frame that called, over those that keep `torch.compile` out before torch 2.7."""
-    caller = frame.f_back
-    while caller is not None and caller.f_globals.get("__name__") in _KEEPERS:
-        caller = caller.f_back
-    return caller or frame
-
-
-_KEEPERS = (modes.__name__, "torch._dynamo.eval_frame")
-
-
-def _names_in(frame: FrameType) -> dict[str, Any]:
-    """Return the names that a frame sees; Python 3.12 and before would keep its locals alive until it returns."""
-    names = frame.f_locals
-    found = {**frame.f_globals, **names}
-    # Python makes this dictionary anew when it is next asked for; who holds it already is left alone. The frame, the
-    # name here and the argument are three references.
-    is_snapshot = type(names) is dict and frame.f_code.co_flags & inspect.CO_OPTIMIZED
-    if is_snapshot and sys.getrefcount(names) <= 3:
-        names.clear()
     return found
 
 

@@ -107,9 +107,14 @@ _CONTAINERS: dict[type, Visitor] = {base: _in_container(container) for base, con
 def in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
     """Yield what a `torch.nn.Module` consists of, and what else it holds, by the names that its users type."""
     yield from registered(module)
+    yield from ((step, child, "") for step, child in unregistered(module))
+
+
+def unregistered(module: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield what else a `torch.nn.Module` holds than it has registered, by the names that its users type."""
     for name, child in items_of(object.__getattribute__(module, "__dict__")):
         if name not in _MODULE_OWN:
-            yield _own_attribute(name), child, ""
+            yield _own_attribute(name), child
 
 
 def registered(module: Any) -> Iterator[tuple[Any, Any, Kind]]:

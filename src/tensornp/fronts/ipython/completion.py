@@ -14,7 +14,10 @@ from tensornp.fronts.ipython import guide, magics, memory_magics, value_magics, 
 
 OPTIONS = {**magics.OPTIONS, **memory_magics.OPTIONS, **value_magics.OPTIONS, **weight_magics.OPTIONS, **guide.OPTIONS}
 _LINE = re.compile(rf"^[^#]*%{{1,2}}({'|'.join(OPTIONS)})\b(.*)$", re.DOTALL)
-_WEIGHT_SUFFIXES = (".safetensors", ".safetensors.index.json", ".pt", ".pth", ".bin", ".ckpt", ".npy", ".npz", ".gguf")
+_WEIGHT_SUFFIXES = (
+    ".safetensors", ".safetensors.index.json", ".pt", ".pth", ".bin", ".bin.index.json", ".ckpt", ".npy", ".npz",
+    ".gguf",
+)  # fmt: skip
 _SORTS = ("bytes", "name", "shape", "dtype", "device")
 _DTYPES = (
     "float16 float32 float64 complex64 complex128 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool "

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tensornp.trees.entry import WeightEntry
     from tensornp.trees.explorer import WeightsExplorer
     from tensornp.trees.listing import Listed
+    from tensornp.trees.made_entry import Recipe
     from tensornp.widget.weights import WeightsWidget
 
 _log = logging.getLogger(__name__)
@@ -45,32 +46,67 @@ class LiveWeights:
 
     def _show(self, explorer: WeightsExplorer, anchor: str, opened: str) -> None:
         from tensornp.trees.listing import listed
-        from tensornp.trees.stored_entry import StoredEntry
         from tensornp.widget.weights import WeightsWidget
 
-        stored = {entry.name: entry for entry in explorer.values() if isinstance(entry, StoredEntry)}
         output = IsolatedOutput(self._shell)
-
-        def reach(one: Listed) -> WeightEntry:
-            return stored[one.name] if one.name in stored else self._live(one)
-
         widget = WeightsWidget(
-            listed(explorer.values()), reach, opened=opened, anchor=anchor, options=self._config.options,
-            binder=self._bind, has_values=not output.is_needed,
+            listed(explorer.values()), self.reach_of(explorer), opened=opened, anchor=anchor,
+            options=self._config.options, binder=self._bind, has_values=not output.is_needed,
         )  # fmt: skip
         self._residents.append(_Resident(widget, cell_id(self._shell)))
         output.show(widget)
 
-    def _live(self, one: Listed) -> WeightEntry:
+    def reach_of(self, explorer: WeightsExplorer) -> Callable[[Listed], WeightEntry]:
+        """Return what gives a weight of `explorer` by what is listed of it, and holds nothing that lies in memory."""
+        from tensornp.trees.made_entry import MadeEntry
+        from tensornp.trees.offloaded import OffloadedEntry
+        from tensornp.trees.stored_entry import StoredEntry
+
+        stored = {entry.name: entry for entry in explorer.values() if isinstance(entry, StoredEntry)}
+        recipes = {entry.name: entry.recipe for entry in explorer.values() if isinstance(entry, MadeEntry)}
+        shelved = {entry.name for entry in explorer.values() if isinstance(entry, OffloadedEntry)}
+
+        def reach(one: Listed) -> WeightEntry:
+            if one.name in stored:
+                return stored[one.name]
+            if one.name in recipes:
+                return self._made(one, recipes[one.name])
+            return self._live(one, is_shelved=one.name in shelved)
+
+        return reach
+
+    def _made(self, one: Listed, recipe: Recipe) -> WeightEntry:
+        """Return a weight that the module makes which is reached now."""
+        from tensornp.errors import NoDataError
+
+        found = recipe.of(self._reached(recipe.holder))
+        if found is None:
+            raise NoDataError(f"{one.code} reaches no weight any more; run %weights again")
+        found.name = one.name
+        return self._checked(found, one)
+
+    def _live(self, one: Listed, *, is_shelved: bool) -> WeightEntry:
         """Return a weight that its expression reaches now."""
+        from tensornp.trees.live_entry import LiveEntry
+        from tensornp.trees.offloaded import OffloadedEntry
+
+        tensor = self._reached(one.code)
+        if is_shelved:
+            return self._checked(OffloadedEntry(one.name, one.kind, tensor, one.code, one.requires_grad), one)
+        return self._checked(LiveEntry(one.name, one.kind, tensor, one.code), one)
+
+    def _reached(self, expression: str) -> Any:
         from tensornp.core.namespace.lookup import look_up
         from tensornp.errors import BadRequestError, NoDataError
-        from tensornp.trees.live_entry import LiveEntry
 
         try:
-            found = LiveEntry(one.name, one.kind, look_up(one.code, self._shell.user_ns), one.code)
+            return look_up(expression, self._shell.user_ns)
         except BadRequestError:
-            raise NoDataError(f"{one.code} reaches no weight any more; run %weights again") from None
+            raise NoDataError(f"{expression} reaches no weight any more; run %weights again") from None
+
+    def _checked(self, found: WeightEntry, one: Listed) -> WeightEntry:
+        from tensornp.errors import NoDataError
+
         if (found.shape, found.dtype) != (one.shape, one.dtype):
             raise NoDataError(f"{one.code} is {found.dtype} of shape {found.shape} by now; run %weights again")
         return found

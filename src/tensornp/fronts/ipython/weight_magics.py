@@ -90,7 +90,8 @@ class WeightMagics(Magics):
         value = path if path is not None else evaluated(self.shell, rest, local_ns, USAGE)
         with as_usage_errors():
             expression = "" if path is not None else expression_in(rest)
-            explorer, anchor = weights(value, expression=expression), self._anchors.new()
+            names = {**self.shell.user_ns, **(local_ns or {})}
+            explorer, anchor = weights(value, expression=expression, namespace=names), self._anchors.new()
             html = weights_html(explorer, anchor)
             display({"text/plain": weights_text(explorer), "text/html": html}, raw=True)
         if "out" in options:

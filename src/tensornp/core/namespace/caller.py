@@ -1,0 +1,37 @@
+"""The names that whoever calls a function sees."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from types import FrameType
+from typing import Any
+
+from tensornp.core.lowlevel import modes
+
+_KEEPERS = (modes.__name__, "torch._dynamo.eval_frame")
+
+
+def names_of_caller(frame: FrameType) -> dict[str, Any]:
+    """Return the names that are seen where the function of this frame was called."""
+    return _names_in(_caller_of(frame))
+
+
+def _caller_of(frame: FrameType) -> FrameType:
+    """Return the frame that called, over those that keep `torch.compile` out before torch 2.7."""
+    caller = frame.f_back
+    while caller is not None and caller.f_globals.get("__name__") in _KEEPERS:
+        caller = caller.f_back
+    return caller or frame
+
+
+def _names_in(frame: FrameType) -> dict[str, Any]:
+    """Return the names that a frame sees; Python 3.12 and before would keep its locals alive until it returns."""
+    names = frame.f_locals
+    found = {**frame.f_globals, **names}
+    # Python makes this dictionary anew when it is next asked for; who holds it already is left alone. The frame, the
+    # name here and the argument are three references.
+    is_snapshot = type(names) is dict and frame.f_code.co_flags & inspect.CO_OPTIMIZED
+    if is_snapshot and sys.getrefcount(names) <= 3:
+        names.clear()
+    return found

@@ -1,0 +1,201 @@
+"""A weight that a module computes from others at each access: parametrized, by `torch.nn.utils.parametrize`.
+
+It is listed without being computed, and computed on copies: a spectral norm writes its vectors each time it is asked.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+
+from tensornp.core.lowlevel import torch_private
+from tensornp.core.lowlevel.attributes import (
+    class_members,
+    class_name,
+    dict_of,
+    is_tensor,
+    module_name,
+    mro_of,
+)
+from tensornp.core.lowlevel.modes import unnoticed, with_overrides
+from tensornp.core.namespace.members import members_of
+from tensornp.core.tensor.paths import is_attribute_name
+from tensornp.errors import NoDataError
+from tensornp.trees.entry import COMPUTED
+from tensornp.trees.live_entry import LiveEntry
+from tensornp.trees.made_entry import MadeEntry, Recipe
+
+_LISTS = "parametrizations"
+_OWN = "torch.nn.utils.parametrizations"
+_KEEP_SHAPE = ("_SpectralNorm", "_Orthogonal", "_WeightNorm")
+"""Those of torch, which are deterministic: as `_WeightNorm`, whose second original has the shape of the weight."""
+_HOOKS = {"WeightNorm": "name", "SpectralNorm": "name", "BasePruningMethod": "_tensor_name"}
+"""Hooks that compute an attribute before each forward, and what they call its name."""
+_SUFFIXES = ("_orig", "_g", "_u", "_v", "_mask")
+
+
+class ComputedEntry(MadeEntry):
+    """A weight that is computed for whoever asks, on copies of all that it is computed from; none of it is stored."""
+
+    __slots__ = ()
+    requires_grad = None
+
+    def __init__(self, name: str, code: str, module: Any, holder: str, parametrization: Any) -> None:
+        originals = dict(_originals(parametrization))
+        told = _told_by(parametrization, originals)
+        shape, dtype = (told.shape, told.dtype) if told is not None else (None, "")
+        places = {LiveEntry("", "", one, "").location for one in originals.values()}
+        super().__init__(
+            name, COMPUTED, shape, dtype, 0, code,
+            module=module, recipe=Recipe(holder, computed_of, name), location=places.pop() if len(places) == 1 else "",
+        )  # fmt: skip
+        self.note = f"computed from {_LISTS}.{name}.{', '.join(originals)}"
+        if self._location == "meta":
+            self.problem = "what it is computed from is on the meta device"
+
+    def make(self) -> Any:
+        """Return what the module would compute now, with hooks; what it is computed from stays as it is."""
+        lists = dict(_lists_of(self.module))
+        if self.recipe.name not in lists:
+            raise NoDataError(f"{self.code} is not computed any more; list the weights again")
+        return _computed(lists[self.recipe.name])
+
+
+def is_parametrized(module: Any) -> bool:
+    """Return whether a module computes some of its weights."""
+    return next(_lists_of(module), None) is not None
+
+
+def computed_of(module: Any, code: str) -> Iterator[ComputedEntry]:
+    """Yield the computed weights of a module that `code` reaches, by their names in it; nothing is computed."""
+    for name, parametrization in _lists_of(module):
+        own_code = f"{code}.{name}" if is_attribute_name(name) else f"getattr({code}, {name!r})"
+        yield ComputedEntry(name, own_code, module, code, parametrization)
+
+
+def computed_by_hooks(module: Any) -> dict[str, str]:
+    """Return what is computed before each forward and kept as an attribute, and from what: pruned, or normed before."""
+    held = dict_of(module) or {}
+    found = {}
+    for _, hook in members_of(held.get("_forward_pre_hooks")):
+        for cls in mro_of(type(hook)):
+            name = (dict_of(hook) or {}).get(_HOOKS.get(class_name(cls), ""))
+            if type(name) is str and module_name(cls).startswith("torch.nn.utils."):
+                tables = (dict(members_of(held.get(table))) for table in ("_parameters", "_buffers"))
+                every = {key for table in tables for key in table}
+                parts = ", ".join(name + suffix for suffix in _SUFFIXES if name + suffix in every)
+                found[name] = f"computed from {parts} at each forward"
+    return found
+
+
+def _lists_of(module: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the names that are parametrized, and by what."""
+    modules: Any = (dict_of(module) or {}).get("_modules")
+    holder = modules.get(_LISTS) if type(modules) in (dict, OrderedDict) else None
+    for name, child in members_of((dict_of(holder) or {}).get("_modules")) if holder is not None else ():
+        if any(class_name(cls) == "ParametrizationList" for cls in mro_of(type(child))):
+            yield name, child
+
+
+def _originals(parametrization: Any) -> Iterator[tuple[str, Any]]:
+    held = dict_of(parametrization) or {}
+    for table in ("_parameters", "_buffers"):
+        yield from ((name, one) for name, one in members_of(held.get(table)) if is_tensor(one))
+
+
+def _told_by(parametrization: Any, originals: Mapping[str, Any]) -> LiveEntry | None:
+    """Return the original that has the shape and the dtype of what is computed; None where none is known to."""
+    held = dict_of(parametrization) or {}
+    steps = [type(step) for _, step in members_of(held.get("_modules"))]
+    are_own = [_is_own(cls) for cls in steps]
+    # Without an inverse the original was the weight, of which torch has made sure that it keeps both.
+    are_plain = [not any("right_inverse" in class_members(base) for base in mro_of(cls)) for cls in steps]
+    is_safe = held.get("unsafe") is False
+    if not all(own or (plain and is_safe) for own, plain in zip(are_own, are_plain, strict=True)):
+        return None
+    is_normed = bool(steps) and are_own[0] and class_name(steps[0]) == "_WeightNorm"
+    name = "original1" if is_normed else "original"
+    return LiveEntry("", "", originals[name], "") if name in originals else None
+
+
+def _is_own(cls: type) -> bool:
+    """Return whether a parametrization is one of torch's that keep the shape, and draw no random numbers."""
+    return module_name(cls) == _OWN and class_name(cls) in _KEEP_SHAPE
+
+
+@unnoticed
+def _computed(parametrization: Any) -> Any:
+    """Return what a parametrization gives now, run as a copy; the random numbers that it takes are given back."""
+    with with_overrides(), _kept_random_state(parametrization):
+        return _Copies().of_module(parametrization)()
+
+
+@contextmanager
+def _kept_random_state(parametrization: Any) -> Iterator[None]:
+    """Keep the state of all generators that may be asked, unless it is known that none is.
+
+    To set it back would take from another thread what that has drawn meanwhile.
+    """
+    steps = members_of((dict_of(parametrization) or {}).get("_modules"))
+    if all(_is_own(type(step)) for _, step in steps):
+        yield
+        return
+    devices = {one.device for _, one in _originals(parametrization)}
+    ours, of_numpy = random.getstate(), np.random.get_state()
+    try:
+        with torch.random.fork_rng(devices=[device for device in devices if device.type == "cuda"]):
+            yield
+    finally:
+        random.setstate(ours)
+        np.random.set_state(of_numpy)
+
+
+class _Copies:
+    """Copies of modules and of all tensors in them, by which nothing that is written reaches the originals.
+
+    Modules that are merely attributes are not copied: a whole model may be one.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, Any] = {}
+
+    def of(self, value: Any) -> Any:
+        """Return a copy of a tensor, or of a built-in container with what is in it; another object as it is."""
+        cls: Any = type(value)
+        if id(value) in self._known:
+            return self._known[id(value)]
+        if is_tensor(value):
+            self._known[id(value)] = value.detach().clone()
+        elif cls in (dict, OrderedDict):
+            made = self._known[id(value)] = cls()
+            made.update((key, self.of(one)) for key, one in list(value.items()))
+        elif cls is list:
+            made = self._known[id(value)] = cls()
+            made.extend(map(self.of, list(value)))
+        elif cls in (tuple, set):
+            self._known[id(value)] = cls(map(self.of, list(value)))
+        else:
+            return value
+        return self._known[id(value)]
+
+    def of_module(self, module: Any) -> Any:
+        """Return a copy of a module with all that is registered in it; None of what is registered as None."""
+        if module is None or id(module) in self._known:
+            return self._known.get(id(module))
+        held = dict_of(module)
+        if held is None or torch_private.is_scripted_table(held.get("_modules")):
+            raise NoDataError("a parametrization in TorchScript would be run in place; compute the weight yourself")
+        made = self._known[id(module)] = object.__new__(type(module))
+        own = dict_of(made)
+        assert own is not None
+        own["_modules"] = {name: self.of_module(child) for name, child in members_of(held.get("_modules"))}
+        # What is bound to the module itself.
+        bound = {"_compiled_call_impl", *(("forward", "_old_forward") if "_hf_hook" in held else ())}
+        own.update({name: self.of(value) for name, value in list(held.items()) if name not in {"_modules", *bound}})
+        return made

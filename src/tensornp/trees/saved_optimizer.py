@@ -1,0 +1,138 @@
+"""The state dicts of optimizers, alone or in a checkpoint, in memory or in a file: whose state each of them is."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import torch
+
+from tensornp.trees.entry import WeightEntry
+from tensornp.trees.live_entry import LiveEntry
+from tensornp.trees.names import shown_name
+from tensornp.trees.param_groups import GROUPS, STATE, parameters_of, params_of, told_names
+
+_MAX_DEPTH = 4
+"""Keys that lead to a state dict, as ``["optimizer_states"][0]`` are two."""
+_MAX_LOOKED_INTO = 10_000
+_MAX_PARAMETERS = 1_000_000
+
+AsContainer = Callable[[Any], Mapping[Any, Any] | Sequence[Any] | None]
+"""Gives the mapping or the list that a value is; None for any other one."""
+Placed = Iterable[tuple[tuple[Any, ...], WeightEntry]]
+"""Weights, each with the keys that lead to it."""
+
+
+class SavedOptimizer:
+    """A state dict of an optimizer.
+
+    Attributes
+    ----------
+    path : tuple
+        The keys that lead to it.
+    params : list
+        The keys of the states, in the order of its groups.
+    told : dict
+        The names that it gives to them itself.
+    """
+
+    def __init__(self, path: tuple[Any, ...], groups: Iterable[Mapping[Any, Any]], most: int) -> None:
+        self.path = path
+        self.params: list[Any] = []
+        self.told: dict[int | str, str] = {}
+        for group in groups:
+            params = params_of(group)[: most - len(self.params)]
+            told = told_names(group) if params else {}
+            self.params.extend(params)
+            self.told |= {key: told[j] for j, key in enumerate(params) if type(key) in (int, str) and j in told}
+        self._states: dict[int | str, list[WeightEntry]] = {}
+        self._shapes: dict[int | str, list[tuple[int, ...]]] = {}
+
+    def put(self, keys: tuple[Any, ...], entry: WeightEntry) -> None:
+        """Take a weight, if it is of a state; `keys` lead to it from here."""
+        if not keys or keys[0] != STATE:
+            return
+        entry.kind = "state"
+        if len(keys) > 1 and type(keys[1]) in (int, str):
+            self._states.setdefault(keys[1], []).append(entry)
+            if len(keys) == 3 and entry.shape is not None:
+                self._shapes.setdefault(keys[1], []).append(entry.shape)
+
+    def name_by(self, parameters: Sequence[LiveEntry] | None) -> str:
+        """Note of each state to which parameter it belongs; return why that cannot be told by these parameters.
+
+        They are taken in their order, as `model.parameters()` gives them to an optimizer, if they are as many. What has
+        texts as keys is named by them.
+        """
+        names, why = self.told, ""
+        if not names and parameters is not None and all(type(key) is int for key in self.params):
+            why = self._why_not_of(parameters)
+            names = {} if why else {key: one.name for key, one in zip(self.params, parameters, strict=True)}
+        for key, name in names.items():
+            for entry in self._states.get(key, ()):
+                entry.note = ", ".join(filter(None, [f"of {shown_name(name)}", entry.note]))
+        return why
+
+    def _why_not_of(self, parameters: Sequence[LiveEntry]) -> str:
+        if len(parameters) != len(self.params):
+            return f"which has {len(parameters):,} parameters, where the optimizer has {len(self.params):,}"
+        # Groups may have another order: a state of another shape than its parameter tells so.
+        for key, one in zip(self.params, parameters, strict=True):
+            for shape in self._shapes.get(key, ()):
+                if shape not in (one.shape, ()):
+                    return f"whose {shown_name(one.name)} has shape {one.shape}, where state {key} has {shape}"
+        return ""
+
+
+def optimizers_in(root: Any, as_container: AsContainer, placed: Callable[[], Placed]) -> list[SavedOptimizer]:
+    """Return the state dicts of optimizers in a tree, with the weights in them, which are now of kind "state"."""
+    found: list[SavedOptimizer] = []
+    met: set[int] = set()
+    num_groups, num_params = _MAX_LOOKED_INTO, _MAX_PARAMETERS
+    waiting: deque[tuple[tuple[Any, ...], Any]] = deque([((), root)])
+    while waiting and len(met) < _MAX_LOOKED_INTO:
+        path, value = waiting.popleft()
+        table = as_container(value)
+        if table is None or id(value) in met:
+            continue
+        met.add(id(value))
+        groups = _groups_of(table, as_container)
+        if groups is not None:
+            # Small files can have many that share long lists.
+            own = [group for group in map(as_container, islice(groups, num_groups)) if isinstance(group, Mapping)]
+            found.append(SavedOptimizer(path, own, num_params))
+            num_groups, num_params = num_groups - len(groups), num_params - len(found[-1].params)
+            if num_groups <= 0:
+                break
+        elif len(path) < _MAX_DEPTH:
+            pairs = list(table.items()) if isinstance(table, Mapping) else enumerate(table)
+            below = (((*path, key), one) for key, one in pairs if type(key) in (int, str) and as_container(one))
+            waiting.extend(islice(below, max(_MAX_LOOKED_INTO - len(waiting), 0)))
+    by_path = {one.path: one for one in found}
+    for keys, entry in placed() if found else ():
+        for num in range(min(len(keys), _MAX_DEPTH + 1)):
+            if keys[:num] in by_path:
+                by_path[keys[:num]].put(keys[num:], entry)
+    return found
+
+
+def _groups_of(table: Any, as_container: AsContainer) -> Sequence[Any] | None:
+    """Return the groups of parameters of what is the state dict of an optimizer; None for another thing."""
+    if not isinstance(table, Mapping) or not isinstance(as_container(table.get(STATE)), Mapping):
+        return None
+    groups = as_container(table.get(GROUPS))
+    return groups if isinstance(groups, (list, tuple)) else None
+
+
+def name_states(optimizers: Iterable[SavedOptimizer], model: torch.nn.Module | None) -> list[str]:
+    """Note of each state to which parameter it belongs, where that is known; return why `model` does not tell it.
+
+    Raises
+    ------
+    BadRequestError
+        If `model` is no module.
+    """
+    parameters = parameters_of(model) if model is not None else None
+    return [one.name_by(parameters) for one in optimizers]

@@ -1,0 +1,77 @@
+"""JSON as the safetensors library reads it: what that refuses, Python's reader would take."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+from tensornp.trees.names import shown_name
+
+_MAX_DIGITS = 308
+MAX_DEPTH = 127
+"""Brackets that may be open, as the library has it."""
+_MAYBE_LONE = re.compile(r"\\u[dD][89a-fA-F]")
+_ESCAPE = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F])|.)", re.DOTALL)
+"""An escape in a text; its group is half of a pair."""
+
+
+class MalformedError(Exception):
+    """What is wrong with a header, in the words of the sentence's end."""
+
+
+def parsed(text: bytes) -> dict[str, Any]:
+    """Return the mapping that a header is; MalformedError if it is none."""
+    if not text.startswith(b"{"):
+        raise MalformedError("its header does not begin with a brace")
+    try:
+        written = text.decode("utf-8")
+        if _MAYBE_LONE.search(written) and any(found[1] for found in _ESCAPE.finditer(written)):
+            raise MalformedError("its header has half of a surrogate pair in a text")
+        return json.loads(  # type: ignore[no-any-return]
+            written, object_pairs_hook=_without_twins, parse_int=_integer, parse_float=_float,
+            parse_constant=_refuse_constant,
+        )  # fmt: skip
+    except UnicodeDecodeError:
+        raise MalformedError("its header is not UTF-8") from None
+    except RecursionError:
+        raise MalformedError("its header is nested too deeply") from None
+    except ValueError as error:
+        raise MalformedError(f"its header is not JSON ({error})") from None
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        twin = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise MalformedError(f"its header has the key {shown_name(twin)} twice")
+    return found
+
+
+def _integer(text: str) -> int | float:
+    """Return a number as the library has it: of -0, a float."""
+    if len(text) > _MAX_DIGITS:
+        raise MalformedError("its header has a number that is out of range")
+    return int(text) if text != "-0" else -0.0
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise MalformedError("its header has a number that is out of range")
+    return value
+
+
+def _refuse_constant(name: str) -> Any:
+    raise MalformedError(f"its header has {name} where a number should be")
+
+
+def depth_of(value: Any) -> int:
+    """Return how many brackets are open at most."""
+    depth, level = 0, [value]
+    while level := [one for one in level if isinstance(one, (dict, list))]:
+        depth += 1
+        level = [child for one in level for child in (one.values() if isinstance(one, dict) else one)]
+    return depth
