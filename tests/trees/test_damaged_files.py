@@ -51,6 +51,15 @@ def index(folder: Path) -> tuple[Path, Path]:
     return folder, path
 
 
+def torch_index(folder: Path) -> tuple[Path, Path]:
+    names = [f"pytorch_model-0000{i}-of-00002.bin" for i in (1, 2)]
+    torch.save({"a": TENSORS["a"]}, folder / names[0])
+    torch.save({"b": TENSORS["b"]}, folder / names[1])
+    path = folder / "pytorch_model.bin.index.json"
+    path.write_text(json.dumps({"metadata": {"total_size": 32}, "weight_map": dict(zip("ab", names, strict=True))}))
+    return folder, path
+
+
 def config(folder: Path) -> tuple[Path, Path]:
     save_file({"w.weight": torch.ones(4, 4, dtype=torch.uint8), "w.scales": torch.ones(4)}, folder / "x.safetensors")
     told = {"quant_method": "mlx", "bits": 4, "group_size": 32, "weight_block_size": [2, 2]}
@@ -107,7 +116,12 @@ def gguf_file(folder: Path) -> tuple[Path, Path]:
     return (folder / "x.gguf",) * 2
 
 
-TOLD: dict[str, Save] = {"index": index, "config.json": config, "DCP metadata": dcp_metadata}
+TOLD: dict[str, Save] = {
+    "index": index,
+    "torch index": torch_index,
+    "config.json": config,
+    "DCP metadata": dcp_metadata,
+}
 """Those of which the damaged file holds no values."""
 VALUES: dict[str, Save] = {
     "safetensors": safetensors, "torch zip": torch_zip, "torch legacy": torch_legacy, "DCP items": dcp_items,

@@ -307,7 +307,7 @@ def a_header_that_is_nested_without_end(folder):
 
 PLACES = (
     "../outside.safetensors", "sub/../../outside.safetensors", "/outside.safetensors", "C:\\x.safetensors",
-    "\\\\srv\\x.safetensors", "..\\x.safetensors", "a\0.safetensors", 3, None, ["x"], {"a": 1}, "x.bin", "",
+    "\\\\srv\\x.safetensors", "..\\x.safetensors", "a\0.safetensors", 3, None, ["x"], {"a": 1}, "x.h5", "",
 )  # fmt: skip
 
 
