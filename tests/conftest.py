@@ -21,6 +21,7 @@ IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 FORKING = (
     "test_gallery.py", "test_private_names.py", "test_devices.py", "test_tracing.py", "test_changes.py",
     "test_dcp.py", "test_differences.py", "test_on_device.py", "test_fingerprint.py", "memory/test_aliases.py",
+    "test_traps.py", "test_damaged_files.py", "test_footprint.py",
 )  # fmt: skip
 """Files of tests in processes that are forked from a warm one: to warm one up for each worker takes longer than all."""
 

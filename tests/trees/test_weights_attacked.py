@@ -352,6 +352,16 @@ def test_a_file_of_another_kind_is_told(kind, tmp_path):
         tnp.weights(tmp_path / "x")
 
 
+def test_bytes_that_are_no_text_are_not_called_one(tmp_path):
+    """A text that is cut off within a character is one."""
+    (tmp_path / "x").write_bytes(b"\xff" * 8 + b"{}")
+    with pytest.raises(tnp.CheckpointError, match="is no sound safetensors file"):
+        tnp.weights(tmp_path / "x")
+    (tmp_path / "x").write_bytes(b"a" + "ü".encode() * 1000)
+    with pytest.raises(tnp.CheckpointError, match="seems to be text"):
+        tnp.weights(tmp_path / "x")
+
+
 def test_an_index_of_files_that_are_not_read_is_told(tmp_path):
     """By what it lists; one that lists nothing is none."""
     path = tmp_path / "tf_model.h5.index.json"

@@ -73,6 +73,9 @@ def _open(there: Path) -> Contents:
 
 
 def _closest(path: Path) -> str:
+    """Return the path most like what is not there of it, in words that follow a sentence; empty where none is."""
+    while path != path.parent and not os.path.isdir(path.parent):
+        path = path.parent
     try:
         found = difflib.get_close_matches(path.name, os.listdir(path.parent), 1)
     except OSError:

@@ -60,7 +60,7 @@ class ByteValue:
             with self.file.opened() as there:
                 said = f"{self.file.path!r}, from byte {self.offset:,} on,"
                 stored: ByteSource = ByteRange(there, self.offset, self.nbytes, said)
-                found, _ = read_torch_zip(
+                found, *_ = read_torch_zip(
                     Unpacked(stored, 2 * _MAX_NBYTES) if self.form == "zstd" else stored, _MAX_NBYTES
                 )
         except TensornpError as error:

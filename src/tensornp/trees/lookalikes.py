@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 
 NUM_LOOKED_AT = 512
@@ -45,7 +46,11 @@ def what_it_seems(begins: bytes) -> str:
 
 
 def _kind_of_text(begins: bytes) -> str:
-    text = begins.decode("utf-8", "ignore").lstrip("\ufeff \t\r\n")
+    try:
+        # The last character may be cut off.
+        text = codecs.getincrementaldecoder("utf-8")().decode(begins).lstrip("\ufeff \t\r\n")
+    except UnicodeDecodeError:
+        return ""
     if not text or any(not (char.isprintable() or char in "\t\r\n") for char in text):
         return ""
     if text[0] in "{[":

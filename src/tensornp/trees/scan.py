@@ -91,8 +91,9 @@ class _StoppedError(Exception):
 
 
 def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
-    if not callable(getattr(executor, "submit", None)):
-        raise BadRequestError(f"executor is a concurrent.futures.Executor, not a {type(executor).__name__}")
+    if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
+        what = f"class {executor.__name__}" if isinstance(executor, type) else type(executor).__name__
+        raise BadRequestError(f"executor is a concurrent.futures.Executor, not a {what}")
     live = next((entry for entry in entries if not isinstance(entry, StoredEntry) and not entry.problem), None)
     if live is not None:
         raise BadRequestError(
@@ -135,8 +136,10 @@ def _shared_out(entries: list[WeightEntry], executor: Executor, told: _Told) -> 
         except BrokenExecutor as error:
             future = Future()
             future.set_exception(error)
-        except RuntimeError as error:
-            raise BadRequestError(f"the executor takes no work: {error}") from None
+        except Exception as error:
+            raise BadRequestError(f"the executor takes no work: {_words_of(error)}") from None
+        if not isinstance(future, Future):
+            raise BadRequestError(f"the executor takes no work: it gives a {type(future).__name__}, and no Future")
         asked[future] = entry, number, tries
 
     def finished() -> Iterator[_Found]:
@@ -145,14 +148,19 @@ def _shared_out(entries: list[WeightEntry], executor: Executor, told: _Told) -> 
             entry, number, tries = asked.pop(future)
             name = entry.name
             try:
-                found[name][number] = future.result()
+                tally = future.result()
+                if not isinstance(tally, Tally):
+                    raise TypeError(f"its worker brought a {type(tally).__name__}, and no Tally")
+                found[name][number] = tally
             except (BrokenExecutor, CancelledError, OSError, EOFError) as error:
                 if tries < _MAX_TRIES and not isinstance(error, TensornpError):
                     ask(entry, number, tries + 1)
                     continue
-                failed[name] = str(error) if isinstance(error, TensornpError) else f"its worker died: {error}"
+                failed[name] = (
+                    str(error) if isinstance(error, TensornpError) else f"its worker died: {_words_of(error)}"
+                )
             except Exception as error:
-                failed[name] = str(error)
+                failed[name] = _words_of(error)
             sizes[name] -= 1
             told.add(shares[name])
             if not sizes[name]:
@@ -177,6 +185,11 @@ def _shared_out(entries: list[WeightEntry], executor: Executor, told: _Told) -> 
     finally:
         for future in asked:
             future.cancel()
+
+
+def _words_of(error: Exception) -> str:
+    """Return what an error says; some say nothing but their class."""
+    return str(error) or type(error).__name__
 
 
 def tally_of(entry: StoredEntry, number: int) -> Tally:

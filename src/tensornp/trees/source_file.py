@@ -10,7 +10,7 @@ import stat
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -114,7 +114,9 @@ class SourceFile:
             yield there
             there.check()
         finally:
-            os.close(descriptor)
+            # What was read is right, whatever becomes of the file now.
+            with suppress(OSError):
+                os.close(descriptor)
 
 
 class OpenFile(Reader):
@@ -126,7 +128,10 @@ class OpenFile(Reader):
 
     def check(self) -> None:
         """Raise ChangedFileError unless it is what was listed."""
-        now, listed = _mark_of(os.fstat(self._descriptor)), self._source.mark
+        try:
+            now, listed = _mark_of(os.fstat(self._descriptor)), self._source.mark
+        except OSError as error:
+            raise self._gone(error) from None
         if now == listed:
             return
         if now[:2] != listed[:2]:
@@ -150,12 +155,17 @@ class OpenFile(Reader):
         except OSError as error:
             if isinstance(error, ChangedFileError):
                 raise
-            raise ChangedFileError(f"{self._source.path!r} cannot be read any more: {reason_of(error)}") from None
+            raise self._gone(error) from None
+
+    def _gone(self, error: OSError) -> ChangedFileError:
+        """Return what is said of a file that was open, and is there no more, as on a share that vanishes."""
+        return ChangedFileError(f"{self._source.path!r} cannot be read any more: {reason_of(error)}")
 
     def give_back(self, offset: int, nbytes: int) -> None:
         """Let the system drop these bytes from its cache, where it can be told so."""
         if hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(self._descriptor, offset, nbytes, os.POSIX_FADV_DONTNEED)
+            with suppress(OSError):
+                os.posix_fadvise(self._descriptor, offset, nbytes, os.POSIX_FADV_DONTNEED)
 
     def _read_some(self, view: memoryview, offset: int) -> int:
         if hasattr(os, "preadv"):

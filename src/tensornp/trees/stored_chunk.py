@@ -67,12 +67,14 @@ class StoredChunk(NamedTuple):
         """Return where its elements lie; CheckpointError if the item is not of its shape and dtype, or not sound."""
         if self.form == "plain":
             return Place(0, None)
-        found, storages = read_torch_zip(source, MAX_BESIDES_NBYTES)
+        found, storages, is_swapped = read_torch_zip(source, MAX_BESIDES_NBYTES)
         tensors = list(islice(values_of(found.root), 2))
         if len(tensors) != 1 or not isinstance(tensors[0], PickledTensor) or tensors[0].path:
             raise CheckpointError(f"{source.said} is no tensor of torch.save")
         tensor, record = tensors[0], storages.get(tensors[0].key)
         problem = why_unread(tensor, record)
+        if is_swapped:
+            problem = problem or "its storage has its bytes in big-endian order"
         if problem or record is None:
             raise CheckpointError(f"{source.said} has no values to read: {problem}")
         if (tensor.dtype, tensor.shape) != (dtype, self.sizes):

@@ -42,8 +42,8 @@ def is_legacy(data: bytes) -> bool:
 def read_zip(file: SourceFile, members: dict[str, Record]) -> Contents:
     """Return what a zip of these members holds; CheckpointError if it is none of `torch.save`, or not sound."""
     with file.opened() as there:
-        found, storages = of_torch(ByteRange(there, 0, file.nbytes, repr(file.path)), members)
-    return _listed(file, found, storages)
+        found, storages, is_swapped = of_torch(ByteRange(there, 0, file.nbytes, repr(file.path)), members)
+    return _listed(file, found, storages, is_swapped=is_swapped)
 
 
 def read_legacy(file: SourceFile) -> Contents:
@@ -83,7 +83,7 @@ def _pickle_at(there: Reader, at: int, file: SourceFile) -> XRay:
     return looked_through(repr(file.path), there.read(at, most).tobytes())
 
 
-def _listed(file: SourceFile, found: XRay, storages: dict[str, Record]) -> Contents:
+def _listed(file: SourceFile, found: XRay, storages: dict[str, Record], *, is_swapped: bool = False) -> Contents:
     """Return the entries of what the pickle would build, with what it would import."""
     wanted = [str(one) for one in found.imports if tuple(one) not in KNOWN_IMPORTS]
     problems = [
@@ -109,7 +109,7 @@ def _listed(file: SourceFile, found: XRay, storages: dict[str, Record]) -> Conte
     besides: dict[str, Any] = {}
     for one, name in zip(values, _names([one.path for one in values]), strict=True):
         if isinstance(one, PickledTensor):
-            entries.append(_entry(file, one, name, storages, tuple(wanted)))
+            entries.append(_entry(file, one, name, storages, tuple(wanted), is_swapped=is_swapped))
         else:
             besides[name] = one.value
     paths = [one.path for one in values if isinstance(one, PickledTensor)]
@@ -140,25 +140,37 @@ def _in_brackets(path: tuple[Any, ...]) -> str:
 
 
 def _entry(
-    file: SourceFile, tensor: PickledTensor, name: str, storages: dict[str, Record], wanted: tuple[str, ...]
+    file: SourceFile,
+    tensor: PickledTensor,
+    name: str,
+    storages: dict[str, Record],
+    wanted: tuple[str, ...],
+    *,
+    is_swapped: bool,
 ) -> WeightEntry:
     """Return the entry of one tensor: none of its bytes is read unless all of them are there."""
     code = f"torch.load({file.path!r}, map_location='cpu', weights_only=True){_in_brackets(tensor.path)}"
     kind = "parameter" if tensor.is_parameter else "tensor"
     record = storages.get(tensor.key)
     problem = why_unread(tensor, record)
+    if is_swapped and tensor.dtype == "complex32":
+        problem = problem or "its halves are in another byte order, which is not read"
     if not tensor.dtype:
         made: WeightEntry = NothingEntry(name, kind, code, problem, file.path)
     else:
         itemsize = stored_dtype(tensor.dtype).itemsize
         offset = (record.offset if record is not None else 0) + tensor.offset * itemsize
         strides = tensor.strides if tensor.is_sound else None
-        made = FileEntry(name, tensor.shape, tensor.dtype, code, file, offset, strides, lazy=tensor.lazy)
+        made = FileEntry(
+            name, tensor.shape, tensor.dtype, code, file, offset, strides, is_swapped=is_swapped, lazy=tensor.lazy
+        )
         made.kind, made.problem = kind, problem or made.problem
         if not tensor.is_sound:
             # What is said of it is not believed.
             made.nbytes = 0
+        said = ["other byte order"] if is_swapped and not problem else []
         if not problem and tensor.storage_nbytes > made.nbytes:
-            made.note = part_of_storage(made.numel, tensor.storage_nbytes, itemsize, "on disk")
+            said.append(part_of_storage(made.numel, tensor.storage_nbytes, itemsize, "on disk"))
+        made.note = ", ".join(said)
     made.wanted_imports = wanted
     return made

@@ -15,10 +15,11 @@ _MAX_ORDER_NBYTES = 8
 
 
 class TorchZip(NamedTuple):
-    """What the pickle would build, and the storages by their keys."""
+    """What the pickle would build, the storages by their keys, and if their bytes lie in the other order."""
 
     found: XRay
     storages: dict[str, Record]
+    is_swapped: bool
 
 
 def read_torch_zip(source: ByteSource, max_nbytes: int = MAX_NBYTES) -> TorchZip:
@@ -41,11 +42,12 @@ def of_torch(source: ByteSource, members: dict[str, Record], max_nbytes: int = M
     if place.nbytes > max_nbytes:
         raise CheckpointError(f"{source.said} cannot be looked through: its data.pkl has {place.nbytes:,} bytes")
     found = looked_through(source.said, read_bytes(source, place.offset, place.nbytes))
-    if why := _why_in_other_order(source, records.get(f"{prefix}byteorder")):
+    is_swapped, why = _order_of(source, records.get(f"{prefix}byteorder"))
+    if why:
         records = {name: one._replace(problem=one.problem or why) for name, one in records.items()}
     there = f"{prefix}data/"
     storages = {name.removeprefix(there): one for name, one in records.items() if name.startswith(there)}
-    return TorchZip(found, storages)
+    return TorchZip(found, storages, is_swapped)
 
 
 def looked_through(said: str, data: bytes) -> XRay:
@@ -69,17 +71,15 @@ def why_unread(tensor: PickledTensor, record: Record | None) -> str:
     return ""
 
 
-def _why_in_other_order(source: ByteSource, order: Record | None) -> str:
-    """Return why the elements of all storages cannot be read, as their byte order is told; empty where it is ours."""
+def _order_of(source: ByteSource, order: Record | None) -> tuple[bool, str]:
+    """Return whether the bytes of elements are in the other order, and why none can be read where it is not told."""
     if order is None:
         # Before torch 2.1 nobody told it, and all wrote it little-endian.
-        return ""
+        return False, ""
     if order.problem:
-        return f"may have its bytes in any order, since what tells it {order.problem}"
+        return False, f"may have its bytes in any order, since what tells it {order.problem}"
     told = read_bytes(source, order.offset, min(order.nbytes, _MAX_ORDER_NBYTES))
-    if told == b"big":
-        return "has its bytes in big-endian order"
-    return "" if told == b"little" else "has its bytes in an order that is not known"
+    return told == b"big", "" if told in (b"big", b"little") else "has its bytes in an order that is not known"
 
 
 def _uncompressed(record: Record) -> Record:

@@ -24,6 +24,8 @@ Span = tuple[str, int, int]
 """A device, the address of the first byte and that after the last one."""
 Part = tuple[torch.Tensor, TensorInfo, tuple[str, ...]]
 _device_slot: Any = torch.Tensor.device
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_PACKED = (torch.quint4x2, torch.quint2x4)
 
 
 def spans_of(obj: Any, extents: tuple[Extent, ...] | None = None) -> list[Span]:
@@ -62,7 +64,27 @@ def extents_of(obj: Any, info: TensorInfo | None = None) -> tuple[Extent, ...]:
     if not is_subclass(type(obj), torch.Tensor):
         return tuple(extent for extent in (extent_of_array(array_over(obj)),) if not extent.is_empty)
     with modes.undisturbed():
-        return tuple(extent for extent in _extents_of(obj) if not extent.is_empty)
+        plain = _extent_of_plain(obj)
+        return (plain,) if plain is not None else tuple(one for one in _extents_of(obj) if not one.is_empty)
+
+
+def _extent_of_plain(tensor: torch.Tensor) -> Extent | None:
+    """Return where the elements of an ordinary tensor lie, at a tenth of the cost of all facts; None of any other."""
+    try:
+        if type(tensor) not in _PLAIN or tensor.layout is not torch.strided or tensor.is_nested:
+            return None
+        address, itemsize, shape = torch_private.address_of(tensor), tensor.element_size(), tuple(tensor.shape)
+        if not address or 0 in shape or tensor.is_quantized or tensor.dtype in _PACKED:
+            return None
+        strides = tuple(step * itemsize for step in tensor.stride())
+        reach = sum((n - 1) * step for n, step in zip(shape, strides, strict=True)) + itemsize
+        if tensor.storage_offset() * itemsize + reach > tensor.untyped_storage().nbytes():
+            return None
+        bits = "conj " * tensor.is_conj() + "neg " * tensor.is_neg()
+        return Extent(str(tensor.device), address, shape, strides, itemsize, bits + name_of(tensor.dtype))
+    except (RuntimeError, NotImplementedError):
+        # Wrappers of torch's own transforms are of the same class, and have no storage.
+        return None
 
 
 def _extents_of(tensor: torch.Tensor) -> Iterator[Extent]:

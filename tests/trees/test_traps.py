@@ -1,0 +1,825 @@
+"""Every trap of files and numbers, each a small script that makes it, in a process of its own with little memory.
+
+A trap is a generator: what comes before the first `yield` makes the file; what comes after it looks, in a process that
+gets 300 MB more and no more time than a hang would take, and that is watched: nothing is imported, run, mapped or
+written. A further `yield` hands over to making again, and so on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import pickle
+import signal
+import struct
+import sys
+import tarfile
+import warnings
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import pytest
+import torch
+import torch.distributed.checkpoint as dcp
+from child import in_fork
+from older import since
+from safetensors.torch import save, save_file
+from test_npy import limit_memory
+from test_torch_file_attacked import named, tensor, text, written, written_legacy
+from torch.distributed.checkpoint.filesystem import FileSystemWriter
+from watched import Watch
+
+import tensornp as tnp
+from tensornp.render.weights import weights_html, weights_text
+
+NBYTES = 300_000_000
+"""What a process may take to look at any of these files."""
+TIMEOUT_S = 300
+Trap = Callable[[Path], Iterator[None]]
+TRAPS: dict[str, Trap] = {}
+CASES: list[Any] = []
+LINES: set[str] = set()
+
+
+def trap(*lines: str, marks: Iterable[pytest.MarkDecorator] = ()) -> Callable[[Trap], Trap]:
+    """Note a trap by its name, and of which lines of the table it is."""
+
+    def noted(made: Trap) -> Trap:
+        name = made.__name__.replace("_", " ")
+        TRAPS[name] = made
+        CASES.append(pytest.param(name, id=name, marks=marks))
+        LINES.update(lines)
+        return made
+
+    return noted
+
+
+def refused(path: Path, *says: str) -> None:
+    """Expect one sentence, which names the file and says all that."""
+    with pytest.raises(tnp.CheckpointError) as raised:
+        tnp.weights(path)
+    said = str(raised.value)
+    assert said.isprintable()
+    assert path.name in said
+    assert len(said) < 1000
+    for words in says:
+        assert words in said, said
+
+
+def headed(header: Any, nbytes: int = 0) -> bytes:
+    """Return a safetensors file of this header, which may be text, and of zeros."""
+    told = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(told)) + told + bytes(nbytes)
+
+
+def facts(first: int, stop: int, *shape: int, dtype: str = "F32") -> dict[str, Any]:
+    return {"dtype": dtype, "shape": list(shape), "data_offsets": [first, stop]}
+
+
+def sparse(path: Path, data: bytes, nbytes: int) -> Path:
+    """Write a file that ends in a hole, which takes no disk."""
+    path.write_bytes(data)
+    os.truncate(path, len(data) + nbytes)
+    return path
+
+
+def num_read() -> int:
+    """Return how many bytes this process has read, as the system counts; 0 where it does not tell."""
+    counts = Path("/proc/self/io")
+    return int(counts.read_text().split()[1]) if counts.exists() else 0
+
+
+# F: files.
+
+
+@trap("F1", "F19")
+def a_safetensors_file_larger_than_memory(folder):
+    rows = 10_000_000
+    header = {
+        "w": facts(0, rows * 4000, rows, 1000),
+        "half": facts(rows * 4000, rows * 4000 + 2**29, 2**28, dtype="F16"),
+    }
+    path = sparse(folder / "x.safetensors", headed(header), rows * 4000 + 2**29)
+    tnp.weights({"w": torch.ones(300_000)}).scan()
+    yield
+    explorer = tnp.weights(path)
+    before = num_read()
+    assert explorer["w"].to_numpy(slice(-4, None)).shape == (4, 1000)
+    assert num_read() - before < 16_000 + 4096
+    assert explorer["w"].plan(slice(-4, None)).nbytes_read == 16_000
+    assert (explorer["half"].stats().zeros, explorer["half"].stats().count) == (2**28, 2**28)
+    with pytest.raises(tnp.TooLargeError):
+        explorer["w"].to_numpy()
+
+
+@trap("F2", marks=[since("2.6", "torch.save can leave values out")])
+def a_torch_file_larger_than_memory(folder):
+    nbytes = 30 * 2**30
+    sparse(folder / "values", b"", nbytes)
+    values = torch.from_file(str(folder / "values"), shared=True, size=nbytes // 4).view(-1, 1024)
+    with torch.serialization.skip_data():
+        torch.save({"w": values, "b": torch.ones(3)}, folder / "x.pt")
+    del values
+    yield
+    entry = tnp.weights(folder / "x.pt")["w"]
+    assert entry.nbytes == nbytes
+    before = num_read()
+    assert entry.to_numpy((slice(-4, None), slice(8))).shape == (4, 8)
+    assert num_read() - before < 4 * 4096 + 4096
+
+
+@trap("F3")
+def a_file_that_shrinks_after_it_was_opened(folder):
+    path = folder / "x.safetensors"
+    save_file({"w": torch.ones(100_000)}, path)
+    yield
+    entry = tnp.weights(path)["w"]
+    yield
+    os.truncate(path, 1000)
+    yield
+    for use in (entry.to_numpy, entry.stats):
+        with pytest.raises(tnp.ChangedFileError, match=r"x\.safetensors' shrank from .* to 1,000 bytes"):
+            use()
+
+
+@trap("F4")
+def a_file_that_is_overwritten_in_place(folder):
+    path = folder / "x.safetensors"
+    save_file({"w": torch.ones(4)}, path)
+    os.utime(path, ns=(1, 1))
+    yield
+    entry = tnp.weights(path)["w"]
+    yield
+    path.write_bytes(save({"w": torch.zeros(4)}))
+    yield
+    with pytest.raises(tnp.ChangedFileError, match="was written to since it was listed; open it again"):
+        entry.to_numpy()
+    assert tnp.weights(path)["w"].to_numpy().tolist() == [0, 0, 0, 0]
+
+
+@trap("F5")
+def a_file_that_is_replaced_by_another(folder):
+    path = folder / "x.safetensors"
+    save_file({"w": torch.ones(4)}, path)
+    yield
+    entry = tnp.weights(path)["w"]
+    yield
+    save_file({"w": torch.zeros(4)}, folder / "new")
+    os.replace(folder / "new", path)
+    yield
+    with pytest.raises(tnp.ChangedFileError, match="was replaced since it was listed; open it again"):
+        entry.to_numpy()
+
+
+LENGTHS = {
+    b"": "it has 0 bytes", bytes(7): "it has 7 bytes", struct.pack("<Q", 2**63) + b"{}": "are allowed",
+    struct.pack("<Q", 2**64 - 1) + b"{}": "are allowed", struct.pack("<Q", 100_000_001) + b"{}": "are allowed",
+    struct.pack("<Q", 99) + b"{}": "would have 99 bytes, and 2 follow", struct.pack("<Q", 0): "brace",
+}  # fmt: skip
+
+
+@trap("F6")
+def a_header_of_an_impossible_length(folder):
+    for i, data in enumerate(LENGTHS):
+        (folder / f"{i}.safetensors").write_bytes(data)
+    sparse(folder / "large.safetensors", struct.pack("<Q", 2**35) + b"{}", 2**36)
+    yield
+    for i, says in enumerate(LENGTHS.values()):
+        refused(folder / f"{i}.safetensors", says)
+    refused(folder / "large.safetensors", "are allowed")
+
+
+EXTENTS = {
+    "overlap": ({"a": facts(0, 8, 2), "b": facts(4, 12, 2)}, 12, "overlap"),
+    "hole": ({"a": facts(0, 8, 2), "b": facts(12, 16, 1)}, 16, "leave a hole before"),
+    "rest": ({"a": facts(0, 8, 2)}, 12, "4 bytes at its end belong to no tensor"),
+    "cut off": ({"a": facts(0, 4_000_000_000_000, 1_000_000_000_000)}, 8, "bytes, and has"),
+}
+
+
+@trap("F7")
+def tensors_that_overlap_or_leave_holes_or_are_cut_off(folder):
+    for name, (header, nbytes, _) in EXTENTS.items():
+        (folder / f"{name}.safetensors").write_bytes(headed(header, nbytes))
+    yield
+    for name, (_, _, says) in EXTENTS.items():
+        refused(folder / f"{name}.safetensors", says)
+
+
+@trap("F8")
+def a_name_that_comes_twice(folder):
+    one = json.dumps(facts(0, 4, 1))
+    (folder / "x.safetensors").write_bytes(headed(f'{{"twin":{one},"twin":{one}}}'.encode(), 4))
+    yield
+    refused(folder / "x.safetensors", "has the key 'twin' twice")
+
+
+@trap("F9")
+def a_dtype_that_nobody_knows(folder):
+    header = {"new": facts(0, 3, 5, dtype="Q4_K"), "good": facts(3, 5, 2, dtype="I8")}
+    (folder / "x.safetensors").write_bytes(headed(header, 5))
+    yield
+    explorer = tnp.weights(folder / "x.safetensors")
+    assert explorer.problems == ["'new': its dtype 'Q4_K' is not known"]
+    assert explorer["good"].to_numpy().tolist() == [0, 0]
+
+
+@trap("F10")
+def an_empty_tensor_of_endless_shape(folder):
+    (folder / "x.safetensors").write_bytes(headed({"w": facts(0, 0, 0, 2**62)}))
+    yield
+    entry = tnp.weights(folder / "x.safetensors")["w"]
+    assert (entry.numel, entry.nbytes, entry.stats().count) == (0, 0, 0)
+    assert entry.to_numpy((..., slice(3))).shape == (0, 3)
+    with pytest.raises(tnp.BadRequestError):
+        entry.to_numpy()
+
+
+@trap("F11")
+def values_that_begin_at_odd_addresses(folder):
+    header = {"byte": facts(0, 1, 1, dtype="U8"), "w": facts(1, 25, 3, dtype="F64")}
+    (folder / "x.safetensors").write_bytes(headed(header, 1) + np.arange(3, dtype="<f8").tobytes())
+    yield
+    entry = tnp.weights(folder / "x.safetensors")["w"]
+    assert entry.extents[0].offset % 8
+    assert entry.to_numpy().tolist() == [0, 1, 2]
+    assert entry.to_numpy().flags.aligned
+    with pytest.raises(tnp.CopyRequiredError):
+        entry.to_numpy(copy=False)
+
+
+@trap("F12")
+def names_that_are_markup_or_turn_the_line_around(folder):
+    evil = "<script>\u202e\0\n\x1b[2J"
+    header = {evil: facts(0, 4, 1), "__metadata__": {evil: evil}}
+    (folder / "x.safetensors").write_bytes(headed(header, 4))
+    yield
+    explorer = tnp.weights(folder / "x.safetensors")
+    page, plain = weights_html(explorer), weights_text(explorer)
+    assert "<script>" not in page
+    assert all(line.isprintable() for line in [*page.split("\n"), *plain.split("\n"), repr(explorer[evil])])
+    assert "\\u202e" in page
+    assert explorer[evil].to_numpy().tolist() == [0]
+
+
+@trap("F13")
+def pipes_folders_and_devices_by_the_name_of_a_file(folder):
+    names = ["folder.safetensors"]
+    (folder / names[0]).mkdir()
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(folder / "pipe.safetensors")
+        (folder / "device.safetensors").symlink_to("/dev/zero")
+        (folder / "endless.safetensors.index.json").symlink_to("/dev/zero")
+        (folder / "pipe.pt").symlink_to("pipe.safetensors")
+        names += ["pipe.safetensors", "device.safetensors", "endless.safetensors.index.json", "pipe.pt"]
+    yield
+    for name in names:
+        refused(folder / name, "no file of weights" if name.startswith("folder") else "is no regular file")
+
+
+@trap("F14")
+def two_hundred_thousand_tensors(folder):
+    header = {f"layers.{i}.experts.{j}.w": facts(0, 0, 0) for i in range(100) for j in range(2000)}
+    (folder / "x.safetensors").write_bytes(headed(header))
+    del header
+    yield
+    explorer = tnp.weights(folder / "x.safetensors")
+    assert len(explorer) == 200_000
+    assert len(weights_html(explorer)) < 10_000
+
+
+@trap("F15")
+def a_header_that_is_nested_without_end(folder):
+    (folder / "x.safetensors").write_bytes(headed(b'{"a":' + b"[" * 100_000))
+    (folder / "y.safetensors").write_bytes(headed(b'{"a":' * 100_000))
+    (folder / "z.safetensors.index.json").write_bytes(b'{"weight_map":' + b"[" * 100_000)
+    yield
+    refused(folder / "x.safetensors", "is nested too deeply")
+    refused(folder / "y.safetensors", "is nested too deeply")
+    refused(folder / "z.safetensors.index.json", "is no JSON that can be read")
+
+
+PLACES = (
+    "../outside.safetensors", "sub/../../outside.safetensors", "/outside.safetensors", "C:\\x.safetensors",
+    "\\\\srv\\x.safetensors", "..\\x.safetensors", "a\0.safetensors", 3, None, ["x"], {"a": 1}, "x.h5", "",
+)  # fmt: skip
+
+
+@trap("F16")
+def an_index_that_leads_out_of_its_folder(folder):
+    there = folder / "model"
+    there.mkdir()
+    save_file({"w": torch.ones(1)}, there / "good.safetensors")
+    save_file({"bad0": torch.ones(1)}, folder / "outside.safetensors")
+    places = {"w": "good.safetensors", **{f"bad{i}": place for i, place in enumerate(PLACES)}}
+    (there / "x.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+    yield
+    explorer = tnp.weights(there)
+    assert list(explorer) == ["w"]
+    assert explorer["w"].to_numpy().tolist() == [1]
+    assert len(explorer.problems) == len(PLACES)
+    assert all(f"'bad{i}' is refused" in one for i, one in enumerate(explorer.problems))
+    assert all(one.isprintable() for one in explorer.problems)
+
+
+@trap("F17")
+def a_cache_whose_files_are_links_out_of_it(folder):
+    blobs, snapshot = folder / "blobs", folder / "snapshots" / "main"
+    blobs.mkdir()
+    snapshot.mkdir(parents=True)
+    save_file({"w": torch.ones(2)}, blobs / "1f")
+    (snapshot / "model-00001-of-00001.safetensors").symlink_to("../../blobs/1f")
+    index = {"weight_map": {"w": "model-00001-of-00001.safetensors"}}
+    (blobs / "2f").write_text(json.dumps(index))
+    (snapshot / "model.safetensors.index.json").symlink_to("../../blobs/2f")
+    yield
+    explorer = tnp.weights(snapshot)
+    assert explorer.problems == []
+    assert explorer["w"].to_numpy().tolist() == [1, 1]
+
+
+@trap("F18")
+def an_index_that_is_wrong_in_every_way(folder):
+    save_file({"a": torch.ones(2), "unlisted": torch.ones(3)}, folder / "1.safetensors")
+    places = {"a": "1.safetensors", "gone": "1.safetensors", "far": "2.safetensors"}
+    index = {"metadata": {"total_size": 99}, "weight_map": places}
+    (folder / "x.safetensors.index.json").write_text(json.dumps(index))
+    yield
+    explorer = tnp.weights(folder)
+    said = "\n".join(explorer.problems)
+    for words in (
+        "2.safetensors' cannot be opened", "'unlisted' lies in '1.safetensors', and is not in the index",
+        "'gone': it is not in '1.safetensors'", "the index tells of 99 bytes, and its tensors have 20",
+    ):  # fmt: skip
+        assert words in said
+    assert explorer["a"].to_numpy().tolist() == [1, 1]
+    assert explorer["unlisted"].note == "not in the index"
+
+
+@trap("F20")
+def an_archive_of_arrays_stored_and_compressed(folder):
+    values = np.zeros((1_000_000, 100), np.float32)
+    values[-1] = 1
+    np.savez(folder / "stored.npz", w=values)
+    np.savez_compressed(folder / "packed.npz", w=values)
+    del values
+    yield
+    stored, packed = (tnp.weights(folder / f"{name}.npz")["w"] for name in ("stored", "packed"))
+    assert stored.nbytes == packed.nbytes == 400_000_000
+    before = num_read()
+    assert stored.to_numpy((-1, slice(2))).tolist() == [1, 1]
+    assert num_read() - before < 20_000
+    assert "compressed" in packed.note
+    assert packed.to_numpy((-1, slice(2))).tolist() == [1, 1]
+
+
+def npy(header: str, nbytes: int = 0) -> bytes:
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + bytes(nbytes)
+
+
+@trap("F21")
+def arrays_of_objects_lies_and_code(folder):
+    np.save(folder / "object.npy", np.array([argparse.Namespace(a=1)], object), allow_pickle=True)
+    (folder / "lie.npy").write_bytes(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000, 1000000)}", 8))
+    code = "{'descr': __import__('canary'), 'fortran_order': False, 'shape': ()}"
+    (folder / "code.npy").write_bytes(npy(code, 8))
+    yield
+    assert "pickle" in tnp.weights(folder / "object.npy")["array"].problem
+    refused(folder / "lie.npy", "needs 4,000,000,000,000 bytes, and 8 follow")
+    refused(folder / "code.npy", "is no literal of Python")
+
+
+@trap("F22")
+def an_array_of_voids_that_may_be_bfloat16(folder):
+    (folder / "x.npy").write_bytes(npy("{'descr': '|V2', 'fortran_order': False, 'shape': (3,)}", 6))
+    yield
+    entry = tnp.weights(folder / "x.npy")["array"]
+    assert "2-byte voids, perhaps bfloat16" in entry.problem
+
+
+@trap("F23")
+def a_gguf_file_cut_off_and_lying(folder):
+    writer = gguf.GGUFWriter(folder / "good.gguf", "llama")
+    writer.add_tensor("w", np.ones((4, 32), np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    data = (folder / "good.gguf").read_bytes()
+    made = {
+        "header": data[:30], "values": data[:-100], "tensors": data[:8] + struct.pack("<Q", 2**60) + data[16:],
+        "keys": data[:16] + struct.pack("<Q", 2**60) + data[24:], "magic": b"GGUX" + data[4:],
+    }  # fmt: skip
+    for name, one in made.items():
+        (folder / f"{name}.gguf").write_bytes(one)
+    yield
+    assert tnp.weights(folder / "good.gguf")["w"].to_numpy().sum() == 128
+    for name in ("header", "tensors", "keys"):
+        refused(folder / f"{name}.gguf", "is no sound GGUF file")
+    refused(folder / "magic.gguf", "does not begin as a .gguf file does")
+    assert "its bytes would end at" in tnp.weights(folder / "values.gguf")["w"].problem
+
+
+# P: pickles.
+
+
+def canary(folder: Path) -> bytes:
+    """Return opcodes of a pickle that import a module of its folder, run a command, and leave None."""
+    command = b"c" + os.name.encode() + b"\nsystem\n" + text(f"echo > '{folder / 'sang'}'") + b"\x85R0"
+    return command + b"ccanary\nsing\n0N"
+
+
+def with_canary(folder: Path) -> bytes:
+    """Return a pickle of a tensor besides a command."""
+    return named(tensor())[:-1] + text("bad") + canary(folder) + b"s."
+
+
+def told(explorer: Any) -> str:
+    return "\n".join(explorer.problems)
+
+
+WANTED = f"it wants to import '{os.name}.system'"
+
+
+@trap("P1")
+def a_pickle_that_runs_a_command(folder):
+    pickled = with_canary(folder)
+    written(folder / "zip.pt", pickled)
+    written_legacy(folder / "legacy.pt", pickled, pickle.dumps(["0"], 2))
+    (folder / "raw.pt").write_bytes(pickled)
+    (folder / "text.pt").write_bytes(f"ccanary\nsing\n(Vecho > {folder / 'sang'}\ntR.".encode())
+    with tarfile.open(folder / "tar.pt", "w") as archive:
+        for name in ("pickle", "tensors", "storages", "sys_info"):
+            member = tarfile.TarInfo(name)
+            member.size = len(pickled)
+            archive.addfile(member, io.BytesIO(pickled))
+    yield
+    for name in ("zip.pt", "legacy.pt"):
+        explorer = tnp.weights(folder / name)
+        assert explorer["w"].to_numpy().tolist() == [1]
+        assert WANTED in told(explorer)
+        assert "'canary.sing'" in told(explorer)
+    refused(folder / "raw.pt", "seems to be a pickle, but none of torch.save")
+    refused(folder / "text.pt", "seems to be a pickle, but none of torch.save")
+    refused(folder / "tar.pt", "seems to be a tar archive")
+
+
+@trap("P1")
+def a_distributed_checkpoint_whose_metadata_runs_a_command(folder):
+    there = saved_dcp(folder, {"w": torch.ones(2, 3)})
+    data = (there / ".metadata").read_bytes()
+    assert (data[:1], data[2:3]) == (b"\x80", b"\x95")
+    # In the place of the frame's length: the command comes before all else.
+    (there / ".metadata").write_bytes(data[:2] + canary(folder) + b"0" + data[11:])
+    yield
+    explorer = tnp.weights(there)
+    assert explorer["w"].to_numpy().sum() == 6
+    assert "system" in told(explorer)
+
+
+@trap("P1")
+def a_distributed_checkpoint_whose_value_runs_a_command(folder):
+    there = saved_dcp(folder, {"w": torch.ones(2, 3), "step": argparse.Namespace(a=1)})
+    (items,) = there.glob("*.distcp")
+    data = items.read_bytes()
+    assert data.count(b"cargparse\nNamespace\n") == 1
+    # As long as before, so that all else stays where it is.
+    items.write_bytes(data.replace(b"cargparse\nNamespace\n", b"ccanary\nsing_a_song\n"))
+    yield
+    explorer = tnp.weights(there)
+    assert explorer["w"].to_numpy().sum() == 6
+    assert "canary.sing_a_song" in repr(dict(explorer.metadata)) + told(explorer)
+
+
+def saved_dcp(folder: Path, tree: dict[str, Any]) -> Path:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dcp.save(tree, storage_writer=FileSystemWriter(folder / "dcp"))
+    return folder / "dcp"
+
+
+@trap("P2")
+def whole_modules_namespaces_and_numbers_of_numpy(folder):
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+    saved = {"model": model, "args": argparse.Namespace(lr=0.1, w=torch.ones(2)), "best": np.float64(0.5)}
+    torch.save(saved, folder / "x.pt")
+    torch.save(saved, folder / "old.pt", _use_new_zipfile_serialization=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.jit.script(model).save(folder / "script.pt")
+    yield
+    for name in ("x.pt", "old.pt"):
+        explorer = tnp.weights(folder / name)
+        assert {f"model.{key}" for key in model.state_dict()} <= set(explorer)
+        assert explorer["args.w"].to_numpy().tolist() == [1, 1]
+        assert "argparse.Namespace" in told(explorer)
+        assert np.array_equal(explorer["model.0.weight"].to_numpy(), model[0].weight.detach().numpy())
+    assert np.array_equal(tnp.weights(folder / "script.pt")["0.bias"].to_numpy(), model[0].bias.detach().numpy())
+
+
+@trap("P3")
+def an_old_torch_file_larger_than_memory(folder):
+    numel = 10_000_000_000
+    heads = [pickle.dumps(one, 2) for one in (0x1950A86A20F9469CFC6C, 1001, {"little_endian": True})]
+    pickled = named(tensor(numel=numel, shape=numel))
+    data = b"".join([*heads, pickled, pickle.dumps(["0"], 2), struct.pack("<Q", numel)])
+    path = sparse(folder / "x.pt", data, 4 * numel)
+    yield
+    before = num_read()
+    entry = tnp.weights(path)["w"]
+    assert entry.nbytes == 4 * numel
+    assert entry.to_numpy(slice(-3, None)).tolist() == [0, 0, 0]
+    assert num_read() - before < 3_000_000
+
+
+@trap("P4")
+def storages_that_are_shorter_than_declared_or_missing(folder):
+    written(folder / "short.pt", named(tensor(numel=100, shape=100)), bytes(4 * 99))
+    written(folder / "view.pt", named(tensor(numel=10, shape=11)), bytes(40))
+    written(folder / "key.pt", named(tensor(key=text("7"))))
+    yield
+    for name, says in (("short", "396 bytes, and 400"), ("view", "beyond its storage"), ("key", "is not in the file")):
+        explorer = tnp.weights(folder / f"{name}.pt")
+        assert says in explorer["w"].problem
+        with pytest.raises(tnp.NoDataError):
+            explorer["w"].to_numpy()
+
+
+@trap("P5")
+def a_torch_file_that_was_packed_again(folder):
+    values = torch.randn(5000)
+    torch.save({"w": values}, folder / "plain.pt")
+    with zipfile.ZipFile(folder / "plain.pt") as old, zipfile.ZipFile(folder / "x.pt", "w") as new:
+        for one in old.infolist():
+            kind = zipfile.ZIP_DEFLATED if "/data/" in one.filename else zipfile.ZIP_STORED
+            new.writestr(one.filename, old.read(one), kind)
+    yield
+    entry = tnp.weights(folder / "x.pt")["w"]
+    assert entry.problem == "its storage is compressed"
+    with pytest.raises(tnp.NoDataError):
+        entry.to_numpy()
+
+
+@trap("P6")
+def a_bomb_that_says_it_is_small(folder):
+    with zipfile.ZipFile(folder / "x.pt", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x/data.pkl", named(tensor(numel=1000, shape=1000)), zipfile.ZIP_STORED)
+        archive.writestr("x/data/0", bytes(2**29))
+    data = (folder / "x.pt").read_bytes()
+    (folder / "lie.pt").write_bytes(data.replace(struct.pack("<I", 2**29), struct.pack("<I", 4000)))
+    with zipfile.ZipFile(folder / "pickle.pt", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x/data.pkl", bytes(2**29))
+    yield
+    for name in ("x.pt", "lie.pt"):
+        entry = tnp.weights(folder / name)["w"]
+        assert entry.problem == "its storage is compressed"
+    refused(folder / "pickle.pt", "cannot be looked through: its data.pkl is compressed")
+
+
+@trap("P7")
+def ten_elements_of_a_storage_of_a_million(folder):
+    torch.save({"w": torch.arange(1_000_000.0)[10:20]}, folder / "x.pt")
+    yield
+    explorer = tnp.weights(folder / "x.pt")
+    assert explorer["w"].to_numpy().tolist() == list(range(10, 20))
+    assert "10 of 1,000,000 elements used, 3.8 MiB on disk" in explorer["w"].note
+
+
+@trap("P8")
+def a_quantized_tensor(folder):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        coded = torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8)
+        torch.save({"coded": coded, "w": torch.ones(2)}, folder / "x.pt")
+    yield
+    explorer = tnp.weights(folder / "x.pt")
+    assert list(explorer) == ["coded", "w"]
+    assert "_rebuild_qtensor" in explorer["coded"].problem
+    assert explorer["w"].to_numpy().tolist() == [1, 1]
+
+
+@trap("P9")
+def readers_that_run_pickles_are_never_called(folder):
+    tree = {"w": torch.ones(2), "step": 3}
+    torch.save(tree, folder / "zip.pt")
+    torch.save(tree, folder / "legacy.pt", _use_new_zipfile_serialization=False)
+    there = saved_dcp(folder, tree)
+
+    def called(*_: Any, **__: Any) -> Any:
+        raise AssertionError("torch has read a file")
+
+    torch.load = torch._C.PyTorchFileReader = called
+    dcp.FileSystemReader.read_metadata = dcp.FileSystemReader.read_data = called
+    pickle.load = pickle.loads = pickle.Unpickler = called
+    yield
+    for path in (folder / "zip.pt", folder / "legacy.pt", there):
+        explorer = tnp.weights(path)
+        assert explorer["w"].to_numpy().tolist() == [1, 1]
+        assert explorer.metadata["step"] == 3
+        assert explorer.scan()["w"].mean == 1
+
+
+# N: numbers.
+
+
+@trap("N1")
+def sums_in_short_precision(folder):
+    save_file({"w": torch.ones(100_000, dtype=torch.bfloat16)}, folder / "x.safetensors")
+    yield
+    found = tnp.weights(folder / "x.safetensors").scan()["w"]
+    assert (found.sum, found.mean, found.std) == (100_000, 1, 0)
+
+
+@trap("N2")
+def sums_beyond_the_largest_half(folder):
+    save_file({"w": torch.full((70_000,), 300.0, dtype=torch.float16)}, folder / "x.safetensors")
+    yield
+    found = tnp.weights(folder / "x.safetensors")["w"].stats()
+    assert (found.sum, found.mean, found.std) == (21_000_000, 300, 0)
+    assert found.norm == pytest.approx(300 * 70_000**0.5)
+
+
+@trap("N3")
+def one_nan_and_one_infinity_among_millions(folder):
+    values = torch.ones(11_000_000)
+    values[7_654_321], values[9_000_000] = torch.nan, -torch.inf
+    save_file({"w": values}, folder / "x.safetensors")
+    yield
+    entry = tnp.weights(folder / "x.safetensors")["w"]
+    found = entry.stats()
+    assert (found.nan, found.neginf, found.mean) == (1, 1, 1)
+    assert tnp.locate(entry.values(), "nan").indices == ((7_654_321,),)
+
+
+@trap("N4")
+def nothing_but_nan_or_nothing_at_all(folder):
+    made = {
+        "nan": torch.full((3,), torch.nan), "empty": torch.zeros(0, 3), "number": torch.tensor(2.0),
+        "one": torch.ones(1), "equal": torch.full((9,), 0.1),
+    }  # fmt: skip
+    save_file(made, folder / "x.safetensors")
+    warnings.simplefilter("error")
+    np.seterr(all="raise")
+    yield
+    explorer = tnp.weights(folder / "x.safetensors")
+    table = explorer.scan()
+    assert (table["nan"].nan, table["nan"].mean, table["empty"].mean, table["number"].mean) == (3, None, None, 2)
+    assert (table["one"].std, table["equal"].std) == (0, 0)
+    assert weights_html(explorer)
+    assert [entry.to_numpy().shape for entry in explorer.values()] == [entry.shape for entry in explorer.values()]
+
+
+@trap("N5")
+def packed_integers(folder):
+    made = {
+        "a.qweight": torch.ones(8, 64, dtype=torch.int32), "a.scales": torch.ones(1, 64).half(),
+        "a.qzeros": torch.ones(1, 8, dtype=torch.int32), "a.g_idx": torch.zeros(64, dtype=torch.int32),
+    }  # fmt: skip
+    save_file(made, folder / "x.safetensors")
+    (folder / "config.json").write_text(
+        '{"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 64}}'
+    )
+    yield
+    explorer = tnp.weights(folder / "x.safetensors")
+    assert explorer["a.qweight"].num_parameters == 64 * 64
+    assert "gptq" in explorer["a.qweight"].note
+    with pytest.raises(tnp.TensornpError):
+        explorer["a.qweight"].stats()
+    assert "a.qweight" in explorer.scan().failed
+
+
+@trap("N6")
+def tensors_that_numpy_refuses(folder):
+    numbers = torch.tensor([1 + 2j, 3 - 4j])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = {
+            "conj": numbers.conj(), "neg": torch._neg_view(torch.ones(2)), "imag": numbers.clone().conj().imag,
+            "grad": torch.ones(2, requires_grad=True), "sparse": torch.eye(3).to_sparse(),
+            "coded": torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8),
+            "meta": torch.ones(2, device="meta"),
+        }  # fmt: skip
+        torch.save(made, folder / "x.pt")
+    yield
+    explorer = tnp.weights(folder / "x.pt")
+    assert explorer["conj"].to_numpy().tolist() == [1 - 2j, 3 + 4j]
+    assert explorer["neg"].to_numpy().tolist() == [-1, -1]
+    assert explorer["imag"].to_numpy().tolist() == [-2, 4]
+    assert explorer["grad"].to_numpy().tolist() == [1, 1]
+    assert all(explorer[name].problem for name in ("sparse", "coded", "meta"))
+    live = tnp.weights(made)
+    assert live["conj"].to_numpy().tolist() == [1 - 2j, 3 + 4j]
+    assert live["sparse"].to_numpy().tolist() == np.eye(3).tolist()
+    assert live["coded"].to_numpy().round(5).tolist() == [1, 1, 1]
+    assert "meta" in live["meta"].problem
+
+
+@trap("N7")
+def numbers_in_the_other_byte_order(folder):
+    np.save(folder / "x.npy", np.arange(3, dtype=">f4"))
+    order = b"big" if sys.byteorder == "little" else b"little"
+    written(folder / "x.pt", named(tensor(numel=3, shape=3)), np.arange(3, dtype=">f4").tobytes(), (order, 0))
+    yield
+    entry = tnp.weights(folder / "x.npy")["array"]
+    assert entry.to_numpy().tolist() == [0, 1, 2]
+    assert entry.to_numpy().dtype.isnative
+    assert entry.note == "other byte order"
+    assert entry.stats().max == 2
+    entry = tnp.weights(folder / "x.pt")["w"]
+    assert entry.to_numpy().tolist() == [0, 1, 2]
+    assert entry.note == "other byte order"
+
+
+@trap("N8")
+def dtypes_that_numpy_has_not(folder):
+    kinds = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
+    made = {kind: torch.arange(9.0).to(getattr(torch, kind)) for kind in kinds}
+    save_file(made, folder / "x.safetensors")
+    yield
+    explorer = tnp.weights(folder / "x.safetensors")
+    for kind, one in made.items():
+        assert explorer[kind].to_numpy().tolist() == one.float().tolist()
+        assert explorer[kind].to_numpy().dtype == np.float32
+
+
+# E: what is done with them.
+
+
+@trap("E3")
+def two_checkpoints_that_differ_in_every_way(folder):
+    same = torch.arange(1_000_000.0)
+    first = {
+        "same": same, "gone": torch.ones(1), "shape": torch.ones(2), "dtype": torch.ones(3),
+        "nan": torch.tensor([1.0, torch.nan]), "zero": torch.tensor([0.0, 1.0]), "moved": torch.ones(4),
+    }  # fmt: skip
+    second = first | {
+        "new": torch.ones(1), "shape": torch.ones(3), "dtype": torch.ones(3).half(),
+        "zero": torch.tensor([-0.0, 1.0]), "moved": torch.tensor([1.0, 1.0, 1.0, 3.0]),
+    }  # fmt: skip
+    del second["gone"]
+    save_file(first, folder / "a.safetensors")
+    torch.save({f"module.{name}": one for name, one in second.items()}, folder / "b.pt")
+    yield
+    found = tnp.compare(folder / "a.safetensors", folder / "b.pt")
+    assert (found.missing, found.unexpected) == (("gone",), ("module.new",))
+    assert (found.reshaped, found.retyped) == (("shape",), ("dtype",))
+    assert found.renamed["same"] == "module.same"
+    assert found["same"].same_bits
+    assert found["nan"].same_bits
+    assert found["zero"].equal and not found["zero"].same_bits
+    assert (found["moved"].max_abs, found["moved"].changed_fraction) == (2, 0.25)
+    assert not found.equal
+
+
+@pytest.mark.parametrize("name", CASES)
+@in_fork
+def test_a_hostile_or_odd_file_does_no_harm(tmp_path, name):
+    """Not to the process, nor to its memory, nor by what it says."""
+    (tmp_path / "canary.py").write_text(f"open({str(tmp_path / 'sang')!r}, 'w')")
+    sys.path.insert(0, str(tmp_path))
+    if hasattr(signal, "alarm"):
+        signal.alarm(TIMEOUT_S)
+    watch, steps = Watch(tmp_path), TRAPS[name](tmp_path)
+    next(steps)
+    if sys.platform == "linux":
+        limit_memory(NBYTES)
+    is_left = True
+    while is_left:
+        watch.is_on = not watch.is_on
+        is_left = next(steps, steps) is not steps
+    watch.is_on = False
+    assert watch.seen == [], watch.seen
+    assert not (tmp_path / "sang").exists()
+    assert "canary" not in sys.modules
+
+
+def test_every_line_of_the_table_has_a_trap():
+    """Of files, pickles and numbers, and of comparison."""
+    lines = [f"{letter}{i}" for letter, count in (("F", 23), ("P", 9), ("N", 8)) for i in range(1, count + 1)]
+    assert {*lines, "E3"} == LINES
+
+
+@in_fork
+def test_what_a_trap_would_do_is_noticed(tmp_path):
+    """A pickle that is run, an import, a file that is mapped or written to, and memory."""
+    sys.path.insert(0, str(tmp_path))
+    (tmp_path / "canary.py").write_text("def sing(): pass")
+    watch = Watch(tmp_path)
+    watch.is_on = True
+    pickle.loads(b"\x80\x02" + canary(tmp_path) + b".")
+    np.memmap(tmp_path / "canary.py")
+    (tmp_path / "x").write_text("")
+    watch.is_on = False
+    noted = {event for event, _ in watch.seen}
+    assert {"import", "os.system", "pickle.find_class", "mmap.__new__", "open"} <= noted, noted
+    assert (tmp_path / "sang").exists()
+    if sys.platform == "linux":
+        limit_memory(NBYTES)
+        with pytest.raises(MemoryError):
+            np.ones(2 * NBYTES, np.uint8)
