@@ -29,6 +29,7 @@ HOMES = {
     "cupy": {"core/exchange/cupy"},
     "gguf": {"trees/gguf_values"},
     "tqdm": {"trees/progress"},
+    "pandas": {"trees/frame"},
     "anywidget": {"widget"},
     "ipywidgets": {"widget"},
     "IPython": {"fronts/ipython"},

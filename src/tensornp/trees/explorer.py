@@ -10,15 +10,16 @@ from typing import Any, Literal, NamedTuple
 from tensornp.core.lowlevel.attributes import class_name
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import format_nbytes
-from tensornp.errors import BadRequestError, MissingLibraryError, NoSuchWeightError
+from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.trees.entry import COMPUTED, WeightEntry
+from tensornp.trees.frame import frame_of
 from tensornp.trees.names import closest, matcher, shown_name
 from tensornp.trees.progress import Progress, progress_of
 from tensornp.trees.scan import scan_entries
 from tensornp.trees.scan_table import ScanTable
 from tensornp.trees.totals import held_by, identity_of, stored_in_files, stored_in_memory
 
-_COLUMNS = "name kind shape dtype nbytes location requires_grad tied_to related note problem code".split()
+_COLUMNS = "kind shape dtype nbytes location requires_grad tied_to related note problem code".split()
 
 
 class Totals(NamedTuple):
@@ -171,12 +172,8 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""
-        try:
-            import pandas  # type: ignore[import-untyped,unused-ignore]
-        except ImportError:
-            raise MissingLibraryError("a frame needs pandas; install it, or take the entries as they are") from None
-        rows = [[getattr(entry, column) for column in _COLUMNS] for entry in self._entries.values()]
-        return pandas.DataFrame(rows, columns=_COLUMNS).set_index("name")
+        rows = ([getattr(entry, column) for column in _COLUMNS] for entry in self._entries.values())
+        return frame_of(self, _COLUMNS, rows)
 
     def close(self) -> None:
         """Let go of the tensors; files are not held open."""

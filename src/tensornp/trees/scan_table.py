@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from tensornp.core.tensor.dtypes import KNOWN, largest
 from tensornp.core.values.channels import MIN_RATIO, ChannelNorms
 from tensornp.core.values.stats import TensorStats
-from tensornp.errors import MissingLibraryError, NoSuchWeightError
+from tensornp.errors import NoSuchWeightError
 from tensornp.trees.entry import WeightEntry
+from tensornp.trees.frame import frame_of
 from tensornp.trees.names import closest, shown_name
 
 _COLUMNS = "count nan posinf neginf zeros min max mean std norm scope".split()
@@ -101,15 +102,11 @@ class ScanTable(Mapping[str, TensorStats]):
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""
-        try:
-            import pandas  # type: ignore[import-untyped,unused-ignore]
-        except ImportError:
-            raise MissingLibraryError("a frame needs pandas; install it, or take the mapping as it is") from None
-        rows = [
-            [*(getattr(self[name], column) for column in _COLUMNS), "; ".join(one.text for one in self.findings(name))]
-            for name in self
-        ]
-        return pandas.DataFrame(rows, columns=[*_COLUMNS, "findings"], index=pandas.Index(list(self), name="name"))
+        rows = (
+            [*(getattr(stats, column) for column in _COLUMNS), "; ".join(one.text for one in self.findings(name))]
+            for name, stats in self.items()
+        )
+        return frame_of(self, [*_COLUMNS, "findings"], rows)
 
     def __repr__(self) -> str:
         num_found = sum(bool(self.findings(name)) for name in self._stats)

@@ -9,10 +9,11 @@ from typing import Any
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.values.compare import Comparison
-from tensornp.errors import BadRequestError, MissingLibraryError, NoSuchWeightError
+from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.trees.directions import share_of_change
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.explorer import WeightsExplorer
+from tensornp.trees.frame import frame_of
 from tensornp.trees.live_entry import LiveEntry
 from tensornp.trees.names import closest, shown_name
 from tensornp.trees.names_matched import Matched
@@ -137,12 +138,7 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""
-        try:
-            import pandas  # type: ignore[import-untyped,unused-ignore]
-        except ImportError:
-            raise MissingLibraryError("a frame needs pandas; install it, or take the mapping as it is") from None
-        rows = [[getattr(one, figure) for figure in _FIGURES] for one in self.values()]
-        return pandas.DataFrame(rows, columns=list(_FIGURES), index=pandas.Index(list(self), name="name"))
+        return frame_of(self, _FIGURES, ([getattr(one, figure) for figure in _FIGURES] for one in self.values()))
 
     def __repr__(self) -> str:
         num_changed = sum(not one.equal for one in self._found.values())
