@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import escape
 from itertools import islice
+from typing import NamedTuple
 
 from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.render.style import HEADING, SMALL_TEXT, WIDE
@@ -34,25 +35,46 @@ _MAX_BITS = 1000
 """Of a number that is written: Python refuses some thousands of digits."""
 
 
-def weights_text(explorer: WeightsExplorer) -> str:
-    """Return the totals over an aligned table, and under it what is wrong."""
+class Seen(NamedTuple):
+    """What is seen of weights at once: the totals, a table, what it leaves out, and what else is to be said."""
+
+    heading: str
+    table: Table
+    rest: str
+    said: tuple[str, ...]
+
+
+def see(explorer: WeightsExplorer) -> Seen:
+    """Return what is seen of the weights, in text as in HTML."""
     rows = folded(explorer.values())
     table, common, rest = _table(rows, explorer.source)
-    lines = [_heading(explorer, common), table_text(table) if table.rows else "", rest]
-    return "\n".join([line for line in lines if line] + _said(explorer, rows))
+    return Seen(_heading(explorer, common), table, rest, tuple(_said(explorer, rows)))
+
+
+def weights_text(explorer: WeightsExplorer) -> str:
+    """Return the totals over an aligned table, and under it what is wrong."""
+    return text_of(see(explorer))
 
 
 def weights_html(explorer: WeightsExplorer, anchor: str = "") -> str:
     """Return the same as static HTML; `anchor` is the class by which a live tree finds it."""
-    rows = folded(explorer.values())
-    table, common, rest = _table(rows, explorer.source)
-    said = _said(explorer, rows)
-    more = f'<div style="{SMALL_TEXT}">{escape(rest)}</div>' if rest else ""
-    under = "".join(f"<div>{escape(text)}</div>" for text in said)
+    return html_of(see(explorer), anchor)
+
+
+def text_of(seen: Seen) -> str:
+    """Return what is seen as text."""
+    lines = [seen.heading, table_text(seen.table) if seen.table.rows else "", seen.rest, *seen.said]
+    return "\n".join(line for line in lines if line)
+
+
+def html_of(seen: Seen, anchor: str = "") -> str:
+    """Return what is seen as static HTML."""
+    more = f'<div style="{SMALL_TEXT}">{escape(seen.rest)}</div>' if seen.rest else ""
+    under = "".join(f"<div>{escape(text)}</div>" for text in seen.said)
     below = f'<div style="{SMALL_TEXT}">{under}</div>' if under else ""
     classes = " ".join(filter(None, ["tensornp", anchor]))
-    heading = f'<div style="{HEADING}">{escape(_heading(explorer, common))}</div>'
-    static = f'<div class="tensornp-static">{table_html(table) if table.rows else ""}{more}</div>'
+    heading = f'<div style="{HEADING}">{escape(seen.heading)}</div>'
+    static = f'<div class="tensornp-static">{table_html(seen.table) if seen.table.rows else ""}{more}</div>'
     return f'<div class="{classes}" style="{WIDE}">{heading}{static}{below}</div>'
 
 

@@ -76,7 +76,7 @@ class WeightMagics(Magics):
             %weights model
             %weights -o w checkpoints/model.safetensors
         """
-        from tensornp.render.weights import weights_html, weights_text
+        from tensornp.render.weights import html_of, see, text_of
         from tensornp.trees.weights import weights
 
         __tracebackhide__ = True
@@ -92,8 +92,8 @@ class WeightMagics(Magics):
             expression = "" if path is not None else expression_in(rest)
             names = {**self.shell.user_ns, **(local_ns or {})}
             explorer, anchor = weights(value, expression=expression, namespace=names), self._anchors.new()
-            html = weights_html(explorer, anchor)
-            display({"text/plain": weights_text(explorer), "text/html": html}, raw=True)
+            seen = see(explorer)
+            display({"text/plain": text_of(seen), "text/html": html_of(seen, anchor)}, raw=True)
         if "out" in options:
             self.shell.push({options["out"]: explorer})
         opened = options.get("out") or f"tnp.weights({expression or repr(path)})"
