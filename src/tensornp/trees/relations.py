@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.modes import unnoticed
@@ -21,27 +21,33 @@ _MAX_TIED = 1000
 
 
 class _Held(NamedTuple):
-    """One object under all its names, and where its storage lies."""
+    """One object by the first of its names, and where its storage lies; `number` counts them."""
 
     span: Span
-    entries: tuple[WeightEntry, ...]
+    number: int
+    entry: WeightEntry
 
 
 @unnoticed
 def relate(entries: Iterable[WeightEntry]) -> None:
     """Have the names of one object name each other in `tied_to`, and weights that share bytes in `related`."""
-    by_object: dict[object, list[WeightEntry]] = {}
+    # Nearly all have one name, and share nothing: no list is made for each of these.
+    first: dict[object, WeightEntry] = {}
+    tied: dict[int, list[WeightEntry]] = {}
     for entry in entries:
-        by_object.setdefault(identity_of(entry), []).append(entry)
-    for some in by_object.values():
-        if 1 < len(some) <= _MAX_TIED:
+        one = first.setdefault(identity_of(entry), entry)
+        if one is not entry:
+            tied.setdefault(id(one), [one]).append(entry)
+    for some in tied.values():
+        if len(some) <= _MAX_TIED:
             for entry in some:
                 entry.tied_to = tuple(other.name for other in some if other is not entry)
-    read = (some for some in by_object.values() if some[0].nbytes and not some[0].problem)
-    held = [_Held(span, tuple(some)) for some in read if (span := _span_of(some[0])) is not None]
+    read = (one for one in first.values() if one.nbytes and not one.problem)
+    spans = ((_span_of(one), number, one) for number, one in enumerate(read))
+    held = sorted(_Held(span, number, one) for span, number, one in spans if span is not None)
     left = _MAX_COMPARED
-    for group in _meeting(sorted(held, key=lambda one: one.span)):
-        left -= _relate_some(group, left)
+    for group in _meeting(held):
+        left -= _relate_some(group, tied, left)
 
 
 def _span_of(entry: WeightEntry) -> Span | None:
@@ -68,9 +74,9 @@ def _meeting(held: list[_Held]) -> Iterator[list[_Held]]:
         yield group
 
 
-def _relate_some(group: list[_Held], most: int) -> int:
+def _relate_some(group: list[_Held], tied: Mapping[int, list[WeightEntry]], most: int) -> int:
     """Have each of a group tell how it lies to the others; return how many pairs were compared, `most` at most."""
-    lying = [(where, one) for one in group if (where := _bytes_of(one.entries[0])) is not None]
+    lying = [(where, one.entry) for one in group if (where := _bytes_of(one.entry)) is not None]
     lying.sort(key=lambda pair: pair[0].bounds)
     num_compared = 0
     for i, (where, one) in enumerate(lying):
@@ -82,8 +88,8 @@ def _relate_some(group: list[_Held], most: int) -> int:
             num_compared += 1
             relation = relation_of(where, other_where)
             if relation is not None:
-                _note(one, other, relation)
-                _note(other, one, relation)
+                _note(tied.get(id(one), [one]), other, relation)
+                _note(tied.get(id(other), [other]), one, relation)
     return num_compared
 
 
@@ -99,7 +105,7 @@ def _bytes_of(entry: WeightEntry) -> Bytes | None:
     return found[0] if len(found) == 1 else None
 
 
-def _note(one: _Held, other: _Held, relation: str) -> None:
-    for entry in one.entries:
+def _note(names: Iterable[WeightEntry], other: WeightEntry, relation: str) -> None:
+    for entry in names:
         if len(entry.related) < _MAX_RELATED:
-            entry.related = (*entry.related, Related(relation, other.entries[0].name))
+            entry.related = (*entry.related, Related(relation, other.name))
