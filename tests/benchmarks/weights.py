@@ -55,6 +55,7 @@ def report(*, quick: bool) -> Iterator[str]:
     """Yield a table for each question."""
     with tempfile.TemporaryDirectory() as folder:
         yield _listing(Path(folder), quick)
+        yield _cold_slice(Path(folder))
         yield _first_picture(quick)
         yield _many(Path(folder), 20_000 if quick else 200_000)
         yield _scan(Path(folder), quick)
@@ -132,6 +133,28 @@ def _first_picture(quick: bool) -> str:
         )
         rows.append((name, Spread.of(taken).in_seconds(), *claims))
     return table((f"{num_tensors:,} tensors, first seen", "time", "claim", "size", "claim"), rows)
+
+
+def _cold_slice(folder: Path) -> str:
+    """Four rows of a weight whose file the system has let go of; where it can be told to, which takes some time too."""
+    path = folder / "cold.safetensors"
+    save_file({f"layers.{i}.w": torch.randn(1024, 1024) for i in range(8)}, path)
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+
+        def drop() -> None:
+            if hasattr(os, "posix_fadvise"):
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+        statements = {
+            "dropped, and 4 rows of 4 MB": "drop(); listed['layers.5.w'].to_numpy(slice(9, 13))",
+            "dropped": "drop()",
+        }
+        seconds = interleave(statements, {"drop": drop, "listed": tnp.weights(path)}, rounds=15)
+    own = Spread.of(1e3 * (whole - rest) for whole, rest in zip(*seconds.values(), strict=True))
+    plan = tnp.weights(path)["layers.5.w"].plan(slice(9, 13))
+    rows = [(f"{plan.nbytes_read:,} bytes in {plan.num_reads} read", f"{own} ms", verdict(SLICE_MS, own))]
+    return table(("4 rows of 4 MB, cold", "time", "claim"), rows)
 
 
 def _many(folder: Path, num: int) -> str:

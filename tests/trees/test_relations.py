@@ -94,3 +94,28 @@ def test_looking_for_relations_touches_nothing():
     for tensor in made.values():
         assert tensor.untyped_storage().resizable()
         assert tensor._version == 0
+
+
+def test_what_is_copied_at_the_first_write_is_not_the_same():
+    """Though both lie in the same bytes until then."""
+    tensor = torch.randn(1000)
+    explorer = tnp.weights({"a": tensor, "b": torch._lazy_clone(tensor), "view": tensor[:5]})
+    assert told(explorer) == {}
+
+
+def test_parameters_that_a_state_dict_has_twice_count_once(tmp_path):
+    """As in the model that ties them; a scan says no more of them than that, however many there are."""
+    layers = torch.nn.ModuleList(torch.nn.Linear(8, 8, bias=False) for _ in range(30))
+    for layer in layers:
+        layer.weight = layers[0].weight
+    state = layers.state_dict()
+    torch.save(state, tmp_path / "a.pt")
+    explorers = [tnp.weights(source) for source in (layers, state, tmp_path / "a.pt")]
+    assert {explorer.totals.parameters for explorer in explorers} == {64}
+    for explorer in explorers:
+        table = explorer.scan()
+        assert not any(table.findings(name) for name in table)
+    copies = {**state, "own": state["0.weight"].clone()}
+    table = tnp.weights(copies).scan()
+    assert [one.text for one in table.findings("own")] == ["the same values as '0.weight'"]
+    assert [one.text for one in table.findings("17.weight")] == ["the same values as 'own'"]

@@ -13,6 +13,7 @@ from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.trees.entry import COMPUTED, WeightEntry
 from tensornp.trees.frame import frame_of
+from tensornp.trees.listing import first_of_each
 from tensornp.trees.names import closest, matcher, shown_name
 from tensornp.trees.progress import Progress, progress_of
 from tensornp.trees.scan import scan_entries
@@ -110,7 +111,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     def totals(self) -> Totals:
         """Parameters, elements stored and bytes."""
         every = list(self._entries.values())
-        counted = {identity_of(one): one for one in every if one.kind in self._counted}
+        counted = {identity_of(one): one for one in first_of_each(every) if one.kind in self._counted}
         elements, nbytes = stored_in_memory([held for one in every if (held := held_by(one)) is not None])
         others, of_files = stored_in_files([one for one in every if held_by(one) is None])
         return Totals(sum(one.num_parameters or 0 for one in counted.values()), elements + others, nbytes + of_files)

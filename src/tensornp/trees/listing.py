@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tensornp.trees.entry import COMPUTED, Related, WeightEntry
 
 WHOLE = ("same elements", "reinterpreted")
 """Relations of which both sides take the same bytes."""
+
+
+def same_elements_as(entry: WeightEntry) -> list[str]:
+    """Return the names of other objects of the same elements in the same order; of many, the first."""
+    return [other.name for other in entry.related if other.relation == WHOLE[0]]
+
+
+def first_of_each(entries: Iterable[WeightEntry]) -> Iterator[WeightEntry]:
+    """Yield the weights, but of objects of the same elements the first: a state dict has two of what a model ties."""
+    earlier: set[str] = set()
+    for one in entries:
+        same = same_elements_as(one)
+        if earlier.isdisjoint(same):
+            yield one
+        if same:
+            earlier.add(one.name)
 
 
 class Listed(NamedTuple):

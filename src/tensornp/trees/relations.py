@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from tensornp.core.lowlevel import torch_private
+from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.memory.extents import Extent as Bytes
 from tensornp.core.memory.extents import relation_of
@@ -94,14 +96,18 @@ def _relate_some(group: list[_Held], tied: Mapping[int, list[WeightEntry]], most
 
 
 def _bytes_of(entry: WeightEntry) -> Bytes | None:
-    """Return where the elements lie; None of what consists of several."""
+    """Return where the elements lie; None of what consists of several, or shares bytes until it is written to."""
     if isinstance(entry, FileEntry):
         (place,), selection = entry.extents, entry.select(...)
         assert entry.shape is not None
         # No address is 0, and an offset may be.
         meaning = f"{entry.dtype} {entry.lazy}"
         return Bytes(place.path, place.offset + 1, entry.shape, selection.strides, selection.itemsize, meaning)
-    found = extents_of(held_by(entry))
+    held = held_by(entry)
+    if is_tensor(held) and torch_private.is_lazily_copied(held):
+        # The first write gives it bytes of its own.
+        return None
+    found = extents_of(held)
     return found[0] if len(found) == 1 else None
 
 

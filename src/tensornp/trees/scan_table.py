@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from tensornp.core.values.stats import TensorStats
 from tensornp.errors import NoSuchWeightError
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.frame import frame_of
+from tensornp.trees.listing import same_elements_as
 from tensornp.trees.names import closest, shown_name
 
 _COLUMNS = "count nan posinf neginf zeros min max mean std norm scope".split()
@@ -45,7 +46,7 @@ class ScanTable(Mapping[str, TensorStats]):
         self._stats: dict[str, TensorStats] = {}
         self._names = list(self._entries)
         self._numbers = {name: i for i, name in enumerate(self._names)}
-        # By fingerprint, the numbers of the weights in their order, whichever was read first.
+        # By fingerprint, the numbers of the weights in their order, of those in the same bytes the first.
         self._alike: dict[str, list[int]] = {}
         self.failed: dict[str, str] = {}
         self.complete = False
@@ -61,7 +62,10 @@ class ScanTable(Mapping[str, TensorStats]):
             self._stats[entry.name] = found
             # What is one number throughout is equal to many, and says nothing.
             if found.fingerprint and found.min != found.max:
-                insort(self._alike.setdefault(found.fingerprint, []), self._numbers[entry.name])
+                alike, first = self._alike.setdefault(found.fingerprint, []), self._first_of(entry)
+                at = bisect_left(alike, first)
+                if alike[at : at + 1] != [first]:
+                    alike.insert(at, first)
 
     def __getitem__(self, name: str) -> TensorStats:
         if name in self:
@@ -89,16 +93,17 @@ class ScanTable(Mapping[str, TensorStats]):
 
     def _equal(self, entry: WeightEntry, found: TensorStats) -> Iterator[Finding]:
         """Yield which other weights have the same values, in memory of their own."""
-        alike = self._alike.get(found.fingerprint, ())
-        # What lies in the same bytes is said to, and no finding.
-        same = (other.name for other in entry.related if other.relation == "same elements")
-        own = {self._numbers[name] for name in (entry.name, *entry.tied_to, *same) if name in self._stats}
-        others = list(islice((number for number in alike if number not in own), _MAX_NAMED))
+        alike, first = self._alike.get(found.fingerprint, ()), self._first_of(entry)
+        others = list(islice((number for number in alike if number != first), _MAX_NAMED))
         if others:
-            more = len(alike) - len(own) - len(others)
+            more = len(alike) - 1 - len(others)
             names = ", ".join(shown_name(self._names[number]) for number in others)
-            said = names + (f" and {more:,} more" if more > 0 else "")
-            yield Finding(EQUAL_RANK, f"the same values as {said}")
+            yield Finding(EQUAL_RANK, f"the same values as {names}" + (f" and {more:,} more" if more > 0 else ""))
+
+    def _first_of(self, entry: WeightEntry) -> int:
+        """Return the number of the first weight of the same elements: that these have the same values is no finding."""
+        names = (entry.name, *entry.tied_to, *same_elements_as(entry))
+        return min(self._numbers[name] for name in names if name in self._numbers)
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""

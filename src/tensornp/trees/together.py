@@ -45,6 +45,7 @@ def open_together(folder: Path, files: dict[str, str]) -> Contents:
         for entry in found.entries:
             entry.name = prefix + entry.name
             entry.tied_to = tuple(prefix + other for other in entry.tied_to)
+            entry.related = tuple(one._replace(name=prefix + one.name) for one in entry.related)
         entries.extend(found.entries)
         problems.extend(f"{shown_name(name)}: {problem}" for problem in found.problems)
         metadata |= {prefix + key: value for key, value in found.metadata.items()}

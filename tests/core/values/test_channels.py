@@ -100,3 +100,27 @@ def test_blocks_of_any_size_add_up(size):
         others = tuple(d for d in range(3) if d != axis)
         np.testing.assert_allclose(sums.squares, (values.astype(np.float64) ** 2).sum(axis=others), rtol=1e-5)
     assert norms_of(layout, found) == (ChannelNorms(0, 9, 1, (4,), 0, ()),)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+@pytest.mark.parametrize("unit", [1.0, 1e-21, 1e-30, 1e19, 1e30])
+def test_ratios_are_right_at_any_size(dtype, unit):
+    """Squares of such numbers are too small or too large for a float32: neither hides a channel, nor makes one up."""
+    values = torch.rand(64, 65, generator=torch.Generator().manual_seed(0)) + 1
+    values[3] /= 1000
+    values[5] *= 5000
+    values[7] = 0
+    scaled = (values.double() * unit).to(getattr(torch, dtype))
+    rows, *columns = scan(scaled, in_depth=True).channels
+    by_numpy = expected(scaled.double().numpy() / unit, 0)
+    assert (rows.num_dead, rows.dead, rows.num_outliers) == (1, (7,), 1)
+    assert rows.outliers == ((5, pytest.approx(by_numpy.outliers[0][1], rel=1e-4)),)
+    assert not columns
+
+
+def test_what_no_float_can_square_is_not_told_and_not_dead():
+    """Of float64 at the ends of its range."""
+    values = torch.ones(16, 16, dtype=torch.float64)
+    values[3], values[4], values[5] = 1e-200, 1e200, 0
+    (rows,) = (one for one in scan(values, in_depth=True).channels if one.axis == 0)
+    assert (rows.dead, rows.outliers) == ((5,), ())

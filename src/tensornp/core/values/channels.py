@@ -20,6 +20,8 @@ _AXES = (0, 1)
 """Of a weight of torch: what goes out, and what comes in."""
 _MAX_TOLD = 5
 _SQUARES_SLOT = 3
+_LEAST_SUM = {4: 1e-28, 8: 1e-290}
+"""A smaller sum of squares may lack some that are too small for a float of so many bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +106,13 @@ class ChannelSums:
             return
         squares = scratch(values.size, _SQUARES_SLOT, values.dtype)
         np.multiply(values, values, out=squares)
+        least = _LEAST_SUM[values.dtype.itemsize]
         for i, along in enumerate(self._layout):
             for at, times, channel, num, length in _pieces(along, first, values.size):
                 part = slice(at, at + times * num * length)
                 sums = _added(squares[part], times, num, length)
-                if not sums.all():
-                    _mark_small(sums, values[part].reshape(times, num, length))
+                if not (sums.min() >= least and sums.max() < np.inf):
+                    sums = _added_wide(values[part], times, num, length)
                 self._squares[i][channel : channel + num] += sums
                 low, high = self._met[i]
                 self._met[i] = min(low, channel), max(high, channel + num)
@@ -118,12 +121,6 @@ class ChannelSums:
         """Return the sums of each axis."""
         met = zip(self._met, self._squares, strict=True)
         return tuple(Sums(low, squares[low:high].copy()) for (low, high), squares in met)
-
-
-def _mark_small(sums: Array, values: Array) -> None:
-    """Have squares that are too small for a float count as more than nothing."""
-    zero = np.flatnonzero(sums == 0)
-    sums[zero[values[:, zero].any(axis=(0, 2))]] = np.finfo(sums.dtype).tiny
 
 
 def _pieces(along: Along, first: int, count: int) -> Iterator[tuple[int, int, int, int, int]]:
@@ -148,6 +145,16 @@ def _added(squares: Array, times: int, num: int, length: int) -> Array:
     rows = squares.reshape(times, num * length)
     whole = np.add.reduce(rows, axis=0) if times > 1 else rows[0]
     return np.add.reduce(whole.reshape(num, length), axis=1) if length > 1 else np.array(whole)
+
+
+def _added_wide(values: Array, times: int, num: int, length: int) -> Array:
+    """Return the sums of squares of float32 whatever their size; NaN where a float64 does not hold them either."""
+    wide = values.astype(np.float64)
+    sums = _added(wide * wide, times, num, length)
+    # Zeros alone give zero: anything else was lost.
+    lost = np.flatnonzero(sums < _LEAST_SUM[8])
+    sums[lost[values.reshape(times, num, length)[:, lost].any(axis=(0, 2))]] = np.nan
+    return sums
 
 
 def norms_of(layout: tuple[Along, ...], found: Iterable[tuple[Sums, ...]]) -> tuple[ChannelNorms, ...]:
