@@ -107,7 +107,7 @@ def _raising(*_: object) -> Any:
     raise ValueError("no")
 
 
-@pytest.mark.parametrize("odd", [3, "threads", object(), ThreadPoolExecutor, Odd, torch.nn.Linear(1, 1)], ids=repr)
+@pytest.mark.parametrize("odd", [3, "threads", object(), ThreadPoolExecutor, Odd, torch.nn.Linear(1, 1)])
 def test_what_is_no_executor_is_refused(folder, odd):
     """Before anything is read."""
     says(tnp.BadRequestError, lambda: tnp.weights(folder / "models").scan(odd), "concurrent.futures.Executor")

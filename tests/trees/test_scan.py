@@ -9,6 +9,7 @@ import tempfile
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from child import in_child
@@ -269,11 +270,11 @@ def test_what_was_written_just_now_is_not_kept(tmp_path):
     save_file({"a": torch.ones(3)}, tmp_path / "a.safetensors")
     explorer = tnp.weights(tmp_path)
     explorer.scan()
-    assert kept.KEPT.get(explorer["a"].values_key) is None
+    assert not explorer["a"].is_kept()
     settled(tmp_path / "a.safetensors")
     explorer = tnp.weights(tmp_path)
     explorer.scan()
-    assert kept.KEPT.get(explorer["a"].values_key) == tnp.stats(torch.ones(3))
+    assert explorer["a"].kept() == tnp.stats(torch.ones(3))
 
 
 def test_no_more_is_kept_than_a_bounded_number_of_bytes(monkeypatch, tmp_path):
@@ -282,14 +283,52 @@ def test_no_more_is_kept_than_a_bounded_number_of_bytes(monkeypatch, tmp_path):
     settled(tmp_path / "file")
     found = tnp.stats(torch.ones(3))
     monkeypatch.setattr(kept, "MAX_NBYTES", 10_000)
-    store = kept.KeptStats()
+    store, path = kept.KeptStats(), str(tmp_path / "file")
     for number in range(20):
-        store.keep(number, found, [str(tmp_path / "file")])
-        assert store.get(0) is not None
-    assert store.get(1) is None
-    assert store.get(19) is not None
+        store.keep(number, found, [path])
+        assert store.get(0, [path]) is not None
+    assert store.get(1, [path]) is None
+    assert store.get(19, [path]) is not None
     store.keep("gone", found, [str(tmp_path / "no file")])
-    assert store.get("gone") is None
+    assert store.get("gone", [str(tmp_path / "no file")]) is None
+
+
+def scanned(path: Path) -> tnp.TensorStats:
+    """Return the statistics of the only weight of a file."""
+    (found,) = tnp.weights(path).scan().values()
+    return found
+
+
+def test_what_is_written_without_another_time_is_read_again(tmp_path):
+    """Through a map of memory, of which the first write alone gives a time; and where somebody sets the time back."""
+    path = tmp_path / "a.npy"
+    np.save(path, np.ones((300, 100), np.float32))
+    mapped = np.load(path, mmap_mode="r+")
+    mapped[0, 0] = 7
+    settled(path)
+    assert scanned(path).nan == 0
+    mapped[5] = np.nan
+    assert scanned(path).nan == 100
+    del mapped
+    np.save(path, np.ones((300, 100), np.float32))
+    settled(path)
+    kept.KEPT.clear()
+    assert scanned(path).max == 1
+    with open(path, "r+b") as file:
+        np.save(file, np.full((300, 100), 5, np.float32))
+    settled(path)
+    assert scanned(path).max == 5
+
+
+def test_a_scan_goes_on_with_the_same_weights_alone(tmp_path):
+    """By its name, a weight may be one of another model, or of a file that has changed."""
+    zeros = tnp.weights({"w": torch.zeros(4, 4)}).scan()
+    assert tnp.weights({"w": torch.full((9,), math.nan)}).scan(resume=zeros)["w"].nan == 9
+    save_file({"w": torch.zeros(4, 4)}, tmp_path / "a.safetensors")
+    of_file = tnp.weights(tmp_path).scan()
+    save_file({"w": torch.ones(5)}, tmp_path / "a.safetensors")
+    assert tnp.weights(tmp_path).scan(resume=of_file)["w"].count == 5
+    assert tnp.weights(tmp_path).scan(resume=of_file).complete
 
 
 def test_a_bar_appears_where_it_takes_long(model, monkeypatch, capsys):

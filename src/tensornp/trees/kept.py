@@ -6,8 +6,10 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable
+from typing import NamedTuple
 
+from tensornp.core.lowlevel.mapped_files import mapped_for_writing
 from tensornp.core.values.stats import TensorStats
 
 MAX_NBYTES = 2**26
@@ -21,26 +23,28 @@ class KeptStats:
     """Statistics by what is equal for the same values of the same files; those not asked for longest go first."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[Hashable, TensorStats] = OrderedDict()
+        self._known: OrderedDict[Hashable, _Kept] = OrderedDict()
         self._nbytes = 0
+        self._mapped, self._asked_ns = frozenset[int](), 0
         # Threads of a page and of a cell scan at once.
         self._lock = threading.Lock()
 
-    def get(self, identity: Hashable) -> TensorStats | None:
-        """Return what is kept, or None."""
+    def get(self, key: Hashable, paths: Collection[str]) -> TensorStats | None:
+        """Return what is kept of the values of this key, which lie in these files, or None."""
         with self._lock:
-            found = self._known.get(identity)
+            found = self._known.get(key)
             if found is not None:
-                self._known.move_to_end(identity)
-            return found
+                self._known.move_to_end(key)
+        return found.stats if found is not None and found.changed_ns == _changed_ns(paths) else None
 
-    def keep(self, identity: Hashable, stats: TensorStats, paths: Iterable[str]) -> None:
-        """Keep the statistics of what lies at these paths, unless that was written just now."""
-        if not all(map(_is_settled, paths)):
+    def keep(self, key: Hashable, stats: TensorStats, paths: Collection[str]) -> None:
+        """Keep the statistics of what lies at these paths, unless that may change without a later time of the file."""
+        changed_ns = _changed_ns(paths)
+        if changed_ns is None or not all(map(self._is_settled, paths)):
             return
         with self._lock:
-            self._forget(identity)
-            self._known[identity] = stats
+            self._forget(key)
+            self._known[key] = _Kept(stats, changed_ns)
             self._nbytes += _nbytes_of(stats)
             while self._nbytes > MAX_NBYTES:
                 self._forget(next(iter(self._known)))
@@ -51,20 +55,39 @@ class KeptStats:
             self._known.clear()
             self._nbytes = 0
 
-    def _forget(self, identity: Hashable) -> None:
-        if (known := self._known.pop(identity, None)) is not None:
-            self._nbytes -= _nbytes_of(known)
+    def _is_settled(self, path: str) -> bool:
+        """Return whether a write to a file would give it another time than it has now."""
+        try:
+            status = os.stat(path)
+        except OSError:
+            return False
+        now = time.time_ns()
+        if abs(now - self._asked_ns) > _SETTLED_NS:
+            # Through a map only the first write gives a time; what was mapped since has written just now, if at all.
+            self._mapped, self._asked_ns = mapped_for_writing(), now
+        return now - status.st_mtime_ns > _SETTLED_NS and status.st_ino not in self._mapped
+
+    def _forget(self, key: Hashable) -> None:
+        if (known := self._known.pop(key, None)) is not None:
+            self._nbytes -= _nbytes_of(known.stats)
 
 
 KEPT = KeptStats()
 """Those of this process, for as long as it lives."""
 
 
-def _is_settled(path: str) -> bool:
+class _Kept(NamedTuple):
+    """Statistics, and when the system last changed anything of the files: also what sets their time back does."""
+
+    stats: TensorStats
+    changed_ns: tuple[int, ...]
+
+
+def _changed_ns(paths: Collection[str]) -> tuple[int, ...] | None:
     try:
-        return time.time_ns() - os.stat(path).st_mtime_ns > _SETTLED_NS
+        return tuple(os.stat(path).st_ctime_ns for path in sorted(paths))
     except OSError:
-        return False
+        return None
 
 
 def _nbytes_of(stats: TensorStats) -> int:

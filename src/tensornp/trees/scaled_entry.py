@@ -62,6 +62,9 @@ class ScaledEntry(FileEntry):
         super()._check_unchanged()
         self.scales._check_unchanged()
 
+    def _paths(self) -> set[str]:
+        return super()._paths() | self.scales._paths()
+
     def _scales(self, index: Any = ...) -> Array:
         """Return some of the scales, along each dimension of the codes."""
         made = self.scales.to_numpy() if self.scales.numel == 1 else self.scales.to_numpy(index)

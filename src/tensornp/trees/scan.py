@@ -20,7 +20,6 @@ from tensornp.core.values.stats import TensorStats
 from tensornp.core.values.tasks import Tally
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.trees.entry import WeightEntry
-from tensornp.trees.kept import KEPT
 from tensornp.trees.names import shown_name
 from tensornp.trees.progress import Progress
 from tensornp.trees.scan_table import ScanTable
@@ -43,7 +42,7 @@ def scan_entries(
 ) -> ScanTable:
     """Return the statistics of `entries` by name; Ctrl-C returns what was finished, and is not `complete`.
 
-    Those that `resume` has are not read again.
+    What `resume` has of the same weights is not read again.
 
     Raises
     ------
@@ -56,7 +55,7 @@ def scan_entries(
         raise BadRequestError(f"resume is what an earlier scan has returned, not a {type(resume).__name__}")
     if executor is not None:
         _check_executor(executor, wanted)
-    table = ScanTable(wanted, dict(resume.items()) if resume is not None else {})
+    table = ScanTable(wanted, resume)
     left = [entry for entry in wanted if entry.name not in table]
     told = _Told(progress, sum(entry.nbytes for entry in wanted), sum(entry.nbytes for entry in left))
     run = _here(left, told) if executor is None else _shared_out(left, executor, told)
@@ -109,7 +108,7 @@ def _here(entries: list[WeightEntry], told: _Told) -> Generator[_Found, None, No
 
 def _is_at_once(entry: StoredEntry) -> bool:
     """Return whether nothing is to be read of it: it has no values, or those are known."""
-    return bool(entry.problem) or KEPT.get(entry.values_key) is not None
+    return bool(entry.problem) or entry.is_kept()
 
 
 def _at_once(entry: WeightEntry) -> _Found:

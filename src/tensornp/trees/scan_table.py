@@ -15,6 +15,7 @@ from tensornp.trees.entry import WeightEntry
 from tensornp.trees.frame import frame_of
 from tensornp.trees.listing import same_elements_as
 from tensornp.trees.names import closest, shown_name
+from tensornp.trees.stored_entry import StoredEntry
 
 _COLUMNS = "count nan posinf neginf zeros min max mean std norm scope".split()
 QUIET_RANK = 5
@@ -41,7 +42,7 @@ class ScanTable(Mapping[str, TensorStats]):
         By name, why a weight was not read.
     """
 
-    def __init__(self, entries: Iterable[WeightEntry], known: Mapping[str, TensorStats]) -> None:
+    def __init__(self, entries: Iterable[WeightEntry], earlier: ScanTable | None = None) -> None:
         self._entries = {entry.name: entry for entry in entries}
         self._stats: dict[str, TensorStats] = {}
         self._names = list(self._entries)
@@ -50,8 +51,13 @@ class ScanTable(Mapping[str, TensorStats]):
         self._alike: dict[str, list[int]] = {}
         self.failed: dict[str, str] = {}
         self.complete = False
-        for name, stats in known.items():
-            if name in self._entries:
+        if earlier is not None:
+            self._resume(earlier)
+
+    def _resume(self, earlier: ScanTable) -> None:
+        for name, stats in earlier._stats.items():
+            # By its name alone, a weight may be one of another model, or of a file that has changed.
+            if name in self._entries and _key_of(self._entries[name]) == _key_of(earlier._entries[name]):
                 self.note(self._entries[name], stats)
 
     def note(self, entry: WeightEntry, found: TensorStats | str) -> None:
@@ -118,6 +124,11 @@ class ScanTable(Mapping[str, TensorStats]):
         state = "" if self.complete else ", not complete"
         failed = f", {len(self.failed):,} not read" if self.failed else ""
         return f"<ScanTable of {len(self):,} weights, {num_found:,} with findings{failed}{state}>"
+
+
+def _key_of(entry: WeightEntry) -> object:
+    """Return what is equal for weights of the same values: in a file as it was listed, or one object."""
+    return entry.values_key if isinstance(entry, StoredEntry) else entry.identity
 
 
 def findings_of(entry: WeightEntry, stats: TensorStats) -> Iterator[Finding]:

@@ -106,9 +106,13 @@ class StoredEntry(WeightEntry):
             found = _stats_of(self._supply(opened), None if self.is_shared_out else 1)
         return self._keep(found)
 
+    def is_kept(self) -> bool:
+        """Return whether an earlier reading has brought its statistics."""
+        return KEPT.get(self.values_key, self._paths()) is not None
+
     def kept(self) -> TensorStats | None:
         """Return the statistics that an earlier reading has brought, of the same files; ChangedFileError for others."""
-        found = KEPT.get(self.values_key)
+        found = KEPT.get(self.values_key, self._paths())
         if found is not None:
             self._check_unchanged()
         return found
@@ -165,8 +169,12 @@ class StoredEntry(WeightEntry):
             pass
 
     def _keep(self, found: TensorStats) -> TensorStats:
-        KEPT.keep(self.values_key, found, {extent.path for extent in self.extents})
+        KEPT.keep(self.values_key, found, self._paths())
         return found
+
+    def _paths(self) -> set[str]:
+        """Return the files that its values are read from."""
+        return {extent.path for extent in self.extents}
 
     def _reader_in_order(self) -> Callable[[int, int], Array]:
         """Return what brings so many elements from one on, in the order of their indices."""
