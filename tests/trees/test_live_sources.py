@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import copy
+import functools
+import gc
+import random
 import sys
+import threading
 import types
+from collections import defaultdict, deque
 from pathlib import Path
 
 import accelerate
@@ -614,6 +619,119 @@ def test_a_page_finds_each_again_and_holds_none(tmp_path):
         with pytest.raises(tnp.NoDataError):
             reach(facts[0])
         namespace[name] = gone
+
+
+def test_what_a_call_gives_is_found_again_while_its_memory_lives():
+    """No expression that calls is run again, and nothing is kept; what is tied or related stays so."""
+    model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 3))
+    model[1].weight = nn.Parameter(model[0].weight.data.t())
+    shell = types.SimpleNamespace(user_ns={"model": model})
+    w = tnp.weights(model.state_dict(), expression="model.state_dict()")
+    facts, reach = listed(w.values()), LiveWeights(shell, None, None).reach_of(w)
+    expected = {name: entry.to_numpy().copy() for name, entry in w.items()}
+    related = {name: entry.related for name, entry in w.items()}
+    w.close()
+    for one in facts:
+        found = reach(one)
+        assert np.array_equal(found.to_numpy(), expected[one.name])
+        assert found.related == related[one.name]
+    with torch.no_grad():
+        model[0].bias.fill_(7)
+    assert (reach(facts[1]).to_numpy() == 7).all()
+    del model, found, shell.user_ns["model"]
+    gc.collect()
+    for one in facts:
+        with pytest.raises(tnp.NoDataError, match=r"model.state_dict\(\)\['.*'\] is kept by nobody; bind it to a name"):
+            reach(one)
+
+
+class Counting(nn.Module):
+    """A parametrization with state of every kind, which each forward changes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.generator = torch.Generator().manual_seed(0)
+        self.of_numpy, self.of_python = np.random.default_rng(0), random.Random(0)
+        self.array, self.queue, self.spaces = np.zeros(3), deque([1]), types.SimpleNamespace(n=0)
+        self.tables = defaultdict(list)
+        self.register_buffer("calls", torch.zeros(()))
+        self.impl = self._impl
+        self.partial = functools.partial(self._impl)
+
+    def _impl(self, weight: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        self.array += 1
+        self.queue.append(2)
+        self.spaces.n += 1
+        self.tables["a"].append(1)
+        torch.set_default_dtype(torch.float64)
+        return weight + torch.randn(weight.shape, generator=self.generator, dtype=weight.dtype) + self.of_numpy.random()
+
+    def forward(self, weight: torch.Tensor) -> torch.Tensor:
+        self.of_python.random()
+        return self.impl(self.partial(weight))
+
+    def state(self) -> list[object]:
+        """Return all that a forward changes."""
+        generators = (
+            self.generator.get_state().tolist(),
+            str(self.of_numpy.bit_generator.state),
+            self.of_python.getstate(),
+        )
+        others = self.array.tolist(), list(self.queue), self.spaces.n, dict(self.tables), self.calls.item()
+        return [*generators, *others, torch.get_default_dtype()]
+
+
+def test_state_of_any_kind_is_left_alone():
+    """Generators, arrays, queues, what methods are bound to, and the default dtype."""
+    layer = nn.Linear(4, 4)
+    torch.nn.utils.parametrize.register_parametrization(layer, "weight", Counting())
+    torch.set_default_dtype(torch.float32)
+    own = layer.parametrizations.weight[0]
+    before = copy.deepcopy(own.state())
+    entry = tnp.weights(layer)["weight"]
+    first, second = entry.to_numpy(), entry.to_numpy()
+    assert own.state() == before
+    # The same state gives the same numbers.
+    assert np.array_equal(first, second)
+
+
+def test_what_cannot_be_copied_is_not_run_in_place():
+    """In one sentence: what it would change is the user's own."""
+    layer = nn.Linear(4, 4)
+    torch.nn.utils.parametrize.register_parametrization(layer, "weight", Counting())
+    torch.set_default_dtype(torch.float32)
+    layer.parametrizations.weight[0].lock = threading.Lock()
+    calls = layer.parametrizations.weight[0].calls.item()
+    with pytest.raises(tnp.NoDataError, match="a parametrization that cannot be copied"):
+        tnp.weights(layer)["weight"].stats()
+    assert layer.parametrizations.weight[0].calls.item() == calls
+
+
+def test_an_explorer_is_its_own(tmp_path):
+    """Also a part of one, so that it can be shown as a tree."""
+    w = tnp.weights(nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 3)))
+    assert tnp.weights(w) is w
+    assert list(tnp.weights(w["0"])) == ["0.weight", "0.bias"]
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), ValueError("no")], ids=["SystemExit", "ValueError"])
+def test_a_parametrization_that_raises_is_a_sentence(error):
+    """Whatever it raises: nothing ends the process."""
+
+    class Raising(nn.Module):
+        is_on = False
+
+        def forward(self, weight):
+            if self.is_on:
+                raise error
+            return weight
+
+    layer = nn.Linear(3, 3)
+    torch.nn.utils.parametrize.register_parametrization(layer, "weight", Raising())
+    Raising.is_on = True
+    with pytest.raises(tnp.NoDataError, match="'weight' cannot be made"):
+        tnp.weights(layer)["weight"].stats()
 
 
 def test_an_offloaded_model_of_paths_is_listed(tmp_path):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import math
 import multiprocessing
 import os
+import sys
 import tempfile
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
@@ -299,13 +301,15 @@ def scanned(path: Path) -> tnp.TensorStats:
     return found
 
 
-def test_what_is_written_without_another_time_is_read_again(tmp_path):
+def test_what_is_written_without_another_time_is_read_again(tmp_path, monkeypatch):
     """Through a map of memory, of which the first write alone gives a time; and where somebody sets the time back."""
     path = tmp_path / "a.npy"
     np.save(path, np.ones((300, 100), np.float32))
     mapped = np.load(path, mmap_mode="r+")
     mapped[0, 0] = 7
+    # Some seconds later.
     settled(path)
+    monkeypatch.setattr(kept.KEPT, "_asked_ns", 0)
     assert scanned(path).nan == 0
     mapped[5] = np.nan
     assert scanned(path).nan == 100
@@ -345,3 +349,16 @@ def test_a_bar_appears_where_it_takes_long(model, monkeypatch, capsys):
     assert "compare:" in capsys.readouterr().err
     with pytest.raises(tnp.BadRequestError, match="progress is a function of two numbers, or False, not a int"):
         tnp.weights(model[0]).scan(progress=3)
+
+
+@pytest.mark.parametrize("broken", [None, "closed"])
+def test_a_scan_goes_on_where_no_bar_can_be_written(model, monkeypatch, broken):
+    """Without a console, or where the output was closed."""
+    out = None
+    if broken:
+        out = io.StringIO()
+        out.close()
+    monkeypatch.setattr(progress, "_DELAY_S", 0.0)
+    monkeypatch.setattr(scan, "_TOLD_EVERY_S", 0.0)
+    monkeypatch.setattr(sys, "stderr", out)
+    assert tnp.weights(model[0]).scan().complete

@@ -182,6 +182,41 @@ def test_a_scan_can_be_ended(shown, monkeypatch):
     assert "stopped" in page.widget.scanned
 
 
+def test_a_weight_that_is_gone_hides_no_other_from_a_scan(shown):
+    """It is counted as not read, and not among the findings."""
+    page = shown({str(i): torch.randn(10) for i in range(4)})
+    read = page.widget._reach
+
+    def reach(one: Listed) -> Any:
+        if one.name == "2":
+            raise NoDataError("it reaches no weight any more")
+        return read(one)
+
+    page.widget._reach = reach
+    page.scan()
+    assert page.widget.scanned == "0 weights of 3 with findings; 1 weight could not be read"
+    cells = {line["cells"]["name"]: line["cells"]["findings"] for line in page.lines(sort="name")}
+    assert cells["2"] == "not read: it reaches no weight any more"
+
+
+def test_what_a_scan_costs_is_that_of_what_is_listed(shown):
+    """Of all, or of what was searched."""
+    page = shown({"a": torch.ones(1000), "b": torch.ones(500)})
+    assert page.ask("lines", first=0, count=1)["cost"] == "reads 5.9 KiB, less than a second"
+    assert page.ask("lines", first=0, count=1, search="b")["cost"] == "reads 2 KiB, less than a second"
+
+
+def test_nobody_freezes_what_is_no_parameter(shown):
+    """Tensors of a dictionary, and states of an optimizer: neither trained nor frozen."""
+    page = shown(
+        {"a": torch.ones(2), "b": torch.ones(2, requires_grad=True), "c": torch.nn.Parameter(torch.ones(2), False)}
+    )
+    assert page.names(filters={"state": "frozen"}) == ["c"]
+    assert page.names(filters={"state": "trained"}) == ["b"]
+    assert ["grad", "frozen"] not in page.ask("open", weight=0)["facts"]
+    assert ["bytes", "8 (2 elements)"] in page.ask("open", weight=0)["facts"]
+
+
 def test_what_is_gone_is_said(shown):
     """Whatever is asked for."""
     page = shown(net())

@@ -13,6 +13,7 @@ from tensornp.render.words import counted, listed
 from tensornp.trees.entry import shape_text
 from tensornp.trees.explorer import WeightsExplorer
 from tensornp.trees.fold import Row, folded
+from tensornp.trees.listing import is_trained
 from tensornp.trees.names import MAX_SHOWN, cut
 
 HEADINGS = ("name", "kind", "shape", "dtype", "where", "bytes", "grad", "notes")
@@ -119,9 +120,7 @@ def cells_of(row: Row) -> dict[str, str]:
     """Return what is said of weights that are alike, by the heading."""
     first = row.entries[0]
     places = {entry.location for entry in row.entries}
-    # Nobody trains a buffer, or the state of an optimizer.
-    is_trained = first.kind not in ("buffer", "state")
-    grads = {entry.requires_grad if is_trained or entry.requires_grad else None for entry in row.entries}
+    grads = set(map(is_trained, row.entries))
     each = f"{len(row.entries):,} × " if len(row.entries) > 1 else ""
     notes = [first.note, first.problem and f"no values: {first.problem}", _tied(row), _related(row), row.unlike]
     return {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensornp.errors import BadRequestError
-from tensornp.trees.listing import Listed
+from tensornp.trees.listing import Listed, is_trained
 from tensornp.trees.names import matcher
 from tensornp.trees.typed_pattern import found_by
 
@@ -83,8 +83,7 @@ def has_state(one: Listed, state: str) -> bool:
         return bool(one.tied_to)
     if state == "no values":
         return bool(one.problem)
-    # Nobody trains a buffer.
-    return one.requires_grad is True if state == "trained" else one.requires_grad is False and one.kind != "buffer"
+    return is_trained(one) is (state == "trained")
 
 
 def _natural(one: Listed) -> list[Any]:
@@ -101,15 +100,14 @@ _FACTS: dict[str, Callable[[Listed], str]] = {
 }
 VARYING: dict[str, Callable[[Listed], Any]] = {
     **_FACTS,
-    # Nobody trains a buffer.
-    "grad": lambda one: one.requires_grad if one.kind != "buffer" else None,
+    "grad": is_trained,
 }
 SORTED: dict[str, Callable[[Listed], Any]] = {
     **_FACTS,
     "name": _natural,
     "shape": lambda one: one.numel,
     "bytes": lambda one: one.nbytes,
-    "grad": lambda one: {True: 0, False: 1, None: 2}[one.requires_grad],
+    "grad": lambda one: {True: 0, False: 1, None: 2}[is_trained(one)],
     "notes": lambda one: (not one.problem, not one.tied_to, not one.related, not one.note, one.note),
 }
 COLUMNS = (*SORTED, "findings")

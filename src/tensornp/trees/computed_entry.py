@@ -5,9 +5,10 @@ It is listed without being computed, and computed on copies: a spectral norm wri
 
 from __future__ import annotations
 
+import copy
 import random
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,6 +20,7 @@ from tensornp.core.lowlevel.attributes import (
     class_members,
     class_name,
     dict_of,
+    error_text,
     is_tensor,
     module_name,
     mro_of,
@@ -133,12 +135,12 @@ def _is_own(cls: type) -> bool:
 def _computed(parametrization: Any) -> Any:
     """Return what a parametrization gives now, run as a copy; the random numbers that it takes are given back."""
     with with_overrides(), _kept_random_state(parametrization):
-        return _Copies().of_module(parametrization)()
+        return _copy_of(parametrization)()
 
 
 @contextmanager
 def _kept_random_state(parametrization: Any) -> Iterator[None]:
-    """Keep the state of all generators that may be asked, unless it is known that none is.
+    """Keep the state of all generators that may be asked, and the default dtype, unless it is known that none is.
 
     To set it back would take from another thread what that has drawn meanwhile.
     """
@@ -147,55 +149,69 @@ def _kept_random_state(parametrization: Any) -> Iterator[None]:
         yield
         return
     devices = {one.device for _, one in _originals(parametrization)}
-    ours, of_numpy = random.getstate(), np.random.get_state()
+    ours, of_numpy, dtype = random.getstate(), np.random.get_state(), torch.get_default_dtype()
     try:
         with torch.random.fork_rng(devices=[device for device in devices if device.type == "cuda"]):
             yield
     finally:
         random.setstate(ours)
         np.random.set_state(of_numpy)
+        torch.set_default_dtype(dtype)
 
 
-class _Copies:
-    """Copies of modules and of all tensors in them, by which nothing that is written reaches the originals.
+def _copy_of(parametrization: Any) -> Any:
+    """Return a copy of all that a parametrization holds, by which nothing that is written reaches the original.
 
     Modules that are merely attributes are not copied: a whole model may be one.
     """
+    memo: dict[int, Any] = {}
+    every = list(_registered(parametrization))
+    for module in every:
+        for value in _reached((dict_of(module) or {}).values()):
+            if is_tensor(value):
+                # Of what autograd has computed, Python makes no copy.
+                memo[id(value)] = value.detach().clone()
+            elif isinstance(value, torch.nn.Module) and not any(value is one for one in every):
+                memo[id(value)] = value
+    try:
+        made = copy.deepcopy(parametrization, memo)
+    except Exception as error:
+        why = f"a parametrization that cannot be copied ({error_text(error)}) would be run in place"
+        raise NoDataError(f"{why}; compute the weight yourself") from None
+    for module in _registered(made):
+        own = dict_of(module)
+        for name in ("_compiled_call_impl", *(("forward", "_old_forward") if own and "_hf_hook" in own else ())):
+            # accelerate and the compiler bind them to what they were made for.
+            (own or {}).pop(name, None)
+    return made
 
-    def __init__(self) -> None:
-        self._known: dict[int, Any] = {}
 
-    def of(self, value: Any) -> Any:
-        """Return a copy of a tensor, or of a built-in container with what is in it; another object as it is."""
-        cls: Any = type(value)
-        if id(value) in self._known:
-            return self._known[id(value)]
-        if is_tensor(value):
-            self._known[id(value)] = value.detach().clone()
-        elif cls in (dict, OrderedDict):
-            made = self._known[id(value)] = cls()
-            made.update((key, self.of(one)) for key, one in list(value.items()))
-        elif cls is list:
-            made = self._known[id(value)] = cls()
-            made.extend(map(self.of, list(value)))
-        elif cls in (tuple, set):
-            self._known[id(value)] = cls(map(self.of, list(value)))
-        else:
-            return value
-        return self._known[id(value)]
-
-    def of_module(self, module: Any) -> Any:
-        """Return a copy of a module with all that is registered in it; None of what is registered as None."""
-        if module is None or id(module) in self._known:
-            return self._known.get(id(module))
-        held = dict_of(module)
+def _registered(module: Any) -> Iterator[Any]:
+    """Yield a module and all that are registered in it, each once."""
+    seen: set[int] = set()
+    waiting = [module]
+    while waiting:
+        one = waiting.pop()
+        held = dict_of(one)
+        if one is None or id(one) in seen:
+            continue
         if held is None or torch_private.is_scripted_table(held.get("_modules")):
             raise NoDataError("a parametrization in TorchScript would be run in place; compute the weight yourself")
-        made = self._known[id(module)] = object.__new__(type(module))
-        own = dict_of(made)
-        assert own is not None
-        own["_modules"] = {name: self.of_module(child) for name, child in members_of(held.get("_modules"))}
-        # What is bound to the module itself.
-        bound = {"_compiled_call_impl", *(("forward", "_old_forward") if "_hf_hook" in held else ())}
-        own.update({name: self.of(value) for name, value in list(held.items()) if name not in {"_modules", *bound}})
-        return made
+        seen.add(id(one))
+        yield one
+        waiting.extend(child for _, child in members_of(held.get("_modules")))
+
+
+def _reached(values: Iterable[Any]) -> Iterator[Any]:
+    """Yield values, and what built-in containers among them hold."""
+    waiting, seen = list(values), set[int]()
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        yield value
+        if type(value) in (dict, OrderedDict):
+            waiting.extend(list(value.values()))
+        elif type(value) in (list, tuple, set):
+            waiting.extend(list(value))

@@ -11,6 +11,11 @@ WHOLE = ("same elements", "reinterpreted")
 """Relations of which both sides take the same bytes."""
 
 
+def is_trained(one: WeightEntry | Listed) -> bool | None:
+    """Return whether a parameter requires a gradient; None of what nobody trains, and nobody freezes."""
+    return one.requires_grad if one.kind == "parameter" or one.requires_grad else None
+
+
 def same_elements_as(entry: WeightEntry) -> list[str]:
     """Return the names of other objects of the same elements in the same order; of many, the first."""
     return [other.name for other in entry.related if other.relation == WHOLE[0]]

@@ -79,7 +79,7 @@ class MadeEntry(WeightEntry):
             tensor = self.make()
         except TensornpError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             # What was made of the user's code, or of torch's in a state that it does not expect.
             why = error_text(error).partition("\n")[0][:_MAX_SAID]
             raise NoDataError(f"{name} cannot be made ({why}); see what {self.code} gives") from None

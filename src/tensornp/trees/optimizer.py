@@ -43,7 +43,7 @@ def entries_of_optimizer(
     groups = [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
     by_object = {id(entry.tensor): entry.name for entry in (parameters_of(model) if model is not None else ())}
     if model is None and not all(map(told_names, groups)):
-        by_object = _names_reached([one for group in groups for one in params_of(group)], namespace)
+        by_object = _names_reached([one for group in groups for one in params_of(group)], namespace, optimizer)
     for i, group in enumerate(groups):
         metadata |= _said_by(group, i)
         told = told_names(group)
@@ -63,7 +63,7 @@ def entries_of_optimizer(
     return entries, metadata
 
 
-def _names_reached(parameters: Sequence[Any], namespace: Mapping[str, Any]) -> dict[int, str]:
+def _names_reached(parameters: Sequence[Any], namespace: Mapping[str, Any], optimizer: Any) -> dict[int, str]:
     """Return by identity how names reach parameters: inside the module that has all of them, or from a name on."""
     wanted = set(map(id, parameters))
     paths: dict[int, Path] = {}
@@ -73,12 +73,18 @@ def _names_reached(parameters: Sequence[Any], namespace: Mapping[str, Any]) -> d
             paths.setdefault(id(tensor), path)
         return len(paths) == len(wanted)
 
-    search(namespace, _MAX_SECONDS, visit)
+    # Optimizers and schedulers reach them as well, by no name of their own.
+    others = {name: value for name, value in namespace.items() if not _is_of_training(value)}
+    search(others, _MAX_SECONDS, visit, besides=optimizer)
     roots = {[*steps_of(path)][-1] for path in paths.values()}
     root: Any = namespace.get(roots.pop()) if len(roots) == 1 else None
     if len(paths) == len(wanted) and is_subclass(type(root), torch.nn.Module):
         return {id(entry.tensor): entry.name for entry in parameters_of(root)}
     return {key: expression_of(path) for key, path in paths.items()}
+
+
+def _is_of_training(value: Any) -> bool:
+    return any(is_subclass(type(value), cls) for cls in (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler))
 
 
 def _state_at(state: Any, parameter: Any) -> Any:

@@ -35,19 +35,29 @@ class _Bar:
     def __init__(self, what: str) -> None:
         self._what, self._begin = what, time.monotonic()
         self._bar: Any = None
+        self._is_broken = False
 
     def tell(self, done: int, total: int) -> None:
         """Show that so many bytes of so many were read."""
-        if self._bar is None:
-            if time.monotonic() - self._begin < _DELAY_S or done >= total:
-                return
-            self._bar = self._made(total)
-        self._bar.update(done - self._bar.n)
+        if self._is_broken or (self._bar is None and (time.monotonic() - self._begin < _DELAY_S or done >= total)):
+            return
+        with self._whatever_it_is_written_to():
+            self._bar = self._bar or self._made(total)
+            self._bar.update(done - self._bar.n)
 
     def close(self) -> None:
         """Take it away."""
         if self._bar is not None:
-            self._bar.close()
+            with self._whatever_it_is_written_to():
+                self._bar.close()
+
+    @contextmanager
+    def _whatever_it_is_written_to(self) -> Iterator[None]:
+        """Go on without a bar where nothing can be written: the output is closed, or is none."""
+        try:
+            yield
+        except (OSError, ValueError, AttributeError):
+            self._is_broken = True
 
     def _made(self, total: int) -> Any:
         from tqdm.auto import tqdm  # type: ignore[import-untyped,unused-ignore]

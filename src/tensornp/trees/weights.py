@@ -37,7 +37,7 @@ def weights(
 
     Parameters
     ----------
-    obj : torch.nn.Module, torch.optim.Optimizer, a dictionary or list of tensors, nested, or a path
+    obj : torch.nn.Module, torch.optim.Optimizer, a dictionary or list of tensors, nested, a path, or an explorer
         Of a module there are parameters, buffers and tensor attributes, under every name; those that accelerate has
         offloaded are read from where they are, and what a quantized module packs or a parametrized one computes is
         unpacked or computed when it is asked for. A path leads to a safetensors file or a file of `torch.save`, in
@@ -68,6 +68,8 @@ def weights(
     codes are those of ``entry.codes``. Packed integers of other formats, which ``config.json`` names, give their codes,
     and no statistics.
     """
+    if isinstance(obj, WeightsExplorer):
+        return obj
     if isinstance(obj, str) and not obj.strip():
         raise BadRequestError("an empty text is no path; '.' is the current folder")
     if isinstance(obj, (str, os.PathLike)):

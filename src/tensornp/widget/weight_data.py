@@ -19,6 +19,7 @@ from tensornp.render.weights import WORDS, cells_of
 from tensornp.render.words import cost_of_scan, counted
 from tensornp.trees.entry import COMPUTED, WeightEntry, shape_text
 from tensornp.trees.fold import Row
+from tensornp.trees.listing import is_trained
 from tensornp.trees.outline import Line
 from tensornp.trees.scan_table import QUIET_RANK
 from tensornp.widget.toggle_data import figures_data
@@ -113,13 +114,13 @@ def _facts(entry: WeightEntry) -> Iterator[tuple[str, str]]:
     yield "kind", entry.kind
     yield "shape", shape_text(entry.shape, entry.kind) or "not known yet"
     yield "dtype", entry.dtype
-    yield "bytes", f"{entry.nbytes:,} ({entry.numel:,} elements)"
+    elements = counted(entry.numel, "element")
+    yield "bytes", f"{entry.nbytes:,} ({elements})" if entry.kind != COMPUTED else f"none are stored ({elements})"
     yield "where", entry.location
     pieces = [f"{one.nbytes:,} bytes from {one.offset:,} on" for one in entry.extents[:MAX_SHOWN]]
     more = len(entry.extents) - MAX_SHOWN
     yield "in the file", ", ".join(pieces + ([f"{more:,} more pieces"] if more > 0 else []))
-    if entry.kind != "buffer" or entry.requires_grad:
-        yield "grad", {True: "requires grad", False: "frozen", None: ""}[entry.requires_grad]
+    yield "grad", {True: "requires grad", False: "frozen", None: ""}[is_trained(entry)]
     more = len(entry.tied_to) - MAX_SHOWN
     yield "tied to", ", ".join([*entry.tied_to[:MAX_SHOWN], *([f"{more:,} more"] if more > 0 else [])])
     yield "shares bytes", ", ".join(f"{WORDS[one.relation]} {one.name}" for one in entry.related)

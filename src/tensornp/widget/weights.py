@@ -146,8 +146,14 @@ class WeightsWidget(DockingWidget):
             "code": f"{self._opened}.find({pattern_code(asked.search)})" if asked.search else self._opened,
             "columns": self._columns(),
             "choices": outline.choices,
-            "cost": cost_of_scan(outline.sums.nbytes),
+            "cost": self._cost(asked, ranks),
         }
+
+    def _cost(self, asked: Asked, ranks: Any) -> str:
+        """Return what a scan of what is listed costs."""
+        assert self._outline is not None
+        sums = sums_of(self._outline.chosen(asked, ranks)) if asked.is_list else self._outline.sums
+        return cost_of_scan(sums.nbytes)
 
     def _rank(self, name: str) -> int:
         return self._found[name].rank if name in self._found else UNRANKED

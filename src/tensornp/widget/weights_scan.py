@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.errors import TensornpError
@@ -35,23 +35,40 @@ class WeightsScan:
     def _run(self) -> None:
         found: dict[str, Found] = {}
         try:
-            table = scan_entries(list(map(self._reach, self._weights)), progress=self._told)
+            there, gone = self._reached()
+            table = scan_entries(there, progress=self._told)
             for name, stats in table.items():
                 findings = table.findings(name)
                 texts = tuple(one.text for one in findings)
                 rank = min((one.rank for one in findings), default=UNRANKED)
                 found[name] = Found(rank, texts, *line_of(stats))
-            for name, why in table.failed.items():
-                found[name] = Found(0, (f"not read: {why}",))
-            num_found = sum(one.is_alarm for one in found.values())
-            num_quiet = sum(bool(one.findings) and not one.is_alarm for one in found.values())
-            said = f"{counted(num_found, 'weight')} of {len(found):,} with findings"
-            said += f", {num_quiet:,} with what may be on purpose" if num_quiet else ""
+            said = _said(found.values())
+            failed = table.failed | gone
+            said += f"; {counted(len(failed), 'weight')} could not be read" if failed else ""
+            found |= {name: Found(0, (f"not read: {why}",)) for name, why in failed.items()}
             said += "" if table.complete else f"; stopped, {len(self._weights) - len(found):,} were not read"
         except Exception as error:
             said = str(error) if isinstance(error, TensornpError) else error_text(error)
         self._note_found(self, found, said)
 
+    def _reached(self) -> tuple[list[WeightEntry], dict[str, str]]:
+        """Return the weights that are there, and why others are not."""
+        there: list[WeightEntry] = []
+        gone: dict[str, str] = {}
+        for one in self._weights:
+            try:
+                there.append(self._reach(one))
+            except TensornpError as error:
+                gone[one.name] = str(error)
+        return there, gone
+
     def _told(self, done: int, total: int) -> bool:
         self._note_progress(self, done / max(total, 1))
         return self.is_wanted
+
+
+def _said(found: Collection[Found]) -> str:
+    num_found = sum(one.is_alarm for one in found)
+    num_quiet = sum(bool(one.findings) and not one.is_alarm for one in found)
+    said = f"{counted(num_found, 'weight')} of {len(found):,} with findings"
+    return said + (f", {num_quiet:,} with what may be on purpose" if num_quiet else "")

@@ -166,6 +166,15 @@ def is_lazily_copied(tensor: torch.Tensor) -> bool:
         return False
 
 
+def storage_of_weak(reference: Any) -> torch.UntypedStorage | None:
+    """Return the storage of a `StorageWeakRef`; None where it is gone, or torch cannot give it."""
+    make = getattr(torch.UntypedStorage, "_new_with_weak_ptr", None)
+    try:
+        return make(reference.cdata) if make is not None and not reference.expired() else None
+    except RuntimeError:
+        return None
+
+
 def is_scripted_table(table: Any) -> bool:
     """Return whether `table` is what `torch.jit.script` puts in the place of a module's dictionary of members."""
     return _scripted_table is not None and isinstance(table, _scripted_table)

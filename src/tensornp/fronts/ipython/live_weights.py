@@ -10,6 +10,7 @@ from tensornp.fronts.ipython.anchors import cell_id
 from tensornp.fronts.ipython.live import IsolatedOutput, can_show_live
 
 if TYPE_CHECKING:
+    from tensornp.core.memory.weak_view import WeakView
     from tensornp.fronts.ipython.config import TensorDisplay
     from tensornp.trees.entry import WeightEntry
     from tensornp.trees.explorer import WeightsExplorer
@@ -65,15 +66,30 @@ class LiveWeights:
         stored = {entry.name: entry for entry in explorer.values() if isinstance(entry, StoredEntry)}
         recipes = {entry.name: entry.recipe for entry in explorer.values() if isinstance(entry, MadeEntry)}
         shelved = {entry.name for entry in explorer.values() if isinstance(entry, OffloadedEntry)}
+        views = self._views_of(explorer)
 
         def reach(one: Listed) -> WeightEntry:
             if one.name in stored:
                 return stored[one.name]
             if one.name in recipes:
                 return self._made(one, recipes[one.name])
-            return self._live(one, is_shelved=one.name in shelved)
+            return self._live(one, views.get(one.name), is_shelved=one.name in shelved)
 
         return reach
+
+    def _views_of(self, explorer: WeightsExplorer) -> dict[str, WeakView]:
+        """Return what gives the weights of an expression that is not looked up, since it calls something."""
+        from tensornp.core.memory.weak_view import WeakView
+        from tensornp.errors import NoDataError
+        from tensornp.trees.live_entry import LiveEntry
+
+        live = [entry for entry in explorer.values() if isinstance(entry, LiveEntry)]
+        try:
+            if live:
+                self._reached(live[0].code)
+            return {}
+        except NoDataError:
+            return {entry.name: WeakView(entry.tensor) for entry in live}
 
     def _made(self, one: Listed, recipe: Recipe) -> WeightEntry:
         """Return a weight that the module makes which is reached now."""
@@ -85,12 +101,15 @@ class LiveWeights:
         found.name = one.name
         return self._checked(found, one)
 
-    def _live(self, one: Listed, *, is_shelved: bool) -> WeightEntry:
-        """Return a weight that its expression reaches now."""
+    def _live(self, one: Listed, view: WeakView | None, *, is_shelved: bool) -> WeightEntry:
+        """Return a weight that its expression reaches now, or whose memory is there still."""
+        from tensornp.errors import NoDataError
         from tensornp.trees.live_entry import LiveEntry
         from tensornp.trees.offloaded import OffloadedEntry
 
-        tensor = self._reached(one.code)
+        tensor = self._reached(one.code) if view is None else view.tensor()
+        if tensor is None:
+            raise NoDataError(f"{one.code} is kept by nobody; bind it to a name first, and run %weights on that")
         if is_shelved:
             return self._checked(OffloadedEntry(one.name, one.kind, tensor, one.code, one.requires_grad), one)
         return self._checked(LiveEntry(one.name, one.kind, tensor, one.code), one)
@@ -109,6 +128,7 @@ class LiveWeights:
 
         if (found.shape, found.dtype) != (one.shape, one.dtype):
             raise NoDataError(f"{one.code} is {found.dtype} of shape {found.shape} by now; run %weights again")
+        found.tied_to, found.related = one.tied_to, one.related
         return found
 
     def before_cell(self, *_: Any) -> None:

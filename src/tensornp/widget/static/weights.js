@@ -7,6 +7,13 @@ const FILTERS = { dtype: "dtype", where: "place", kind: "kind", state: "state" }
 const RIGHT = new Set(["bytes"]);
 const INDENT_PX = 16;
 
+// The parts of a name keep their order, whatever their letters.
+function nameOf(kind, text) {
+  const node = element("bdi", kind, text);
+  node.dir = "ltr";
+  return node;
+}
+
 class Weights {
   constructor(model) {
     this.model = model;
@@ -213,7 +220,7 @@ class Weights {
   }
 
   paint() {
-    const { columns, lines, total, first, text, code, cost } = this.seen;
+    const { columns, lines, total, first, text, code } = this.seen;
     this.grid.setAttribute("aria-rowcount", String(total + 1));
     this.paintHeads(columns);
     // One of those that are seen is the stop of the Tab key.
@@ -229,7 +236,6 @@ class Weights {
     this.slider.hidden = total <= NUM_LINES;
     this.said.textContent = text || `${total.toLocaleString("en")} ${total === 1 ? "line" : "lines"}`;
     this.code.textContent = code;
-    this.scan.title = `Read all that is listed, and tell what stands out (all weights: ${cost})`;
     this.paintScan();
   }
 
@@ -291,7 +297,7 @@ class Weights {
       const mark = element("span", "mark", line.branch >= 0 ? (line.open ? "▾" : "▸") : "");
       mark.setAttribute("aria-hidden", "true");
       // A name of right-to-left letters reorders nothing beside it.
-      cell.append(mark, element("bdi", "name-text", text));
+      cell.append(mark, nameOf("name-text", text));
       cell.style.paddingLeft = `${(line.level - 1) * INDENT_PX}px`;
     } else if (column === "figures") {
       if (line.picture.src) cell.append(Object.assign(element("img"), line.picture));
@@ -451,7 +457,7 @@ class Weights {
     const head = element("div", "weight-head");
     const isThere = content.type === "weight";
     if (isThere) {
-      head.append(element("bdi", "weight-name", content.name));
+      head.append(nameOf("weight-name", content.name));
       head.append(copyButton("the NumPy expression", () => content.numpy, "copy NumPy"));
     } else head.append(element("span", "problem", content.text));
     if (isThere && content.torch) head.append(copyButton("the PyTorch expression", () => content.torch, "copy PyTorch"));
@@ -605,6 +611,8 @@ class Weights {
   paintScan() {
     const share = this.model.get("progress");
     this.scan.textContent = this.isScanning() ? "Stop" : this.seen?.isList ? "Scan these" : "Scan";
+    const begin = `Read all that is listed, and tell what stands out (${this.seen?.cost})`;
+    this.scan.title = this.isScanning() ? "Stop, and show what was read so far" : begin;
     this.meter.hidden = !this.isScanning();
     if (this.isScanning()) this.meter.value = share;
   }
