@@ -279,3 +279,36 @@ def test_without_a_kernel_it_says_so_and_leaves_nothing(tree: MakeTree) -> None:
     shown.page.evaluate("window.leave()")
     assert shown.page.evaluate("window.count()") < before
     expect(shown.grid).to_have_count(0)
+
+
+def test_a_held_key_goes_on_while_answers_are_on_their_way(tree: MakeTree) -> None:
+    """The line that is wanted may not be there yet: what is shown meanwhile does not take its place."""
+    shown = tree({f"w{i:03}": torch.zeros(i + 1) for i in range(60)})
+    shown.search.press("ArrowDown")
+    shown.settle()
+    for _ in range(45):
+        shown.page.keyboard.press("ArrowDown")
+        if shown.sent():
+            # One answer, while the next key is pressed already.
+            shown.page.keyboard.press("ArrowDown")
+            shown.answer()
+    shown.settle()
+    at = int(shown.page.evaluate("document.activeElement.getAttribute('aria-rowindex')")) - 2
+    assert at > 45
+    assert shown.focused() == f"w{at:03}"
+
+
+def test_the_tree_is_one_stop_of_the_tab_key(tree: MakeTree) -> None:
+    """Headings are reached from the first line, upwards, and sort by Enter."""
+    shown = tree({"b": torch.zeros(3), "a": torch.zeros(5), "c": torch.zeros(1)})
+    every = "[...document.querySelectorAll('table [tabindex], table button')]"
+    stops = shown.page.evaluate(f"{every}.filter((node) => node.tabIndex === 0).length")
+    assert stops == 1
+    shown.search.press("ArrowDown")
+    shown.settle()
+    shown.press("ArrowUp")
+    expect(shown.page.get_by_role("button", name="name", exact=True)).to_be_focused()
+    shown.press("ArrowRight", "End", "Home", "ArrowLeft", "ArrowUp", "Enter")
+    assert shown.names() == ["a", "b", "c"]
+    shown.press("ArrowDown")
+    assert shown.focused() == "a"

@@ -206,7 +206,8 @@ class Weights {
   take(seen, then) {
     const had = this.body.contains(document.activeElement);
     this.seen = seen;
-    this.first = seen.first;
+    // A later wish has another first line.
+    if (!this.wished) this.first = seen.first;
     this.problem.textContent = "";
     put(this.search, "aria-invalid", "false");
     this.say("");
@@ -214,8 +215,11 @@ class Weights {
     if (!this.wished) this.current = Math.min(Math.max(this.current, 0), Math.max(seen.total - 1, 0));
     this.paint();
     const row = this.rowOf(this.current) ?? this.rows[0];
+    // Where a later wish is waiting, the line that is wanted is not here yet: the focus goes on to it from there.
+    this.isTaking = true;
     if (row && (had || then === "tree")) row.focus({ preventScroll: true });
     else if (had) this.search.focus({ preventScroll: true });
+    this.isTaking = false;
     if (!had) this.live.textContent = seen.text;
   }
 
@@ -256,7 +260,7 @@ class Weights {
         return head;
       }),
     );
-    if (had) [...this.head.querySelectorAll("button")].find((one) => one.title === had)?.focus();
+    if (had) this.sorters().find((one) => one.title === had)?.focus();
   }
 
   // Ascending, descending, and as the model has them.
@@ -264,6 +268,8 @@ class Weights {
     const node = element("button", "sort", column);
     node.type = "button";
     node.title = `Sort by ${column}`;
+    // Reached from the first line, upwards: the tree is one stop of the Tab key.
+    node.tabIndex = -1;
     if (isSorted) node.append(element("span", "arrow", this.asked.descending ? " ▼" : " ▲"));
     node.addEventListener("click", () => {
       const isLargeFirst = column === "bytes" || column === "shape";
@@ -308,20 +314,21 @@ class Weights {
   }
 
   rowOf(at) {
-    return this.rows?.[at - this.first];
+    return this.rows?.[at - this.seen.first];
   }
 
   lineOf(at) {
-    return this.seen?.lines[at - this.first];
+    return this.seen?.lines[at - this.seen.first];
   }
 
   // --- moving
 
   entered(target) {
+    if (this.isTaking && this.wished) return;
     const i = this.rows?.indexOf(target.closest("tr")) ?? -1;
     if (i < 0) return;
     this.rowOf(this.current)?.setAttribute("tabindex", "-1");
-    this.current = this.first + i;
+    this.current = this.seen.first + i;
     this.rows[i].tabIndex = 0;
   }
 
@@ -384,6 +391,7 @@ class Weights {
       this.go(this.current);
       return true;
     }
+    if (this.head.contains(event.target)) return this.keyInHead(event);
     if (!this.body.contains(event.target)) return false;
     const line = this.lineOf(this.current);
     const open = () => {
@@ -395,7 +403,7 @@ class Weights {
       else if (line?.parent >= 0) this.go(line.parent);
     };
     const acts = {
-      ArrowUp: () => this.go(this.current - 1),
+      ArrowUp: () => (this.current > 0 ? this.go(this.current - 1) : this.sorters()[0]?.focus()),
       ArrowDown: () => this.go(this.current + 1),
       PageUp: () => this.go(this.current - NUM_LINES),
       PageDown: () => this.go(this.current + NUM_LINES),
@@ -409,6 +417,20 @@ class Weights {
     };
     if (!acts[event.key]) return false;
     acts[event.key]();
+    return true;
+  }
+
+  sorters() {
+    return [...this.head.querySelectorAll("button")];
+  }
+
+  keyInHead({ key, target }) {
+    const all = this.sorters();
+    const at = all.indexOf(target);
+    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: all.length - 1 }[key];
+    if (key === "ArrowDown") this.go(this.current);
+    else if (to !== undefined) all[Math.min(Math.max(to, 0), all.length - 1)].focus();
+    else return key === "ArrowUp";
     return true;
   }
 
