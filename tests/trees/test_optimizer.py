@@ -206,6 +206,21 @@ def test_of_two_optimizers_a_model_names_its_own(model, tmp_path):
         assert [(one.kind, one.note) for one in found.values()] == [("state", "")]
 
 
+def test_of_several_groups_the_order_is_no_guess(tmp_path):
+    """Layers of one shape may have been given in any order, as for learning rates by layer: nobody is named wrongly."""
+    model = nn.Sequential(*(nn.Linear(8, 8) for _ in range(3)))
+    groups = [{"params": layer.parameters(), "lr": 0.1 / (i + 1)} for i, layer in enumerate(reversed(model))]
+    opt = torch.optim.AdamW(groups)
+    model(torch.randn(2, 8)).sum().backward()
+    opt.step()
+    assert {one.note for one in tnp.weights(opt.state_dict(), model=model).values()} == {""}
+    torch.save(opt.state_dict(), tmp_path / "opt.pt")
+    says = "whose order in it is not told, where the optimizer has 3 groups and no param_names; leave model out"
+    with pytest.raises(tnp.BadRequestError, match=says):
+        tnp.weights(tmp_path / "opt.pt", model=model)
+    assert next(iter(tnp.weights(opt, namespace={"model": model}))) == "state.2.weight.step"
+
+
 def test_what_only_looks_like_a_state_dict_is_listed(tmp_path):
     """Whatever is where groups, parameters and names should be."""
     odd = [{"params": 3, "param_names": ["a"]}, {"params": [[], None, 0], "param_names": ["a", "b", "c"]}, 5, None]

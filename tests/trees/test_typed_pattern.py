@@ -68,3 +68,9 @@ def test_where_no_process_can_be_started_it_is_refused(monkeypatch):
         with pytest.raises(tnp.BadRequestError, match="for ever, and there is no Python to try it apart; write"):
             searched("/(a+)+$/", ["a"])
     assert searched("/a+$/", ["a", "b"]) == [True, False]
+
+
+def test_flags_that_contradict_each_other_are_a_sentence():
+    """Which `re` tells by another error."""
+    with pytest.raises(tnp.BadRequestError, match="is no regular expression"):
+        searched("/(?a)(?u)a/", ["a"])

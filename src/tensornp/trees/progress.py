@@ -5,13 +5,40 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from tensornp.errors import BadRequestError
 
 Progress = Callable[[int, int], object]
 """Is told how many bytes of how many were read; where it returns False, a scan ends as by Ctrl-C."""
 _DELAY_S = 1.0
+
+
+class Bar(Protocol):
+    """What shows how far a reading is, until it is closed."""
+
+    def tell(self, done: int, total: int) -> None:
+        """Show that so many bytes of so many were read."""
+
+    def close(self) -> None:
+        """Take it away."""
+
+
+MakeBar = Callable[[str], Bar]
+"""Makes the bar of what is read."""
+_makers: list[MakeBar] = []
+"""Those of the front ends that are loaded, of which the last one is asked."""
+
+
+def put_in(make: MakeBar) -> None:
+    """Have bars made by a front end from now on."""
+    _makers.append(make)
+
+
+def take_out(make: MakeBar) -> None:
+    """Have them made as before."""
+    if make in _makers:
+        _makers.remove(make)
 
 
 @contextmanager
@@ -22,31 +49,30 @@ def progress_of(chosen: Progress | Literal[False] | None, what: str) -> Iterator
             raise BadRequestError(f"progress is a function of two numbers, or False, not a {type(chosen).__name__}")
         yield chosen or None
         return
-    bar = _Bar(what)
+    bar = _LateBar(what)
     try:
         yield bar.tell
     finally:
         bar.close()
 
 
-class _Bar:
-    """A bar of tqdm, which appears after a second, as a widget in a notebook, and goes when all is done."""
+class _LateBar:
+    """A bar that appears after a second, if at all."""
 
     def __init__(self, what: str) -> None:
         self._what, self._begin = what, time.monotonic()
-        self._bar: Any = None
+        self._bar: Bar | None = None
         self._is_broken = False
 
     def tell(self, done: int, total: int) -> None:
-        """Show that so many bytes of so many were read."""
         if self._is_broken or (self._bar is None and (time.monotonic() - self._begin < _DELAY_S or done >= total)):
             return
         with self._whatever_it_is_written_to():
-            self._bar = self._bar or self._made(total)
-            self._bar.update(done - self._bar.n)
+            if self._bar is None:
+                self._bar = (_makers[-1] if _makers else _ConsoleBar)(self._what)
+            self._bar.tell(done, total)
 
     def close(self) -> None:
-        """Take it away."""
         if self._bar is not None:
             with self._whatever_it_is_written_to():
                 self._bar.close()
@@ -56,10 +82,26 @@ class _Bar:
         """Go on without a bar where nothing can be written: the output is closed, or is none."""
         try:
             yield
-        except (OSError, ValueError, AttributeError):
+        except Exception:
+            # What was read matters, and not the bar.
             self._is_broken = True
 
-    def _made(self, total: int) -> Any:
-        from tqdm.auto import tqdm  # type: ignore[import-untyped,unused-ignore]
 
-        return tqdm(total=total, desc=self._what, unit="B", unit_scale=True, leave=False)
+class _ConsoleBar:
+    """A bar of tqdm in a console, which leaves nothing behind."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._bar: Any = None
+
+    def tell(self, done: int, total: int) -> None:
+        from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
+
+        if self._bar is None:
+            # What was read before says nothing of the speed from now on.
+            self._bar = tqdm(total=total, initial=done, desc=self._what, unit="B", unit_scale=True, leave=False)
+        self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()

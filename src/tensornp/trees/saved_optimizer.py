@@ -41,11 +41,13 @@ class SavedOptimizer:
     def __init__(self, path: tuple[Any, ...], groups: Iterable[Mapping[Any, Any]], most: int) -> None:
         self.path = path
         self.params: list[Any] = []
+        self._sizes: list[int] = []
         self.told: dict[int | str, str] = {}
         for group in groups:
             params = params_of(group)[: most - len(self.params)]
             told = told_names(group) if params else {}
             self.params.extend(params)
+            self._sizes.append(len(params))
             self.told |= {key: told[j] for j, key in enumerate(params) if type(key) in (int, str) and j in told}
         self._states: dict[int | str, list[WeightEntry]] = {}
         self._shapes: dict[int | str, list[tuple[int, ...]]] = {}
@@ -75,9 +77,21 @@ class SavedOptimizer:
                 entry.note = ", ".join(filter(None, [f"of {shown_name(name)}", entry.note]))
         return why
 
+    def _why_unordered(self, parameters: Sequence[LiveEntry]) -> str:
+        """Return why the order of the parameters is not told: several groups could have parameters of one shape."""
+        left, own = iter(parameters), dict[object, int]()
+        for number, size in enumerate(self._sizes):
+            for one in islice(left, size):
+                if own.setdefault(one.shape, number) != number:
+                    many = f"where the optimizer has {len(self._sizes):,} groups and no param_names"
+                    return f"whose order in it is not told, {many}"
+        return ""
+
     def _why_not_of(self, parameters: Sequence[LiveEntry]) -> str:
         if len(parameters) != len(self.params):
             return f"which has {len(parameters):,} parameters, where the optimizer has {len(self.params):,}"
+        if why := self._why_unordered(parameters):
+            return why
         # Groups may have another order: a state of another shape than its parameter tells so.
         for key, one in zip(self.params, parameters, strict=True):
             for shape in self._shapes.get(key, ()):

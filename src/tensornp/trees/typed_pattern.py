@@ -7,6 +7,7 @@ of the names, it is looked at the clock between these; what repeats a repeat is 
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from collections.abc import Sequence
@@ -25,8 +26,10 @@ _REPEATED_GROUP = re.compile(r"\)[*+{]|\(\?[a-zA-Z]*x")
 """A group that is repeated, or may be: with the flag x, anything can stand between it and its star."""
 _REPEAT = re.compile(r"[*+?{][?+]?|\\\d|\(\?P=")
 _CODE = """
-import json, re, sys
-text, names = json.load(sys.stdin)
+import json, re, signal, sys
+text, names, limit = json.load(sys.stdin)
+if hasattr(signal, "alarm"):
+    signal.alarm(limit)  # also where nobody is left to end it
 search = re.compile(text).search
 json.dump([i for i, name in enumerate(names) if search(name)], sys.stdout)
 """
@@ -42,7 +45,7 @@ def found_by(text: str, names: Sequence[str]) -> list[bool]:
     """
     try:
         search = re.compile(text).search
-    except (re.error, RecursionError, OverflowError) as error:
+    except (re.error, ValueError, RecursionError, OverflowError) as error:
         raise BadRequestError(f"/{text}/ is no regular expression: {error}") from None
     if max(map(len, names), default=0) > _longest_name(text):
         return _found_elsewhere(text, names)
@@ -73,7 +76,7 @@ def _found_elsewhere(text: str, names: Sequence[str]) -> list[bool]:
     # Where Python is part of another program, that would start once more.
     if "python" not in Path(sys.executable or "").name.lower():
         raise BadRequestError(f"/{text}/ may take for ever, and there is no Python to try it apart; {_CURE}")
-    asked = json.dumps([text, list(names)]).encode()
+    asked = json.dumps([text, list(names), math.ceil(LIMIT_S) + 1]).encode()
     hidden = getattr(subprocess, "CREATE_NO_WINDOW", 0)
     try:
         answer = subprocess.run(

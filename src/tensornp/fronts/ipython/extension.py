@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from tensornp.core.lowlevel import threads
 from tensornp.fronts.ipython.anchors import Anchors
 from tensornp.fronts.ipython.cell import awaiting
+from tensornp.fronts.ipython.cell_bar import CellBar
 from tensornp.fronts.ipython.completion import make_matcher
 from tensornp.fronts.ipython.config import TensorDisplay
 from tensornp.fronts.ipython.guide import GREETING, GuideMagics
@@ -25,6 +26,7 @@ from tensornp.fronts.ipython.shell import ShellSession
 from tensornp.fronts.ipython.value_magics import ValueMagics
 from tensornp.fronts.ipython.weight_magics import WeightMagics
 from tensornp.session.ledger import Ledger
+from tensornp.trees import progress
 
 _loaded: WeakKeyDictionary[Any, Extension] = WeakKeyDictionary()
 _greeted: WeakSet[Any] = WeakSet()
@@ -68,6 +70,10 @@ class Extension:
         anchors = Anchors(shell)
         weights = LiveWeights(shell, config, live.bind)
         undo.callback(weights.close)
+        if getattr(shell, "kernel", None) is not None:
+            # A console has a bar of its own.
+            undo.callback(progress.take_out, CellBar)
+            progress.put_in(CellBar)
         printers = TensorPrinters(shell, config, anchors, ledger.look, live.note)
         undo.callback(printers.unregister)
         printers.register()
