@@ -708,6 +708,19 @@ def test_what_cannot_be_copied_is_not_run_in_place():
     assert layer.parametrizations.weight[0].calls.item() == calls
 
 
+def test_a_variable_that_holds_the_explorer_gives_what_its_names_do_not():
+    """As after `%weights -o w model`, and another model of that name."""
+    model = nn.Linear(3, 4)
+    w = tnp.weights(model, expression="model")
+    shell = types.SimpleNamespace(user_ns={"model": model, "w": w})
+    facts, reach = listed(w.values()), LiveWeights(shell, None, None).reach_of(w, "w")
+    shell.user_ns["model"] = None
+    assert reach(facts[0]) is w["weight"]
+    shell.user_ns["w"] = tnp.weights(nn.Linear(3, 4), expression="other")
+    with pytest.raises(tnp.NoDataError):
+        reach(facts[0])
+
+
 def test_an_explorer_is_its_own(tmp_path):
     """Also a part of one, so that it can be shown as a tree."""
     w = tnp.weights(nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 3)))

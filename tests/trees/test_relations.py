@@ -119,3 +119,21 @@ def test_parameters_that_a_state_dict_has_twice_count_once(tmp_path):
     table = tnp.weights(copies).scan()
     assert [one.text for one in table.findings("own")] == ["the same values as '0.weight'"]
     assert [one.text for one in table.findings("17.weight")] == ["the same values as 'own'"]
+
+
+def test_a_buffer_over_a_parameter_takes_nothing_from_the_totals():
+    """Whichever of the two comes first; and the same elements are told before what merely overlaps."""
+
+    class Flat(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(10, 10, bias=False)
+            self.register_buffer("flat", self.linear.weight.data)
+
+    assert tnp.weights(Flat()).totals == (100, 100, 400)
+    whole = torch.randn(16, 16)
+    made = {**{f"p{i}": whole[:i] for i in range(1, 13)}, "whole": whole, "twin": whole.detach()}
+    explorer = tnp.weights(made)
+    assert explorer["whole"].related[0] == ("same elements", "twin")
+    assert len(explorer["whole"].related) == 10
+    assert not [one for one in explorer.scan().findings("whole") if "same values" in one.text]

@@ -199,6 +199,13 @@ def test_a_weight_that_is_gone_hides_no_other_from_a_scan(shown):
     assert cells["2"] == "not read: it reaches no weight any more"
 
 
+def test_what_is_known_to_have_no_values_is_no_finding(shown):
+    """It is said beside it already."""
+    page = shown({"a": torch.randn(10), "meta": torch.ones(3, device="meta")})
+    page.scan()
+    assert page.widget.scanned == "0 weights of 1 with findings"
+
+
 def test_what_a_scan_costs_is_that_of_what_is_listed(shown):
     """Of all, or of what was searched."""
     page = shown({"a": torch.ones(1000), "b": torch.ones(500)})

@@ -178,7 +178,7 @@ def _metadata(explorer: WeightsExplorer) -> list[str]:
     """Return what the file says of itself; longer texts are cut."""
     said = [f"{cut(str(key), _MAX_KEY)}: {_value(value)}" for key, value in islice(explorer.metadata.items(), MAX_SAID)]
     more = len(explorer.metadata) - MAX_SAID
-    return said + ([f"… {more:,} more items of metadata"] if more > 0 else [])
+    return said + ([f"… {counted(more, 'more item')} of metadata"] if more > 0 else [])
 
 
 def _value(value: object) -> str:

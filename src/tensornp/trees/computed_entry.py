@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import random
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -39,6 +40,8 @@ _KEEP_SHAPE = ("_SpectralNorm", "_Orthogonal", "_WeightNorm")
 """Those of torch, which are deterministic: as `_WeightNorm`, whose second original has the shape of the weight."""
 _HOOKS = {"WeightNorm": "name", "SpectralNorm": "name", "BasePruningMethod": "_tensor_name"}
 """Hooks that compute an attribute before each forward, and what they call its name."""
+_AT_A_TIME = threading.RLock()
+"""Each sets back what it has drawn: two at once would set back what the other one left."""
 _SUFFIXES = ("_orig", "_g", "_u", "_v", "_mask")
 
 
@@ -134,7 +137,7 @@ def _is_own(cls: type) -> bool:
 @unnoticed
 def _computed(parametrization: Any) -> Any:
     """Return what a parametrization gives now, run as a copy; the random numbers that it takes are given back."""
-    with with_overrides(), _kept_random_state(parametrization):
+    with _AT_A_TIME, with_overrides(), _kept_random_state(parametrization):
         return _copy_of(parametrization)()
 
 
@@ -142,7 +145,7 @@ def _computed(parametrization: Any) -> Any:
 def _kept_random_state(parametrization: Any) -> Iterator[None]:
     """Keep the state of all generators that may be asked, and the default dtype, unless it is known that none is.
 
-    To set it back would take from another thread what that has drawn meanwhile.
+    What another thread draws meanwhile may come once more.
     """
     steps = members_of((dict_of(parametrization) or {}).get("_modules"))
     if all(_is_own(type(step)) for _, step in steps):

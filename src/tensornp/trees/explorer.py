@@ -111,7 +111,8 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     def totals(self) -> Totals:
         """Parameters, elements stored and bytes."""
         every = list(self._entries.values())
-        counted = {identity_of(one): one for one in first_of_each(every) if one.kind in self._counted}
+        parameters = [one for one in every if one.kind in self._counted]
+        counted = {identity_of(one): one for one in first_of_each(parameters)}
         elements, nbytes = stored_in_memory([held for one in every if (held := held_by(one)) is not None])
         others, of_files = stored_in_files([one for one in every if held_by(one) is None])
         return Totals(sum(one.num_parameters or 0 for one in counted.values()), elements + others, nbytes + of_files)

@@ -11,6 +11,7 @@ from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.memory.extents import Extent as Bytes
 from tensornp.core.memory.extents import relation_of
 from tensornp.core.memory.footprint import Span, extents_of, spans_of
+from tensornp.core.memory.relations import RELATIONS
 from tensornp.trees.entry import Related, WeightEntry
 from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.totals import held_by, identity_of
@@ -113,5 +114,6 @@ def _bytes_of(entry: WeightEntry) -> Bytes | None:
 
 def _note(names: Iterable[WeightEntry], other: WeightEntry, relation: str) -> None:
     for entry in names:
-        if len(entry.related) < _MAX_RELATED:
-            entry.related = (*entry.related, Related(relation, other.name))
+        # The closest first: those of the same elements are one in the totals.
+        related = sorted((*entry.related, Related(relation, other.name)), key=lambda one: RELATIONS.index(one.relation))
+        entry.related = tuple(related[:_MAX_RELATED])

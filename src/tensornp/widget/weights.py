@@ -167,9 +167,12 @@ class WeightsWidget(DockingWidget):
         if not asked.is_list:
             return ""
         chosen = self._outline.chosen(asked, ranks)
-        sums = self._outline.sums if len(chosen) == len(self._weights) else sums_of(chosen)
-        all_of = f"{sums.num_weights:,} of {counted(len(self._weights), 'weight')}"
-        return f"{all_of} · {sums.numel:,} elements · {format_nbytes(sums.nbytes)}"
+        every = counted(len(self._weights), "weight")
+        if len(chosen) == len(self._weights):
+            # The heading has the totals, in which overlapping ones count once.
+            return every
+        sums = sums_of(chosen)
+        return f"{sums.num_weights:,} of {every} · {sums.numel:,} elements · {format_nbytes(sums.nbytes)}"
 
     def _columns(self) -> list[str]:
         """Return the columns in which something is said that is not the same of all."""

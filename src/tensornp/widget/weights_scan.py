@@ -55,7 +55,8 @@ class WeightsScan:
         """Return the weights that are there, and why others are not."""
         there: list[WeightEntry] = []
         gone: dict[str, str] = {}
-        for one in self._weights:
+        # Of what is known to have no values, that is said beside it.
+        for one in (one for one in self._weights if not one.problem):
             try:
                 there.append(self._reach(one))
             except TensornpError as error:

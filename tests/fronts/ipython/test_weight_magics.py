@@ -121,3 +121,14 @@ def test_the_module_of_an_optimizer_is_found_among_the_names(shell):
     shell.run("import torch\nnet = torch.nn.Linear(2, 3)\nopt = torch.optim.SGD(net.parameters(), lr=1, momentum=0.5)")
     shell.run("net(torch.ones(2)).sum().backward()\nopt.step()\n%weights -o w opt")
     assert shell.run("list(w)") == ["state.weight.momentum_buffer", "state.bias.momentum_buffer"]
+
+
+def test_an_explorer_and_a_part_of_it_are_shown_too(shell):
+    """As the value of an expression."""
+    shell.run("import torch, tensornp as tnp\nnet = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Linear(3, 4))")
+    shell.run("w = tnp.weights(net)")
+    text, _ = shown(shell, "%weights w")
+    assert "4 weights" in text
+    text, _ = shown(shell, "%weights w['1']")
+    assert "2 weights" in text
+    assert "1.bias" in text

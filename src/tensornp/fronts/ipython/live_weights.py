@@ -51,14 +51,18 @@ class LiveWeights:
 
         output = IsolatedOutput(self._shell)
         widget = WeightsWidget(
-            listed(explorer.values()), self.reach_of(explorer), opened=opened, anchor=anchor,
+            listed(explorer.values()), self.reach_of(explorer, opened), opened=opened, anchor=anchor,
             options=self._config.options, binder=self._bind, has_values=not output.is_needed,
         )  # fmt: skip
         self._residents.append(_Resident(widget, cell_id(self._shell)))
         output.show(widget)
 
-    def reach_of(self, explorer: WeightsExplorer) -> Callable[[Listed], WeightEntry]:
-        """Return what gives a weight of `explorer` by what is listed of it, and holds nothing that lies in memory."""
+    def reach_of(self, explorer: WeightsExplorer, opened: str = "") -> Callable[[Listed], WeightEntry]:
+        """Return what gives a weight of `explorer` by what is listed of it, and holds nothing that lies in memory.
+
+        A variable `opened` that holds the explorer gives what its expression reaches no more.
+        """
+        from tensornp.errors import NoDataError
         from tensornp.trees.made_entry import MadeEntry
         from tensornp.trees.offloaded import OffloadedEntry
         from tensornp.trees.stored_entry import StoredEntry
@@ -73,9 +77,22 @@ class LiveWeights:
                 return stored[one.name]
             if one.name in recipes:
                 return self._made(one, recipes[one.name])
-            return self._live(one, views.get(one.name), is_shelved=one.name in shelved)
+            try:
+                return self._live(one, views.get(one.name), is_shelved=one.name in shelved)
+            except NoDataError:
+                if (held := self._held_in(opened, one)) is None:
+                    raise
+                return held
 
         return reach
+
+    def _held_in(self, name: str, one: Listed) -> WeightEntry | None:
+        """Return the weight that the explorer in a variable holds; None where there is none of that code."""
+        from tensornp.trees.explorer import WeightsExplorer
+
+        explorer = self._shell.user_ns.get(name)
+        found = explorer[one.name] if isinstance(explorer, WeightsExplorer) and one.name in explorer else None
+        return found if found is not None and found.code == one.code else None
 
     def _views_of(self, explorer: WeightsExplorer) -> dict[str, WeakView]:
         """Return what gives the weights of an expression that is not looked up, since it calls something."""

@@ -96,7 +96,7 @@ class WeightMagics(Magics):
             display({"text/plain": text_of(seen), "text/html": html_of(seen, anchor)}, raw=True)
         if "out" in options:
             self.shell.push({options["out"]: explorer})
-        opened = options.get("out") or f"tnp.weights({expression or repr(path)})"
+        opened = options.get("out") or (expression if value is explorer else f"tnp.weights({expression or repr(path)})")
         self._live.show(explorer, anchor, opened)
 
 
