@@ -696,6 +696,35 @@ def test_state_of_any_kind_is_left_alone():
     assert np.array_equal(first, second)
 
 
+class Dropping(nn.Module):
+    """A parametrization that draws random numbers."""
+
+    def forward(self, weight: torch.Tensor) -> torch.Tensor:
+        return nn.functional.dropout(weight, 0.5, training=True)
+
+
+@in_child
+def test_random_numbers_of_another_thread_do_not_come_twice():
+    """What would be set back is not run while another thread may draw; torch's own parametrizations draw nothing."""
+    layer = nn.Linear(30, 30)
+    torch.nn.utils.parametrize.register_parametrization(layer, "weight", Dropping())
+    entry = tnp.weights(layer)["weight"]
+    before = torch.get_rng_state()
+    entry.stats()
+    assert torch.equal(before, torch.get_rng_state())
+    begun, end = threading.Event(), threading.Event()
+    thread = threading.Thread(target=lambda: (begun.set(), end.wait()))
+    thread.start()
+    begun.wait()
+    try:
+        with pytest.raises(tnp.NoDataError, match="may draw random numbers, and another thread runs; ask again"):
+            entry.stats()
+        tnp.weights(parametrizations.weight_norm(nn.Linear(3, 3)))["weight"].stats()
+    finally:
+        end.set()
+        thread.join()
+
+
 def test_what_cannot_be_copied_is_not_run_in_place():
     """In one sentence: what it would change is the user's own."""
     layer = nn.Linear(4, 4)
@@ -719,6 +748,21 @@ def test_a_variable_that_holds_the_explorer_gives_what_its_names_do_not():
     shell.user_ns["w"] = tnp.weights(nn.Linear(3, 4), expression="other")
     with pytest.raises(tnp.NoDataError):
         reach(facts[0])
+
+
+def test_what_has_no_values_says_so_when_it_is_opened():
+    """A state before the first step, and a weight that is None by now."""
+    model = nn.Linear(3, 4)
+    opt = torch.optim.AdamW(model.parameters())
+    shell = types.SimpleNamespace(user_ns={"model": model, "opt": opt})
+    w = tnp.weights(opt, expression="opt")
+    facts, reach = listed(w.values()), LiveWeights(shell, None, None).reach_of(w)
+    assert {reach(one).problem for one in facts} == {"no state yet"}
+    w = tnp.weights(model, expression="model")
+    facts, reach = listed(w.values()), LiveWeights(shell, None, None).reach_of(w)
+    model.bias = None
+    with pytest.raises(tnp.NoDataError, match=r"model.bias is None by now; run %weights again"):
+        reach(facts[1])
 
 
 def test_an_explorer_is_its_own(tmp_path):

@@ -213,7 +213,11 @@ def test_of_several_groups_the_order_is_no_guess(tmp_path):
     opt = torch.optim.AdamW(groups)
     model(torch.randn(2, 8)).sum().backward()
     opt.step()
-    assert {one.note for one in tnp.weights(opt.state_dict(), model=model).values()} == {""}
+    explorer = tnp.weights(opt.state_dict(), model=model)
+    assert {one.note for one in explorer.values()} == {""}
+    assert "the states are not named by this model, whose order in it is not told" in explorer.problems[0]
+    with pytest.raises(tnp.BadRequestError, match="model is the module whose parameters are optimized, not a int"):
+        tnp.weights({"w": torch.ones(3)}, model=5)
     torch.save(opt.state_dict(), tmp_path / "opt.pt")
     says = "whose order in it is not told, where the optimizer has 3 groups and no param_names; leave model out"
     with pytest.raises(tnp.BadRequestError, match=says):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import random
-import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core.lowlevel import torch_private
+from tensornp.core.lowlevel import threads, torch_private
 from tensornp.core.lowlevel.attributes import (
     class_members,
     class_name,
@@ -40,8 +39,6 @@ _KEEP_SHAPE = ("_SpectralNorm", "_Orthogonal", "_WeightNorm")
 """Those of torch, which are deterministic: as `_WeightNorm`, whose second original has the shape of the weight."""
 _HOOKS = {"WeightNorm": "name", "SpectralNorm": "name", "BasePruningMethod": "_tensor_name"}
 """Hooks that compute an attribute before each forward, and what they call its name."""
-_AT_A_TIME = threading.RLock()
-"""Each sets back what it has drawn: two at once would set back what the other one left."""
 _SUFFIXES = ("_orig", "_g", "_u", "_v", "_mask")
 
 
@@ -137,7 +134,7 @@ def _is_own(cls: type) -> bool:
 @unnoticed
 def _computed(parametrization: Any) -> Any:
     """Return what a parametrization gives now, run as a copy; the random numbers that it takes are given back."""
-    with _AT_A_TIME, with_overrides(), _kept_random_state(parametrization):
+    with with_overrides(), _kept_random_state(parametrization):
         return _copy_of(parametrization)()
 
 
@@ -145,12 +142,22 @@ def _computed(parametrization: Any) -> Any:
 def _kept_random_state(parametrization: Any) -> Iterator[None]:
     """Keep the state of all generators that may be asked, and the default dtype, unless it is known that none is.
 
-    What another thread draws meanwhile may come once more.
+    Were it set back while another thread draws, that one's numbers would come once more.
     """
     steps = members_of((dict_of(parametrization) or {}).get("_modules"))
     if all(_is_own(type(step)) for _, step in steps):
         yield
         return
+    # Behind the gate no cell begins.
+    with threads.GATE:
+        if threads.others_run():
+            raise NoDataError("it is computed by code that may draw random numbers, and another thread runs; ask again")
+        with _random_state_set_back(parametrization):
+            yield
+
+
+@contextmanager
+def _random_state_set_back(parametrization: Any) -> Iterator[None]:
     devices = {one.device for _, one in _originals(parametrization)}
     ours, of_numpy, dtype = random.getstate(), np.random.get_state(), torch.get_default_dtype()
     try:

@@ -66,21 +66,24 @@ def entries_of_optimizer(
 def _names_reached(parameters: Sequence[Any], namespace: Mapping[str, Any], optimizer: Any) -> dict[int, str]:
     """Return by identity how names reach parameters: inside the module that has all of them, or from a name on."""
     wanted = set(map(id, parameters))
+    # Optimizers and schedulers reach them as well, by no name of their own.
+    others = {name: value for name, value in namespace.items() if not _is_of_training(value)}
     paths: dict[int, Path] = {}
+    modules: dict[str, dict[int, str]] = {}
 
     def visit(tensor: Any, kind: Kind, path: Path) -> bool:
         if id(tensor) in wanted and kind == "parameter":
             paths.setdefault(id(tensor), path)
+            root = [*steps_of(path)][-1]
+            module: Any = others.get(root)
+            if root not in modules and is_subclass(type(module), torch.nn.Module):
+                modules[root] = {id(entry.tensor): entry.name for entry in parameters_of(module)}
+                return wanted <= modules[root].keys()
         return len(paths) == len(wanted)
 
-    # Optimizers and schedulers reach them as well, by no name of their own.
-    others = {name: value for name, value in namespace.items() if not _is_of_training(value)}
     search(others, _MAX_SECONDS, visit, besides=optimizer)
-    roots = {[*steps_of(path)][-1] for path in paths.values()}
-    root: Any = namespace.get(roots.pop()) if len(roots) == 1 else None
-    if len(paths) == len(wanted) and is_subclass(type(root), torch.nn.Module):
-        return {id(entry.tensor): entry.name for entry in parameters_of(root)}
-    return {key: expression_of(path) for key, path in paths.items()}
+    whole = next((names for names in modules.values() if wanted <= names.keys()), None)
+    return whole if whole is not None else {key: expression_of(path) for key, path in paths.items()}
 
 
 def _is_of_training(value: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ from tensornp.trees.live_entry import LiveEntry
 from tensornp.trees.names import own_names
 from tensornp.trees.saved_optimizer import optimizers_in
 
+MAX_LEAVES = 5_000_000
+"""Values that are looked at: some seconds."""
+_NUMBERS = frozenset((int, float, bool, str, type(None)))
 MAX_SAID = 1000
 """Items that are no tensors, such as the number of the step, that are kept."""
 _INDEX = re.compile(r"\[(\d{1,9})\]")
@@ -34,7 +38,7 @@ def contents_of_tree(tree: Any, expression: str) -> Contents:
 
     Nothing of the user's runs; a module inside is left out.
     """
-    found = [(path, leaf) for path, leaf in leaves(tree, (None, expression)) if path is not None]
+    found, problems = _listed(tree, expression)
     steps = [_steps_below(path) for path, _ in found]
     brackets = ["".join(map(bracket_of, one)) for one in steps]
     # Two ways to the same name: what tells them apart are the brackets.
@@ -52,7 +56,21 @@ def contents_of_tree(tree: Any, expression: str) -> Contents:
         if len(places) < len(entries):
             places.append(place)
     optimizers = optimizers_in(tree, _as_container, lambda: zip(map(_keys_of, places), entries, strict=True))
-    return Contents(entries, besides, [], optimizers)
+    return Contents(entries, besides, problems, optimizers)
+
+
+def _listed(tree: Any, expression: str) -> tuple[list[tuple[Path, Any]], list[str]]:
+    """Return the tensors and arrays of a tree and its first other items, each with its path, and what is left out."""
+    found: list[tuple[Path, Any]] = []
+    num_besides = 0
+    every = leaves(tree, (None, expression))
+    for path, leaf in islice(every, MAX_LEAVES):
+        # Of a history of millions of numbers, a thousand are told.
+        num_besides += type(leaf) in _NUMBERS
+        if path is not None and (num_besides <= MAX_SAID or type(leaf) not in _NUMBERS):
+            found.append((path, leaf))
+    is_cut = next(every, None) is not None
+    return found, [f"it has more than {MAX_LEAVES:,} values, and the others are not listed"] if is_cut else []
 
 
 def _as_container(value: Any) -> Any:

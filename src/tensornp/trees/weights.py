@@ -88,9 +88,10 @@ def weights(
         found = contents_of_tree(obj, expression or "state_dict")
         if not found.entries:
             raise BadRequestError(f"this {class_name(type(obj))} holds no tensor and no array")
-        if found.optimizers:
-            name_states(found.optimizers, model)
+        why = filter(None, name_states(found.optimizers, model))
+        problems = [*found.problems, *(f"the states are not named by this model, {one}" for one in why)]
         relate(found.entries)
         note_pairs(found.entries)
-        return WeightsExplorer(found.entries, expression or class_name(type(obj)), metadata=found.metadata)
+        source = expression or class_name(type(obj))
+        return WeightsExplorer(found.entries, source, metadata=found.metadata, problems=problems)
     raise BadRequestError(f"weights takes a module, a dictionary of tensors or a path, not a {class_name(type(obj))}")

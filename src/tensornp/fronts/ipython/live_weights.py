@@ -64,10 +64,12 @@ class LiveWeights:
         """
         from tensornp.errors import NoDataError
         from tensornp.trees.made_entry import MadeEntry
+        from tensornp.trees.nothing_entry import NothingEntry
         from tensornp.trees.offloaded import OffloadedEntry
         from tensornp.trees.stored_entry import StoredEntry
 
-        stored = {entry.name: entry for entry in explorer.values() if isinstance(entry, StoredEntry)}
+        # These hold nothing.
+        stored = {entry.name: entry for entry in explorer.values() if isinstance(entry, (StoredEntry, NothingEntry))}
         recipes = {entry.name: entry.recipe for entry in explorer.values() if isinstance(entry, MadeEntry)}
         shelved = {entry.name for entry in explorer.values() if isinstance(entry, OffloadedEntry)}
         views = self._views_of(explorer)
@@ -124,9 +126,11 @@ class LiveWeights:
         from tensornp.trees.live_entry import LiveEntry
         from tensornp.trees.offloaded import OffloadedEntry
 
-        tensor = self._reached(one.code) if view is None else view.tensor()
+        tensor = view.tensor() if view is not None else self._reached(one.code)
         if tensor is None:
-            raise NoDataError(f"{one.code} is kept by nobody; bind it to a name first, and run %weights on that")
+            is_none = "is None by now; run %weights again"
+            is_gone = "is kept by nobody; bind it to a name first, and run %weights on that"
+            raise NoDataError(f"{one.code} {is_none if view is None else is_gone}")
         if is_shelved:
             return self._checked(OffloadedEntry(one.name, one.kind, tensor, one.code, one.requires_grad), one)
         return self._checked(LiveEntry(one.name, one.kind, tensor, one.code), one)

@@ -409,8 +409,8 @@ class Weights {
       PageDown: () => this.go(this.current + NUM_LINES),
       Home: () => this.go(0),
       End: () => this.go(this.seen.total - 1),
-      ArrowRight: open,
-      ArrowLeft: close,
+      ArrowRight: event.shiftKey ? () => this.shift(1) : open,
+      ArrowLeft: event.shiftKey ? () => this.shift(-1) : close,
       Enter: () => line && this.act(line),
       " ": () => line && this.act(line),
       "/": () => this.search.focus(),
@@ -418,6 +418,11 @@ class Weights {
     if (!acts[event.key]) return false;
     acts[event.key]();
     return true;
+  }
+
+  // Columns that are out of sight on a narrow page.
+  shift(by) {
+    this.grid.parentElement.scrollBy({ left: (by * this.grid.parentElement.clientWidth) / 2 });
   }
 
   sorters() {
@@ -607,6 +612,9 @@ class Weights {
 
   figureTable(headings, rows) {
     const scroller = element("div", "scroller");
+    scroller.tabIndex = 0;
+    scroller.setAttribute("role", "region");
+    scroller.setAttribute("aria-label", headings.filter(Boolean).join(", "));
     const table = element("table", "figure-table");
     const head = element("tr");
     head.append(...headings.map((text) => Object.assign(element("th", "", text), { scope: "col" })));
