@@ -43,6 +43,20 @@ def test_the_explorer_is_bound_and_shown(shell, folder):
     assert "<table" in output["text/html"]
 
 
+def test_a_scan_as_the_value_of_a_cell_is_a_table(shell):
+    """As text and HTML; its repr is a line, and inside a list it is that."""
+    shell.run("import tensornp as tnp; w = tnp.weights({'a': torch.tensor([float('nan')]), 'b': torch.ones(3)})")
+    table = shell.run("t = w.scan(); t")
+    output = shell.show_within_modes(table)
+    heading = "2 weights · 1 with findings, 1 with what may be on purpose"
+    assert output["text/plain"].startswith(f"{heading}\nname  finding")
+    assert "1 of 1 are NaN" in output["text/plain"]
+    assert heading in output["text/html"]
+    assert "<table" in output["text/html"]
+    assert repr(table) == "<ScanTable of 2 weights, 1 with findings, 1 with what may be on purpose>"
+    assert shell.show_within_modes([table])["text/plain"] == f"[{table!r}]"
+
+
 @pytest.mark.parametrize(
     ("line", "says"),
     [
