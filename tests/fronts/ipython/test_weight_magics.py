@@ -109,6 +109,39 @@ def test_what_looks_like_a_file_may_be_an_attribute(shell, folder):
 
 
 @pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        ("nosuch.pt", "there is no 'nosuch.pt'"),
+        ("model.bin", "there is no 'model.bin'"),
+        ("modle.safetensors;", "there is no 'modle.safetensors'; the closest is 'model.safetensors'"),
+        ("nowhere", "name 'nowhere' is not defined; define it first"),
+        ("foldr", "name 'foldr' is not defined, and there is no 'foldr'; the closest is 'folder'"),
+        ("model-sharts", "name 'sharts' is not defined, and there is no 'model-sharts'; the closest is 'model-shards'"),
+        ("model.safetensor", "; the closest is 'model.safetensors'"),
+        ("net", "name 'net' is not defined; define it first"),
+        ("(foldr)", "name 'foldr' is not defined; define it first"),
+    ],
+)
+def test_a_path_that_is_not_there_is_told_by_both_magics(shell, folder, typed, says):
+    """And the one that was meant, if a name is neither defined nor there; other files are no models."""
+    (folder / "folder").mkdir()
+    (folder / "model-shards").mkdir()
+    (folder / "net.py").touch()
+    if typed != "model.safetensor":
+        shell.run("model = torch.nn.Linear(2, 2)")
+    shell.run("one = {'a': torch.ones(1)}")
+    assert says in shell.fail(f"%weights {typed}")
+    assert says in shell.fail(f"%tensordiff one {typed}")
+    assert says in shell.fail(f"%tensordiff {typed.rstrip(';')} one")
+
+
+def test_an_attribute_that_looks_like_a_file_is_compared(shell, folder):
+    """Unless nothing has it, as for `%weights`."""
+    shell.run("import types; model = types.SimpleNamespace(pt={'a': torch.ones(2)})")
+    assert "same bits" in shown(shell, "%tensordiff model.pt model.pt")[0]
+
+
+@pytest.mark.parametrize(
     ("typed", "begins"),
     [
         ("sd if True else 0", "(sd if True else 0)"),

@@ -17,6 +17,7 @@ from tensornp.fronts.ipython.arguments import (
     split_names,
 )
 from tensornp.fronts.ipython.evaluate import evaluated
+from tensornp.fronts.ipython.typed import typed_value
 
 if TYPE_CHECKING:
     from tensornp.fronts.ipython.config import TensorDisplay
@@ -97,7 +98,6 @@ class ValueMagics(Magics):
             %tensordiff model checkpoints/tuned.pt
         """
         from tensornp.core.summary.comparison import summarize_comparison
-        from tensornp.fronts.ipython.weight_magics import path_of
         from tensornp.render.comparison import comparison_html, comparison_text
         from tensornp.render.weights_comparison import weights_comparison_html, weights_comparison_text
         from tensornp.trees.compare import compare, is_model, opened
@@ -109,16 +109,12 @@ class ValueMagics(Magics):
         names = split_names(rest.rstrip().removesuffix(";"))
         if len(names) != 2:
             raise UsageError(f"%tensordiff takes two expressions or paths, not {len(names)}; usage: {usage}")
-        paths = [path_of(name) for name in names]
-        a, b = (
-            path if path is not None else evaluated(self.shell, name, local_ns, usage)
-            for name, path in zip(names, paths, strict=True)
-        )
+        (a, path), (b, other) = (typed_value(self.shell, name, local_ns, usage) for name in names)
         with as_usage_errors():
             if is_model(a) or is_model(b):
                 # One of them alone is refused.
                 are_two = is_model(a) and is_model(b)
-                said = ["" if path is not None else name for name, path in zip(names, paths, strict=True)]
+                said = ["" if one is not None else name for name, one in zip(names, (path, other), strict=True)]
                 found = compare(*((opened(a, said[0]), opened(b, said[1])) if are_two else (a, b)))
                 assert isinstance(found, WeightsComparison)
                 html = weights_comparison_html(found)
