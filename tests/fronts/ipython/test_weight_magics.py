@@ -87,6 +87,8 @@ def test_tab_completes_paths_and_names(shell, folder):
     assert shell.complete("%weights mod") == ["model.safetensors", "models", "modules/"]
     assert shell.complete("%weights ./mod") == ["./model.safetensors", "./modules/"]
     assert shell.complete("%weights models") == ["models"]
+    shell.namespace["moved"] = torch.optim.SGD(shell.namespace["models"].parameters(), lr=1)
+    assert shell.complete("%weights mov") == shell.complete("%tensordiff mov") == ["moved"]
     assert shell.complete("%weights --") == ["--out"]
 
 
@@ -98,6 +100,20 @@ def test_models_and_files_are_compared_by_the_magic(shell, folder):
     assert "a.pt and model: 1 of 2 weights differ" in text
     assert "1 of 6 differ, first at [0, 0]" in text
     assert "same bits" in shown(shell, "%tensordiff 'a.pt' a.pt")[0]
+
+
+def test_optimizers_are_compared_by_the_magic(shell):
+    """By the names that the notebook has for their parameters."""
+    shell.run("import copy; net = torch.nn.Linear(2, 3); net2 = copy.deepcopy(net)")
+    shell.run("opt, opt2 = (torch.optim.SGD(n.parameters(), lr=1, momentum=0.5) for n in (net, net2))")
+    shell.run(
+        "net(torch.ones(2)).sum().backward(); opt.step(); (2 * net2(torch.ones(2)).sum()).backward(); opt2.step()"
+    )
+    text, html = shown(shell, "%tensordiff opt opt2")
+    assert text.startswith("opt and opt2: 2 of 2 weights differ")
+    assert "state.weight.momentum_buffer" in text
+    assert "state.weight.momentum_buffer" in html
+    assert shown(shell, "%tensordiff opt opt")[0].startswith("opt (first) and opt (second): same bits")
 
 
 def test_what_looks_like_a_file_may_be_an_attribute(shell, folder):

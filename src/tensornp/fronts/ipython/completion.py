@@ -97,6 +97,7 @@ def _kinds(magic: str) -> list[type]:
 
 
 _WATCHABLE = ("torch.Tensor", "numpy.ndarray", "torch.nn.Module")
+_OPTIMIZER = "torch.optim.Optimizer"
 _TREES = ("torch.nn.Module", "types.ModuleType", "builtins.dict", "builtins.list", "builtins.tuple")
 _FITTING = {
     "tonumpy": ("torch.Tensor", *_TREES, "collections.abc.Mapping", "collections.deque"),
@@ -104,8 +105,8 @@ _FITTING = {
     "tensors": _WATCHABLE,
     "tensorwatch": _WATCHABLE,
     "tensorstats": ("torch.Tensor", "numpy.ndarray", *_TREES),
-    "tensordiff": ("torch.Tensor", "numpy.ndarray", *_TREES),
-    "weights": ("torch.nn.Module", "builtins.dict"),
+    "tensordiff": ("torch.Tensor", "numpy.ndarray", _OPTIMIZER, *_TREES),
+    "weights": ("torch.nn.Module", _OPTIMIZER, "builtins.dict"),
     "tensornp": (),
 }
 """What the names that a magic takes stand for."""

@@ -79,7 +79,7 @@ class ValueMagics(Magics):
     @keeping_nothing
     @documented(*OPTIONS["tensordiff"])
     def tensordiff(self, line: str, local_ns: dict[str, Any] | None = None) -> None:
-        """Show what differs between two tensors or arrays, or between two models, state dicts or files of weights.
+        """Show what differs between two tensors or arrays, or two models, optimizers, state dicts or files of weights.
 
         Usage::
 
@@ -112,10 +112,11 @@ class ValueMagics(Magics):
         (a, path), (b, other) = (typed_value(self.shell, name, local_ns, usage) for name in names)
         with as_usage_errors():
             if is_model(a) or is_model(b):
+                said = "" if path is not None else names[0], "" if other is not None else names[1]
+                seen = {**self.shell.user_ns, **(local_ns or {})}
                 # One of them alone is refused.
-                are_two = is_model(a) and is_model(b)
-                said = ["" if one is not None else name for name, one in zip(names, (path, other), strict=True)]
-                found = compare(*((opened(a, said[0]), opened(b, said[1])) if are_two else (a, b)))
+                pair = opened(a, b, said, namespace=seen) if is_model(a) and is_model(b) else (a, b)
+                found = compare(*pair)
                 assert isinstance(found, WeightsComparison)
                 html = weights_comparison_html(found)
                 display({"text/plain": weights_comparison_text(found), "text/html": html}, raw=True)
