@@ -250,9 +250,9 @@ def test_a_scan_is_told_and_can_be_stopped(tree: MakeTree) -> None:
     assert shown.sent()[0]["type"] == "end"
     shown.num_answered += 1
     shown.set("progress", -1)
-    shown.set("scanned", "1 weight of 85 with findings")
+    shown.set("scanned", "85 weights · 1 with findings")
     shown.settle()
-    shown.page.get_by_role("button", name="1 weight of 85 with findings").click()
+    shown.page.get_by_role("button", name="85 weights · 1 with findings").click()
     assert shown.sent()[0]["sort"] == "findings"
 
 

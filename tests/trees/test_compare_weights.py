@@ -121,6 +121,72 @@ def test_shapes_and_ties_are_told():
     assert "x was not compared: " in weights_comparison_text(found)
 
 
+def test_two_of_one_name_are_told_apart():
+    """In text as in HTML; those of two names bear them alone."""
+    same, other = torch.nn.Linear(2, 2), {"weight": torch.ones(2, 2)}
+    found = compared(same, copy.deepcopy(same))
+    assert weights_comparison_text(found) == "Linear (first) and Linear (second): same bits"
+    assert "<b>Linear</b> (first) and <b>Linear</b> (second) " in weights_comparison_html(found)
+    found = compared(same, other)
+    assert weights_comparison_text(found).startswith("Linear and dict: ")
+    assert "<b>Linear</b> and <b>dict</b> " in weights_comparison_html(found)
+
+
+def trained(seed: int, num_steps: int) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
+    torch.manual_seed(seed)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2))
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(num_steps):
+        model(torch.randn(5, 3)).sum().backward()
+        optimizer.step()
+    return model, optimizer
+
+
+def test_optimizers_are_compared_by_their_states():
+    """By the names of the parameters, where those are found, and nothing is changed; with any that has weights."""
+    model, first = trained(0, 2)
+    again, second = trained(0, 2)
+    before = copy.deepcopy(first.state_dict())
+    # Not by a function of the tests, which sees no model.
+    found = tnp.compare(first, second)
+    assert found.same_bits
+    assert len(found) == 12
+    assert "state.0.weight.exp_avg" in found
+    second.state[again[1].bias]["exp_avg"][0] += 1
+    found = tnp.compare(first, second)
+    assert found.changed() == ["state.1.bias.exp_avg"]
+    assert found["state.1.bias.exp_avg"].max_abs == pytest.approx(1, rel=1e-6)
+    assert tnp.compare(first, tnp.weights(first)).same_bits
+    after = first.state_dict()
+    assert after["param_groups"] == before["param_groups"]
+    for i, kept in before["state"].items():
+        assert all(torch.equal(after["state"][i][key], one) for key, one in kept.items())
+    with pytest.raises(tnp.BadRequestError, match="cannot be compared with all weights of a Adam"):
+        tnp.compare(model[0].weight, first)
+
+
+def test_optimizers_whose_parameters_are_called_otherwise_are_compared_by_place():
+    """A copy of an optimizer has parameters that no module has."""
+    model, first = trained(0, 1)
+    copied = copy.deepcopy(first)
+    found = compared(first, copied)
+    assert found.same_bits
+    assert len(found) == 12
+    assert model[0].weight in first.state
+
+
+def test_optimizers_without_states_are_compared_and_said_so():
+    """Before the first step there is nothing to compare; after it, each state is one that only one side has."""
+    (_, fresh), (_, stepped) = trained(0, 0), trained(0, 1)
+    found = compared(fresh, fresh)
+    assert (len(found), len(found.failed), found.equal) == (0, 4, False)
+    assert "none could be compared" in weights_comparison_text(found)
+    assert "no state yet" in weights_comparison_text(found)
+    found = compared(fresh, stepped)
+    assert (len(found.missing), len(found.unexpected)) == (4, 12)
+    assert "no name is in both" in weights_comparison_text(found)
+
+
 def test_a_tensor_beside_a_model_is_refused():
     """With the cure; an entry stands for its values."""
     with pytest.raises(tnp.BadRequestError, match=r"take one of them, such as tnp.weights"):

@@ -78,7 +78,8 @@ def test_the_worst_comes_first_with_its_numbers(model):
         ("f8", ["a value is 448, the largest that float8_e4m3fn has", "all 3 are 448"]),
         ("ones", ["all 5 are 1"]),
     ]
-    assert repr(table) == f"<ScanTable of {len(model[1])} weights, 6 with findings>"
+    assert repr(table) == f"<ScanTable of {len(model[1])} weights, 5 with findings, 1 with what may be on purpose>"
+    assert (table.num_alarms, table.num_quiet, table.num_left) == (5, 1, 0)
     with pytest.raises(KeyError, match=r"there are no statistics of 'layers\.9\.w'; the closest is 'layers\."):
         table["layers.9.w"]
 
@@ -160,7 +161,8 @@ def test_what_was_finished_is_kept(model, engine):
     table = explorer.scan(engine, progress=stop)
     assert not table.complete
     assert 0 < len(table) < len(explorer)
-    assert "not complete" in repr(table)
+    assert repr(table).endswith(f", stopped, {table.num_left} were not read>")
+    assert table.num_left == len(explorer) - len(table)
     whole = explorer.scan(engine, resume=table)
     assert whole.complete
     assert dict(whole) == dict(explorer.scan())
@@ -208,6 +210,17 @@ def test_a_file_that_changed_is_marked(tmp_path):
             assert all("was written to since it was listed" in why for why in table.failed.values())
 
 
+def test_what_is_registered_as_none_is_no_weight_to_read():
+    """Neither read nor failed, by itself or among others; a parameter without a state is told."""
+    model = torch.nn.Linear(3, 2, bias=False)
+    table = tnp.weights(model).scan()
+    assert (list(table), table.failed, table.complete, table.num_left) == (["weight"], {}, True, 0)
+    assert len(tnp.weights(model).scan(names=["bias"])) == 0
+    state = tnp.weights(torch.optim.Adam(model.parameters()), model=model).scan()
+    assert list(state.failed) == ["state.weight"]
+    assert repr(state) == "<ScanTable of 0 weights, 0 with findings, 1 could not be read>"
+
+
 def test_what_is_no_executor_is_refused(model):
     """And so is one that would have to read the memory of this process."""
     with pytest.raises(tnp.BadRequestError, match=r"executor is a concurrent.futures.Executor, not a int"):
@@ -233,6 +246,7 @@ def test_what_was_scanned_of_a_large_file_is_not_kept_in_the_cache(model, monkey
     explorer = tnp.weights(model[0])
     explorer.scan(names=["embed"])
     assert told == []
+    kept.KEPT.clear()
     monkeypatch.setattr("tensornp.trees.file_entry.MIN_GIVEN_BACK", 1)
     explorer.scan(names=["embed"])
     ((_, offset, nbytes),) = explorer["embed"].extents

@@ -166,7 +166,10 @@ def test_a_scan_shows_findings_where_they_are(shown):
     assert worst["picture"]["src"].startswith("data:image/png")
     by_name = {line["cells"]["name"]: line["cells"].get("findings", "") for line in answer["lines"]}
     assert by_name["{0..11}"].endswith(" of 84 with findings")
-    assert "of 85 with findings" in page.widget.scanned
+    table = page.explorer.scan()
+    assert page.widget.scanned == " · ".join(table.told())
+    assert page.widget.scanned.startswith("85 weights · 1 with findings, ")
+    assert repr(table) == f"<ScanTable of {', '.join(table.told())}>"
 
 
 def test_a_scan_can_be_ended(shown, monkeypatch):
@@ -194,7 +197,7 @@ def test_a_weight_that_is_gone_hides_no_other_from_a_scan(shown):
 
     page.widget._reach = reach
     page.scan()
-    assert page.widget.scanned == "0 weights of 3 with findings; 1 weight could not be read"
+    assert page.widget.scanned == "3 weights · 0 with findings · 1 could not be read"
     cells = {line["cells"]["name"]: line["cells"]["findings"] for line in page.lines(sort="name")}
     assert cells["2"] == "not read: it reaches no weight any more"
 

@@ -40,7 +40,7 @@ class Table:
 
 RIGHT = ("bytes",)
 """Columns of numbers, which are aligned by their last digit."""
-WRAPPED = ("to get", "what it means", "values", "where")
+WRAPPED = ("to get", "what it means", "values", "where", "finding")
 """Columns of words or numbers, which a page may break into lines."""
 
 

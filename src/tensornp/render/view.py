@@ -18,12 +18,14 @@ from tensornp.render.card import tensor_html, tensor_text
 from tensornp.render.container import container_html, container_text, module_html, module_text
 from tensornp.render.info import info_html, info_text
 from tensornp.render.receipt import plan_html
+from tensornp.render.scan_table import scan_table_html, scan_table_text
 from tensornp.render.weights import weights_html, weights_text
 from tensornp.render.weights_comparison import weights_comparison_html, weights_comparison_text
 from tensornp.trees.explorer import WeightsExplorer
+from tensornp.trees.scan_table import ScanTable
 from tensornp.trees.weights_comparison import WeightsComparison
 
-Shown = Summary | WeightsExplorer | WeightsComparison
+Shown = Summary | WeightsExplorer | ScanTable | WeightsComparison
 _TEXT: dict[type, Callable[[Any], str]] = {
     TensorSummary: tensor_text,
     ModuleSummary: module_text,
@@ -32,6 +34,7 @@ _TEXT: dict[type, Callable[[Any], str]] = {
     TensorInfo: info_text,
     Aliases: aliases_text,
     WeightsExplorer: weights_text,
+    ScanTable: scan_table_text,
     WeightsComparison: weights_comparison_text,
 }
 _TABLES: dict[type, Callable[[Any], str]] = {
@@ -41,6 +44,7 @@ _TABLES: dict[type, Callable[[Any], str]] = {
     TensorInfo: info_html,
     Aliases: aliases_html,
     WeightsExplorer: weights_html,
+    ScanTable: scan_table_html,
     WeightsComparison: weights_comparison_html,
 }
 

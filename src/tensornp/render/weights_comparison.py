@@ -41,7 +41,7 @@ def weights_comparison_html(found: WeightsComparison) -> str:
     """Return the same as static HTML."""
     table = _table(found)
     tone = badge_style("shared" if found.equal else "plain")
-    names = " and ".join(f"<b>{escape(legible(name))}</b>" for name in found.sources)
+    names = " and ".join(f"<b>{escape(name)}</b>{side}" for name, side in _sources(found))
     head = f'<div>{names} <span style="{tone}">{escape(_verdict(found))}</span></div>'
     under = "".join(f"<div>{escape(text)}</div>" for text in _said(found))
     below = f'<div style="{SMALL_TEXT}">{under}</div>' if under else ""
@@ -49,7 +49,14 @@ def weights_comparison_html(found: WeightsComparison) -> str:
 
 
 def _heading(found: WeightsComparison) -> str:
-    return f"{' and '.join(map(legible, found.sources))}: {_verdict(found)}"
+    return f"{' and '.join(name + side for name, side in _sources(found))}: {_verdict(found)}"
+
+
+def _sources(found: WeightsComparison) -> list[tuple[str, str]]:
+    """Return what was compared, and which of them it is where both are called the same."""
+    first, second = map(legible, found.sources)
+    sides = (" (first)", " (second)") if first == second else ("", "")
+    return list(zip((first, second), sides, strict=True))
 
 
 def _verdict(found: WeightsComparison) -> str:
@@ -59,7 +66,7 @@ def _verdict(found: WeightsComparison) -> str:
         return "equal"
     num_changed = len(found.changed())
     if not len(found):
-        return "no name is in both"
+        return "none could be compared" if found.failed else "no name is in both"
     verb = "differs" if len(found) == 1 else "differ"
     return f"{num_changed:,} of {counted(len(found), 'weight')} {verb}" if num_changed else "what is in both is equal"
 

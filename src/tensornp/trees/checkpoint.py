@@ -55,7 +55,7 @@ def _found(typed: str) -> str:
         # Not normalized: what is above a symbolic link is not what its name says.
         return typed if os.path.isabs(typed) else os.path.join(os.getcwd(), typed)
     except (FileNotFoundError, NotADirectoryError):
-        raise CheckpointError(f"there is no '{cut(typed, MAX_TOLD)}'{_closest(Path(typed))}") from None
+        raise CheckpointError(f"there is no '{cut(typed, MAX_TOLD)}'{closest_path(typed)}") from None
     except (OSError, ValueError) as error:
         raise CheckpointError(f"'{cut(typed, MAX_TOLD)}' cannot be opened: {reason_of(error)}") from None
 
@@ -72,12 +72,18 @@ def _open(there: Path) -> Contents:
     return open_file(there)
 
 
-def _closest(path: Path) -> str:
-    """Return the path most like what is not there of it, in words that follow a sentence; empty where none is."""
+def closest_path(typed: str, suffixes: tuple[str, ...] = ("",)) -> str:
+    """Return the path most like what is not there of it, in words that follow a sentence; empty where none is.
+
+    It is a folder, or ends with one of the `suffixes`.
+    """
+    path = Path(typed)
     while path != path.parent and not os.path.isdir(path.parent):
         path = path.parent
     try:
-        found = difflib.get_close_matches(path.name, os.listdir(path.parent), 1)
+        with os.scandir(path.parent) as there:
+            names = [one.name for one in there if one.name.endswith(suffixes) or one.is_dir()]
     except OSError:
         return ""
+    found = difflib.get_close_matches(path.name, names, 1)
     return f"; the closest is '{cut(str(path.parent / found[0]), MAX_TOLD)}'" if found else ""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import torch
 
 from tensornp.core.lowlevel.attributes import class_name, is_array, is_subclass
 from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.namespace.caller import names_of_caller
 from tensornp.core.tensor.containers import is_container, leaves
 from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.stand_ins import is_tensor_like
@@ -33,8 +36,9 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
     a, b : torch.Tensor, an object that stands for one, numpy.ndarray, WeightEntry
         Two of these give a `Comparison`, whose `repr` is a line that names the first difference, so that
         ``assert tnp.compare(a, b).equal`` tells why it fails.
-    a, b : torch.nn.Module, a dictionary of tensors, a path, WeightsExplorer
-        Two of these give a `WeightsComparison`: a mapping from name to `Comparison`, what moved most first.
+    a, b : torch.nn.Module, torch.optim.Optimizer, a dictionary of tensors, a path, WeightsExplorer
+        Two of these give a `WeightsComparison`: a mapping from name to `Comparison`, what moved most first. Of an
+        optimizer, the states of its parameters are compared, and not what its groups say.
     progress : callable or False, optional
         Of models, is told how many bytes of how many were compared. None: a bar, if it takes longer than a second.
 
@@ -54,7 +58,7 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
     a, b = (one.values() if isinstance(one, WeightEntry) else one for one in (a, b))
     if is_model(a) and is_model(b):
         with progress_of(progress, "compare") as told:
-            return compare_weights(opened(a), opened(b), progress=told)
+            return compare_weights(*opened(a, b, namespace=names_of_caller(sys._getframe())), progress=told)
     for one, other in ((a, b), (b, a)):
         if is_model(one) and _is_tensor(other):
             whole = repr(os.fspath(one)) if isinstance(one, (str, os.PathLike)) else f"a {class_name(type(one))}"
@@ -70,15 +74,35 @@ def _is_tensor(obj: Any) -> bool:
 
 
 def is_model(obj: Any) -> bool:
-    """Return whether `obj` has weights: a module, a dictionary of tensors, an explorer, or a path."""
+    """Return whether `obj` has weights: a module, an optimizer, a dictionary of tensors, an explorer, or a path."""
     if isinstance(obj, (str, os.PathLike, WeightsExplorer)) or is_subclass(type(obj), torch.nn.Module):
+        return True
+    if _is_optimizer(obj):
         return True
     return not _is_tensor(obj) and is_container(obj) and any(_is_tensor(leaf) for _, leaf in leaves(obj))
 
 
-def opened(obj: Any, expression: str = "") -> WeightsExplorer:
-    """Return the explorer of what has weights."""
-    return obj if isinstance(obj, WeightsExplorer) else weights(obj, expression=expression)
+def _is_optimizer(obj: Any) -> bool:
+    return is_subclass(type(obj), torch.optim.Optimizer)
+
+
+def opened(
+    a: Any, b: Any, expressions: tuple[str, str] = ("", ""), *, namespace: Mapping[str, Any]
+) -> tuple[WeightsExplorer, WeightsExplorer]:
+    """Return the explorers of two that have weights; the namespace tells how parameters of optimizers are called.
+
+    Where it tells that of two optimizers in other words, a state is called by the place of its parameter.
+    """
+    first, second = (
+        weights(one, expression=expression, namespace=namespace)
+        for one, expression in zip((a, b), expressions, strict=True)
+    )
+    if _is_optimizer(a) and _is_optimizer(b) and set(first).isdisjoint(second):
+        own, other = (
+            weights(one, expression=said, namespace={}) for one, said in zip((a, b), expressions, strict=True)
+        )
+        first, second = (first, second) if set(own).isdisjoint(other) else (own, other)
+    return first, second
 
 
 def compare_weights(

@@ -150,7 +150,8 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
         Notes
         -----
-        What was read of a file is kept, and not read again while the file is the same (by inode, size and time).
+        What was read of a file is kept, and not read again while the file is the same (by inode, size and time). What
+        a module has registered as None is no weight, and left out.
         """
         if names is None:
             chosen = _stored(self)

@@ -42,7 +42,7 @@ def scan_entries(
 ) -> ScanTable:
     """Return the statistics of `entries` by name; Ctrl-C returns what was finished, and is not `complete`.
 
-    What `resume` has of the same weights is not read again.
+    What `resume` has of the same weights is not read again; what is registered as None is left out.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def scan_entries(
         If `executor` is none or takes no work, or is to read what lies in the memory of this process, and for another
         `resume`.
     """
-    wanted = list(entries)
+    wanted = [entry for entry in entries if not entry.is_nothing]
     if resume is not None and not isinstance(resume, ScanTable):
         raise BadRequestError(f"resume is what an earlier scan has returned, not a {type(resume).__name__}")
     if executor is not None:

@@ -21,6 +21,8 @@ _COLUMNS = "count nan posinf neginf zeros min max mean std norm scope".split()
 QUIET_RANK = 5
 """From this rank on, a finding may be so on purpose."""
 EQUAL_RANK = QUIET_RANK + 3
+UNRANKED = 99
+"""The rank of a weight without findings."""
 _MAX_NAMED = 3
 
 
@@ -40,6 +42,10 @@ class ScanTable(Mapping[str, TensorStats]):
         Whether all weights were read, or said why not.
     failed : dict
         By name, why a weight was not read.
+    num_alarms, num_quiet : int
+        Weights with findings, and those of which every finding may be so on purpose, such as all ones.
+    num_left : int
+        Weights that were neither read nor said why not, since the scan was stopped.
     """
 
     def __init__(self, entries: Iterable[WeightEntry], earlier: ScanTable | None = None) -> None:
@@ -49,6 +55,7 @@ class ScanTable(Mapping[str, TensorStats]):
         self._numbers = {name: i for i, name in enumerate(self._names)}
         # By fingerprint, the numbers of the weights in their order, of those in the same bytes the first.
         self._alike: dict[str, list[int]] = {}
+        self._ranked: dict[str, int] | None = None
         self.failed: dict[str, str] = {}
         self.complete = False
         if earlier is not None:
@@ -62,6 +69,7 @@ class ScanTable(Mapping[str, TensorStats]):
 
     def note(self, entry: WeightEntry, found: TensorStats | str) -> None:
         """Take what was found, or why nothing was."""
+        self._ranked = None
         if isinstance(found, str):
             self.failed[entry.name] = found
         else:
@@ -83,7 +91,7 @@ class ScanTable(Mapping[str, TensorStats]):
 
     def __iter__(self) -> Iterator[str]:
         """Yield the names, those with the worst finding first, and else in their order."""
-        ranks = {name: min((one.rank for one in self.findings(name)), default=99) for name in self._stats}
+        ranks = self._ranks()
         return iter(sorted(ranks, key=lambda name: (ranks[name], self._numbers[name])))
 
     def __len__(self) -> int:
@@ -91,6 +99,42 @@ class ScanTable(Mapping[str, TensorStats]):
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and name in self._stats
+
+    def _ranks(self) -> dict[str, int]:
+        """Return how bad the worst finding of each weight is."""
+        if self._ranked is None:
+            self._ranked = {
+                name: min((one.rank for one in self.findings(name)), default=UNRANKED) for name in self._stats
+            }
+        return self._ranked
+
+    @property
+    def num_alarms(self) -> int:
+        """Weights with a finding that is hardly so on purpose."""
+        return sum(rank < QUIET_RANK for rank in self._ranks().values())
+
+    @property
+    def num_quiet(self) -> int:
+        """Weights with findings, all of which may be so on purpose."""
+        return sum(QUIET_RANK <= rank < UNRANKED for rank in self._ranks().values())
+
+    @property
+    def num_left(self) -> int:
+        """Weights that were neither read nor said why not."""
+        return sum(name not in self._stats and name not in self.failed for name in self._entries)
+
+    def told(self) -> list[str]:
+        """Return what came of the scan, in numbers: as its line, its table and a page begin."""
+        quiet, left = self.num_quiet, self.num_left
+        said = [
+            f"{len(self):,} weight{'s' * (len(self) != 1)}",
+            f"{self.num_alarms:,} with findings" + (f", {quiet:,} with what may be on purpose" if quiet else ""),
+        ]
+        if self.failed:
+            said.append(f"{len(self.failed):,} could not be read")
+        if not self.complete:
+            said.append("stopped" + (f", {left:,} {'was' if left == 1 else 'were'} not read" if left else ""))
+        return said
 
     def findings(self, name: str) -> list[Finding]:
         """Return what stands out of a weight, the worst first."""
@@ -120,10 +164,7 @@ class ScanTable(Mapping[str, TensorStats]):
         return frame_of(self, [*_COLUMNS, "findings"], rows)
 
     def __repr__(self) -> str:
-        num_found = sum(bool(self.findings(name)) for name in self._stats)
-        state = "" if self.complete else ", not complete"
-        failed = f", {len(self.failed):,} not read" if self.failed else ""
-        return f"<ScanTable of {len(self):,} weights, {num_found:,} with findings{failed}{state}>"
+        return f"<ScanTable of {', '.join(self.told())}>"
 
 
 def _key_of(entry: WeightEntry) -> object:

@@ -18,10 +18,11 @@ from tensornp.trees.choosing import Asked
 from tensornp.trees.entry import COMPUTED, WeightEntry
 from tensornp.trees.listing import Listed
 from tensornp.trees.outline import Outline, sums_of
+from tensornp.trees.scan_table import UNRANKED
 from tensornp.widget.dock import DockingWidget, module, stylesheet
 from tensornp.widget.weight_data import Found, array_code, entry_data, line_data, stats_data
 from tensornp.widget.weight_requests import NONSENSE, asked_by, integer_of, pattern_code
-from tensornp.widget.weights_scan import UNRANKED, WeightsScan
+from tensornp.widget.weights_scan import WeightsScan
 
 MAX_LINES = 100
 """Lines of one answer."""

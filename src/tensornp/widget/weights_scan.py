@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.errors import TensornpError
 from tensornp.render.stats_line import line_of
-from tensornp.render.words import counted
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.listing import Listed
 from tensornp.trees.scan import scan_entries
+from tensornp.trees.scan_table import UNRANKED
 from tensornp.widget.weight_data import Found
-
-UNRANKED = 99
-"""The rank of a weight without findings."""
 
 
 class WeightsScan:
@@ -42,11 +39,9 @@ class WeightsScan:
                 texts = tuple(one.text for one in findings)
                 rank = min((one.rank for one in findings), default=UNRANKED)
                 found[name] = Found(rank, texts, *line_of(stats))
-            said = _said(found.values())
-            failed = table.failed | gone
-            said += f"; {counted(len(failed), 'weight')} could not be read" if failed else ""
-            found |= {name: Found(0, (f"not read: {why}",)) for name, why in failed.items()}
-            said += "" if table.complete else f"; stopped, {len(self._weights) - len(found):,} were not read"
+            table.failed |= gone
+            found |= {name: Found(0, (f"not read: {why}",)) for name, why in table.failed.items()}
+            said = " · ".join(table.told())
         except Exception as error:
             said = str(error) if isinstance(error, TensornpError) else error_text(error)
         self._note_found(self, found, said)
@@ -66,10 +61,3 @@ class WeightsScan:
     def _told(self, done: int, total: int) -> bool:
         self._note_progress(self, done / max(total, 1))
         return self.is_wanted
-
-
-def _said(found: Collection[Found]) -> str:
-    num_found = sum(one.is_alarm for one in found)
-    num_quiet = sum(bool(one.findings) and not one.is_alarm for one in found)
-    said = f"{counted(num_found, 'weight')} of {len(found):,} with findings"
-    return said + (f", {num_quiet:,} with what may be on purpose" if num_quiet else "")

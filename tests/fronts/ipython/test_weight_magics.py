@@ -43,6 +43,20 @@ def test_the_explorer_is_bound_and_shown(shell, folder):
     assert "<table" in output["text/html"]
 
 
+def test_a_scan_as_the_value_of_a_cell_is_a_table(shell):
+    """As text and HTML; its repr is a line, and inside a list it is that."""
+    shell.run("import tensornp as tnp; w = tnp.weights({'a': torch.tensor([float('nan')]), 'b': torch.ones(3)})")
+    table = shell.run("t = w.scan(); t")
+    output = shell.show_within_modes(table)
+    heading = "2 weights · 1 with findings, 1 with what may be on purpose"
+    assert output["text/plain"].startswith(f"{heading}\nname  finding")
+    assert "1 of 1 are NaN" in output["text/plain"]
+    assert heading in output["text/html"]
+    assert "<table" in output["text/html"]
+    assert repr(table) == "<ScanTable of 2 weights, 1 with findings, 1 with what may be on purpose>"
+    assert shell.show_within_modes([table])["text/plain"] == f"[{table!r}]"
+
+
 @pytest.mark.parametrize(
     ("line", "says"),
     [
@@ -73,6 +87,8 @@ def test_tab_completes_paths_and_names(shell, folder):
     assert shell.complete("%weights mod") == ["model.safetensors", "models", "modules/"]
     assert shell.complete("%weights ./mod") == ["./model.safetensors", "./modules/"]
     assert shell.complete("%weights models") == ["models"]
+    shell.namespace["moved"] = torch.optim.SGD(shell.namespace["models"].parameters(), lr=1)
+    assert shell.complete("%weights mov") == shell.complete("%tensordiff mov") == ["moved"]
     assert shell.complete("%weights --") == ["--out"]
 
 
@@ -86,12 +102,59 @@ def test_models_and_files_are_compared_by_the_magic(shell, folder):
     assert "same bits" in shown(shell, "%tensordiff 'a.pt' a.pt")[0]
 
 
+def test_optimizers_are_compared_by_the_magic(shell):
+    """By the names that the notebook has for their parameters."""
+    shell.run("import copy; net = torch.nn.Linear(2, 3); net2 = copy.deepcopy(net)")
+    shell.run("opt, opt2 = (torch.optim.SGD(n.parameters(), lr=1, momentum=0.5) for n in (net, net2))")
+    shell.run(
+        "net(torch.ones(2)).sum().backward(); opt.step(); (2 * net2(torch.ones(2)).sum()).backward(); opt2.step()"
+    )
+    text, html = shown(shell, "%tensordiff opt opt2")
+    assert text.startswith("opt and opt2: 2 of 2 weights differ")
+    assert "state.weight.momentum_buffer" in text
+    assert "state.weight.momentum_buffer" in html
+    assert shown(shell, "%tensordiff opt opt")[0].startswith("opt (first) and opt (second): same bits")
+
+
 def test_what_looks_like_a_file_may_be_an_attribute(shell, folder):
     """Unless nothing has it."""
     shell.run("import torch, types; model = types.SimpleNamespace(pt={'a': torch.ones(2)})")
     text, _ = shown(shell, "%weights model.pt")
     assert text.startswith("model.pt · 1 weight")
     assert "there is no 'model.bin'" in shell.fail("%weights model.bin")
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        ("nosuch.pt", "there is no 'nosuch.pt'"),
+        ("model.bin", "there is no 'model.bin'"),
+        ("modle.safetensors;", "there is no 'modle.safetensors'; the closest is 'model.safetensors'"),
+        ("nowhere", "name 'nowhere' is not defined; define it first"),
+        ("foldr", "name 'foldr' is not defined, and there is no 'foldr'; the closest is 'folder'"),
+        ("model-sharts", "name 'sharts' is not defined, and there is no 'model-sharts'; the closest is 'model-shards'"),
+        ("model.safetensor", "; the closest is 'model.safetensors'"),
+        ("net", "name 'net' is not defined; define it first"),
+        ("(foldr)", "name 'foldr' is not defined; define it first"),
+    ],
+)
+def test_a_path_that_is_not_there_is_told_by_both_magics(shell, folder, typed, says):
+    """And the one that was meant, if a name is neither defined nor there; other files are no models."""
+    (folder / "folder").mkdir()
+    (folder / "model-shards").mkdir()
+    (folder / "net.py").touch()
+    if typed != "model.safetensor":
+        shell.run("model = torch.nn.Linear(2, 2)")
+    shell.run("one = {'a': torch.ones(1)}")
+    assert says in shell.fail(f"%weights {typed}")
+    assert says in shell.fail(f"%tensordiff one {typed}")
+    assert says in shell.fail(f"%tensordiff {typed.rstrip(';')} one")
+
+
+def test_an_attribute_that_looks_like_a_file_is_compared(shell, folder):
+    """Unless nothing has it, as for `%weights`."""
+    shell.run("import types; model = types.SimpleNamespace(pt={'a': torch.ones(2)})")
+    assert "same bits" in shown(shell, "%tensordiff model.pt model.pt")[0]
 
 
 @pytest.mark.parametrize(

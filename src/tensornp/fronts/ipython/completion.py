@@ -11,13 +11,10 @@ from typing import Any
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
 from tensornp.fronts.ipython import guide, magics, memory_magics, value_magics, weight_magics
+from tensornp.fronts.ipython.typed import WEIGHT_SUFFIXES
 
 OPTIONS = {**magics.OPTIONS, **memory_magics.OPTIONS, **value_magics.OPTIONS, **weight_magics.OPTIONS, **guide.OPTIONS}
 _LINE = re.compile(rf"^[^#]*%{{1,2}}({'|'.join(OPTIONS)})\b(.*)$", re.DOTALL)
-_WEIGHT_SUFFIXES = (
-    ".safetensors", ".safetensors.index.json", ".pt", ".pth", ".bin", ".bin.index.json", ".ckpt", ".npy", ".npz",
-    ".gguf",
-)  # fmt: skip
 _SORTS = ("bytes", "name", "shape", "dtype", "device")
 _DTYPES = (
     "float16 float32 float64 complex64 complex128 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool "
@@ -79,7 +76,7 @@ def _paths(fragment: str) -> list[tuple[str, str]]:
     fitting = [entry for entry in found if entry.name.startswith(name) and (name or not entry.name.startswith("."))]
     joined = [(os.path.join(folder, entry.name), entry) for entry in fitting if " " not in entry.name]
     return [(path + "/", "path") for path, entry in joined if entry.is_dir()] + [
-        (path, "path") for path, entry in joined if entry.name.endswith(_WEIGHT_SUFFIXES)
+        (path, "path") for path, entry in joined if entry.name.endswith(WEIGHT_SUFFIXES)
     ]
 
 
@@ -100,6 +97,7 @@ def _kinds(magic: str) -> list[type]:
 
 
 _WATCHABLE = ("torch.Tensor", "numpy.ndarray", "torch.nn.Module")
+_OPTIMIZER = "torch.optim.Optimizer"
 _TREES = ("torch.nn.Module", "types.ModuleType", "builtins.dict", "builtins.list", "builtins.tuple")
 _FITTING = {
     "tonumpy": ("torch.Tensor", *_TREES, "collections.abc.Mapping", "collections.deque"),
@@ -107,8 +105,8 @@ _FITTING = {
     "tensors": _WATCHABLE,
     "tensorwatch": _WATCHABLE,
     "tensorstats": ("torch.Tensor", "numpy.ndarray", *_TREES),
-    "tensordiff": ("torch.Tensor", "numpy.ndarray", *_TREES),
-    "weights": ("torch.nn.Module", "builtins.dict"),
+    "tensordiff": ("torch.Tensor", "numpy.ndarray", _OPTIMIZER, *_TREES),
+    "weights": ("torch.nn.Module", _OPTIMIZER, "builtins.dict"),
     "tensornp": (),
 }
 """What the names that a magic takes stand for."""

@@ -10,6 +10,14 @@ from IPython.core.error import UsageError
 from tensornp.fronts.ipython.arguments import NOT_PYTHON, why_not_python
 
 
+class UndefinedNameError(UsageError):
+    """A name in the expression stands for nothing; `said` is what Python says of it."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__(f"{said}; define it first")
+        self.said = said
+
+
 def evaluated(shell: Any, expression: str, local_ns: dict[str, Any] | None, usage: str) -> Any:
     """Return the value of `expression`, local names included; UsageError with the `usage` for what is none."""
     __tracebackhide__ = True
@@ -31,4 +39,4 @@ def evaluated(shell: Any, expression: str, local_ns: dict[str, Any] | None, usag
         if frame.f_code.co_filename != code.co_filename:
             # It is missing in a function that the expression calls.
             raise
-        raise UsageError(f"{error}; define it first") from None
+        raise UndefinedNameError(str(error)) from None

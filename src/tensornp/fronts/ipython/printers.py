@@ -263,9 +263,10 @@ def _is_one(obj: Any) -> bool:
 
 
 def _is_explorer(obj: Any) -> bool:
-    """Return whether `weights` or `compare` has returned `obj`, which is a table by itself."""
+    """Return whether `weights`, a scan or `compare` has returned `obj`, which is a table by itself."""
     places = (
         ("tensornp.trees.explorer", "WeightsExplorer"),
+        ("tensornp.trees.scan_table", "ScanTable"),
         ("tensornp.trees.weights_comparison", "WeightsComparison"),
     )
     return any(type(obj) is getattr(sys.modules.get(module), name, None) for module, name in places)

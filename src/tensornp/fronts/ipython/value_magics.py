@@ -17,6 +17,7 @@ from tensornp.fronts.ipython.arguments import (
     split_names,
 )
 from tensornp.fronts.ipython.evaluate import evaluated
+from tensornp.fronts.ipython.typed import typed_value
 
 if TYPE_CHECKING:
     from tensornp.fronts.ipython.config import TensorDisplay
@@ -78,7 +79,7 @@ class ValueMagics(Magics):
     @keeping_nothing
     @documented(*OPTIONS["tensordiff"])
     def tensordiff(self, line: str, local_ns: dict[str, Any] | None = None) -> None:
-        """Show what differs between two tensors or arrays, or between two models, state dicts or files of weights.
+        """Show what differs between two tensors or arrays, or two models, optimizers, state dicts or files of weights.
 
         Usage::
 
@@ -97,7 +98,6 @@ class ValueMagics(Magics):
             %tensordiff model checkpoints/tuned.pt
         """
         from tensornp.core.summary.comparison import summarize_comparison
-        from tensornp.fronts.ipython.weight_magics import path_of
         from tensornp.render.comparison import comparison_html, comparison_text
         from tensornp.render.weights_comparison import weights_comparison_html, weights_comparison_text
         from tensornp.trees.compare import compare, is_model, opened
@@ -109,17 +109,14 @@ class ValueMagics(Magics):
         names = split_names(rest.rstrip().removesuffix(";"))
         if len(names) != 2:
             raise UsageError(f"%tensordiff takes two expressions or paths, not {len(names)}; usage: {usage}")
-        paths = [path_of(name) for name in names]
-        a, b = (
-            path if path is not None else evaluated(self.shell, name, local_ns, usage)
-            for name, path in zip(names, paths, strict=True)
-        )
+        (a, path), (b, other) = (typed_value(self.shell, name, local_ns, usage) for name in names)
         with as_usage_errors():
             if is_model(a) or is_model(b):
+                said = "" if path is not None else names[0], "" if other is not None else names[1]
+                seen = {**self.shell.user_ns, **(local_ns or {})}
                 # One of them alone is refused.
-                are_two = is_model(a) and is_model(b)
-                said = ["" if path is not None else name for name, path in zip(names, paths, strict=True)]
-                found = compare(*((opened(a, said[0]), opened(b, said[1])) if are_two else (a, b)))
+                pair = opened(a, b, said, namespace=seen) if is_model(a) and is_model(b) else (a, b)
+                found = compare(*pair)
                 assert isinstance(found, WeightsComparison)
                 html = weights_comparison_html(found)
                 display({"text/plain": weights_comparison_text(found), "text/html": html}, raw=True)

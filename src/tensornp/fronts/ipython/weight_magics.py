@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import ast
-import os
-import re
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, line_magic, magics_class, needs_local_scope, no_var_expand
 from IPython.display import display
 
 from tensornp.fronts.ipython.arguments import (
-    NOT_PYTHON,
     Option,
     as_usage_errors,
     documented,
     keeping_nothing,
     split_line,
 )
-from tensornp.fronts.ipython.evaluate import evaluated
 from tensornp.fronts.ipython.names import check_overwritable
+from tensornp.fronts.ipython.typed import expression_in, typed_value
 
 if TYPE_CHECKING:
     from tensornp.fronts.ipython.anchors import Anchors
@@ -29,9 +25,6 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
     "weights": (Option("o", "out", "bind the explorer to NAME", "NAME"),),
 }
 USAGE = "%weights [-o NAME] EXPR_OR_PATH"
-_LOOKS_LIKE_A_PATH = re.compile(r"[./\\]|[A-Za-z]:[\\/]|[^\s()\[\]]+\.safetensors$|[^\s()\[\]]+\.index\.json$")
-_LOOKS_LIKE_A_FILE = re.compile(r"[^\s()\[\]]+\.(?:pt|pth|bin|ckpt|npz|npy|gguf)$")
-"""What is a path unless it is the attribute of a variable: ``model.pt``."""
 
 
 @magics_class
@@ -84,10 +77,7 @@ class WeightMagics(Magics):
         with as_usage_errors():
             if "out" in options:
                 check_overwritable(self.shell, options["out"])
-        path = path_of(rest)
-        if path is None and _LOOKS_LIKE_A_FILE.match(rest.rstrip("; ")) and not _evaluates(self.shell, rest, local_ns):
-            path = rest.rstrip("; ")
-        value = path if path is not None else evaluated(self.shell, rest, local_ns, USAGE)
+        value, path = typed_value(self.shell, rest, local_ns, USAGE)
         with as_usage_errors():
             expression = "" if path is not None else expression_in(rest)
             names = {**self.shell.user_ns, **(local_ns or {})}
@@ -98,57 +88,3 @@ class WeightMagics(Magics):
             self.shell.push({options["out"]: explorer})
         opened = options.get("out") or (expression if value is explorer else f"tnp.weights({expression or repr(path)})")
         self._live.show(explorer, anchor, opened)
-
-
-def _evaluates(shell: Any, text: str, local_ns: dict[str, Any] | None) -> bool:
-    """Return whether dotted names reach something; a mistake in them is that of a path."""
-    name, *attributes = text.rstrip("; ").split(".")
-    missing = object()
-    found = (local_ns or {}).get(name, shell.user_ns.get(name, missing))
-    for attribute in attributes:
-        try:
-            found = getattr(found, attribute, missing)
-        except Exception:
-            # An expression that raises shows its own error.
-            return True
-    return found is not missing
-
-
-def expression_in(text: str) -> str:
-    """Return the expression to which ``['a']`` can be appended: without a comment, and in parentheses if need be."""
-    text = text.strip().rstrip("; ")
-    try:
-        body = ast.parse(text, mode="eval").body
-        source = ast.get_source_segment(text, body) or text
-    except NOT_PYTHON:
-        return text
-    return source if isinstance(body, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) else f"({source})"
-
-
-def _is_expression(text: str) -> bool:
-    try:
-        compile(text, "<expression>", "eval")
-    except NOT_PYTHON:
-        return False
-    return True
-
-
-def path_of(text: str) -> str | None:
-    """Return the path that was typed, or None for an expression; what looks like a path is one, there or not."""
-    text = text.strip().removesuffix(";").rstrip()
-    if text[:1] in ("'", '"'):
-        try:
-            unquoted = ast.literal_eval(text)
-        except NOT_PYTHON:
-            return None
-        return unquoted if isinstance(unquoted, str) else None
-    if not text:
-        return None
-    try:
-        is_there = os.path.lexists(os.path.expanduser(text))
-    except ValueError:
-        # NUL bytes and lone surrogates.
-        is_there = False
-    # A tilde begins an expression too.
-    is_path = is_there or _LOOKS_LIKE_A_PATH.match(text) or (text.startswith("~") and not _is_expression(text))
-    return text if is_path else None

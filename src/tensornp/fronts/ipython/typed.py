@@ -1,0 +1,104 @@
+"""What stands after a magic that takes models: a path, or an expression."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from typing import Any
+
+from IPython.core.error import UsageError
+
+from tensornp.fronts.ipython.arguments import NOT_PYTHON
+from tensornp.fronts.ipython.evaluate import UndefinedNameError, evaluated
+
+_LOOKS_LIKE_A_PATH = re.compile(r"[./\\]|[A-Za-z]:[\\/]|[^\s()\[\]]+\.safetensors$|[^\s()\[\]]+\.index\.json$")
+_LOOKS_LIKE_A_FILE = re.compile(r"[^\s()\[\]]+\.(?:pt|pth|bin|ckpt|npz|npy|gguf)$")
+"""What is a path unless it is the attribute of a variable: ``model.pt``."""
+WEIGHT_SUFFIXES = (
+    ".safetensors", ".safetensors.index.json", ".pt", ".pth", ".bin", ".bin.index.json", ".ckpt", ".npy", ".npz",
+    ".gguf",
+)  # fmt: skip
+"""How the names of files of weights end."""
+_WORD = re.compile(r"[\w.\-]+")
+"""What may be a path that was mistyped."""
+
+
+def typed_value(shell: Any, text: str, local_ns: dict[str, Any] | None, usage: str) -> tuple[Any, str | None]:
+    """Return a path, twice, or the value of an expression and None; UsageError with the `usage` for what is neither."""
+    __tracebackhide__ = True
+    path, bare = path_of(text), text.strip().rstrip("; ")
+    if path is None and _LOOKS_LIKE_A_FILE.match(bare) and not _evaluates(shell, bare, local_ns):
+        path = bare
+    if path is not None:
+        return path, path
+    try:
+        return evaluated(shell, text, local_ns, usage), None
+    except UndefinedNameError as error:
+        near = _near(bare)
+        if not near:
+            raise
+        raise UsageError(f"{error.said}, and there is no {bare!r}{near}") from None
+
+
+def _near(text: str) -> str:
+    """Return the path most like what may be one, a word, in words that follow a sentence; empty where none is."""
+    if not _WORD.fullmatch(text):
+        return ""
+    from tensornp.trees.checkpoint import closest_path
+
+    return closest_path(text, WEIGHT_SUFFIXES)
+
+
+def _evaluates(shell: Any, text: str, local_ns: dict[str, Any] | None) -> bool:
+    """Return whether dotted names reach something; a mistake in them is that of a path."""
+    name, *attributes = text.rstrip("; ").split(".")
+    missing = object()
+    found = (local_ns or {}).get(name, shell.user_ns.get(name, missing))
+    for attribute in attributes:
+        try:
+            found = getattr(found, attribute, missing)
+        except Exception:
+            # An expression that raises shows its own error.
+            return True
+    return found is not missing
+
+
+def expression_in(text: str) -> str:
+    """Return the expression to which ``['a']`` can be appended: without a comment, and in parentheses if need be."""
+    text = text.strip().rstrip("; ")
+    try:
+        body = ast.parse(text, mode="eval").body
+        source = ast.get_source_segment(text, body) or text
+    except NOT_PYTHON:
+        return text
+    return source if isinstance(body, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) else f"({source})"
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        compile(text, "<expression>", "eval")
+    except NOT_PYTHON:
+        return False
+    return True
+
+
+def path_of(text: str) -> str | None:
+    """Return the path that was typed, or None for an expression; what looks like a path is one, there or not."""
+    text = text.strip().removesuffix(";").rstrip()
+    if text[:1] in ("'", '"'):
+        try:
+            unquoted = ast.literal_eval(text)
+        except NOT_PYTHON:
+            return None
+        return unquoted if isinstance(unquoted, str) else None
+    if not text:
+        return None
+    try:
+        is_there = os.path.lexists(os.path.expanduser(text))
+    except ValueError:
+        # NUL bytes and lone surrogates.
+        is_there = False
+    # A tilde begins an expression too.
+    is_path = is_there or _LOOKS_LIKE_A_PATH.match(text) or (text.startswith("~") and not _is_expression(text))
+    return text if is_path else None

@@ -1,0 +1,79 @@
+"""What a scan has found, the worst first, and what it could not read: as text and as static HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from itertools import islice
+from typing import NamedTuple
+
+from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.render.stats_line import number_text
+from tensornp.render.style import HEADING, SMALL_TEXT, WIDE
+from tensornp.render.table import Table, TableRow, table_html, table_text, without_empty
+from tensornp.render.words import counted
+from tensornp.trees.names import MAX_SHOWN, cut
+from tensornp.trees.scan_table import ScanTable
+
+MAX_ROWS = 40
+"""Weights with findings that are listed."""
+MAX_FAILED = 10
+"""Weights that could not be read, of which it is told why."""
+_MAX_TEXT = 400
+_HEADINGS = ("name", "finding", "min", "max", "mean", "std", "zeros")
+_ALWAYS = ("name", "finding")
+
+
+class _Seen(NamedTuple):
+    heading: str
+    table: Table
+    said: tuple[str, ...]
+
+
+@never_compiled
+def scan_table_text(found: ScanTable) -> str:
+    """Return the numbers over an aligned table of what stands out, and under it what could not be read."""
+    seen = _see(found)
+    lines = [seen.heading, table_text(seen.table) if seen.table.rows else "", *seen.said]
+    return "\n".join(line for line in lines if line)
+
+
+@never_compiled
+def scan_table_html(found: ScanTable) -> str:
+    """Return the same as static HTML."""
+    seen = _see(found)
+    under = "".join(f"<div>{escape(text)}</div>" for text in seen.said)
+    below = f'<div style="{SMALL_TEXT}">{under}</div>' if under else ""
+    heading = f'<div style="{HEADING}">{escape(seen.heading)}</div>'
+    table = table_html(seen.table) if seen.table.rows else ""
+    return f'<div class="tensornp" style="{WIDE}">{heading}{table}{below}</div>'
+
+
+def _see(found: ScanTable) -> _Seen:
+    num_alarms = found.num_alarms
+    names = list(islice(found, num_alarms + found.num_quiet))
+    rows: list[TableRow] = []
+    for name in names[:MAX_ROWS]:
+        findings = found.findings(name)
+        is_first_quiet = bool(rows) and len(rows) == num_alarms
+        text = cut("; ".join(one.text for one in findings), _MAX_TEXT)
+        rows.append(TableRow((cut(name, MAX_SHOWN) or "''", text, *_figures(found, name)), (), is_first_quiet))
+    table = without_empty(Table(_HEADINGS, tuple(rows)), _ALWAYS)
+    return _Seen(" · ".join(found.told()), table, tuple(_said(found, len(names))))
+
+
+def _figures(found: ScanTable, name: str) -> Iterator[str]:
+    """Yield the last columns; of what has no finite element, nothing."""
+    stats = found[name]
+    for figure in (stats.min, stats.max, stats.mean, stats.std):
+        yield number_text(figure) if figure is not None else ""
+    yield f"{stats.zeros:,}" if stats.zeros else ""
+
+
+def _said(found: ScanTable, num_found: int) -> Iterator[str]:
+    if num_found > MAX_ROWS:
+        yield f"… {counted(num_found - MAX_ROWS, 'more weight')} with findings; t.to_frame() has all"
+    for name, why in islice(found.failed.items(), MAX_FAILED):
+        yield f"{cut(name, MAX_SHOWN) or repr('')} was not read: {cut(why, _MAX_TEXT)}"
+    if len(found.failed) > MAX_FAILED:
+        yield f"… {counted(len(found.failed) - MAX_FAILED, 'more weight')} could not be read; t.failed tells why"
