@@ -206,7 +206,7 @@ def test_what_is_known_to_have_no_values_is_no_finding(shown):
     """It is said beside it already."""
     page = shown({"a": torch.randn(10), "meta": torch.ones(3, device="meta")})
     page.scan()
-    assert page.widget.scanned == "0 weights of 1 with findings"
+    assert page.widget.scanned == "1 weight · 0 with findings"
 
 
 def test_what_a_scan_costs_is_that_of_what_is_listed(shown):
