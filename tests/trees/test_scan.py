@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 
 import tensornp as tnp
 from tensornp.core.values import tasks
-from tensornp.trees import kept, progress, scan, scan_table
+from tensornp.trees import findings, kept, progress, scan
 from tensornp.trees.file_entry import FileEntry
 
 
@@ -106,7 +106,7 @@ def test_dead_rows_and_outlying_columns_are_found(tmp_path):
         assert said["half"][0] == dead
         assert said["c"] == ["1 of 9 channels along axis 1 is zero throughout: 4"]
         assert said["zero"] == ["all 400 are 0"]
-        assert all(finding.rank >= scan_table.QUIET_RANK for name in table for finding in table.findings(name))
+        assert all(finding.rank >= findings.QUIET_RANK for name in table for finding in table.findings(name))
 
 
 def test_weights_of_equal_content_are_found(tmp_path):

@@ -18,10 +18,10 @@ from tensornp.render.stats_line import HEIGHT, WIDTH, histogram_alt
 from tensornp.render.weights import WORDS, cells_of
 from tensornp.render.words import cost_of_scan, counted
 from tensornp.trees.entry import COMPUTED, WeightEntry, shape_text
+from tensornp.trees.findings import QUIET_RANK
 from tensornp.trees.fold import Row
 from tensornp.trees.listing import is_trained
 from tensornp.trees.outline import Line
-from tensornp.trees.scan_table import QUIET_RANK
 from tensornp.widget.toggle_data import figures_data
 
 MAX_SHOWN = 10

@@ -16,9 +16,9 @@ from tensornp.errors import BadRequestError, NameTakenError, NotReadError, Tenso
 from tensornp.render.words import cost_of_scan, counted
 from tensornp.trees.choosing import Asked
 from tensornp.trees.entry import COMPUTED, WeightEntry
+from tensornp.trees.findings import UNRANKED
 from tensornp.trees.listing import Listed
 from tensornp.trees.outline import Outline, sums_of
-from tensornp.trees.scan_table import UNRANKED
 from tensornp.widget.dock import DockingWidget, module, stylesheet
 from tensornp.widget.weight_data import Found, array_code, entry_data, line_data, stats_data
 from tensornp.widget.weight_requests import NONSENSE, asked_by, integer_of, pattern_code

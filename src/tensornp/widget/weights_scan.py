@@ -9,9 +9,9 @@ from tensornp.core.lowlevel.attributes import error_text
 from tensornp.errors import TensornpError
 from tensornp.render.stats_line import line_of
 from tensornp.trees.entry import WeightEntry
+from tensornp.trees.findings import UNRANKED
 from tensornp.trees.listing import Listed
 from tensornp.trees.scan import scan_entries
-from tensornp.trees.scan_table import UNRANKED
 from tensornp.widget.weight_data import Found
 
 
