@@ -22,18 +22,22 @@ def noise(seed: int) -> torch.Tensor:
 def test_alarms_come_before_what_may_be_on_purpose():
     """Under the numbers, with the figures of each; what is sound is not listed."""
     broken = torch.tensor([2.0, 0.0, math.nan, -6.0])
-    made = {"ones": torch.ones(5), "sound": noise(0), "broken": broken, "inf": torch.tensor([math.inf, 1.0])}
+    dead = torch.randn(9, 9, generator=torch.Generator().manual_seed(0))
+    dead[4] = 0
+    made = {"dead": dead, "ones": torch.ones(5), "sound": noise(0), "broken": broken}
+    made |= {"inf": torch.tensor([math.inf, 1.0])} | {f"zeros.{i}": torch.zeros(4) for i in range(5)}
     table = tnp.weights(made).scan()
-    heading, headings, *rows = lines_of(table)
-    assert heading == "4 weights · 2 with findings, 1 with what may be on purpose"
+    heading, headings, *rows, rest = lines_of(table)
+    assert heading == "10 weights · 2 with findings, 7 with what may be on purpose"
+    assert rest == "6 weights of ones or zeros throughout: ones, zeros.0, zeros.1 and 3 more"
     assert headings.split() == ["name", "finding", "min", "max", "mean", "std", "zeros"]
-    assert [row.split()[0] for row in rows] == ["broken", "inf", "ones"]
+    assert [row.split()[0] for row in rows] == ["broken", "inf", "dead"]
     finite = broken[broken.isfinite()].double()
     std = f"{finite.std(correction=0).item():.4g}"
     assert rows[0].split()[1:] == ["1", "of", "4", "are", "NaN", "-6.0"[:2], "2", f"{finite.mean():.4g}", std, "1"]
     html = scan_table_html(table)
     assert heading in html
-    assert html.index("broken") < html.index("inf") < html.index("ones")
+    assert html.index("broken") < html.index("inf") < html.index("dead")
     assert "sound" not in html + "".join(rows)
 
 
@@ -47,11 +51,11 @@ def test_what_is_sound_needs_no_table():
 
 def test_a_long_table_is_cut_and_says_so():
     """Of what could not be read, too; the worst stays."""
-    made = {f"w{i}": torch.ones(2) for i in range(50)} | {"bad": torch.tensor([math.nan])}
+    made = {f"w{i}": torch.full((2,), 3.0) for i in range(50)} | {"bad": torch.tensor([math.nan])}
     made |= {f"m{i}": torch.ones(2, device="meta") for i in range(13)}
     table = tnp.weights(made).scan()
     heading, _, *lines = lines_of(table)
-    assert heading == "51 weights · 1 with findings, 50 with what may be on purpose · 13 could not be read"
+    assert heading == "51 weights · 51 with findings · 13 could not be read"
     assert lines[0].startswith("bad ")
     assert lines[39].startswith("w38 ")
     assert lines[40] == "… 11 more weights with findings; t.to_frame() has all"
@@ -81,8 +85,8 @@ def test_what_a_scan_shows_is_escaped_and_cut():
     """Names come from files."""
     hostile = "<script>\x1b[2J"
     made = {
-        hostile: torch.ones(2),
-        "": torch.zeros(3),
+        hostile: torch.full((2,), 3.0),
+        "": torch.full((3,), 3.0),
         "n" * 5000: torch.ones(4),
         hostile + "2": torch.ones(1, device="meta"),
     }

@@ -11,7 +11,8 @@ from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.render.stats_line import number_text
 from tensornp.render.style import HEADING, SMALL_TEXT, WIDE
 from tensornp.render.table import Table, TableRow, table_html, table_text, without_empty
-from tensornp.render.words import counted
+from tensornp.render.words import counted, listed
+from tensornp.trees.findings import PLAIN_RANK
 from tensornp.trees.names import MAX_SHOWN, cut
 from tensornp.trees.scan_table import ScanTable
 
@@ -19,6 +20,8 @@ MAX_ROWS = 40
 """Weights with findings that are listed."""
 MAX_FAILED = 10
 """Weights that could not be read, of which it is told why."""
+MAX_NAMED = 3
+"""Weights of ones or zeros that are named."""
 _MAX_TEXT = 400
 _HEADINGS = ("name", "finding", "min", "max", "mean", "std", "zeros")
 _ALWAYS = ("name", "finding")
@@ -51,7 +54,10 @@ def scan_table_html(found: ScanTable) -> str:
 
 def _see(found: ScanTable) -> _Seen:
     num_alarms = found.num_alarms
-    names = list(islice(found, num_alarms + found.num_quiet))
+    every = list(islice(found, num_alarms + found.num_quiet))
+    plain = [name for name in every if all(one.rank == PLAIN_RANK for one in found.findings(name))]
+    is_plain = set(plain)
+    names = [name for name in every if name not in is_plain]
     rows: list[TableRow] = []
     for name in names[:MAX_ROWS]:
         findings = found.findings(name)
@@ -59,7 +65,7 @@ def _see(found: ScanTable) -> _Seen:
         text = cut("; ".join(one.text for one in findings), _MAX_TEXT)
         rows.append(TableRow((cut(name, MAX_SHOWN) or "''", text, *_figures(found, name)), (), is_first_quiet))
     table = without_empty(Table(_HEADINGS, tuple(rows)), _ALWAYS)
-    return _Seen(" · ".join(found.told()), table, tuple(_said(found, len(names))))
+    return _Seen(" · ".join(found.told()), table, tuple(_said(found, len(names), plain)))
 
 
 def _figures(found: ScanTable, name: str) -> Iterator[str]:
@@ -70,9 +76,12 @@ def _figures(found: ScanTable, name: str) -> Iterator[str]:
     yield f"{stats.zeros:,}" if stats.zeros else ""
 
 
-def _said(found: ScanTable, num_found: int) -> Iterator[str]:
+def _said(found: ScanTable, num_found: int, plain: list[str]) -> Iterator[str]:
     if num_found > MAX_ROWS:
         yield f"… {counted(num_found - MAX_ROWS, 'more weight')} with findings; t.to_frame() has all"
+    if plain:
+        names = listed([cut(name, MAX_SHOWN) for name in plain], MAX_NAMED)
+        yield f"{counted(len(plain), 'weight')} of ones or zeros throughout: {names}"
     for name, why in islice(found.failed.items(), MAX_FAILED):
         yield f"{cut(name, MAX_SHOWN) or repr('')} was not read: {cut(why, _MAX_TEXT)}"
     if len(found.failed) > MAX_FAILED:

@@ -12,6 +12,8 @@ from tensornp.trees.entry import WeightEntry
 
 QUIET_RANK = 5
 """From this rank on, a finding may be so on purpose."""
+PLAIN_RANK = QUIET_RANK + 2
+"""Of what is all ones or all zeros, as biases and norms are before training."""
 EQUAL_RANK = QUIET_RANK + 3
 UNRANKED = 99
 """The rank of a weight without findings."""
@@ -38,8 +40,7 @@ def findings_of(entry: WeightEntry, stats: TensorStats) -> Iterator[Finding]:
     if top is not None and max(abs(stats.min), abs(stats.max)) >= top:
         yield Finding(3, f"a value is {top:.6g}, the largest that {entry.dtype} has")
     if stats.count == stats.finite > 1 and stats.min == stats.max:
-        # What is all ones or zeros may be so on purpose.
-        yield Finding(QUIET_RANK + 2 if stats.min in (0, 1) else 4, f"all {stats.count:,} are {stats.min:.6g}")
+        yield Finding(PLAIN_RANK if stats.min in (0, 1) else 4, f"all {stats.count:,} are {stats.min:.6g}")
     for norms in stats.channels:
         if norms.num_dead:
             yield Finding(QUIET_RANK, _dead(norms, entry))
