@@ -124,8 +124,9 @@ class AffineEntry(FileEntry):
         parts = [self._numbers(opened, one) for one in met if one.num]
         scales, zeros = (np.concatenate(some) for some in zip(*parts, strict=True))
         if num >= size:
-            places = np.arange(start, stop) % size
-            scales, zeros = scales[places], zeros[places]
+            scales, zeros = (np.resize(np.roll(some, -low), num) for some in (scales, zeros))
+        if inner == 1:
+            return scales, zeros
         lengths = np.full(num, inner)
         lengths[0] -= first - start * inner
         lengths[-1] -= stop * inner - first - count
@@ -139,6 +140,8 @@ class AffineEntry(FileEntry):
         low, high = (-MAX_VALUE, MAX_VALUE) if has_floats else (most.min, most.max)
         self._check("scale", scales, np.abs(scales) <= MAX_VALUE, along)
         self._check("zero point", zeros, (zeros >= low) & (zeros <= high), along)
+        if self.affine.axis is not None:
+            zeros = zeros.astype(VALUES)
         return scales.astype(np.float32 if has_floats else np.float64), zeros
 
     def _check(self, what: str, some: Array, is_right: Array, along: Range | None) -> None:

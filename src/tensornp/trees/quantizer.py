@@ -77,14 +77,15 @@ class Affine(NamedTuple):
         return f"quantized per channel along axis {self.axis}"
 
     def values(self, codes: Array, scales: Array, zeros: Array) -> Array:
-        """Return the values of codes, each computed as torch does on x86, where it comes to the last bit."""
+        """Return the values of codes as torch computes them on x86, to the last bit."""
         if self.axis is None:
             # By fbgemm: a difference of integers, which wraps around, and a product of floats.
             wide = codes.astype(np.int32) - np.int32(zeros.item())
             return np.asarray(wide.astype(VALUES) * np.float32(scales.item()))
-        made = codes.astype(VALUES) - zeros.astype(VALUES)
+        made = codes.astype(VALUES)
+        made -= zeros
         # The scales are floats, or doubles.
-        return np.asarray((made * scales).astype(VALUES, copy=False))
+        return np.asarray(np.multiply(made, scales).astype(VALUES, copy=False))
 
 
 def told_of(quantizer: Any, codes: FileEntry, laid: Laid, rows: Rows) -> Affine | str:
