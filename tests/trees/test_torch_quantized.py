@@ -16,6 +16,10 @@ from test_npy import counted_reads
 from test_torch_file import rewritten
 
 import tensornp as tnp
+from tensornp.core.convert.plan import decide
+from tensornp.core.values.preview import preview
+from tensornp.core.values.window import window_of
+from tensornp.core.values.window_values import read_window, subject_of
 from tensornp.render.weights import weights_text
 from tensornp.trees.affine_entry import AffineEntry
 from tensornp.trees.kept import KEPT
@@ -356,10 +360,14 @@ def test_files_of_quantized_tensors_are_compared(tmp_path):
     assert tnp.compare(tnp.weights(a)["w"], torch.load(a, weights_only=False)["w"].dequantize()).equal
 
 
-def test_the_navigator_shows_the_values(tmp_path):
-    """A window of them, as of any other weight."""
-    torch.save({"w": per_channel((50, 60), 1)}, tmp_path / "x.pt")
-    entry, expected = tnp.weights(tmp_path / "x.pt")["w"], dequantized(tmp_path / "x.pt")
-    values = entry.values()
-    assert same_bits(values.few(((1, 2, 40), (0, 59))).numpy(), expected[np.ix_((1, 2, 40), (0, 59))])
-    assert str(values.info.dtype) == "torch.float32"
+@pytest.mark.parametrize("name", ["rows", "columns", "gaps", "channels last", "floats"])
+def test_the_navigator_shows_the_values(tmp_path, name):
+    """Text and window are those of the floats."""
+    torch.save({"w": SAMPLES[name][0]()}, tmp_path / "x.pt")
+    values, expected = tnp.weights(tmp_path / "x.pt")["w"].values(), dequantized(tmp_path / "x.pt")
+    assert preview(values, values.info, decide(values.info), max_elements=5000).text == repr(expected)
+    subject, own = subject_of(values), subject_of(torch.from_numpy(expected))
+    window = window_of(subject.shape, axes=None, corner=(), num_rows=2, num_columns=2)
+    assert read_window(subject, window) == read_window(own, window)
+    some = values.few([(0, *range(1, n)) for n in expected.shape]).numpy()
+    assert same_bits(some, expected)
