@@ -595,13 +595,19 @@ def ten_elements_of_a_storage_of_a_million(folder):
 def a_quantized_tensor(folder):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        coded = torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8)
-        torch.save({"coded": coded, "w": torch.ones(2)}, folder / "x.pt")
+        coded = torch.quantize_per_tensor(torch.ones(3), 0.5, 3, torch.qint8)
+        scales, zeros = torch.tensor([0.5, 0.25]), torch.tensor([1, 0])
+        rows = torch.quantize_per_channel(torch.ones(2, 3), scales, zeros, 0, torch.quint8)
+        torch.save({"coded": coded, "rows": rows, "w": torch.ones(2)}, folder / "x.pt")
     yield
     explorer = tnp.weights(folder / "x.pt")
-    assert list(explorer) == ["coded", "w"]
-    assert "_rebuild_qtensor" in explorer["coded"].problem
-    assert explorer["w"].to_numpy().tolist() == [1, 1]
+    assert list(explorer) == ["coded", "rows", "w"]
+    assert explorer["coded"].note == "quantized per tensor, scale 0.5, zero point 3"
+    assert explorer["rows"].note == "quantized per channel along axis 0"
+    assert [explorer[name].dtype for name in explorer] == ["qint8", "quint8", "float32"]
+    assert [explorer[name].to_numpy().tolist() for name in explorer] == [[1] * 3, [[1] * 3] * 2, [1, 1]]
+    assert {name: one.mean for name, one in explorer.scan().items()} == {"coded": 1, "rows": 1, "w": 1}
+    assert explorer.problems == []
 
 
 @trap("P9")
@@ -712,7 +718,8 @@ def tensors_that_numpy_refuses(folder):
     assert explorer["neg"].to_numpy().tolist() == [-1, -1]
     assert explorer["imag"].to_numpy().tolist() == [-2, 4]
     assert explorer["grad"].to_numpy().tolist() == [1, 1]
-    assert all(explorer[name].problem for name in ("sparse", "coded", "meta"))
+    assert explorer["coded"].to_numpy().round(5).tolist() == [1, 1, 1]
+    assert all(explorer[name].problem for name in ("sparse", "meta"))
     live = tnp.weights(made)
     assert live["conj"].to_numpy().tolist() == [1 - 2j, 3 + 4j]
     assert live["sparse"].to_numpy().tolist() == np.eye(3).tolist()

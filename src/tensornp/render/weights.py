@@ -12,7 +12,7 @@ from tensornp.render.table import Table, TableRow, said_once, table_html, table_
 from tensornp.render.words import counted, listed
 from tensornp.trees.entry import shape_text
 from tensornp.trees.explorer import WeightsExplorer
-from tensornp.trees.fold import Row, folded
+from tensornp.trees.fold import Row, folded, note_of
 from tensornp.trees.listing import is_trained
 from tensornp.trees.names import MAX_SHOWN, cut
 
@@ -122,7 +122,13 @@ def cells_of(row: Row) -> dict[str, str]:
     places = {entry.location for entry in row.entries}
     grads = set(map(is_trained, row.entries))
     each = f"{len(row.entries):,} × " if len(row.entries) > 1 else ""
-    notes = [first.note, first.problem and f"no values: {first.problem}", _tied(row), _related(row), row.unlike]
+    notes = [
+        note_of(row.entries),
+        first.problem and f"no values: {first.problem}",
+        _tied(row),
+        _related(row),
+        row.unlike,
+    ]
     return {
         # A name may be empty, and is none then that could be seen.
         "name": cut(row.pattern, MAX_SHOWN) or "''",

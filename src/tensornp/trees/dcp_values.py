@@ -73,7 +73,7 @@ class ByteValue:
         values: dict[str, Any] = {}
         for one in islice(values_of(found.root), _MAX_LISTED):
             is_tensor = isinstance(one, PickledTensor)
-            value = f"a {one.dtype} tensor of shape {one.shape}" if isinstance(one, PickledTensor) else one.value
+            value = f"a {one.dtype_name} tensor of shape {one.shape}" if isinstance(one, PickledTensor) else one.value
             values[dotted(one.path) or ("tensor" if is_tensor else "value")] = value
         return PickledObject(values, wanted)
 

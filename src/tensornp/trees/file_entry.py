@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, suppress
 from typing import Any
 
@@ -97,6 +97,11 @@ class FileEntry(StoredEntry):
         return type(self), self.shape, self.dtype, place, self._is_swapped, self._lazy
 
     @property
+    def meaning(self) -> Hashable:
+        """What is equal where equal bytes are equal values; None where it is not told which byte is whose."""
+        return (self.dtype, self._lazy) if type(self) is FileEntry and self.dtype in KNOWN else None
+
+    @property
     def is_shared_out(self) -> bool:
         """Whether its elements lie without gaps."""
         return self._is_dense
@@ -154,23 +159,28 @@ class FileEntry(StoredEntry):
     def _supply(self, opened: Any) -> Supply:
         if self._is_dense:
             return super()._supply(opened)
-        assert self.shape is not None and self._strides is not None
-        shape, strides, times = each_once(self.shape, self._strides)
+        shape, strides, times = self._laid_once()
 
         def read(box: tuple[slice, ...]) -> Array:
             selection = select(box, shape, self.bits_dtype.itemsize, strides)
             return self._meant(self._bits_at(opened, selection))
 
-        part = ReadPart(flat_from_boxes(shape, read), shape, self.dtype, times=times)
-        return Supply((part,), self.dtype, self.shape)
+        name = self.dtype_of_values
+        part = ReadPart(flat_from_boxes(shape, read), shape, name, times=times)
+        assert self.shape is not None
+        return Supply((part,), name, self.shape)
 
     def _order(self) -> tuple[int, ...] | None:
         assert self.shape is not None
         return super()._order() if self._strides is None else order_of(self.shape, self._strides)
 
-    def _check_endless(self) -> None:
+    def _laid_once(self) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+        """Return by which shape and strides its values are read where there are gaps, and how often each is meant."""
         assert self.shape is not None and self._strides is not None
-        shape, strides, _ = each_once(self.shape, self._strides)
+        return each_once(self.shape, self._strides)
+
+    def _check_endless(self) -> None:
+        shape, strides, _ = self._laid_once()
         numel, reach = math.prod(shape), 1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
         if numel > max(reach, MAX_REPEATED):
             raise TooLargeError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -35,6 +36,8 @@ _MIN_FOLDED = 2
 _MAX_DIGITS = 18
 _MAX_COMPARED = 200
 """Weights of a part that are compared with those of its neighbours."""
+_FIGURES = re.compile(r", (?:scale|zero point) [^,]*")
+"""What each quantized weight has of its own."""
 _Kind = tuple[Any, ...]
 
 
@@ -155,7 +158,14 @@ def _signature(branch: Branch, known: dict[Any, int]) -> int:
 def _kind(entry: Listable) -> _Kind:
     """Return what weights have in common that may be folded."""
     related = tuple(one.relation for one in entry.related)
-    return entry.kind, entry.shape, entry.dtype, entry.note, bool(entry.problem), bool(entry.tied_to), related
+    note = _FIGURES.sub("", entry.note) if entry.note else ""
+    return entry.kind, entry.shape, entry.dtype, note, bool(entry.problem), bool(entry.tied_to), related
+
+
+def note_of(entries: Sequence[Listable]) -> str:
+    """Return what is said of all weights of a row: without the figures, where these differ."""
+    first = entries[0].note
+    return first if all(one.note == first for one in entries) else _FIGURES.sub("", first)
 
 
 def _of_children(children: Sequence[Branch]) -> Sequence[Branch]:

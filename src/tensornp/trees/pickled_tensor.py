@@ -23,10 +23,18 @@ _STORAGES = {
     "ComplexDoubleStorage": "complex128", "UntypedStorage": "uint8",
 }  # fmt: skip
 """The dtype of each class of storages that torch has pickled."""
-_QUANTIZED = {"QUInt8Storage": 1, "QInt8Storage": 1, "QInt32Storage": 4, "QUInt4x2Storage": 1, "QUInt2x4Storage": 1}
-"""The bytes of an element of the other ones."""
+_CODES = {"QInt8Storage": "int8", "QUInt8Storage": "uint8", "QInt32Storage": "int32"}
+"""The dtype of the codes of quantized tensors."""
+_PACKED = {"QUInt4x2Storage": "quint4x2", "QUInt2x4Storage": "quint2x4"}
+"""Those of which a byte has several codes."""
 _REBUILT = ("_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3")
 _PARAMETERS = ("_rebuild_parameter", "_rebuild_parameter_with_state")
+_QUANTIZED = "_rebuild_qtensor"
+_SCHEMES = tuple(
+    f"per_{each}" for each in (
+        "tensor_affine", "channel_affine", "tensor_symmetric", "channel_symmetric", "channel_affine_float_qparams",
+    )
+)  # fmt: skip
 _BY_TYPE = ("torch._tensor", "_rebuild_from_type_v2")
 MAPPINGS = {("collections", "OrderedDict"), ("collections", "defaultdict"), ("builtins", "dict")}
 SETS = {(module, name) for module in ("builtins", "__builtin__") for name in ("set", "frozenset")}
@@ -34,7 +42,11 @@ WRAPPERS = {("torch.jit._pickle", name) for name in ("build_tensorlist", "restor
 """What TorchScript puts around lists and dictionaries."""
 KNOWN_IMPORTS = frozenset(
     [("torch", name) for name in (*_STORAGES, *KNOWN, "Size", "device", "dtype", "Tensor", "strided")]
-    + [("torch._utils", name) for name in (*_REBUILT, *_PARAMETERS)]
+    + [
+        ("torch", name)
+        for name in (*_CODES, *_PACKED, *_PACKED.values(), *map("q{}".format, _CODES.values()), *_SCHEMES)
+    ]
+    + [("torch._utils", name) for name in (*_REBUILT, _QUANTIZED, *_PARAMETERS)]
     + [("torch.storage", name) for name in ("UntypedStorage", "TypedStorage")]
     + [("torch.nn.parameter", name) for name in ("Parameter", "Buffer")]
     + [_BY_TYPE, *SETS, *WRAPPERS, *MAPPINGS]
@@ -58,7 +70,10 @@ class StorageTold(NamedTuple):
 
 
 class PickledTensor(NamedTuple):
-    """A tensor of a pickle: a view of the storage `key`, in elements; `problem` says why it is not read."""
+    """A tensor of a pickle: a view of the storage `key`, in elements; `problem` says why it is not read.
+
+    Of a quantized one, `dtype` is that of its codes, and `quantizer` what the pickle says of their meaning.
+    """
 
     path: tuple[Any, ...]
     key: str
@@ -72,6 +87,13 @@ class PickledTensor(NamedTuple):
     lazy: LazyBits = AS_STORED
     problem: str = ""
     is_sound: bool = True
+    is_quantized: bool = False
+    quantizer: Any = None
+
+    @property
+    def dtype_name(self) -> str:
+        """The dtype as torch calls it."""
+        return f"q{self.dtype}" if self.is_quantized else self.dtype
 
 
 def tensor_of(path: tuple[Any, ...], call: Call, num_around: int = 0) -> PickledTensor | None:
@@ -89,7 +111,9 @@ def tensor_of(path: tuple[Any, ...], call: Call, num_around: int = 0) -> Pickled
         inner = tensor_of(path, Call(args[0], args[2]), num_around + 1)
         return inner if inner is not None else _unread(path, "it is of a subclass, which the file does not lay out")
     if module == "torch._utils" and name in _REBUILT:
-        return _strided(path, name, args)
+        return _strided(path, name, args, _STORAGES)
+    if module == "torch._utils" and name == _QUANTIZED:
+        return _quantized(path, args)
     if module in ("torch._utils", "torch._tensor") and name.startswith("_rebuild"):
         return _unread(path, f"it is made by {legible(name[:_MAX_SAID])}, which is not read yet")
     return None
@@ -106,7 +130,8 @@ def told_storage(persistent: Any) -> StorageTold | None:
     if type(key) is not tuple or len(key) < 5 or key[0] != "storage" or not isinstance(key[1], Global):
         return None
     kind, name, numel, view = key[1].name, storage_key(key[2]), key[4], key[5] if len(key) > 5 else None
-    itemsize = stored_dtype(_STORAGES[kind]).itemsize if kind in _STORAGES else _QUANTIZED.get(kind, 0)
+    dtype = _STORAGES.get(kind) or _CODES.get(kind)
+    itemsize = stored_dtype(dtype).itemsize if dtype else int(kind in _PACKED)
     if name is None or not itemsize or not is_size(numel):
         return None
     if view is None:
@@ -141,13 +166,22 @@ def _unread(path: tuple[Any, ...], problem: str) -> PickledTensor:
     return PickledTensor(path, "", "", 0, 0, (), (), False, False, problem=problem, is_sound=False)
 
 
-def _strided(path: tuple[Any, ...], name: str, args: tuple[Any, ...]) -> PickledTensor:
+def _quantized(path: tuple[Any, ...], args: tuple[Any, ...]) -> PickledTensor:
+    """Return what is laid out by `storage, offset, shape, strides, quantizer, requires_grad, hooks`."""
+    storage = told_storage(args[0]) if len(args) > 5 else None
+    if storage is not None and storage.kind in _PACKED:
+        return _unread(path, f"its codes are {_PACKED[storage.kind]}, several in a byte, which is not read yet")
+    made = _strided(path, "", (*args[:4], *args[5:6]), _CODES)
+    return made._replace(is_quantized=True, quantizer=args[4]) if made.dtype else made
+
+
+def _strided(path: tuple[Any, ...], name: str, args: tuple[Any, ...], dtypes: dict[str, str]) -> PickledTensor:
     """Return what is laid out by `storage, offset, shape, strides, requires_grad, hooks`, a dtype, and lazy bits."""
     storage = told_storage(args[0]) if len(args) > 3 else None
     shape, strides = (sizes_of(args[2]), sizes_of(args[3])) if len(args) > 3 else (None, None)
-    if storage is None or storage.kind not in _STORAGES or shape is None or strides is None or not is_size(args[1]):
+    if storage is None or storage.kind not in dtypes or shape is None or strides is None or not is_size(args[1]):
         return _unread(path, "its storage is not told")
-    dtype: Any = _STORAGES[storage.kind]
+    dtype: Any = dtypes[storage.kind]
     has_dtype = name == "_rebuild_tensor_v3"
     if has_dtype:
         told = args[6] if len(args) > 6 else None

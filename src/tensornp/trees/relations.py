@@ -56,7 +56,7 @@ def relate(entries: Iterable[WeightEntry]) -> None:
 def _span_of(entry: WeightEntry) -> Span | None:
     """Return from where to where the storage goes, or what is read of a file; None of what has several, or none."""
     if isinstance(entry, FileEntry):
-        extents = entry.extents if type(entry) is FileEntry else ()
+        extents = entry.extents if entry.meaning is not None else ()
         return (extents[0].path, extents[0].offset, extents[0].offset + extents[0].nbytes) if extents else None
     spans = spans_of(one) if (one := held_by(entry)) is not None else []
     return spans[0] if len(spans) == 1 else None
@@ -102,8 +102,8 @@ def _bytes_of(entry: WeightEntry) -> Bytes | None:
         (place,), selection = entry.extents, entry.select(...)
         assert entry.shape is not None
         # No address is 0, and an offset may be.
-        meaning = f"{entry.dtype} {entry.lazy}"
-        return Bytes(place.path, place.offset + 1, entry.shape, selection.strides, selection.itemsize, meaning)
+        at, meaning = place.offset + 1, repr(entry.meaning)
+        return Bytes(place.path, at, entry.shape, selection.strides, selection.itemsize, meaning)
     held = held_by(entry)
     if is_tensor(held) and torch_private.is_lazily_copied(held):
         # The first write gives it bytes of its own.

@@ -73,6 +73,8 @@ class StoredChunk(NamedTuple):
             raise CheckpointError(f"{source.said} is no tensor of torch.save")
         tensor, record = tensors[0], storages.get(tensors[0].key)
         problem = why_unread(tensor, record)
+        if tensor.is_quantized:
+            problem = problem or "it is quantized, which no chunk is"
         if is_swapped:
             problem = problem or "its storage has its bytes in big-endian order"
         if problem or record is None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import Any
 
 from tensornp.core.values.decode import stored_dtype
 from tensornp.errors import CheckpointError
+from tensornp.trees.affine_entry import AffineEntry
 from tensornp.trees.byte_range import ByteRange
 from tensornp.trees.contents import Contents
 from tensornp.trees.entry import WeightEntry
@@ -14,6 +16,7 @@ from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.names import part_of_storage, shown_name
 from tensornp.trees.nothing_entry import NothingEntry
 from tensornp.trees.pickled_tensor import KNOWN_IMPORTS, PickledTensor, storage_key, told_storage
+from tensornp.trees.quantizer import Rows
 from tensornp.trees.saved_optimizer import optimizers_in
 from tensornp.trees.source_file import Reader, SourceFile
 from tensornp.trees.torch_zip import looked_through, of_torch, why_unread
@@ -106,10 +109,11 @@ def _listed(file: SourceFile, found: XRay, storages: dict[str, Record], *, is_sw
         values.append(one)
     problems += unlisted.problems()
     entries: list[WeightEntry] = []
+    laying = _Laying(file, storages, tuple(wanted), is_swapped)
     besides: dict[str, Any] = {}
     for one, name in zip(values, _names([one.path for one in values]), strict=True):
         if isinstance(one, PickledTensor):
-            entries.append(_entry(file, one, name, storages, tuple(wanted), is_swapped=is_swapped))
+            entries.append(laying.entry(one, name))
         else:
             besides[name] = one.value
     paths = [one.path for one in values if isinstance(one, PickledTensor)]
@@ -139,38 +143,47 @@ def _in_brackets(path: tuple[Any, ...]) -> str:
     return "".join(f"[{dotted((key,))!r}]" if type(key) is str else f"[{shown_key(key)}]" for key in path)
 
 
-def _entry(
-    file: SourceFile,
-    tensor: PickledTensor,
-    name: str,
-    storages: dict[str, Record],
-    wanted: tuple[str, ...],
-    *,
-    is_swapped: bool,
-) -> WeightEntry:
-    """Return the entry of one tensor: none of its bytes is read unless all of them are there."""
-    code = f"torch.load({file.path!r}, map_location='cpu', weights_only=True){_in_brackets(tensor.path)}"
-    kind = "parameter" if tensor.is_parameter else "tensor"
-    record = storages.get(tensor.key)
-    problem = why_unread(tensor, record)
-    if is_swapped and tensor.dtype == "complex32":
-        problem = problem or "its halves are in another byte order, which is not read"
-    if not tensor.dtype:
-        made: WeightEntry = NothingEntry(name, kind, code, problem, file.path)
-    else:
+class _Laying:
+    """Makes the entries of a file: `storages` by their keys, and `wanted` is what it would import."""
+
+    def __init__(
+        self, file: SourceFile, storages: dict[str, Record], wanted: tuple[str, ...], is_swapped: bool
+    ) -> None:
+        self._file, self._storages, self._wanted, self._is_swapped = file, storages, wanted, is_swapped
+        self._rows: Rows = {}
+
+    def entry(self, tensor: PickledTensor, name: str) -> WeightEntry:
+        """Return the entry of one tensor: none of its bytes is read unless all of them are there."""
+        code = f"torch.load({self._file.path!r}, map_location='cpu', weights_only=True){_in_brackets(tensor.path)}"
+        laid = partial(self._laid, name, code)
+        if not tensor.dtype:
+            made: WeightEntry = NothingEntry(name, "", code, tensor.problem, self._file.path)
+        elif tensor.is_quantized:
+            made = AffineEntry(laid(tensor), tensor.quantizer, laid, self._rows)
+        else:
+            made = laid(tensor)
+        made.kind = "parameter" if tensor.is_parameter else "tensor"
+        made.wanted_imports = self._wanted
+        return made
+
+    def _laid(self, name: str, code: str, tensor: PickledTensor) -> FileEntry:
+        """Return what a tensor of a known dtype shows of its storage."""
+        record = self._storages.get(tensor.key)
+        problem = why_unread(tensor, record)
+        if self._is_swapped and tensor.dtype == "complex32":
+            problem = problem or "its halves are in another byte order, which is not read"
         itemsize = stored_dtype(tensor.dtype).itemsize
         offset = (record.offset if record is not None else 0) + tensor.offset * itemsize
-        strides = tensor.strides if tensor.is_sound else None
         made = FileEntry(
-            name, tensor.shape, tensor.dtype, code, file, offset, strides, is_swapped=is_swapped, lazy=tensor.lazy
-        )
-        made.kind, made.problem = kind, problem or made.problem
+            name, tensor.shape, tensor.dtype, code, self._file, offset, tensor.strides if tensor.is_sound else None,
+            is_swapped=self._is_swapped, lazy=tensor.lazy,
+        )  # fmt: skip
+        made.problem = problem or made.problem
         if not tensor.is_sound:
             # What is said of it is not believed.
             made.nbytes = 0
-        said = ["other byte order"] if is_swapped and not problem else []
+        said = ["other byte order"] if self._is_swapped and not problem else []
         if not problem and tensor.storage_nbytes > made.nbytes:
             said.append(part_of_storage(made.numel, tensor.storage_nbytes, itemsize, "on disk"))
         made.note = ", ".join(said)
-    made.wanted_imports = wanted
-    return made
+        return made

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.memory.footprint import Span, extents_of, spans_of
 from tensornp.core.memory.storages import merged
-from tensornp.core.tensor.dtypes import KNOWN
-from tensornp.core.values.decode import stored_dtype
 from tensornp.trees.array_entry import ArrayEntry
 from tensornp.trees.entry import COMPUTED, WeightEntry
 from tensornp.trees.file_entry import FileEntry
@@ -45,9 +43,9 @@ def view_of(entry: WeightEntry) -> object:
 
     Elsewhere than in files of `torch.save`, no two weights lie in the same bytes.
     """
-    if type(entry) is not FileEntry or entry.problem or not entry.numel:
+    if not isinstance(entry, FileEntry) or entry.problem or not entry.numel or entry.meaning is None:
         return None
-    return entry.extents, entry.shape, entry.select(...).strides, entry.dtype, entry.note, entry.lazy
+    return entry.extents, entry.shape, entry.select(...).strides, entry.note, entry.meaning
 
 
 @unnoticed
@@ -101,9 +99,9 @@ def _is_packed(entry: WeightEntry) -> bool:
 
 def _num_in_file(entry: WeightEntry) -> int:
     """Return how many elements there are bytes for: of one that is expanded, some stand for many."""
-    if type(entry) is not FileEntry or entry.dtype not in KNOWN:
+    if not isinstance(entry, FileEntry) or entry.meaning is None:
         return entry.numel
-    return min(entry.numel, entry.nbytes // stored_dtype(entry.dtype).itemsize)
+    return min(entry.numel, entry.nbytes // entry.bits_dtype.itemsize)
 
 
 def _each_once(pieces: Iterable[_Piece]) -> tuple[int, int]:
