@@ -7,10 +7,12 @@ import os
 import struct
 import tempfile
 import tracemalloc
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import torch
+import torch.distributed.checkpoint
 import treescope
 from safetensors import safe_open
 from safetensors.torch import save_file
@@ -26,6 +28,8 @@ from tensornp.trees.outline import Outline
 
 LISTING_MS, SLICE_MS, MANY_S, ENTRY_NBYTES = 50, 5, 3, 1024
 PICTURE_MS, PICTURE_KB = 50, 100
+SLOW_LISTING_MS = 150
+"""Of formats that are read from the beginning, or item by item."""
 SCAN_CLAIM, COMPARE_CLAIM, COMPARE_MIB = 1 / 8, 1.5, 150
 NUM_TENSORS, ROWS, COLUMNS = 147, 6_700, 1_024
 MIB = 2**20
@@ -81,21 +85,32 @@ def _listing(folder: Path, quick: bool) -> str:
     small = {f"layers.{i}.w": torch.zeros(4, 4) for i in range(NUM_TENSORS)}
     torch.save(small, zipped)
     torch.save(small, legacy, _use_new_zipfile_serialization=False)
+    dcp, gguf = folder / "dcp", folder / "x.gguf"
+    with warnings.catch_warnings():
+        # It says that one process saves alone.
+        warnings.simplefilter("ignore")
+        torch.distributed.checkpoint.save(small, checkpoint_id=dcp)
+    _write_gguf(gguf, small)
     statements = {
         "safetensors of 4 GB, listed": "weights(sparse)",
         "safe_open: shapes and dtypes of all": "[(s.get_shape(), s.get_dtype()) for s in map(opened.get_slice, keys)]",
         "zip of torch.save, listed": "weights(zipped)",
         "legacy torch.save, listed": "weights(legacy)",
+        "DCP folder, listed": "weights(dcp)",
+        "GGUF, listed": "weights(gguf)",
         "torch.load(mmap=True)": "torch.load(zipped, mmap=True, weights_only=True)",
         "4 rows of 4 MB": "listed['layers.77.w'].to_numpy(slice(9, 13))",
     }
     opened = safe_open(sparse, "np")
     names = {
         "weights": tnp.weights, "sparse": sparse, "zipped": zipped, "legacy": legacy, "torch": torch,
+        "dcp": dcp, "gguf": gguf,
         "opened": opened, "keys": list(opened.keys()), "listed": tnp.weights(sparse),
     }  # fmt: skip
     seconds = interleave(statements, names, rounds=7 if quick else 25)
-    limits = {"4 rows of 4 MB": SLICE_MS}
+    limits = {"4 rows of 4 MB": SLICE_MS} | dict.fromkeys(
+        ("legacy torch.save, listed", "DCP folder, listed", "GGUF, listed"), SLOW_LISTING_MS
+    )
     rows = []
     for name, taken in seconds.items():
         limit = limits.get(name, LISTING_MS if name.endswith("listed") else 0)
@@ -133,6 +148,18 @@ def _first_picture(quick: bool) -> str:
         )
         rows.append((name, Spread.of(taken).in_seconds(), *claims))
     return table((f"{num_tensors:,} tensors, first seen", "time", "claim", "size", "claim"), rows)
+
+
+def _write_gguf(path: Path, tensors: dict[str, torch.Tensor]) -> None:
+    from gguf import GGUFWriter
+
+    writer = GGUFWriter(path, "llama")
+    for name, tensor in tensors.items():
+        writer.add_tensor(name, tensor.numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
 
 
 def _cold_slice(folder: Path) -> str:

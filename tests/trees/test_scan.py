@@ -6,6 +6,8 @@ import io
 import math
 import multiprocessing
 import os
+import pickle
+import shutil
 import sys
 import tempfile
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -19,7 +21,7 @@ from safetensors.torch import save_file
 
 import tensornp as tnp
 from tensornp.core.values import tasks
-from tensornp.trees import findings, kept, progress, scan
+from tensornp.trees import findings, kept, progress, scan, source_file
 from tensornp.trees.file_entry import FileEntry
 
 
@@ -395,3 +397,41 @@ def test_a_scan_goes_on_where_no_bar_can_be_written(model, monkeypatch, broken):
     monkeypatch.setattr(scan, "_TOLD_EVERY_S", 0.0)
     monkeypatch.setattr(sys, "stderr", out)
     assert tnp.weights(model[0]).scan().complete
+
+
+def test_a_worker_elsewhere_knows_the_file_of_a_share_again(tmp_path, monkeypatch):
+    """There it is on another device; by its size, its time, and what it begins and ends with it is the same."""
+    made = weights_of(tmp_path)
+    path = tmp_path / "model.safetensors"
+    settled(path)
+    entry = tnp.weights(path)["layers.0.w"]
+    expected = tnp.stats(made["layers.0.w"])
+    sent = pickle.dumps(entry)
+    here = source_file._mark_of
+    monkeypatch.setattr(source_file, "_mark_of", lambda status: here(status)._replace(device=99))
+    source_file._fingerprint_of.cache_clear()
+    received = pickle.loads(sent)
+    assert received.put_together([received.tally(i) for i in range(received.num_tasks())]) == expected
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    settled(path)
+    source_file._fingerprint_of.cache_clear()
+    kept.KEPT.clear()
+    with pytest.raises(tnp.ChangedFileError):
+        pickle.loads(sent).tally(0)
+
+
+def test_a_file_that_was_replaced_is_another_one_for_a_worker_too(tmp_path):
+    """On the same device an inode tells it."""
+    weights_of(tmp_path)
+    path = tmp_path / "model.safetensors"
+    settled(path)
+    sent = pickle.dumps(tnp.weights(path)["layers.0.w"])
+    shutil.copy2(path, tmp_path / "other")
+    os.replace(tmp_path / "other", path)
+    with pytest.raises(tnp.ChangedFileError, match="was replaced since it was listed"):
+        pickle.loads(sent).tally(0)
+    path.unlink()
+    with pytest.raises(tnp.ChangedFileError, match="cannot be opened any more"):
+        pickle.loads(sent).tally(0)

@@ -5,6 +5,7 @@ What was listed is what is read: each read compares the file with what it was, a
 
 from __future__ import annotations
 
+import functools
 import os
 import stat
 import threading
@@ -16,11 +17,16 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from tensornp.core.memory.fingerprint import digest_of
 from tensornp.errors import ChangedFileError, CheckpointError
 
 Array = np.ndarray[Any, Any]
 # A pipe that took the place of a file does not hang whoever opens it; Windows has neither flag.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+_TOLD_NBYTES = 4096
+"""Bytes at either end of a file by which it is known on another machine."""
 
 
 class FileMark(NamedTuple):
@@ -63,10 +69,16 @@ def _mark_of(status: os.stat_result) -> FileMark:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file as it was when it was listed; it holds nothing open, and can be sent to another process."""
+    """A file as it was when it was listed; it holds nothing open, and can be sent to another process.
+
+    Elsewhere, the same file of a share has another device number: it is known by its size, its time and a fingerprint.
+    """
 
     path: str
     mark: FileMark
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _received, (self.path, self.mark, _fingerprint_of(self))
 
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> SourceFile:
@@ -117,6 +129,29 @@ class SourceFile:
             # What was read is right, whatever becomes of the file now.
             with suppress(OSError):
                 os.close(descriptor)
+
+
+@functools.lru_cache(maxsize=256)
+def _fingerprint_of(file: SourceFile) -> bytes:
+    """Return what tells the beginning and the end of a file, where headers are; nothing where it is another one."""
+    try:
+        with file.opened() as there:
+            size = min(file.nbytes, _TOLD_NBYTES)
+            told = there.read(0, size).tobytes() + there.read(file.nbytes - size, size).tobytes()
+        return digest_of(told)
+    except (OSError, CheckpointError):
+        return b""
+
+
+def _received(path: str, mark: FileMark, fingerprint: bytes) -> SourceFile:
+    """Return a file that another process has listed, as it is known here; as it was there if it is another one here."""
+    sent = SourceFile(path, mark)
+    try:
+        own = SourceFile.at(path)
+    except CheckpointError:
+        return sent
+    is_other_place = own.mark.device != mark.device and own.mark[2:] == mark[2:]
+    return own if is_other_place and fingerprint and _fingerprint_of(own) == fingerprint else sent
 
 
 class OpenFile(Reader):
