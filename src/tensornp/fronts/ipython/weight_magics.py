@@ -59,7 +59,8 @@ class WeightMagics(Magics):
         to import is told, and neither imported nor run.
 
         In JupyterLab and Notebook the table becomes a tree: ``/`` leads to the search, arrows walk and open, Enter
-        shows a weight with its values, and "Scan" reads all of them. It keeps no model alive.
+        shows a weight with its values, and "Scan" reads all of them. Above the first line are the headings, by which
+        Enter sorts; Shift with an arrow leads to columns that are out of sight. It keeps no model alive.
 
         ``tnp.weights(...)`` returns the explorer: ``w["layers.3"]``, ``w.find("*attn*")``, ``w.scan()``, and
         ``w[name].to_numpy(slice(0, 4))`` reads four rows.
