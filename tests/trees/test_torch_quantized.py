@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from child import in_child
 from test_npy import counted_reads
 from test_torch_file import rewritten
 
@@ -280,14 +282,17 @@ def test_every_engine_gives_the_same_bits(tmp_path, name):
         assert tnp.locate(entry.values(), "max").indices[0] == tuple(map(int, index))
 
 
-def test_another_process_reads_it(tmp_path):
+@in_child
+def test_another_process_reads_it():
     """Lists of scales and all."""
-    torch.save({"w": LARGE["rows"]()}, tmp_path / "x.pt")
-    explorer = tnp.weights(tmp_path / "x.pt")
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        found = explorer.scan(pool)["w"]
-    KEPT.clear()
-    assert found == explorer["w"].stats()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "x.pt")
+        torch.save({"w": LARGE["rows"]()}, path)
+        explorer = tnp.weights(path)
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            found = explorer.scan(pool)["w"]
+        KEPT.clear()
+        assert found == explorer["w"].stats()
 
 
 def test_only_the_bytes_of_an_index_are_read(tmp_path, monkeypatch):
