@@ -189,7 +189,10 @@ class Notebook:
 
     def start_cell(self, index: int) -> None:
         """Run a cell, without waiting for its end."""
-        self.cell(index).locator(".cm-content").click()
+        content = self.cell(index).locator(".cm-content")
+        content.click()
+        # On a busy machine a key may come before the editor has the focus.
+        expect(content).to_be_focused()
         before = self._prompt(index).inner_text()
         self.page.keyboard.press("Control+Enter")
         expect(self._prompt(index)).not_to_have_text(before)
