@@ -38,7 +38,8 @@ _FOREIGN = frozenset(
 """Packages whose objects are not looked into: they reach the whole kernel, and no user thinks of them as holders."""
 _MODULE_OWN = frozenset(vars(torch.nn.Module()))
 """What every module holds: three dictionaries of what it consists of, flags and hooks."""
-_BY_INDEX, _BY_KEY = ("ModuleList", "ParameterList"), ("ModuleDict", "ParameterDict")
+_BY_INDEX, _BY_KEY = frozenset(("ModuleList", "ParameterList")), frozenset(("ModuleDict", "ParameterDict"))
+_BY_PLACE = frozenset(("Sequential",))
 
 
 Visitor = Callable[[Any], Iterable[tuple[Any, Any, Kind]]]
@@ -125,9 +126,9 @@ def registered(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
 def registered_names(module: Any) -> Iterator[tuple[str, Any, Any, Kind]]:
     """Yield the name, the step, and the kind of all that is registered; what is registered as None too."""
     held = object.__getattribute__(module, "__dict__")
-    mro = mro_of(type(module))
-    is_dict, is_list = (any(class_name(cls) in names for cls in mro) for names in (_BY_KEY, _BY_INDEX))
-    is_row = any(class_name(cls) == "Sequential" for cls in mro)
+    # Asked of each module of a model, and so in one pass.
+    bases = [class_name(cls) for cls in mro_of(type(module))]
+    is_dict, is_list, is_row = (not names.isdisjoint(bases) for names in (_BY_KEY, _BY_INDEX, _BY_PLACE))
     is_scripted = torch_private.is_scripted_table(held.get("_modules"))
     for table, kind in (("_parameters", "parameter"), ("_buffers", "buffer"), ("_modules", "")):
         for i, (name, child) in enumerate(members_of(held.get(table))):
@@ -148,6 +149,9 @@ def registered_names(module: Any) -> Iterator[tuple[str, Any, Any, Kind]]:
 
 def members_of(table: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the items of one table of a module; a scripted module keeps its own in C++."""
+    if type(table) is dict and not table:
+        # As most of them are.
+        return iter(())
     if not torch_private.is_scripted_table(table):
         return items_of(table or {})
     own = dict(own_attributes(table))
