@@ -33,6 +33,9 @@ def contrast(text: Locator) -> float:
 
 def illegible(texts: Locator) -> list[str]:
     """Return those texts that are not readable, all looked at in one moment: a page may paint them anew."""
-    found = texts.evaluate_all(f"(nodes) => nodes.map((node) => [node.textContent, ({_CONTRAST})(node)])")
+    # What was painted anew since it was looked up has no colours any more.
+    there = "nodes.filter((node) => node.isConnected)"
+    code = f"(nodes) => {there}.map((node) => [node.textContent, ({_CONTRAST})(node)])"
+    found = texts.evaluate_all(code) or texts.evaluate_all(code)
     assert found
     return [text for text, ratio in found if ratio < READABLE]
