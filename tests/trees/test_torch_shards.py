@@ -235,3 +235,14 @@ def test_a_shard_that_is_replaced_is_told(folder):
     with pytest.raises(tnp.ChangedFileError):
         explorer["b"].to_numpy()
     expect_values(explorer, {"c": TENSORS["c"]})
+
+
+def test_one_file_by_two_ways_is_one(tmp_path):
+    """``./x.bin`` and ``x.bin``; and a total that is no number tells nothing."""
+    weight = torch.randn(4, 4)
+    torch.save({"a": weight, "b": weight + 1}, tmp_path / "x.bin")
+    told = {"metadata": {"total_size": float("nan")}, "weight_map": {"a": "./x.bin", "b": "x.bin"}}
+    (tmp_path / "pytorch_model.bin.index.json").write_text(json.dumps(told))
+    explorer = tnp.weights(tmp_path)
+    assert explorer.problems == []
+    assert list(explorer) == ["a", "b"]

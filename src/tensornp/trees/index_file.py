@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import posixpath
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +39,8 @@ def open_index(path: Path) -> Contents:
     if places and all(not why_outside(place) and _is_foreign(place) for place in places.values()):
         first = next(iter(places.values()))
         raise CheckpointError(f"{str(path)!r} is an index of files that are not read, such as {shown_name(first)}")
-    shards = _Shards(path.parent, {name: place for name, place in places.items() if name not in refused})
+    sound = {name: posixpath.normpath(place) for name, place in places.items() if name not in refused}
+    shards = _Shards(path.parent, sound)
     config, unread = config_beside(path.parent)
     metadata = {**shards.said, **_metadata_of(told), **config}
     entries, untold = with_meaning(shards.entries, metadata.get("config"))
@@ -103,7 +106,8 @@ def _wrong_total(index: dict[str, Any], entries: list[WeightEntry]) -> list[str]
     total: Any = _metadata_of(index).get("total_size")
     stored = sum(entry.nbytes for entry in entries)
     # Some count what has two names once.
-    if type(total) not in (int, float) or total == stored or total == stored_in_files(entries)[1]:
+    is_told = type(total) is int or (type(total) is float and math.isfinite(total))
+    if not is_told or total == stored or total == stored_in_files(entries)[1]:
         return []
     said = f"{total:,}" if abs(total) < _MAX_NBYTES else "more"
     return [f"the index tells of {said} bytes, and its tensors have {stored:,}"]

@@ -14,6 +14,7 @@ from concurrent.futures import (
     wait,
 )
 from contextlib import closing
+from dataclasses import dataclass, field
 from typing import Any
 
 from tensornp.core.values.stats import TensorStats
@@ -123,50 +124,7 @@ def _at_once(entry: WeightEntry) -> _Found:
 
 def _shared_out(entries: list[WeightEntry], executor: Executor, told: _Told) -> Generator[_Found, None, None]:
     """Have tasks of bounded size done, and put together what they bring, in the order of the file."""
-    asked: dict[Future[Tally], tuple[StoredEntry, int, int]] = {}
-    found: dict[str, dict[int, Tally]] = {}
-    sizes: dict[str, int] = {}
-    shares: dict[str, float] = {}
-    failed: dict[str, str] = {}
-
-    def ask(entry: StoredEntry, number: int, tries: int) -> None:
-        try:
-            future = executor.submit(tally_of, entry, number)
-        except BrokenExecutor as error:
-            future = Future()
-            future.set_exception(error)
-        except Exception as error:
-            raise BadRequestError(f"the executor takes no work: {_words_of(error)}") from None
-        if not isinstance(future, Future):
-            raise BadRequestError(f"the executor takes no work: it gives a {type(future).__name__}, and no Future")
-        asked[future] = entry, number, tries
-
-    def finished() -> Iterator[_Found]:
-        done, _ = wait(asked, return_when=FIRST_COMPLETED)
-        for future in done:
-            entry, number, tries = asked.pop(future)
-            name = entry.name
-            try:
-                tally = future.result()
-                if not isinstance(tally, Tally):
-                    raise TypeError(f"its worker brought a {type(tally).__name__}, and no Tally")
-                found[name][number] = tally
-            except (BrokenExecutor, CancelledError, OSError, EOFError) as error:
-                if tries < _MAX_TRIES and not isinstance(error, TensornpError):
-                    ask(entry, number, tries + 1)
-                    continue
-                failed[name] = (
-                    str(error) if isinstance(error, TensornpError) else f"its worker died: {_words_of(error)}"
-                )
-            except Exception as error:
-                failed[name] = _words_of(error)
-            sizes[name] -= 1
-            told.add(shares[name])
-            if not sizes[name]:
-                tallies = found.pop(name)
-                entry.give_back()
-                yield entry, failed.get(name) or entry.put_together(tallies[i] for i in sorted(tallies))
-
+    tasks = _SharedTasks(executor, told)
     try:
         for entry in entries:
             num_tasks = entry.num_tasks() if isinstance(entry, StoredEntry) and not _is_at_once(entry) else 0
@@ -174,15 +132,85 @@ def _shared_out(entries: list[WeightEntry], executor: Executor, told: _Told) -> 
                 yield _at_once(entry)
                 told.add(entry.nbytes)
                 continue
-            found[entry.name], sizes[entry.name], shares[entry.name] = {}, num_tasks, entry.nbytes / num_tasks
+            reading = _Reading(entry, num_tasks)
             for number in range(num_tasks):
-                while len(asked) >= _MAX_WAITING:
-                    yield from finished()
-                ask(entry, number, 1)
-        while asked:
-            yield from finished()
+                while tasks.num_asked >= _MAX_WAITING:
+                    yield from tasks.finished()
+                tasks.ask(reading, number)
+        while tasks.num_asked:
+            yield from tasks.finished()
     finally:
-        for future in asked:
+        tasks.cancel()
+
+
+@dataclass
+class _Reading:
+    """A weight that is read in tasks: what they have brought, and why one has brought nothing."""
+
+    entry: StoredEntry
+    num_tasks: int
+    tallies: dict[int, Tally] = field(default_factory=dict)
+    num_done: int = 0
+    why: str = ""
+
+    def outcome(self) -> TensorStats | str:
+        """Return the statistics of all tasks, or why there are none."""
+        return self.why or self.entry.put_together(self.tallies[number] for number in sorted(self.tallies))
+
+
+class _SharedTasks:
+    """The tasks that an executor has at the moment."""
+
+    def __init__(self, executor: Executor, told: _Told) -> None:
+        self._executor, self._told = executor, told
+        self._asked: dict[Future[Tally], tuple[_Reading, int, int]] = {}
+
+    @property
+    def num_asked(self) -> int:
+        """How many there are."""
+        return len(self._asked)
+
+    def ask(self, reading: _Reading, number: int, tries: int = 1) -> None:
+        """Have one task done; BadRequestError if the executor takes none."""
+        try:
+            future = self._executor.submit(tally_of, reading.entry, number)
+        except BrokenExecutor as error:
+            future = Future()
+            future.set_exception(error)
+        except Exception as error:
+            raise BadRequestError(f"the executor takes no work: {_words_of(error)}") from None
+        if not isinstance(future, Future):
+            raise BadRequestError(f"the executor takes no work: it gives a {type(future).__name__}, and no Future")
+        self._asked[future] = reading, number, tries
+
+    def finished(self) -> Iterator[_Found]:
+        """Wait until some are done, and yield the weights of which all are."""
+        done, _ = wait(self._asked, return_when=FIRST_COMPLETED)
+        for future in done:
+            reading, number, tries = self._asked.pop(future)
+            try:
+                tally = future.result()
+                if not isinstance(tally, Tally):
+                    raise TypeError(f"its worker brought a {type(tally).__name__}, and no Tally")
+                reading.tallies[number] = tally
+            except TensornpError as error:
+                reading.why = str(error)
+            except (BrokenExecutor, CancelledError, OSError, EOFError) as error:
+                if tries < _MAX_TRIES:
+                    self.ask(reading, number, tries + 1)
+                    continue
+                reading.why = f"its worker died: {_words_of(error)}"
+            except Exception as error:
+                reading.why = _words_of(error)
+            reading.num_done += 1
+            self._told.add(reading.entry.nbytes / reading.num_tasks)
+            if reading.num_done == reading.num_tasks:
+                reading.entry.give_back()
+                yield reading.entry, reading.outcome()
+
+    def cancel(self) -> None:
+        """Take back what has not begun."""
+        for future in self._asked:
             future.cancel()
 
 
