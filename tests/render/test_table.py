@@ -68,3 +68,10 @@ def test_what_all_rows_have_in_common_is_said_once():
     assert without_common(Table(table.headings, rows[:1]), ("dtype",)) == (Table(table.headings, rows[:1]), ())
     mixed = Table(table.headings, (rows[0], TableRow(("b", "int8", "cpu"))))
     assert without_common(mixed, ("dtype", "device"))[1] == ("cpu",)
+
+
+def test_a_column_in_which_nothing_is_said_is_common_to_no_row():
+    """It is not there any more when what is common is looked for."""
+    rows = tuple(TableRow((name, "", "cpu")) for name in "ab")
+    table, common = without_common(without_empty(Table(("name", "grad", "device"), rows), ()), ("grad", "device"))
+    assert (table.headings, common) == (("name",), ("cpu",))

@@ -51,12 +51,15 @@ def without_empty(table: Table, kept: tuple[str, ...]) -> Table:
 
 
 def without_common(table: Table, columns: tuple[str, ...]) -> tuple[Table, tuple[str, ...]]:
-    """Return the table without those `columns` that are equal in all rows, and what these say; of one row, nothing."""
+    """Return the table without those `columns` that are equal in all rows, and what these say; of one row, nothing.
+
+    One that the table does not have, since nothing is said in it, is common to none.
+    """
     rows = [row for row in _full_rows(table) if row.has_facts]
     common: dict[str, str] = {}
     if len(rows) > 1:
-        for heading in columns:
-            cells = {row.cells[table.headings.index(heading)] for row in rows}
+        for i, heading in enumerate(table.headings):
+            cells = {row.cells[i] for row in rows} if heading in columns else set()
             common |= {heading: cells.pop()} if len(cells) == 1 else {}
     said = tuple(text for text in common.values() if text)
     return _only(table, [heading for heading in table.headings if heading not in common]), said

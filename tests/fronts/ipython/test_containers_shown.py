@@ -165,3 +165,22 @@ def test_a_thread_that_ends_within_a_display_keeps_no_class(shell):
     assert type(obj) in table
     shell.run("1")
     assert type(obj) not in table
+
+
+BATCHES = {
+    "[torch.arange(3), torch.arange(3)]": "list of 2 tensors · 48 bytes · each int64, cpu, as NumPy live",
+    "dict(input_ids=torch.ones(2, 5).long(), attention_mask=torch.ones(2, 5).long())": "dict of 2 tensors · 160 bytes",
+    "(torch.arange(3), torch.arange(3) > 1)": "tuple of 2 tensors · 27 bytes · each cpu, as NumPy live",
+    "[torch.zeros(2, 2, 3).byte() for _ in range(3)]": "list of 3 tensors · 36 bytes",
+    "list(torch.nn.BatchNorm1d(3).buffers())[2:] * 2": "list of 2 tensors · 8 bytes",
+    "[Silent(), Silent()]": "list of 2 tensors · ",
+}
+
+
+@pytest.mark.parametrize("expression", BATCHES)
+def test_a_batch_without_anything_in_a_column_is_a_table(shell, expression):
+    """Of integers no row says anything of gradients, and of what only fails, none says a dtype or a device."""
+    shell.run(MAKE + "class Silent:\n    def __tensornp__(self):\n        raise ValueError('no')\n")
+    data = shell.show(shell.run(expression))
+    assert data["text/plain"].startswith(BATCHES[expression]), data["text/plain"]
+    assert BATCHES[expression] in data["text/html"]
