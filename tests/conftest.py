@@ -25,6 +25,9 @@ FORKING = (
 )  # fmt: skip
 """Files of tests in processes that are forked from a warm one: to warm one up for each worker takes longer than all."""
 
+# What a user would see in a simpler form is to be seen here as the error that it is.
+os.environ["TENSORNP_RAISE"] = "1"
+
 if sys.dont_write_bytecode:
     # To compile torch anew in each of hundreds of children takes longer than all they do.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

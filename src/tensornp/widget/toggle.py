@@ -21,7 +21,8 @@ from tensornp.core.summary.surroundings import Look
 from tensornp.core.tensor.info import inspect
 from tensornp.core.values.image_layout import looks_like_pictures
 from tensornp.core.values.stats import TensorStats
-from tensornp.errors import BadRequestError, NameTakenError, NoDataError, NotReadError, TensornpError
+from tensornp.errors import BadRequestError, NameTakenError, NoDataError, TensornpError
+from tensornp.render.bundle import bundle
 from tensornp.render.card import tensor_html, tensor_text
 from tensornp.render.image import image
 from tensornp.render.style import height_of
@@ -234,7 +235,7 @@ class TensorWidget(DockingWidget):
             return
         try:
             self.image = image_data(image(_living(self._held())))
-        except (TensornpError, NotReadError) as error:
+        except TensornpError as error:
             self._complain(error)
 
     def _scan(self) -> None:
@@ -387,10 +388,13 @@ class TensorWidget(DockingWidget):
         shown = super()._repr_mimebundle_()
         data, metadata = shown if isinstance(shown, tuple) else (shown or {}, {})
         # What is read where no widget can be shown: the static card.
-        fallback = {"text/plain": tensor_text(self._static), "text/html": tensor_html(self._static, self._options)}
+        fallback = bundle("a card", lambda: tensor_text(self._static), self._static_html)
         return {**data, **fallback}, metadata
 
     def _repr_html_(self) -> str:
+        return bundle("a card", lambda: tensor_text(self._static), self._static_html)["text/html"]
+
+    def _static_html(self) -> str:
         return tensor_html(self._static, self._options)
 
     def __repr__(self) -> str:

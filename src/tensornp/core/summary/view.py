@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from tensornp.core.convert.plan import ConversionPlan
+from tensornp.core.lowlevel.attributes import class_name
+from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.memory.aliases import Alias, Aliases
 from tensornp.core.summary.card import TensorSummary, summarize
 from tensornp.core.summary.container import ContainerSummary, summarize_container
@@ -14,11 +17,22 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.facts import TensorInfo
+from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like
 
 Record = ConversionPlan | TensorInfo | Aliases
 """What `plan`, `inspect` and `aliases` return."""
-Summary = TensorSummary | ModuleSummary | ContainerSummary | Record
+
+
+@dataclass(frozen=True, slots=True)
+class Unshown:
+    """What is left to say of an object whose card could not be gathered: its class, and why."""
+
+    type_name: str
+    reason: str
+
+
+Summary = TensorSummary | ModuleSummary | ContainerSummary | Record | Unshown
 """All that is shown of one object."""
 
 
@@ -30,7 +44,20 @@ def is_record(obj: Any) -> bool:
 
 
 def summary_of(obj: Any, options: DisplayOptions, look: Look | None = None) -> Summary | None:
-    """Return the summary of `obj`; None for what has no card. `look` looks around a tensor."""
+    """Return the summary of `obj`; None for what has no card. `look` looks around a tensor.
+
+    It never raises: of what cannot be gathered whole, the metadata of a tensor is left, or the class alone.
+    """
+    name = class_name(type(obj))
+    return first_that_works(
+        f"the card of a {name}",
+        lambda: _summary_of(obj, options, look),
+        lambda reason: _metadata_of(obj, options, reason),
+        lambda reason: Unshown(name, reason),
+    )
+
+
+def _summary_of(obj: Any, options: DisplayOptions, look: Look | None) -> Summary | None:
     if is_tensor_like(obj):
         return summarize(obj, options, look)
     if is_record(obj):
@@ -41,3 +68,10 @@ def summary_of(obj: Any, options: DisplayOptions, look: Look | None = None) -> S
         return summarize_container(obj, options)
     leaves = leaves_of(obj)
     return summarize_generator(leaves, options) if leaves else None
+
+
+def _metadata_of(obj: Any, options: DisplayOptions, reason: str) -> Summary:
+    name = class_name(type(obj))
+    if not is_tensor_like(obj):
+        return Unshown(name, reason)
+    return TensorSummary(name, options.mode, inspect(obj), None, reason, None)

@@ -9,6 +9,7 @@ from IPython.display import display, update_display
 
 from tensornp.core.summary.report import Report, ReportLine
 from tensornp.fronts.ipython.shell import ShellSession
+from tensornp.render.bundle import bundle
 from tensornp.render.report import report_html, report_text
 from tensornp.session.watch import Watch
 
@@ -118,4 +119,4 @@ def _show(report: Report) -> None:
 
 
 def _bundle(report: Report) -> dict[str, str]:
-    return {"text/plain": report_text(report), "text/html": report_html(report)}
+    return bundle("the report of %tensorwatch", lambda: report_text(report), lambda: report_html(report))

@@ -117,12 +117,20 @@ def _printable(error: UsageError) -> str:
 
 
 @contextmanager
-def as_usage_errors() -> Iterator[None]:
-    """Let an error of tensornp end in its sentence alone."""
+def as_usage_errors(looking: str = "") -> Iterator[None]:
+    """Let an error of tensornp end in its sentence alone, and in a magic that is named as only `looking` any other."""
     try:
         yield
     except TensornpError as error:
         raise UsageError(str(error)) from None
+    except UsageError:
+        raise
+    except Exception as error:
+        if not looking:
+            raise
+        from tensornp.core.lowlevel.fallback import told
+
+        raise UsageError(f"{looking} has failed: {told(looking, error)}") from None
 
 
 def why_not_python(error: BaseException) -> str:

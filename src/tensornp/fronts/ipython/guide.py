@@ -17,7 +17,14 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class
 from IPython.display import display
 
-from tensornp.fronts.ipython.arguments import Option, documented, keeping_nothing, split_line, split_names
+from tensornp.fronts.ipython.arguments import (
+    Option,
+    as_usage_errors,
+    documented,
+    keeping_nothing,
+    split_line,
+    split_names,
+)
 
 if TYPE_CHECKING:
     from tensornp.fronts.ipython.config import TensorDisplay
@@ -84,8 +91,9 @@ class GuideMagics(Magics):
         elif "reset" in options:
             print(self._reset())
         else:
-            text, html = self._guide()
-            display({"text/plain": text, "text/html": html}, raw=True)
+            with as_usage_errors("%tensornp"):
+                text, html = self._guide()
+                display({"text/plain": text, "text/html": html}, raw=True)
 
     def _guide(self) -> tuple[str, str]:
         """Return the screen as text and as HTML."""

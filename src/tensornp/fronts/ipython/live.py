@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import sys
 import threading
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from IPython.display import display, update_display
 
+from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.threads import cells
 from tensornp.errors import BadRequestError, NameTakenError
 from tensornp.fronts.ipython.anchors import cell_id
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from tensornp.widget.dock import DockingWidget
     from tensornp.widget.toggle import TensorWidget
 
-_log = logging.getLogger(__name__)
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 _ANCHOR = re.compile(r"tnp-[0-9a-f]{8}")
 NOTHING = {"text/html": "", "text/plain": ""}
@@ -146,11 +145,8 @@ class LiveToggle:
             # An older kernel does not tell of the results that it publishes.
             if (card.anchor in published or card.reference.is_of(value)) and not card.reference.is_gone
         ]  # fmt: skip
-        try:
-            self._move(shown)
-        except Exception as error:
-            # The card is complete by itself, and a callback that raises prints a traceback under the cell.
-            _log.warning("the live toggle cannot be shown: %s", error)
+        # The card is complete by itself, and a callback that raises prints a traceback under the cell.
+        first_that_works("the live toggle", lambda: self._move(shown), lambda _: None)
 
     def after_callback(self, *_: Any) -> None:
         """Do the same where a widget's callback, which is no cell, has shown a card."""

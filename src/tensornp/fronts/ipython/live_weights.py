@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.fronts.ipython.anchors import cell_id
 from tensornp.fronts.ipython.live import IsolatedOutput, can_show_live
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from tensornp.trees.listing import Listed
     from tensornp.trees.made_entry import Recipe
     from tensornp.widget.weights import WeightsWidget
-
-_log = logging.getLogger(__name__)
 
 
 class _Resident(NamedTuple):
@@ -37,15 +35,12 @@ class LiveWeights:
 
     def show(self, explorer: WeightsExplorer, anchor: str, opened: str) -> None:
         """Put a tree into the table of class `anchor`; `opened` is the expression of the explorer."""
-        if not explorer or not can_show_live(self._shell, self._config):
-            return
-        try:
-            self._show(explorer, anchor, opened)
-        except Exception as error:
-            # The table is complete by itself.
-            _log.warning("the live weights cannot be shown: %s", error)
+        # The table is complete by itself.
+        first_that_works("the live weights", lambda: self._show(explorer, anchor, opened), lambda _: None)
 
     def _show(self, explorer: WeightsExplorer, anchor: str, opened: str) -> None:
+        if not explorer or not can_show_live(self._shell, self._config):
+            return
         from tensornp.trees.listing import listed
         from tensornp.widget.weights import WeightsWidget
 

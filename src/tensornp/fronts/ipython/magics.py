@@ -254,21 +254,23 @@ class TensorMagics(Magics):
 
 
 def _show_receipts(receipts: list[ConversionPlan], expression: str, array: str) -> None:
+    from tensornp.render.bundle import bundle
     from tensornp.render.receipt import receipt_html, receipt_text, receipts_text
 
     if len(receipts) > 1:
         print(receipts_text(receipts))
         return
     said = receipts[0], expression, array
-    display({"text/plain": receipt_text(*said), "text/html": receipt_html(*said)}, raw=True)
+    display(bundle("the receipt", lambda: receipt_text(*said), lambda: receipt_html(*said)), raw=True)
 
 
 def _show_way_back(array: np.ndarray[Any, Any]) -> None:
     from tensornp.core.convert.from_numpy import why_copied
+    from tensornp.render.bundle import bundle
     from tensornp.render.receipt import way_back_html, way_back_text
 
     said = why_copied(array), array.nbytes
-    display({"text/plain": way_back_text(*said), "text/html": way_back_html(*said)}, raw=True)
+    display(bundle("the receipt", lambda: way_back_text(*said), lambda: way_back_html(*said)), raw=True)
 
 
 def _explained(value: Any, receipts: list[ConversionPlan]) -> str:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 from IPython.display import display
 
+from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.errors import TensornpError
 from tensornp.fronts.ipython.anchors import Anchors
 from tensornp.fronts.ipython.arguments import (
     Option,
+    as_usage_errors,
     documented,
     keeping_no_frames,
     keeping_nothing,
@@ -114,9 +117,11 @@ class MemoryMagics(Magics):
         sort = options.get("sort", "bytes")
         if sort not in SORTS:
             raise UsageError(f"--sort takes {', '.join(SORTS[:-1])} or {SORTS[-1]}, not {sort!r}")
-        self._show_table(sort, tuple(names), is_changed="changed" in options)
+        with as_usage_errors("%tensors"):
+            self._show_table(sort, tuple(names), is_changed="changed" in options)
 
     def _show_table(self, sort: str, patterns: tuple[str, ...], *, is_changed: bool) -> None:
+        from tensornp.render.bundle import bundle
         from tensornp.render.census import census_page, census_text
 
         is_live = can_show_live(self.shell, self._display)
@@ -129,10 +134,14 @@ class MemoryMagics(Magics):
         if patterns and not census.groups:
             raise UsageError(f"no tensor or array is called {' or '.join(patterns)}; %tensors shows them all")
         anchor = self._anchors.new()
-        page = census_page(census, anchor, max_rows=shown)
-        display({"text/plain": census_text(census.abridged(shown)), "text/html": page.html}, raw=True)
+        page = functools.cache(lambda: census_page(census, anchor, max_rows=shown))
+        display(bundle("%tensors", lambda: census_text(census.abridged(shown)), lambda: page().html), raw=True)
         if census.groups and is_live:
-            self._make_sortable(anchor, page, census.num_left_out)
+            first_that_works(
+                "the live table",
+                lambda: self._make_sortable(anchor, page(), census.num_left_out),
+                lambda _: None,
+            )
 
     def _make_sortable(self, anchor: str, page: CensusPage, num_left_out: int) -> None:
         """Move the live part to the table that was just shown."""

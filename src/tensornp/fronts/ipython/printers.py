@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.lib.pretty import RepresentationPrinter, _repr_pprint
 from IPython.utils.dir2 import get_real_method
 
+from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.fronts.ipython.anchors import Anchors
 from tensornp.fronts.ipython.lending import BundleFormatter, Loans, is_of_ipython
 
@@ -91,6 +92,9 @@ class TensorPrinters:
 
     def _prepare(self, obj: Any) -> bool:
         """Make ready for the display of `obj`; returns whether it is ours."""
+        return first_that_works("a display", lambda: self._make_ready(obj), lambda _: False)
+
+    def _make_ready(self, obj: Any) -> bool:
         self.forget()
         if not self._shows(obj):
             return False
@@ -184,39 +188,54 @@ class TensorPrinters:
         return any(name in class_members(base) for base in own for name in _DISPLAY_METHODS)
 
     def _print_plain(self, obj: Any, p: RepresentationPrinter, cycle: bool) -> None:
-        is_inside = len(p.stack) > 1
-        if not (_is_one(obj) if is_inside else self._is_ours("text/plain", obj)):
+        text_of = self._line_of if len(p.stack) > 1 else self._text_of
+        text = first_that_works("the text of a display", lambda: text_of(obj), lambda reason: _unshown(obj, reason))
+        if text is None:
             self._print_as_before(obj, p, cycle)
             return
-        if is_inside:
-            from tensornp.core.summary.card import summarize_line
-            from tensornp.render.card import tensor_line
-
-            p.text(tensor_line(summarize_line(obj, self._config.options)))
-            return
-        from tensornp.render.view import summary_text
-
-        self._loans.take_back(self._print_plain)
-        summary, _ = self._summary_for("text/plain", obj)
-        if summary is None:
-            # Another thread has made something else of it just now.
-            self._print_as_before(obj, p, cycle)
-            return
-        for i, line in enumerate(summary_text(summary).split("\n")):
+        for i, line in enumerate(text.split("\n")):
             if i:
                 p.break_()
             p.text(line)
 
+    def _line_of(self, obj: Any) -> str | None:
+        """Return a tensor within something else in one line; None for what is no tensor."""
+        if not _is_one(obj):
+            return None
+        from tensornp.core.summary.card import summarize_line
+        from tensornp.render.card import tensor_line
+
+        return tensor_line(summarize_line(obj, self._config.options))
+
+    def _text_of(self, obj: Any) -> str | None:
+        """Return the text of a card or a table; None where IPython's own is to stand."""
+        if not self._is_ours("text/plain", obj):
+            return None
+        from tensornp.core.summary.view import Unshown
+        from tensornp.render.view import summary_text
+
+        self._loans.take_back(self._print_plain)
+        summary, _ = self._summary_for("text/plain", obj)
+        plain = self._formatter.formatters["text/plain"]
+        if type(summary) is Unshown and is_of_ipython(self._before(plain, type(obj))):
+            # Of a list or a dictionary, whose tensors we print each by itself.
+            return None
+        # Another thread may have made something else of it just now.
+        return summary_text(summary) if summary is not None else None
+
     def _print_html(self, obj: Any) -> Any:
+        html = first_that_works("the HTML of a display", lambda: self._html_of(obj), lambda _: None)
+        return html if html is not None else self._as_before(self._formatter.formatters["text/html"], obj)
+
+    def _html_of(self, obj: Any) -> str | None:
+        """Return the static HTML of a card or a table; None for what is not ours."""
         if not self._is_ours("text/html", obj):
-            return self._as_before(self._formatter.formatters["text/html"], obj)
+            return None
         from tensornp.render.view import summary_html
 
         self._loans.take_back(self._print_html)
         summary, anchor = self._summary_for("text/html", obj)
-        if summary is None:
-            return self._as_before(self._formatter.formatters["text/html"], obj)
-        return summary_html(summary, self._config.options, anchor=anchor)
+        return summary_html(summary, self._config.options, anchor=anchor) if summary is not None else None
 
     def _print_as_before(self, obj: Any, p: RepresentationPrinter, cycle: bool) -> None:
         """Print what is not ours as the shell did before: its own printer for the class, or the class's `__repr__`."""
@@ -251,6 +270,15 @@ def _is_tensor(obj: Any) -> bool:
     from tensornp.core.lowlevel.attributes import is_tensor
 
     return is_tensor(obj)
+
+
+def _unshown(obj: Any, reason: str) -> str | None:
+    """Return what is left to print of a tensor, whose own `__repr__` could end the process; None of anything else."""
+    if not _is_tensor(obj):
+        return None
+    from tensornp.core.lowlevel.attributes import class_name
+
+    return f"{class_name(type(obj))} (not shown: {reason})"
 
 
 def _is_one(obj: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -63,15 +64,16 @@ class ValueMagics(Magics):
             %tensorstats --axis 0 conv.weight
         """
         from tensornp.core.summary.stats import summarize_stats
+        from tensornp.render.bundle import bundle
         from tensornp.render.stats import stats_html, stats_text
 
         __tracebackhide__ = True
         usage = "%tensorstats [--axis D] EXPR"
         options, rest = split_line(line, OPTIONS["tensorstats"])
         value = evaluated(self.shell, rest, local_ns, usage)
-        with as_usage_errors():
+        with as_usage_errors("%tensorstats"):
             summary = summarize_stats(value, self._display.options, _axis_of(options), rest.rstrip("; "))
-            display({"text/plain": stats_text(summary), "text/html": stats_html(summary)}, raw=True)
+            display(bundle("statistics", lambda: stats_text(summary), lambda: stats_html(summary)), raw=True)
 
     @no_var_expand
     @needs_local_scope
@@ -98,6 +100,7 @@ class ValueMagics(Magics):
             %tensordiff model checkpoints/tuned.pt
         """
         from tensornp.core.summary.comparison import summarize_comparison
+        from tensornp.render.bundle import bundle
         from tensornp.render.comparison import comparison_html, comparison_text
         from tensornp.render.weights_comparison import weights_comparison_html, weights_comparison_text
         from tensornp.trees.compare import compare, is_model, opened
@@ -110,7 +113,7 @@ class ValueMagics(Magics):
         if len(names) != 2:
             raise UsageError(f"%tensordiff takes two expressions or paths, not {len(names)}; usage: {usage}")
         (a, path), (b, other) = (typed_value(self.shell, name, local_ns, usage) for name in names)
-        with as_usage_errors():
+        with as_usage_errors("%tensordiff"):
             if is_model(a) or is_model(b):
                 said = "" if path is not None else names[0], "" if other is not None else names[1]
                 seen = {**self.shell.user_ns, **(local_ns or {})}
@@ -118,11 +121,11 @@ class ValueMagics(Magics):
                 pair = opened(a, b, said, namespace=seen) if is_model(a) and is_model(b) else (a, b)
                 found = compare(*pair)
                 assert isinstance(found, WeightsComparison)
-                html = weights_comparison_html(found)
-                display({"text/plain": weights_comparison_text(found), "text/html": html}, raw=True)
-                return
-            summary = summarize_comparison(a, b, self._display.options, (names[0], names[1]))
-            display({"text/plain": comparison_text(summary), "text/html": comparison_html(summary)}, raw=True)
+                forms = partial(weights_comparison_text, found), partial(weights_comparison_html, found)
+            else:
+                summary = summarize_comparison(a, b, self._display.options, (names[0], names[1]))
+                forms = partial(comparison_text, summary), partial(comparison_html, summary)
+            display(bundle("a comparison", *forms), raw=True)
 
 
 def _axis_of(options: dict[str, str]) -> int | None:

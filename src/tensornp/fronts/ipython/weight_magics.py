@@ -70,6 +70,7 @@ class WeightMagics(Magics):
             %weights model
             %weights -o w checkpoints/model.safetensors
         """
+        from tensornp.render.bundle import bundle
         from tensornp.render.weights import html_of, see, text_of
         from tensornp.trees.weights import weights
 
@@ -79,12 +80,12 @@ class WeightMagics(Magics):
             if "out" in options:
                 check_overwritable(self.shell, options["out"])
         value, path = typed_value(self.shell, rest, local_ns, USAGE)
-        with as_usage_errors():
+        with as_usage_errors("%weights"):
             expression = "" if path is not None else expression_in(rest)
             names = {**self.shell.user_ns, **(local_ns or {})}
             explorer, anchor = weights(value, expression=expression, namespace=names), self._anchors.new()
             seen = see(explorer)
-            display({"text/plain": text_of(seen), "text/html": html_of(seen, anchor)}, raw=True)
+            display(bundle("%weights", lambda: text_of(seen), lambda: html_of(seen, anchor)), raw=True)
         if "out" in options:
             self.shell.push({options["out"]: explorer})
         opened = options.get("out") or (expression if value is explorer else f"tnp.weights({expression or repr(path)})")

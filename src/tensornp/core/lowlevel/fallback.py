@@ -1,0 +1,62 @@
+"""Where each view ends that cannot be made: the next simpler true thing is shown, and one line tells the place."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+RAISE = "TENSORNP_RAISE"
+"""The environment variable that lets errors out with their tracebacks, for whoever works on tensornp."""
+MAX_REASON = 200
+_PACKAGE = Path(__file__).parents[2]
+_log = logging.getLogger("tensornp")
+_told: set[str] = set()
+_Made = TypeVar("_Made")
+
+
+def first_that_works(what: str, way: Callable[[], _Made], *simpler: Callable[[str], _Made]) -> _Made:
+    """Return what `way` makes, or where it raises, what the next of the `simpler` ways makes of the reason.
+
+    The last of them must be one that cannot raise. `what` says in the log what could not be made; a place in the source
+    is told of once in a process.
+    """
+    try:
+        return way()
+    except Exception as error:
+        reason = told(what, error)
+    for simple in simpler[:-1]:
+        try:
+            return simple(reason)
+        except Exception as error:
+            told(what, error)
+    return simpler[-1](reason)
+
+
+def told(what: str, error: Exception) -> str:
+    """Return why something could not be made, once that has been logged; raises `error` where that is wanted."""
+    if os.environ.get(RAISE):
+        raise error
+    # It brings torch, which a shell need not have imported.
+    from tensornp.core.lowlevel.attributes import error_text
+
+    said, place = error_text(error), _place_of(error.__traceback__)
+    reason = f"{said if len(said) <= MAX_REASON else said[:MAX_REASON] + '…'}, in {place}"
+    if place not in _told:
+        _told.add(place)
+        _log.warning("%s could not be made (%s); %s=1 in the environment shows the traceback", what, reason, RAISE)
+    return reason
+
+
+def _place_of(traceback: TracebackType | None) -> str:
+    """Return the innermost line of ours through which an error has come."""
+    place = "a line of tensornp"
+    while traceback is not None:
+        file = Path(traceback.tb_frame.f_code.co_filename)
+        if file.is_relative_to(_PACKAGE):
+            place = f"{file.relative_to(_PACKAGE).as_posix()}, line {traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return place

@@ -1,0 +1,40 @@
+"""What is shown of a record whose own renderer has failed: its facts in plain lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensornp.core.lowlevel.attributes import class_name
+from tensornp.core.summary.card import TensorSummary
+from tensornp.core.summary.container import ContainerSummary
+from tensornp.core.summary.module import ModuleSummary
+from tensornp.core.summary.view import Unshown
+from tensornp.render.bundle import preformatted
+from tensornp.render.card import tensor_line
+
+
+def unshown_text(record: Unshown) -> str:
+    """Return the class of an object, and why no more is said of it."""
+    return f"{record.type_name} (not shown: {record.reason})"
+
+
+def unshown_html(record: Unshown) -> str:
+    """Return the same as static HTML."""
+    return preformatted(unshown_text(record))
+
+
+def simple_text(record: Any, reason: str) -> str:
+    """Return what a record holds in plain lines, and why it is not shown as usual."""
+    return "\n".join([*_lines(record), f"(shown in short: {reason})"])
+
+
+def _lines(record: Any) -> list[str]:
+    if isinstance(record, TensorSummary):
+        return [tensor_line(record), record.preview.text if record.preview is not None else record.refusal]
+    if isinstance(record, ModuleSummary):
+        return [record.text] if record.text else _lines(record.table)
+    if isinstance(record, ContainerSummary):
+        rows = (f"{row.name}: {tensor_line(row.tensor) if row.tensor is not None else row.text}" for row in record.rows)
+        left_out = [f"… {record.num_left_out:,} more left out"] if record.num_left_out else []
+        return [f"{record.type_name} of {record.length:,}", *rows, *left_out]
+    return [class_name(type(record))]

@@ -1,0 +1,189 @@
+"""A printer lets no exception out: whatever raises while a view is made, the next simpler true thing is shown."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+import torch
+from IPython.utils.capture import capture_output
+
+import tensornp
+import tensornp as tnp
+from tensornp.core.lowlevel import fallback
+
+SRC = Path(tensornp.__file__).parent
+FAULTS = 40
+"""Calls of each view that are made to raise, one at a time."""
+EXEMPT = ("core/lowlevel/fallback.py", "core/lowlevel/attributes.py", "core/lowlevel/legible.py",
+          "core/lowlevel/threads.py")  # fmt: skip
+"""What the last resort itself is made of, and the count of cells."""
+GUARDS = ("card", "summary_of", "summary_text", "summary_html", "bundle", "preformatted")
+"""What catches cannot catch the call of itself."""
+
+
+class InjectedError(Exception):
+    """Raised where a test says so."""
+
+
+class Pair(torch.nn.Module):
+    """A module with a parameter and a buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = torch.nn.Linear(3, 2)
+        self.register_buffer("steps", torch.arange(3))
+
+
+def _freed() -> torch.Tensor:
+    freed = torch.ones(1000)
+    freed.untyped_storage().resize_(0)
+    return freed
+
+
+VIEWS: dict[str, Callable[[], Any]] = {
+    "tensor": lambda: torch.arange(6.0).reshape(2, 3),
+    "parameter": lambda: torch.nn.Parameter(torch.ones(300)),
+    "freed": _freed,
+    "subclass": lambda: torch.ones(3).as_subclass(type("Mine", (torch.Tensor,), {"__repr__": lambda self: "x" * 9})),
+    "list": lambda: [torch.arange(3), [torch.ones(2), 1, "a"]],
+    "dict": lambda: {"input_ids": torch.arange(3), "freed": _freed()},
+    "module": Pair,
+    "generator": lambda: Pair().named_parameters(),
+    "plan": lambda: tnp.plan(torch.ones(3)),
+    "info": lambda: tnp.inspect(torch.ones(3)),
+    "explorer": lambda: tnp.weights(Pair()),
+    "scan": lambda: tnp.weights(Pair()).scan(),
+    "comparison": lambda: tnp.compare(Pair(), Pair()),
+}
+MAGICS = ["%tensors", "%tensors --sort name", "%weights model", "%tensordiff a b", "%tensordiff model other",
+          "%tensorstats a", "%tensornp"]  # fmt: skip
+
+
+@pytest.fixture
+def no_last_resort(monkeypatch):
+    """Torch's own repr, which kills the process of a freed storage, and which is never the next simpler thing."""
+    monkeypatch.delenv(fallback.RAISE)
+    monkeypatch.setattr(fallback, "_told", set())
+    monkeypatch.setattr(torch.Tensor, "__repr__", lambda self, **_: pytest.fail("repr(tensor) was asked for"))
+
+
+class Fault:
+    """Raises at one call among those of tensornp's functions while it is entered, and counts them."""
+
+    def __init__(self, at: int = 0) -> None:
+        self.at, self.count, self.where = at, 0, ""
+
+    def __enter__(self) -> Fault:
+        self.before = sys.gettrace()
+        sys.settrace(self._trace)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(self.before)
+
+    def _trace(self, frame: FrameType, event: str, argument: Any) -> None:
+        file = Path(frame.f_code.co_filename)
+        # A generator is also called when it is closed, where nobody hears what it raises.
+        if event != "call" or frame.f_code.co_flags & inspect.CO_GENERATOR or not file.is_relative_to(SRC):
+            return
+        name = file.relative_to(SRC).as_posix()
+        is_exempt = name in EXEMPT or frame.f_code.co_name in GUARDS
+        if is_exempt or name.startswith(("fronts/", "widget/", "session/")):
+            return
+        self.count += 1
+        if self.count == self.at:
+            self.where = f"{name}: {frame.f_code.co_name}"
+            raise InjectedError("on purpose")
+
+
+def faults(act: Callable[[], Any]) -> list[int]:
+    """Return some of the calls that `act` makes, spread over all of them."""
+    act()
+    with Fault() as counting:
+        act()
+    assert counting.count > 5
+    return sorted({1 + i * (counting.count - 1) // (FAULTS - 1) for i in range(FAULTS)})
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_display_lets_no_exception_out(shell, name, no_last_resort, caplog):
+    """Wherever one is raised: there is text, it names the class or the values, and no traceback is printed."""
+    obj = VIEWS[name]()
+    for at in faults(lambda: shell.ip.display_formatter.format(obj)):
+        caplog.clear()
+        with capture_output() as captured, Fault(at) as fault:
+            data, _ = shell.ip.display_formatter.format(obj)
+        assert not captured.stdout and "Traceback" not in captured.stderr, (fault.where, captured.stdout)
+        assert data["text/plain"].strip(), fault.where
+        assert data.get("text/html", "-").strip(), fault.where
+        assert len([record for record in caplog.records if record.name == "tensornp"]) <= 1, fault.where
+
+
+@pytest.mark.parametrize("name", [name for name in VIEWS if name not in ("explorer", "scan", "comparison")])
+def test_a_card_lets_no_exception_out(name, no_last_resort):
+    """`tnp.card` and a cell go the same way."""
+    obj = VIEWS[name]()
+    for at in faults(lambda: tnp.card(obj)):
+        with Fault(at) as fault:
+            try:
+                card = tnp.card(obj)
+            except InjectedError:
+                # Before anything of the object was looked at: the options, and the decorator.
+                assert fault.count < 10, fault.where
+                continue
+            except tnp.NotATensorError:
+                # A module whose members cannot be told is taken for one that has none.
+                assert name in ("module", "generator"), fault.where
+                continue
+        assert card.text.strip() and card.html.strip(), fault.where
+
+
+@pytest.mark.parametrize("line", MAGICS)
+def test_a_magic_that_looks_ends_in_a_display_or_in_one_line(shell, line, no_last_resort):
+    """A magic has a sentence to end in."""
+    shell.namespace |= {"model": Pair(), "other": Pair(), "a": torch.ones(3), "b": torch.zeros(3)}
+
+    def run() -> tuple[Any, str]:
+        with capture_output() as captured:
+            result = shell.ip.run_cell(line, store_history=False)
+        return result, captured.stdout + captured.stderr
+
+    for at in faults(run):
+        with Fault(at) as fault:
+            result, printed = run()
+        assert "Traceback" not in printed, (fault.where, printed)
+        assert result.success or type(result.error_in_exec).__name__ == "UsageError", (fault.where, printed)
+
+
+def test_the_log_tells_the_place_once(shell, no_last_resort, caplog, monkeypatch):
+    """In one line, with the file and the line; the display says it too, and shows the values in plain lines."""
+    from tensornp.render import container
+
+    def raises(*_: Any) -> None:
+        raise InjectedError("on purpose")
+
+    monkeypatch.setattr(container, "without_empty", raises)
+    with caplog.at_level(logging.WARNING, "tensornp"):
+        data = shell.ip.display_formatter.format({"a": torch.arange(3), "b": 1})[0]
+        shell.ip.display_formatter.format([torch.arange(3)])
+    assert data["text/plain"].split("\n")[:3] == ["dict of 2", "a: <Tensor (3,) int64: 0, 1, 2>", "b: 1"]
+    assert "InjectedError: on purpose, in render/container.py, line " in data["text/plain"]
+    assert "a: &lt;Tensor (3,) int64" in data["text/html"]
+    (record,) = caplog.records
+    assert "render/container.py, line " in record.getMessage() and "\n" not in record.getMessage()
+
+
+def test_in_our_own_tests_it_raises(monkeypatch):
+    """And for whoever sets the environment variable: a simpler view would hide the fault."""
+    from tensornp.render import view
+
+    monkeypatch.setitem(view._TEXT, view.TensorSummary, lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        tnp.card(torch.ones(3))
