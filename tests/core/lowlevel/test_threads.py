@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 
 import torch
 from child import in_child
@@ -25,3 +26,20 @@ def test_a_process_that_asyncio_waits_for_hides_no_gradient():
             await child.communicate(b"\n")
 
     assert asyncio.run(look()) is True
+
+
+@in_child
+def test_a_thread_whose_module_has_no_name_runs():
+    """Code that `exec` runs has none, nor have those modules of ours that are silent: that is no word for rest."""
+    from tensornp.core.lowlevel import threads
+
+    assert not threads.others_run()
+    done: list[bool] = []
+    code = "import time\nwhile not done:\n    time.sleep(0.001)"
+    thread = threading.Thread(target=exec, args=(code, {"done": done}))
+    thread.start()
+    try:
+        assert all(threads.others_run() for _ in range(1000))
+    finally:
+        done.append(True)
+        thread.join()

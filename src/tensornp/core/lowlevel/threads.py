@@ -22,7 +22,7 @@ _LOOPS = ("asyncio", "tornado", "ipykernel.subshell")
 Role = Literal["servant", "loop", "pool", "user"]
 """Of a thread: a loop runs what it is sent, in a subshell of the kernel for one; a pool what it is given to do."""
 _AT_REST: dict[Role, str] = {"loop": "selectors", "pool": "concurrent.futures.thread"}
-"""The module in which each waits."""
+"""The module in which each waits; one that is not here never does."""
 
 GATE = threading.RLock()
 """Held while something is read that torch does not guard; a cell takes it for a moment when it begins."""
@@ -101,7 +101,9 @@ def _is_at_rest(thread: threading.Thread, frame: FrameType) -> bool:
         role = _roles[thread] = _role_of(thread)
     if role == "servant":
         return True
-    return not cells.run_in(thread.ident) and frame.f_globals.get("__name__") == _AT_REST.get(role)
+    waits_in = _AT_REST.get(role)
+    # A role that never rests, and a module without a name, such as those of ours that are silent, are both None.
+    return waits_in is not None and frame.f_globals.get("__name__") == waits_in and not cells.run_in(thread.ident)
 
 
 def _role_of(thread: threading.Thread) -> Role:

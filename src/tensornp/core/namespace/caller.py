@@ -9,8 +9,6 @@ from typing import Any
 
 from tensornp.core.lowlevel import modes
 
-_KEEPERS = (modes.__name__, "torch._dynamo.eval_frame")
-
 
 def names_of_caller(frame: FrameType) -> dict[str, Any]:
     """Return the names that are seen where the function of this frame was called."""
@@ -20,9 +18,14 @@ def names_of_caller(frame: FrameType) -> dict[str, Any]:
 def _caller_of(frame: FrameType) -> FrameType:
     """Return the frame that called, over those that keep `torch.compile` out before torch 2.7."""
     caller = frame.f_back
-    while caller is not None and caller.f_globals.get("__name__") in _KEEPERS:
+    while caller is not None and _keeps_compiling_out(caller.f_globals):
         caller = caller.f_back
     return caller or frame
+
+
+def _keeps_compiling_out(namespace: dict[str, Any]) -> bool:
+    # Code that `exec` runs may have no name, as our silent modules: these are known by themselves.
+    return namespace is vars(modes) or namespace.get("__name__") == "torch._dynamo.eval_frame"
 
 
 def _names_in(frame: FrameType) -> dict[str, Any]:
