@@ -5,6 +5,7 @@
     ├── UnsupportedTensorError  (TypeError)   a kind of tensor that has no conversion
     ├── UnsupportedArrayError   (TypeError)   an array that torch has no dtype for
     ├── NoDataError             (ValueError)  the tensor has no values to give
+    │   └── NotReadError                      or none that can be read at this moment
     ├── CopyRequiredError       (ValueError)  `copy=False`, but memory cannot be shared
     ├── TooLargeError           (MemoryError) the array would take more bytes than allowed
     ├── MissingLibraryError     (ImportError) JAX, CuPy or gguf is not here, or cannot work
@@ -99,5 +100,5 @@ class NoSuchWeightError(TensornpError, KeyError):
     """A name, or the beginning of one, that an explorer does not have."""
 
 
-class NotReadError(Exception):
-    """No element is read: the message says why, and what to do instead. It becomes words of a card, and leaves none."""
+class NotReadError(NoDataError):
+    """No element is read at this moment: the message says why, and what to do instead. In a card it becomes words."""

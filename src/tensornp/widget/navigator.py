@@ -18,7 +18,7 @@ from tensornp.core.values.index_text import expression_of, parse_index, setting_
 from tensornp.core.values.stored import StoredValues
 from tensornp.core.values.window import Index, Window
 from tensornp.core.values.window_values import Seen, Subject, read_window, subject_of
-from tensornp.errors import BadRequestError, NoDataError, NotReadError, TensornpError
+from tensornp.errors import BadRequestError, NoDataError, TensornpError
 from tensornp.render.window import legend_of
 from tensornp.widget.dock import DockingWidget, module, stylesheet
 from tensornp.widget.window_request import NONSENSE, index_in, integer, integers, window_asked, window_turned
@@ -140,7 +140,7 @@ class NavigatorWidget(DockingWidget):
         with self._lock:
             try:
                 answer, sent = self._moved(content) if kind == "move" else (self._edited(content), [])
-            except (TensornpError, NotReadError) as error:
+            except TensornpError as error:
                 answer, sent = {"type": "error", "text": str(error)}, []
             except Exception as error:
                 answer, sent = {"type": "error", "text": error_text(error)}, []

@@ -12,7 +12,7 @@ from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.stats import summarize_stats
-from tensornp.errors import BadRequestError, NameTakenError, NotReadError, TensornpError
+from tensornp.errors import BadRequestError, NameTakenError, TensornpError
 from tensornp.render.words import cost_of_scan, counted
 from tensornp.trees.choosing import Asked
 from tensornp.trees.entry import COMPUTED, WeightEntry
@@ -119,7 +119,7 @@ class WeightsWidget(DockingWidget):
             answer = self._answers[kind](request)
         except NameTakenError as error:
             answer = {"type": "error", "text": str(error), "canOverwrite": error.can_overwrite}
-        except (TensornpError, NotReadError) as error:
+        except TensornpError as error:
             answer = {"type": "error", "text": str(error)}
         except Exception as error:
             answer = {"type": "error", "text": error_text(error)}
