@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from tensornp.core.lowlevel.modes import apart
+
 _NUM_POWERS, _MORE = 2, 4
 _FLOATS = ("float32", "float64", "complex64", "complex128")
 
 
+@apart
 def share_of_change(first: Any, second: Any, num_directions: int) -> float | None:
     """Return the share of ``second - first`` that lies in its first directions; None where nothing finite has changed.
 
@@ -36,11 +39,10 @@ def _share(matrix: torch.Tensor, num_directions: int) -> float:
     width = min(2 * wanted + _MORE, *matrix.shape)
     # A generator of its own: the state of nobody else's moves, on no device.
     generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        probe = torch.randn(matrix.shape[1], width, generator=generator, dtype=torch.float64).to(matrix.dtype)
-        basis, _ = torch.linalg.qr(matrix @ probe)
-        for _ in range(_NUM_POWERS):
-            basis, _ = torch.linalg.qr(matrix @ (matrix.mH @ basis))
-        sizes = torch.linalg.svdvals(basis.mH @ matrix)
-        total = float(matrix.abs().square_().sum(dtype=torch.float64).item())
+    probe = torch.randn(matrix.shape[1], width, generator=generator, dtype=torch.float64).to(matrix.dtype)
+    basis, _ = torch.linalg.qr(matrix @ probe)
+    for _ in range(_NUM_POWERS):
+        basis, _ = torch.linalg.qr(matrix @ (matrix.mH @ basis))
+    sizes = torch.linalg.svdvals(basis.mH @ matrix)
+    total = float(matrix.abs().square_().sum(dtype=torch.float64).item())
     return min(float(sizes[:wanted].double().square().sum().item()) / total, 1.0)

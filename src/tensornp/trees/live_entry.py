@@ -101,12 +101,11 @@ class LiveEntry(WeightEntry):
         return super().numel if self._several_numel is None else self._several_numel
 
     @property
+    @unnoticed
     def requires_grad(self) -> bool:
         """Whether backward adds up a gradient for it."""
-        if type(self.tensor) in PLAIN:
-            return bool(self.tensor.requires_grad)
         try:
-            return bool(inspect(self.tensor).requires_grad)
+            return bool((self.tensor if type(self.tensor) in PLAIN else inspect(self.tensor)).requires_grad)
         except Exception:
             # What a class of the user's does not tell hides no other weight.
             return False
