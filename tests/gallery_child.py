@@ -140,7 +140,7 @@ def _check_values_within(case: Case) -> None:
     except tnp.TensornpError as error:
         assert type(error) is case.error, repr(error)
     else:
-        assert _equal(array, case.expected)
+        assert equal(array, case.expected)
 
 
 def check_text(case: Case, card: str) -> None:
@@ -190,7 +190,7 @@ def _check_mode(case: Case, mode: str) -> None:
     if plan.writeable and isinstance(first, np.ndarray) and first.size:
         # A write to a page that is mapped read-only would end the process.
         first[(0,) * first.ndim] = first[(0,) * first.ndim]
-    assert _equal(array, case.expected), (mode, array)
+    assert equal(array, case.expected), (mode, array)
     if not isinstance(array, list) or array:
         assert first.dtype == plan.dtype
         assert first.flags.writeable == plan.writeable
@@ -223,21 +223,21 @@ def _check_code(plan: Any, case: Case, names: dict[str, Any]) -> None:
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert _equal(eval(plan.code, names), case.expected), plan.code
+        assert equal(eval(plan.code, names), case.expected), plan.code
         written = {**names, "model": SimpleNamespace(t=case.tensor), "t": None}
         exec(statements(plan.code, "model.t"), written)
-        assert _equal(written["a"], case.expected), plan.code
+        assert equal(written["a"], case.expected), plan.code
         if isinstance(written["a"], np.ndarray) and plan.shares_memory:
             assert written["a"].flags.writeable == plan.writeable, plan.code
 
 
-def _equal(array: Any, expected: Any) -> bool:
+def equal(array: Any, expected: Any) -> bool:
     """Return whether all values are the same, in their bits where the dtype is; NaN is NaN, whatever its payload."""
     if isinstance(expected, list):
-        return isinstance(array, list) and len(array) == len(expected) and all(map(_equal, array, expected))
+        return isinstance(array, list) and len(array) == len(expected) and all(map(equal, array, expected))
     if isinstance(expected, np.ma.MaskedArray):
         same_mask = np.array_equal(np.ma.getmaskarray(array), np.ma.getmaskarray(expected))
-        return type(array) is type(expected) and same_mask and _equal(array.data, expected.data)
+        return type(array) is type(expected) and same_mask and equal(array.data, expected.data)
     if not isinstance(array, np.ndarray) or array.shape != expected.shape:
         return False
     wide = np.result_type(expected.dtype, np.float32) if array.dtype != expected.dtype else expected.dtype
@@ -307,7 +307,7 @@ def recipe(name: str) -> str:
         array = case.tensor.detach().cpu().numpy()
     except Exception:
         return "raised"
-    return "right" if case.expected is not None and _equal(array, case.expected) else "wrong"
+    return "right" if case.expected is not None and equal(array, case.expected) else "wrong"
 
 
 def torch_repr(name: str) -> str:
@@ -329,7 +329,7 @@ def ours(name: str) -> str:
         return "refused"
     except Exception:
         return "raised"
-    return "right" if case.expected is not None and _equal(array, case.expected) else "wrong"
+    return "right" if case.expected is not None and equal(array, case.expected) else "wrong"
 
 
 OUTCOMES = (ours, torch_repr, recipe)

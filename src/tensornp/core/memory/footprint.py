@@ -19,6 +19,7 @@ from tensornp.core.tensor.form import is_storage, tensor_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import STRIDED
 from tensornp.core.tensor.reading import held_tensor, parts_of
+from tensornp.core.tensor.stand_ins import own_tensor_of, stand_in_of
 
 Span = tuple[str, int, int]
 """A device, the address of the first byte and that after the last one."""
@@ -35,8 +36,9 @@ def spans_of(obj: Any, extents: tuple[Extent, ...] | None = None) -> list[Span]:
     """
     # Asked of all weights of a model: most are tensors, and told by their class first.
     if not is_subclass(type(obj), torch.Tensor):
-        if is_storage(obj):
-            return spans_of(tensor_of(obj), extents)
+        if is_storage(obj) or stand_in_of(obj) is not None:
+            held = _held_by(obj)
+            return spans_of(held, extents) if held is not None else []
         (low, high), base = origin_of(array_over(obj))
         if base is not None and not has_left(obj, base):
             return spans_of(base)
@@ -59,13 +61,19 @@ def extents_of(obj: Any, info: TensorInfo | None = None) -> tuple[Extent, ...]:
     """
     if info is not None and info.kind is STRIDED:
         return tuple(extent for extent in _extents_at(info) if not extent.is_empty)
-    if is_storage(obj):
-        obj = tensor_of(obj)
+    if is_storage(obj) or stand_in_of(obj) is not None:
+        held = _held_by(obj)
+        return extents_of(held) if held is not None else ()
     if not is_subclass(type(obj), torch.Tensor):
         return tuple(extent for extent in (extent_of_array(array_over(obj)),) if not extent.is_empty)
     with modes.undisturbed():
         plain = _extent_of_plain(obj)
         return (plain,) if plain is not None else tuple(one for one in _extents_of(obj) if not one.is_empty)
+
+
+def _held_by(obj: Any) -> torch.Tensor | None:
+    """Return the tensor over a storage, or that an object stands for; None where that is made anew each time."""
+    return tensor_of(obj) if is_storage(obj) else own_tensor_of(obj)
 
 
 def _extent_of_plain(tensor: torch.Tensor) -> Extent | None:

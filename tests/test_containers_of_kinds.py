@@ -1,0 +1,201 @@
+"""The product of containers and kinds: whatever lies in whatever, each view keeps the promises of what it is made of.
+
+A kind of tensor by itself is in `test_gallery.py`, a container of plain tensors where containers are tested.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Callable
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+import tensordict
+import torch
+from child import in_fork
+from gallery import KINDS, Case, made
+from gallery_child import equal, shell
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from IPython.utils.capture import capture_output
+from unchanged import unchanged
+
+import tensornp as tnp
+from tensornp.core.tensor.containers import BUILT_IN
+
+NUM_EXAMPLES = 25
+"""Containers of each class that are built."""
+
+
+@dataclasses.dataclass
+class Batch:
+    """A dataclass with a field for whatever comes."""
+
+    items: Any
+    label: str = "<b>&"
+
+
+Pair = collections.namedtuple("Pair", "first second")
+
+
+class Odd:
+    """Nothing but its text can be asked of it."""
+
+    def _refuse(self, *_: Any) -> Any:
+        raise RuntimeError("asked")
+
+    __eq__ = __len__ = __bool__ = __iter__ = __array__ = __getattr__ = _refuse  # type: ignore[assignment]
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return "<Odd>"
+
+
+class Refusing:
+    """Stands for a tensor, and gives none."""
+
+    def __tensornp__(self) -> None:
+        raise ValueError("no <values>")
+
+
+CLASSES: dict[str, Callable[[list[Any]], Any]] = {
+    "list": list,
+    "tuple": tuple,
+    "dict": lambda leaves: {f"<k>{i}": leaf for i, leaf in enumerate(leaves)},
+    "dict of odd keys": lambda leaves: dict(zip([None, 1, (2, "a"), "é\u202e", b"x", 1.5, 7], leaves, strict=False)),
+    "namedtuple": lambda leaves: Pair(leaves[:1], tuple(leaves[1:])),
+    "deque": lambda leaves: collections.deque(leaves, 40),
+    "set": lambda leaves: {leaf for leaf in leaves if isinstance(leaf, (torch.Tensor, str, int))},
+    "frozenset": lambda leaves: frozenset(leaf for leaf in leaves if isinstance(leaf, (torch.Tensor, str, int))),
+    "OrderedDict": lambda leaves: collections.OrderedDict(enumerate(leaves)),
+    "defaultdict": lambda leaves: collections.defaultdict(list, enumerate(leaves)),
+    "UserDict": lambda leaves: collections.UserDict(enumerate(leaves)),
+    "dataclass": Batch,
+    "TensorDict": lambda leaves: tensordict.TensorDict({"a": torch.ones(2), "b": {"c": torch.arange(2)}}, []),
+    "nested": lambda leaves: {"a": leaves[::2], "b": [tuple(leaves[1::2]), {"c": {}}]},
+    "holds itself": lambda leaves: (leaves, leaves.append(leaves))[0],
+}
+
+
+def test_every_class_of_containers_is_among_them():
+    """What the walk of containers knows by itself."""
+    built = {base for make in CLASSES.values() for base in type(make([])).__mro__}
+    assert set(BUILT_IN) <= built and Batch in built
+
+
+def cases() -> dict[str, Case]:
+    """Return one of each kind that there can be beside the others in one process."""
+    found: dict[str, Case] = {}
+    for name in KINDS:
+        try:
+            case = made(name)
+        except (ValueError, RuntimeError):
+            # A process group, or a level of differentiation, that there is only once.
+            continue
+        if not isinstance(case, str):
+            found[name] = case
+    return found
+
+
+class Balanced(HTMLParser):
+    """Checks that each tag is closed in its turn, and that none is there that a sanitizer would drop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag not in ("script", "b>", "k", "values", "svg"), tag
+        assert not any(name.startswith("on") for name, _ in attrs), attrs
+        if tag not in ("img", "br", "input"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def check_html(html: str) -> None:
+    """Hold static HTML to what every front end can show."""
+    parser = Balanced()
+    parser.feed(html)
+    parser.close()
+    assert not parser.open
+
+
+def check_looks(obj: Any, tensors: list[torch.Tensor]) -> None:
+    """Card, table, `%tensors` and `%weights`: something is shown, it is sound, and nothing is changed or printed."""
+    ip = shell()
+    ip.user_ns["obj"] = obj
+    with unchanged(*tensors), capture_output() as captured:
+        data, _ = ip.display_formatter.format(obj)
+        if any(isinstance(leaf, torch.Tensor) for leaf in tensors):
+            shown = tnp.card(obj)
+            assert shown.text and shown.html
+            check_html(shown.html)
+    assert not captured.stdout and not captured.stderr, captured.stdout + captured.stderr
+    assert data["text/plain"]
+    if "text/html" in data:
+        check_html(data["text/html"])
+    for line in ("%tensors", "%weights obj", "%tensordiff obj obj"):
+        with unchanged(*tensors), capture_output() as captured:
+            result = ip.run_cell(line, store_history=False)
+        error = result.error_in_exec
+        assert result.success or type(error).__name__ == "UsageError", (line, error)
+        assert "Traceback" not in captured.stdout + captured.stderr, captured.stdout
+        for output in captured.outputs:
+            check_html(output.data.get("text/html", ""))
+
+
+def check_values(obj: Any, leaves: list[Any], expected: dict[int, Any]) -> None:
+    """Converted as a whole, each tensor is the array that it is by itself; or one sentence says where it stops."""
+    try:
+        arrays = tnp.to_numpy(obj, copy=True)
+    except tnp.TensornpError as error:
+        assert "\n" not in str(error)
+        return
+    found = list(tnp_leaves(arrays))
+    for leaf in leaves:
+        if id(leaf) in expected:
+            assert any(equal(array, expected[id(leaf)]) for array in found), leaf
+
+
+def tnp_leaves(obj: Any) -> list[Any]:
+    """Return the arrays in what `to_numpy` gives, nested tensors' lists as one."""
+    if isinstance(obj, (np.ndarray, np.generic)):
+        return [obj]
+    if isinstance(obj, collections.abc.Mapping):
+        children = list(obj.values())
+    elif isinstance(obj, (list, tuple, set, frozenset, collections.deque)):
+        children = list(obj)
+    elif isinstance(obj, Batch):
+        children = [obj.items]
+    else:
+        return []
+    return [array for child in children for array in tnp_leaves(child)] + [obj]
+
+
+@pytest.mark.parametrize("container", CLASSES)
+@in_fork
+def test_a_container_of_any_kinds_keeps_the_promises(container):
+    """0 to 50 leaves: tensors of the gallery, arrays and plain objects, the same one several times."""
+    pool = cases()
+    assert len(pool) > len(KINDS) * 0.8
+    plain: list[Any] = [1, "<i>", None, 2.5, np.arange(3.0), np.float32(1), b"x", Odd(), Refusing(), [], {}]
+    expected = {id(case.tensor): case.expected for case in pool.values() if case.error is None}
+    # By name: what fails is printed, and torch's own repr of some of them ends the process.
+    held = {**{name: case.tensor for name, case in pool.items()}, **{f"plain {i}": one for i, one in enumerate(plain)}}
+    leaf = st.one_of(st.sampled_from(list(pool)), st.sampled_from(list(held)[len(pool) :]))
+
+    @settings(max_examples=NUM_EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(st.lists(leaf, max_size=50))
+    def check(names: list[str]) -> None:
+        leaves = [held[name] for name in names]
+        tensors = [case.tensor for name, case in pool.items() if name in names]
+        obj = CLASSES[container](leaves)
+        check_looks(obj, tensors)
+        check_values(obj, tensors, expected)
+
+    check()
