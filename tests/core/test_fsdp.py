@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 import pytest
 import torch
@@ -33,7 +35,7 @@ class Layer(torch.nn.Module):
         return y.tanh()
 
 
-def train(look_inside: Callable[[torch.Tensor], object], look_outside: Callable[[torch.Tensor], object]) -> list[str]:
+def train(look_inside: Callable[[torch.Tensor], object], look_outside: Callable[[Any], object]) -> list[str]:
     """Return the losses of some steps, bit for bit, of a model that is sharded over the ranks."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
@@ -49,6 +51,7 @@ def train(look_inside: Callable[[torch.Tensor], object], look_outside: Callable[
     for _ in range(4):
         loss = model(torch.randn(4, 8) + dist.get_rank()).square().mean()
         loss.backward()
+        look_outside(model)
         for parameter in model.parameters():
             look_outside(parameter)
             look_outside(parameter.grad)
@@ -60,20 +63,37 @@ def train(look_inside: Callable[[torch.Tensor], object], look_outside: Callable[
     return losses
 
 
-def no_look(t: torch.Tensor) -> None:
+def no_look(obj: Any) -> None:
     """Do nothing."""
 
 
-def look(t: torch.Tensor) -> None:
-    """Do all that only looks."""
+def look(obj: Any) -> None:
+    """Do all that only looks, at a tensor or at a model."""
+    if isinstance(obj, torch.nn.Module):
+        look_at_weights(tnp.weights(obj))
+    else:
+        look_at_tensor(obj)
+
+
+def look_at_weights(explorer: Any) -> None:
+    """Ask each weight how a part of it would become an array, and all of them for their figures."""
+    explorer.scan()
+    for entry in explorer.values():
+        for index in (0, (..., 0), slice(1), ...):
+            with suppress(tnp.NoDataError):
+                entry.plan(index)
+
+
+def look_at_tensor(t: torch.Tensor) -> None:
+    """Ask for its metadata, and show it."""
     tnp.inspect(t)
     assert "Error" not in display(t)
 
 
-def look_on_rank_0(t: torch.Tensor) -> None:
+def look_on_rank_0(obj: Any) -> None:
     """Look where the other rank does not."""
     if dist.get_rank() == 0:
-        look(t)
+        look(obj)
 
 
 @since("2.8", "FSDP2 is tried on a CPU")
@@ -150,6 +170,8 @@ def test_a_pending_collective_is_not_waited_for(rank):
         pending = begin()
         assert type(pending).__name__ == "AsyncCollectiveTensor"
         look(pending)
+        with pytest.raises(tnp.NoDataError, match="wait for it"):
+            tnp.weights({"pending": pending})["pending"].plan(0)
         store.set("looked", "yes")
     else:
         store.wait(["looked"], LIMIT)

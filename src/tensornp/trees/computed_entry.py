@@ -27,10 +27,11 @@ from tensornp.core.lowlevel.attributes import (
 )
 from tensornp.core.lowlevel.modes import unnoticed, with_overrides
 from tensornp.core.namespace.members import members_of
+from tensornp.core.tensor.form import form_of
 from tensornp.core.tensor.paths import is_attribute_name
 from tensornp.errors import NoDataError
 from tensornp.trees.entry import COMPUTED
-from tensornp.trees.live_entry import LiveEntry
+from tensornp.trees.live_entry import IN_PARTS, LiveEntry
 from tensornp.trees.made_entry import MadeEntry, Recipe
 
 _LISTS = "parametrizations"
@@ -40,6 +41,7 @@ _KEEP_SHAPE = ("_SpectralNorm", "_Orthogonal", "_WeightNorm")
 _HOOKS = {"WeightNorm": "name", "SpectralNorm": "name", "BasePruningMethod": "_tensor_name"}
 """Hooks that compute an attribute before each forward, and what they call its name."""
 _SUFFIXES = ("_orig", "_g", "_u", "_v", "_mask")
+_NEEDS_RANKS = "it is computed from what is spread over ranks, which takes all of them"
 
 
 class ComputedEntry(MadeEntry):
@@ -52,7 +54,8 @@ class ComputedEntry(MadeEntry):
         originals = dict(_originals(parametrization))
         told = _told_by(parametrization, originals)
         shape, dtype = (told.shape, told.dtype) if told is not None else (None, "")
-        places = {LiveEntry("", "", one, "").location for one in originals.values()}
+        lives = [LiveEntry("", "", one, "") for one in originals.values()]
+        places = {one.location for one in lives}
         super().__init__(
             name, COMPUTED, shape, dtype, 0, code,
             module=module, recipe=Recipe(holder, computed_of, name), location=places.pop() if len(places) == 1 else "",
@@ -60,6 +63,8 @@ class ComputedEntry(MadeEntry):
         self.note = f"computed from {_LISTS}.{name}.{', '.join(originals)}"
         if self._location == "meta":
             self.problem = "what it is computed from is on the meta device"
+        if any(one.problem == IN_PARTS for one in lives):
+            self.problem = _NEEDS_RANKS
 
     def make(self) -> Any:
         """Return what the module would compute now, with hooks; what it is computed from stays as it is."""
@@ -179,6 +184,8 @@ def _copy_of(parametrization: Any) -> Any:
     for module in every:
         for value in _reached((dict_of(module) or {}).values()):
             if is_tensor(value):
+                if form_of(value).state == "remote":
+                    raise NoDataError(f"{_NEEDS_RANKS}; compute the weight yourself, on each")
                 # Of what autograd has computed, Python makes no copy.
                 memo[id(value)] = value.detach().clone()
             elif isinstance(value, torch.nn.Module) and not any(value is one for one in every):

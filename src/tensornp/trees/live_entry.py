@@ -17,7 +17,7 @@ from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.values.scan import scan
 from tensornp.core.values.stats import TensorStats
-from tensornp.errors import BadRequestError, TensornpError
+from tensornp.errors import BadRequestError, NoDataError, TensornpError
 from tensornp.trees.entry import Extent, WeightEntry, shape_text
 from tensornp.trees.names import part_of_storage, shown_name
 from tensornp.trees.selection import select
@@ -27,6 +27,8 @@ _MAX_INNER = 6
 """Tensors of which another consists that are told."""
 _MAX_SAID = 120
 """Characters of what torch has to say."""
+IN_PARTS = "this rank may hold only a part of it"
+"""The problem of what is spread over ranks."""
 
 
 class LiveEntry(WeightEntry):
@@ -72,7 +74,7 @@ class LiveEntry(WeightEntry):
         if info.kind.gives_several:
             self._several_numel = info.numel
         if info.data_state != "available":
-            self.problem = f"its data are {info.data_state}"
+            self.problem = IN_PARTS if info.data_state == "remote" else f"its data are {info.data_state}"
         if info.data_state == "wrapped" or info.kind.has_other_meaning:
             self._count_stored(_with_inner(info.type_name, tensor))
         else:
@@ -111,7 +113,10 @@ class LiveEntry(WeightEntry):
             return False
 
     def plan(self, index: Any = ..., *, copy: bool | None = None) -> ConversionPlan:
-        """Return how the values at `index` would become an array."""
+        """Return how the values at `index` would become an array; it waits for nothing, and raises as `to_numpy`."""
+        self.check_readable()
+        if index is not Ellipsis and inspect(self.tensor).is_pending:
+            raise NoDataError(f"{shown_name(self.name)} is still written by a collective; wait for it first")
         with self._in_a_sentence():
             return plan(self._at(index)[0], copy=copy)
 
@@ -127,6 +132,15 @@ class LiveEntry(WeightEntry):
             part, turned = self._at(index)
             array = to_numpy(part, copy=copy, writeable=writeable, dtype=dtype)
             return array[turned] if turned else array
+
+    def check_readable(self) -> None:
+        """Raise NoDataError if there are no values, with the expressions of those that there are instead."""
+        if self.problem == IN_PARTS:
+            raise NoDataError(
+                f"{shown_name(self.name)} has no values to read: {IN_PARTS}; take {self.code}.to_local(), or "
+                f"{self.code}.full_tensor() on all ranks together"
+            )
+        super().check_readable()
 
     def values(self) -> Any:
         """Return the tensor."""
