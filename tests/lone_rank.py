@@ -32,7 +32,7 @@ class LoneRank:
         dist.Backend.register_backend("lone", create, extended_api=True, devices=["cpu"])
         dist.init_process_group("lone", rank=RANK, world_size=NUM_RANKS, store=FakeStore())
         self.mesh = dist.device_mesh.init_device_mesh("cpu", (NUM_RANKS,))
-        self.square = dist.device_mesh.init_device_mesh("cpu", (2, 2))
+        self.square = dist.device_mesh.init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -42,6 +42,12 @@ class LoneRank:
             yield
         finally:
             self._options.error_on_collective = False
+
+    @contextmanager
+    def destroyed(self) -> Iterator[None]:
+        """Destroy the group of processes, for good."""
+        dist.destroy_process_group()
+        yield
 
     def tensors(self) -> dict[str, Any]:
         """Return a DTensor of each placement."""
@@ -58,6 +64,7 @@ class LoneRank:
             "empty here": distribute_tensor(torch.arange(1.0), self.mesh, [Shard(0)]),
             "in two dimensions": distribute_tensor(torch.arange(64.0).view(8, 8), self.square, [Shard(0), Shard(1)]),
             "replicated in one": distribute_tensor(torch.arange(64.0).view(8, 8), self.square, [Replicate(), Shard(1)]),
+            "in a part of the mesh": distribute_tensor(torch.arange(8.0), self.square["tp"], [Shard(0)]),
             "bfloat16": sharded.to(torch.bfloat16),
             "integers": distribute_tensor(torch.arange(8), self.mesh, [Shard(0)]),
             "result": sharded.clone().requires_grad_() * 2,

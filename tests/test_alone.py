@@ -178,19 +178,57 @@ def send_messages(found: Found, name: str, obj: Any) -> None:
     found.read(f"messages to {name}", str(answers))
 
 
+LOOKS = pytest.mark.parametrize("look", [call_functions, ask_weights, run_magics, send_messages])
+
+
 @needs_fsdp
-@pytest.mark.parametrize("look", [call_functions, ask_weights, run_magics, send_messages])
+@LOOKS
 @in_fork
 def test_one_rank_looks_and_converts_without_the_others(look):
     """Whatever is public, of whatever is sharded: an answer or one of our own refusals, and no collective."""
-    found, rank = Found(), LoneRank()
+    rank = LoneRank()
     every = rank.tensors() | rank.models()
     with rank.alone():
         with pytest.raises(RuntimeError, match=SAID):
             every["sharded"].full_tensor()
-        for name, obj in every.items():
-            look(found, name, obj)
+        look_at_each(look, every)
+
+
+@needs_fsdp
+@LOOKS
+@in_fork
+def test_a_look_needs_no_group_of_processes(look):
+    """After `destroy_process_group` there is what this process has, or a refusal in our own words."""
+    rank = LoneRank()
+    every = rank.tensors() | rank.models()
+    with rank.destroyed():
+        look_at_each(look, every)
+
+
+def look_at_each(look: Callable[[Found, str, Any], None], every: dict[str, Any]) -> None:
+    """Look at all, and fail with all that was said wrongly."""
+    found = Found()
+    for name, obj in every.items():
+        look(found, name, obj)
     assert not found.wrong, "\n".join(found.wrong)
+
+
+@needs_fsdp
+@in_fork
+def test_a_local_shard_says_whose_it_is():
+    """The rank, and where there is no group the place in the mesh; the figures are those of the shard."""
+    rank = LoneRank()
+    tensors = rank.tensors()
+    known = tensors["sharded"].to_local()
+    assert tnp.stats(tensors["sharded"]).scope == "local shard of rank 1"
+    with rank.destroyed():
+        figures = tnp.stats(tensors["sharded"])
+        assert (figures.scope, figures.mean) == ("local shard at (1,) of the mesh", known.mean().item())
+        assert tnp.stats(tensors["in two dimensions"]).scope == "local shard at (0, 1) of the mesh"
+        assert tnp.stats(tensors["in a part of the mesh"]).scope == "local shard at (1,) of the mesh"
+        assert tnp.locate(tensors["sharded"], "max").value == known.max().item()
+        with pytest.raises(tnp.NoDataError, match=r"t\.to_local\(\)"):
+            tnp.stats(tensors["partial"])
 
 
 def test_every_public_function_is_tried_alone():

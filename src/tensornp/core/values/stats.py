@@ -42,7 +42,8 @@ class TensorStats:
     mean, std : float
         Of the finite elements, in float64; `std` is that of the population (``ddof=0``). None where there are none.
     scope : str
-        "all elements", "7 of 9 shown", "local shard of rank 1", "partial: 1,000 of 5,000 elements".
+        "all elements", "7 of 9 shown", "partial: 1,000 of 5,000 elements", "local shard of rank 1", or without a group
+        of processes "local shard at (1,) of the mesh".
     changed_while_read : bool
         Whether somebody wrote to the tensor meanwhile, as far as that can be noticed; `scope` says so too.
     distribution : Distribution or None

@@ -210,7 +210,16 @@ def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -
     supply = _of_tensor(local, inspect(local), axis, in_order)
     if is_whole:
         return supply
-    return replace(supply, scope=f"local shard of rank {tensor.device_mesh.get_rank()}")
+    return replace(supply, scope=f"local shard {_place_in(tensor.device_mesh)}")
+
+
+def _place_in(mesh: Any) -> str:
+    """Return whose shard this process holds; what a mesh knows without its group once that is destroyed."""
+    try:
+        return f"of rank {mesh.get_rank()}"
+    except (RuntimeError, ValueError):
+        at = mesh.get_coordinate()
+        return f"at {tuple(at)} of the mesh" if at is not None else "outside of the mesh"
 
 
 def _of_nested(tensor: Any, info: TensorInfo, axis: int | None) -> Supply:
