@@ -90,6 +90,13 @@ def look_at_tensor(t: torch.Tensor) -> None:
     assert "Error" not in display(t)
 
 
+def convert(t: torch.Tensor) -> None:
+    """Convert it in each way that does not ask to share its memory."""
+    tnp.to_numpy(t)
+    tnp.to_numpy({"t": t[0]}, writeable=True)
+    _ = tnp.view(t).array
+
+
 def look_on_rank_0(obj: Any) -> None:
     """Look where the other rank does not."""
     if dist.get_rank() == 0:
@@ -104,6 +111,7 @@ def test_training_goes_on_bit_for_bit_while_parameters_are_shown(rank):
     assert len(set(expected)) == 4
     assert train(look, look) == expected
     assert train(look_on_rank_0, look_on_rank_0) == expected
+    assert train(convert, no_look) == expected
     with pytest.raises(RuntimeError, match="not resizable"):
         train(lambda t: t.detach().numpy(), no_look)
 

@@ -109,6 +109,9 @@ def _decide(
         obstacle = Obstacle(
             "whose memory is mapped read-only", "the memory is mapped read-only, so that a write would end the process"
         )
+    if obstacle is None and copy is None and info.is_unsharded and info.numel:
+        # Sharing is possible, but nobody has asked for what it ends.
+        obstacle = receipt.UNSHARDED
     numel = math.prod(info.array_shape)
     if copy is False and obstacle and numel:
         raise _copy_required(info, obstacle)

@@ -58,6 +58,11 @@ def described(info: TensorInfo, detail: str) -> str:
     return " ".join(f"{'an' if name[0] in 'i' else 'a'} {name} tensor{where} {detail}".split())
 
 
+UNSHARDED = Obstacle("that FSDP has gathered", "FSDP has gathered it, and could not reshard what an array shares")
+"""What stands against sharing memory that FSDP resizes, unless `copy` is False."""
+UNSHARDED_HAZARD = (
+    "FSDP can no longer reshard this storage: its next step ends in 'Trying to resize storage that is not resizable'"
+)
 ASKED_FOR = "copy: asked for"
 """How a reason begins where nothing stands against sharing."""
 
@@ -84,6 +89,8 @@ def warning_texts(
         warnings.append(
             f"NumPy sums and averages this array in {facts.name} itself; reduce a.astype(np.{facts.widened}) instead"
         )
+    if info.is_unsharded and shares:
+        warnings.append(UNSHARDED_HAZARD)
     if info.saved_for and shares:
         warnings.append(saved_text(info.saved_for, frozen))
     if shares and not frozen:

@@ -18,6 +18,7 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, is_tensor
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.lowlevel.unsharded import is_unsharded
 from tensornp.core.memory.saved import saved_for
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container
@@ -58,7 +59,7 @@ def to_numpy(
         is not a tensor inside one stays as it is. A storage counts as a tensor of its bytes.
     copy : bool, optional
         As in `numpy.asarray`: None shares memory where that is possible and copies where not, True always copies,
-        False never copies.
+        False never copies. What FSDP has gathered is copied unless it is False: it could not reshard what is shared.
     writeable : bool, optional
         None gives a read-only array where memory is shared and a writeable one where it is copied. True asks for a
         writeable array, shared where that is possible. False always gives a read-only one.
@@ -198,6 +199,8 @@ def _convert_plain(tensor: Any, copy: bool | None, budget: Budget | None) -> np.
         return None
     last = tensor.storage_offset() + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
     if (last + 1) * tensor.element_size() > tensor.untyped_storage().nbytes():
+        return None
+    if copy is None and is_unsharded(tensor):
         return None
     values = tensor.detach() if tensor.requires_grad else tensor
     if wide is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from importlib import import_module
@@ -12,7 +13,7 @@ import torch
 from torch.utils.dlpack import from_dlpack
 
 from tensornp.core.convert.plan import ConversionPlan
-from tensornp.core.convert.to_numpy import plan, to_numpy
+from tensornp.core.convert.to_numpy import plan, plan_from, to_numpy
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name
 from tensornp.core.lowlevel.silence import silence_warnings
@@ -82,7 +83,9 @@ def compared_plans(
         raise UnsupportedTensorError(f"{library} has no masked arrays; convert t.get_data() and t.get_mask()")
     if not copied.dtype.isnative:
         raise BadRequestError(f"{library} has no arrays of foreign byte order; pass a native dtype")
-    return plan(tensor, writeable=True, dtype=dtype), copied
+    # Whoever passes copy=False is told what FSDP then cannot do.
+    info = dataclasses.replace(inspect(tensor), is_unsharded=False)
+    return plan_from(info, writeable=True, dtype=dtype), copied
 
 
 @functools.cache

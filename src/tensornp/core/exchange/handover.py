@@ -145,6 +145,8 @@ def _hazards(to: Recipient, info: TensorInfo) -> tuple[str, ...]:
         texts.append(f"autograd does not see a {to.library} write, so gradients may be silently wrong")
     if info.may_overlap_itself:
         texts.append(f"several indices may address one element, so a {to.library} write may change more than one")
+    if info.is_unsharded and info.device.type == "cpu":
+        texts.append(receipt.UNSHARDED_HAZARD)
     if info.device.type == "cpu":
         texts.append("the storage can no longer be resized, as after any Tensor.numpy")
     else:

@@ -53,6 +53,8 @@ class TensorInfo:
     this torch does not tell of it, as a clause. `is_buffer` is None where it is not known: no tensor says whether a
     module has registered it, but one made by `nn.Buffer`; a card finds that out where a name leads to the module.
 
+    `is_unsharded` tells that FSDP has gathered a parameter into this storage, which it frees when it reshards.
+
     `kind` says how the values are held: by strides, in another layout, or in another tensor, of which `inner` is then
     the metadata and `access` the expression; `detail` says more in a few words ("4 stored", "3 parts"). `wrapper` names
     what stands between the tensor and its values, and `inner_names` the attributes that hold tensors, where it is of a
@@ -90,6 +92,7 @@ class TensorInfo:
     version: int | None = None
     storage: StorageSpan | None = None
     is_readonly_map: bool = False
+    is_unsharded: bool = False
     data_state: DataState = "available"
     wrapper: str = ""
     inner_names: tuple[str, ...] = ()

@@ -13,6 +13,7 @@ from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import class_name, is_subclass, module_name, own_attributes
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.lowlevel.unsharded import is_unsharded
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.core.tensor.form import Bare, Form, form_of, inner_names
 from tensornp.core.tensor.kinds import STRIDED, Kind
@@ -148,6 +149,7 @@ def _with_shape(
         has_tangent=has_storage and torch_private.has_tangent(tensor),
         version=None if is_inference or state in ("fake", "wrapped", "remote") else t._version,
         storage=storage,
+        is_unsharded=storage is not None and is_unsharded(tensor),
         data_state=state,
         wrapper=form.wrapper,
         inner_names=inner_names(tensor) if state == "wrapped" else (),
