@@ -19,7 +19,7 @@ needs_fsdp = since("2.8", "FSDP2 is tried on a CPU")
 class LoneRank:
     """The mesh of all ranks, of which this process is the only one."""
 
-    def __init__(self) -> None:
+    def __init__(self, number: int = RANK) -> None:
         from torch._C._distributed_c10d import FakeProcessGroup
         from torch.testing._internal.distributed.fake_pg import FakeStore
 
@@ -30,7 +30,7 @@ class LoneRank:
 
         # One of its own, since groups of a mesh are made without options.
         dist.Backend.register_backend("lone", create, extended_api=True, devices=["cpu"])
-        dist.init_process_group("lone", rank=RANK, world_size=NUM_RANKS, store=FakeStore())
+        dist.init_process_group("lone", rank=number, world_size=NUM_RANKS, store=FakeStore())
         self.mesh = dist.device_mesh.init_device_mesh("cpu", (NUM_RANKS,))
         self.square = dist.device_mesh.init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
 

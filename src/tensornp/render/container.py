@@ -11,7 +11,7 @@ from tensornp.core.summary.module import ModuleSummary
 from tensornp.render.badges import badges_of, memory_word
 from tensornp.render.style import SMALL_TEXT, WIDE, array_style
 from tensornp.render.table import Table, TableRow, headed_html, said_once, table_text, without_common, without_empty
-from tensornp.render.words import counted
+from tensornp.render.words import counted, on_this_rank
 
 HEADINGS = ("name", "shape", "dtype", "device", "bytes", "grad", "as NumPy", "values")
 COMMON = ("dtype", "device", "grad", "as NumPy")
@@ -53,7 +53,10 @@ def _parameters(summary: ModuleSummary) -> str:
     """Return how many elements the parameters have; nothing where a generator yields none."""
     at_least = "" if summary.table.is_complete else "at least "
     is_told = summary.num_parameters or summary.text
-    return f"{at_least}{counted(summary.num_parameters, 'parameter')}" if is_told else ""
+    here = ""
+    if summary.num_elsewhere:
+        here = on_this_rank(f"{summary.num_parameters - summary.num_elsewhere:,}")
+    return f"{at_least}{counted(summary.num_parameters, 'parameter')}{here}" if is_told else ""
 
 
 def _heading(summary: ContainerSummary, common: tuple[str, ...], parameters: str = "") -> str:
@@ -65,6 +68,8 @@ def _heading(summary: ContainerSummary, common: tuple[str, ...], parameters: str
     what = tensors if is_flat else f"{summary.length:,} · {tensors}"
     is_counted = summary.is_measured and summary.is_complete
     nbytes = ("" if is_counted else "at least ") + format_nbytes(summary.nbytes)
+    if summary.nbytes_elsewhere:
+        nbytes += on_this_rank(format_nbytes(summary.nbytes - summary.nbytes_elsewhere))
     said = [
         f"{summary.type_name} of {what}",
         parameters,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.render.style import HEADING, SMALL_TEXT, WIDE
 from tensornp.render.table import Table, TableRow, said_once, table_html, table_text, without_common, without_empty
-from tensornp.render.words import counted, listed
+from tensornp.render.words import counted, listed, on_this_rank
 from tensornp.trees.entry import shape_text
 from tensornp.trees.explorer import WeightsExplorer
 from tensornp.trees.fold import Row, folded, note_of
@@ -80,12 +80,17 @@ def html_of(seen: Seen, anchor: str = "") -> str:
 
 
 def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
-    totals = explorer.totals
-    stored = f"{totals.elements_stored:,} elements stored" if totals.elements_stored != totals.parameters else ""
+    totals, spread = explorer.totals, explorer.spread
+    parameters, nbytes = f"{totals.parameters:,} parameters", format_nbytes(totals.nbytes)
+    here = spread.parameters_here if spread else totals.parameters
+    stored = f"{totals.elements_stored:,} elements stored" if totals.elements_stored != here else ""
+    if spread:
+        parameters += on_this_rank(f"{here:,}")
+        nbytes = format_nbytes(spread.nbytes_of_all) + on_this_rank(nbytes)
     num_weights = sum(not entry.is_nothing for entry in explorer.values())
     said = [
-        cut(explorer.source, _MAX_SOURCE), counted(num_weights, "weight"), f"{totals.parameters:,} parameters", stored,
-        format_nbytes(totals.nbytes), *said_once(common, is_whole=True),
+        cut(explorer.source, _MAX_SOURCE), counted(num_weights, "weight"), parameters, stored, nbytes,
+        *said_once(common, is_whole=True),
     ]  # fmt: skip
     return " · ".join(filter(None, said))
 

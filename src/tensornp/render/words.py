@@ -14,6 +14,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
+def on_this_rank(text: str) -> str:
+    """Return the part that this rank holds, as it is said behind the sum of all ranks."""
+    return f", {text} on this rank"
+
+
 def share_text(part: int, whole: int) -> str:
     """Return a part in percent, of which 0% and 100% mean none and all: ``0.26%``, ``>99.99%``."""
     text = f"{part / whole:.2%}"

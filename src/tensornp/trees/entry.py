@@ -83,6 +83,16 @@ class WeightEntry(ABC):
         return math.prod(self.shape) if self.shape is not None else 0
 
     @property
+    def numel_elsewhere(self) -> int:
+        """How many of its elements this rank does not hold, where it is sharded."""
+        return 0
+
+    @property
+    def nbytes_elsewhere(self) -> int:
+        """The bytes of these; `nbytes` are those of the others."""
+        return 0
+
+    @property
     def num_parameters(self) -> int | None:
         """How many weights it has: other than `numel` where several are packed into one element, None if not told."""
         return self.numel

@@ -30,9 +30,9 @@ class Totals(NamedTuple):
     ----------
     parameters : int
         Elements of parameters, or of the tensors of a file; those of one object with several names once, packed ones
-        as many as they are, where that is told.
+        as many as they are, where that is told, and sharded ones as many as all ranks have together.
     elements_stored : int
-        Elements that lie in memory or in the file, each once, whatever refers to them.
+        Elements that lie in the memory of this process or in the file, each once, whatever refers to them.
     nbytes : int
         Bytes of the storages that are held, or of the file that the tensors take; each once.
     """
@@ -40,6 +40,21 @@ class Totals(NamedTuple):
     parameters: int
     elements_stored: int
     nbytes: int
+
+
+class Spread(NamedTuple):
+    """What is told besides of weights that are sharded over ranks.
+
+    Attributes
+    ----------
+    parameters_here : int
+        Of the parameters, the elements that this rank holds.
+    nbytes_of_all : int
+        Bytes of the elements of all weights, on whatever rank they are.
+    """
+
+    parameters_here: int
+    nbytes_of_all: int
 
 
 class WeightsExplorer(Mapping[str, WeightEntry]):
@@ -117,6 +132,16 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         others, of_files = stored_in_files([one for one in every if held_by(one) is None])
         return Totals(sum(one.num_parameters or 0 for one in counted.values()), elements + others, nbytes + of_files)
 
+    @property
+    def spread(self) -> Spread | None:
+        """What this rank holds of sharded weights, and all ranks together; None where none is sharded."""
+        if not any(one.numel_elsewhere for one in self._entries.values()):
+            return None
+        every = {identity_of(one): one for one in self._entries.values()}.values()
+        elsewhere = sum(one.numel_elsewhere for one in every if one.kind in self._counted)
+        nbytes = sum(one.nbytes + one.nbytes_elsewhere for one in every)
+        return Spread(self.totals.parameters - elsewhere, nbytes)
+
     def scan(
         self,
         executor: Executor | None = None,
@@ -183,12 +208,12 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         self._entries = {}
 
     def __repr__(self) -> str:
-        totals = self.totals
+        totals, spread = self.totals, self.spread
+        said = f"{totals.parameters:,} parameters, {format_nbytes(spread.nbytes_of_all if spread else totals.nbytes)}"
+        if spread:
+            said += f", on this rank {spread.parameters_here:,} and {format_nbytes(totals.nbytes)}"
         num_problems = f", {len(self.problems):,} problems" if self.problems else ""
-        return (
-            f"<WeightsExplorer of {legible(self.source)}: {len(self):,} weights, {totals.parameters:,} parameters, "
-            f"{format_nbytes(totals.nbytes)}{num_problems}>"
-        )
+        return f"<WeightsExplorer of {legible(self.source)}: {len(self):,} weights, {said}{num_problems}>"
 
 
 def _stored(explorer: WeightsExplorer) -> list[WeightEntry]:

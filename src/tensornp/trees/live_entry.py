@@ -34,12 +34,13 @@ IN_PARTS = "this rank may hold only a part of it"
 class LiveEntry(WeightEntry):
     """A tensor, which is held as any variable would."""
 
-    __slots__ = ("_device", "_several_numel", "tensor")
+    __slots__ = ("_device", "_elsewhere", "_several_numel", "tensor")
     extents: tuple[Extent, ...] = ()
 
     def __init__(self, name: str, kind: str, tensor: Any, code: str) -> None:
         self.tensor = tensor
         self._several_numel: int | None = None
+        self._elsewhere = 0, 0
         super().__init__(name, kind, None, "", 0, code)
         try:
             self._read_facts()
@@ -74,8 +75,13 @@ class LiveEntry(WeightEntry):
         if info.kind.gives_several:
             self._several_numel = info.numel
         if info.data_state != "available":
-            self.problem = IN_PARTS if info.data_state == "remote" else f"its data are {info.data_state}"
-        if info.data_state == "wrapped" or info.kind.has_other_meaning:
+            self.problem = f"its data are {info.data_state}"
+        if info.data_state == "remote":
+            elsewhere, here = info.numel_elsewhere, info.numel - info.numel_elsewhere
+            self._elsewhere, self.problem = (elsewhere, elsewhere * info.itemsize), IN_PARTS
+            self.nbytes = here * info.itemsize
+            self.note = f"{info.type_name}, {here:,} of {info.numel:,} elements on this rank"
+        elif info.data_state == "wrapped" or info.kind.has_other_meaning:
             self._count_stored(_with_inner(info.type_name, tensor))
         else:
             self._count_stored(info.type_name if info.type_name not in ("Tensor", "Parameter") else str(info.kind))
@@ -101,6 +107,16 @@ class LiveEntry(WeightEntry):
     def numel(self) -> int:
         """How many elements it has; those of a nested one, whose shape does not tell, are counted."""
         return super().numel if self._several_numel is None else self._several_numel
+
+    @property
+    def numel_elsewhere(self) -> int:
+        """How many of its elements this rank does not hold, where it is sharded."""
+        return self._elsewhere[0]
+
+    @property
+    def nbytes_elsewhere(self) -> int:
+        """The bytes of these."""
+        return self._elsewhere[1]
 
     @property
     @unnoticed

@@ -15,7 +15,7 @@ from tensornp.core.lowlevel.legible import legible
 from tensornp.core.summary.card import TensorSummary, summarize_line
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.containers import LEAVES, MAX_DEPTH, container_of, is_container, leaves
-from tensornp.core.tensor.info import span_of
+from tensornp.core.tensor.info import numel_elsewhere, span_of
 from tensornp.core.tensor.paths import Path, expression_of, first_step, is_plain_value, shortened, steps_of
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of
 
@@ -44,6 +44,7 @@ class ContainerSummary:
 
     `num_left_out` leaves are left out after the first `num_first`. Where it is not `is_complete`, there may be more of
     them than were counted; where it is not `is_measured`, `nbytes` is without those that were not asked.
+    `nbytes_elsewhere` of them are of elements that this rank does not hold.
     """
 
     type_name: str
@@ -55,6 +56,7 @@ class ContainerSummary:
     nbytes: int
     is_complete: bool
     is_measured: bool = True
+    nbytes_elsewhere: int = 0
 
 
 class Numbers(list[Any]):
@@ -97,6 +99,9 @@ def summarize_leaves(found: list[Leaf], options: DisplayOptions) -> ContainerSum
         nbytes=_nbytes(known) + sum(info.nbytes for info in stand_ins.values() if info is not None),
         is_complete=True,
         is_measured=None not in stand_ins.values(),
+        nbytes_elsewhere=sum(
+            numel_of_others(one) * one.dtype.itemsize for one in {id(one): one for one in known}.values()
+        ),
     )
 
 
@@ -184,6 +189,14 @@ def _nbytes(tensors: list[torch.Tensor]) -> int:
             continue
         places[place or id(tensor)] = nbytes
     return sum(places.values())
+
+
+def numel_of_others(tensor: torch.Tensor) -> int:
+    """Return how many elements this rank does not hold; none of what cannot be read."""
+    try:
+        return numel_elsewhere(tensor)
+    except Exception:
+        return 0
 
 
 def _row(name: str, leaf: Any, options: DisplayOptions) -> Row:

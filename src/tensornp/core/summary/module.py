@@ -12,9 +12,10 @@ import torch
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, is_subclass, is_tensor
 from tensornp.core.namespace.members import registered
-from tensornp.core.summary.container import MAX_LEAVES, ContainerSummary, Leaf, summarize_leaves
+from tensornp.core.summary.container import MAX_LEAVES, ContainerSummary, Leaf, numel_of_others, summarize_leaves
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.form import Bare
+from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.paths import Path
 
 _Level = tuple[Iterator[Any], Path | None, frozenset[int]]
@@ -25,11 +26,14 @@ _Level = tuple[Iterator[Any], Path | None, frozenset[int]]
 class ModuleSummary:
     """A module as a table shows it; `num_parameters` counts elements, those of tied parameters once.
 
+    `num_elsewhere` of them are of parameters that are spread over ranks, and not held by this one.
+
     `text` is what the module prints itself, empty where that raises, or where the rows are those of a generator.
     """
 
     table: ContainerSummary
     num_parameters: int
+    num_elsewhere: int
     text: str
 
 
@@ -40,28 +44,39 @@ def is_module(obj: Any) -> bool:
 
 def summarize_module(module: torch.nn.Module, options: DisplayOptions) -> ModuleSummary:
     """Return the summary of a module; only what it prints itself runs code of the user's."""
-    table, num_parameters = _summarize(module, options)
+    table, num_parameters, num_elsewhere = _summarize(module, options)
     try:
         text = repr(module)
     except Exception:
         text = ""
-    return ModuleSummary(table, num_parameters, text)
+    return ModuleSummary(table, num_parameters, num_elsewhere, text)
 
 
 @modes.unnoticed
-def _summarize(module: torch.nn.Module, options: DisplayOptions) -> tuple[ContainerSummary, int]:
+def _summarize(module: torch.nn.Module, options: DisplayOptions) -> tuple[ContainerSummary, int, int]:
     found = list(islice(_tensors_of(module), MAX_LEAVES + 1))
     return table_of(class_name(type(module)), found, options)
 
 
-def table_of(type_name: str, found: list[Leaf], options: DisplayOptions) -> tuple[ContainerSummary, int]:
-    """Return the table of the first `MAX_LEAVES` that were found, and how many elements the parameters there have."""
+def table_of(type_name: str, found: list[Leaf], options: DisplayOptions) -> tuple[ContainerSummary, int, int]:
+    """Return the table of the first `MAX_LEAVES` that were found, and the elements of parameters, all and elsewhere."""
     shown = found[:MAX_LEAVES]
-    parameters = {id(leaf): leaf for _, leaf in shown if is_subclass(type(leaf), torch.nn.Parameter)}
+    parameters = {id(leaf): leaf for _, leaf in shown if _is_parameter(leaf)}
     table = summarize_leaves(shown, options)
     named = tuple(replace(row, name=row.name.removeprefix(".")) for row in table.rows)
     table = replace(table, type_name=type_name, rows=named, is_complete=len(found) <= MAX_LEAVES)
-    return table, sum(map(_numel, parameters.values()))
+    return table, sum(map(_numel, parameters.values())), sum(map(numel_of_others, parameters.values()))
+
+
+def _is_parameter(tensor: Any) -> bool:
+    """Return whether a tensor is a parameter; one of a class of its own, as a sharded one, need not be a subclass."""
+    try:
+        return is_subclass(type(tensor), torch.nn.Parameter) or (
+            type(tensor) is not torch.Tensor and inspect(tensor).is_parameter
+        )
+    except Exception:
+        # Its row says what is wrong.
+        return False
 
 
 def _numel(parameter: torch.Tensor) -> int:

@@ -123,6 +123,11 @@ class TensorInfo:
         return is_awaited or (self.inner is not None and self.inner.is_pending)
 
     @property
+    def numel_elsewhere(self) -> int:
+        """Elements that this rank does not hold, where the tensor is spread over several."""
+        return self.numel - self.inner.numel if self.data_state == "remote" and self.inner is not None else 0
+
+    @property
     def array_shape(self) -> tuple[int, ...]:
         """The shape of the array: that of the tensor, or longer where one element packs several values."""
         facts = dtypes.KNOWN.get(dtypes.name_of(self.dtype))

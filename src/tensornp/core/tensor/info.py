@@ -57,6 +57,11 @@ def span_of(tensor: torch.Tensor) -> tuple[tuple[object, int, int] | None, int]:
     return ((info.device, info.storage.address, info.nbytes) if info.storage else None), info.nbytes
 
 
+def numel_elsewhere(tensor: torch.Tensor) -> int:
+    """Return how many elements of a tensor that is spread over ranks this one does not hold; call it `unnoticed`."""
+    return 0 if type(tensor) in (torch.Tensor, torch.nn.Parameter) else _read(tensor).numel_elsewhere
+
+
 @modes.unnoticed
 def _read_apart(tensor: torch.Tensor) -> TensorInfo:
     return _read(tensor)

@@ -1,0 +1,85 @@
+"""The weights of a sharded model: one count of parameters wherever it is told, and what this rank holds beside it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from child import in_fork
+from lone_rank import LoneRank, needs_fsdp
+
+import tensornp as tnp
+from tensornp.render.weights import weights_text
+
+SIZES = [(6, 7), (6,), (5, 6), (5,), (5,), (5,)]
+"""Of the parameters of the model."""
+NUM_PARAMETERS = sum(map(math.prod, SIZES))
+
+
+def heading(obj: Any) -> str:
+    """Return the heading of a card."""
+    return next(line for line in str(tnp.card(obj)).splitlines() if " · " in line)
+
+
+def held_here(model: torch.nn.Module) -> int:
+    """Return how many elements of its parameters this process holds."""
+    return sum(p.to_local().numel() if hasattr(p, "to_local") else p.numel() for p in model.parameters())
+
+
+@needs_fsdp
+@pytest.mark.parametrize("number", range(4))
+@in_fork
+def test_a_sharded_model_tells_the_parameters_of_all_ranks_and_its_own(number):
+    """On each rank, the last of which holds less; in the card, in the totals, and in what the explorer says."""
+    model = LoneRank(number).model()
+    explorer, here = tnp.weights(model), held_here(model)
+    assert explorer.totals.parameters == NUM_PARAMETERS == 93
+    assert explorer.spread == (here, 4 * NUM_PARAMETERS)
+    assert f"93 parameters, {here} on this rank · 372 bytes, {4 * here} bytes on this rank" in heading(model)
+    assert f"93 parameters, 372 bytes, on this rank {here} and" in repr(explorer)
+    assert f"93 parameters, {here} on this rank" in weights_text(explorer)
+    assert "93 parameters" in heading(model.parameters())
+    for entry, size in zip(explorer.values(), SIZES, strict=True):
+        assert (entry.shape, entry.nbytes + entry.nbytes_elsewhere) == (size, 4 * math.prod(size))
+    assert sum(entry.numel - entry.numel_elsewhere for entry in explorer.values()) == here
+
+
+@needs_fsdp
+@in_fork
+def test_gathered_and_half_gathered_models_tell_the_same_count():
+    """What is sharded and what is gathered are parameters alike, however many of each there are."""
+    model = LoneRank().model()
+    for layer in (None, *model):
+        if layer is not None:
+            layer.unshard()
+        here = held_here(model)
+        said = "" if here == 93 else f", {here} on this rank"
+        assert f"93 parameters{said} ·" in heading(model)
+        assert tnp.weights(model).totals.parameters == 93
+        assert (tnp.weights(model).spread is None) == (here == 93)
+    assert here == 93
+
+
+@needs_fsdp
+@in_fork
+def test_what_every_rank_holds_whole_is_not_spread():
+    """Replicated, plain, or parts of a sum: this rank holds as many elements as there are."""
+    tensors = LoneRank().tensors()
+    for name in ("replicated", "partial"):
+        explorer = tnp.weights({"w": tensors[name]})
+        assert (explorer.spread, explorer.totals.parameters) == (None, 24)
+    assert "on this rank" not in heading([torch.ones(3), tensors["replicated"]])
+    assert "4 bytes, 0 bytes on this rank" in heading([tensors["empty here"], 1])
+
+
+def test_a_parameter_of_a_class_of_its_own_is_counted_once():
+    """torch marks it by an attribute; under two names it is one."""
+    from torch.testing._internal.two_tensor import TwoTensor
+
+    layer = torch.nn.Linear(3, 2, bias=False)
+    layer.weight = torch.nn.Parameter(TwoTensor(torch.ones(2, 3), torch.ones(2, 3)))
+    model = torch.nn.Sequential(layer, layer)
+    assert not issubclass(type(layer.weight), torch.nn.Parameter)
+    assert " 6 parameters " in heading(model)
