@@ -176,14 +176,14 @@ def test_optimizers_whose_parameters_are_called_otherwise_are_compared_by_place(
 
 
 def test_optimizers_without_states_are_compared_and_said_so():
-    """Before the first step there is nothing to compare; after it, each state is one that only one side has."""
+    """Before the first step there is nothing that differs; after it, each state is one that only one side has."""
     (_, fresh), (_, stepped) = trained(0, 0), trained(0, 1)
     found = compared(fresh, fresh)
-    assert (len(found), len(found.failed), found.equal) == (0, 4, False)
-    assert "none could be compared" in weights_comparison_text(found)
-    assert "no state yet" in weights_comparison_text(found)
+    assert (len(found), len(found.failed), len(found.exempt), found.equal) == (0, 0, 4, True)
+    assert "equal, without values in either" in weights_comparison_text(found)
+    assert "4 without values in both (no state yet): " in weights_comparison_text(found)
     found = compared(fresh, stepped)
-    assert (len(found.missing), len(found.unexpected)) == (4, 12)
+    assert (len(found.missing), len(found.unexpected), len(found.exempt), found.equal) == (0, 12, 4, False)
     assert "no name is in both" in weights_comparison_text(found)
 
 

@@ -42,14 +42,14 @@ def weights_comparison_html(found: WeightsComparison) -> str:
     table = _table(found)
     tone = badge_style("shared" if found.equal else "plain")
     names = " and ".join(f"<b>{escape(name)}</b>{side}" for name, side in _sources(found))
-    head = f'<div>{names} <span style="{tone}">{escape(_verdict(found))}</span></div>'
+    head = f'<div>{names} <span style="{tone}">{escape(found.told())}</span></div>'
     under = "".join(f"<div>{escape(text)}</div>" for text in _said(found))
     below = f'<div style="{SMALL_TEXT}">{under}</div>' if under else ""
     return f'<div class="tensornp" style="{WIDE}">{head}{table_html(table) if table.rows else ""}{below}</div>'
 
 
 def _heading(found: WeightsComparison) -> str:
-    return f"{' and '.join(name + side for name, side in _sources(found))}: {_verdict(found)}"
+    return f"{' and '.join(name + side for name, side in _sources(found))}: {found.told()}"
 
 
 def _sources(found: WeightsComparison) -> list[tuple[str, str]]:
@@ -57,18 +57,6 @@ def _sources(found: WeightsComparison) -> list[tuple[str, str]]:
     first, second = map(legible, found.sources)
     sides = (" (first)", " (second)") if first == second else ("", "")
     return list(zip((first, second), sides, strict=True))
-
-
-def _verdict(found: WeightsComparison) -> str:
-    if found.same_bits and len(found):
-        return "same bits"
-    if found.equal and len(found):
-        return "equal"
-    num_changed = len(found.changed())
-    if not len(found):
-        return "none could be compared" if found.failed else "no name is in both"
-    verb = "differs" if len(found) == 1 else "differ"
-    return f"{num_changed:,} of {counted(len(found), 'weight')} {verb}" if num_changed else "what is in both is equal"
 
 
 def _table(found: WeightsComparison) -> Table:
@@ -134,6 +122,10 @@ def _said(found: WeightsComparison) -> list[str]:
     ):
         if names:
             lines.append(f"{len(names):,} {words}: {listed([legible(name) for name in names], MAX_NAMED)}")
+    alike: dict[str, list[str]] = {}
+    for name, why in found.exempt.items():
+        alike.setdefault(why, []).append(legible(name))
+    lines += [f"{len(names):,} {legible(why)}: {listed(names, MAX_NAMED)}" for why, names in alike.items()]
     for prefix, side in zip(found.prefixes, ("first", "second"), strict=True):
         if prefix:
             lines.append(f"{prefix!r} is taken off the names of the {side}")

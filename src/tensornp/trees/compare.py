@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from itertools import starmap
 from typing import Any, Literal
 
 import torch
@@ -21,8 +22,10 @@ from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.trees.entry import COMPUTED, WeightEntry
 from tensornp.trees.explorer import WeightsExplorer
-from tensornp.trees.names_matched import matched
+from tensornp.trees.names_matched import Matched, matched
+from tensornp.trees.one_sided import without_exempt
 from tensornp.trees.progress import Progress, progress_of
+from tensornp.trees.saved_optimizer import is_saved_optimizer
 from tensornp.trees.weights import weights
 from tensornp.trees.weights_comparison import WeightsComparison
 
@@ -60,12 +63,10 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
         with progress_of(progress, "compare") as told:
             return compare_weights(*opened(a, b, namespace=names_of_caller(sys._getframe())), progress=told)
     for one, other in ((a, b), (b, a)):
-        if is_model(one) and _is_tensor(other):
+        if is_model(one):
             whole = repr(os.fspath(one)) if isinstance(one, (str, os.PathLike)) else f"a {class_name(type(one))}"
-            raise BadRequestError(
-                f"a {class_name(type(other))} cannot be compared with all weights of {whole}; take one of them, "
-                "such as tnp.weights(...)[name]"
-            )
+            cure = "take one of them, such as tnp.weights(...)[name]" if _is_tensor(other) else "it has none"
+            raise BadRequestError(f"a {class_name(type(other))} cannot be compared with all weights of {whole}; {cure}")
     return compare_tensors(a, b)
 
 
@@ -77,31 +78,19 @@ def is_model(obj: Any) -> bool:
     """Return whether `obj` has weights: a module, an optimizer, a dictionary of tensors, an explorer, or a path."""
     if isinstance(obj, (str, os.PathLike, WeightsExplorer)) or is_subclass(type(obj), torch.nn.Module):
         return True
-    if _is_optimizer(obj):
+    if is_subclass(type(obj), torch.optim.Optimizer) or is_saved_optimizer(obj):
         return True
     return not _is_tensor(obj) and is_container(obj) and any(_is_tensor(leaf) for _, leaf in leaves(obj))
-
-
-def _is_optimizer(obj: Any) -> bool:
-    return is_subclass(type(obj), torch.optim.Optimizer)
 
 
 def opened(
     a: Any, b: Any, expressions: tuple[str, str] = ("", ""), *, namespace: Mapping[str, Any]
 ) -> tuple[WeightsExplorer, WeightsExplorer]:
-    """Return the explorers of two that have weights; the namespace tells how parameters of optimizers are called.
-
-    Where it tells that of two optimizers in other words, a state is called by the place of its parameter.
-    """
+    """Return the explorers of two that have weights; the namespace tells how parameters of optimizers are called."""
     first, second = (
         weights(one, expression=expression, namespace=namespace)
         for one, expression in zip((a, b), expressions, strict=True)
     )
-    if _is_optimizer(a) and _is_optimizer(b) and set(first).isdisjoint(second):
-        own, other = (
-            weights(one, expression=said, namespace={}) for one, said in zip((a, b), expressions, strict=True)
-        )
-        first, second = (first, second) if set(own).isdisjoint(other) else (own, other)
     return first, second
 
 
@@ -110,7 +99,7 @@ def compare_weights(
 ) -> WeightsComparison:
     """Return what differs between the weights of two explorers; Ctrl-C raises as everywhere."""
     own, others = (_compared(one, other) for one, other in ((first, second), (second, first)))
-    table = WeightsComparison(first, second, matched(own, others))
+    table = WeightsComparison(first, second, *without_exempt(_matched(own, others), (first, second)))
     total, done = sum(own[a].nbytes for a in table.pairs), 0
     for a, b in table.pairs.items():
         try:
@@ -123,10 +112,28 @@ def compare_weights(
     return table
 
 
+def _matched(own: dict[str, WeightEntry], others: dict[str, WeightEntry]) -> Matched:
+    """Return which weights belong together by their names; where none do, by what else states of optimizers are called.
+
+    A state dict has the number of a parameter, and its name only if the optimizer was given it.
+    """
+    names, other_names = list(own), list(others)
+    tried = (
+        (names, other_names), (names, _called(others, 0)), (_called(own, 0), other_names),
+        (_called(own, -1), _called(others, -1)),
+    )  # fmt: skip
+    return next((found for found in starmap(matched, tried) if found.pairs), matched(names, other_names))
+
+
+def _called(entries: dict[str, WeightEntry], place: int) -> dict[str, str]:
+    return {name: one.saved_as[place] if one.saved_as else name for name, one in entries.items()}
+
+
 def _compared(explorer: WeightsExplorer, other: WeightsExplorer) -> dict[str, WeightEntry]:
     """Return the weights of an explorer; what is computed only where the other has a weight of that name."""
     return {
         name: one
         for name, one in explorer.items()
-        if not one.is_nothing and (one.kind != COMPUTED or (name in other and other[name].kind != COMPUTED))
+        if not (one.is_nothing or one.is_pending)
+        and (one.kind != COMPUTED or (name in other and other[name].kind != COMPUTED))
     }

@@ -64,10 +64,14 @@ class WeightEntry(ABC):
         Why it has no values; empty where it has.
     wanted_imports : tuple of str
         What a pickle would have imported for it.
+    saved_as : tuple of str or None
+        What else it is called in state dicts, of an optimizer's state the parameter's name first and its number last;
+        None of what no state dict has: a buffer that is not persistent, a tensor that is not registered.
     """
 
     __slots__ = (
-        "code", "dtype", "kind", "name", "nbytes", "note", "problem", "related", "shape", "tied_to", "wanted_imports",
+        "code", "dtype", "kind", "name", "nbytes", "note", "problem", "related", "saved_as", "shape", "tied_to",
+        "wanted_imports",
     )  # fmt: skip
 
     def __init__(self, name: str, kind: str, shape: tuple[int, ...] | None, dtype: str, nbytes: int, code: str) -> None:
@@ -76,6 +80,7 @@ class WeightEntry(ABC):
         self.tied_to: tuple[str, ...] = ()
         self.related: tuple[Related, ...] = ()
         self.wanted_imports: tuple[str, ...] = ()
+        self.saved_as: tuple[str, ...] | None = ()
 
     @property
     def numel(self) -> int:
@@ -105,6 +110,11 @@ class WeightEntry(ABC):
     @property
     def is_nothing(self) -> bool:
         """Whether a module has registered it as None."""
+        return False
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether its values are yet to be made: it is lazy, or an optimizer has no state of it."""
         return False
 
     @property

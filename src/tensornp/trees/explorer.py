@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from typing import Any, Literal, NamedTuple
 
@@ -68,6 +68,8 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         What a file says of itself, and what a checkpoint holds besides tensors.
     problems : list of str
         What is wrong, a sentence each.
+    is_of_module : bool
+        Whether it lists a module, of which the parameters alone count as such.
     """
 
     def __init__(
@@ -77,14 +79,13 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         *,
         metadata: Mapping[str, Any] | None = None,
         problems: Iterable[str] = (),
-        counted: Collection[str] = ("parameter", "tensor", "array"),
+        is_of_module: bool = False,
     ) -> None:
         self._entries = {entry.name: entry for entry in entries}
         # Not copied: some values are read only when one asks for them.
         self.source, self.metadata = source, metadata if metadata is not None else {}
         self.problems = list(problems)
-        # The kinds that count as parameters.
-        self._counted = counted
+        self.is_of_module = is_of_module
 
     def __getitem__(self, name: str) -> Any:
         """Return the weight of that name, or an explorer of those below it; NoSuchWeightError where there is none."""
@@ -119,14 +120,15 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     def _some(self, entries: list[WeightEntry], said: str) -> WeightsExplorer:
         return WeightsExplorer(
-            entries, f"{self.source}, {shown_name(said)}", metadata=self.metadata, counted=self._counted
+            entries, f"{self.source}, {shown_name(said)}", metadata=self.metadata, is_of_module=self.is_of_module
         )
 
     @property
     def totals(self) -> Totals:
         """Parameters, elements stored and bytes."""
         every = list(self._entries.values())
-        parameters = [one for one in every if one.kind in self._counted]
+        kinds = ("parameter",) if self.is_of_module else ("parameter", "tensor", "array")
+        parameters = [one for one in every if one.kind in kinds]
         counted = {identity_of(one): one for one in first_of_each(parameters)}
         elements, nbytes = stored_in_memory([held for one in every if (held := held_by(one)) is not None])
         others, of_files = stored_in_files([one for one in every if held_by(one) is None])

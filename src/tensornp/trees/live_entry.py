@@ -10,7 +10,7 @@ import torch
 
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.convert.to_numpy import plan, to_numpy
-from tensornp.core.lowlevel.attributes import error_text, is_tensor, own_attributes
+from tensornp.core.lowlevel.attributes import error_text, is_subclass, is_tensor, own_attributes
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.tensor.dtypes import name_of
@@ -23,6 +23,7 @@ from tensornp.trees.names import part_of_storage, shown_name
 from tensornp.trees.selection import select
 
 PLAIN = (torch.Tensor, torch.nn.Parameter)
+_LAZY = (torch.nn.parameter.UninitializedParameter, torch.nn.parameter.UninitializedBuffer)
 _MAX_INNER = 6
 """Tensors of which another consists that are told."""
 _MAX_SAID = 120
@@ -92,6 +93,11 @@ class LiveEntry(WeightEntry):
         extents = extents_of(self.tensor)
         if extents:
             self.nbytes = sum(high - low for low, high in (extent.bounds for extent in extents))
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it is lazy."""
+        return any(is_subclass(type(self.tensor), cls) for cls in _LAZY)
 
     @property
     def identity(self) -> object:

@@ -118,7 +118,7 @@ def _own_entries(
         is_aside = bool(place.shelves) and live.location == "meta"
         entry = shelves.entry_for(live, name, place.shelves) if is_aside else live
         if kind == "buffer" and name in passing:
-            entry.note = ", ".join(filter(None, ["not in the state dict", entry.note]))
+            entry.note, entry.saved_as = ", ".join(filter(None, ["not in the state dict", entry.note])), None
         yield entry, every
     known = {id(child) for _, _, child, _ in members}
     hooked: dict[str, str] | None = None
@@ -128,6 +128,7 @@ def _own_entries(
             entry = LiveEntry(".".join((*place.names, name)), "tensor", child, expression_of((place.path, step)))
             hooked = computed_by_hooks(module) if hooked is None else hooked
             entry.note = ", ".join(filter(None, ["not registered", hooked.get(name, ""), entry.note]))
+            entry.saved_as = None
             yield entry, ".".join((*place.every, name))
 
 

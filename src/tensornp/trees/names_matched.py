@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
-PREFIXES = ("model.", "module.", "_orig_mod.", "base_model.model.", "state_dict.", "model_state_dict.", "ema.")
+WRAPPERS = ("module.", "_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.")
+"""What wrappers put into the names, before those of what they wrap."""
+PREFIXES = (*WRAPPERS, "model.", "base_model.model.", "state_dict.", "model_state_dict.", "ema.")
 """What wrappers and training scripts put before the names."""
-
 
 _MAX_PREFIXES = 3
 """How many of them may follow each other."""
@@ -32,16 +34,15 @@ class Matched(NamedTuple):
     prefixes: tuple[str, str]
 
 
-def matched(first: Collection[str], second: Collection[str]) -> Matched:
-    """Return the names that belong together: as they are, unless more do so without a common prefix."""
-    best: tuple[int, tuple[str, str]] = (-1, ("", ""))
-    for a, b in _candidates(first, second):
-        common = len(_without(first, a).keys() & _without(second, b).keys())
-        if common > best[0]:
-            best = common, (a, b)
-    prefixes = best[1]
-    own, others = _without(first, prefixes[0]), _without(second, prefixes[1])
-    pairs = {name: others[short] for short, name in own.items() if short in others}
+def matched(first: Collection[str] | Mapping[str, str], second: Collection[str] | Mapping[str, str]) -> Matched:
+    """Return the names that belong together: as they are, unless more do so without what wrappers put into them.
+
+    That is a common prefix, or stands in their midst. A mapping says by what else each name is to be found.
+    """
+    pairs, prefixes = _paired(_by_key(first), _by_key(second))
+    if len(pairs) < min(len(first), len(second)):
+        unwrapped = _paired(_by_key(first, _unwrapped), _by_key(second, _unwrapped))
+        pairs, prefixes = max((pairs, prefixes), unwrapped, key=lambda found: len(found[0]))
     found = set(pairs.values())
     return Matched(
         pairs,
@@ -49,6 +50,30 @@ def matched(first: Collection[str], second: Collection[str]) -> Matched:
         tuple(name for name in second if name not in found),
         prefixes,
     )
+
+
+def _paired(own: dict[str, str], others: dict[str, str]) -> tuple[dict[str, str], tuple[str, str]]:
+    """Return the names of both that have one key, without the prefixes with which most have, and these."""
+    best: tuple[int, tuple[str, str]] = (-1, ("", ""))
+    for a, b in _candidates(own, others):
+        common = len(_without(own, a).keys() & _without(others, b).keys())
+        if common > best[0]:
+            best = common, (a, b)
+    shorter, found = _without(own, best[1][0]), _without(others, best[1][1])
+    return {own[key]: others[found[short]] for short, key in shorter.items() if short in found}, best[1]
+
+
+def _by_key(names: Collection[str] | Mapping[str, str], turned: Callable[[str], str] = str) -> dict[str, str]:
+    """Return each name by what it is found by; by itself, where that is another's too."""
+    keys = {name: turned(names[name] if isinstance(names, Mapping) else name) for name in names}
+    times = Counter([*keys.values(), *(name for name, key in keys.items() if key != name)])
+    return {key if times[key] == 1 else name: name for name, key in keys.items()}
+
+
+def _unwrapped(name: str) -> str:
+    for wrapper in WRAPPERS:
+        name = name.replace(f".{wrapper}", ".")
+    return name
 
 
 def _candidates(first: Collection[str], second: Collection[str]) -> list[tuple[str, str]]:

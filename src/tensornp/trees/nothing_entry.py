@@ -27,6 +27,11 @@ class NothingEntry(WeightEntry):
         return not self._location
 
     @property
+    def is_pending(self) -> bool:
+        """Whether it is the state of a parameter that an optimizer has not stepped yet, or keeps nothing of."""
+        return self.kind == "state"
+
+    @property
     def location(self) -> str:
         """The file that should have it, the device of a parameter without state, or nothing."""
         return self._location

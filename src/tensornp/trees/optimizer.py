@@ -44,10 +44,12 @@ def entries_of_optimizer(
     by_object = {id(entry.tensor): entry.name for entry in (parameters_of(model) if model is not None else ())}
     if model is None and not all(map(told_names, groups)):
         by_object = _names_reached([one for group in groups for one in params_of(group)], namespace, optimizer)
+    number = -1
     for i, group in enumerate(groups):
         metadata |= _said_by(group, i)
         told = told_names(group)
         for j, parameter in enumerate(params_of(group)):
+            number += 1
             place = f"{GROUPS}[{i}].params[{j}]"
             name = told.get(j) or by_object.get(id(parameter)) or place
             code = f"{expression}.{STATE}[{expression}.{GROUPS}[{i}]['params'][{j}]]"
@@ -55,6 +57,7 @@ def entries_of_optimizer(
             for entry, tail in _state_of(
                 _state_at(state, parameter), name, code, LiveEntry("", "", parameter, "").location
             ):
+                entry.saved_as = (f"{STATE}.{number}{tail}",)
                 entries.append(entry)
                 names.append(entry.name)
                 every.append(f"{STATE}.{place}{tail}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -18,6 +18,11 @@ _MAX_DEPTH = 4
 """Keys that lead to a state dict, as ``["optimizer_states"][0]`` are two."""
 _MAX_LOOKED_INTO = 10_000
 _MAX_PARAMETERS = 1_000_000
+
+_OF_ELEMENTS = frozenset(
+    "exp_avg exp_avg_sq max_exp_avg_sq exp_inf momentum_buffer square_avg grad_avg acc_delta sum prev step_size ax".split()
+)
+"""What optimizers keep of each element of a parameter: Adafactor keeps rows and columns, LBFGS all parameters in one."""
 
 AsContainer = Callable[[Any], Mapping[Any, Any] | Sequence[Any] | None]
 """Gives the mapping or the list that a value is; None for any other one."""
@@ -49,8 +54,9 @@ class SavedOptimizer:
             self.params.extend(params)
             self._sizes.append(len(params))
             self.told |= {key: told[j] for j, key in enumerate(params) if type(key) in (int, str) and j in told}
-        self._states: dict[int | str, list[WeightEntry]] = {}
-        self._shapes: dict[int | str, list[tuple[int, ...]]] = {}
+        self._numbers = {key: number for number, key in enumerate(self.params) if type(key) in (int, str)}
+        self._states: dict[int | str, list[tuple[str, WeightEntry]]] = {}
+        self._shapes: dict[int | str, list[tuple[Any, tuple[int, ...]]]] = {}
 
     def put(self, keys: tuple[Any, ...], entry: WeightEntry) -> None:
         """Take a weight, if it is of a state; `keys` lead to it from here."""
@@ -58,9 +64,12 @@ class SavedOptimizer:
             return
         entry.kind = "state"
         if len(keys) > 1 and type(keys[1]) in (int, str):
-            self._states.setdefault(keys[1], []).append(entry)
+            tail = "".join(f".{key}" for key in keys[2:])
+            self._states.setdefault(keys[1], []).append((tail, entry))
+            if keys[1] in self._numbers:
+                entry.saved_as = (f"{STATE}.{self._numbers[keys[1]]}{tail}",)
             if len(keys) == 3 and entry.shape is not None:
-                self._shapes.setdefault(keys[1], []).append(entry.shape)
+                self._shapes.setdefault(keys[1], []).append((keys[2], entry.shape))
 
     def name_by(self, parameters: Sequence[LiveEntry] | None) -> str:
         """Note of each state to which parameter it belongs; return why that cannot be told by these parameters.
@@ -73,8 +82,9 @@ class SavedOptimizer:
             why = self._why_not_of(parameters)
             names = {} if why else {key: one.name for key, one in zip(self.params, parameters, strict=True)}
         for key, name in names.items():
-            for entry in self._states.get(key, ()):
+            for tail, entry in self._states.get(key, ()):
                 entry.note = ", ".join(filter(None, [f"of {shown_name(name)}", entry.note]))
+                entry.saved_as = (f"{STATE}.{name}{tail}", *(entry.saved_as or ()))
         return why
 
     def _why_unordered(self, parameters: Sequence[LiveEntry]) -> str:
@@ -93,8 +103,13 @@ class SavedOptimizer:
         if why := self._why_unordered(parameters):
             return why
         # Groups may have another order: a state of another shape than its parameter tells so.
+        kept: dict[Any, list[tuple[Any, LiveEntry, tuple[int, ...]]]] = {}
         for key, one in zip(self.params, parameters, strict=True):
-            for shape in self._shapes.get(key, ()):
+            for what, shape in self._shapes.get(key, ()):
+                kept.setdefault(what, []).append((key, one, shape))
+        for what, every in kept.items():
+            is_of_elements = Counter(shape for *_, shape in every) == Counter(one.shape for _, one, _ in every)
+            for key, one, shape in every if is_of_elements or what in _OF_ELEMENTS else ():
                 if shape not in (one.shape, ()):
                     return f"whose {shown_name(one.name)} has shape {one.shape}, where state {key} has {shape}"
         return ""
@@ -130,6 +145,11 @@ def optimizers_in(root: Any, as_container: AsContainer, placed: Callable[[], Pla
             if keys[:num] in by_path:
                 by_path[keys[:num]].put(keys[num:], entry)
     return found
+
+
+def is_saved_optimizer(obj: Any) -> bool:
+    """Return whether `obj` is the state dict of an optimizer, which has no tensor before the first step."""
+    return type(obj) is dict and _groups_of(obj, lambda value: value) is not None
 
 
 def _groups_of(table: Any, as_container: AsContainer) -> Sequence[Any] | None:

@@ -78,7 +78,7 @@ def weights(
         entries, problems = entries_of_module(obj, expression or "model")
         relate(entries)
         note_pairs(entries)
-        return WeightsExplorer(entries, expression or class_name(type(obj)), problems=problems, counted=("parameter",))
+        return WeightsExplorer(entries, expression or class_name(type(obj)), problems=problems, is_of_module=True)
     if is_subclass(type(obj), torch.optim.Optimizer):
         if namespace is None:
             namespace = names_of_caller(sys._getframe())
@@ -86,7 +86,7 @@ def weights(
         return WeightsExplorer(entries, expression or class_name(type(obj)), metadata=metadata)
     if is_container(obj) and not is_tensor_like(obj):
         found = contents_of_tree(obj, expression or "state_dict")
-        if not found.entries:
+        if not found.entries and not found.optimizers:
             raise BadRequestError(f"this {class_name(type(obj))} holds no tensor and no array")
         why = filter(None, name_states(found.optimizers, model))
         problems = [*found.problems, *(f"the states are not named by this model, {one}" for one in why)]

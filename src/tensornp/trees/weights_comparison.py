@@ -30,20 +30,23 @@ class WeightsComparison(Mapping[str, Comparison]):
         Whether all weights of both are there, and equal, or the same to the last bit.
     missing, unexpected : tuple of str
         Names that only the first has, and those that only the second has.
+    exempt : dict of str to str
+        Why a weight that was not compared is no difference: it is a buffer that is not persistent, of which no state
+        dict tells, or it has no values yet.
     renamed : dict of str to str
         The name in the second, where it is another one: without the `prefixes` of both they are the same.
     reshaped, retyped, retied : tuple of str
         Weights of another shape, of another dtype, and those that share their memory with others than before.
     failed : dict of str to str
-        Why a weight was not compared.
+        Why a weight could not be compared, which is then not equal.
     max_abs, relative, cosine_distance, changed_fraction, max_ulp, verdict, first_difference : dict
         The figures of `Comparison`, by name.
     """
 
-    def __init__(self, first: WeightsExplorer, second: WeightsExplorer, names: Matched) -> None:
+    def __init__(self, first: WeightsExplorer, second: WeightsExplorer, names: Matched, exempt: dict[str, str]) -> None:
         self._first, self._second = first, second
         self.missing, self.unexpected, self.prefixes = names.missing, names.unexpected, names.prefixes
-        self.pairs = names.pairs
+        self.pairs, self.exempt = names.pairs, exempt
         self.renamed = {a: b for a, b in names.pairs.items() if a != b}
         self.retied = _retied(first, second, names.pairs)
         self.failed: dict[str, str] = {}
@@ -109,6 +112,18 @@ class WeightsComparison(Mapping[str, Comparison]):
         """Return the names of what is not equal, what moved most first."""
         return [name for name in self if not self._found[name].equal]
 
+    def told(self) -> str:
+        """Return the verdict on all weights in a few words: as its line and its table begin."""
+        if not self._found:
+            if self.failed:
+                return "none could be compared"
+            return "no name is in both" if self.missing or self.unexpected else "equal, without values in either"
+        if self.equal:
+            return "same bits" if self.same_bits else "equal"
+        num_changed, is_one = len(self.changed()), len(self) == 1
+        said = f"of {len(self):,} weight{'s' * (not is_one)} differ{'s' * is_one}"
+        return f"{num_changed:,} {said}" if num_changed else "what is in both is equal"
+
     def directions(self, name: str, num_directions: int = 8) -> float:
         """Return the share of the change of one matrix that lies in so many directions, between 0 and 1.
 
@@ -141,10 +156,8 @@ class WeightsComparison(Mapping[str, Comparison]):
         return frame_of(self, _FIGURES, ([getattr(one, figure) for figure in _FIGURES] for one in self.values()))
 
     def __repr__(self) -> str:
-        num_changed = sum(not one.equal for one in self._found.values())
-        of_both = f"{num_changed:,} of {len(self._found):,}" if num_changed else f"none of {len(self._found):,}"
-        said = [f"{of_both} weights differ"]
-        for word in ("missing", "unexpected", "reshaped", "retyped", "retied", "failed"):
+        said = [self.told()]
+        for word in ("missing", "unexpected", "exempt", "reshaped", "retyped", "retied", "failed"):
             names = list(getattr(self, word))
             if names:
                 said.append(f"{len(names):,} {word} ({shown_name(names[0])}{', …' if len(names) > 1 else ''})")

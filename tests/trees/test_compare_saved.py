@@ -1,0 +1,290 @@
+"""Whatever is compared with itself, its state dict or its file is equal: modules and optimizers of every make."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from safetensors.torch import save_model
+from torch import nn
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
+
+import tensornp as tnp
+from tensornp.render.weights_comparison import weights_comparison_html, weights_comparison_text
+
+
+class Rotary(nn.Module):
+    """As of a Llama: a buffer that is not persistent, one that is None, and a tensor that is not registered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(3, 3)
+        self.register_buffer("inv_freq", torch.arange(4.0), persistent=False)
+        self.register_buffer("nothing", None)
+        self.mask = torch.ones(3)
+
+
+class Tied(nn.Module):
+    """Of which a file keeps one of two names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(4, 3)
+        self.head = nn.Linear(3, 4, bias=False)
+        self.head.weight = self.embed.weight
+
+
+class Extra(nn.Linear):
+    """With a state of its own."""
+
+    def get_extra_state(self) -> torch.Tensor:
+        return torch.ones(3)
+
+    def set_extra_state(self, state: torch.Tensor) -> None:
+        """Take nothing."""
+
+
+def hooked() -> nn.Module:
+    return nn.Sequential(nn.utils.spectral_norm(nn.Linear(2, 2)))
+
+
+def parametrized() -> nn.Module:
+    return nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(2, 2)))
+
+
+MODULES = {
+    "buffers that are not persistent": Rotary,
+    "registered as None": lambda: nn.Sequential(nn.Linear(2, 2, bias=False), nn.BatchNorm1d(2, affine=False)),
+    "tied": Tied,
+    "extra state": lambda: nn.Sequential(Extra(2, 2)),
+    "lazy": lambda: nn.Sequential(nn.LazyLinear(3), nn.LazyBatchNorm1d(), nn.Linear(2, 2)),
+    "parametrized": parametrized,
+    "hooked": hooked,
+    "compiled inside": lambda: nn.Sequential(torch.compile(nn.Linear(2, 2)), nn.Linear(2, 2)),
+    "checkpointed inside": lambda: nn.Sequential(checkpoint_wrapper(nn.Linear(2, 2)), nn.Linear(2, 2)),
+    "parallel inside": lambda: nn.Sequential(nn.DataParallel(nn.Linear(2, 2))),
+    "wrapped twice": lambda: nn.Sequential(torch.compile(checkpoint_wrapper(nn.Linear(2, 2)))),
+}
+
+
+def saved_in_every_way(model, folder):
+    state_dict = model.state_dict()
+    torch.save(state_dict, folder / "model.pt")
+    yield from (model, tnp.weights(model), state_dict, folder / "model.pt")
+    if not any(map(torch.nn.parameter.is_lazy, model.parameters())):
+        save_model(model, str(folder / "model.safetensors"))
+        yield folder / "model.safetensors"
+
+
+@pytest.mark.parametrize("kind", MODULES)
+def test_a_module_is_equal_to_all_that_is_saved_of_it(kind, tmp_path):
+    """Each with each, both ways; the line, the text, the HTML and the frame say so too."""
+    model = MODULES[kind]()
+    sources = list(saved_in_every_way(model, tmp_path))
+    for first in sources:
+        for second in sources:
+            found = tnp.compare(first, second)
+            assert found.same_bits, (first, second, found)
+            assert (found.missing, found.unexpected, found.failed) == ((), (), {})
+            assert repr(found).startswith("WeightsComparison(equal: same bits")
+            assert ": same bits" in weights_comparison_text(found)
+            assert ">same bits<" in weights_comparison_html(found)
+            assert len(found.to_frame()) == len(found) >= 1
+    found = tnp.compare(model, model.state_dict())
+    name, other = list(found.pairs.items())[-1]
+    changed = dict(model.state_dict())
+    changed[other] = changed[other] + 1
+    assert tnp.compare(model, changed).changed() == [name]
+    del changed[other]
+    assert tnp.compare(model, changed).equal == (kind == "tied")
+
+
+def test_what_need_not_be_in_both_is_told_apart_from_what_is_missing():
+    """With the reason, and which side has it; a name that a state dict must have is missing all the same."""
+    model = Rotary()
+    state_dict = model.state_dict()
+    found = tnp.compare(model, state_dict)
+    told = {"inv_freq": "only in the first, not persistent", "mask": "only in the first, not registered"}
+    assert found.exempt == told
+    assert "2 exempt ('inv_freq', …)" in repr(found)
+    for view in (weights_comparison_text(found), weights_comparison_html(found)):
+        assert "1 only in the first, not persistent: inv_freq" in view
+    found = tnp.compare(state_dict, model)
+    assert found.exempt["inv_freq"] == "only in the second, not persistent"
+    del state_dict["fc.bias"]
+    found = tnp.compare(model, state_dict)
+    assert (found.missing, found.equal) == (("fc.bias",), False)
+    assert list(found.exempt) == ["inv_freq", "mask"]
+
+
+def test_between_two_modules_a_missing_buffer_is_a_difference():
+    """Only a state dict has a reason not to have it."""
+    model, other = Rotary(), Rotary()
+    other.load_state_dict(model.state_dict())
+    assert tnp.compare(model, other).same_bits
+    del other.inv_freq
+    found = tnp.compare(model, other)
+    assert (found.missing, found.exempt, found.equal) == (("inv_freq",), {}, False)
+    other.register_buffer("inv_freq", torch.arange(4.0) + 1, persistent=False)
+    assert tnp.compare(model, other).changed() == ["inv_freq"]
+
+
+def test_a_lazy_layer_that_has_its_shape_by_now_is_a_difference():
+    """One that neither has is none."""
+    lazy, made = nn.Sequential(nn.LazyLinear(3)), nn.Sequential(nn.LazyLinear(3))
+    assert tnp.compare(lazy, made).equal
+    assert set(tnp.compare(lazy, made).exempt) == {"0.weight", "0.bias"}
+    made(torch.ones(2))
+    assert tnp.compare(lazy, made).unexpected == ("0.weight", "0.bias")
+    assert tnp.compare(made, lazy).missing == ("0.weight", "0.bias")
+
+
+def test_a_tied_weight_that_only_a_dictionary_lacks_is_missing(tmp_path):
+    """Two dictionaries in memory say what they have; and so does a model whose tie was cut."""
+    state_dict = Tied().state_dict()
+    kept = {"embed.weight": state_dict["embed.weight"]}
+    assert tnp.compare(state_dict, kept).missing == ("head.weight",)
+    torch.save(kept, tmp_path / "model.pt")
+    assert tnp.compare(state_dict, tmp_path / "model.pt").exempt == {
+        "head.weight": "only in the first, tied to 'embed.weight'"
+    }
+    model = Tied()
+    model.head.weight = nn.Parameter(model.head.weight.detach().clone())
+    assert tnp.compare(model, kept).missing == ("head.weight",)
+
+
+def test_what_is_no_model_is_named_beside_one():
+    """And not the model."""
+    for other, says in ((3, "a int cannot be compared with all weights of a Linear; it has none"), ({}, "a dict ca")):
+        with pytest.raises(tnp.BadRequestError, match=says):
+            tnp.compare(nn.Linear(2, 2), other)
+        with pytest.raises(tnp.BadRequestError, match=says):
+            tnp.compare(other, nn.Linear(2, 2))
+
+
+OPTIMIZERS = {
+    "Adam": {}, "Adam amsgrad": {"amsgrad": True}, "Adam fused": {"fused": True}, "Adam foreach": {"foreach": True},
+    "AdamW": {}, "SGD": {}, "SGD momentum": {"momentum": 0.9}, "SGD fused": {"momentum": 0.9, "fused": True},
+    "Adagrad": {}, "Adadelta": {}, "RMSprop": {}, "RMSprop centered": {"momentum": 0.5, "centered": True},
+    "Rprop": {}, "NAdam": {}, "RAdam": {}, "ASGD": {}, "Adamax": {}, "SparseAdam": {}, "LBFGS": {"max_iter": 3},
+    "Adafactor": {}, "Muon": {},
+}  # fmt: skip
+"""Each class of torch.optim, and options that change what it keeps."""
+
+
+def trained(kind: str, num_groups: int = 1) -> tuple[nn.ModuleDict, torch.optim.Optimizer, list[torch.Tensor]]:
+    """A model of which a layer is frozen, and its optimizer before the first step."""
+    cls = getattr(torch.optim, kind.partition(" ")[0], None)
+    if cls is None:
+        pytest.skip(f"this torch has no {kind}")
+    torch.manual_seed(0)
+    if kind == "SparseAdam":
+        model = nn.ModuleDict({"embed": nn.Embedding(4, 3, sparse=True), "other": nn.Embedding(4, 3, sparse=True)})
+    else:
+        model = nn.ModuleDict({name: nn.Linear(4, 3, bias=kind != "Muon") for name in ("fc", "frozen", "out")})
+        model["out"] = nn.Linear(3, 2, bias=kind != "Muon")
+        model["frozen"].requires_grad_(False)
+    params = list(model.parameters())
+    groups = [{"params": params[:1]}, {"params": params[1:]}] if num_groups == 2 else params
+    return model, cls(groups, lr=0.01, **OPTIMIZERS[kind]), params
+
+
+def step(model: nn.ModuleDict, optimizer: torch.optim.Optimizer) -> None:
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        made = model["embed"](torch.tensor([0, 2])) if "embed" in model else model["out"](model["fc"](torch.ones(4)))
+        loss = made.pow(2).sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+
+
+def names_in(state_dict: dict[str, object]) -> list[str]:
+    """The tensors of a state dict of an optimizer, found by hand."""
+
+    def below(value: object, name: str) -> list[str]:
+        if isinstance(value, torch.Tensor):
+            return [name]
+        pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        return [found for key, one in pairs for found in below(one, f"{name}.{key}")]
+
+    return below(state_dict["state"], "state")
+
+
+@pytest.mark.parametrize("num_groups", [1, 2])
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_an_optimizer_is_equal_to_itself_its_copy_and_what_is_saved_of_it(kind, num_groups, tmp_path):
+    """Before the first step and after some; by names, where a model is seen, and without; a later step is unequal."""
+    if kind == "LBFGS" and num_groups == 2:
+        pytest.skip("LBFGS takes one group")
+    model, optimizer, _ = trained(kind, num_groups)
+    earlier = None
+    for num_steps in range(3):
+        if num_steps:
+            step(model, optimizer)
+        state_dict = optimizer.state_dict()
+        torch.save(state_dict, tmp_path / "opt.pt")
+        torch.save({"model": None, "optimizer": state_dict}, tmp_path / "checkpoint.pt")
+        sources = {
+            "live": optimizer, "by model": tnp.weights(optimizer, model=model), "copy": copy.deepcopy(optimizer),
+            "state dict": state_dict, "file": tmp_path / "opt.pt", "checkpoint": tmp_path / "checkpoint.pt",
+        }  # fmt: skip
+        names = names_in(state_dict)
+        kinds = list(sources)
+        for own, other in [*((kinds[0], one) for one in kinds), *zip(kinds[1:], kinds, strict=False)]:
+            found = tnp.compare(sources[own], sources[other])
+            assert found.same_bits, (own, other, num_steps, found)
+            assert len(found) == len(names)
+        assert list(tnp.weights(state_dict)) == list(tnp.weights(tmp_path / "opt.pt")) == names
+        listed = tnp.weights(optimizer, model=model)
+        assert sum(not one.problem for one in listed.values()) == len(names)
+        # By the parameters of the model, whose order is that of the optimizer.
+        if num_groups == 1:
+            by_model = [one.note for one in tnp.weights(tmp_path / "opt.pt", model=model).values()]
+            assert all(note.startswith("of '") for note in by_model)
+        if earlier is not None and names:
+            found = tnp.compare(optimizer, earlier)
+            assert not found.equal
+            assert found.changed() or found.missing
+        earlier = copy.deepcopy(state_dict)
+
+
+def test_states_are_called_by_the_names_of_the_first():
+    """And what it is in the other is told."""
+    model, optimizer, _ = trained("AdamW")
+    step(model, optimizer)
+    found = tnp.compare(tnp.weights(optimizer, model=model), optimizer.state_dict())
+    assert found.pairs["state.out.bias.exp_avg"] == "state.5.exp_avg"
+    assert found.exempt["state.frozen.weight"] == "without values in the first (no state yet)"
+    changed = copy.deepcopy(optimizer.state_dict())
+    changed["state"][5]["exp_avg"][0] += 1
+    assert tnp.compare(tnp.weights(optimizer, model=model), changed).changed() == ["state.out.bias.exp_avg"]
+    assert tnp.compare(changed, optimizer).changed() == ["state.5.exp_avg"]
+
+
+def test_names_that_both_have_come_before_the_order():
+    """A state dict with `param_names` of parameters in another order; with one that has none, the order is all."""
+    model, optimizer, _ = trained("AdamW")
+    turned = torch.optim.AdamW(list(model.named_parameters())[::-1], lr=0.01)
+    for one in (optimizer, turned):
+        step(model, one)
+    if "param_names" not in turned.param_groups[0]:
+        pytest.skip("an optimizer takes names since torch 2.6")
+    found = tnp.compare(tnp.weights(optimizer, model=model), turned.state_dict())
+    assert found.pairs["state.fc.weight.exp_avg"] == "state.5.exp_avg"
+    assert not found.reshaped
+
+
+def test_of_two_saved_optimizers_the_numbers_tell_nothing():
+    """Of a generator and a discriminator each has a state 0."""
+    _, optimizer, _ = trained("SGD momentum")
+    model, other, _ = trained("SGD momentum")
+    step(model, other)
+    both = {"g": other.state_dict(), "d": other.state_dict()}
+    found = tnp.compare(other, both)
+    assert (len(found), found.equal) == (0, False)
+    assert tnp.compare(both, copy.deepcopy(both)).same_bits
+    assert tnp.compare(other, tnp.weights(both)["g"]).same_bits
+    assert tnp.compare(optimizer, optimizer).equal
