@@ -6,12 +6,12 @@ from dataclasses import replace
 from html import escape
 from typing import NamedTuple
 
-from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.census import Census, CensusGroup, CensusRow
 from tensornp.render.changes import change_sentence, change_text
 from tensornp.render.style import WIDE
 from tensornp.render.table import Table, TableRow, headed_html, said_once, table_text, without_common, without_empty
-from tensornp.render.words import counted, listed
+from tensornp.render.words import listed
 
 HEADINGS = ("name", "shape", "dtype", "device", "bytes", "shared with", "pinned by", "changed")
 ALWAYS = ("name", "shape", "dtype", "device", "bytes")

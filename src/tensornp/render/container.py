@@ -5,13 +5,13 @@ from __future__ import annotations
 from html import escape
 
 from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.container import ContainerSummary, Row
 from tensornp.core.summary.module import ModuleSummary
 from tensornp.render.badges import badges_of, memory_word
 from tensornp.render.style import SMALL_TEXT, WIDE, array_style
 from tensornp.render.table import Table, TableRow, headed_html, said_once, table_text, without_common, without_empty
-from tensornp.render.words import counted, on_this_rank
+from tensornp.render.words import on_this_rank
 
 HEADINGS = ("name", "shape", "dtype", "device", "bytes", "grad", "as NumPy", "values")
 COMMON = ("dtype", "device", "grad", "as NumPy")

@@ -7,12 +7,12 @@ from html import escape
 from typing import Any
 
 from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.units import counted
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.render.badges import Badge, badge_html, badges_of
 from tensornp.render.style import CARD, SMALL_TEXT
 from tensornp.render.table import Table, TableRow, table_html, table_text
-from tensornp.render.words import counted
 
 HEADINGS = ("fact", "value")
 

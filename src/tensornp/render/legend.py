@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tensornp.core.lowlevel.units import format_number
+from tensornp.core.lowlevel.units import counted, format_number
 from tensornp.core.values.heatmap import NAN, NEGINF, NOTHING, POSINF, Heatmap
 from tensornp.core.values.limits import Limits
 from tensornp.render.palette import NAMES
-from tensornp.render.words import counted
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 

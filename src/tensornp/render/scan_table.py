@@ -8,10 +8,11 @@ from itertools import islice
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.lowlevel.units import counted
 from tensornp.render.stats_line import number_text
 from tensornp.render.style import HEADING, SMALL_TEXT, WIDE
 from tensornp.render.table import Table, TableRow, table_html, table_text, without_empty
-from tensornp.render.words import counted, listed
+from tensornp.render.words import listed
 from tensornp.trees.findings import PLAIN_RANK
 from tensornp.trees.names import MAX_SHOWN, cut
 from tensornp.trees.scan_table import ScanTable

@@ -9,6 +9,7 @@ from html import escape
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.values.distribution import Histogram
@@ -16,7 +17,6 @@ from tensornp.core.values.stats import ALL, TensorStats
 from tensornp.render.legend import sparkline_text
 from tensornp.render.png import histogram_png, img_html
 from tensornp.render.style import STATS_LINE, WARNED_TEXT
-from tensornp.render.words import counted
 
 NUM_BARS = 24
 """Block characters of a histogram in text."""

@@ -6,10 +6,10 @@ from html import escape
 from itertools import islice
 from typing import NamedTuple
 
-from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.render.style import HEADING, SMALL_TEXT, WIDE
 from tensornp.render.table import Table, TableRow, said_once, table_html, table_text, without_common, without_empty
-from tensornp.render.words import counted, listed, on_this_rank
+from tensornp.render.words import listed, on_this_rank
 from tensornp.trees.entry import shape_text
 from tensornp.trees.explorer import WeightsExplorer
 from tensornp.trees.fold import Row, folded, note_of
@@ -81,15 +81,14 @@ def html_of(seen: Seen, anchor: str = "") -> str:
 
 def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
     totals, spread = explorer.totals, explorer.spread
-    parameters, nbytes = f"{totals.parameters:,} parameters", format_nbytes(totals.nbytes)
+    parameters, nbytes = counted(totals.parameters, "parameter"), format_nbytes(totals.nbytes)
     here = spread.parameters_here if spread else totals.parameters
-    stored = f"{totals.elements_stored:,} elements stored" if totals.elements_stored != here else ""
+    stored = f"{counted(totals.elements_stored, 'element')} stored" if totals.elements_stored != here else ""
     if spread:
         parameters += on_this_rank(f"{here:,}")
         nbytes = format_nbytes(spread.nbytes_of_all) + on_this_rank(nbytes)
-    num_weights = sum(not entry.is_nothing for entry in explorer.values())
     said = [
-        cut(explorer.source, _MAX_SOURCE), counted(num_weights, "weight"), parameters, stored, nbytes,
+        cut(explorer.source, _MAX_SOURCE), counted(explorer.num_weights, "weight"), parameters, stored, nbytes,
         *said_once(common, is_whole=True),
     ]  # fmt: skip
     return " · ".join(filter(None, said))
@@ -111,7 +110,8 @@ def _table(every: list[Row], source: str) -> tuple[Table, tuple[str, ...], str]:
 
 def _nothing(rows: list[Row]) -> list[str]:
     names = [cut(row.pattern, MAX_SHOWN) for row in rows if row.entries[0].is_nothing]
-    return [f"registered as None: {listed(names, MAX_SAID)}"] if names else []
+    num = sum(len(row.entries) for row in rows if row.entries[0].is_nothing)
+    return [f"{num:,} registered as None: {listed(names, MAX_SAID)}"] if names else []
 
 
 def _row(row: Row) -> TableRow:
@@ -181,7 +181,7 @@ def _said(explorer: WeightsExplorer, rows: list[Row]) -> list[str]:
 def _problems(explorer: WeightsExplorer) -> list[str]:
     more = len(explorer.problems) - MAX_SAID
     return [cut(text, _MAX_PROBLEM) for text in explorer.problems[:MAX_SAID]] + (
-        [f"… {more:,} more problems"] if more > 0 else []
+        [f"… {counted(more, 'more problem')}"] if more > 0 else []
     )
 
 
@@ -195,7 +195,7 @@ def _metadata(explorer: WeightsExplorer) -> list[str]:
 def _value(value: object) -> str:
     """Return a value in a few words; a long one is cut before it is written."""
     if isinstance(value, (dict, list)):
-        return f"{len(value)} items"
+        return counted(len(value), "item")
     if isinstance(value, bytes):
         return cut(repr(value[: _MAX_VALUE + 1]), _MAX_VALUE)
     if isinstance(value, int) and value.bit_length() > _MAX_BITS:

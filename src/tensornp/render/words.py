@@ -9,11 +9,6 @@ _NBYTES_PER_S = 1e9
 _MINUTE_S = 60
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: ``1 tensor``, ``1,024 tensors``."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
 def on_this_rank(text: str) -> str:
     """Return the part that this rank holds, as it is said behind the sum of all ranks."""
     return f", {text} on this rank"

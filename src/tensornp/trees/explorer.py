@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from tensornp.core.lowlevel.attributes import class_name
 from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.trees.entry import COMPUTED, WeightEntry
 from tensornp.trees.frame import frame_of
@@ -124,6 +124,11 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         )
 
     @property
+    def num_weights(self) -> int:
+        """How many of the names are of weights: all but those that a module has registered as None."""
+        return sum(not one.is_nothing for one in self._entries.values())
+
+    @property
     def totals(self) -> Totals:
         """Parameters, elements stored and bytes."""
         every = list(self._entries.values())
@@ -210,12 +215,14 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         self._entries = {}
 
     def __repr__(self) -> str:
-        totals, spread = self.totals, self.spread
-        said = f"{totals.parameters:,} parameters, {format_nbytes(spread.nbytes_of_all if spread else totals.nbytes)}"
-        if spread:
-            said += f", on this rank {spread.parameters_here:,} and {format_nbytes(totals.nbytes)}"
-        num_problems = f", {len(self.problems):,} problems" if self.problems else ""
-        return f"<WeightsExplorer of {legible(self.source)}: {len(self):,} weights, {said}{num_problems}>"
+        totals, spread, num_nothing = self.totals, self.spread, len(self) - self.num_weights
+        here = f"on this rank {spread.parameters_here:,} and {format_nbytes(totals.nbytes)}" if spread else ""
+        said = [
+            counted(self.num_weights, "weight"), f"{num_nothing:,} registered as None" if num_nothing else "",
+            counted(totals.parameters, "parameter"), format_nbytes(spread.nbytes_of_all if spread else totals.nbytes),
+            here, counted(len(self.problems), "problem") if self.problems else "",
+        ]  # fmt: skip
+        return f"<WeightsExplorer of {legible(self.source)}: {', '.join(filter(None, said))}>"
 
 
 def _stored(explorer: WeightsExplorer) -> list[WeightEntry]:

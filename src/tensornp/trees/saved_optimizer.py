@@ -20,9 +20,10 @@ _MAX_LOOKED_INTO = 10_000
 _MAX_PARAMETERS = 1_000_000
 
 _OF_ELEMENTS = frozenset(
-    "exp_avg exp_avg_sq max_exp_avg_sq exp_inf momentum_buffer square_avg grad_avg acc_delta sum prev step_size ax".split()
+    "exp_avg exp_avg_sq max_exp_avg_sq exp_inf momentum_buffer square_avg grad_avg acc_delta "
+    "sum prev step_size ax".split()
 )
-"""What optimizers keep of each element of a parameter: Adafactor keeps rows and columns, LBFGS all parameters in one."""
+"""What optimizers keep of each element of a parameter: Adafactor keeps rows and columns, LBFGS vectors of all."""
 
 AsContainer = Callable[[Any], Mapping[Any, Any] | Sequence[Any] | None]
 """Gives the mapping or the list that a value is; None for any other one."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from tensornp.core.lowlevel.units import counted
 from tensornp.core.values.stats import TensorStats
 from tensornp.errors import NoSuchWeightError
 from tensornp.trees.entry import WeightEntry
@@ -114,7 +115,7 @@ class ScanTable(Mapping[str, TensorStats]):
         """Return what came of the scan, in numbers: as its line, its table and a page begin."""
         quiet, left = self.num_quiet, self.num_left
         said = [
-            f"{len(self):,} weight{'s' * (len(self) != 1)}",
+            counted(len(self), "weight"),
             f"{self.num_alarms:,} with findings" + (f", {quiet:,} with what may be on purpose" if quiet else ""),
         ]
         if self.failed:

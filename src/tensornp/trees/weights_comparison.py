@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.lowlevel.units import counted
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.values.compare import Comparison
 from tensornp.errors import BadRequestError, NoSuchWeightError
@@ -120,9 +121,10 @@ class WeightsComparison(Mapping[str, Comparison]):
             return "no name is in both" if self.missing or self.unexpected else "equal, without values in either"
         if self.equal:
             return "same bits" if self.same_bits else "equal"
-        num_changed, is_one = len(self.changed()), len(self) == 1
-        said = f"of {len(self):,} weight{'s' * (not is_one)} differ{'s' * is_one}"
-        return f"{num_changed:,} {said}" if num_changed else "what is in both is equal"
+        num_changed, verb = len(self.changed()), "differs" if len(self) == 1 else "differ"
+        return (
+            f"{num_changed:,} of {counted(len(self), 'weight')} {verb}" if num_changed else "what is in both is equal"
+        )
 
     def directions(self, name: str, num_directions: int = 8) -> float:
         """Return the share of the change of one matrix that lies in so many directions, between 0 and 1.

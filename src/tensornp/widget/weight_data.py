@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.stats import StatsSummary
 from tensornp.core.values.distribution import Histogram
 from tensornp.core.values.preview import preview
@@ -16,7 +16,7 @@ from tensornp.render.png import data_uri, heatmap_png, histogram_png, size_of
 from tensornp.render.stats import stats_tables
 from tensornp.render.stats_line import HEIGHT, WIDTH, histogram_alt
 from tensornp.render.weights import WORDS, cells_of
-from tensornp.render.words import cost_of_scan, counted
+from tensornp.render.words import cost_of_scan
 from tensornp.trees.entry import COMPUTED, WeightEntry, shape_text
 from tensornp.trees.findings import QUIET_RANK
 from tensornp.trees.fold import Row

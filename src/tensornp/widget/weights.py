@@ -9,11 +9,11 @@ from typing import Any
 import traitlets
 
 from tensornp.core.lowlevel.attributes import error_text
-from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.stats import summarize_stats
 from tensornp.errors import BadRequestError, NameTakenError, TensornpError
-from tensornp.render.words import cost_of_scan, counted
+from tensornp.render.words import cost_of_scan
 from tensornp.trees.choosing import Asked
 from tensornp.trees.entry import COMPUTED, WeightEntry
 from tensornp.trees.findings import UNRANKED

@@ -1,4 +1,4 @@
-"""Bytes in the unit that reads best, and numbers in a few digits."""
+"""Bytes in the unit that reads best, numbers in a few digits, and what is counted."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ def format_nbytes(nbytes: int) -> str:
     power = next((p for p in range(len(_UNITS)) if round(nbytes / 1024**p, 1) < 1024), len(_UNITS) - 1)
     unit = "byte" if nbytes == 1 else _UNITS[power]
     return f"{nbytes / 1024**power:.1f} {unit}".replace(".0 ", " ")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 tensor``, ``1,024 tensors``."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def format_number(value: float) -> str:
