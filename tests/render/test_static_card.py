@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import gc
+import re
 import weakref
+from html import escape, unescape
+from importlib import import_module
 
+import numpy as np
 import pytest
 import torch
 from IPython.core.formatters import DisplayFormatter
 from unchanged import unchanged
 
 import tensornp as tnp
+from tensornp.render.views import VIEWS
 
 
 @pytest.mark.parametrize("obj", [torch.zeros(5, 5), {"a": torch.zeros(2), "n": 3}, torch.nn.Linear(2, 2)], ids=type)
@@ -57,3 +62,116 @@ def test_options_are_those_of_the_display():
             tnp.card(t, **options)
     with pytest.raises(tnp.NotATensorError, match="not 'int'"):
         tnp.card(3)
+
+
+def model() -> torch.nn.Module:
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(20, 3), torch.nn.Linear(3, 2, bias=False))
+
+
+def values() -> torch.Tensor:
+    t = torch.arange(12.0).reshape(3, 4)
+    t[1, 2] = torch.nan
+    return t
+
+
+RECORDS = {
+    "explorer": (lambda: tnp.weights(model()), ["3 weights", "69 parameters", "1 registered as None: 1.bias"]),
+    "part": (lambda: tnp.weights(model())["1"], ["1 weight", "6 parameters"]),
+    "entry": (lambda: tnp.weights(model())["1.weight"], ["1.weight", "(2, 3)", "24 (6 elements)", "array([["]),
+    "entry without values": (lambda: tnp.weights(model())["1.bias"], ["1.bias", "it is registered as None"]),
+    "scan": (lambda: tnp.weights(model()).scan(progress=False), ["3 weights", "0 with findings"]),
+    "models compared": (lambda: tnp.compare(model(), model()), ["Sequential", "same bits"]),
+    "compared": (lambda: tnp.compare(values(), values() + 1), ["dense change", "11 (91.67%)", "largest |Δ|"]),
+    "stats": (lambda: tnp.stats(values()), ["12", "norm", "8.33%"]),
+    "stats by axis": (lambda: tnp.stats(values(), axis=0), ["3 indices", "1.118"]),
+    "located": (lambda: tnp.locate(values()), ["1 NaN at [1, 2]"]),
+    "many located": (lambda: tnp.locate(torch.zeros(99), "zero"), ["99 zero", "the first 10: [0], [1]"]),
+    "none located": (lambda: tnp.locate(torch.ones(3), "zero"), ["no zero"]),
+    "plan": (lambda: tnp.plan(values()), ["float32", "exact"]),
+    "facts": (lambda: tnp.inspect(values()), ["(3, 4)", "float32"]),
+    "aliases": (lambda: tnp.aliases(values(), {}), ["nothing else sees these bytes"]),
+}
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_what_a_function_returns_has_its_view_as_a_card(kind):
+    """In text as in HTML."""
+    make, says = RECORDS[kind]
+    card = tnp.card(make())
+    assert card.html.startswith('<div class="tensornp')
+    seen = unescape(re.sub("<[^>]+>", " ", card.html))
+    for part in says:
+        assert part in card.text
+        assert part in seen
+
+
+def test_a_list_of_aliases_that_became_another_is_a_list():
+    """It holds what somebody has put into it."""
+    found = tnp.aliases(values(), {})
+    found.append(torch.ones(3))
+    assert "of 1" in tnp.card(found).text
+
+
+ARRAYS = {
+    "plain": (np.arange(6.0).reshape(2, 3), ["(2, 3)", "float64", "48 bytes", "C-contiguous, strides (24, 8)"]),
+    "transposed": (np.arange(6).reshape(2, 3).T, ["(3, 2)", "int64", "Fortran-contiguous, strides (8, 24)"]),
+    "sliced": (np.arange(40)[::2], ["(20,)", "not contiguous, strides (16,)"]),
+    "backwards": (np.arange(3)[::-1], ["strides (-8,)"]),
+    "a number": (np.array(3), ["()", "strides ()"]),
+    "empty": (np.zeros((0, 3)), ["(0, 3)", "0 bytes"]),
+    "large": (np.zeros(100_000), ["(100000,)", "781.2 KiB"]),
+    "text": (np.array(["<b>", "c"]), ["<U3"]),
+    "records": (np.zeros(2, "i4,f4"), ["16 bytes"]),
+    "masked": (np.ma.array([1, 2], mask=[False, True]), ["(2,)", "int64"]),
+    "dates": (np.array(["2024-01-01"], "M8[D]"), ["datetime64[D]"]),
+}
+
+
+@pytest.mark.parametrize("kind", ARRAYS)
+def test_an_array_has_a_card_of_what_numpy_prints_of_it(kind):
+    """Under its facts."""
+    array, says = ARRAYS[kind]
+    card = tnp.card(array)
+    assert card.text.endswith(f"\n{array!r}")
+    assert f">{escape(repr(array))}</pre>" in card.html
+    for part in [*says, "writeable", "who else sees it: not known"]:
+        assert part in card.text
+        assert escape(part) in card.html
+    if not isinstance(array, np.ma.MaskedArray):
+        array = array.view()
+        array.flags.writeable = False
+        assert "read-only" in tnp.card(array).text
+    with np.printoptions(threshold=3, precision=2):
+        assert tnp.card(array).text.endswith(f"\n{array!r}")
+
+
+def test_the_card_of_an_array_runs_nothing_of_its_own():
+    """Neither of its elements nor of its class, and prints no more than a bound."""
+
+    class Odd(np.ndarray):
+        def __repr__(self) -> str:
+            raise AssertionError("a method ran")
+
+        __str__ = __getitem__ = __array_ufunc__ = __repr__
+
+    class Element:
+        def __repr__(self) -> str:
+            raise AssertionError("a method ran")
+
+    assert tnp.card(np.ndarray.__new__(Odd, (2,), buffer=np.ones(2))).text.endswith("array([1., 1.])")
+    assert "the values are not shown" in tnp.card(np.array([Element()])).text
+    with np.printoptions(threshold=10**9):
+        assert len(tnp.card(np.zeros(10**6), max_elements=1000).text) < 1000
+    with np.printoptions(formatter={"float": lambda value: 1 / 0}):
+        assert "division by zero" in tnp.card(np.ones(2)).text
+
+
+def test_what_has_a_view_is_rendered_by_what_is_there():
+    """Each path of the table leads to a class and to two functions."""
+    for path, view in VIEWS.items():
+        module, _, name = path.rpartition(".")
+        assert isinstance(getattr(import_module(module), name), type)
+        for named in [f"{view.renderer}_text", f"{view.renderer}_html", *filter(None, [view.summarize])]:
+            module, _, name = named.rpartition(".")
+            assert callable(getattr(import_module(module), name)), named

@@ -61,14 +61,19 @@ def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str 
 def _values(summary: TensorSummary, options: DisplayOptions) -> str:
     """Return the array in a box of bounded height, or the reason why there is none."""
     if summary.preview is None:
-        return f'<div style="{REFUSAL}">{escape(summary.refusal)}</div>'
-    style = ROW_ARRAY if summary.style != "card" else array_style(options.max_height)
-    text = summary.preview.text
-    # What scrolls can be reached by keyboard.
-    is_bounded = text.count("\n") >= options.max_height > 0
-    focusable, printed = (' tabindex="0"', PRINTED) if is_bounded else ("", "")
-    array = f'<pre{focusable} style="{style}">{escape(text)}</pre>{printed}' if text else ""
+        return values_html("", summary.refusal, options.max_height)
+    array = values_html(summary.preview.text, "", options.max_height, is_row=summary.style != "card")
     return array + (f"<small>{escape(summary.preview.note)}</small>" if summary.preview.note else "")
+
+
+def values_html(text: str, refusal: str, max_height: int, *, is_row: bool = False) -> str:
+    """Return an array in a box of so many lines, or the reason why there is none."""
+    if not text:
+        return f'<div style="{REFUSAL}">{escape(refusal)}</div>' if refusal else ""
+    # What scrolls can be reached by keyboard.
+    is_bounded = text.count("\n") >= max_height > 0
+    focusable, printed = (' tabindex="0"', PRINTED) if is_bounded else ("", "")
+    return f'<pre{focusable} style="{ROW_ARRAY if is_row else array_style(max_height)}">{escape(text)}</pre>{printed}'
 
 
 def _memory_line(line: MemoryLine) -> str:

@@ -113,6 +113,11 @@ def receipts_text(plans: list[ConversionPlan]) -> str:
     return f"{len(plans)} tensors: {', '.join(parts)}"
 
 
+def plan_text(plan: ConversionPlan) -> str:
+    """Return what would become of a tensor that the code calls ``t``, a line for each fact."""
+    return str(plan)
+
+
 def plan_html(plan: ConversionPlan) -> str:
     """Return what would become of a tensor that the code calls ``t``: badges over the open receipt."""
     what = f"Each element of the array takes {plan.dtype.itemsize:,} bytes."

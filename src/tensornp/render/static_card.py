@@ -8,9 +8,8 @@ from typing import Any
 from tensornp.core.lowlevel.attributes import class_name
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.summary.view import summary_of
 from tensornp.errors import NotATensorError
-from tensornp.render.view import summary_html, summary_text
+from tensornp.render.view import shown_of, summary_html, summary_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +47,17 @@ class Card:
 
 @never_compiled
 def card(obj: Any, **options: Any) -> Card:
-    """Return the static card of a tensor, or the table of a module or a container, as an object that shows anywhere.
+    """Return the static card of a tensor, an array or a record, or the table of a module or a container, as an object.
+
+    That object shows anywhere.
 
     It looks at `obj` alone: for other names of the memory and for what has changed, it needs the extension.
 
     Parameters
     ----------
-    obj : torch.Tensor, an object that stands for one, torch.nn.Module, or a container
+    obj : torch.Tensor, an object that stands for one, numpy.ndarray, torch.nn.Module, or a container
+        Or what a function of tensornp returns: an explorer of weights, one weight, a scan, statistics, a comparison,
+        places, a plan, facts, aliases.
     **options
         Display options by name, as ``%config TensorDisplay`` has them: ``card(t, max_height=0, precision=3)``.
 
@@ -70,7 +73,10 @@ def card(obj: Any, **options: Any) -> Card:
     Reads the printed elements only, on the tensor's own device, and changes nothing.
     """
     chosen = DisplayOptions.of(**options)
-    summary = summary_of(obj, chosen)
+    summary = shown_of(obj, chosen)
     if summary is None:
-        raise NotATensorError(f"card takes a tensor, a module or a container of tensors, not {class_name(type(obj))!r}")
+        raise NotATensorError(
+            f"card takes a tensor, an array, a module, a container of tensors, or what a function of tensornp returns, "
+            f"not {class_name(type(obj))!r}"
+        )
     return Card(summary_text(summary), summary_html(summary, chosen))

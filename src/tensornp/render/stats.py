@@ -55,6 +55,9 @@ def _heading(summary: StatsSummary) -> str:
 
 def stats_tables(summary: StatsSummary) -> Iterator[Table]:
     """Yield the tables: figures with their places, quantiles, and the indices of an axis that stand out."""
+    if np.ndim(summary.stats.count):
+        yield _axis_table(summary.stats, "index")
+        return
     yield Table(("figure", "value", "where"), tuple(_rows(summary)))
     if summary.stats.distribution is not None and summary.stats.min is not None:
         quantiles = summary.stats.quantile(SHARES)
@@ -63,7 +66,7 @@ def stats_tables(summary: StatsSummary) -> Iterator[Table]:
         about = "" if summary.stats.distribution.scheme.is_exact else " (± 0.5%)"
         yield Table((f"below it lie{about}", *headings), (TableRow(("value", *map(number_text, quantiles.tolist()))),))
     if summary.by_axis is not None and summary.axis is not None:
-        yield _axis_table(summary.by_axis, summary.axis)
+        yield _axis_table(summary.by_axis, f"axis {summary.axis}")
 
 
 def _rows(summary: StatsSummary) -> Iterator[TableRow]:
@@ -97,7 +100,7 @@ def _place(place: Location | None) -> str:
     return f"{at}{more}{f' ({axes})' if axes else ''}"
 
 
-def _axis_table(stats: TensorStats, axis: int) -> Table:
+def _axis_table(stats: TensorStats, heading: str) -> Table:
     """Return the figures of the indices that stand out most: by NaN and infinities, then by the largest size."""
     size = np.fmax(np.abs(stats.min.astype(float)), np.abs(stats.max.astype(float)))
     odd = stats.nan + stats.num_infinite
@@ -114,19 +117,18 @@ def _axis_table(stats: TensorStats, axis: int) -> Table:
     total = len(stats.count)
     if total > len(rows):
         rows.append(TableRow((f"the {len(rows)} of {total:,} that stand out: by NaN and infinities, then by size",)))
-    return Table((f"axis {axis}", "NaN", "infinite", "min", "max", "mean", "std", "norm"), tuple(rows))
+    return Table((heading, "NaN", "infinite", "min", "max", "mean", "std", "norm"), tuple(rows))
 
 
 def _pictures(summary: StatsSummary) -> Iterator[str]:
     histogram = summary.stats.histogram
-    if summary.picture is None:
-        return
-    if histogram is not None and len(histogram.counts) > 1:
+    if summary.has_pictures and histogram is not None and len(histogram.counts) > 1:
         png, alt = histogram_png(histogram.counts, _WIDTH, _HEIGHT), histogram_alt(histogram)
         low, high = (number_text(float(histogram.edges[i])) for i in (0, -1))
         legend = f"{low} … {high} · {histogram.scope}"
         yield figure_html(img_html(png, alt, _WIDTH, _HEIGHT), legend)
-    yield picture_html(summary.picture)
+    if summary.picture is not None:
+        yield picture_html(summary.picture)
 
 
 def picture_html(picture: PlaneMap) -> str:

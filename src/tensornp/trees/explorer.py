@@ -132,12 +132,15 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     def totals(self) -> Totals:
         """Parameters, elements stored and bytes."""
         every = list(self._entries.values())
-        kinds = ("parameter",) if self.is_of_module else ("parameter", "tensor", "array")
-        parameters = [one for one in every if one.kind in kinds]
+        parameters = [one for one in every if self._is_counted(one)]
         counted = {identity_of(one): one for one in first_of_each(parameters)}
         elements, nbytes = stored_in_memory([held for one in every if (held := held_by(one)) is not None])
         others, of_files = stored_in_files([one for one in every if held_by(one) is None])
         return Totals(sum(one.num_parameters or 0 for one in counted.values()), elements + others, nbytes + of_files)
+
+    def _is_counted(self, entry: WeightEntry) -> bool:
+        """Return whether a weight counts among the parameters: of a module, those that are some alone."""
+        return entry.kind == "parameter" or (not self.is_of_module and entry.kind in ("tensor", "array"))
 
     @property
     def spread(self) -> Spread | None:
@@ -145,7 +148,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         if not any(one.numel_elsewhere for one in self._entries.values()):
             return None
         every = {identity_of(one): one for one in self._entries.values()}.values()
-        elsewhere = sum(one.numel_elsewhere for one in every if one.kind in self._counted)
+        elsewhere = sum(one.numel_elsewhere for one in every if self._is_counted(one))
         nbytes = sum(one.nbytes + one.nbytes_elsewhere for one in every)
         return Spread(self.totals.parameters - elsewhere, nbytes)
 

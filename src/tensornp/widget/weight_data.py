@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.stats import StatsSummary
 from tensornp.core.values.distribution import Histogram
-from tensornp.core.values.preview import preview
-from tensornp.core.values.window_values import subject_of
+from tensornp.core.values.preview import Preview
+from tensornp.render.entry import array_code, facts_of
 from tensornp.render.legend import heatmap_alt, legend_text
 from tensornp.render.png import data_uri, heatmap_png, histogram_png, size_of
 from tensornp.render.stats import stats_tables
 from tensornp.render.stats_line import HEIGHT, WIDTH, histogram_alt
-from tensornp.render.weights import WORDS, cells_of
+from tensornp.render.weights import cells_of
 from tensornp.render.words import cost_of_scan
-from tensornp.trees.entry import COMPUTED, WeightEntry, shape_text
+from tensornp.trees.entry import COMPUTED, WeightEntry
+from tensornp.trees.entry_summary import preview_of
 from tensornp.trees.findings import QUIET_RANK
 from tensornp.trees.fold import Row
-from tensornp.trees.listing import is_trained
 from tensornp.trees.outline import Line
 from tensornp.widget.toggle_data import figures_data
-
-MAX_SHOWN = 10
-"""Names that a weight is tied to, and pieces of files, that are told."""
-_MAX_ELEMENTS = 10_000
 
 
 class Found(NamedTuple):
@@ -84,49 +80,17 @@ def entry_data(entry: WeightEntry, opened: str, printoptions: Mapping[str, Any])
 
     `opened` is the expression of the explorer.
     """
-    text = note = ""
-    if not entry.problem:
-        subject = subject_of(entry.values())
-        seen = preview(
-            subject.tensor, subject.info, subject.plan, max_elements=_MAX_ELEMENTS, printoptions=printoptions
-        )
-        text, note = seen.text, seen.note
+    seen = preview_of(entry, printoptions) if not entry.problem else Preview("")
     return {
         "name": legible(entry.name),
-        "facts": [[label, legible(said)] for label, said in _facts(entry) if said],
+        "facts": [[label, legible(said)] for label, said in facts_of(entry)],
         "numpy": array_code(entry, opened),
         "torch": entry.code,
-        "text": text,
-        "note": note,
+        "text": seen.text,
+        "note": seen.note,
         "cost": "computes it" if entry.kind == COMPUTED else cost_of_scan(entry.nbytes),
         "hasValues": not entry.problem and 0 not in (entry.shape or ()),
     }
-
-
-def array_code(entry: WeightEntry, opened: str) -> str:
-    """Return the expression of the array of a weight; `opened` is that of the explorer."""
-    if not entry.extents:
-        return f"tnp.to_numpy({entry.code})"
-    return f"{opened}[{entry.name!r}].to_numpy()"
-
-
-def _facts(entry: WeightEntry) -> Iterator[tuple[str, str]]:
-    yield "kind", entry.kind
-    yield "shape", shape_text(entry.shape, entry.kind) or "not known yet"
-    yield "dtype", entry.dtype
-    elements = counted(entry.numel, "element")
-    yield "bytes", f"{entry.nbytes:,} ({elements})" if entry.kind != COMPUTED else f"none are stored ({elements})"
-    yield "where", entry.location
-    pieces = [f"{one.nbytes:,} bytes from {one.offset:,} on" for one in entry.extents[:MAX_SHOWN]]
-    more = len(entry.extents) - MAX_SHOWN
-    yield "in the file", ", ".join(pieces + ([f"{more:,} more pieces"] if more > 0 else []))
-    yield "grad", {True: "requires grad", False: "frozen", None: ""}[is_trained(entry)]
-    more = len(entry.tied_to) - MAX_SHOWN
-    yield "tied to", ", ".join([*entry.tied_to[:MAX_SHOWN], *([f"{more:,} more"] if more > 0 else [])])
-    yield "shares bytes", ", ".join(f"{WORDS[one.relation]} {one.name}" for one in entry.related)
-    yield "note", entry.note
-    yield "no values", entry.problem
-    yield "wants to import", ", ".join(entry.wanted_imports)
 
 
 def stats_data(summary: StatsSummary) -> dict[str, Any]:

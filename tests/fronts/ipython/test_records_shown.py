@@ -1,7 +1,12 @@
-"""What `plan`, `inspect` and `aliases` return, and a module's generators, as the result of a cell."""
+"""What functions of tensornp return, as the value of a cell: the card of `tnp.card`, and what the magics show."""
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+
+import numpy as np
 import pytest
 import torch
 
@@ -9,152 +14,65 @@ import tensornp as tnp
 
 
 @pytest.fixture
-def tensors(shell):
-    base = torch.arange(12.0).view(3, 4)
-    shell.ip.push({"base": base, "row": base[1], "array": base.numpy()})
-    return base
+def names(shell):
+    """A tensor with a NaN, and another, in the shell."""
+    t = torch.arange(12.0).reshape(3, 4)
+    t[1, 2] = torch.nan
+    shell.namespace.update({"t": t, "u": t + 1, "m": torch.nn.Linear(3, 2, bias=False), "tnp": tnp})
+    return shell
 
 
-def test_a_plan_is_a_card(shell, tensors):
-    """Badges, code of a person's, reason and steps; the text is what `print` writes."""
-    shown = shell.show(tnp.plan(tensors[1]))
-    assert shown["text/plain"] == str(tnp.plan(tensors[1]))
-    assert "a = t.numpy(); a.flags.writeable = False" in shown["text/html"]
-    assert "as NumPy: live, read-only" in shown["text/html"]
-    assert (
-        "as NumPy: copy, 16 bytes" in shell.show(tnp.plan(tensors[1].half(), copy=True, dtype="float32"))["text/html"]
+RECORDS = (
+    "tnp.stats(t)", "tnp.stats(t, axis=0)", "tnp.compare(t, u)", "tnp.compare(t, t)", "tnp.locate(t)",
+    "tnp.locate(t, 'max')", "tnp.weights(m)", "tnp.weights(m)['weight']", "tnp.weights(m)['bias']",
+    "tnp.weights(m).scan(progress=False)", "tnp.compare(m, m)", "tnp.plan(t)", "tnp.inspect(t)", "tnp.aliases(t)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", RECORDS)
+def test_a_record_is_shown_as_its_card(names, expression):
+    """In each MIME type; a list of them is left to IPython."""
+    value = eval(expression, names.namespace)
+    shown, card = names.show_within_modes(value), tnp.card(value)
+    assert shown == {"text/plain": card.text, "text/html": card.html}
+    assert "text/html" not in names.show_within_modes([value])
+
+
+def numbers_in(html: str) -> list[str]:
+    return re.findall(r">([^<>]*\d[^<>]*)<", html)
+
+
+MAGICS = {"%tensorstats t": "tnp.stats(t)", "%tensordiff t u": "tnp.compare(t, u)"}
+
+
+@pytest.mark.parametrize(("magic", "expression"), MAGICS.items())
+def test_a_record_tells_the_figures_of_its_magic(names, magic, expression):
+    """All of them but the places, and the picture of a tensor that the record does not have any more."""
+    names.run(magic)
+    (by_magic,) = [numbers_in(data["text/html"]) for data in names.displayed]
+    shown = names.show(eval(expression, names.namespace))["text/html"]
+    assert len(numbers_in(shown)) > 10
+    assert {"12", "11"} <= set(" ".join(numbers_in(shown)).replace(",", " ").split())
+    assert [one for one in numbers_in(shown) if one not in by_magic] in ([], ["TensorStats"])
+
+
+def test_arrays_stay_as_numpy_shows_them(names):
+    """Only `tnp.card` makes cards of them."""
+    assert set(names.show(np.ones(3))) == {"text/plain"}
+
+
+def test_looking_for_a_view_imports_nothing():
+    """Neither torch nor the explorer of weights, before somebody has used them."""
+    code = (
+        "import sys; from tensornp.render.views import view_of; "
+        "print(view_of(3), view_of([]), sorted({'torch', 'numpy', 'tensornp.trees.explorer'} & set(sys.modules)))"
     )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "None None []"
 
 
-def test_metadata_are_badges_over_what_is_not_as_usual(shell, tensors):
-    """A fact is in the table or behind the fold, never in neither."""
-    info = tnp.inspect(tensors[1])
-    shown = shell.show(info)
-    assert shown["text/plain"].splitlines()[0] == "(4,) | float32 | cpu | no grad"
-    assert "storage_offset  4" in shown["text/plain"]
-    assert "is_conj" not in shown["text/plain"]
-    table, folded = shown["text/html"].split("<details")
-    for line in str(info).splitlines():
-        name = line.partition(":")[0]
-        assert (f">{name}</td>" in table) != (f"<div>{name}:" in folded), name
-    assert "is_conj: False" in folded
-
-
-ODD = {
-    "sparse": torch.eye(2).to_sparse(),
-    "meta": torch.empty(2, device="meta"),
-    "zeros": torch._efficientzerotensor(2),
-}
-
-
-@pytest.mark.parametrize("tensor", ODD.values(), ids=ODD)
-def test_metadata_of_odd_tensors_are_shown(shell, tensor):
-    """Without strides, without memory."""
-    assert "fact" in shell.show(tnp.inspect(tensor))["text/plain"]
-
-
-def test_aliases_are_a_table(shell, tensors):
-    """Names, what they are and how they relate; that there are none is said too."""
-    shown = shell.show(tnp.aliases(tensors, shell.ip.user_ns))
-    assert shown["text/plain"].splitlines() == [
-        "name   what         relation       shared bytes",
-        "base   tensor       same object",
-        "array  NumPy array  same elements  0 to 48",
-        "row    tensor       overlapping    16 to 32",
-    ]
-    assert "<td" in shown["text/html"]
-    assert "overlapping" in shown["text/html"]
-    none = shell.show(tnp.aliases(torch.ones(3), {}))
-    assert none["text/plain"] == "nothing else sees these bytes"
-
-
-def test_names_in_a_table_of_aliases_are_escaped(shell):
-    """A key may be anything."""
-    t = torch.ones(3)
-    html = shell.show(tnp.aliases(t, {"d": {"<b>": t}}))["text/html"]
-    assert "&lt;b&gt;" in html
-    assert "<b>" not in html
-
-
-def test_what_a_module_will_yield_is_a_table_and_nothing_is_taken_out(shell):
-    """Parameters and buffers, named or not; tied ones once, as the generator has them."""
-    model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 3))
-    model[2].weight = model[0].weight
-    for generator in (model.parameters(), model.named_parameters()):
-        text = shell.show(generator)["text/plain"]
-        assert text.startswith("generator of 5 tensors · 21 parameters · 84 bytes")
-        assert [line.split()[0] for line in text.splitlines()[2:]] == [
-            "0.weight", "0.bias", "1.weight", "1.bias", "2.bias",
-        ]  # fmt: skip
-        assert len(list(generator)) == 5, "showing it took nothing"
-    assert shell.show(model.buffers())["text/plain"].startswith("generator of 3 tensors")
-    own = torch.nn.Linear(3, 3)
-    own.inner = torch.nn.Linear(3, 3)
-    assert shell.show(own.parameters(recurse=False))["text/plain"].startswith("generator of 2 tensors")
-    assert "<table" in shell.show(model.named_buffers())["text/html"]
-
-
-def test_a_generator_s_table_has_the_names_that_it_yields(shell):
-    """With a prefix, without recursion, with what is tied once or each time; of what is only kept there, nothing."""
-    shared = torch.nn.Linear(2, 2)
-    tied = torch.nn.ModuleList([shared, shared, torch.nn.Linear(2, 2)])
-    object.__setattr__(tied, "teacher", torch.nn.Linear(100, 100))
-    deep = torch.nn.Linear(1, 1)
-    for _ in range(150):
-        deep = torch.nn.Sequential(deep)
-    for make in (
-        lambda: tied.named_parameters(prefix="net"),
-        lambda: tied.named_parameters(prefix="net", remove_duplicate=False),
-        lambda: tied.named_parameters(recurse=False),
-        lambda: torch.nn.Sequential(torch.nn.BatchNorm1d(2), tied).named_buffers(),
-        deep.named_parameters,
-    ):
-        wanted = [name for name, _ in make()]
-        lines = shell.show(make())["text/plain"].splitlines()[2:] if wanted else []
-        assert [line.split()[0] for line in lines] == wanted
-    assert "\nModuleList of 6 tensors · 12 parameters · 48 bytes" in shell.show(tied)["text/plain"]
-
-
-def test_totals_of_what_was_not_counted_to_its_end_are_lower_bounds(shell):
-    """Tensors, parameters and bytes alike."""
-    many = torch.nn.ModuleList([torch.nn.Linear(1, 1) for _ in range(10_001)])
-    bound = "at least 20,000 tensors · at least 20,000 parameters · at least 78.1 KiB"
-    assert bound in shell.show_within_modes(many.parameters())["text/plain"]
-    assert bound in shell.show_within_modes(many)["text/html"]
-
-
-def test_where_a_storage_ends_is_told_as_it_is(shell):
-    """Of a slice at the end, and of one that was freed."""
-    assert (
-        "400 bytes; the last element ends at byte 400"
-        in shell.show(tnp.inspect(torch.arange(100.0)[90:]))["text/plain"]
-    )
-    freed = torch.ones(4)
-    freed.untyped_storage().resize_(0)
-    assert "0 bytes; the last element ends at byte 16" in shell.show(tnp.inspect(freed))["text/plain"]
-
-
-def test_a_list_of_aliases_that_is_another_now_is_a_list(shell):
-    """Looking never fails."""
-    t = torch.ones(3)
-    found = tnp.aliases(t, {"t": t})
-    found.append(5)
-    assert shell.show(found)["text/plain"].endswith("5]")
-
-
-def test_other_generators_are_left_to_the_shell(shell):
-    """One that has begun or is through, of another's, of an empty module, of a class that decides itself."""
-
-    class Filtered(torch.nn.Linear):
-        def named_parameters(self, *args, **kwargs):
-            yield from (item for item in super().named_parameters(*args, **kwargs) if item[0] == "bias")
-
-    model = torch.nn.Linear(2, 2)
-    begun, through = model.parameters(), model.parameters()
-    next(begun)
-    list(through)
-    for generator in (begun, through, (p for p in model.parameters()), torch.nn.ReLU().parameters(),
-                      Filtered(2, 2).parameters()):  # fmt: skip
-        shown = shell.show(generator)
-        assert shown["text/plain"].startswith("<generator object")
-        assert "text/html" not in shown
+def test_showing_a_tensor_imports_no_explorer_of_weights():
+    """A card needs none of the sixty modules that read files."""
+    code = "import sys, torch, tensornp; tensornp.card(torch.ones(3)); print('tensornp.trees.explorer' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "False"

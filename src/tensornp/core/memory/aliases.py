@@ -82,6 +82,11 @@ class Aliases(list[Alias]):
         return "\n".join(filter(None, [*lines, self.remark]))
 
     @property
+    def holds_aliases(self) -> bool:
+        """Whether nobody has put anything else into the list."""
+        return all(type(alias) is Alias for alias in self)
+
+    @property
     def remark(self) -> str:
         """How far the search came and what it left out, or that it has found nothing."""
         said = [] if self.is_complete else [stopped_text(self.num_names)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tensornp.core.lowlevel import modes
 from tensornp.core.summary.card import TensorSummary, summarize_line
 from tensornp.core.summary.options import DisplayOptions
@@ -24,17 +26,25 @@ class StatsSummary:
     """The statistics of one tensor or array, as a page shows them.
 
     `card` has its metadata, None of an array. `places` are those of NaN and infinity, where there are any, and of the
-    extremes. `by_axis` are the figures of each index of `axis`, where that was asked for.
+    extremes. `by_axis` are the figures of each index of `axis`, where that was asked for. `has_pictures` says whether a
+    histogram is drawn.
     """
 
     name: str
-    description: Description
+    description: Description | str
     card: TensorSummary | None
     stats: TensorStats
     places: tuple[Location, ...] = ()
     picture: PlaneMap | None = None
     axis: int | None = None
     by_axis: TensorStats | None = None
+    has_pictures: bool = True
+
+
+def summary_of_figures(found: TensorStats, options: DisplayOptions) -> StatsSummary:
+    """Return statistics as a card shows them, which do not know their tensor any more."""
+    each = "" if np.ndim(found.count) == 0 else f" for each of {len(found.count):,} indices"
+    return StatsSummary("", f"TensorStats{each}", None, found, has_pictures=options.pictures == "small")
 
 
 @modes.unnoticed
@@ -48,8 +58,9 @@ def summarize_stats(obj: Any, options: DisplayOptions, axis: int | None = None, 
     if found.min is None or found.min == found.max:
         sought = [what for what in sought if what not in ("min", "max")]
     places = tuple(filter(None, (_located(obj, what) for what in sought)))
-    picture = _picture(obj, _plane_of(places)) if options.pictures == "small" else None
-    return StatsSummary(name, described(obj), card, found, places, picture, axis, by_axis)
+    has_pictures = options.pictures == "small"
+    picture = _picture(obj, _plane_of(places)) if has_pictures else None
+    return StatsSummary(name, described(obj), card, found, places, picture, axis, by_axis, has_pictures)
 
 
 def _plane_of(places: tuple[Location, ...]) -> tuple[int, ...] | None:

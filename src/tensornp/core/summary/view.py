@@ -1,14 +1,13 @@
-"""What is summed up as what: a tensor for a card, a module or a container for a table; records stand for themselves."""
+"""What is summed up as what: a tensor or an array for a card, a module or a container for a table."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from tensornp.core.convert.plan import ConversionPlan
-from tensornp.core.lowlevel.attributes import class_name
+from tensornp.core.lowlevel.attributes import class_name, is_array
 from tensornp.core.lowlevel.fallback import first_that_works
-from tensornp.core.memory.aliases import Alias, Aliases
+from tensornp.core.summary.array import ArraySummary, summarize_array
 from tensornp.core.summary.card import TensorSummary, summarize
 from tensornp.core.summary.container import ContainerSummary, summarize_container
 from tensornp.core.summary.generator import leaves_of, summarize_generator
@@ -16,12 +15,8 @@ from tensornp.core.summary.module import ModuleSummary, is_module, summarize_mod
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
 from tensornp.core.tensor.containers import is_container
-from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like
-
-Record = ConversionPlan | TensorInfo | Aliases
-"""What `plan`, `inspect` and `aliases` return."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +27,8 @@ class Unshown:
     reason: str
 
 
-Summary = TensorSummary | ModuleSummary | ContainerSummary | Record | Unshown
+Summary = TensorSummary | ArraySummary | ModuleSummary | ContainerSummary | Unshown
 """All that is shown of one object."""
-
-
-def is_record(obj: Any) -> bool:
-    """Return whether a function of ours has returned `obj` to be read; a list of aliases may have become another."""
-    if type(obj) is Aliases:
-        return all(type(alias) is Alias for alias in obj)
-    return type(obj) in (ConversionPlan, TensorInfo)
 
 
 def summary_of(obj: Any, options: DisplayOptions, look: Look | None = None) -> Summary | None:
@@ -60,8 +48,8 @@ def summary_of(obj: Any, options: DisplayOptions, look: Look | None = None) -> S
 def _summary_of(obj: Any, options: DisplayOptions, look: Look | None) -> Summary | None:
     if is_tensor_like(obj):
         return summarize(obj, options, look)
-    if is_record(obj):
-        return obj  # type: ignore[no-any-return]
+    if is_array(obj):
+        return summarize_array(obj, options)
     if is_module(obj):
         return summarize_module(obj, options)
     if is_container(obj):

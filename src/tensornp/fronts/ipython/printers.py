@@ -14,6 +14,7 @@ from IPython.utils.dir2 import get_real_method
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.fronts.ipython.anchors import Anchors
 from tensornp.fronts.ipython.lending import BundleFormatter, Loans, is_of_ipython
+from tensornp.render.views import view_of
 
 if TYPE_CHECKING:
     from tensornp.core.summary.card import TensorSummary
@@ -127,12 +128,10 @@ class TensorPrinters:
                 self._loans.lend(formatter.type_printers, cls, printer)
 
     def _summarize(self, obj: Any) -> Any:
-        from tensornp.core.summary.view import summary_of
+        from tensornp.render.view import shown_of
 
         self._meet_torch()
-        if _is_explorer(obj):
-            return obj
-        return summary_of(obj, self._config.options, self._look)
+        return shown_of(obj, self._config.options, self._look)
 
     def _summary_for(self, mime: str, obj: Any) -> tuple[Any, str]:
         """Return the prepared summary once; a printer that is called by itself gets a new one."""
@@ -147,17 +146,16 @@ class TensorPrinters:
 
     def _shows(self, obj: Any) -> bool:
         """Return whether `obj` is or stands for a tensor, is a record of ours, or a module or container of tensors."""
-        if _is_one(obj) or _is_explorer(obj):
+        if _is_one(obj):
             return True
+        if view_of(obj) is not None:
+            return not (isinstance(obj, list) and self._has_other_display(type(obj)))
         if "torch" not in sys.modules:
             return False
         from tensornp.core.summary.generator import leaves_of
         from tensornp.core.summary.module import is_module
-        from tensornp.core.summary.view import is_record
         from tensornp.core.tensor.containers import is_container, leaves
 
-        if is_record(obj):
-            return not (isinstance(obj, list) and self._has_other_display(type(obj)))
         if is_module(obj) or leaves_of(obj):
             return not self._has_other_display(type(obj))
         if not is_container(obj) or self._has_other_display(type(obj)):
@@ -288,16 +286,6 @@ def _is_one(obj: Any) -> bool:
     from tensornp.core.tensor.stand_ins import is_tensor_like
 
     return is_tensor_like(obj)
-
-
-def _is_explorer(obj: Any) -> bool:
-    """Return whether `weights`, a scan or `compare` has returned `obj`, which is a table by itself."""
-    places = (
-        ("tensornp.trees.explorer", "WeightsExplorer"),
-        ("tensornp.trees.scan_table", "ScanTable"),
-        ("tensornp.trees.weights_comparison", "WeightsComparison"),
-    )
-    return any(type(obj) is getattr(sys.modules.get(module), name, None) for module, name in places)
 
 
 def _is_tensor_class(cls: type) -> bool:

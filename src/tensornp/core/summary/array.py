@@ -1,0 +1,63 @@
+"""Everything that a card says of a NumPy array."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tensornp.core.lowlevel.attributes import class_name, error_text
+from tensornp.core.lowlevel.legible import legible
+from tensornp.core.summary.options import DisplayOptions
+
+_MASKED = np.ma.MaskedArray
+_REFUSAL = "the values are not shown: printing them would run the code of their own classes"
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySummary:
+    """One array as a card shows it: its facts, and what NumPy prints of it; `refusal` says why it is not printed.
+
+    `strides` are in bytes, and `order` says in which order its elements lie.
+    """
+
+    type_name: str
+    shape: tuple[int, ...]
+    dtype: str
+    nbytes: int
+    strides: tuple[int, ...]
+    order: str
+    is_writeable: bool
+    text: str
+    refusal: str
+
+
+def summarize_array(array: np.ndarray, options: DisplayOptions) -> ArraySummary:
+    """Return the summary of `array`; never raises, reads the printed elements only, and runs nothing of its class."""
+    plain = np.ndarray.view(array, np.ndarray)
+    text = refusal = ""
+    if plain.dtype.hasobject:
+        refusal = _REFUSAL
+    else:
+        try:
+            text = _printed(array if type(array) is _MASKED else plain, options)
+        except Exception as error:
+            # As of a formatter of the user's: looking never fails.
+            refusal = error_text(error)
+    return ArraySummary(
+        class_name(type(array)), plain.shape, legible(str(plain.dtype)), plain.nbytes, plain.strides, _order_of(plain),
+        bool(plain.flags.writeable), text, refusal,
+    )  # fmt: skip
+
+
+def _printed(array: np.ndarray, options: DisplayOptions) -> str:
+    asked = {**np.get_printoptions(), **options.printoptions}
+    kept = {**options.printoptions, "formatter": asked["formatter"]}
+    with np.printoptions(**{**kept, "threshold": min(asked["threshold"], options.max_elements)}):
+        return repr(array)
+
+
+def _order_of(array: np.ndarray) -> str:
+    if array.flags.c_contiguous:
+        return "C-contiguous"
+    return "Fortran-contiguous" if array.flags.f_contiguous else "not contiguous"

@@ -1,0 +1,63 @@
+"""What has a view of its own, and who renders it: one table by class, of which none is imported before it is met."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NamedTuple
+
+_mro_of = type.__dict__["__mro__"].__get__
+
+
+class View(NamedTuple):
+    """Who renders what: `renderer` is what ``_text`` and ``_html`` follow; `summarize` makes what it takes, if any.
+
+    `takes_options` says whether the HTML depends on the display options.
+    """
+
+    renderer: str
+    summarize: str = ""
+    takes_options: bool = False
+
+
+_TENSOR = View("tensornp.render.card.tensor", takes_options=True)
+_ARRAY = View("tensornp.render.array.array", takes_options=True)
+_ENTRY = View("tensornp.render.entry.entry", takes_options=True)
+VIEWS = {
+    "tensornp.core.summary.card.TensorSummary": _TENSOR,
+    "tensornp.core.summary.array.ArraySummary": _ARRAY,
+    "tensornp.core.summary.module.ModuleSummary": View("tensornp.render.container.module"),
+    "tensornp.core.summary.container.ContainerSummary": View("tensornp.render.container.container"),
+    "tensornp.core.summary.stats.StatsSummary": View("tensornp.render.stats.stats"),
+    "tensornp.core.summary.comparison.ComparisonSummary": View("tensornp.render.comparison.comparison"),
+    "tensornp.trees.entry_summary.EntrySummary": _ENTRY,
+    "tensornp.core.summary.view.Unshown": View("tensornp.render.simple.unshown"),
+    "tensornp.core.convert.plan.ConversionPlan": View("tensornp.render.receipt.plan"),
+    "tensornp.core.tensor.facts.TensorInfo": View("tensornp.render.info.info"),
+    "tensornp.core.memory.aliases.Aliases": View("tensornp.render.aliases.aliases"),
+    "tensornp.core.values.stats.TensorStats": View(
+        "tensornp.render.stats.stats", "tensornp.core.summary.stats.summary_of_figures"
+    ),
+    "tensornp.core.values.compare.Comparison": View(
+        "tensornp.render.comparison.comparison", "tensornp.core.summary.comparison.summary_of_comparison"
+    ),
+    "tensornp.core.values.locate.Location": View("tensornp.render.location.location"),
+    "tensornp.trees.explorer.WeightsExplorer": View("tensornp.render.weights.weights"),
+    "tensornp.trees.entry.WeightEntry": _ENTRY._replace(summarize="tensornp.trees.entry_summary.summarize_entry"),
+    "tensornp.trees.scan_table.ScanTable": View("tensornp.render.scan_table.scan_table"),
+    "tensornp.trees.weights_comparison.WeightsComparison": View(
+        "tensornp.render.weights_comparison.weights_comparison"
+    ),
+}
+"""By the module and the name of a class."""
+
+
+def view_of(obj: Any) -> View | None:
+    """Return the view of a record of ours, without asking its class; None for what is none, whose class nobody met."""
+    classes = _mro_of(type(obj))
+    for path, view in VIEWS.items():
+        module, _, name = path.rpartition(".")
+        cls = getattr(sys.modules.get(module), name, None)
+        if any(one is cls for one in classes):
+            # A list of aliases may have become another.
+            return view if name != "Aliases" or obj.holds_aliases else None
+    return None
