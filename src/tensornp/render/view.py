@@ -1,4 +1,4 @@
-"""Whatever is shown, as text and as static HTML: each record by the renderer that bears its name. Nothing here raises."""
+"""Whatever is shown, as text and as static HTML, each record by the renderer that bears its name; nothing raises."""
 
 from __future__ import annotations
 
