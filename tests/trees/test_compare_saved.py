@@ -288,3 +288,28 @@ def test_of_two_saved_optimizers_the_numbers_tell_nothing():
     assert tnp.compare(both, copy.deepcopy(both)).same_bits
     assert tnp.compare(other, tnp.weights(both)["g"]).same_bits
     assert tnp.compare(optimizer, optimizer).equal
+
+
+@pytest.mark.parametrize("axis", [None, 0])
+def test_a_quantized_tensor_is_equal_to_its_file(axis, tmp_path):
+    """The dtype is that of torch on both sides; another scale is another tensor."""
+    values = torch.arange(6.0).reshape(2, 3) / 4
+
+    def quantized(scale: float) -> torch.Tensor:
+        if axis is None:
+            return torch.quantize_per_tensor(values, scale, 0, torch.qint8)
+        return torch.quantize_per_channel(values, torch.full((2,), scale), torch.zeros(2), axis, torch.qint8)
+
+    torch.save({"w": quantized(0.25)}, tmp_path / "model.pt")
+    found = tnp.compare({"w": quantized(0.25)}, tmp_path / "model.pt")
+    assert (found.equal, found.retyped) == (True, ())
+    assert not tnp.compare({"w": quantized(0.5)}, tmp_path / "model.pt").equal
+    assert tnp.compare({"w": quantized(0.25).dequantize()}, tmp_path / "model.pt").equal
+    assert tnp.compare({"w": quantized(0.25).dequantize()}, {"w": quantized(0.25)}).retyped == ("w",)
+
+
+def test_no_name_is_told_that_nobody_has_bound():
+    """What is left out is reached from what was called."""
+    first = {f"w{i}": torch.ones(2) * i for i in range(60)}
+    text = weights_comparison_text(tnp.compare(first, {name: one + 1 for name, one in first.items()}))
+    assert "… 20 more weights that differ; tnp.compare(...).changed() names them" in text

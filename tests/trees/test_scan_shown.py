@@ -58,9 +58,9 @@ def test_a_long_table_is_cut_and_says_so():
     assert heading == "51 weights · 51 with findings · 13 could not be read"
     assert lines[0].startswith("bad ")
     assert lines[39].startswith("w38 ")
-    assert lines[40] == "… 11 more weights with findings; t.to_frame() has all"
+    assert lines[40] == "… 11 more weights with findings; .to_frame() of the scan has all"
     assert lines[41] == f"m0 was not read: {table.failed['m0']}"
-    assert lines[51] == "… 3 more weights could not be read; t.failed tells why"
+    assert lines[51] == "… 3 more weights could not be read; .failed of the scan tells why"
     assert len(lines) == 52
     html = scan_table_html(table)
     assert html.count("<tr>") == 41

@@ -79,11 +79,12 @@ def _figures(found: ScanTable, name: str) -> Iterator[str]:
 
 def _said(found: ScanTable, num_found: int, plain: list[str]) -> Iterator[str]:
     if num_found > MAX_ROWS:
-        yield f"… {counted(num_found - MAX_ROWS, 'more weight')} with findings; t.to_frame() has all"
+        yield f"… {counted(num_found - MAX_ROWS, 'more weight')} with findings; .to_frame() of the scan has all"
     if plain:
         names = listed([cut(name, MAX_SHOWN) for name in plain], MAX_NAMED)
         yield f"{counted(len(plain), 'weight')} of ones or zeros throughout: {names}"
     for name, why in islice(found.failed.items(), MAX_FAILED):
         yield f"{cut(name, MAX_SHOWN) or repr('')} was not read: {cut(why, _MAX_TEXT)}"
     if len(found.failed) > MAX_FAILED:
-        yield f"… {counted(len(found.failed) - MAX_FAILED, 'more weight')} could not be read; t.failed tells why"
+        more = counted(len(found.failed) - MAX_FAILED, "more weight")
+        yield f"… {more} could not be read; .failed of the scan tells why"

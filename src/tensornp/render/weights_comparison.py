@@ -112,7 +112,7 @@ def _said(found: WeightsComparison) -> list[str]:
     changed = found.changed()
     equal = [name for name in found if found[name].same_bits]
     lines = [
-        f"… {counted(len(changed) - MAX_ROWS, 'more weight')} that differ; c.changed() names them"
+        f"… {counted(len(changed) - MAX_ROWS, 'more weight')} that differ; tnp.compare(...).changed() names them"
         if len(changed) > MAX_ROWS else "",
         f"{counted(len(equal), 'weight')} with the same bits" if equal and changed else "",
     ]  # fmt: skip

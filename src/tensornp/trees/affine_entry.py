@@ -11,6 +11,7 @@ import numpy as np
 
 from tensornp.core.memory.strided import BLOCK_NUMEL, blocks_of
 from tensornp.core.values.decode import decoder
+from tensornp.core.values.stored import StoredValues
 from tensornp.errors import NoDataError
 from tensornp.trees.coded_entry import VALUES
 from tensornp.trees.entry import Array
@@ -46,6 +47,11 @@ class AffineEntry(FileEntry):
     def dtype_of_values(self) -> str:
         """What the codes mean."""
         return VALUES
+
+    def values(self) -> StoredValues:
+        """Return what reads the values some at a time, of a tensor that torch quantizes in the same way."""
+        found: StoredValues = super().values()
+        return replace(found, quantized=self.dtype)
 
     @property
     def bits_dtype(self) -> np.dtype[Any]:

@@ -15,6 +15,7 @@ from tensornp.core.values.description import described
 from tensornp.core.values.pair_tally import PairTally
 from tensornp.core.values.pairs_of import pairs_of
 from tensornp.core.values.stats import ALL
+from tensornp.core.values.stored import StoredValues
 from tensornp.core.values.supply import Supply, refuse_endless, supply_of
 from tensornp.errors import NoDataError, NotReadError
 
@@ -135,7 +136,7 @@ def compare(a: Any, b: Any) -> Comparison:
 @apart
 def _compared(a: Any, b: Any) -> Comparison:
     first, second = (supply_of(obj, in_order=True, is_dense=True, caller="compare") for obj in (a, b))
-    shapes, dtypes = (first.shape, second.shape), (described(a).dtype, described(b).dtype)
+    shapes, dtypes = (first.shape, second.shape), _dtypes_of(a, b)
     if shapes[0] != shapes[1] or first.part_shapes != second.part_shapes:
         if shapes[0] == shapes[1]:
             verdict = f"parts differ: {_shapes_text(first)} and {_shapes_text(second)}"
@@ -154,6 +155,16 @@ def _compared(a: Any, b: Any) -> Comparison:
     except NotReadError as reason:
         raise NoDataError(f"the values cannot be read: {reason}") from None
     return _told(tally, shapes, dtypes, first, second)
+
+
+def _dtypes_of(a: Any, b: Any) -> tuple[str, str]:
+    """Return the dtypes of both: what is quantized in a file stands for floats, unless the other is quantized too."""
+    own, other = described(a).dtype, described(b).dtype
+    if isinstance(a, StoredValues) and a.quantized == other:
+        own = other
+    elif isinstance(b, StoredValues) and b.quantized == own:
+        other = own
+    return own, other
 
 
 def _has_same_codes(first: Supply, second: Supply) -> bool:

@@ -37,6 +37,8 @@ class StoredValues:
         Brings so many elements from one on, in the order of their indices, as `ReadPart` wants them.
     where : str
         What they are, in a few words.
+    quantized : str
+        The quantized dtype of torch that the tensor has; empty where `dtype` is its own.
     """
 
     shape: tuple[int, ...]
@@ -44,6 +46,7 @@ class StoredValues:
     read_box: Callable[[Box], torch.Tensor]
     read_flat: Callable[[int, int], Array]
     where: str = "tensor of a file"
+    quantized: str = ""
 
     @property
     def array_shape(self) -> tuple[int, ...]:
