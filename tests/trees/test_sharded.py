@@ -74,6 +74,26 @@ def test_what_every_rank_holds_whole_is_not_spread():
     assert "4 bytes, 0 bytes on this rank" in heading([tensors["empty here"], 1])
 
 
+@needs_fsdp
+@in_fork
+def test_the_table_of_memory_has_the_bytes_that_this_process_holds():
+    """Those of the local shard, under either name."""
+    from gallery_child import shell
+    from IPython.utils.capture import capture_output
+
+    ip = shell()
+    ip.user_ns["s"] = LoneRank().tensors()["sharded"]
+    with capture_output() as captured:
+        ip.run_line_magic("tensors", "s*")
+    (output,) = captured.outputs
+    whole, local = (
+        line for line in output.data["text/plain"].splitlines() if line.lstrip("└ ").startswith(("s ", "s."))
+    )
+    assert "(24, 4)" in whole
+    assert "96 bytes" in whole
+    assert "96 bytes" in local
+
+
 def test_a_parameter_of_a_class_of_its_own_is_counted_once():
     """torch marks it by an attribute; under two names it is one."""
     from torch.testing._internal.two_tensor import TwoTensor

@@ -39,7 +39,7 @@ class CensusRow:
     name, kind, shape, dtype, device
         As a user knows them; `shape` is None where it cannot be read.
     nbytes : int
-        Bytes of its own elements.
+        Bytes of its own elements, those that this process holds.
     shared_with : str
         The first name of its group, and the relation to that: "w: same elements". Empty for the first one.
     holding : str
@@ -257,7 +257,7 @@ def _row(obj: Any, name: str, found: Found, shared: str, change_of: Any) -> Cens
             info = inspect(obj)
             change = change_of(obj, info) if change_of is not None else None
             # One that was freed, or is on the meta device, takes no byte.
-            nbytes = info.nbytes if found.spans else 0
+            nbytes = info.nbytes - info.numel_elsewhere * info.itemsize if found.spans else 0
             shape, dtype, device = info.shape, name_of(info.dtype), str(info.device)
             return CensusRow(name, found.kind, shape, dtype, device, nbytes, shared, found.holding, change)
         array = _bare_array(obj, np.ndarray) if is_array(obj) else np.frombuffer(obj, np.uint8)
