@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import weakref
+from fractions import Fraction
 from types import SimpleNamespace
 
 import matplotlib
@@ -23,13 +24,14 @@ import tensornp as tnp
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.stats import summarize_stats
 from tensornp.core.values.heatmap import HeatmapBuilder
+from tensornp.core.values.histogram import Histogram
 from tensornp.core.values.limits import limits
 from tensornp.render import palette
 from tensornp.render.plot import figure_of
 from tensornp.render.stats import stats_html, stats_text
 
 STATS = SimpleNamespace(
-    histogram=SimpleNamespace(counts=np.array([1, 5, 2]), edges=np.array([0.0, 1, 2, 3])), scope="sample of 8"
+    histogram=Histogram(np.array([1, 5, 2]), np.array([0.0, 1, 2, 3]), "sample of 8", 0.1), scope="sample of 8"
 )
 
 
@@ -67,19 +69,53 @@ def test_both_parts_are_labelled_with_their_scope(plane):
 
 
 def test_the_bars_are_the_counts(plane):
-    """Of even bins; of uneven ones the area is, and the axis says so."""
+    """Of even bins; of uneven ones they are densities, and the axis says so."""
     (axes,) = figure_of(STATS).axes
     (bars,) = (patch for patch in axes.patches if isinstance(patch, StepPatch))
     assert bars.get_data().values.tolist() == [1, 5, 2]
-    uneven = SimpleNamespace(histogram=SimpleNamespace(counts=[4, 4], edges=[0.0, 1, 5]), scope="all elements")
-    (axes,) = figure_of(uneven).axes
-    assert axes.patches[0].get_data().values.tolist() == [4, 1]
-    assert axes.get_ylabel() == "elements per unit"
+    uneven = Histogram(np.array([8, 8]), np.array([0.0, 1, 4]), "all elements", 0.0)
+    (axes,) = figure_of(SimpleNamespace(histogram=uneven, scope="all elements")).axes
+    drawn = axes.patches[0].get_data()
+    assert drawn.values.tolist() == pytest.approx([0.5] * 16 + [1 / 6] * 48)
+    assert drawn.edges.tolist() == pytest.approx([i / 16 for i in range(65)])
+    assert axes.get_ylabel() == "elements in 1/64 of the range"
+
+
+LARGEST = float(np.finfo(np.float64).max)
+SPREAD = np.random.default_rng(0).standard_normal(600)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("values", "ends", "unit"),
+    [
+        (SPREAD * 1e-310, None, "1e-310"),
+        (SPREAD * 1e-320, None, "1e-320"),
+        (np.array([0, 5e-324] * 9), (0, 4.94), "1e-324"),
+        (np.full(9, 5e-324), (2.47, 7.41), "1e-324"),
+        (np.array([-LARGEST, LARGEST] * 9), (-1.798, 1.798), "1e308"),
+        (np.full(9, -LARGEST), (-2.696, -0.899), "1e308"),
+        (np.clip(SPREAD / 4, -1, 1) * 1.7e308, None, "1e308"),
+        (np.array([1e-310, 1, LARGEST]), (0, 1.798), "1e308"),
+        (np.append(SPREAD[1:], LARGEST), None, "1e308"),
+    ],
+)
+def test_the_smallest_and_the_largest_floats_can_be_drawn(values, ends, unit):
+    """In a unit that the axis names, as a histogram and as a heat map with its bar of colours."""
+    figure = tnp.plot(values.reshape(3, -1))
+    assert shown(figure).size[0] > 100
+    histogram, _, *bars = figure.axes
+    assert histogram.get_xlabel() == f"value, in units of {unit}"
+    drawn = histogram.patches[0].get_data()
+    assert np.isfinite(drawn.edges).all() and drawn.values.sum() == pytest.approx(values.size)
+    exact = (float(Fraction(float(end)) / Fraction(unit)) for end in (values.min(), values.max()))
+    assert (drawn.edges[0], drawn.edges[-1]) == pytest.approx(ends or tuple(exact), rel=1e-3)
+    assert all("units of 1e" in bar.get_ylabel() or abs(bar.get_ylim()[1]) < 100 for bar in bars)
 
 
 def test_one_value_alone_has_a_bar():
     """It has no width of its own."""
-    for value in (0.0, -3.0, 1e300):
+    for value in (0.0, -3.0, 1e-5, 1e299):
         axes = tnp.plot(np.full(7, value)).axes[0]
         bar = axes.patches[0].get_data()
         assert bar.values.tolist() == [7]

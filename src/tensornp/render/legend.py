@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -59,14 +60,14 @@ def _cover(heatmap: Heatmap) -> str:
     return f"a pixel is the element farthest from {where} of up to {rows:,} × {columns:,}"
 
 
-def sparkline_text(counts: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.int64]], encoding: str = "utf-8") -> str:
+def sparkline_text(counts: Sequence[float], encoding: str = "utf-8") -> str:
     """Return a bar of one to eight eighths for each count, a space for none; empty where `encoding` has no bars.
 
-    The tallest bar is the greatest count; a count of one is seen beside any other.
+    The tallest bar is the greatest count; whatever is more than none is seen beside it.
     """
     try:
         _BLOCKS.encode(encoding)
     except (UnicodeEncodeError, LookupError):
         return ""
-    greatest = max(map(int, counts), default=0)
-    return "".join(_BLOCKS[-(-8 * int(count) // greatest)] if count else " " for count in counts)
+    greatest = max(counts, default=0)
+    return "".join(_BLOCKS[math.ceil(8 * (count / greatest))] if count else " " for count in counts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,8 @@ import numpy as np
 
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.values.description import described
-from tensornp.core.values.distribution import Histogram
 from tensornp.core.values.heatmap import FINITE, NAN, NEGINF, POSINF, Heatmap
+from tensornp.core.values.histogram import NUM_BINS, Histogram
 from tensornp.core.values.limits import Limits, limits
 from tensornp.core.values.planes import plane_map
 from tensornp.core.values.scan import stats as stats_of
@@ -24,6 +25,12 @@ from tensornp.render.legend import legend_text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+Values = np.ndarray[Any, np.dtype[np.float64]]
+_EVEN = 1e-6
+"""By how much the widths of even bins may differ."""
+_DRAWN = 1e-280, 1e300
+"""Between these, the largest value of an axis is one that matplotlib can draw."""
 
 
 @never_compiled
@@ -129,15 +136,17 @@ def _figure_class() -> type[Figure]:
 
 
 def _draw_histogram(axes: Axes, histogram: Histogram) -> None:
-    counts, edges = np.asarray(histogram.counts), np.asarray(histogram.edges, float)
-    if len(edges) == 2 and edges[0] == edges[1]:
+    heights, label = histogram.counts, "elements"
+    edges, name = _drawn(histogram.edges)
+    if edges[0] == edges[-1]:
         # One value, with a bar around it that can be seen.
-        edges = edges + np.array([-0.5, 0.5]) * max(abs(edges[0]), 1)
-    widths = np.diff(edges)
-    # An area is what is seen: of uneven bins, a wide one would seem to hold more than it does.
-    is_even = not widths.size or widths.max() < 1.5 * widths.min()
-    axes.stairs(counts if is_even else counts / widths, edges, fill=True, color=_share(palette.BARS))
-    axes.set(xlabel="value", ylabel="elements" if is_even else "elements per unit", ylim=(0, None))
+        edges = edges + np.array([-0.5, 0.5]) * (abs(edges[0]) or 1)
+    elif not np.allclose(np.diff(edges) * len(heights), edges[-1] - edges[0], rtol=_EVEN, atol=0):
+        # An area is what is seen: of uneven bins, a wide one would seem to hold more than it does.
+        heights, label = histogram.cells(NUM_BINS), f"elements in 1/{NUM_BINS} of the range"
+        edges = np.linspace(edges[0], edges[-1], NUM_BINS + 1)
+    axes.stairs(heights, edges, fill=True, color=_share(palette.BARS))
+    axes.set(xlabel=name, ylabel=label, ylim=(0, None))
     axes.spines[["top", "right"]].set_visible(False)
 
 
@@ -151,7 +160,9 @@ def _draw_heatmap(axes: Axes, heatmap: Heatmap, colours: Limits, dimensions: Seq
     scale = LinearSegmentedColormap.from_list("tensornp", [_share(colour) for colour in anchors]).with_extremes(
         under=_share(under), over=_share(over)
     )
-    pixels = scale(colours.shares(np.where(heatmap.flags == FINITE, heatmap.values, 0.0)))
+    shares = colours.shares(np.where(heatmap.flags == FINITE, heatmap.values, 0.0))
+    # Far beyond is beyond: matplotlib multiplies them.
+    pixels = scale(np.clip(shares, -1, 2))
     pixels[heatmap.flags != FINITE] = 0
     for flag, colour in ((NAN, palette.NAN), (POSINF, palette.POSINF), (NEGINF, palette.NEGINF)):
         pixels[heatmap.flags == flag] = (*_share(colour), 1)
@@ -162,12 +173,23 @@ def _draw_heatmap(axes: Axes, heatmap: Heatmap, colours: Limits, dimensions: Seq
         axes.imshow(pixels, aspect="auto", interpolation="nearest", extent=(-0.5, width - 0.5, height - 0.5, -0.5))
     axes.set(xlabel=dimensions[1], ylabel=dimensions[0])
     axes.set(xlim=(-0.5, max(1, columns) - 0.5), ylim=(max(1, rows) - 0.5, -0.5))
-    # A bar cannot be drawn where the difference of its ends is larger than any float.
-    if colours.low < colours.high < colours.low + np.finfo(float).max:
-        norm = Normalize(colours.low, colours.high)
+    if colours.low < colours.high:
+        (low, high), name = _drawn(np.array([colours.low, colours.high]))
+        norm = Normalize(low, high)
         ends = {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}
         extend = ends[bool(colours.num_below), bool(colours.num_above)]
-        axes.figure.colorbar(ScalarMappable(norm, scale), ax=axes, extend=extend).set_label("value")
+        axes.figure.colorbar(ScalarMappable(norm, scale), ax=axes, extend=extend).set_label(name)
+
+
+def _drawn(values: Values) -> tuple[Values, str]:
+    """Return values as they lie on an axis, and what that is called: matplotlib draws none that are near its limits."""
+    largest = float(np.abs(values).max())
+    if not largest or _DRAWN[0] < largest < _DRAWN[1]:
+        return values, "value"
+    exponent = math.floor(math.log10(largest))
+    # In two steps, since the inverse of the power itself may be no float.
+    near = exponent // 2
+    return values * 10.0**-near * 10.0 ** (near - exponent), f"value, in units of 1e{exponent}"
 
 
 def _share(colour: palette.Colour) -> tuple[float, float, float]:

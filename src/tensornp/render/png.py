@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.values.heatmap import FINITE, NAN, NEGINF, NOTHING, POSINF, Heatmap
+from tensornp.core.values.histogram import Histogram
 from tensornp.core.values.limits import Limits
 from tensornp.render import palette
 
@@ -24,28 +25,19 @@ _MARKS = {NAN: _NAN, POSINF: _POSINF, NEGINF: _NEGINF, NOTHING: _CLEAR}
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 
 
-def histogram_png(counts: np.ndarray[Any, Any], width: int = 64, height: int = 16) -> bytes:
-    """Return bars over a base line, as a PNG of about 160 bytes.
+def histogram_png(histogram: Histogram, width: int = 64, height: int = 16) -> bytes:
+    """Return the density over the axis of values, on a base line, as a PNG of about 160 bytes.
 
-    The tallest bar is as high as the picture; one that counts anything is seen. Where there are more counts than
-    columns, neighbours add up; where there are fewer, bars are wider, all the same, and what is left stays clear.
+    Each column is as high as the mean density in its interval of values, and the densest one as high as the picture;
+    one in which anything was counted is seen.
     """
-    bars = _bars(np.asarray(counts), width)
+    cells = histogram.cells(width)
     picture = np.zeros((height, width), np.uint8)
     picture[-1] = 1
-    if bars.size and bars.max() > 0:
-        heights = np.ceil(bars / bars.max() * (height - 1)).astype(np.intp)
-        columns = np.repeat(heights, max(1, width // bars.size))
-        rows = np.arange(height - 1, 0, -1)[:, None]
-        picture[:-1, : columns.size][rows <= columns] = 1
+    if cells.max() > 0:
+        heights = np.ceil(cells / cells.max() * (height - 1))
+        picture[:-1][np.arange(height - 1, 0, -1)[:, None] <= heights] = 1
     return _palette_png(picture, [(0, 0, 0), palette.BARS])
-
-
-def _bars(counts: np.ndarray[Any, Any], width: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return at most `width` sums of so many neighbours each."""
-    together = max(1, -(-counts.size // width))
-    starts = np.arange(0, counts.size, together)
-    return np.add.reduceat(counts.astype(np.float64), starts) if counts.size else np.zeros(0)
 
 
 def heatmap_png(heatmap: Heatmap, limits: Limits) -> bytes:

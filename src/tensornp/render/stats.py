@@ -123,7 +123,7 @@ def _axis_table(stats: TensorStats, heading: str) -> Table:
 def _pictures(summary: StatsSummary) -> Iterator[str]:
     histogram = summary.stats.histogram
     if summary.has_pictures and histogram is not None and len(histogram.counts) > 1:
-        png, alt = histogram_png(histogram.counts, _WIDTH, _HEIGHT), histogram_alt(histogram)
+        png, alt = histogram_png(histogram, _WIDTH, _HEIGHT), histogram_alt(histogram)
         low, high = (number_text(float(histogram.edges[i])) for i in (0, -1))
         legend = f"{low} … {high} · {histogram.scope}"
         yield figure_html(img_html(png, alt, _WIDTH, _HEIGHT), legend)

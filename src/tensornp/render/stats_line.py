@@ -12,7 +12,7 @@ from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.values.distribution import Histogram
+from tensornp.core.values.histogram import Histogram
 from tensornp.core.values.stats import ALL, TensorStats
 from tensornp.render.legend import sparkline_text
 from tensornp.render.png import histogram_png, img_html
@@ -68,7 +68,7 @@ def stats_line(stats: TensorStats, info: TensorInfo | None = None, *, has_pictur
     if histogram is None or len(histogram.counts) < 2:
         png, alt = b"", ""
     else:
-        png, alt = histogram_png(histogram.counts, WIDTH, HEIGHT), histogram_alt(histogram)
+        png, alt = histogram_png(histogram, WIDTH, HEIGHT), histogram_alt(histogram)
     return StatsLine(list(_calm(stats, info)), list(_alarms(stats)), _sentence(stats), png, alt)
 
 
@@ -124,15 +124,21 @@ def sparkline_of(stats: TensorStats) -> str:
     histogram = _histogram(stats, NUM_BARS)
     if histogram is None or len(histogram.counts) < 2:
         return ""
-    return sparkline_text(histogram.counts, getattr(sys.stdout, "encoding", None) or "utf-8")
+    cells = histogram.cells(_num_told(int(histogram.counts.sum()), NUM_BARS))
+    return sparkline_text(cells.tolist(), getattr(sys.stdout, "encoding", None) or "utf-8")
 
 
 def _histogram(stats: TensorStats, num_bins: int) -> Histogram | None:
     if stats.distribution is None or stats.min is None or not stats.distribution.num_seen:
         return None
-    # Of few numbers, many bins would show each one.
-    num_told = min(num_bins, max(4, round(2 * math.sqrt(stats.distribution.num_seen))))
-    return stats.distribution.histogram(float(stats.min), float(stats.max), num_told)
+    return stats.distribution.histogram(
+        float(stats.min), float(stats.max), _num_told(stats.distribution.num_seen, num_bins)
+    )
+
+
+def _num_told(count: int, most: int) -> int:
+    """Return in how many bins so many numbers are told: of few numbers, many bins would show each one."""
+    return min(most, max(4, round(2 * math.sqrt(count))))
 
 
 def _sentence(stats: TensorStats) -> str:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.stats import StatsSummary
-from tensornp.core.values.distribution import Histogram
+from tensornp.core.values.histogram import Histogram
 from tensornp.core.values.preview import Preview
 from tensornp.render.entry import array_code, facts_of
 from tensornp.render.legend import heatmap_alt, legend_text
@@ -46,7 +46,7 @@ class Found(NamedTuple):
         """The histogram as a picture, with the text that stands for it; empty where there is none."""
         if self.histogram is None:
             return {}
-        png = histogram_png(self.histogram.counts, WIDTH, HEIGHT)
+        png = histogram_png(self.histogram, WIDTH, HEIGHT)
         return {"src": data_uri(png), "alt": histogram_alt(self.histogram)}
 
 

@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.values.histogram import NUM_BINS, Histogram, scaled
 from tensornp.errors import BadRequestError
 
 Array = np.ndarray[Any, Any]
-NUM_BINS = 64
-"""Bins of a histogram."""
 _MIN_COUNTED = 2**18
 _MANTISSA = 2**11
 """Of an unsigned integer past 2**53, the bits that a float64 does not hold."""
@@ -60,29 +59,6 @@ def scheme_of(name: str) -> Scheme:
     if name in ("float16", "float32"):
         return _HALF if name == "float16" else _SINGLE
     return _SHORT_FLOATS if name.startswith(("bfloat", "float8", "float6_", "float4")) else _DOUBLE
-
-
-@dataclass(frozen=True)
-class Histogram:
-    """Counts between edges.
-
-    Attributes
-    ----------
-    counts : numpy.ndarray
-        int64, one less than the edges; they add up to the finite elements that were counted.
-    edges : numpy.ndarray
-        float64, rising; a bin holds what is at least its lower edge and less than its upper one, the last bin that one
-        too. No number of one key lies in two bins, so the counts are exact.
-    scope : str
-        What was counted: "all elements", or "sample of 1,048,576".
-    rank_error : float
-        By how much a rank, between 0 and 1, may be wrong with a probability of 5%: 0 where all elements were counted.
-    """
-
-    counts: Array
-    edges: Array
-    scope: str
-    rank_error: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +130,9 @@ class Distribution:
         lows, highs, counts = self.in_order()
         if low == high or not len(lows):
             return Histogram(np.array([counts.sum()]), np.array([low, high]), self.scope, self.rank_error)
-        wanted = low / num_bins * np.arange(num_bins - 1, 0, -1) + high / num_bins * np.arange(1, num_bins)
+        exponent, (first, last) = scaled(np.array([low, high]))
+        shares = first / num_bins * np.arange(num_bins - 1, 0, -1) + last / num_bins * np.arange(1, num_bins)
+        wanted = np.ldexp(shares, exponent)
         key = np.maximum(np.searchsorted(lows, wanted, side="right") - 1, 0)
         is_inside = (lows[key] < wanted) & (wanted <= highs[key])
         inner = np.unique(np.where(is_inside, lows[key], wanted))

@@ -11,8 +11,9 @@ from typing import Any, Literal
 import numpy as np
 
 from tensornp.core.values.channels import ChannelNorms
-from tensornp.core.values.distribution import Distribution, Histogram, added_up
+from tensornp.core.values.distribution import Distribution, added_up
 from tensornp.core.values.figures import Figures, combined
+from tensornp.core.values.histogram import Histogram
 from tensornp.errors import BadRequestError
 
 HistogramChoice = Literal["auto", "all"] | None
