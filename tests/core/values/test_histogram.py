@@ -69,7 +69,7 @@ def test_one_value_fills_all_cells():
     assert histogram([12], [3.0, 3.0]).cells(4).tolist() == [3, 3, 3, 3]
 
 
-@pytest.mark.parametrize("scale", [1.0, 1.5e308])
+@pytest.mark.parametrize("scale", [5e-324, 1e-310, 1.0, 1.5e308])
 def test_bins_are_parted_alike_at_any_scale(scale):
     """From the least to the greatest, also where their difference is larger than any float, or their half is none."""
     values = np.arange(-80, 81) * 2.0**-7 * scale if scale > 1e-300 else np.arange(-80, 81) * scale

@@ -21,7 +21,8 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.core.lowlevel import raw_memory
-from tensornp.core.values import distribution, scan, tasks
+from tensornp.core.values import scan, tasks
+from tensornp.core.values.keys import scheme_of
 from tensornp.core.values.stats import TensorStats
 
 
@@ -100,7 +101,8 @@ def test_a_quantile_is_exact_up_to_16_bits_and_within_half_a_percent_past_that(t
         low, high = ordered[math.floor(rank)], ordered[math.ceil(rank)]
         expected = low * (1 - rank % 1) + high * (rank % 1)
         tolerance = 1e-12 if is_short else 0.005
-        bound = tolerance * max(abs(low), abs(high)) + 1e-37
+        # The last bit of the smallest floats is more than that.
+        bound = tolerance * max(abs(low), abs(high)) + 5e-324
         assert abs(found.quantile(share) - expected) <= bound or not np.isfinite(bound)
 
 
@@ -443,6 +445,51 @@ def test_edges_of_a_histogram_part_no_key():
         assert np.array_equal(found.counts, np.histogram(values, found.edges)[0])
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_a_zero_of_either_sign_is_counted_where_zero_is(dtype):
+    """At an edge of 0.0 it lies above, as for NumPy; what is less than it, however little, below."""
+    dtype = getattr(torch, dtype)
+    least = torch.finfo(dtype).smallest_normal * torch.finfo(dtype).eps
+    t = torch.tensor([-1.0, *[-0.0] * 5, *[0.0] * 2, -least, -least, least, 1.0], dtype=dtype)
+    found = tnp.stats(t).distribution.histogram(-1.0, 1.0, 2)
+    assert found.edges.tolist() == [-1, 0, 1]
+    assert found.counts.tolist() == [3, 9]
+    assert str(tnp.stats(t).quantile(0.5)) == "0.0"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_quantiles_of_the_smallest_floats_are_as_exact_as_others(dtype, sign):
+    """Within 0.5%, or the smallest float of all, down to that; beside zeros and normal numbers too."""
+    smallest = float(np.finfo(dtype).smallest_subnormal)
+    bits = np.finfo(dtype).nmant
+    units = sorted({1, 2, 3, 5, 200, 255, 256, 257, 2**bits - 1, 2**bits, *(int(1.37**i) for i in range(3 * bits))})
+    values = np.array([sign * n * smallest for n in units if n < 2.0 ** (bits + 2)] + [0.0, -0.0, sign * 1.5], dtype)
+    ordered = sorted(map(Fraction, values.tolist()))
+    found = tnp.stats(np.random.default_rng(0).permutation(values))
+    for share in (*np.linspace(0, 1, len(values)).tolist(), 0.123, 0.5, 0.77):
+        rank = Fraction(share * (len(values) - 1))
+        low, high, part = ordered[math.floor(rank)], ordered[math.ceil(rank)], rank - math.floor(rank)
+        expected = low * (1 - part) + high * part
+        bound = Fraction(1, 200) * max(abs(low), abs(high)) + Fraction(5e-324) / 2
+        assert abs(Fraction(found.quantile(share)) - expected) <= bound
+
+
+def test_the_smallest_floats_add_up_across_parts():
+    """With many zeros among them, in blocks that are counted one after the other."""
+    t = torch.zeros(2**19 + 77, dtype=torch.float32)
+    t[::1000] = 3e-43
+    t[1::1000] = -3e-41
+    t[2::1000] = -0.0
+    whole, parts = tnp.stats(t), tnp.stats(t[:300_000]) + tnp.stats(t[300_000:])
+    assert whole.distribution == parts.distribution
+    counts = dict(zip(whole.distribution.in_order()[0].tolist(), whole.distribution.in_order()[2], strict=True))
+    assert sum(n for low, n in counts.items() if low < 0) == 525
+    assert sum(n for low, n in counts.items() if low > 0) == 525
+    assert whole.quantile(0.0005) == pytest.approx(-3e-41, rel=0.005)
+    assert whole.quantile(0.9995) == pytest.approx(3e-43, rel=0.005)
+
+
 def test_every_short_number_is_a_key_of_its_own():
     """All bits of each dtype of up to 16 bits."""
     for name in ("bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "int16", "uint16", "int8", "uint8"):
@@ -452,7 +499,7 @@ def test_every_short_number_is_a_key_of_its_own():
         assert len(found.distribution.keys) == found.finite
         lows, highs, _ = found.distribution.in_order()
         assert (lows == highs).all()
-    assert distribution.scheme_of("float32").is_exact is False
+    assert scheme_of("float32").is_exact is False
 
 
 def test_quantiles_of_small_integers_are_exact():

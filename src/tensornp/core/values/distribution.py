@@ -1,64 +1,22 @@
-"""How numbers are distributed: counts over keys that need no range beforehand, and so add up.
-
-A key is the leading bits of a number (sign, exponent, the first bits of the mantissa), or the number itself where its
-dtype has no more than 16 bits. An integer of more bits has the key of the float64 of its value.
-"""
+"""How numbers are distributed: counts of keys, from which quantiles and histograms are made."""
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.values.histogram import NUM_BINS, Histogram, scaled
+from tensornp.core.values.keys import Scheme, truncated
 from tensornp.errors import BadRequestError
 
 Array = np.ndarray[Any, Any]
 _MIN_COUNTED = 2**18
-_MANTISSA = 2**11
-"""Of an unsigned integer past 2**53, the bits that a float64 does not hold."""
-
-
-class Scheme(NamedTuple):
-    """What the keys of a dtype are: the bits of a float, shifted; or integers, from the `least` one on."""
-
-    float_name: str
-    shift: int
-    num_keys: int
-    is_exact: bool
-    least: int = 0
-
-    def magnitudes(self, keys: Array) -> tuple[Array, Array]:
-        """Return the smallest and the largest magnitude of each key, as float64."""
-        if not self.float_name:
-            return keys.astype(np.float64), keys.astype(np.float64)
-        bits = np.dtype(f"u{np.dtype(self.float_name).itemsize}")
-        low = keys.astype(bits) << bits.type(self.shift)
-        high = low if self.is_exact else low | bits.type((1 << self.shift) - 1)
-        return low.view(self.float_name).astype(np.float64), high.view(self.float_name).astype(np.float64)
-
-
-_SHORT_FLOATS = Scheme("float32", 16, 2**16, is_exact=True)
-_HALF = Scheme("float32", 13, 2**19, is_exact=True)
-_SINGLE = Scheme("float32", 16, 2**16, is_exact=False)
-_DOUBLE = Scheme("float64", 45, 2**19, is_exact=False)
-
-
-def scheme_of(name: str) -> Scheme:
-    """Return what the keys are of numbers that a tensor of dtype `name` stores."""
-    if name in ("int2", "int4", "uint2", "uint4"):
-        name = "int8"
-    if name in ("bool", "int8", "uint8", "int16", "uint16"):
-        bits = 8 * np.dtype(name).itemsize
-        return Scheme("", 0, 2**bits, is_exact=True, least=-(2 ** (bits - 1)) if name.startswith("int") else 0)
-    if name in ("float16", "float32"):
-        return _HALF if name == "float16" else _SINGLE
-    return _SHORT_FLOATS if name.startswith(("bfloat", "float8", "float6_", "float4")) else _DOUBLE
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,15 +51,9 @@ class Distribution:
 
     def in_order(self) -> tuple[Array, Array, Array]:
         """Return the smallest and the largest number of each key, rising, and their counts."""
-        if not self.scheme.float_name:
-            values = self.keys.astype(np.float64)
-            return values, values, self.counts
-        sign = self.scheme.num_keys // 2
-        is_negative = self.keys >= sign
-        near, far = self.scheme.magnitudes(self.keys & (sign - 1))
-        low, high = np.where(is_negative, -far, near), np.where(is_negative, -near, far)
-        # The zero of either sign comes between them.
-        order = np.lexsort((~is_negative, low))
+        low, high = self.scheme.ranges(self.keys)
+        # The zero of either sign comes between the negative numbers and the positive ones.
+        order = np.lexsort((~np.signbit(low), low))
         return low[order], high[order], self.counts[order]
 
     @never_compiled
@@ -116,13 +68,14 @@ class Distribution:
         below, above = (int(np.searchsorted(ends, r, side="right")) for r in (math.floor(rank), math.ceil(rank)))
 
         def number(i: int) -> float:
-            # Zero is far more often meant than the smallest of all floats, which have its key.
             first, last = (np.ceil(lows[i]), np.floor(highs[i])) if is_integer else (lows[i], highs[i])
-            middle = 0.0 if first <= 0 <= last else first / 2 + last / 2
+            # Both have one sign.
+            middle = first + (last - first) / 2
             return float(min(max(middle, low), high))
 
-        part = rank - math.floor(rank)
-        return number(below) * (1 - part) + number(above) * part if part else number(below)
+        part = Fraction(rank - math.floor(rank))
+        # Neither too large in between, nor rounded twice where floats are few.
+        return float(Fraction(number(below)) * (1 - part) + Fraction(number(above)) * part)
 
     @never_compiled
     def histogram(self, low: float, high: float, num_bins: int = NUM_BINS) -> Histogram:
@@ -189,22 +142,26 @@ class Counter:
     def __init__(self, scheme: Scheme) -> None:
         self._scheme = scheme
         self._counts = np.zeros(scheme.num_keys, np.int64)
-        self._key_of = _key_function(scheme)
-        self._waiting: list[Array] = []
+        # To count a few in as many bins takes longer than to count many.
+        self._waiting = np.empty(max(scheme.num_keys, _MIN_COUNTED), scheme.stored)
         self._num_waiting = 0
 
     def add(self, values: Array) -> None:
         """Count the numbers of `values`, one-dimensional."""
-        self._waiting.append(self._key_of(values))
-        self._num_waiting += values.size
-        # To count a few in as many bins takes longer than to count many.
-        if self._num_waiting >= max(self._scheme.num_keys, _MIN_COUNTED):
-            self._count()
+        if self._scheme.stored == np.float64 and values.dtype.kind in "iu":
+            values = truncated(values)
+        while values.size:
+            left = self._waiting[self._num_waiting :][: values.size]
+            np.copyto(left, values[: left.size], casting="unsafe")
+            self._num_waiting += left.size
+            values = values[left.size :]
+            if self._num_waiting == len(self._waiting):
+                self._count()
 
     def _count(self) -> None:
-        waiting, self._waiting, self._num_waiting = self._waiting, [], 0
-        if waiting:
-            self._counts += np.bincount(np.concatenate(waiting), minlength=self._scheme.num_keys)
+        if self._num_waiting:
+            self._counts += self._scheme.counts(self._waiting[: self._num_waiting])
+            self._num_waiting = 0
 
     def finish(self, *, factor: int = 1, one_in: float = 0.0) -> Distribution:
         """Return the distribution of the finite ones that were counted, each meant `factor` times.
@@ -213,43 +170,8 @@ class Counter:
         """
         self._count()
         counts = self._counts
-        if self._scheme.float_name:
-            half = counts.reshape(2, -1)
-            half[:, _first_infinite(self._scheme) :] = 0
         if not one_in:
             return _distribution(self._scheme, counts * factor)
         num_sampled = int(counts.sum())
         # Of a part without a sample there is none.
         return _distribution(self._scheme, counts, num_sampled, one_in * factor, rank_error_of(num_sampled))
-
-
-@functools.cache
-def _first_infinite(scheme: Scheme) -> int:
-    bits = np.array([np.inf], scheme.float_name).view(f"u{np.dtype(scheme.float_name).itemsize}")
-    return int(bits[0]) >> scheme.shift
-
-
-def _key_function(scheme: Scheme) -> Callable[[Array], Array]:
-    """Return what makes keys of numbers."""
-    if not scheme.float_name:
-        return lambda values: values.astype(np.int64) - scheme.least
-    name, bits = scheme.float_name, np.dtype(f"u{np.dtype(scheme.float_name).itemsize}")
-
-    def keys(values: Array) -> Array:
-        if values.dtype.kind in "iu":
-            values = _truncated(values)
-        # What has 64 bits is no index for NumPy before it is signed.
-        shifted: Array = values.astype(name, copy=False).view(bits) >> bits.type(scheme.shift)
-        return shifted.view(bits.str.replace("u", "i"))
-
-    return keys
-
-
-def _truncated(values: Array) -> Array:
-    """Return integers as float64, those of more than 53 bits rounded towards zero, so that none changes its key."""
-    if values.itemsize < 8:
-        return values.astype(np.float64)
-    is_negative = values < 0
-    size = np.where(is_negative, -values, values).view(np.uint64)
-    size = np.where(size >= 2**53, size & np.uint64(2**64 - _MANTISSA), size).astype(np.float64)
-    return np.where(is_negative, -size, size)

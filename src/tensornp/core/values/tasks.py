@@ -15,8 +15,9 @@ from tensornp.core.memory.fingerprint import digest_of
 from tensornp.core.memory.strided import Block
 from tensornp.core.values.blocks import DevicePart, Part
 from tensornp.core.values.channels import ChannelSums, Sums, layout_of, norms_of
-from tensornp.core.values.distribution import Counter, Distribution, Scheme, added_up, scheme_of
+from tensornp.core.values.distribution import Counter, Distribution, added_up
 from tensornp.core.values.figures import Figures, combined, figures_of, modulus_of, of_zeros, times
+from tensornp.core.values.keys import Scheme, scheme_of
 from tensornp.core.values.on_device import figures_on_device
 from tensornp.core.values.sampler import Sampler
 from tensornp.core.values.stats import PARTIAL, HistogramChoice, TensorStats, stats_of_figures

@@ -1,0 +1,143 @@
+"""Keys of numbers, which need no range beforehand, and so add up.
+
+A key is the leading bits of a number (sign, exponent, the first bits of the mantissa), or the number itself where its
+dtype has no more than 16 bits. An integer of more bits has the key of the float64 of its value. What is less than any
+normal float has a key as fine as those of others: that of how many times the smallest float it is.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+_FINE = 7
+"""The bits of a mantissa that a key has."""
+_MANTISSA = 2**11
+"""Of an unsigned integer past 2**53, the bits that a float64 does not hold."""
+
+
+class Scheme(NamedTuple):
+    """What the keys of a dtype are: the bits of a float, shifted; or integers, from the `least` one on."""
+
+    float_name: str
+    shift: int
+    num_keys: int
+    is_exact: bool
+    least: int = 0
+
+    @property
+    def stored(self) -> np.dtype[Any]:
+        """The dtype of which keys are made."""
+        return np.dtype(self.float_name or np.int64)
+
+    @property
+    def sign(self) -> int:
+        """How far the key of a negative float is from that of its absolute value."""
+        return int(2 ** (8 * self.stored.itemsize - 1 - self.shift))
+
+    def ranges(self, keys: Array) -> tuple[Array, Array]:
+        """Return the smallest and the largest number of each key, as float64."""
+        if not self.float_name:
+            return keys.astype(np.float64), keys.astype(np.float64)
+        # Keys of subnormal floats come after all others, those of negative ones last.
+        over = keys - 2 * self.sign
+        is_small, per_sign = over >= 0, (self.num_keys - 2 * self.sign) // 2
+        is_negative = np.where(is_small, over >= per_sign, keys >= self.sign)
+        near, far = self._magnitudes(keys & (self.sign - 1))
+        if is_small.any():
+            units = self._magnitudes(_key_of_one(self) + over[is_small] - per_sign * is_negative[is_small])
+            smallest = float(np.finfo(self.stored).smallest_subnormal)
+            near[is_small], far[is_small] = (np.floor(some) * smallest for some in units)
+        return np.where(is_negative, -far, near), np.where(is_negative, -near, far)
+
+    def _magnitudes(self, keys: Array) -> tuple[Array, Array]:
+        """Return the smallest and the largest normal float of each key; 0 alone has the key 0."""
+        bits = np.dtype(f"u{self.stored.itemsize}")
+        low = keys.astype(bits) << bits.type(self.shift)
+        rest = bits.type(0 if self.is_exact else (1 << self.shift) - 1)
+        high = np.where(low, low | rest, low)
+        return low.view(self.stored).astype(np.float64), high.view(self.stored).astype(np.float64)
+
+    def counts(self, numbers: Array) -> Array:
+        """Return how many of the finite `numbers`, of the dtype `stored`, have each key."""
+        if not self.float_name:
+            return np.bincount(numbers - self.least, minlength=self.num_keys)
+        bits = numbers.view(f"u{numbers.itemsize}")
+        # What has 64 bits is no index for NumPy before it is signed.
+        keys = (bits >> bits.dtype.type(self.shift)).view(f"i{numbers.itemsize}")
+        counts = np.bincount(keys, minlength=self.num_keys)
+        if not self.is_exact:
+            self._part_subnormals(numbers, keys, counts)
+        for first in (0, self.sign):
+            counts[first + _first_infinite(self) : first + self.sign] = 0
+        return counts
+
+    def _part_subnormals(self, numbers: Array, keys: Array, counts: Array) -> None:
+        """Count what is less than any normal float, and not 0, by keys of its own."""
+        near = 2**_FINE
+        num_near = int(counts[:near].sum() + counts[self.sign : self.sign + near].sum())
+        # Most often there are none, or these are zeros, of either sign.
+        if not num_near or num_near == np.count_nonzero(numbers == 0):
+            return
+        bits = numbers.view(f"u{numbers.itemsize}")
+        of = bits.dtype.type
+        magnitudes = bits & of(2 ** (8 * bits.itemsize - 1) - 1)
+        at = np.flatnonzero((magnitudes != 0) & (magnitudes < of(near << self.shift)))
+        own = (magnitudes[at].astype(self.stored).view(bits.dtype) >> of(self.shift)).astype(np.int64)
+        own += 2 * self.sign - _key_of_one(self) + (keys[at] >= self.sign) * ((self.num_keys - 2 * self.sign) // 2)
+        counts += np.bincount(own, minlength=self.num_keys) - np.bincount(keys[at], minlength=self.num_keys)
+
+
+def _scheme_of_leading_bits(name: str, num_exponent_bits: int) -> Scheme:
+    """Return what the keys of floats are of which `_FINE` bits of the mantissa are told."""
+    num_bits = 8 * np.dtype(name).itemsize
+    num_mantissa_bits = num_bits - 1 - num_exponent_bits
+    # As many binades of subnormal floats as there are bits, for both signs.
+    num_keys = 2 * (2**num_exponent_bits + num_mantissa_bits) << _FINE
+    return Scheme(name, num_mantissa_bits - _FINE, num_keys, is_exact=False)
+
+
+_SHORT_FLOATS = Scheme("float32", 16, 2**16, is_exact=True)
+_HALF = Scheme("float32", 13, 2**19, is_exact=True)
+_SINGLE = _scheme_of_leading_bits("float32", 8)
+_DOUBLE = _scheme_of_leading_bits("float64", 11)
+
+
+def scheme_of(name: str) -> Scheme:
+    """Return what the keys are of numbers that a tensor of dtype `name` stores."""
+    if name in ("int2", "int4", "uint2", "uint4"):
+        name = "int8"
+    if name in ("bool", "int8", "uint8", "int16", "uint16"):
+        bits = 8 * np.dtype(name).itemsize
+        return Scheme("", 0, 2**bits, is_exact=True, least=-(2 ** (bits - 1)) if name.startswith("int") else 0)
+    if name in ("float16", "float32"):
+        return _HALF if name == "float16" else _SINGLE
+    return _SHORT_FLOATS if name.startswith(("bfloat", "float8", "float6_", "float4")) else _DOUBLE
+
+
+@functools.cache
+def _first_infinite(scheme: Scheme) -> int:
+    return _key(scheme, np.inf)
+
+
+@functools.cache
+def _key_of_one(scheme: Scheme) -> int:
+    return _key(scheme, 1.0)
+
+
+def _key(scheme: Scheme, number: float) -> int:
+    bits = np.array([number], scheme.stored).view(f"u{scheme.stored.itemsize}")
+    return int(bits[0]) >> scheme.shift
+
+
+def truncated(values: Array) -> Array:
+    """Return integers as float64, those of more than 53 bits rounded towards zero, so that none changes its key."""
+    if values.itemsize < 8:
+        return values.astype(np.float64)
+    is_negative = values < 0
+    size = np.where(is_negative, -values, values).view(np.uint64)
+    size = np.where(size >= 2**53, size & np.uint64(2**64 - _MANTISSA), size).astype(np.float64)
+    return np.where(is_negative, -size, size)
