@@ -140,6 +140,79 @@ def test_the_angle_is_told_where_the_plain_cosine_is_noise():
     assert tnp.compare(a, -a).cosine_distance == pytest.approx(2)
 
 
+def root(number: Fraction) -> Fraction:
+    """Return the square root, to some 60 digits."""
+    return Fraction(math.isqrt((number.numerator * number.denominator) << 400), number.denominator << 200)
+
+
+def exact_figures(a: np.ndarray, b: np.ndarray) -> tuple[Fraction, Fraction, Fraction]:
+    """Return the largest difference, the relative one, and 1 − cos, by fractions."""
+    pairs = [(Fraction(x), Fraction(y)) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    first, second = sum(x * x for x, _ in pairs), sum(y * y for _, y in pairs)
+    differences = [abs(y - x) for x, y in pairs]
+    dot = sum(x * y for x, y in pairs)
+    return max(differences), root(sum(d * d for d in differences) / first), 1 - dot / root(first * second)
+
+
+MAGNITUDES = [5e-324, 1e-320, 1e-310, 1e-300, 1e-170, 1e-162, 1e-150, 1e-140, 1.0, 1e140, 1e155, 1e300, 1e308]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("second", MAGNITUDES)
+@pytest.mark.parametrize("first", MAGNITUDES)
+def test_norms_and_the_angle_are_right_at_any_magnitude(first, second):
+    """Also where squares, sums or norms are no floats, and where one side is far larger; against fractions."""
+    rng = np.random.default_rng(0)
+    a, b = (np.clip(np.rint(rng.normal(size=50) * 8) / 8, -1.5, 1.5) for _ in range(2))
+    # Of the smallest floats there are only integer multiples.
+    a, b = (values * 8 * 5e-324 if size < 1e-320 else values * size for values, size in ((a, first), (b, second)))
+    for other in (b, np.where(np.arange(50) < 25, a, b), np.where(np.arange(50) < 1, a, b)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tensornp.core.memory.strided.BLOCK_NUMEL", 20)
+            patch.setattr("tensornp.core.values.blocks.BLOCK_NUMEL", 20)
+            found = tnp.compare(a, other)
+        largest, relative, distance = exact_figures(a, other)
+        limit = Fraction(float(np.finfo(float).max))
+        for told, exact in ((found.max_abs, largest), (found.relative, relative)):
+            assert told == math.inf if exact > limit else told == pytest.approx(float(exact), rel=1e-12, abs=5e-324)
+        assert found.cosine_distance == pytest.approx(float(distance), abs=1e-12)
+        assert 0 <= found.cosine_distance <= 2
+
+
+@pytest.mark.parametrize("times", [1e3, 1e6, 1e9, 1e15, 1e17, 1e30, 1e200])
+def test_the_angle_is_told_between_a_long_and_a_short_vector(times):
+    """Of any dtype: at right angles it is 1, in opposite directions 2, and in one direction 0."""
+    a = np.array([3.0, 4.0, 0.0, 0.0])
+    across, along = np.array([-4.0, 3.0, 1.0, 0.0]) / times, np.array([3.0, 4.0, 0.0, 0.0]) / times
+    expected = [(across, 1.0), (along, 0.0), (-along, 2.0), (along + across, 1 - 5 / math.sqrt(51))]
+    for b, distance in expected:
+        for x, y in ((a, b), (b, a), (a + 0j, b * 1j), (a, np.append(b[:3], math.nan))):
+            if y.dtype.kind == "c":
+                assert tnp.compare(x, y).cosine_distance == pytest.approx(1, abs=1e-12)
+            else:
+                assert tnp.compare(x, y).cosine_distance == pytest.approx(distance, abs=1e-12)
+    if times < 1e15:
+        long = tnp.compare(np.array([int(times), 0]), np.array([1, 1]))
+        assert long.cosine_distance == pytest.approx(1 - math.sqrt(0.5), abs=1e-12)
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_a_difference_of_65_bits_is_exact(data):
+    """Between integers with a sign and those without, by Python's own."""
+    signed = data.draw(st.sampled_from(["int8", "int32", "int64"]))
+    limits = np.iinfo(signed)
+    near = [limits.min, limits.min + 1, -1, 0, 1, limits.max]
+    of_a = st.one_of(st.sampled_from(near), st.integers(limits.min, limits.max))
+    of_b = st.one_of(st.sampled_from([0, 1, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1]), st.integers(0, 2**64 - 1))
+    pairs = data.draw(st.lists(st.tuples(of_a, of_b), min_size=1, max_size=4))
+    a, b = np.array([x for x, _ in pairs], signed), np.array([y for _, y in pairs], np.uint64)
+    for found in (tnp.compare(a, b), tnp.compare(torch.from_numpy(b), torch.from_numpy(a))):
+        assert found.max_abs == max(abs(x - y) for x, y in pairs)
+        assert isinstance(found.max_abs, int)
+        assert found.num_changed == sum(x != y for x, y in pairs)
+
+
 def test_shapes_that_differ_are_said_before_anything_is_read():
     """Also of one that is too large to be read."""
     found = tnp.compare(torch.zeros(1).expand(2**40), torch.zeros(3))

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel.modes import never_compiled
-from tensornp.core.values.histogram import NUM_BINS, Histogram, scaled
+from tensornp.core.values.histogram import NUM_BINS, Histogram
 from tensornp.core.values.keys import Scheme, truncated
+from tensornp.core.values.norms import scaled
 from tensornp.errors import BadRequestError
 
 Array = np.ndarray[Any, Any]

@@ -149,20 +149,20 @@ def _moments(values: Array, low: Number, high: Number) -> tuple[float, float, fl
 
 
 def _sum(values: Array) -> float:
-    return _by_rows(values, _ONES)
+    return dot_product(values, _ONES)
 
 
 def sum_of_squares(values: Array) -> float:
     """Return the sum of squares of float64 numbers, whatever the number of threads."""
-    return _by_rows(values, None)
+    return dot_product(values, values)
 
 
-def _by_rows(values: Array, other: Array | None) -> float:
-    """Return the sum of products with the numbers themselves, or with `other`, by rows that one thread adds up."""
+def dot_product(values: Array, other: Array) -> float:
+    """Return the sum of products of float64 numbers, by rows that one thread adds up; `other` may be one row."""
     num_rows = len(values) // _ROW
     whole, rest = values[: num_rows * _ROW].reshape(num_rows, 1, _ROW), values[num_rows * _ROW :]
-    rows = np.matmul(whole, whole.reshape(num_rows, _ROW, 1) if other is None else other[:, None])
-    tail = np.dot(rest, rest if other is None else other[: len(rest)])
+    rows = np.matmul(whole, other[: num_rows * _ROW].reshape(-1, _ROW, 1))
+    tail = np.dot(rest, other[len(other) - len(rest) :])
     return float(np.add.reduce(rows, axis=None) + tail)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from tensornp.core.values.norms import scaled
 
 Array = np.ndarray[Any, Any]
 NUM_BINS = 64
@@ -54,12 +55,3 @@ class Histogram:
         # Where edges meet, all that lies between them is on the inner side.
         below[0], below[-1] = 0, self.counts.sum()
         return np.diff(below)
-
-
-def scaled(numbers: Array) -> tuple[int, Array]:
-    """Return an exponent, and the numbers divided by that power of two: none is larger than a half.
-
-    So no difference is too large for a float, and none of small ones is rounded.
-    """
-    exponent = 1 + math.frexp(float(np.abs(numbers).max()))[1]
-    return exponent, np.ldexp(numbers, -exponent)

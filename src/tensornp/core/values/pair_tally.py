@@ -9,7 +9,8 @@ import numpy as np
 
 from tensornp.core.tensor.dtypes import KNOWN, epsilon, resolve
 from tensornp.core.values.figures import scratch, sum_of_squares, widened
-from tensornp.core.values.pairs import deltas, differing
+from tensornp.core.values.norms import Norm, Sides, cosine_distance, norm_of, relative_size, sides_of
+from tensornp.core.values.pairs import deltas, differing, largest_delta
 
 Array = np.ndarray[Any, Any]
 _ULPS_OF_A_FACTOR = 2
@@ -29,7 +30,7 @@ class PairTally:
     def __init__(self, first_dtype: str, second_dtype: str) -> None:
         self._dtypes = first_dtype, second_dtype
         self._is_one_dtype = first_dtype == second_dtype
-        self._norms: tuple[list[float], list[float], list[float]] = ([], [], [])
+        self._parts: list[Sides] = []
         self._largest: tuple[int, Any] = (1, 0)
         self._factor: float | None = None
         self._may_be_scaled, self._has_infinite = True, False
@@ -68,11 +69,10 @@ class PairTally:
         finite = a[np.isfinite(a)] if a.dtype.kind in "fc" and not _is_all_finite(a) else a
         self.finite += finite.size
         if finite.size:
-            norm = _norm(finite)
-            self._norms[0].append(norm)
-            self._norms[1].append(norm)
-            self._may_be_scaled &= self._factor in (None, 1.0) or not norm
-            self._factor = 1.0 if norm else self._factor
+            norm = norm_of(_as_vector(finite))
+            self._parts.append(Sides(norm, norm, Norm(0.0), 1.0))
+            self._may_be_scaled &= self._factor in (None, 1.0) or not norm.share
+            self._factor = 1.0 if norm.share else self._factor
 
     def _add_finite_floats(self, a: Array, b: Array, start: int) -> bool:
         """Take two blocks of floats that are all finite; False where they are not, or their squares are no floats."""
@@ -81,12 +81,13 @@ class PairTally:
         with np.errstate(all="ignore"):
             wide_a, wide_b = widened(a, 0), widened(b, 1)
             difference = np.subtract(wide_b, wide_a, out=scratch(a.size, 2))
-            squares = [sum_of_squares(values) for values in (wide_a, wide_b, difference)]
-        if not all(value == 0 or 1e-280 < value < math.inf for value in squares):
+            vectors = wide_a, wide_b, difference
+            squares = [sum_of_squares(values) for values in vectors]
+        if not all(value < math.inf for value in squares):
             return False
         self.finite += a.size
-        for norms, value in zip(self._norms, squares, strict=True):
-            norms.append(math.sqrt(value))
+        first, second, third = (norm_of(*pair) for pair in zip(vectors, squares, strict=True))
+        self._parts.append(sides_of(wide_a, wide_b, first, second, third))
         # Gradual underflow: what differs has a difference.
         is_changed = difference != 0
         num_changed = int(np.count_nonzero(is_changed))
@@ -104,6 +105,8 @@ class PairTally:
             self.first, self.first_values = start + at, (_plain(a[at]), _plain(b[at]))
 
     def _add_any(self, a: Array, b: Array, start: int) -> None:
+        is_mixed = a.dtype.kind != b.dtype.kind and a.dtype.kind in "iu" and b.dtype.kind in "iu"
+        integers = (a, b) if is_mixed else None
         a, b = _of_one_kind(a, b)
         at = np.flatnonzero(differing(a, b))
         if len(at):
@@ -116,7 +119,10 @@ class PairTally:
         self.only_first += int(np.count_nonzero(finite_a)) - num_both
         self.only_second += int(np.count_nonzero(finite_b)) - num_both
         left, right = (a, b) if num_both == a.size else (a[both], b[both])
-        self._note_norms(left, right, _difference(left, right))
+        if left.size:
+            vectors = _as_vector(left), _as_vector(right)
+            norms = norm_of(vectors[0]), norm_of(vectors[1]), _norm_of_difference(left, right)
+            self._parts.append(sides_of(*vectors, *norms))
         if num_both < a.size:
             # An infinity stays one under a positive factor, and a NaN under any.
             self._may_be_scaled &= not len(at[~both[at]])
@@ -126,15 +132,13 @@ class PairTally:
         if not len(changed):
             return
         old, new = (values[changed] for values in (a, b))
-        size, scale, _ = deltas(old, new)
-        self._largest = max(self._largest, (scale, size.max()))
+        if integers is not None:
+            self._largest = max(self._largest, (1, largest_delta(*integers)))
+        else:
+            size, scale, _ = deltas(old, new)
+            self._largest = max(self._largest, (scale, size.max()))
         if self.max_ulp is not None:
             self.max_ulp = max(self.max_ulp, _ulps(old, new, self._dtypes[0]))
-
-    def _note_norms(self, a: Array, b: Array, difference: Array | None) -> None:
-        for norms, values in zip(self._norms, (a, b, difference), strict=True):
-            if values is not None and values.size:
-                norms.append(_norm(values))
 
     def _check_casts(self, a: Array, b: Array) -> None:
         """Find out whether one side is the other in its own dtype."""
@@ -172,13 +176,7 @@ class PairTally:
             return None, None, None
         scale, largest = self._largest
         size = (_plain(largest) if hasattr(largest, "item") else largest) * scale
-        a, b, difference = (math.hypot(*norms) for norms in self._norms)
-        relative = difference / a if a else (0.0 if not difference else math.inf)
-        if not a or not b:
-            return size, relative, 0.0 if a == b else 1.0
-        # (‖Δ‖² − (‖A‖ − ‖B‖)²) / (2 ‖A‖ ‖B‖), without squares that are too large or too small.
-        cosine = max(difference - abs(a - b), 0.0) / a * ((difference + abs(a - b)) / b) / 2
-        return size, relative, min(cosine, 2.0)
+        return size, relative_size(self._parts), cosine_distance(self._parts)
 
 
 def _is_float(name: str) -> bool:
@@ -209,29 +207,24 @@ def _of_one_kind(a: Array, b: Array) -> tuple[Array, Array]:
     return a.astype(common), b.astype(common)
 
 
-def _difference(a: Array, b: Array) -> Array:
-    """Return the difference in float64, or complex128; of integers from their exact one."""
+def _norm_of_difference(a: Array, b: Array) -> Norm:
+    """Return the norm of the difference; of integers of their exact one."""
     if a.dtype.kind in "iu" and a.dtype == b.dtype:
-        exact: Array = deltas(a, b)[0]
-        return exact.astype(np.float64)
+        return norm_of(_as_vector(deltas(a, b)[0]))
     wide = np.result_type(a.dtype, np.float64)
     with np.errstate(all="ignore"):
-        difference: Array = b.astype(wide)
-        difference -= a
-    return difference.astype(np.complex128 if wide.kind == "c" else np.float64)
+        difference = _as_vector(b.astype(wide) - a)
+        if np.isfinite(difference).all():
+            return norm_of(difference)
+        # Quarters, since it is larger than any float.
+        return norm_of(_as_vector(b.astype(wide) / 4 - a / 4), exponent=2)
 
 
-def _norm(values: Array) -> float:
-    """Return the norm in float64, also where squares are too large for one."""
+def _as_vector(values: Array) -> Array:
+    """Return numbers as float64; complex ones as their real and imaginary parts."""
     if values.dtype.kind == "c":
-        return math.hypot(_norm(np.ascontiguousarray(values.real)), _norm(np.ascontiguousarray(values.imag)))
-    wide = values.astype(np.float64)
-    with np.errstate(all="ignore"):
-        squares = sum_of_squares(wide)
-    if 1e-280 < squares < math.inf:
-        return math.sqrt(squares)
-    top = float(np.abs(wide).max())
-    return top * math.sqrt(sum_of_squares(wide / top)) if top and top < math.inf else top
+        return np.ascontiguousarray(values, np.complex128).view(np.float64)
+    return values.astype(np.float64, copy=False)
 
 
 def _is_cast(source: Array, name: str, target: Array) -> bool:

@@ -76,6 +76,16 @@ def deltas(old: Any, new: Any) -> tuple[Any, int, int]:
     return np.where(is_finite, delta, 0), 1, num_lost
 
 
+def largest_delta(a: Any, b: Any) -> int:
+    """Return the largest absolute difference of integers with and without a sign, of which that has up to 65 bits."""
+    signed, unsigned = (a, b) if a.dtype.kind == "i" else (b, a)
+    modulo, unsigned = signed.astype(np.int64).view(np.uint64), unsigned.astype(np.uint64)
+    is_negative = signed < 0
+    delta = np.where(is_negative | (unsigned >= modulo), unsigned - modulo, modulo - unsigned)
+    carries = is_negative & (unsigned >= modulo)
+    return 2**64 + int(delta[carries].max()) if carries.any() else int(delta.max())
+
+
 def _size(largest: tuple[int, Any, int]) -> float:
     """Return the largest difference as a float, infinity for what none can hold."""
     scale, delta, _ = largest
