@@ -104,6 +104,7 @@ def test_of_large_pictures_every_few_rows_and_columns_are_shown():
         (np.array([[10, 20, 30]]), [0, 128, 255], "10 … 30, the least and the greatest shown"),
         (np.array([[0, 0, 1]]), [0, 0, 255], "0 … 1, the least and the greatest shown"),
         (np.array([[-1.7e308, 0, 1.7e308]]), [0, 128, 255], "−1.7e+308 … 1.7e+308"),
+        (np.array([[-5e-324, 0, 5e-324]]), [0, 128, 255], "the least and the greatest shown, as black … white"),
         (np.array([[7.0, 7.0]]), [128, 128], "all 7, shown as grey"),
         (np.array([[False, True]]), [0, 255], "False black, True white"),
         (np.array([[0, 255]], np.uint8), [0, 255], "0 … 255 as they are"),

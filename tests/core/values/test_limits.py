@@ -64,6 +64,13 @@ def test_limits_that_are_given_hold():
     assert limits(heatmap([8.0, 11.0, 13.0], centre=10.0), 9.0, 12.0) == Limits(8.0, 12.0, 10.0, 0, 1)
 
 
+@pytest.mark.parametrize("scale", [5e-324, 1e-310, 1.0, 4e307])
+def test_shares_are_even_at_any_scale(scale):
+    """Where a difference is larger than any float, and where the half of a number is none."""
+    values = np.arange(-4, 5) * scale
+    assert Limits(values[0], values[-1], 0.0).shares(values) == pytest.approx(np.arange(9) / 8)
+
+
 @pytest.mark.parametrize("pair", [(math.nan, 1), (0, math.inf), (2, 1)])
 def test_limits_that_are_no_range_are_refused(pair):
     """With the cure."""

@@ -51,7 +51,8 @@ class Comparison:
     relative : float
         The norm of the difference over that of the first.
     cosine_distance : float
-        1 − cos of the angle between the two, from the norm of the difference, so that it is never less than 0.
+        1 − cos of the angle between the two, never less than 0: from the norm of the difference, or from a dot product
+        where one of the two is more than 1,000 times as long as the other.
     max_ulp : int or None
         By how many representable numbers a pair differs at most; None for integers, and for two dtypes.
     first_difference : tuple of int or None

@@ -46,9 +46,9 @@ class Limits:
         """Return how far on the way from `low` to `high` values are: 0 to 1 within the limits, 0.5 where these meet."""
         if not self.low < self.high:
             return np.full(np.shape(values), 0.5)
-        # Halves where the difference is larger than any float; those of the smallest are none.
-        unit = 1.0 if math.isfinite(self.high - self.low) else 0.5
         with np.errstate(all="ignore"):
+            # Halves where the difference is larger than any float; those of the smallest are none.
+            unit = 1.0 if math.isfinite(self.high - self.low) else 0.5
             return np.asarray((values * unit - self.low * unit) / (self.high * unit - self.low * unit))
 
 

@@ -21,6 +21,7 @@ from tensornp.core.tensor.indexing import Places
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.values.image_layout import ImageLayout, layout_of
+from tensornp.core.values.limits import Limits
 from tensornp.core.values.preview import gathered, what_it_stands_for
 from tensornp.errors import BadRequestError, NoDataError, NotATensorError, NotReadError
 
@@ -137,8 +138,7 @@ def _picture(
         words.append(f"mean {_list_text(means)} and std {_list_text(stds)} undone")
     is_marked = ~np.isfinite(colours).all(axis=-1) | np.isnan(alpha).any(axis=-1)
     low, high, said = _stretch(colours[~(is_marked | is_hidden)], bounds, is_integer, bool(words))
-    with np.errstate(all="ignore"):
-        share = (colours / 2 - low / 2) / (high / 2 - low / 2) if high > low else np.full(colours.shape, 0.5)
+    share = Limits(low, high).shares(colours)
     pixels = _bytes(np.concatenate([share, alpha / opaque], axis=-1))
     num_beyond = int(((share < -_ROUNDED) | (share > 1 + _ROUNDED))[~(is_marked | is_hidden)].sum())
     words += [said, *([f"{num_beyond:,} values beyond, shown as the nearest"] if num_beyond else [])]
