@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import threading
 import time
 from typing import Any
 
@@ -251,6 +253,66 @@ def test_an_array_is_bound_to_a_name(shown):
     array, overwrite = bound["x"]
     assert array.shape == (4, 4)
     assert overwrite is False
+
+
+def test_thirty_requests_for_statistics_take_one_thread(shown):
+    """Of those that wait, the latest is answered; another page's is too."""
+    page, begun, go_on = shown(net()), threading.Event(), threading.Event()
+    read = page.widget._reach
+
+    def reach(one: Listed) -> Any:
+        begun.set()
+        assert go_on.wait(60)
+        return read(one)
+
+    page.widget._reach = reach
+    send = functools.partial(page.widget._receive, None, buffers=[])
+    others = set(threading.enumerate())
+    send(content={"type": "stats", "page": "p", "number": 0, "weight": 0})
+    assert begun.wait(60)
+    for number in range(1, 30):
+        send(content={"type": "stats", "page": "p", "number": number, "weight": 0})
+    send(content={"type": "stats", "page": "q", "number": 0, "weight": 1})
+    assert len(set(threading.enumerate()) - others) == 1
+    go_on.set()
+    page.wait(lambda: len(page.answers) == 3)
+    answered = [(answer["page"], answer["number"], answer["type"]) for answer in page.answers]
+    assert answered == [("p", 0, "stats"), ("p", 29, "stats"), ("q", 0, "stats")]
+
+
+def test_the_tree_answers_while_a_weight_is_bound(shown):
+    """What is bound may be large, and is told when it is there; each name is bound, in order."""
+    begun, go_on = threading.Event(), threading.Event()
+    bound: list[str] = []
+
+    def bind(name: str, make: Any, overwrite: bool) -> None:
+        begun.set()
+        assert go_on.wait(60)
+        bound.append(name)
+
+    page = shown(net(), binder=bind)
+    for number, name in enumerate("abc"):
+        page.widget._receive(None, {"type": "bind", "page": "p", "number": number, "weight": 0, "name": name}, [])
+    assert begun.wait(60)
+    assert page.ask("lines", first=0, count=5)["type"] == "lines"
+    assert bound == []
+    go_on.set()
+    page.wait(lambda: len(page.answers) == 4)
+    assert bound == ["a", "b", "c"]
+    assert [answer["type"] for answer in page.answers[1:]] == ["bound"] * 3
+
+
+def test_a_closed_tree_does_not_begin_what_waits(shown):
+    """Its page is gone, and nobody is told."""
+    begun, go_on, bound = threading.Event(), threading.Event(), []
+    page = shown(net(), binder=lambda *_: bound.append(begun.set() or go_on.wait(60)))
+    for number in range(3):
+        page.widget._receive(None, {"type": "bind", "page": "p", "number": number, "weight": 0, "name": "x"}, [])
+    assert begun.wait(60)
+    page.widget.close()
+    go_on.set()
+    page.wait(lambda: not page.widget._worker._is_running)
+    assert bound == [True]
 
 
 @pytest.mark.parametrize(

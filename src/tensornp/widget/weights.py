@@ -24,6 +24,7 @@ from tensornp.widget.dock import DockingWidget, module, stylesheet
 from tensornp.widget.weight_data import Found, entry_data, line_data, stats_data
 from tensornp.widget.weight_requests import NONSENSE, asked_by, integer_of, pattern_code
 from tensornp.widget.weights_scan import WeightsScan
+from tensornp.widget.worker import Worker
 
 MAX_LINES = 100
 """Lines of one answer."""
@@ -73,7 +74,7 @@ class WeightsWidget(DockingWidget):
         has_values: bool = True,
     ) -> None:
         # Requests may come in a thread of their own while a cell runs (a subshell of the kernel).
-        self._lock = threading.RLock()
+        self._lock, self._worker = threading.RLock(), Worker()
         self._weights, self._reach, self._opened = weights, reach, opened
         self._options, self._binder = options or DisplayOptions(), binder
         self._outline: Outline | None = None
@@ -92,6 +93,7 @@ class WeightsWidget(DockingWidget):
         """Take it out of the page, and let go of the weights."""
         with self._lock:
             self._end()
+            self._worker.forget()
             self._weights, self._outline, self._found = (), None, {}
         super().close()
 
@@ -107,9 +109,10 @@ class WeightsWidget(DockingWidget):
         if not isinstance(page, str) or type(number) is not int:
             return
         asked = {"page": page, "number": number}
-        if kind == "stats":
-            # It may take long, and other requests are answered meanwhile.
-            threading.Thread(target=self._tell, args=(kind, content, asked), daemon=True).start()
+        if kind in ("stats", "bind"):
+            # It may take long, and other requests are answered meanwhile; a page shows the last statistics alone.
+            key = (kind, page) if kind == "stats" else (kind, page, number)
+            self._worker.do(key, lambda: self._tell(kind, content, asked))
             return
         with self._lock:
             self._tell(kind, content, asked)

@@ -1,0 +1,45 @@
+"""One thread for what takes long, so that other messages of a page are answered meanwhile."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Hashable
+
+_log = logging.getLogger(__name__)
+
+
+class Worker:
+    """Does one task after the other, in a thread that lives while there are any; of one key, only the latest waits."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: dict[Hashable, Callable[[], None]] = {}
+        self._is_running = False
+
+    def do(self, key: Hashable, task: Callable[[], None]) -> None:
+        """Have `task` done after those that wait, and in the place of one of the same `key` that has not begun."""
+        with self._lock:
+            self._waiting.pop(key, None)
+            self._waiting[key] = task
+            if not self._is_running:
+                # A kernel that ends does not wait for it.
+                threading.Thread(target=self._run, name="tensornp worker", daemon=True).start()
+                self._is_running = True
+
+    def forget(self) -> None:
+        """Do nothing any more of what has not begun."""
+        with self._lock:
+            self._waiting.clear()
+
+    def _run(self) -> None:
+        while (task := self._next()) is not None:
+            try:
+                task()
+            except Exception:
+                _log.exception("a request of a page failed")
+
+    def _next(self) -> Callable[[], None] | None:
+        with self._lock:
+            self._is_running = bool(self._waiting)
+            return self._waiting.pop(next(iter(self._waiting))) if self._waiting else None
