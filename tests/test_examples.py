@@ -88,11 +88,11 @@ def test_every_kind_of_tensor(tmp_path):
 
 
 def test_memory(tmp_path):
-    """The map, the change behind torch's back, the table, the watch, the stale array, and the wrong gradient."""
+    """The map, the change that torch has not counted, the table, the watch, the stale array, and the wrong gradient."""
     story = "\n".join(executed("3-memory.ipynb", tmp_path))
     for promised in (
         "same memory as b (NumPy array), turned", "overlaps row, even, odd", "other elements of the same storage: odd",
-        "same storage   tensor", "changed since the card in In[3] · behind torch's back",
+        "same storage   tensor", "changed since the card in In[3] · not counted by torch",
         "changed since the card in In[6] · through torch", "Out[8], _", "(4,000,000 bytes) on cpu came free",
         "got a .grad", "largest |Δ| 0.1 at [", "missed by backward",
         "float32 to float16 · its storage is another one now", "no longer shares with before (NumPy array)",

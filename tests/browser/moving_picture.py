@@ -72,7 +72,7 @@ def play(page: Page, server: Server) -> Film:
     notebook.run_cell(2)
     film.shoot(1500)
     notebook.run_cell(3)
-    expect(notebook.cell(3).get_by_text("behind torch's back").first).to_be_visible()
+    expect(notebook.cell(3).get_by_text("not counted by torch").first).to_be_visible()
     notebook.cell(3).get_by_role("radiogroup").wait_for()
     film.shoot(4000)
     notebook.run_cell(4)

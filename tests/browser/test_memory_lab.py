@@ -29,7 +29,7 @@ def test_the_card_names_who_shares_its_memory_and_says_what_changed(lab: Page, s
     expect(first.get_by_text("changed since")).to_have_count(0)
     # The toggle has docked into this card: what it says of memory stays in sight.
     expect(second).to_contain_text("same memory as b (NumPy array), turned")
-    changed = "changed since the card in In[3] · behind torch's back"
+    changed = "changed since the card in In[3] · not counted by torch"
     expect(second.get_by_text(changed).filter(visible=True)).to_have_count(1)
 
 
@@ -139,7 +139,7 @@ def test_memory_lines_table_and_watch_are_legible_in_light_and_dark(lab: Page, s
     server.write("legible-memory.ipynb", [LOAD, *cells])
     notebook = Notebook(lab, server, "legible-memory.ipynb")
     notebook.run_all()
-    expect(notebook.outputs(3)).to_contain_text("w: element 0 of 3 · largest |Δ| 1 at [0] · behind torch's back")
+    expect(notebook.outputs(3)).to_contain_text("w: element 0 of 3 · largest |Δ| 1 at [0] · not counted by torch")
     expect(notebook.outputs(5).first).to_contain_text("a NumPy write here gives wrong gradients without an error")
     expect(notebook.outputs(4).first.get_by_role("searchbox")).to_be_visible()
     expect(notebook.outputs(9).first).to_contain_text("generator of 2 tensors")

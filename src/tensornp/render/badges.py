@@ -106,16 +106,16 @@ def _filled(info: TensorInfo) -> str:
 def _hazards(summary: TensorSummary) -> Iterator[Badge]:
     """Yield what has changed, and what a write would spoil."""
     plan, info, change = summary.plan, summary.info, summary.surroundings.change
+    # Every training writes, also without counting: that is no alarm.
+    tone: Tone = "warned" if summary.surroundings.is_spoiled else "plain"
     if change is not None:
-        # Every training loop writes through torch: that is no alarm.
-        tone: Tone = "warned" if change.cause == "behind" else "plain"
         yield Badge("changed", change_text(change), change_sentence(change), tone)
     if info is None or not info.saved_for:
         return
     if plan is not None and plan.shares_memory and plan.writeable:
         sentence = saved_text(info.saved_for, frozen=False)
         yield Badge("saved", f"saved for {info.saved_for[0]}", f"{sentence[0].upper()}{sentence[1:]}.", "refused")
-    elif change is not None and change.cause == "behind":
+    elif summary.surroundings.is_spoiled:
         name = info.saved_for[0]
         sentence = f"If {name} saved it before that write, backward gives wrong gradients without an error."
         yield Badge("saved", f"saved for {name}", sentence, "warned")

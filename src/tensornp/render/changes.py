@@ -20,11 +20,12 @@ class _Words(NamedTuple):
 _CAUSES: dict[Cause, _Words] = {
     "": _Words("changed", "", "", ""),
     "torch": _Words("changed", "through torch", "through torch", "and torch has counted a write since then"),
-    "behind": _Words(
+    "uncounted": _Words(
         "changed",
-        "behind torch's back",
-        "behind torch's back",
-        "behind torch's back: by NumPy, .data, a fused optimizer or DLPack",
+        "not counted by torch",
+        "not counted by torch",
+        "by a write that torch has not counted: so write NumPy, .data and DLPack for example, and kernels of torch's "
+        "own, such as batch norm, fused optimizers, fake quantization, apply_, GradScaler's unscale and dist.scatter",
     ),
     "unknown": _Words("changed", "", "by a road that cannot be told", "by a road that cannot be told"),
     "moved": _Words("moved", "", "", "its elements lie elsewhere now"),
@@ -39,7 +40,7 @@ _CAUSES: dict[Cause, _Words] = {
 
 
 def change_text(change: Change) -> str:
-    """Return a few words: "changed since the conversion in In[4] · behind torch's back"."""
+    """Return a few words: "changed since the conversion in In[4] · not counted by torch"."""
     if change.cause == "retyped":
         return f"was {change.was} at {change.since}"
     words = _CAUSES[change.cause]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from accelerator import memory_of, needs_card, register
-from child import in_fork
+from child import in_fork, in_two_ranks
 
 import tensornp as tnp
 from tensornp.core.memory.changes import Change, Snapshot, change_between, take_snapshot
@@ -48,12 +48,12 @@ ROADS: dict[str, tuple[Callable[[torch.Tensor], object], str]] = {
     "one element": (lambda t: torch.no_grad()(t.__setitem__)((1, 2), 5.0), "torch"),
     "an optimizer": (plain_step, "torch"),
     "through a view": (lambda t: torch.no_grad()(t.detach()[1].mul_)(2), "torch"),
-    "NumPy": (numpy_write, "behind"),
-    ".data": (lambda t: t.data.add_(1), "behind"),
-    "the storage": (lambda t: t.untyped_storage().fill_(1), "behind"),
-    "DLPack": (lambda t: torch.from_dlpack(t.detach()).add_(1), "behind"),
-    "a fused optimizer": (fused_step, "behind"),
-    "other data": (lambda t: setattr(t, "data", torch.ones(3, 4)), "behind"),
+    "NumPy": (numpy_write, "uncounted"),
+    ".data": (lambda t: t.data.add_(1), "uncounted"),
+    "the storage": (lambda t: t.untyped_storage().fill_(1), "uncounted"),
+    "DLPack": (lambda t: torch.from_dlpack(t.detach()).add_(1), "uncounted"),
+    "a fused optimizer": (fused_step, "uncounted"),
+    "other data": (lambda t: setattr(t, "data", torch.ones(3, 4)), "uncounted"),
     "set_": (lambda t: torch.no_grad()(t.set_)(torch.ones(3, 4)), "torch"),
     "equal data elsewhere": (lambda t: setattr(t, "data", t.data.clone()), "moved"),
     "shared with processes": (lambda t: t.share_memory_(), "moved"),
@@ -70,6 +70,51 @@ def test_each_road_is_told(road):
     found = change_by(torch.nn.Parameter(torch.arange(12.0).view(3, 4)), act)
     assert found is not None
     assert found.cause == expected
+
+
+def batch_norm(t: torch.Tensor) -> None:
+    torch.nn.functional.batch_norm(torch.arange(24.0).view(2, 12), t.view(12), torch.ones(12), training=True)
+
+
+def fake_quantization(t: torch.Tensor) -> None:
+    flag, lowest = torch.ones(1, dtype=torch.int), torch.full((1,), float("inf"))
+    scale, zero_point = torch.ones(1), torch.zeros(1, dtype=torch.int)
+    torch.fused_moving_avg_obs_fake_quant(
+        torch.ones(3), flag, flag, lowest, t.view(12)[:1], scale, zero_point, 0.5, 0, 255, 0
+    )
+
+
+def unscale(t: torch.Tensor) -> None:
+    torch._amp_foreach_non_finite_check_and_unscale_([t], torch.zeros(1), torch.tensor(0.5))
+
+
+KERNELS: dict[str, Callable[[torch.Tensor], object]] = {
+    "batch norm": batch_norm,
+    "fused optimizers": fused_step,
+    "fake quantization": fake_quantization,
+    "apply_": lambda t: t.apply_(lambda x: x + 1),
+    "GradScaler's unscale": unscale,
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_kernels_that_are_named_count_no_write(name):
+    """So that the sentence is true of each; `dist.scatter` needs ranks."""
+    t = torch.arange(12.0).view(3, 4).requires_grad_(name == "fused optimizers")
+    change, version = change_by(t, KERNELS[name]), t._version
+    assert (change.cause, version) == ("uncounted", 0)
+    assert name in change_sentence(change)
+
+
+@in_two_ranks
+def test_a_scatter_counts_no_write(rank):
+    """Between two processes, on the side that receives."""
+    t = torch.zeros(3)
+    parts = [torch.ones(3), torch.full((3,), 2.0)] if rank == 0 else None
+    change = change_by(t, lambda t: torch.distributed.scatter(t, parts, src=0))
+    assert t.tolist() == [rank + 1] * 3
+    assert (change.cause, t._version) == ("uncounted", 0)
+    assert "dist.scatter" in change_sentence(change)
 
 
 @pytest.mark.parametrize(
@@ -97,10 +142,12 @@ def test_the_words():
     """What the badge and the sentence behind it say."""
     t = torch.nn.Parameter(torch.arange(12.0).view(3, 4))
     change = change_by(t, numpy_write)
-    assert change_text(change) == "changed since the card in In[1] · behind torch's back"
+    assert change_text(change) == "changed since the card in In[1] · not counted by torch"
     assert change_sentence(change) == (
         "Changed since the card in In[1], "
-        "behind torch's back: by NumPy, .data, a fused optimizer or DLPack (all blocks)."
+        "by a write that torch has not counted: so write NumPy, .data and DLPack for example, and kernels of torch's "
+        "own, such as batch norm, fused optimizers, fake quantization, apply_, GradScaler's unscale and dist.scatter "
+        "(all blocks)."
     )
     assert change_text(change_by(t, ROADS["half precision"][0])) == "was float32 at the card in In[1]"
     assert change_text(change_by(t, ROADS["another shape"][0])) == "was float16 (3, 4) at the card in In[1]"
@@ -116,7 +163,7 @@ def test_of_a_sample_that_is_unchanged_a_counted_write_is_told():
     assert (change.cause, change.coverage) == ("may", "sampled 1/64")
     assert change_text(change) == "written since the card in In[1] · sampled 1/64"
     assert change_by(big, lambda t: t.add_(1), 1000).cause == "torch"
-    assert change_by(big, lambda t: tnp.to_numpy(t, copy=False, writeable=True).fill(3), 1000).cause == "behind"
+    assert change_by(big, lambda t: tnp.to_numpy(t, copy=False, writeable=True).fill(3), 1000).cause == "uncounted"
 
 
 def test_inference_tensors_count_no_writes():
@@ -136,7 +183,7 @@ def test_the_counter_of_another_alias_tells_no_road():
     assert change_between(before, snapshot(t.data)) is None
     tnp.to_numpy(t, copy=False, writeable=True)[0] = 9
     assert change_between(before, snapshot(t.data)).cause == "unknown"
-    assert change_between(before, snapshot(t.detach())).cause == "behind", "the same counter"
+    assert change_between(before, snapshot(t.detach())).cause == "uncounted", "the same counter"
     big = torch.zeros(2**20).add_(1)
     before = snapshot(big, 1000)
     assert change_between(before, snapshot(big.data, 1000)) is None
@@ -182,6 +229,6 @@ def test_a_move_to_another_device_is_a_move():
     change = change_between(before, snapshot(module.weight))
     assert (change.cause, change.coverage) == ("moved", "values not compared")
     assert change_text(change) == "moved since the card in In[1] · values not compared"
-    assert change_by(module.weight, lambda t: memory_of(t.detach()).add_(1)).cause == "behind"
+    assert change_by(module.weight, lambda t: memory_of(t.detach()).add_(1)).cause == "uncounted"
     assert change_by(module.weight, lambda t: torch.no_grad()(t.add_)(1)).cause == "torch"
     assert change_by(module.weight, lambda t: None) is None

@@ -84,6 +84,35 @@ def test_it_is_saved_exactly_where_a_write_makes_gradients_wrong(name, victim):
     assert bool(saved) == are_wrong
 
 
+def norm_gradients(is_training: bool, spoils: bool, create_graph: bool = False) -> tuple[Any, tuple[str, ...]]:
+    """Return the gradients through a batch norm, and what has saved its running statistics, which NumPy overwrites."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand(4, 3, generator=generator).requires_grad_()
+    norm = torch.nn.BatchNorm1d(3).train(is_training)
+    norm(torch.rand(4, 3, generator=generator))
+    y = norm(x) ** 3
+    if create_graph:
+        (grad,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        y = grad**2
+    saved = {*saved_for(norm.running_mean, [y]).names, *saved_for(norm.running_var, [y]).names}
+    if spoils:
+        norm.running_mean.numpy()[...] = 7
+        norm.running_var.numpy()[...] = 0.1
+    y.sum().backward()
+    return [x.grad, norm.weight.grad], tuple(saved)
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("is_training", [True, False])
+def test_running_statistics_are_saved_where_backward_uses_them(is_training, create_graph):
+    """In evaluation they are what was normalized by; in training torch keeps them, and its backward asks the batch."""
+    clean, _ = norm_gradients(is_training, spoils=False, create_graph=create_graph)
+    after, saved = norm_gradients(is_training, spoils=True, create_graph=create_graph)
+    are_equal = all(torch.equal(a, b) for a, b in zip(clean, after, strict=True))
+    assert are_equal == is_training
+    assert bool(saved) != is_training
+
+
 def test_the_operation_is_named():
     """As the badge says it, the nearest first."""
     x = torch.ones(3, requires_grad=True)

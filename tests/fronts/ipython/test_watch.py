@@ -57,8 +57,8 @@ def callbacks(shell: Any) -> int:
     ("code", "line"),
     [
         ("w[1] = 2", "w: row 1 of 3 · largest |Δ| 2 at [1, 0] · through torch"),
-        ("w.numpy()[2, 1] = 2", "w: row 2 of 3 · largest |Δ| 2 at [2, 1] · behind torch's back"),
-        ("a = %tonumpy -s w\na[0] = 4", "w: row 0 of 3 · largest |Δ| 4 at [0, 0] · behind torch's back"),
+        ("w.numpy()[2, 1] = 2", "w: row 2 of 3 · largest |Δ| 2 at [2, 1] · not counted by torch"),
+        ("a = %tonumpy -s w\na[0] = 4", "w: row 0 of 3 · largest |Δ| 4 at [0, 0] · not counted by torch"),
         ("w = torch.ones(2)", "w: another object now, (2,) float32"),
         ("w = w.numpy()", "w: another object now, (3, 2) float32"),
         ("w.requires_grad_()", "w: requires_grad: False to True"),
@@ -222,7 +222,7 @@ def test_what_has_changed_alike_is_one_line(shell):
     # Of random numbers, rounding would tell which difference is the largest.
     report(shell, "model[0].bias.data.zero_()")
     assert report(shell, "model[0].bias.data.add_(1)") == [
-        "model[0].bias: all 2 elements · largest |Δ| 1 at [0] · behind torch's back"
+        "model[0].bias: all 2 elements · largest |Δ| 1 at [0] · not counted by torch"
     ]
     assert shell.summary == ""
 
@@ -454,7 +454,7 @@ def test_across_the_cells_of_a_kernel():
         assert "changed since the card in In[4]" in kernel.run("w")
         assert "watching w (1 tensor" in kernel.run("%tensorwatch w")
         assert kernel.run("a[2, 0] = 1").strip() == (
-            "In[8] changed:\n  w: row 2 of 4 · largest |Δ| 1 at [2, 0] · behind torch's back"
+            "In[8] changed:\n  w: row 2 of 4 · largest |Δ| 1 at [2, 0] · not counted by torch"
         )
         assert "ZeroDivisionError" in kernel.run("w[0] = 1; 1 / 0")
         # A cell that runs others: nothing floods the page.

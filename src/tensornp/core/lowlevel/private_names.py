@@ -54,6 +54,7 @@ PRIVATE_NAMES = (
     "utils._python_dispatch._push_mode",
     "jit._script.OrderedDictWrapper",
     "_C._autograd.SavedTensor.data",  # since 2.9
+    "autograd._get_sequence_nr",
 )
 
 

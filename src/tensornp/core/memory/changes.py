@@ -10,10 +10,11 @@ import torch
 from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.memory.fingerprint import Fingerprint, fingerprint
 from tensornp.core.memory.identity import TensorReference, VersionCounter
+from tensornp.core.memory.saved import next_operation
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
 
-Cause = Literal["", "torch", "behind", "unknown", "moved", "may", "retyped"]
+Cause = Literal["", "torch", "uncounted", "unknown", "moved", "may", "retyped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class Snapshot:
         What was read to know a change again.
     left_out : str
         Why not all was: "sampled" or "unread", since the budget was spent; "pending", since a collective is; or empty.
+    operation : int
+        The number of the first operation that autograd may have recorded since.
     """
 
     event: str
@@ -50,6 +53,7 @@ class Snapshot:
     has_grad: bool | None = None
     nbytes_read: int = 0
     left_out: str = ""
+    operation: int = 0
 
     @property
     def nbytes_copied(self) -> int:
@@ -77,9 +81,10 @@ class Change:
     since : str
         "the conversion in In[4]".
     cause : str
-        "torch", "behind" torch's back, "unknown" (values changed); "retyped" (another dtype or shape); "moved" (equal
-        values in another storage, or values that are not compared, on another device or with other strides); "may"
-        (torch has counted a write, the sample is unchanged). Empty where no cause is known: of arrays, and of facts.
+        "torch" (values changed, and torch has counted a write), "uncounted" (it has not), "unknown" (that cannot be
+        told); "retyped" (another dtype or shape); "moved" (equal values in another storage, or values that are not
+        compared, on another device or with other strides); "may" (torch has counted a write, the sample is unchanged).
+        Empty where no cause is known: of arrays, and of facts.
     coverage : str
         What was compared: "all blocks" or "sampled 1/64".
     was : str
@@ -92,6 +97,8 @@ class Change:
         The same as a number; 0 where it is not known.
     facts : tuple of str
         What changed besides the values, where that was asked for: "got a .grad", "moved from cpu to cuda:0".
+    operation : int
+        The number of the first operation that autograd may have recorded since.
     """
 
     since: str
@@ -102,12 +109,13 @@ class Change:
     delta: str = ""
     size: float = 0.0
     facts: tuple[str, ...] = ()
+    operation: int = 0
 
 
 def take_snapshot(tensor: torch.Tensor, info: TensorInfo, event: str, max_nbytes: int) -> Snapshot:
     """Return what `tensor` is now; reads at most `max_nbytes`, or 64 KiB of samples, and nothing if that is 0."""
     known = fingerprint(tensor, max_nbytes, info) if max_nbytes and info.data_state == "available" else None
-    return Snapshot(event, TensorReference(tensor), info, known, max_nbytes)
+    return Snapshot(event, TensorReference(tensor), info, known, max_nbytes, operation=next_operation())
 
 
 def change_between(before: Snapshot, after: Snapshot) -> Change | None:
@@ -129,8 +137,8 @@ def change_between(before: Snapshot, after: Snapshot) -> Change | None:
         return None
     if before.fingerprint != after.fingerprint:
         is_told = is_same_counter and new.version is not None
-        cause: Cause = "unknown" if not is_told else "torch" if is_counted else "behind"
-        return Change(before.event, cause, coverage)
+        cause: Cause = "unknown" if not is_told else "torch" if is_counted else "uncounted"
+        return Change(before.event, cause, coverage, operation=before.operation)
     if has_moved:
         return Change(before.event, "moved", coverage)
     if is_counted and after.fingerprint.one_in > 1:

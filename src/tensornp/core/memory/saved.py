@@ -19,6 +19,8 @@ from tensornp.core.lowlevel.private_names import find
 from tensornp.core.memory.relations import WRITTEN, Target
 
 MAX_SECONDS = 1.0
+NEVER = 2**64
+"""A number that no operation has."""
 _MAX_ASKED = 1000
 """Operations that are asked whether they have saved anything, where torch does not tell what."""
 _UNTOLD = f"this torch ({torch.__version__}) does not tell what backward has saved"
@@ -26,19 +28,26 @@ _grad_fn_slot: Any = torch.Tensor.grad_fn
 
 
 _data_of_saved = find("_C._autograd.SavedTensor.data")
+_sequence_nr = find("autograd._get_sequence_nr")
 
 
 class Saved(NamedTuple):
     """The operations that have saved elements of a tensor, and how many operations were looked at if not all.
 
     `left_out` tells that another thread runs, so that what they have saved was not looked at; `untold` is a clause
-    where some have saved something, and this torch does not tell what.
+    where some have saved something, and this torch does not tell what. `oldest` is the number of the first of them.
     """
 
     names: tuple[str, ...]
     stopped_at: int = 0
     left_out: bool = False
     untold: str = ""
+    oldest: int = NEVER
+
+
+def next_operation() -> int:
+    """Return the number that autograd gives to the next operation of this thread; 0 where torch does not tell."""
+    return _sequence_nr() if _sequence_nr is not None else 0
 
 
 def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_seconds: float = MAX_SECONDS) -> Saved:
@@ -46,11 +55,12 @@ def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_se
 
     Looks through the graphs behind the tensors `tracked`, and behind `tensor` itself, the nearest operations first.
     Nothing is unpacked, so no hook runs and no version is checked. Not seen: what hooks have packed into something
-    else, what a custom function keeps in attributes of its own, and graphs that no given tensor leads to.
+    else, what a custom function keeps in attributes of its own, and graphs that no given tensor leads to. Not told:
+    the running statistics of a batch norm in training, which its backward does not use.
     """
     deadline = time.thread_time() + max_seconds
     names: dict[str, None] = {}
-    count = 0
+    count, oldest = 0, NEVER
     with modes.undisturbed():
         begin = [node for node in map(_grad_fn, (tensor, *tracked)) if node is not None]
         if not begin:
@@ -61,16 +71,14 @@ def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_se
         target, unguarded = Target(tensor), Unguarded()
         for node in _nodes(begin):
             count += 1
-            name = class_name(type(node))
-            if name not in names and any(
-                target.compare(saved)[0] in WRITTEN for saved in _saved_tensors(node, unguarded)
-            ):
-                names[name] = None
+            if any(target.compare(saved)[0] in WRITTEN for saved in _saved_tensors(node, unguarded)):
+                names[class_name(type(node))] = None
+                oldest = min(oldest, node._sequence_nr())
             if unguarded.left_out:
-                return Saved(tuple(names), left_out=True)
+                return Saved(tuple(names), left_out=True, oldest=oldest)
             if not count % 64 and time.thread_time() > deadline:
-                return Saved(tuple(names), count)
-    return Saved(tuple(names))
+                return Saved(tuple(names), count, oldest=oldest)
+    return Saved(tuple(names), oldest=oldest)
 
 
 def _nodes(waiting: list[Any]) -> Iterator[Any]:
@@ -94,6 +102,20 @@ def _grad_fn(tensor: torch.Tensor) -> Any:
         return None
 
 
+_RUNNING = ("_raw_saved_running_mean", "_raw_saved_running_var")
+_FLAGS = ("_saved_training", "_saved_train", "_saved_update")
+_ALWAYS_TRAINING = ("BatchNormWithUpdate", "CudnnBatchNormBackwardBackward", "MiopenBatchNormBackwardBackward")
+
+
+def _is_training(node: Any) -> bool:
+    """Return whether a batch norm has normalized by the statistics of its batch, and not by the running ones.
+
+    See torch's derivatives.yaml: it saves these in any case.
+    """
+    flags = [getattr(node, flag) for flag in _FLAGS if hasattr(node, flag)]
+    return any(flags) or (not flags and class_name(type(node)).startswith(_ALWAYS_TRAINING))
+
+
 _SAVED_NAMES: WeakKeyDictionary[type, tuple[str, ...]] = WeakKeyDictionary()
 """By the class of a node, of which a cell may define new ones again and again."""
 
@@ -108,6 +130,8 @@ def _saved_names(kind: type) -> tuple[str, ...]:
 def _saved_tensors(node: Any, unguarded: Unguarded) -> Iterator[torch.Tensor]:
     """Yield the tensors that a node has saved, as they are: `SavedTensor.data` runs no hook; freed ones give None."""
     for name in _saved_names(type(node)):
+        if name in _RUNNING and _is_training(node):
+            continue
         try:
             yield from unguarded.read(partial(_read_saved, name=name), node) or ()
         except RuntimeError:

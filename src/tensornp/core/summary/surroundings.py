@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +13,13 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.memory.aliases import Alias, find_aliases, stopped_text
 from tensornp.core.memory.changes import Change
-from tensornp.core.memory.saved import saved_for
+from tensornp.core.memory.saved import NEVER, saved_for
+from tensornp.core.namespace.lookup import look_up
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.paths import expression_of, names_in
+from tensornp.errors import BadRequestError
+
+_HELD_BY_OPTIMIZER = re.compile(r"(.+\.param_groups\[\d+\])\['params'\]\[\d+\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +41,15 @@ class Surroundings:
         Operations that have saved its elements for backward.
     untold : str
         What this torch does not tell of that, as a clause, or empty.
+    oldest_saver : int
+        The number of the first of these operations.
     missed_by : str
         The name of the innermost module that holds it in which a backward has filled other gradients, and not this one.
     change : Change or None
     is_buffer : bool
         Whether a module was found that has registered it as a buffer.
+    is_fused : bool
+        Whether an optimizer was found that updates it by a fused kernel.
     """
 
     name: str = ""
@@ -50,9 +59,23 @@ class Surroundings:
     left_out: str = ""
     saved_for: tuple[str, ...] = ()
     untold: str = ""
+    oldest_saver: int = NEVER
     missed_by: str = ""
     change: Change | None = None
     is_buffer: bool = False
+    is_fused: bool = False
+
+    @property
+    def is_spoiled(self) -> bool:
+        """Whether a write that torch has not counted may have come after an operation has saved these elements.
+
+        Of an operation since the last look, the order is not known: what a fused optimizer holds, and the running
+        statistics of a batch norm, are written so as a matter of course, and saved then.
+        """
+        if self.change is None or self.change.cause != "uncounted" or not self.saved_for:
+            return False
+        is_running = self.is_buffer and all("BatchNorm" in name for name in self.saved_for)
+        return self.oldest_saver < self.change.operation or not (self.is_fused or is_running)
 
 
 NO_SURROUNDINGS = Surroundings()
@@ -91,9 +114,22 @@ def find_surroundings(
         left_out=NOT_LOOKED_AT if is_left_out else "",
         saved_for=saved.names,
         untold=saved.untold,
+        oldest_saver=saved.oldest,
         is_buffer=any(alias.kind == "buffer" and alias.relation == "same object" for alias in found),
+        is_fused=bool(saved.names) and any(_is_fused(alias, namespace) for alias in found),
         missed_by=expression_of(module) if module is not None else "",
     )
+
+
+def _is_fused(alias: Alias, namespace: Mapping[str, Any]) -> bool:
+    """Return whether it is the name of a parameter in a group of an optimizer that is fused."""
+    held = _HELD_BY_OPTIMIZER.fullmatch(alias.name)
+    if held is None or alias.relation != "same object":
+        return False
+    try:
+        return look_up(f"{held[1]}['fused']", namespace) is True
+    except BadRequestError:
+        return False
 
 
 def _own_name(found: list[Alias], shown_as: str, namespace: Mapping[str, Any]) -> str:

@@ -28,7 +28,7 @@ from tensornp.core.values.gather import check_parts, own_values
 from tensornp.core.values.pairs import rows_and_delta
 from tensornp.errors import NotReadError
 
-WRITTEN = ("torch", "behind", "unknown")
+WRITTEN = ("torch", "uncounted", "unknown")
 """Roads by which values have changed."""
 MAX_READ_NBYTES = 2**30
 """Bytes that are read after each cell; of what is left then, a sample is."""

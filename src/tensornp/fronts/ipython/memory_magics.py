@@ -178,9 +178,12 @@ class MemoryMagics(Magics):
         NAME is a name with attributes and constant keys, as cards and %tensors write it: model.fc.weight, d["a"][0].
         It is looked up after each cell, and nothing is run for that: no call, no property.
 
-        A report names the rows, the largest absolute difference, whether torch has counted the write or something wrote
-        behind its back, gradients that were set or dropped, and moves to another device or storage. Watching keeps no
-        tensor alive, and waits for no collective. After each cell it reads up to %config
+        A report names the rows, the largest absolute difference, whether torch has counted the write, gradients that
+        were set or dropped, and moves to another device or storage. Not counted are writes of NumPy, .data and DLPack
+        for example, and those of some kernels of torch: batch norm, fused optimizers, fake quantization, apply_,
+        GradScaler's unscale, dist.scatter.
+
+        Watching keeps no tensor alive, and waits for no collective. After each cell it reads up to %config
         TensorDisplay.max_watch_read_nbytes of all that is watched, and says what is left out; it keeps copies of up to
         max_watch_nbytes; of what has none, it tells which blocks changed. Where a cell runs many others, a loop of
         training cells for instance, a report is updated in place, and the last one tells of all that they changed.
