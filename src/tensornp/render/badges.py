@@ -81,12 +81,12 @@ def _tracked(info: TensorInfo, around: Surroundings) -> Badge:
         behind = f" from {', '.join(info.next_functions)}" if info.next_functions else ""
         sentence = f"Autograd made this tensor by {info.grad_fn}{behind}; it is not a leaf."
         return Badge("grad", f"from {info.grad_fn}{retained}{filled}", sentence, "grad")
-    if around.missed_by:
+    if around.module_with_grads:
         sentence = (
-            f"Other parameters of {around.missed_by} have a .grad, and this one has none: "
-            "the last backward has not reached it, or it was set to None since."
+            f"Other parameters of {around.module_with_grads} have a .grad, and this one has none: "
+            "no backward has reached it so far, or it was set to None since."
         )
-        return Badge("grad", "requires grad · leaf · missed by backward", sentence, "warned")
+        return Badge("grad", "requires grad · leaf · no .grad, unlike its siblings", sentence, "grad")
     state = "was not looked at, since another thread is running"
     if info.has_grad is not None:
         state = f"is {'filled' if info.has_grad else 'empty'}"

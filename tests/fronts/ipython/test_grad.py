@@ -9,6 +9,9 @@ import pytest
 import torch
 
 import tensornp as tnp
+from tensornp.render.style import badge_style
+
+AMBER = badge_style("warned")
 
 
 def badge(card: dict[str, str]) -> tuple[str, str]:
@@ -77,6 +80,9 @@ def test_a_frozen_parameter_is_told_from_a_plain_tensor(shell):
     assert badge(shell.show(torch.ones(2)))[0] == "no grad"
 
 
+SIBLINGS = "requires grad · leaf · no .grad, unlike its siblings"
+
+
 def test_a_parameter_that_no_backward_has_reached_is_told_by_its_siblings(shell):
     """Also where another name reaches the sibling first; before any backward, nothing is missed."""
     model = torch.nn.ModuleDict({"used": torch.nn.Linear(2, 2), "left": torch.nn.Linear(2, 2)})
@@ -84,9 +90,38 @@ def test_a_parameter_that_no_backward_has_reached_is_told_by_its_siblings(shell)
     assert badge(shell.show(model["left"].weight))[0] == "requires grad · leaf"
     model["used"](torch.ones(2)).sum().backward()
     text, title = badge(shell.show(model["left"].weight))
-    assert text == "requires grad · leaf · missed by backward"
-    assert title.startswith("Other parameters of model have a .grad, and this one has none")
+    assert text == SIBLINGS
+    assert title == (
+        "Other parameters of model have a .grad, and this one has none: "
+        "no backward has reached it so far, or it was set to None since."
+    )
     assert badge(shell.show(model["used"].weight))[0] == "requires grad · leaf · has .grad"
+
+
+BENIGN = {
+    "zero_grad of one group": """
+model(torch.ones(2)).sum().backward()
+torch.optim.SGD(model[1].parameters(), lr=0.1).zero_grad()
+seen = show(model[1].weight)""",
+    "a hook of a backward that is on its way": """
+model[1].weight.register_post_accumulate_grad_hook(lambda _: seen.update(show(model[0].weight)))
+model(torch.ones(2)).sum().backward()""",
+    "a .grad that was set by hand": """
+model[0].weight.grad = torch.ones(2, 2)
+seen = show(model[1].weight)""",
+}
+
+
+@pytest.mark.parametrize("why", BENIGN)
+def test_a_grad_that_is_not_there_is_told_without_a_guess(shell, why):
+    """The badge says what is known, and raises no alarm; it names no backward."""
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+    shell.namespace.update(model=model, seen={}, show=shell.show_within_modes)
+    shell.run(BENIGN[why])
+    card = shell.namespace["seen"]
+    assert badge(card)[0] == SIBLINGS
+    assert "missed" not in card["text/html"]
+    assert AMBER not in card["text/html"]
 
 
 @pytest.mark.parametrize("names", ["pair = [trained, fresh]", "pair = dict(a=trained, b=fresh)", "w = fresh.weight"])

@@ -43,8 +43,8 @@ class Surroundings:
         What this torch does not tell of that, as a clause, or empty.
     oldest_saver : int
         The number of the first of these operations.
-    missed_by : str
-        The name of the innermost module that holds it in which a backward has filled other gradients, and not this one.
+    module_with_grads : str
+        The name of the innermost module that holds it in which others have a ``.grad``, and it has none.
     change : Change or None
     is_buffer : bool
         Whether a module was found that has registered it as a buffer.
@@ -60,7 +60,7 @@ class Surroundings:
     saved_for: tuple[str, ...] = ()
     untold: str = ""
     oldest_saver: int = NEVER
-    missed_by: str = ""
+    module_with_grads: str = ""
     change: Change | None = None
     is_buffer: bool = False
     is_fused: bool = False
@@ -117,7 +117,7 @@ def find_surroundings(
         oldest_saver=saved.oldest,
         is_buffer=any(alias.kind == "buffer" and alias.relation == "same object" for alias in found),
         is_fused=bool(saved.names) and any(_is_fused(alias, namespace) for alias in found),
-        missed_by=expression_of(module) if module is not None else "",
+        module_with_grads=expression_of(module) if module is not None else "",
     )
 
 
