@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from html import unescape
 
 import pytest
 import torch
@@ -56,6 +58,26 @@ def test_what_differs(shell, tensors):
     text, html = shown(shell, "%tensordiff a (a + 0)")
     assert text.split("\n")[0] == "a and (a + 0): same bits"
     assert "<img" not in html
+
+
+@pytest.mark.parametrize(
+    ("line", "said", "opened"),
+    [
+        ("%tensordiff a b", r"; (tnp[^\s<]*) names them", "tnp.compare(a, b)"),
+        ("%weights a", r", such as (tnp[^\s<]*)", "tnp.weights(a)"),
+    ],
+)
+def test_what_a_magic_says_to_type_runs_in_that_notebook(shell, line, said, opened):
+    """Where more differs, or is there, than is shown: it takes no name for granted that nobody has bound."""
+    names = [f"{a}{b}_attn" for a in "abcdefghijklmno" for b in "pqrstuvwxy"]
+    shell.run("import tensornp as tnp")
+    shell.namespace["a"] = {name: torch.zeros(i + 1) for i, name in enumerate(names)}
+    shell.run("b = {name: t + 1 for name, t in a.items()}")
+    for text in shown(shell, line):
+        (code,) = re.findall(said, unescape(text))
+        opening, _, rest = code.partition("(...)")
+        assert opened.startswith(f"{opening}(")
+        assert len(shell.run(f"{opened}{rest}")) == 150
 
 
 def test_pictures_can_be_turned_off(shell, tensors):
