@@ -54,7 +54,7 @@ class Environment:
         What is missing is installed; extras asked for earlier stay. Exits with a sentence if that fails.
         """
         if sys.version_info < OLDEST_PYTHON:
-            sys.exit(f"tensornp needs Python {_dotted(OLDEST_PYTHON)} or later, and this is {_this_python()}.")
+            sys.exit(f"tensornp needs Python {_dotted(OLDEST_PYTHON)} or later, and this is {this_python()}.")
         try:
             if not self._runs_this_python():
                 self._make()
@@ -72,7 +72,7 @@ class Environment:
             answer = subprocess.run([self.python, "-I", "-c", question], capture_output=True, text=True, check=True)
         except (OSError, subprocess.CalledProcessError):
             return False
-        return answer.stdout.strip() == _this_python()
+        return answer.stdout.strip() == this_python()
 
     def _make(self) -> None:
         """Make it anew."""
@@ -80,7 +80,7 @@ class Environment:
             sys.exit(
                 "This Python has no ensurepip to make an environment with; on Debian and Ubuntu, install python3-venv."
             )
-        with _step(f"Making a virtual environment in {self.folder.name} with Python {_this_python()}"):
+        with _step(f"Making a virtual environment in {self.folder.name} with Python {this_python()}"):
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder.mkdir(exist_ok=True)
             self._run(sys.executable, "-m", "venv", self.folder)
@@ -146,7 +146,8 @@ def _step(what: str) -> Iterator[None]:
     print(f"done in {time.perf_counter() - start:.0f} s.", flush=True)
 
 
-def _this_python() -> str:
+def this_python() -> str:
+    """The minor version of this interpreter, such as "3.11"."""
     return _dotted(sys.version_info[:2])
 
 

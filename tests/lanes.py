@@ -1,6 +1,7 @@
 """Runs of the tests with other torches, each with a NumPy of its time: `python tests/run.py --torch 2.6.0`.
 
-Each has an environment of its own beside `.venv`, and makes a row of the table in CONTRIBUTING.
+Each has an environment of its own beside `.venv`, also for each Python that runs it, and makes a row of the table in
+CONTRIBUTING.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "examples"))
 
-from environment import Environment  # noqa: E402
+from environment import Environment, this_python  # noqa: E402
 
 OF_ITS_TIME = {
     # All lower bounds of the requirements at once, and what still takes such a NumPy.
@@ -33,19 +34,22 @@ OF_ITS_TIME = {
 
 
 def environment(torch: str) -> Environment:
-    """The environment with this version of torch, such as "2.6.0"; it is made by its `ensure`."""
+    """The environment of this Python with this version of torch, such as "2.6.0"; it is made by its `ensure`."""
     if not re.fullmatch(r"2\.\d+\.\d+", torch):
         sys.exit(f"--torch takes a version like 2.6.0, not {torch!r}.")
     begins = [first for first in OF_ITS_TIME if _numbers(first) <= _numbers(torch)]
     if not begins:
         sys.exit(f"tensornp needs torch {next(iter(OF_ITS_TIME))} or later, not {torch}.")
     pins = [f"torch=={torch}", *OF_ITS_TIME[begins[-1]].split()]
-    return Environment(ROOT / f".venv-torch-{torch}", "\n".join(pins) + "\n")
+    return Environment(ROOT / f".venv-torch-{torch}-python-{this_python()}", "\n".join(pins) + "\n")
 
 
 def row(python: Path, report: Path) -> str:
     """The row of the table in CONTRIBUTING that a run makes, from pytest's report in XML."""
-    ask = "import torch, numpy; print(torch.__version__.partition('+')[0], '|', numpy.__version__)"
+    ask = (
+        "import platform, torch, numpy; "
+        "print(platform.python_version(), torch.__version__.partition('+')[0], numpy.__version__, sep=' | ')"
+    )
     versions = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True).stdout.strip()
     cases = list(ElementTree.parse(report).iter("testcase"))
     failed = sum(case.find("failure") is not None or case.find("error") is not None for case in cases)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import platform
 import re
 import shutil
 import subprocess
@@ -13,7 +14,9 @@ import zipfile
 from pathlib import Path
 
 import lanes
+import numpy as np
 import pytest
+import torch
 import yaml
 from packaging.version import Version
 
@@ -86,7 +89,7 @@ def test_binder_builds_its_image_from_these_files(tmp_path):
 
 
 def test_continuous_integration_covers_what_the_project_claims():
-    """All Pythons of the classifiers, and all lower bounds of the requirements, by the command that everyone uses."""
+    """All Pythons of the classifiers, and all lower bounds of the requirements, by the commands that everyone uses."""
     workflow = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text(encoding="utf-8"))
     job = workflow["jobs"]["tests"]
     assert "python tests/run.py" in [step.get("run") for step in job["steps"]]
@@ -96,9 +99,8 @@ def test_continuous_integration_covers_what_the_project_claims():
     assert set(tried) <= set(lanes.OF_ITS_TIME)
     assert tuple(map(int, tried[-1].split("."))) == NEWEST_TRIED
 
-    matrix = job["strategy"]["matrix"]
     pythons = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
-    assert matrix["python"] == pythons
+    assert job["strategy"]["matrix"]["python"] == pythons
     assert PROJECT["requires-python"] == f">={pythons[0]}"
 
     oldest = lanes.environment(lanes_job["strategy"]["matrix"]["torch"][0]).constraints
@@ -175,12 +177,24 @@ def test_a_python_that_is_too_old_is_told_so_in_a_sentence(environment, monkeypa
         environment.ensure("test")
 
 
-def test_each_torch_has_an_environment_of_its_own_with_a_numpy_of_its_time():
-    """The folder is beside `.venv`; what is no version, or too old, is told in a sentence."""
+def test_each_torch_has_an_environment_of_its_own_with_a_numpy_of_its_time(monkeypatch):
+    """One for each Python, beside `.venv`; what is no version, or too old, is told in a sentence."""
+    monkeypatch.setattr(sys, "version_info", (3, 99, 1))
     old, new = lanes.environment("2.7.1"), lanes.environment("2.99.0")
-    assert (old.folder.parent, old.folder.name) == (ROOT, ".venv-torch-2.7.1")
+    assert (old.folder.parent, old.folder.name) == (ROOT, ".venv-torch-2.7.1-python-3.99")
     assert "torch==2.7.1\nnumpy==2.2.*\n" in old.constraints
     assert new.constraints == "torch==2.99.0\n"
     for version, says in ("2.3.1", "2.4 or later"), ("two", "a version like 2.6.0"):
         with pytest.raises(SystemExit, match=says):
             lanes.environment(version)
+
+
+def test_a_run_makes_the_row_of_its_versions_with_what_passed_and_why_the_others_did_not(tmp_path):
+    """What a skipped test says after a colon is told of it alone."""
+    skipped = [f'<testcase><skipped message="{why}"/></testcase>' for why in ("no GPU", "too old: a", "too old: b")]
+    failed = "<testcase><failure/></testcase><testcase><error/></testcase>"
+    report = tmp_path / "tests.xml"
+    report.write_text(f"<testsuite>{'<testcase/>' * 1234}{''.join(skipped)}{failed}</testsuite>")
+    versions = [platform.python_version(), torch.__version__.partition("+")[0], np.__version__]
+    row = lanes.row(Path(sys.executable), report)
+    assert row == f"| {' | '.join(versions)} | 1,234, 2 failed | 2: too old; 1: no GPU |"
