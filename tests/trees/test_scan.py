@@ -10,6 +10,7 @@ import pickle
 import shutil
 import sys
 import tempfile
+import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
@@ -193,6 +194,7 @@ def test_a_task_whose_worker_died_is_tried_once_more(model):
     """Then the weight is marked, and all others have their statistics."""
     explorer = tnp.weights(model[0])
     assert dict(explorer.scan(Failing("ones", 1))) == dict(explorer.scan())
+    kept.KEPT.clear()
     table = explorer.scan(Failing("ones", 2))
     assert table.complete
     assert table.failed == {"ones": "its worker died: the pipe is closed"}
@@ -283,16 +285,16 @@ def test_what_was_read_of_a_file_is_kept(tmp_path, monkeypatch):
     assert tnp.weights(file)["embed"].stats().zeros == 9_000_001
 
 
-def test_what_was_written_just_now_is_not_kept(tmp_path):
+@pytest.mark.parametrize(("age_s", "is_kept"), [(0, False), (1.9, False), (2.1, True)])
+def test_what_was_written_just_now_is_not_kept(tmp_path, monkeypatch, age_s, is_kept):
     """Some file systems have clocks of two seconds."""
-    save_file({"a": torch.ones(3)}, tmp_path / "a.safetensors")
+    path = tmp_path / "a.safetensors"
+    save_file({"a": torch.ones(3)}, path)
+    now = path.stat().st_mtime_ns + int(age_s * 10**9)
+    monkeypatch.setattr(time, "time_ns", lambda: now)
     explorer = tnp.weights(tmp_path)
     explorer.scan()
-    assert not explorer["a"].is_kept()
-    settled(tmp_path / "a.safetensors")
-    explorer = tnp.weights(tmp_path)
-    explorer.scan()
-    assert explorer["a"].kept() == tnp.stats(torch.ones(3))
+    assert explorer["a"].kept() == (tnp.stats(torch.ones(3)) if is_kept else None)
 
 
 def test_no_more_is_kept_than_a_bounded_number_of_bytes(monkeypatch, tmp_path):

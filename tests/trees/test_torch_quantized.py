@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -31,13 +30,6 @@ QINTS = {"qint8": np.int8, "quint8": np.uint8, "qint32": np.int32}
 HAS_FBGEMM = "fbgemm" in torch.backends.quantized.supported_engines
 pytestmark = pytest.mark.filterwarnings("ignore")
 """Torch deprecates these tensors, and typed storages."""
-
-
-@pytest.fixture(autouse=True)
-def _nothing_kept() -> Iterator[None]:
-    KEPT.clear()
-    yield
-    KEPT.clear()
 
 
 def per_tensor(shape: tuple[int, ...], dtype: str = "qint8", scale: float = 0.1, zero: int = 3) -> torch.Tensor:
