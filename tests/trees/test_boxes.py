@@ -74,6 +74,6 @@ def test_boxes_that_are_no_whole_are_told(shape):
 def test_many_boxes_are_compared_in_time():
     """A grid of 32,768: not each with each."""
     boxes = [Box((2 * i, 3 * j), (2, 3)) for i in range(128) for j in range(256)]
-    start = time.perf_counter()
+    start = time.process_time()
     assert why_not_whole((256, 768), boxes) == ""
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20

@@ -245,17 +245,17 @@ def test_listing_is_quick_and_takes_no_library(tmp_path):
     os.truncate(path, -(-path.stat().st_size // 32) * 32 + count * nbytes)
     code = (
         "import sys, time, tensornp as tnp; "
-        "import tensornp.trees.weights; start = time.perf_counter(); w = tnp.weights(sys.argv[1]); "
-        "took = time.perf_counter() - start; assert 'gguf' not in sys.modules; print(len(w), took)"
+        "import tensornp.trees.weights; start = time.process_time(); w = tnp.weights(sys.argv[1]); "
+        "took = time.process_time() - start; assert 'gguf' not in sys.modules; print(len(w), took)"
     )
     out = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True).stdout
     num, took = out.split()
     assert int(num) == count
     assert float(took) < 3
     entry = tnp.weights(path)["blk.399.w"]
-    start = time.perf_counter()
+    start = time.process_time()
     assert not entry.to_numpy(slice(-4, None)).any()
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3
 
 
 def test_without_the_library_all_is_listed(tmp_path, monkeypatch):
@@ -323,10 +323,10 @@ def test_a_header_that_is_not_sound_is_refused(tmp_path, name):
     data, says = REFUSED[name]
     path = tmp_path / "x.gguf"
     path.write_bytes(data)
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(tnp.CheckpointError, match=r"is no sound GGUF file: ") as raised:
         tnp.weights(path)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
     assert says in str(raised.value)
     assert "\n" not in str(raised.value)
 
