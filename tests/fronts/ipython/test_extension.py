@@ -181,9 +181,10 @@ def test_loading_imports_nothing_heavy_and_works_once_torch_comes():
         import sys
         from IPython.core.interactiveshell import InteractiveShell
         ip = InteractiveShell.instance(colors="nocolor")
+        before = set(sys.modules)
         ip.run_line_magic("load_ext", "tensornp")
         heavy = {"torch", "matplotlib", "anywidget", "ipywidgets", "ml_dtypes"}
-        print(sorted(heavy & set(sys.modules)))
+        print(sorted(heavy & set(sys.modules) - before))
         ip.run_line_magic("unload_ext", "tensornp")
         deferred = ip.display_formatter.formatters["text/html"].deferred_printers
         print([key for key in deferred if key[0].startswith("torch")])
