@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from IPython.core.error import InputRejected, UsageError
+from IPython.core.error import InputRejected
 from IPython.utils.capture import capture_output
 from IPython.utils.path import compress_user
 from kernels import TIMEOUT_S, start_kernel
@@ -221,13 +221,13 @@ def test_an_expression_that_is_none_is_told_in_a_sentence(shell):
 
 
 def test_a_lone_surrogate_is_told_as_an_escape_and_nothing_has_run(shell):
-    """It could not be sent to a page. Since Python 3.12, what tokenizes a cell raises before any magic is asked."""
+    """It could not be sent to a page."""
     typed = [("tonumpy", line) for line in ("'\ud800'", "-d \ud800 w", "-\ud800 w", "-o \ud800 w")]
-    for name, line in [*typed, ("totensor", "'\ud800'"), ("tensorwatch", "'\ud800'"), ("tensors", "\ud800")]:
-        with pytest.raises(UsageError, match=r"\\ud800"):
-            shell.ip.run_line_magic(name, line)
-    with pytest.raises(UsageError, match=r"^the cell .*surrogates not allowed"):
-        shell.ip.run_cell_magic("tonumpy", "", "ran = 1\n'\ud800'")
+    for magic, line in [*typed, ("totensor", "'\ud800'"), ("tensorwatch", "'\ud800'"), ("tensors", "\ud800")]:
+        assert r"\ud800" in shell.refuse(magic, line)
+    said = shell.refuse("tonumpy", "", "ran = 1\n'\ud800'")
+    assert said.startswith("the cell")
+    assert "surrogates not allowed" in said
     assert "ran" not in shell.namespace
 
 

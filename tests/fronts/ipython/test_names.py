@@ -42,8 +42,8 @@ def test_what_python_cannot_reach_and_what_is_ipythons_is_refused(shell, bind):
             said = bind(name, overwrite)
             assert (said["tone"], "confirm" in said) == ("error", False)
         if name and " " not in name:
-            for magic in ("%tonumpy", "%totensor"):
-                assert said["text"] in shell.fail(f"{magic} -o {name} nothing_is_evaluated()")
+            for magic in ("tonumpy", "totensor"):
+                assert said["text"] in shell.refuse(magic, f"-o {name} nothing_is_evaluated()")
         assert {k: v for k, v in shell.namespace.items() if k in before} == before
         assert name in before or name not in shell.namespace
 
