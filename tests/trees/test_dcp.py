@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 import tempfile
 import tracemalloc
 import warnings
@@ -531,6 +532,15 @@ def zstd(metadata: Metadata) -> None:
         one.transform_descriptors = ["stream.zstd/1"]
 
 
+@pytest.fixture(params=["zstandard", "compression.zstd"])
+def _library(request, monkeypatch):
+    """Unpack by one library, as if no other one were here."""
+    monkeypatch.setattr("tensornp.trees.zstd._LIBRARIES", (request.param,))
+    if request.param == "compression.zstd" and sys.version_info < (3, 14):
+        pytest.skip("compression.zstd comes with Python 3.14")
+
+
+@pytest.mark.usefixtures("_library")
 def test_compressed_chunks_are_unpacked_as_they_are_read(tmp_path):
     """As torch packs them, and in several chunks; backwards too, and in bounded memory."""
     pytest.importorskip("zstandard")
@@ -554,6 +564,7 @@ def test_compressed_chunks_are_unpacked_as_they_are_read(tmp_path):
     tracemalloc.stop()
 
 
+@pytest.mark.usefixtures("_library")
 def test_what_unpacks_to_more_than_it_should_is_refused(tmp_path):
     """Before it takes any memory."""
     zstandard = pytest.importorskip("zstandard")
