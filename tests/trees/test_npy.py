@@ -165,7 +165,6 @@ REFUSED = {
     "a list": (headed(described(shape="[2]"), bytes(8)), "its shape is no tuple of sizes"),
     "sizes of True": (headed(described(shape="(True, 2)"), bytes(8)), "its shape is no tuple of sizes"),
     "an order of 1": (headed(described(order="1"), bytes(8)), "its fortran_order is neither True nor False"),
-    "forty dimensions": (headed(described(shape=str((1,) * 40)), bytes(8)), "has 40 dimensions"),
     "a shape of 10**12": (headed(described(shape=f"({10**12},)"), bytes(8)), "needs 4,000,"),
     "an endless shape": (headed(described(shape=f"({2**62}, {2**62})"), bytes(8)), "too large for any memory"),
     "nothing of an endless shape": (headed(described(shape=f"(0, {2**62})")), "too large for any memory"),

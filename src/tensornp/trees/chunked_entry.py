@@ -16,7 +16,7 @@ from tensornp.core.values.decode import stored_dtype
 from tensornp.trees.boxes import Met, boxes_of_row, meet
 from tensornp.trees.byte_range import ByteSource
 from tensornp.trees.entry import Array, Extent
-from tensornp.trees.file_entry import missing_dtype
+from tensornp.trees.file_entry import why_no_array
 from tensornp.trees.selection import Range, Selection, Shape, select
 from tensornp.trees.stored_chunk import MAX_BESIDES_NBYTES, Place, StoredChunk, read_part
 from tensornp.trees.stored_entry import ReadPlan, StoredEntry
@@ -37,7 +37,7 @@ class ChunkedEntry(StoredEntry):
         super().__init__(name, "tensor", shape, dtype, 0, f"tnp.weights({source!r})[{name!r}].to_numpy()")
         self._source, self._chunks = source, chunks
         self._places: dict[int, Place] | None = None
-        self.problem = missing_dtype(dtype)
+        self.problem = why_no_array(shape, dtype)
         if dtype in KNOWN:
             self.nbytes = sum(math.prod(chunk.sizes) for chunk in chunks) * stored_dtype(dtype).itemsize
 

@@ -138,7 +138,7 @@ def _items(storage: Any) -> dict[Any, Item]:
 def _tensor(name: Any, fields: dict[Any, Any], items: dict[Any, Item], max_chunks: int) -> ToldTensor:
     shape, dtype = sizes_of(fields.get("size")), _dtype(fields.get("properties"))
     if shape is None:
-        return ToldTensor(dtype, (), [], "its shape is not told")
+        return ToldTensor(dtype, (), [], "it has no shape of up to 1,000 dimensions")
     if not dtype:
         return ToldTensor("", shape, [], "its dtype is not told")
     chunks: list[ToldChunk] = []

@@ -185,5 +185,5 @@ class WeightEntry(ABC):
 def shape_text(shape: tuple[int, ...] | None, kind: str) -> str:
     """Return what is said of a shape; nothing of one that is not known, unless it will be."""
     if shape is not None:
-        return str(shape)
+        return cut(str(shape), MAX_TOLD)
     return "computed when asked" if kind == COMPUTED else ""

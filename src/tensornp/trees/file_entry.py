@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from tensornp.core.convert.plan import MAX_NDIM
 from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.core.values.blocks import ReadPart
 from tensornp.core.values.channels import order_of
@@ -53,7 +54,7 @@ class FileEntry(StoredEntry):
         super().__init__(name, "tensor", shape, dtype, 0, code)
         self._file, self._offset, self._is_swapped, self._lazy = file, offset, is_swapped, lazy
         self._strides = None if strides is None or is_contiguous(shape, strides) else strides
-        self.problem = missing_dtype(dtype)
+        self.problem = why_no_array(shape, dtype)
         if dtype in KNOWN:
             steps = strides if strides is not None else (1,) * len(shape)
             stored = math.prod(n if step else min(n, 1) for n, step in zip(shape, steps, strict=True))
@@ -204,8 +205,10 @@ class FileEntry(StoredEntry):
         return flat_from_boxes(self.shape, lambda box: native(self._read(box)))
 
 
-def missing_dtype(dtype: str) -> str:
-    """Return why values of a known dtype are not read: this torch does not have it; empty where it does."""
+def why_no_array(shape: tuple[int, ...], dtype: str) -> str:
+    """Return why no array can have this shape and dtype: this NumPy or this torch lacks it; empty where both do not."""
+    if len(shape) > MAX_NDIM:
+        return f"it has {len(shape):,} dimensions, and NumPy has {MAX_NDIM} at most"
     if dtype in KNOWN and not hasattr(torch, dtype):
         return f"torch {torch.__version__} has no {dtype}; install a newer one"
     return ""

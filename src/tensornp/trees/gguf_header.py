@@ -19,7 +19,8 @@ _MAX_KEYS = 100_000
 _MAX_TENSORS = 1_000_000
 _MAX_NAME_NBYTES = 2**16
 _MAX_TEXT_NBYTES = 2**20
-_MAX_NDIM = 32
+_MAX_NDIM = 1000
+"""Dimensions that are listed; NumPy has fewer."""
 _MAX_KEPT = 16
 """Values of an array that are kept; of a longer one, a few are told."""
 _NUM_TOLD = 3

@@ -14,7 +14,7 @@ from tensornp.core.values.decode import stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.trees.contents import Contents
 from tensornp.trees.file_entry import FileEntry
-from tensornp.trees.names import shown_name
+from tensornp.trees.names import MAX_SHOWN, cut, shown_name
 from tensornp.trees.selection import contiguous
 from tensornp.trees.source_file import Reader, Source, SourceFile
 
@@ -25,8 +25,8 @@ _LENGTH_NBYTES = {(1, 0): 2, (2, 0): 4, (3, 0): 4}
 _MAX_HEADER_NBYTES = 10_000
 """What NumPy takes at most: longer literals have crashed Python."""
 _MAX_NBYTES = 2**63 - 1
-_MAX_NDIM = 32
-"""As many as every NumPy has."""
+_MAX_DTYPE = 32
+"""Characters of a dtype."""
 _KEYS = {"descr", "fortran_order", "shape"}
 _NUMBERS = re.compile(r"[<>=|]?(?:[biufc]\d{1,2}|[?bBhHiIlLqQefdgFDG])")
 _OTHERS = re.compile(r"[<>=|]?([OSaUVMm])(\d{0,9})(\[\w*\])?")
@@ -127,8 +127,6 @@ def _parsed(text: str) -> tuple[tuple[int, ...], Any, bool]:
         raise CheckpointError("its shape is no tuple of sizes")
     if not isinstance(is_fortran, bool):
         raise CheckpointError("its fortran_order is neither True nor False")
-    if len(shape) > _MAX_NDIM:
-        raise CheckpointError(f"its shape has {len(shape):,} dimensions, and {_MAX_NDIM} are read")
     return shape, told["descr"], is_fortran
 
 
@@ -141,7 +139,8 @@ def _checked(shape: tuple[int, ...], described: Any, is_fortran: bool, first: in
     nbytes = math.prod(shape) * itemsize if itemsize is not None else left
     if nbytes > left:
         raise CheckpointError(
-            f"its shape {shape} of {shown_name(dtype)} needs {nbytes:,} bytes, and {left:,} follow its header"
+            f"its shape {cut(str(shape), MAX_SHOWN)} of {shown_name(dtype)} needs {nbytes:,} bytes, "
+            f"and {left:,} follow its header"
         )
     return NpyHeader(shape, dtype, is_swapped, is_fortran, first, nbytes, problem)
 
@@ -165,7 +164,7 @@ def _dtype_of(described: Any) -> tuple[str, int | None, bool, str]:
         return dtype.name, dtype.itemsize, False, f"its elements are of {dtype.name}, which not every machine has"
     other = _OTHERS.fullmatch(described) if isinstance(described, str) else None
     if other is None:
-        return "unknown", None, False, f"its dtype {shown_name(str(described)[:_MAX_NDIM])} is not known"
+        return "unknown", None, False, f"its dtype {shown_name(str(described)[:_MAX_DTYPE])} is not known"
     letter, length = other[1], int(other[2] or 0)
     if letter == "O":
         return "object", None, False, _OTHER_WORDS[letter]

@@ -11,8 +11,8 @@ from tensornp.core.values.decode import stored_dtype
 from tensornp.trees.lazy_bits import AS_STORED, LazyBits, why_not_applied
 from tensornp.trees.xray_records import Call, Global, Persistent
 
-_MAX_NDIM = 64
-"""What NumPy takes."""
+_MAX_NDIM = 1000
+"""Dimensions that are listed; NumPy has fewer."""
 _MAX_WRAPPED = 8
 _MAX_SAID = 60
 _MAX_KEY_DIGITS = 20
@@ -179,8 +179,10 @@ def _strided(path: tuple[Any, ...], name: str, args: tuple[Any, ...], dtypes: di
     """Return what is laid out by `storage, offset, shape, strides, requires_grad, hooks`, a dtype, and lazy bits."""
     storage = told_storage(args[0]) if len(args) > 3 else None
     shape, strides = (sizes_of(args[2]), sizes_of(args[3])) if len(args) > 3 else (None, None)
-    if storage is None or storage.kind not in dtypes or shape is None or strides is None or not is_size(args[1]):
+    if storage is None or storage.kind not in dtypes or not is_size(args[1]):
         return _unread(path, "its storage is not told")
+    if shape is None or strides is None:
+        return _unread(path, f"it has no shape and strides of up to {_MAX_NDIM:,} dimensions")
     dtype: Any = dtypes[storage.kind]
     has_dtype = name == "_rebuild_tensor_v3"
     if has_dtype:

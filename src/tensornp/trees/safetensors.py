@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from tensornp.errors import CheckpointError
-from tensornp.trees.names import shown_name
+from tensornp.trees.names import MAX_SHOWN, cut, shown_name
 from tensornp.trees.source_file import SourceFile
 from tensornp.trees.strict_json import MAX_DEPTH, MalformedError, depth_of, parsed
 
@@ -158,8 +158,8 @@ def _checked(one: _Told, first: int) -> StoredTensor:
             raise MalformedError(f"the shape of {shown_name(one.name)} is too large for any memory")
     if numel * bits != 8 * nbytes:
         raise MalformedError(
-            f"{shown_name(one.name)} of shape {one.shape} and dtype {one.dtype} needs {-(-numel * bits // 8):,} bytes, "
-            f"and has {nbytes:,}"
+            f"{shown_name(one.name)} of shape {cut(str(one.shape), MAX_SHOWN)} and dtype {one.dtype} "
+            f"needs {-(-numel * bits // 8):,} bytes, and has {nbytes:,}"
         )
     shape = one.shape
     if dtype == "float4_e2m1fn_x2":
