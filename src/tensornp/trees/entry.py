@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,9 @@ from tensornp.trees.names import MAX_TOLD, cut, shown_name
 Array = np.ndarray[Any, Any]
 COMPUTED = "computed"
 """The kind of a weight that is computed from others when it is asked for, and of which nothing is stored."""
+
+_MAX_INNER = 6
+"""Tensors of which another consists that are told."""
 
 
 class Extent(NamedTuple):
@@ -180,6 +184,13 @@ class WeightEntry(ABC):
         said = [self.kind, shape_text(self.shape, self.kind) or "shape not known", self.dtype, self.location]
         said += list(filter(None, [self.note, self.problem]))
         return f"<{shown_name(self.name)}: {', '.join(cut(one, MAX_TOLD) for one in said)}>"
+
+
+def inner_text(class_name: str, inner: Sequence[tuple[str, str, tuple[int, ...] | None]]) -> str:
+    """Return a class with the names, dtypes and shapes of tensors in it: ``Int8Tensor: qdata int8 (128, 128), …``."""
+    parts = [f"{name} {dtype} {shape_text(shape, '')}".rstrip() for name, dtype, shape in inner[:_MAX_INNER]]
+    more = ["…"] if len(inner) > _MAX_INNER else []
+    return f"{class_name}: {', '.join(parts + more)}" if parts else class_name
 
 
 def shape_text(shape: tuple[int, ...] | None, kind: str) -> str:

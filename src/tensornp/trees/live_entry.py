@@ -18,14 +18,12 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.values.scan import scan
 from tensornp.core.values.stats import TensorStats
 from tensornp.errors import BadRequestError, NoDataError, TensornpError
-from tensornp.trees.entry import Extent, WeightEntry, shape_text
+from tensornp.trees.entry import Extent, WeightEntry, inner_text
 from tensornp.trees.names import part_of_storage, shown_name
 from tensornp.trees.selection import select
 
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 _LAZY = (torch.nn.parameter.UninitializedParameter, torch.nn.parameter.UninitializedBuffer)
-_MAX_INNER = 6
-"""Tensors of which another consists that are told."""
 _MAX_SAID = 120
 """Characters of what torch has to say."""
 IN_PARTS = "this rank may hold only a part of it"
@@ -226,6 +224,4 @@ class LiveEntry(WeightEntry):
 def _with_inner(said: str, tensor: Any) -> str:
     """Return the name of a class with the tensors that it consists of: ``Int8Tensor: qdata int8 (128, 128), …``."""
     inner = [(name, LiveEntry(name, "", value, "")) for name, value in own_attributes(tensor) if is_tensor(value)]
-    parts = [f"{name} {one.dtype} {shape_text(one.shape, '')}".rstrip() for name, one in inner[:_MAX_INNER]]
-    more = ["…"] if len(inner) > _MAX_INNER else []
-    return f"{said}: {', '.join(parts + more)}" if parts else said
+    return inner_text(said, [(name, one.dtype, one.shape) for name, one in inner])

@@ -13,10 +13,12 @@ from tensornp.trees.xray_records import Call, Global, Persistent
 
 _MAX_NDIM = 1000
 """Dimensions that are listed; NumPy has fewer."""
-_MAX_WRAPPED = 8
-_MAX_SAID = 60
+MAX_NUMEL = 2**60
+"""More elements than any memory has."""
+MAX_SAID = 60
+"""Characters of a word of the pickle that are told."""
 _MAX_KEY_DIGITS = 20
-_STORAGES = {
+STORAGES = {
     "FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
     "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8",
     "ByteStorage": "uint8", "BoolStorage": "bool", "ComplexFloatStorage": "complex64",
@@ -27,29 +29,43 @@ _CODES = {"QInt8Storage": "int8", "QUInt8Storage": "uint8", "QInt32Storage": "in
 """The dtype of the codes of quantized tensors."""
 _PACKED = {"QUInt4x2Storage": "quint4x2", "QUInt2x4Storage": "quint2x4"}
 """Those of which a byte has several codes."""
-_REBUILT = ("_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3")
-_PARAMETERS = ("_rebuild_parameter", "_rebuild_parameter_with_state")
-_QUANTIZED = "_rebuild_qtensor"
+REBUILT = ("_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3")
+PARAMETERS = ("_rebuild_parameter", "_rebuild_parameter_with_state")
+QUANTIZED = "_rebuild_qtensor"
 _SCHEMES = tuple(
     f"per_{each}" for each in (
         "tensor_affine", "channel_affine", "tensor_symmetric", "channel_symmetric", "channel_affine_float_qparams",
     )
 )  # fmt: skip
-_BY_TYPE = ("torch._tensor", "_rebuild_from_type_v2")
+BY_TYPE = ("torch._tensor", "_rebuild_from_type_v2")
+WRAPPER = ("torch._utils", "_rebuild_wrapper_subclass")
+"""By which a tensor is made that has no storage of its own, and others as attributes."""
+DTENSOR = "DTensor"
+_OF_DTENSORS = (
+    "DTensor api.DTensor _dtensor_spec.DTensorSpec _dtensor_spec.TensorMeta _dtensor_spec.ShardOrderEntry "
+    "placement_types.Shard placement_types._StridedShard placement_types.Replicate placement_types.Partial"
+).split()
+_OF_MESHES = "device_mesh.DeviceMesh _mesh_layout._MeshLayout _mesh_layout._FlatLayout".split()
 MAPPINGS = {("collections", "OrderedDict"), ("collections", "defaultdict"), ("builtins", "dict")}
 SETS = {(module, name) for module in ("builtins", "__builtin__") for name in ("set", "frozenset")}
 WRAPPERS = {("torch.jit._pickle", name) for name in ("build_tensorlist", "restore_type_tag")}
 """What TorchScript puts around lists and dictionaries."""
 KNOWN_IMPORTS = frozenset(
-    [("torch", name) for name in (*_STORAGES, *KNOWN, "Size", "device", "dtype", "Tensor", "strided")]
+    [("torch", name) for name in (*STORAGES, *KNOWN, "Size", "device", "dtype", "Tensor", "strided")]
     + [
         ("torch", name)
         for name in (*_CODES, *_PACKED, *_PACKED.values(), *map("q{}".format, _CODES.values()), *_SCHEMES)
     ]
-    + [("torch._utils", name) for name in (*_REBUILT, _QUANTIZED, *_PARAMETERS)]
+    + [("torch._utils", name) for name in (*REBUILT, QUANTIZED, *PARAMETERS)]
     + [("torch.storage", name) for name in ("UntypedStorage", "TypedStorage")]
     + [("torch.nn.parameter", name) for name in ("Parameter", "Buffer")]
-    + [_BY_TYPE, *SETS, *WRAPPERS, *MAPPINGS]
+    + [(f"torch.distributed.{name}".rpartition(".")[::2]) for name in _OF_MESHES]
+    + [
+        f"torch.distributed.{package}.{name}".rpartition(".")[::2]
+        for name in _OF_DTENSORS
+        for package in ("tensor", "_tensor")
+    ]
+    + [("torch.serialization", "_get_layout"), WRAPPER, BY_TYPE, *SETS, *WRAPPERS, *MAPPINGS]
 )
 """What belongs to tensors and containers; anything else, a file wants to import besides."""
 
@@ -72,7 +88,9 @@ class StorageTold(NamedTuple):
 class PickledTensor(NamedTuple):
     """A tensor of a pickle: a view of the storage `key`, in elements; `problem` says why it is not read.
 
-    Of a quantized one, `dtype` is that of its codes, and `quantizer` what the pickle says of their meaning.
+    Of a quantized one, `dtype` is that of its codes, and `quantizer` what the pickle says of their meaning. One that
+    `is_wrapper` has no storage: its class computes its values from `inner`, the tensors that are its attributes, and
+    `number` tells it from others of its pickle.
     """
 
     path: tuple[Any, ...]
@@ -89,34 +107,24 @@ class PickledTensor(NamedTuple):
     is_sound: bool = True
     is_quantized: bool = False
     quantizer: Any = None
+    class_name: str = ""
+    inner: tuple[tuple[str, PickledTensor], ...] = ()
+    number: int = 0
+
+    @property
+    def is_wrapper(self) -> bool:
+        """Whether it is of a class of its own, without a storage."""
+        return bool(self.class_name) and not self.key
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether its class computes values that none of `inner` has."""
+        return self.is_wrapper and self.class_name != DTENSOR
 
     @property
     def dtype_name(self) -> str:
         """The dtype as torch calls it."""
         return f"q{self.dtype}" if self.is_quantized else self.dtype
-
-
-def tensor_of(path: tuple[Any, ...], call: Call, num_around: int = 0) -> PickledTensor | None:
-    """Return the tensor that a call would make, or None for another one."""
-    (module, name), args = name_of(call.func), call.args
-    if type(args) is not tuple:
-        return None
-    if num_around > _MAX_WRAPPED:
-        return _unread(path, f"it is wrapped more than {_MAX_WRAPPED} times")
-    if module == "torch._utils" and name in _PARAMETERS and args:
-        inner = tensor_of(path, args[0], num_around + 1) if isinstance(args[0], Call) else None
-        is_trained = len(args) > 1 and args[1] is True
-        return inner._replace(is_parameter=True, requires_grad=is_trained) if inner is not None else None
-    if (module, name) == _BY_TYPE and len(args) == 4 and type(args[2]) is tuple:
-        inner = tensor_of(path, Call(args[0], args[2]), num_around + 1)
-        return inner if inner is not None else _unread(path, "it is of a subclass, which the file does not lay out")
-    if module == "torch._utils" and name in _REBUILT:
-        return _strided(path, name, args, _STORAGES)
-    if module == "torch._utils" and name == _QUANTIZED:
-        return _quantized(path, args)
-    if module in ("torch._utils", "torch._tensor") and name.startswith("_rebuild"):
-        return _unread(path, f"it is made by {legible(name[:_MAX_SAID])}, which is not read yet")
-    return None
 
 
 def name_of(func: Any) -> tuple[str, str]:
@@ -130,7 +138,7 @@ def told_storage(persistent: Any) -> StorageTold | None:
     if type(key) is not tuple or len(key) < 5 or key[0] != "storage" or not isinstance(key[1], Global):
         return None
     kind, name, numel, view = key[1].name, storage_key(key[2]), key[4], key[5] if len(key) > 5 else None
-    dtype = _STORAGES.get(kind) or _CODES.get(kind)
+    dtype = STORAGES.get(kind) or _CODES.get(kind)
     itemsize = stored_dtype(dtype).itemsize if dtype else int(kind in _PACKED)
     if name is None or not itemsize or not is_size(numel):
         return None
@@ -162,38 +170,45 @@ def sizes_of(value: Any) -> tuple[int, ...] | None:
     return tuple(value) if is_short and all(map(is_size, value)) else None
 
 
-def _unread(path: tuple[Any, ...], problem: str) -> PickledTensor:
+def told_dtype(told: Any) -> str:
+    """Return the name of one of torch's dtypes; empty for another thing."""
+    return told.name if isinstance(told, Global) and told.module == "torch" else ""
+
+
+def unread(path: tuple[Any, ...], problem: str) -> PickledTensor:
+    """Return a tensor of which nothing is known but why."""
     return PickledTensor(path, "", "", 0, 0, (), (), False, False, problem=problem, is_sound=False)
 
 
-def _quantized(path: tuple[Any, ...], args: tuple[Any, ...]) -> PickledTensor:
+def quantized(path: tuple[Any, ...], args: tuple[Any, ...]) -> PickledTensor:
     """Return what is laid out by `storage, offset, shape, strides, quantizer, requires_grad, hooks`."""
     storage = told_storage(args[0]) if len(args) > 5 else None
     if storage is not None and storage.kind in _PACKED:
-        return _unread(path, f"its codes are {_PACKED[storage.kind]}, several in a byte, which is not read yet")
-    made = _strided(path, "", (*args[:4], *args[5:6]), _CODES)
+        return unread(path, f"its codes are {_PACKED[storage.kind]}, several in a byte, which is not read yet")
+    made = strided(path, "", (*args[:4], *args[5:6]), _CODES)
     return made._replace(is_quantized=True, quantizer=args[4]) if made.dtype else made
 
 
-def _strided(path: tuple[Any, ...], name: str, args: tuple[Any, ...], dtypes: dict[str, str]) -> PickledTensor:
+def strided(
+    path: tuple[Any, ...], name: str, args: tuple[Any, ...], dtypes: dict[str, str] = STORAGES
+) -> PickledTensor:
     """Return what is laid out by `storage, offset, shape, strides, requires_grad, hooks`, a dtype, and lazy bits."""
     storage = told_storage(args[0]) if len(args) > 3 else None
     shape, strides = (sizes_of(args[2]), sizes_of(args[3])) if len(args) > 3 else (None, None)
     if storage is None or storage.kind not in dtypes or not is_size(args[1]):
-        return _unread(path, "its storage is not told")
+        return unread(path, "its storage is not told")
     if shape is None or strides is None:
-        return _unread(path, f"it has no shape and strides of up to {_MAX_NDIM:,} dimensions")
+        return unread(path, f"it has no shape and strides of up to {_MAX_NDIM:,} dimensions")
     dtype: Any = dtypes[storage.kind]
     has_dtype = name == "_rebuild_tensor_v3"
     if has_dtype:
-        told = args[6] if len(args) > 6 else None
-        dtype = told.name if isinstance(told, Global) and told.module == "torch" else ""
+        dtype = told_dtype(args[6] if len(args) > 6 else None)
     metadata = args[6 + has_dtype] if len(args) > 6 + has_dtype else None
     offset = args[1] + storage.offset * storage.itemsize // stored_dtype(dtype).itemsize
     tensor = PickledTensor(
         path,
         storage.key,
-        legible(dtype[:_MAX_SAID]),
+        legible(dtype[:MAX_SAID]),
         storage.nbytes,
         offset,
         shape,
@@ -216,7 +231,7 @@ def _problem(tensor: PickledTensor) -> str:
         return f"its dtype {tensor.dtype} is not known" if tensor.dtype else "its dtype is not told"
     if len(tensor.shape) != len(tensor.strides):
         return "its strides are not those of its shape"
-    if math.prod(tensor.shape) >= 2**60:
+    if math.prod(tensor.shape) >= MAX_NUMEL:
         return "its shape is too large for any memory"
     reach = tensor.offset + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.strides, strict=True)) + 1
     is_inside = 0 in tensor.shape or reach * stored_dtype(tensor.dtype).itemsize <= tensor.storage_nbytes

@@ -13,7 +13,8 @@ from tensornp.core.lowlevel.legible import legible
 from tensornp.trees.coded_entry import VALUES
 from tensornp.trees.entry import Array
 from tensornp.trees.file_entry import FileEntry
-from tensornp.trees.pickled_tensor import PickledTensor, tensor_of
+from tensornp.trees.pickled_tensor import PickledTensor
+from tensornp.trees.rebuilt import tensor_of
 from tensornp.trees.xray_records import Call, Global
 
 MAX_VALUE = float(np.finfo(np.float32).max)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,7 @@ from tensornp.trees.saved_optimizer import optimizers_in
 from tensornp.trees.source_file import Reader, SourceFile
 from tensornp.trees.torch_zip import looked_through, of_torch, why_unread
 from tensornp.trees.unpickled import PickledValue, Unlisted, as_container, dotted, shown_key, values_of
+from tensornp.trees.wrapper_entry import WrapperEntry
 from tensornp.trees.xray import MAX_NBYTES, xray
 from tensornp.trees.xray_records import XRay
 from tensornp.trees.zip_file import Record
@@ -143,6 +145,15 @@ def _in_brackets(path: tuple[Any, ...]) -> str:
     return "".join(f"[{dotted((key,))!r}]" if type(key) is str else f"[{shown_key(key)}]" for key in path)
 
 
+def _stored(tensor: PickledTensor) -> Iterator[PickledTensor]:
+    """Yield the tensors that lie in storages, of which another one consists."""
+    for _, one in tensor.inner:
+        if one.is_wrapper:
+            yield from _stored(one)
+        elif one.dtype:
+            yield one
+
+
 class _Laying:
     """Makes the entries of a file: `storages` by their keys, and `wanted` is what it would import."""
 
@@ -158,6 +169,8 @@ class _Laying:
         laid = partial(self._laid, name, code)
         if not tensor.dtype:
             made: WeightEntry = NothingEntry(name, "", code, tensor.problem, self._file.path)
+        elif tensor.is_wrapper:
+            made = WrapperEntry(name, tensor, code, tuple(map(laid, _stored(tensor))), self._file.path)
         elif tensor.is_quantized:
             made = AffineEntry(laid(tensor), tensor.quantizer, laid, self._rows)
         else:
@@ -182,7 +195,8 @@ class _Laying:
         if not tensor.is_sound:
             # What is said of it is not believed.
             made.nbytes = 0
-        said = ["other byte order"] if self._is_swapped and not problem else []
+        said = [tensor.class_name] if tensor.class_name else []
+        said += ["other byte order"] if self._is_swapped and not problem else []
         if not problem and tensor.storage_nbytes > made.nbytes:
             said.append(part_of_storage(made.numel, tensor.storage_nbytes, itemsize, "on disk"))
         made.note = ", ".join(said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.modes import unnoticed
@@ -13,6 +14,7 @@ from tensornp.trees.array_entry import ArrayEntry
 from tensornp.trees.entry import COMPUTED, WeightEntry
 from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.live_entry import PLAIN, LiveEntry
+from tensornp.trees.wrapper_entry import WrapperEntry
 
 
 class _Piece(NamedTuple):
@@ -78,7 +80,10 @@ def stored_in_files(entries: Iterable[WeightEntry]) -> tuple[int, int]:
     """Return how many elements the weights have in files, or packed where no tensor is, and their bytes."""
     pieces, elements, nbytes = [], 0, 0
     packed: dict[object, WeightEntry] = {}
-    for entry in (entry for entry in entries if entry.kind != COMPUTED):
+    parts = (
+        entry.parts if isinstance(entry, WrapperEntry) else (entry,) for entry in entries if entry.kind != COMPUTED
+    )
+    for entry in chain.from_iterable(parts):
         extents = () if entry.problem else entry.extents
         if len(extents) == 1 and extents[0].nbytes and not _is_packed(entry):
             path, offset, length = extents[0]

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from tensornp.core.tensor.paths import is_plain_value, key_text
 from tensornp.trees.names import shown_name
-from tensornp.trees.pickled_tensor import MAPPINGS, SETS, WRAPPERS, PickledTensor, name_of, tensor_of
+from tensornp.trees.pickled_tensor import MAPPINGS, SETS, WRAPPERS, PickledTensor, name_of
+from tensornp.trees.rebuilt import tensor_of
 from tensornp.trees.xray_records import Call, Persistent
 
 MAX_ENTRIES = 1_000_000
