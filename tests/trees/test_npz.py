@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from test_npy import described, headed, limit_memory, on_linux, saved
 
 import tensornp as tnp
+from tensornp.trees import inflated
 from tensornp.trees.inflated import InflatedEntry
 
 SAVERS = {"stored": np.savez, "compressed": np.savez_compressed}
@@ -240,3 +241,98 @@ def test_a_bomb_takes_no_memory():
         assert entry.nbytes == 800_000_000
         assert entry.to_numpy(slice(3_000_000, 3_000_002)).tolist() == [0, 0]
         assert entry.stats().zeros == 200_000_000
+
+
+@pytest.fixture
+def close_marks(monkeypatch):
+    """Have places be kept every thousand bytes, four of them, and nothing be read whole."""
+    monkeypatch.setattr(inflated, "_MAX_WHOLE_NBYTES", -1)
+    monkeypatch.setattr(inflated, "_MARKED_NBYTES", 1000)
+    monkeypatch.setattr(inflated, "_MAX_MARKS", 4)
+
+
+@pytest.mark.parametrize("name", ["w", "turned", "big", "zeros", "flags", "number", "empty"])
+def test_values_that_are_inflated_some_at_a_time_are_those_of_numpy(tmp_path, close_marks, name):
+    """In any order of boxes, of several threads, and whoever reads them block by block."""
+    made = arrays()[name]
+    np.savez_compressed(tmp_path / "x.npz", **{name: made})
+    entry = tnp.weights(tmp_path / "x.npz")[name]
+    values = entry.values()
+    g = np.random.default_rng(1)
+
+    def box_of(_: int) -> None:
+        low = [int(g.integers(0, n + 1)) for n in made.shape]
+        box = tuple(slice(a, int(g.integers(a, n + 1))) for a, n in zip(low, made.shape, strict=True))
+        assert np.array_equal(tnp.to_numpy(values.read_box(box)), made[box])
+
+    for number in range(60):
+        box_of(number)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(box_of, range(60)))
+    native = made.astype(made.dtype.newbyteorder("="))
+    assert tnp.stats(values).sum == tnp.stats(np.ascontiguousarray(native)).sum
+    assert tnp.compare(entry, native).same_bits
+    if made.dtype != bool and made.size:
+        assert tnp.locate(values, "max").indices == tnp.locate(native, "max").indices
+
+
+def test_each_byte_is_inflated_once_by_who_reads_upwards(tmp_path, monkeypatch):
+    """Not once for each block: a comparison inflates what there is."""
+    made = np.arange(3_000_000, dtype=np.float32)
+    np.savez_compressed(tmp_path / "x.npz", w=made)
+    num_inflated = 0
+    piece = inflated._Stream._piece
+
+    def counted(self: Any, most: int) -> bytes:
+        nonlocal num_inflated
+        data = piece(self, most)
+        num_inflated += len(data)
+        return data
+
+    entry = tnp.weights(tmp_path / "x.npz")["w"]
+    monkeypatch.setattr(inflated._Stream, "_piece", counted)
+    assert tnp.compare(entry, made).same_bits
+    assert num_inflated <= made.nbytes + 1000
+
+
+def test_what_cannot_be_inflated_says_so_each_time(tmp_path, close_marks):
+    """A byte that was changed: the first values are read, and nothing that follows it, however often."""
+    made = np.random.default_rng(0).standard_normal(20_000)
+    np.savez_compressed(tmp_path / "x.npz", w=made)
+    data = bytearray((tmp_path / "x.npz").read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    (tmp_path / "x.npz").write_bytes(data)
+    values = tnp.weights(tmp_path / "x.npz")["w"].values()
+    for _ in range(3):
+        assert np.array_equal(tnp.to_numpy(values.read_box((slice(0, 10),))), made[:10])
+        with pytest.raises(tnp.CheckpointError, match=r"inflated|checksum|end before"):
+            values.read_box((slice(19_000, 20_000),))
+    with pytest.raises(tnp.CheckpointError):
+        tnp.compare(tnp.weights(tmp_path / "x.npz")["w"], made)
+
+
+@in_child
+def test_a_compressed_array_of_64_mib_is_compared_in_less_than_32():
+    """And located, and counted, whichever way it lies."""
+    import tempfile
+    import tracemalloc
+
+    with tempfile.TemporaryDirectory() as folder:
+        made = np.zeros((4096, 4096), np.float32)
+        made[4000, 7] = 3
+        np.savez_compressed(Path(folder) / "x.npz", a=made, f=np.asfortranarray(made[:1024]))
+        part = made[:1024].copy()
+        del made
+        explorer = tnp.weights(Path(folder) / "x.npz")
+        uses = {
+            "compare": lambda: tnp.compare(explorer["a"], explorer["a"]).same_bits,
+            "compare turned": lambda: tnp.compare(explorer["f"], part).same_bits,
+            "locate": lambda: tnp.locate(explorer["a"].values(), "max").indices[0] == (4000, 7),
+            "stats": lambda: tnp.stats(explorer["a"].values()).max == 3,
+            "models": lambda: tnp.compare(explorer.find("a"), explorer.find("a")).equal,
+        }
+        for name, use in uses.items():
+            tracemalloc.start()
+            assert use(), name
+            assert tracemalloc.get_traced_memory()[1] < 32 * 2**20, name
+            tracemalloc.stop()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import threading
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,9 @@ from tensornp.trees.stored_entry import ReadPlan, native, tensor_of
 Array = np.ndarray[Any, Any]
 _PIECE_NBYTES = 2**16
 _RAW_DEFLATE = -zlib.MAX_WBITS
+_MAX_WHOLE_NBYTES = 2**22
+_MARKED_NBYTES, _MAX_MARKS = 2**22, 64
+"""Bytes after which a place is kept, and how many are: each takes some 40 KiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +57,20 @@ class _Stream(Reader):
 
     def _restart(self) -> None:
         self._inflate = zlib.decompressobj(_RAW_DEFLATE)
-        self._at = self._packed_at = self._checksum = 0
+        self.at = self._packed_at = self._checksum = 0
+
+    def copy(self, there: OpenFile | None = None) -> _Stream:
+        """Return a stream that goes on from here by itself, and perhaps reads the file that was opened anew."""
+        made = copy.copy(self)
+        made._inflate, made._there = self._inflate.copy(), there or self._there
+        return made
 
     def read_into(self, target: Array, offset: int) -> None:
         """Fill a contiguous array of bytes from `offset` on."""
-        if offset < self._at:
+        if offset < self.at:
             self._restart()
-        while self._at < offset:
-            self._piece(offset - self._at)
+        while self.at < offset:
+            self._piece(offset - self.at)
         view, done = memoryview(target.data), 0
         while done < len(view):
             piece = self._piece(len(view) - done)
@@ -69,7 +80,7 @@ class _Stream(Reader):
     def _piece(self, most: int) -> bytes:
         """Return some of the next bytes; at the last one, all are compared with their checksum."""
         source, piece = self._source, b""
-        most = min(most, _PIECE_NBYTES, source.nbytes - self._at)
+        most = min(most, _PIECE_NBYTES, source.nbytes - self.at)
         while not piece:
             packed = self._inflate.unconsumed_tail or self._packed()
             try:
@@ -79,9 +90,9 @@ class _Stream(Reader):
                 raise CheckpointError(f"{source.path!r} has bytes that cannot be inflated: {error}") from None
             if not piece and (most <= 0 or not packed or self._inflate.eof):
                 raise CheckpointError(f"{source.path!r} has compressed bytes that end before byte {source.nbytes:,}")
-        self._at += len(piece)
+        self.at += len(piece)
         self._checksum = zlib.crc32(piece, self._checksum)
-        if self._at == source.nbytes and self._checksum != source.checksum:
+        if self.at == source.nbytes and self._checksum != source.checksum:
             raise CheckpointError(f"{source.path!r} has compressed bytes that do not give their checksum")
         return piece
 
@@ -90,6 +101,64 @@ class _Stream(Reader):
         data = self._there.read(self._source.offset + self._packed_at, count).tobytes()
         self._packed_at += count
         return data
+
+
+class _Marked:
+    """Deflated bytes that are read again and again: places are kept, and what follows one is inflated from there on.
+
+    Several threads may read it, one at a time; it is best read upwards.
+    """
+
+    def __init__(self, source: Inflated) -> None:
+        self._source, self._lock = source, threading.Lock()
+        self._last: _Stream | None = None
+        self._marks: list[_Stream] = []
+        self._step = _MARKED_NBYTES
+
+    @property
+    def path(self) -> str:
+        """The path of the file."""
+        return self._source.path
+
+    @contextmanager
+    def opened(self) -> Iterator[Reader]:
+        """Open it for some reads."""
+        with self._lock, self._source.file.opened() as there:
+            yield _MarkedReader(self, there)
+
+    def read_into(self, there: OpenFile, target: Array, offset: int) -> None:
+        """Fill a contiguous array of bytes from `offset` on."""
+        last, self._last = self._last, None
+        before = [one for one in (*self._marks, last) if one is not None and one.at <= offset]
+        nearest = max(before, key=lambda one: one.at, default=None)
+        stream = nearest.copy(there) if nearest is not None else _Stream(self._source, there)
+        for at in range(stream.at + self._step, offset, self._step):
+            stream.read(at - 1, 1)
+            self._mark(stream)
+        stream.read_into(target, offset)
+        self._mark(stream)
+        # Not of one that has failed.
+        self._last = stream if stream.at < self._source.nbytes else None
+
+    def _mark(self, stream: _Stream) -> None:
+        """Keep this place, if it is far behind those that are kept; of too many, each second one is let go."""
+        last = self._marks[-1].at if self._marks else 0
+        if not last + self._step <= stream.at < self._source.nbytes:
+            return
+        self._marks.append(stream.copy())
+        if len(self._marks) > _MAX_MARKS:
+            self._marks, self._step = self._marks[1::2], self._step * 2
+
+
+class _MarkedReader(Reader):
+    """One that is open."""
+
+    def __init__(self, marked: _Marked, there: OpenFile) -> None:
+        self._marked, self._there = marked, there
+
+    def read_into(self, target: Array, offset: int) -> None:
+        """Fill a contiguous array of bytes from `offset` on."""
+        self._marked.read_into(self._there, target, offset)
 
 
 class InflatedEntry(FileEntry):
@@ -108,9 +177,16 @@ class InflatedEntry(FileEntry):
         return super().plan(index)._replace(nbytes_read=self._packed.packed_nbytes, num_reads=1)
 
     def values(self) -> Any:
-        """Return a tensor of all values, since each part would be inflated from the beginning."""
+        """Return a tensor of all values if they are few; else what inflates them some at a time.
+
+        In Fortran order, all is inflated anew for each 2**20 elements in the order of their indices.
+        """
         self.check_readable()
-        return tensor_of(native(self._read(...)), self.dtype_of_values)
+        if self.nbytes <= _MAX_WHOLE_NBYTES:
+            return tensor_of(native(self._read(...)), self.dtype_of_values)
+        reread = copy.copy(self)
+        reread._file = _Marked(self._packed)
+        return replace(super(InflatedEntry, reread).values(), is_sequential=True)
 
     @property
     def is_shared_out(self) -> bool:

@@ -22,6 +22,7 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
 from tensornp.core.values.by_axis import stats_by_axis
 from tensornp.core.values.stats import HistogramChoice, TensorStats
+from tensornp.core.values.stored import StoredValues
 from tensornp.core.values.supply import Supply, supply_of
 from tensornp.core.values.tasks import Tally, Task, Tasks
 from tensornp.errors import BadRequestError, NoDataError, NotReadError
@@ -86,6 +87,8 @@ def scan(
     With `progress`, other threads are let in between two tasks. With `in_depth`, those that stand out are told.
     """
     supply = supply_of(obj, axis)
+    if isinstance(obj, StoredValues) and obj.is_sequential:
+        num_threads = 1
     is_large = supply.numel > BLOCK_NUMEL
     before = _marks_of(obj) if is_large else None
     try:

@@ -39,6 +39,8 @@ class StoredValues:
         What they are, in a few words.
     quantized : str
         The quantized dtype of torch that the tensor has; empty where `dtype` is its own.
+    is_sequential : bool
+        Whether they are best read by one thread, upwards.
     """
 
     shape: tuple[int, ...]
@@ -47,6 +49,7 @@ class StoredValues:
     read_flat: Callable[[int, int], Array]
     where: str = "tensor of a file"
     quantized: str = ""
+    is_sequential: bool = False
 
     @property
     def array_shape(self) -> tuple[int, ...]:
