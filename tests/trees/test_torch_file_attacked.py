@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from child import in_child
+from test_npy import limit_memory, on_linux
 
 import tensornp as tnp
 
@@ -406,9 +407,41 @@ def test_small_files_take_neither_time_nor_memory():
 def test_no_checkpoint_has_as_much_in_a_pickle_as_is_refused(tmp_path, monkeypatch, protocol):
     """Neither of many small tensors, nor of small tuples: they are far from what a pickle may make for its size."""
     monkeypatch.setattr("tensornp.trees.xray.FREE_RECORDS", 0)
+    monkeypatch.setattr("tensornp.trees.xray_machine.MAX_MADE", 50_000)
     state = {i: {"exp_avg": torch.ones(1), "step": torch.tensor(1.0)} for i in range(1000)}
     torch.save({"state": state, "pairs": [(i, (i,)) for i in range(1000)]}, tmp_path / "x.pt", pickle_protocol=protocol)
     assert len(tnp.weights(tmp_path / "x.pt")) == 2000
+
+
+HEAVY = {
+    "dictionaries": b"}", "dictionaries of an item": b"}K\x01K\x02s", "lists": b"]", "texts": b"\x8c\x02ab",
+    "calls": b"h\x00)R", "memos": b"N\x94",
+}  # fmt: skip
+"""What takes many times the bytes that ask for it."""
+
+
+@pytest.mark.parametrize("name", HEAVY)
+def test_what_a_pickle_makes_has_a_bound_that_does_not_grow_with_the_file(monkeypatch, name):
+    """So many of a kind as are far too few for its size."""
+    from tensornp.trees.xray import xray
+
+    monkeypatch.setattr("tensornp.trees.xray_machine.MAX_MADE", 1000)
+    head = b"\x80\x04ca\nb\n\x940("
+    assert xray(head + HEAVY[name] * 300 + b"t.")
+    with pytest.raises(tnp.CheckpointError, match="has more than 1,000 containers, texts and memos"):
+        xray(head + HEAVY[name] * 1001 + b"t.")
+
+
+@on_linux
+@in_child
+def test_a_pickle_of_empty_dictionaries_is_refused_before_it_takes_half_a_gigabyte():
+    """Thirty million of them, in a file of thirty megabytes."""
+    from tensornp.trees.xray import xray
+
+    data = b"\x80\x02" + b"}" * 30_000_000 + b"."
+    limit_memory(500_000_000)
+    with pytest.raises(tnp.CheckpointError, match="the pickle has more than 6,000,000 containers, texts and memos"):
+        xray(data)
 
 
 def test_keys_of_storages_are_texts(tmp_path):

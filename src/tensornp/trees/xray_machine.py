@@ -11,6 +11,9 @@ _MAX_KEY_LENGTH = 16
 _MAX_KEY_BITS = 61
 """Longer integers can be found that have one hash."""
 _MAX_MEMO = 2**32
+MAX_MADE = 6_000_000
+"""Containers, calls, texts and memos of any pickle, some 100 bytes each; of 300,000 tensors there are five million."""
+_OF_FIRST_ITEM = 2
 _SIMPLE = (str, int, float, bool, bytes, type(None))
 
 
@@ -26,6 +29,13 @@ class Machine:
         self.imports: dict[Global, None] = {}
         self.persistent: list[Persistent] = []
         self.left = self.memos_left = num_records
+        self._num_made = 0
+
+    def count(self, num: int = 1) -> None:
+        """Count what takes memory; CheckpointError where it is more than any checkpoint needs."""
+        self._num_made += num
+        if self._num_made > MAX_MADE:
+            raise CheckpointError(f"the pickle has more than {MAX_MADE:,} containers, texts and memos")
 
     def push_record(self, value: Any) -> None:
         """Put on the stack what takes more memory than the byte that asks for it."""
@@ -34,12 +44,14 @@ class Machine:
 
     def count_record(self) -> None:
         """Count what takes such memory; CheckpointError where a small file would fill a large one."""
+        self.count()
         self.left -= 1
         if self.left < 0:
             raise CheckpointError("the pickle has more containers than a checkpoint of its size")
 
     def count_memo(self) -> None:
         """Count what is remembered; errors as of `count_record`."""
+        self.count()
         self.memos_left -= 1
         if self.memos_left < 0:
             raise CheckpointError("the pickle has more memos than a checkpoint of its size")
@@ -77,6 +89,9 @@ class Machine:
             items = items.items
         if type(items) is not dict:
             raise ValueError("items are put into what is no mapping")
+        if not items:
+            # A dictionary takes thrice as much from its first item on.
+            self.count(_OF_FIRST_ITEM)
         for i in range(0, len(pairs) - 1, 2):
             key = pairs[i]
             items[key if type(key) is str else _as_key(key, len(items))] = pairs[i + 1]

@@ -19,6 +19,8 @@ Act = Callable[[Machine, Any], object]
 def _push(machine: Machine, arg: Any) -> None:
     if type(arg) is int and arg.bit_length() > MAX_LONG_BITS:
         raise CheckpointError(f"the pickle has an integer of {arg.bit_length():,} bits")
+    if type(arg) in (str, bytes, bytearray):
+        machine.count()
     machine.stack.append(bytes(arg) if type(arg) is bytearray else arg)
 
 
