@@ -150,7 +150,7 @@ REFUSED = {
     "version 4": (headed(described(), bytes(8), b"\x04\x00"), "is of version 4.0, which is not known"),
     "a header past the end": (headed(described(), length=9000), "would have 9,000 bytes, and"),
     "a header of 4 GB": (headed(b"", version=b"\x02\x00", length=2**32 - 1), "and 10,000 are read"),
-    "a call": (headed("__import__('os').mkdir('made')"), "is no literal of Python (ValueError)"),
+    "a call": (headed("__import__('os').mkdir('made')"), "is no literal of Python"),
     "a shape that is computed": (headed(described(shape="(2**70,)")), "is no literal of Python"),
     "nested": (headed("[" * 9000), "is no literal of Python"),
     "nested signs": (headed("-" * 9000 + "1"), "is no literal of Python"),

@@ -444,6 +444,31 @@ def test_a_pickle_of_empty_dictionaries_is_refused_before_it_takes_half_a_gigaby
         xray(data)
 
 
+UNSOUND = {
+    "several values": (b"\x80\x02K\x01K\x02.", "before byte 7: it makes 2 values, and not one"),
+    "no value": (b"\x80\x02.", "it makes 0 values, and not one"),
+    "no mark": (b"\x80\x02t.", "there is no mark"),
+    "an empty stack": (b"\x80\x02R.", "it takes what is not there"),
+    "a tuple of too few": (b"\x80\x02N\x87.", "it takes what is not there"),
+    "an object of nothing": (b"\x80\x02(o.", "it takes what is not there"),
+    "no memo": (b"\x80\x02h\x05.", "it takes what it has not remembered"),
+    "a cut argument": (b"\x80\x02G\0\0", "an argument is malformed, or cut off"),
+    "half a letter": (b"\x80\x02X\x01\0\0\0\xff.", "an argument is malformed, or cut off"),
+    "no number": (b"\x80\x02Ix\n.", "an argument is malformed, or cut off"),
+    "a text that opens": (b"\x80\x02Sx\n.", "an argument is malformed, or cut off"),
+    "items of a number": (b"\x80\x02K\x01K\x02K\x03s.", "items are put into what is no mapping"),
+}
+
+
+@pytest.mark.parametrize("name", UNSOUND)
+def test_what_is_wrong_with_a_pickle_is_told_in_own_words(tmp_path, name):
+    """And where, and none of Python's words for it."""
+    pickled, says = UNSOUND[name]
+    with pytest.raises(tnp.CheckpointError) as raised:
+        tnp.weights(written(tmp_path / "x.pt", pickled))
+    assert "the pickle is not sound before byte" in str(raised.value) and str(raised.value).endswith(says)
+
+
 def test_keys_of_storages_are_texts(tmp_path):
     """In the list at the end too, where a key of endless text stands."""
     path = written_legacy(tmp_path / "x.pt", named(tensor()), b"\x80\x02]N" + doubled(40) + b"a.")

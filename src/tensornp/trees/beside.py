@@ -74,8 +74,8 @@ def json_in(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"{str(path)!r} has {file.nbytes:,} bytes, and {_MAX_JSON_NBYTES:,} are read")
     try:
         told = json.loads(file.read(0, file.nbytes))
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{str(path)!r} is no JSON that can be read: {type(error).__name__}") from None
+    except (ValueError, RecursionError):
+        raise CheckpointError(f"{str(path)!r} is no JSON that can be read") from None
     if not isinstance(told, dict):
         raise CheckpointError(f"{str(path)!r} holds no mapping")
     return told

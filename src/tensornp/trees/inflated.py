@@ -86,8 +86,9 @@ class _Stream(Reader):
             try:
                 # Though nothing came: some bytes may wait inside.
                 piece = self._inflate.decompress(packed, most) if most > 0 else b""
-            except zlib.error as error:
-                raise CheckpointError(f"{source.path!r} has bytes that cannot be inflated: {error}") from None
+            except zlib.error:
+                said = f"compressed bytes, from byte {source.offset:,} on, that cannot be inflated"
+                raise CheckpointError(f"{source.path!r} has {said}") from None
             if not piece and (most <= 0 or not packed or self._inflate.eof):
                 raise CheckpointError(f"{source.path!r} has compressed bytes that end before byte {source.nbytes:,}")
         self.at += len(piece)

@@ -118,8 +118,8 @@ def _parsed(text: str) -> tuple[tuple[int, ...], Any, bool]:
         raise CheckpointError("its header has a backslash")
     try:
         told = ast.literal_eval(text.strip())
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
-        raise CheckpointError(f"its header is no literal of Python ({type(error).__name__})") from None
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        raise CheckpointError("its header is no literal of Python") from None
     if not isinstance(told, dict) or told.keys() != _KEYS:
         raise CheckpointError("its header does not tell of descr, fortran_order and shape alone")
     shape, is_fortran = told["shape"], told["fortran_order"]

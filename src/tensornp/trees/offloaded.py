@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.attributes import dict_of, error_text, is_tensor
+from tensornp.core.lowlevel.attributes import dict_of, is_tensor
 from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.errors import CheckpointError, TensornpError
 from tensornp.trees.entry import WeightEntry
@@ -123,7 +123,7 @@ class Shelves:
                     return self._in_file(live, found, code)
                 except Exception as error:
                     # An index may hold anything, and other weights are listed none the less.
-                    said = str(error) if isinstance(error, TensornpError) else error_text(error)
+                    said = str(error) if isinstance(error, TensornpError) else "accelerate's index of it is malformed"
                     live.note, live.problem = _ON_DISK, said
                     return live
             if found is not None and not is_tensor(found[0]):

@@ -215,4 +215,4 @@ class OpenFile(Reader):
 
 def reason_of(error: Exception) -> str:
     """Return why a path cannot be used, in a few words."""
-    return getattr(error, "strerror", None) or str(error)
+    return getattr(error, "strerror", None) or "its path has a character that no path has"

@@ -38,7 +38,8 @@ def parsed(text: bytes) -> dict[str, Any]:
     except RecursionError:
         raise MalformedError("its header is nested too deeply") from None
     except ValueError as error:
-        raise MalformedError(f"its header is not JSON ({error})") from None
+        at = f" at character {error.pos:,}" if isinstance(error, json.JSONDecodeError) else ""
+        raise MalformedError(f"its header is not JSON{at}") from None
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

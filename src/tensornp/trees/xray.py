@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import io
 
-from tensornp.core.lowlevel.legible import legible
 from tensornp.errors import CheckpointError
-from tensornp.trees.xray_machine import Machine
+from tensornp.trees.xray_machine import Machine, UnsoundError
 from tensornp.trees.xray_opcodes import BY_CODE, STOP, why_not
 from tensornp.trees.xray_records import XRay
 
@@ -22,7 +21,6 @@ FREE_RECORDS, NBYTES_PER_RECORD = 200_000, 4
 
 Those that torch and others write take five bytes each, and more.
 """
-_MAX_SAID = 300
 
 
 def xray(data: bytes | memoryview) -> XRay:
@@ -35,19 +33,28 @@ def xray(data: bytes | memoryview) -> XRay:
     """
     if len(data) > MAX_NBYTES:
         raise CheckpointError(f"a pickle of {len(data):,} bytes is not read; {MAX_NBYTES:,} are allowed")
+    stream = io.BytesIO(data)
     try:
-        return _carried_out(bytes(data))
+        return _carried_out(stream, len(data))
     except CheckpointError:
         raise
     except RecursionError:
         raise CheckpointError("the pickle is nested too deeply") from None
     except Exception as error:
-        said = legible(str(error)[:_MAX_SAID])
-        raise CheckpointError(f"the pickle is not sound ({type(error).__name__}: {said})") from None
+        raise CheckpointError(f"the pickle is not sound before byte {stream.tell():,}: {_why(error)}") from None
 
 
-def _carried_out(data: bytes) -> XRay:
-    stream, machine = io.BytesIO(data), Machine(FREE_RECORDS + len(data) // NBYTES_PER_RECORD)
+def _why(error: Exception) -> str:
+    """Return what is wrong, in words that are not Python's own."""
+    if isinstance(error, UnsoundError):
+        return str(error)
+    if isinstance(error, KeyError):
+        return "it takes what it has not remembered"
+    return "it takes what is not there" if isinstance(error, IndexError) else "an argument is malformed, or cut off"
+
+
+def _carried_out(stream: io.BytesIO, nbytes: int) -> XRay:
+    machine = Machine(FREE_RECORDS + nbytes // NBYTES_PER_RECORD)
     for _ in range(MAX_OPCODES):
         code = stream.read(1)
         if code not in BY_CODE:
@@ -55,6 +62,7 @@ def _carried_out(data: bytes) -> XRay:
         act, read = BY_CODE[code]
         act(machine, read(stream) if read is not None else None)
         if code == STOP:
-            (root,) = machine.stack
-            return XRay(root, tuple(machine.imports), stream.tell(), tuple(machine.persistent))
+            if len(machine.stack) != 1:
+                raise UnsoundError(f"it makes {len(machine.stack):,} values, and not one")
+            return XRay(machine.stack[0], tuple(machine.imports), stream.tell(), tuple(machine.persistent))
     raise CheckpointError(f"the pickle has more than {MAX_OPCODES:,} opcodes")

@@ -17,6 +17,10 @@ _OF_FIRST_ITEM = 2
 _SIMPLE = (str, int, float, bool, bytes, type(None))
 
 
+class UnsoundError(Exception):
+    """What is wrong with a pickle, in the words of the sentence's end."""
+
+
 class Machine:
     """A stack, a memo, what would be imported and lies outside, and how much more may be made.
 
@@ -59,7 +63,7 @@ class Machine:
     def memoize(self, at: int) -> None:
         """Remember what lies on top."""
         if not 0 <= at < _MAX_MEMO:
-            raise ValueError("a memo has no such number")
+            raise UnsoundError("a memo has no such number")
         self.count_memo()
         self.memo[at] = self.stack[-1]
 
@@ -70,12 +74,12 @@ class Machine:
                 found = self.stack[i + 1 :]
                 del self.stack[i:]
                 return found
-        raise ValueError("there is no mark")
+        raise UnsoundError("there is no mark")
 
     def found(self, module: Any, name: Any) -> None:
         """Put what would be imported on the stack."""
         if type(module) is not str or type(name) is not str:
-            raise ValueError("an import has no name")
+            raise UnsoundError("an import has no name")
         wanted = Global(module, name)
         self.imports[wanted] = None
         self.push_record(wanted)
@@ -88,7 +92,7 @@ class Machine:
                 items.items = {}
             items = items.items
         if type(items) is not dict:
-            raise ValueError("items are put into what is no mapping")
+            raise UnsoundError("items are put into what is no mapping")
         if not items:
             # A dictionary takes thrice as much from its first item on.
             self.count(_OF_FIRST_ITEM)
@@ -104,7 +108,7 @@ class Machine:
                 into.appended = []
             into = into.appended
         if type(into) is not list:
-            raise ValueError("values are appended to what is no list")
+            raise UnsoundError("values are appended to what is no list")
         into.extend(values)
 
 

@@ -35,7 +35,7 @@ def _new(kind: Callable[[], Any]) -> Act:
 def _tuple(count: int) -> Act:
     def act(machine: Machine, _: Any) -> None:
         if len(machine.stack) < count:
-            raise ValueError("the stack is empty")
+            raise IndexError
         machine.count_record()
         machine.stack[-count:] = [tuple(machine.stack[-count:])]
 
@@ -93,8 +93,8 @@ def _new_with_keywords(machine: Machine, _: Any) -> None:
 
 
 def _object(machine: Machine, _: Any) -> None:
-    func, *args = machine.to_mark()
-    machine.push_record(Call(func, tuple(args)))
+    found = machine.to_mark()
+    machine.push_record(Call(found[0], tuple(found[1:])))
 
 
 def _instance(machine: Machine, arg: Any) -> None:

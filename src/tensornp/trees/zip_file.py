@@ -7,7 +7,7 @@ import zipfile
 from collections import Counter
 from typing import NamedTuple
 
-from tensornp.errors import CheckpointError
+from tensornp.errors import CheckpointError, TensornpError
 from tensornp.trees.byte_range import ByteSource, Readable, read_bytes
 from tensornp.trees.overlap import overlapping
 
@@ -41,10 +41,11 @@ def records_of(source: ByteSource, max_nbytes: int = MAX_DIRECTORY_NBYTES) -> di
     try:
         with zipfile.ZipFile(Readable(source, max_nbytes)) as archive:
             members = archive.infolist()
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, struct.error) as error:
-        if isinstance(error, CheckpointError):
-            raise
-        raise CheckpointError(f"{source.said} is no sound zip file: {error}") from None
+    except TensornpError:
+        raise
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, struct.error):
+        why = "the list of its members, at its end, is damaged or cut off"
+        raise CheckpointError(f"{source.said} is no sound zip file; {why}") from None
     times = Counter(one.filename for one in members)
     records = {one.filename: _record(source, one, is_alone=times[one.filename] == 1) for one in members}
     spans = {name: (one.offset, _stored_nbytes(one)) for name, one in records.items() if not one.problem}

@@ -98,8 +98,8 @@ class Unpacked:
             some: bytes = self._stream.read(nbytes)
         except TensornpError:
             raise
-        except Exception as error:
+        except Exception:
             # Each library has its own.
-            raise CheckpointError(f"{self.said} is not packed soundly: {error}") from None
+            raise CheckpointError(f"{self.said} is not packed soundly by Zstandard") from None
         self._at += len(some)
         return some
