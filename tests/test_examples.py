@@ -113,7 +113,7 @@ def test_values(tmp_path):
     assert "same bits" in cells[7]
     assert "cast from float32" in cells[8]
     assert "384 of 147,456 differ, first at [17, 0]" in cells[9]
-    assert cells[10].startswith("Comparison(not equal: 384 of 147,456 differ, first at [17, 0]")
+    assert cells[10].startswith("the first and the second: 384 of 147,456 differ, first at [17, 0]")
     assert "<img" in cells[12]
 
 
