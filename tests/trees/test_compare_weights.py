@@ -79,6 +79,15 @@ def test_files_are_compared_with_what_is_in_memory(tmp_path):
     assert "1 only in the first: 2.bias" in text
 
 
+def test_the_directions_of_a_change_leave_the_weights_as_they_are():
+    """An array that shared a weight's memory would end the resizability of its storage."""
+    first = torch.eye(4)
+    second = first + 1
+    assert compared({"w": first}, {"w": second}).directions("w", 1) == pytest.approx(1)
+    assert first.untyped_storage().resizable()
+    assert second.untyped_storage().resizable()
+
+
 def test_a_merged_adapter_is_seen_by_its_directions():
     """And looking moves no random state; a dense change of full rank is in many."""
     first = net()

@@ -145,6 +145,7 @@ class WeightsComparison(Mapping[str, Comparison]):
         if len(found.shapes[0]) != 2 or found.shapes[0] != found.shapes[1]:
             raise BadRequestError(f"{shown_name(name)} is no matrix of one shape in both, and has no directions")
         first, second = (
+            # Whoever looks shares nothing: that would end the storage's resizability.
             explorer[one].to_numpy(copy=True)
             for explorer, one in ((self._first, name), (self._second, self.pairs[name]))
         )
