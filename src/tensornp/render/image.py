@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.values.picture import Numbers, Picture, picture_of
 from tensornp.render.palette import NAN
@@ -63,6 +64,7 @@ class Image:
 
 
 @never_compiled
+@ignoring_float_errors
 def image(
     t: Any,
     *,
@@ -99,8 +101,7 @@ def image(
     Reads the pixels that are shown, on the tensor's own device, and changes nothing: of a batch the first 64 pictures,
     of large ones every second, third… row and column, at most about a million pixels in all.
     """
-    with np.errstate(all="ignore"):
-        picture = picture_of(t, layout, mean, std, value_range)
+    picture = picture_of(t, layout, mean, std, value_range)
     pixels = _grid(picture)
     height, width = pixels.shape[:2]
     times = min(magnification((height, width)))

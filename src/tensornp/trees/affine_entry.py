@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.memory.strided import BLOCK_NUMEL, blocks_of
 from tensornp.core.values.decode import decoder
 from tensornp.core.values.stored import StoredValues
@@ -80,6 +81,7 @@ class AffineEntry(FileEntry):
             found += [one.plan(along) for one in beside if isinstance(one, FileEntry)]
         return ReadPlan(sum(one.nbytes_read for one in found), sum(one.num_reads for one in found), codes.shape)
 
+    @ignoring_float_errors
     def _bits_at(self, opened: Reader, selection: Selection) -> Array:
         whole = replace(selection, final=(slice(None),) * len(selection.ranges))
         codes = super()._bits_at(opened, whole)
@@ -89,24 +91,23 @@ class AffineEntry(FileEntry):
         assert self.affine is not None
         axis = self.affine.axis
         scales, zeros = self._numbers(opened, selection.ranges[axis] if axis is not None else None)
-        with np.errstate(all="ignore"):
-            for start, sizes in blocks_of(made.shape, BLOCK_NUMEL):
-                at = tuple(slice(i, i + n) for i, n in zip(start, sizes, strict=True))
-                ours = (scales, zeros)
-                if axis is not None:
-                    lined = [n if d == axis else 1 for d, n in enumerate(sizes)]
-                    ours = scales[at[axis]].reshape(lined), zeros[at[axis]].reshape(lined)
-                made[at] = self.affine.values(codes[at], *ours)
+        for start, sizes in blocks_of(made.shape, BLOCK_NUMEL):
+            at = tuple(slice(i, i + n) for i, n in zip(start, sizes, strict=True))
+            ours = (scales, zeros)
+            if axis is not None:
+                lined = [n if d == axis else 1 for d, n in enumerate(sizes)]
+                ours = scales[at[axis]].reshape(lined), zeros[at[axis]].reshape(lined)
+            made[at] = self.affine.values(codes[at], *ours)
         return np.asarray(made[selection.final])
 
+    @ignoring_float_errors
     def _flat(self, opened: Reader, first: int, count: int) -> Array:
         codes = super()._flat(opened, first, count)
         if not codes.size:
             return codes.astype(VALUES)
         assert self.affine is not None
         scales, zeros = self._numbers_in_row(opened, first, count)
-        with np.errstate(all="ignore"):
-            return self.affine.values(codes, scales, zeros)
+        return self.affine.values(codes, scales, zeros)
 
     def _laid_once(self) -> tuple[tuple[int, ...], tuple[int, ...], int]:
         assert self.shape is not None and self._strides is not None and self.affine is not None

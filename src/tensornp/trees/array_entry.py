@@ -8,6 +8,7 @@ import numpy as np
 
 from tensornp.core.exchange.to_tensor import to_tensor
 from tensornp.core.lowlevel.attributes import error_text
+from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.tensor.dtypes import name_of, resolve
 from tensornp.core.values.scan import scan
 from tensornp.core.values.stats import TensorStats
@@ -64,10 +65,10 @@ class ArrayEntry(WeightEntry):
         view.flags.writeable = view.flags.writeable and writeable is True
         return view
 
+    @ignoring_float_errors
     def _cast(self, part: Array, wanted: np.dtype[Any]) -> Array:
         try:
-            with np.errstate(all="ignore"):
-                return part.astype(wanted)
+            return part.astype(wanted)
         except (TypeError, ValueError, OverflowError) as error:
             raise BadRequestError(
                 f"{shown_name(self.name)} is {part.dtype}, and no {wanted}: {error_text(error)[:_MAX_SAID]}"

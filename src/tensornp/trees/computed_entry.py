@@ -5,11 +5,13 @@ It is listed without being computed, and computed on copies: a spectral norm wri
 
 from __future__ import annotations
 
+import _random
 import copy
 import random
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from operator import call
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,7 @@ from tensornp.core.lowlevel.attributes import (
     mro_of,
 )
 from tensornp.core.lowlevel.modes import unnoticed, with_overrides
+from tensornp.core.lowlevel.private_names import find
 from tensornp.core.namespace.members import members_of
 from tensornp.core.tensor.form import form_of
 from tensornp.core.tensor.paths import is_attribute_name
@@ -34,6 +37,7 @@ from tensornp.trees.entry import COMPUTED
 from tensornp.trees.live_entry import IN_PARTS, LiveEntry
 from tensornp.trees.made_entry import MadeEntry, Recipe
 
+_set_default_dtype = find("_C._set_default_dtype") or torch.set_default_dtype
 _LISTS = "parametrizations"
 _OWN = "torch.nn.utils.parametrizations"
 _KEEP_SHAPE = ("_SpectralNorm", "_Orthogonal", "_WeightNorm")
@@ -139,39 +143,37 @@ def _is_own(cls: type) -> bool:
 @unnoticed
 def _computed(parametrization: Any) -> Any:
     """Return what a parametrization gives now, run as a copy; the random numbers that it takes are given back."""
-    with with_overrides(), _kept_random_state(parametrization):
-        return _copy_of(parametrization)()
-
-
-@contextmanager
-def _kept_random_state(parametrization: Any) -> Iterator[None]:
-    """Keep the state of all generators that may be asked, and the default dtype, unless it is known that none is.
-
-    Were it set back while another thread draws, that one's numbers would come once more.
-    """
     steps = members_of((dict_of(parametrization) or {}).get("_modules"))
     if all(_is_own(type(step)) for _, step in steps):
-        yield
-        return
-    # Behind the gate no cell begins.
+        with with_overrides():
+            return _copy_of(parametrization)()
+    # Behind the gate no cell begins. Were random numbers given back while another thread draws, its would come again.
     with threads.GATE:
         if threads.others_run():
             raise NoDataError("it is computed by code that may draw random numbers, and another thread runs; ask again")
-        with _random_state_set_back(parametrization):
-            yield
+        set_back = map(call, _setters(parametrization))
+        try:
+            with with_overrides():
+                return _copy_of(parametrization)()
+        finally:
+            # One call of C, which no Ctrl-C ends before the last of them.
+            list(set_back)
 
 
-@contextmanager
-def _random_state_set_back(parametrization: Any) -> Iterator[None]:
+def _setters(parametrization: Any) -> list[Callable[[], object]]:
+    """Return what sets back the generators that may be asked, and the default dtype: functions written in C."""
     devices = {one.device for _, one in _originals(parametrization)}
-    ours, of_numpy, dtype = random.getstate(), np.random.get_state(), torch.get_default_dtype()
-    try:
-        with torch.random.fork_rng(devices=[device for device in devices if device.type == "cuda"]):
-            yield
-    finally:
-        random.setstate(ours)
-        np.random.set_state(of_numpy)
-        torch.set_default_dtype(dtype)
+    generators = [torch.default_generator]
+    generators += [torch.cuda.default_generators[device.index] for device in devices if device.type == "cuda"]
+    # The module's own functions are methods of it.
+    ours: Any = getattr(random.getstate, "__self__")  # noqa: B009
+    return [
+        *(partial(one.set_state, one.get_state()) for one in generators),
+        partial(np.random.set_state, np.random.get_state()),
+        partial(_random.Random.setstate, ours, _random.Random.getstate(ours)),
+        partial(setattr, ours, "gauss_next", ours.gauss_next),
+        partial(_set_default_dtype, torch.get_default_dtype()),
+    ]
 
 
 def _copy_of(parametrization: Any) -> Any:

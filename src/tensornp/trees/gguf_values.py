@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.errors import MissingLibraryError, NoDataError
 from tensornp.trees.entry import Array
 
@@ -18,6 +19,7 @@ class GgmlType:
     block_numel: int
     block_nbytes: int
 
+    @ignoring_float_errors
     def decode(self, codes: Array) -> Array:
         """Return the values of the bytes of some blocks, flat, as float32.
 
@@ -38,8 +40,6 @@ class GgmlType:
         if not codes.size:
             return np.empty(0, np.float32)
         try:
-            # The scale of a block may be infinite, or none.
-            with np.errstate(all="ignore"):
-                return np.asarray(dequantize(codes, GGMLQuantizationType[self.name]), np.float32)
+            return np.asarray(dequantize(codes, GGMLQuantizationType[self.name]), np.float32)
         except (NotImplementedError, KeyError):
             raise NoDataError(f"the library gguf has no values of {self.name}; a newer one may have") from None

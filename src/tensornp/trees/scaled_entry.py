@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.memory.strided import BLOCK_NUMEL
 from tensornp.core.values.blocks import ReadPart
 from tensornp.core.values.decode import decoder
@@ -78,6 +79,7 @@ class ScaledEntry(FileEntry):
             for one, size in ranges
         )
 
+    @ignoring_float_errors
     def _bits_at(self, opened: Reader, selection: Selection) -> Array:
         wanted = selection
         bits = super()._bits_at(opened, replace(wanted, final=(slice(None),) * len(self.block)))
@@ -91,10 +93,9 @@ class ScaledEntry(FileEntry):
             ]
             decode = decoder(self.dtype)
             step = max(BLOCK_NUMEL // math.prod(wanted.counts[1:]), 1)
-            with np.errstate(all="ignore"):
-                for first in range(0, len(made), step):
-                    rows = slice(first, first + step)
-                    made[rows] = decode(bits[rows]) * scales[np.ix_(places[0][rows], *places[1:])]
+            for first in range(0, len(made), step):
+                rows = slice(first, first + step)
+                made[rows] = decode(bits[rows]) * scales[np.ix_(places[0][rows], *places[1:])]
         return np.asarray(made[wanted.final])
 
     def _supply(self, opened: Any) -> Supply:

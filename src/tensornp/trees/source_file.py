@@ -90,7 +90,8 @@ class SourceFile:
         try:
             status = os.stat(name)
             if stat.S_ISREG(status.st_mode):
-                os.close(os.open(name, _FLAGS))
+                # By one call, after which Ctrl-C may come.
+                list(map(os.close, map(os.open, [name], [_FLAGS])))
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{name!r} cannot be opened: {reason_of(error)}") from None
         if not stat.S_ISREG(status.st_mode):
@@ -116,19 +117,24 @@ class SourceFile:
         ChangedFileError
             If it has shrunk, was written to or replaced, or is gone.
         """
+        descriptors: list[int] = []
+        closing = map(os.close, descriptors)
         try:
-            descriptor = os.open(self.path, _FLAGS)
-        except OSError as error:
-            raise ChangedFileError(f"{self.path!r} cannot be opened any more: {reason_of(error)}") from None
-        try:
-            there = OpenFile(self, descriptor)
+            try:
+                # Noted by the call that opens it, after which Ctrl-C may come.
+                descriptors.extend(map(os.open, [self.path], [_FLAGS]))
+            except OSError as error:
+                raise ChangedFileError(f"{self.path!r} cannot be opened any more: {reason_of(error)}") from None
+            there = OpenFile(self, descriptors[0])
             there.check()
             yield there
             there.check()
         finally:
-            # What was read is right, whatever becomes of the file now.
-            with suppress(OSError):
-                os.close(descriptor)
+            # What was read is right, whatever becomes of the file now. `suppress` would begin before the call.
+            try:  # noqa: SIM105
+                list(closing)
+            except OSError:
+                pass
 
 
 @functools.lru_cache(maxsize=256)

@@ -14,6 +14,7 @@ import torch
 
 from tensornp.core.convert.budget import Budget
 from tensornp.core.convert.to_numpy import to_numpy
+from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.core.values.blocks import ReadPart
@@ -238,9 +239,9 @@ def _tally(supply: Supply, number: int) -> Tally:
     return tasks.tally(next(islice(tasks, number, None)), in_place=False)
 
 
+@ignoring_float_errors
 def _put_together(supply: Supply, tallies: Iterable[Tally]) -> TensorStats:
-    with np.errstate(all="ignore"):
-        return _tasks(supply).result(tallies)
+    return _tasks(supply).result(tallies)
 
 
 @apart

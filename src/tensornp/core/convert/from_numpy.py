@@ -13,9 +13,6 @@ from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.tensor import dtypes
 from tensornp.errors import BadRequestError, CopyRequiredError, UnsupportedArrayError
 
-# Made here, since a mode sees a device being made.
-_CPU = torch.device("cpu")
-
 
 def tensor_from_numpy(
     array: np.ndarray[Any, Any] | np.generic, copy: bool | None, device: torch.device
@@ -35,7 +32,9 @@ def why_copied(array: np.ndarray[Any, Any] | np.generic) -> str:
         return "a masked array"
     plain = np.asarray(array)
     facts = dtypes.KNOWN.get(plain.dtype.name) or dtypes.EXTENSIONS.get(plain.dtype.name)
-    return _why_not_shared(plain, facts, _CPU) if facts is not None else "an array of this dtype"
+    with modes.undisturbed():
+        cpu = torch.device("cpu")
+    return _why_not_shared(plain, facts, cpu) if facts is not None else "an array of this dtype"
 
 
 def usable_device(device: Any) -> torch.device:

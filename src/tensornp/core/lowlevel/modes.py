@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import functools
 import io
+import operator
 import sys
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar, cast
 
@@ -30,7 +31,8 @@ _inference_mode = find("_C._InferenceMode")
 _set_grad_enabled = find("_C._set_grad_enabled") or torch.set_grad_enabled
 _function_modes = find("_C._len_torch_function_stack")
 _enable_torch_function = find("_C._EnableTorchFunction")
-_without_function_mode = find("overrides._pop_mode_temporarily")
+_function_mode_stack = find("overrides._get_current_function_mode_stack") or list
+_pop_function_mode, _push_function_mode = find("_C._pop_torch_function_stack"), find("_C._push_on_torch_function_stack")
 _dispatch_modes = find("_C._len_torch_dispatch_stack")
 _pre_dispatch_modes = find("_ops._len_torch_dispatch_stack_pre_dispatch")
 _functorch_level = find("_C._functorch.peek_interpreter_stack")
@@ -94,7 +96,8 @@ def unnoticed(function: _F) -> _F:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if is_undisturbed():
+        # In a block that is `undisturbed`, the context is the user's still.
+        if _stands_outside.get() and is_undisturbed():
             return function(*args, **kwargs)
         outside = _way_out()
         try:
@@ -111,7 +114,7 @@ def unnoticed(function: _F) -> _F:
 
 def undisturbed() -> AbstractContextManager[Any]:
     """Stand outside every mode in the block, which costs next to nothing where one stands there already."""
-    return _INSIDE if is_undisturbed() else _Outside()
+    return _INSIDE if is_undisturbed() else _Block(_way_out())
 
 
 _INSIDE = nullcontext()
@@ -119,36 +122,44 @@ _stands_outside = ContextVar("_stands_outside", default=False)
 """Whether an `unnoticed` function is running: what it stands outside of need not be asked again."""
 
 
-class _Outside(io.IOBase):
-    """Stands outside every mode in a block, at the end of which Ctrl-C cannot come too early.
+class _Block(io.IOBase):
+    """A block that an iterator prepares and tidies up, at the end of which Ctrl-C cannot come too early.
 
     A file, because the `__exit__` of files is written in C, and calls `close`: that of the iterator, which is as well.
     """
 
-    def __init__(self) -> None:
-        self._outside = _way_out()
-        self.close = self._outside.close  # type: ignore[method-assign]
+    def __init__(self, way: Generator[None, None, None]) -> None:
+        self._way = way
+        self.close = way.close  # type: ignore[method-assign]
 
     def __enter__(self) -> None:  # type: ignore[override]
         try:
-            next(self._outside)
+            next(self._way)
         except BaseException:
             self.close()
             raise
 
 
-@contextmanager
-def with_overrides() -> Iterator[None]:
-    """Let tensor classes override operations again, for code of the user's that is called `undisturbed`.
+def with_overrides() -> AbstractContextManager[Any]:
+    """Let tensor classes override operations again in the block, for code of the user's that is called `undisturbed`.
 
     No mode sees that code all the same.
     """
-    with ExitStack() as stack:
-        if _enable_torch_function and _function_modes and _without_function_mode:
-            for _ in range(_function_modes()):
-                stack.enter_context(_without_function_mode())
-            stack.enter_context(_enable_torch_function())
-        yield
+    return _Block(_overriding()) if _enable_torch_function and _pop_function_mode and _push_function_mode else _INSIDE
+
+
+def _overriding() -> Generator[None, None, None]:
+    stack: list[Any] = _function_mode_stack()
+    popped: list[Any] = []
+    put_back = map(_push_function_mode, stack)
+    try:
+        # All of them by one call of C, and so back again: Ctrl-C comes before or after it.
+        popped.extend(map(operator.call, [_pop_function_mode] * len(stack)))
+        with _enable_torch_function():
+            yield
+    finally:
+        if popped:
+            list(put_back)
 
 
 def is_undisturbed() -> bool:
@@ -283,10 +294,12 @@ def apart(function: _F) -> _F:
                 torch.set_num_threads(1)
             return function(*args, **kwargs)
         finally:
-            if is_flushed:
-                torch.set_flush_denormal(True)
-            if num_threads > 1:
-                torch.set_num_threads(num_threads)
+            try:
+                if is_flushed:
+                    torch.set_flush_denormal(True)
+            finally:
+                if num_threads > 1:
+                    torch.set_num_threads(num_threads)
 
     return unnoticed(cast(_F, call))
 

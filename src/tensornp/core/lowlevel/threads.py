@@ -87,8 +87,9 @@ def current_frames() -> dict[int, FrameType]:
     threads that is being read (python/cpython#106883).
     """
     is_enabled = gc.isenabled()
-    gc.disable()
     try:
+        # Within the `try`, since Python handles a Ctrl-C as soon as this call has returned.
+        gc.disable()
         return sys._current_frames()
     finally:
         if is_enabled:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.values.heatmap import FINITE, Heatmap
 from tensornp.errors import BadRequestError
 
@@ -42,14 +43,14 @@ class Limits:
         """How many pixels are finite and lie beyond."""
         return self.num_below + self.num_above
 
+    @ignoring_float_errors
     def shares(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return how far on the way from `low` to `high` values are: 0 to 1 within the limits, 0.5 where these meet."""
         if not self.low < self.high:
             return np.full(np.shape(values), 0.5)
-        with np.errstate(all="ignore"):
-            # Halves where the difference is larger than any float; those of the smallest are none.
-            unit = 1.0 if math.isfinite(self.high - self.low) else 0.5
-            return np.asarray((values * unit - self.low * unit) / (self.high * unit - self.low * unit))
+        # Halves where the difference is larger than any float; those of the smallest are none.
+        unit = 1.0 if math.isfinite(self.high - self.low) else 0.5
+        return np.asarray((values * unit - self.low * unit) / (self.high * unit - self.low * unit))
 
 
 def limits(heatmap: Heatmap, low: float | None = None, high: float | None = None) -> Limits:

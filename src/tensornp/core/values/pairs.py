@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tensornp.core.lowlevel.float_errors import ignoring_float_errors
+
 _STEP = 2**18
 """Elements that are compared at a time."""
 
@@ -56,6 +58,7 @@ def differing(old: Any, new: Any) -> Any:
     return differs & ~(np.isnan(old) & np.isnan(new)) if old.dtype.kind in "fc" else differs
 
 
+@ignoring_float_errors
 def deltas(old: Any, new: Any) -> tuple[Any, int, int]:
     """Return the absolute differences, by what they were divided, and how many have none: from or to NaN or infinity.
 
@@ -68,11 +71,10 @@ def deltas(old: Any, new: Any) -> tuple[Any, int, int]:
     old, new = old.astype(wide), new.astype(wide)
     is_finite = np.isfinite(old) & np.isfinite(new)
     num_lost = int(np.count_nonzero(~is_finite))
-    with np.errstate(all="ignore"):
-        delta = np.abs(new - old)
-        is_beyond = is_finite & ~np.isfinite(delta)
-        if is_beyond.any():
-            return np.where(is_beyond, np.abs(new / 4 - old / 4), 0), 4, num_lost
+    delta = np.abs(new - old)
+    is_beyond = is_finite & ~np.isfinite(delta)
+    if is_beyond.any():
+        return np.where(is_beyond, np.abs(new / 4 - old / 4), 0), 4, num_lost
     return np.where(is_finite, delta, 0), 1, num_lost
 
 
@@ -86,11 +88,11 @@ def largest_delta(a: Any, b: Any) -> int:
     return 2**64 + int(delta[carries].max()) if carries.any() else int(delta.max())
 
 
+@ignoring_float_errors
 def _size(largest: tuple[int, Any, int]) -> float:
     """Return the largest difference as a float, infinity for what none can hold."""
     scale, delta, _ = largest
-    with np.errstate(over="ignore"):
-        return float(scale * np.float64(delta))
+    return float(scale * np.float64(delta))
 
 
 def _delta_text(largest: tuple[int, Any, int], num_lost: int, shape: tuple[int, ...]) -> str:

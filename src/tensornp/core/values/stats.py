@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.values.channels import ChannelNorms
 from tensornp.core.values.distribution import Distribution, added_up
 from tensornp.core.values.figures import Figures, combined
@@ -87,22 +88,23 @@ class TensorStats:
         return self.posinf + self.neginf
 
     @property
+    @ignoring_float_errors
     def norm(self) -> Figure:
         """The square root of the sum of squares of the finite elements, as float64; None where there are none."""
         if self.mean is None:
             return None
-        with np.errstate(all="ignore"):
-            root = np.hypot(self.mean, self.std) * np.sqrt(self.finite)
+        root = np.hypot(self.mean, self.std) * np.sqrt(self.finite)
         return root if np.ndim(root) else float(root)
 
     @property
+    @ignoring_float_errors
     def histogram(self) -> Histogram | None:
         """Counts in at most 64 bins from `min` to `max`; None where none was asked for, or nothing is finite."""
         if self.distribution is None or self.min is None or not self.distribution.num_seen:
             return None
-        with np.errstate(all="ignore"):
-            return self.distribution.histogram(float(self.min), float(self.max))
+        return self.distribution.histogram(float(self.min), float(self.max))
 
+    @ignoring_float_errors
     def quantile(self, q: Any) -> Any:
         """Return the number below which a share `q` of the finite elements lies, or an array for several shares.
 
@@ -129,10 +131,9 @@ class TensorStats:
         low, high = float(self.min), float(self.max)
         # The ends are known, also where only a sample was counted.
         ends = {0.0: low, 1.0: high}
-        with np.errstate(all="ignore"):
-            every = shares.reshape(-1).tolist()
-            of = functools.partial(self.distribution.quantile, low=low, high=high, is_integer=isinstance(self.min, int))
-            found = [ends.get(share, of(share)) for share in every]
+        every = shares.reshape(-1).tolist()
+        of = functools.partial(self.distribution.quantile, low=low, high=high, is_integer=isinstance(self.min, int))
+        found = [ends.get(share, of(share)) for share in every]
         return np.array(found).reshape(shares.shape) if shares.ndim else found[0]
 
     def __add__(self, other: Any) -> TensorStats:
