@@ -146,6 +146,10 @@ def _around(folder: Path) -> SimpleNamespace:
     )  # fmt: skip
 
 
+def _display(name: str) -> Callable[[Any], object]:
+    return lambda a: the_shell().display_formatter.format(getattr(a, name))
+
+
 def _preview(a: Any) -> object:
     return summarize(a.w, DisplayOptions(precision=3))
 
@@ -156,6 +160,7 @@ def _computed(a: Any) -> object:
 
 _ERRORS = " float_errors.py _ufunc_config.py"
 _MODES = " modes.py contextlib.py"
+_SHELL = "printers.py standing_in.py formatters.py"
 ROWS: dict[str, _Row] = {
     "frames of all threads": _Row(lambda a: threads.current_frames(), "threads.py"),
     "an image": _Row(lambda a: tnp.image(a.pictures), "image.py" + _ERRORS),
@@ -175,6 +180,9 @@ ROWS: dict[str, _Row] = {
     "a preview": _Row(_preview, "preview.py" + _MODES),
     "a weight of a file": _Row(lambda a: a.stored["w"].to_numpy(), "source_file.py"),
     "weights of a file": _Row(lambda a: tnp.weights(a.path), "source_file.py"),
+    "the display of a tensor": _Row(_display("w"), _SHELL),
+    "the display of a container": _Row(_display("batch"), _SHELL),
+    "the display of a module": _Row(_display("model"), _SHELL),
 }
 """Each place that sets something for others, and what is done there."""
 

@@ -13,7 +13,7 @@ from IPython.utils.dir2 import get_real_method
 
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.fronts.ipython.anchors import Anchors
-from tensornp.fronts.ipython.lending import BundleFormatter, Loans, is_of_ipython
+from tensornp.fronts.ipython.standing_in import BundleFormatter, is_of_ipython, stand_in_for
 from tensornp.render.views import view_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class TensorPrinters:
     """The printers of one shell, and what they have put into it.
 
     IPython asks for the MIME bundle first, then for each MIME type. When the bundle is asked for, the summary is made,
-    from which each MIME type is then served once; and printers for the object's class are lent to the tables.
+    from which each MIME type is then served once, by what stands in for its formatter.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class TensorPrinters:
         self._bundles: BundleFormatter | None = None
         self._registered: list[tuple[Any, Any, Any, Any]] = []
         self._prepared = threading.local()
-        self._loans = Loans()
+        self._stand_ins: list[tuple[str, Any, Any]] = []
         self._has_met_torch = False
 
     def register(self) -> None:
@@ -60,6 +60,11 @@ class TensorPrinters:
                 self._put(formatter, kind, printer)
         self._bundles = BundleFormatter(self._formatter.mimebundle_formatter, self._prepare)
         self._formatter.mimebundle_formatter = self._bundles
+        # The base's printer would not do for a tensor: IPython's text prefers the `__repr__` of a subclass to that.
+        for mime, serve in (("text/plain", self._serve_plain), ("text/html", self._serve_html)):
+            before = self._formatter.formatters[mime]
+            self._stand_ins.append((mime, before, stand_in_for(before, serve)))
+            self._formatter.formatters[mime] = self._stand_ins[-1][-1]
 
     def unregister(self) -> None:
         """Take out what is still ours, and put back what was there before."""
@@ -67,6 +72,10 @@ class TensorPrinters:
             self._bundles.prepare = None
             if self._formatter.mimebundle_formatter is self._bundles:
                 self._formatter.mimebundle_formatter = self._bundles.before
+        for mime, before, stand_in in self._stand_ins:
+            if self._formatter.formatters[mime] is stand_in:
+                self._formatter.formatters[mime] = before
+        self._stand_ins.clear()
         for formatter, kind, printer, previous in reversed(self._registered):
             for table, key in _places(formatter, kind):
                 if table.get(key) == printer:
@@ -74,7 +83,6 @@ class TensorPrinters:
                     if previous is not None:
                         table[key] = previous
         self._registered.clear()
-        self._loans.end()
         self.forget()
 
     def _own(self) -> tuple[tuple[Any, Any], ...]:
@@ -89,11 +97,23 @@ class TensorPrinters:
     def forget(self, *_: Any) -> None:
         """Drop summaries that no MIME type has asked this thread for."""
         self._prepared.summaries = {}
-        self._loans.take_back()
 
     def _prepare(self, obj: Any) -> bool:
         """Make ready for the display of `obj`; returns whether it is ours."""
-        return first_that_works("a display", lambda: self._make_ready(obj), lambda _: False)
+        return first_that_works(
+            "a display", lambda: self._make_ready(obj), lambda reason: self._make_unshown_ready(obj, reason)
+        )
+
+    def _make_unshown_ready(self, obj: Any, reason: str) -> bool:
+        """Have a tensor shown by its class alone: its own `__repr__` could end the process."""
+        if not _is_tensor(obj):
+            return False
+        from tensornp.core.lowlevel.attributes import class_name
+        from tensornp.core.summary.view import Unshown
+
+        prepared = obj, Unshown(class_name(type(obj)), reason), ""
+        self._prepared.summaries = {"text/plain": prepared, "text/html": prepared}
+        return True
 
     def _make_ready(self, obj: Any) -> bool:
         self.forget()
@@ -102,7 +122,6 @@ class TensorPrinters:
         summary, anchor = self._summarize(obj), ""
         if summary is None:
             return False
-        self._lend(type(obj))
         if _is_tensor(obj):
             anchor = self._anchors.new()
             self._on_shown(obj, summary, anchor)
@@ -118,14 +137,38 @@ class TensorPrinters:
             self._has_met_torch = True
             warn_of_untried_torch()
 
-    def _lend(self, cls: type) -> None:
-        """Have the formatters ask us for this one object.
+    def _serve_plain(self, obj: Any) -> str | None:
+        """Return the text of what was prepared; None of others, and where another library prints the class."""
 
-        The base's printer would not do for a tensor: IPython's text prefers the `__repr__` of a subclass to that.
-        """
-        for formatter, printer in self._own():
-            if printer == self._print_plain or not _is_tensor_class(cls):
-                self._loans.lend(formatter.type_printers, cls, printer)
+        def text() -> str | None:
+            table = self._formatter.formatters["text/plain"].type_printers
+            if not self._is_prepared("text/plain", obj) or self._is_anothers(table.get(type(obj))):
+                return None
+            return self._text_of(obj)
+
+        return first_that_works("the text of a display", text, lambda reason: _unshown(obj, reason))
+
+    def _serve_html(self, obj: Any) -> str | None:
+        """Return the HTML of what was prepared, as `_serve_plain`; a printer of another library may be for a base."""
+
+        def html() -> str | None:
+            formatter = self._formatter.formatters["text/html"]
+            if not self._is_prepared("text/html", obj):
+                return None
+            printer = formatter.type_printers.get(type(obj))
+            if printer is None and _is_tensor(obj):
+                printer = formatter.lookup_by_type(type(obj))
+            return None if self._is_anothers(printer) else self._html_of(obj)
+
+        return first_that_works("the HTML of a display", html, lambda _: None)
+
+    def _is_prepared(self, mime: str, obj: Any) -> bool:
+        prepared, *_ = getattr(self._prepared, "summaries", {}).get(mime, (None,))
+        return prepared is obj
+
+    def _is_anothers(self, printer: Any) -> bool:
+        """Return whether another library has put `printer` into a table."""
+        return not (printer is None or is_of_ipython(printer) or getattr(printer, "__self__", None) is self)
 
     def _summarize(self, obj: Any) -> Any:
         from tensornp.render.view import shown_of
@@ -141,8 +184,7 @@ class TensorPrinters:
         return self._summarize(obj), ""
 
     def _is_ours(self, mime: str, obj: Any) -> bool:
-        prepared, *_ = getattr(self._prepared, "summaries", {}).get(mime, (None,))
-        return prepared is obj or self._shows(obj)
+        return self._is_prepared(mime, obj) or self._shows(obj)
 
     def _shows(self, obj: Any) -> bool:
         """Return whether `obj` is or stands for a tensor, is a record of ours, or a module or container of tensors."""
@@ -178,7 +220,7 @@ class TensorPrinters:
             for base in bases:
                 name = module_name(base), class_name(base)
                 printer = formatter.type_printers.get(base) or formatter.deferred_printers.get(name)
-                if not (printer is None or is_of_ipython(printer) or getattr(printer, "__self__", None) is self):
+                if self._is_anothers(printer):
                     return True
         if any(is_subclass(cls, base) for base in (list, tuple, dict)):
             return False
@@ -212,7 +254,6 @@ class TensorPrinters:
         from tensornp.core.summary.view import Unshown
         from tensornp.render.view import summary_text
 
-        self._loans.take_back(self._print_plain)
         summary, _ = self._summary_for("text/plain", obj)
         plain = self._formatter.formatters["text/plain"]
         if type(summary) is Unshown and is_of_ipython(self._before(plain, type(obj))):
@@ -231,7 +272,6 @@ class TensorPrinters:
             return None
         from tensornp.render.view import summary_html
 
-        self._loans.take_back(self._print_html)
         summary, anchor = self._summary_for("text/html", obj)
         return summary_html(summary, self._config.options, anchor=anchor) if summary is not None else None
 
@@ -258,7 +298,7 @@ class TensorPrinters:
 
     def _before(self, formatter: Any, cls: type) -> Any:
         """Return the printer for `cls` that is not ours: the one in place, or the one that ours took the place of."""
-        printer = self._loans.previous(formatter.type_printers, cls)
+        printer = formatter.type_printers.get(cls)
         return printer if getattr(printer, "__self__", None) is not self else None
 
 
@@ -286,12 +326,6 @@ def _is_one(obj: Any) -> bool:
     from tensornp.core.tensor.stand_ins import is_tensor_like
 
     return is_tensor_like(obj)
-
-
-def _is_tensor_class(cls: type) -> bool:
-    from tensornp.core.lowlevel.attributes import is_subclass
-
-    return is_subclass(cls, sys.modules["torch"].Tensor)
 
 
 def _places(formatter: Any, kind: Any) -> list[tuple[dict[Any, Any], Any]]:
