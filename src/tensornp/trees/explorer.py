@@ -90,7 +90,9 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     def __getitem__(self, name: str) -> Any:
         """Return the weight of that name, or an explorer of those below it; NoSuchWeightError where there is none."""
         if not isinstance(name, str):
-            raise NoSuchWeightError(f"a weight is taken by its name, not by a {type(name).__name__}; list(w) has them")
+            raise NoSuchWeightError(
+                f"a weight is taken by its name, not by a {class_name(type(name))}; list(w) has them"
+            )
         if name in self._entries:
             return self._entries[name]
         below = [entry for entry in self._entries.values() if entry.name.startswith(f"{name.removesuffix('.')}.")]

@@ -41,12 +41,19 @@ def take_out(make: MakeBar) -> None:
         _makers.remove(make)
 
 
+def _class_name(obj: object) -> str:
+    # It needs torch, which waits until there is something to compare.
+    from tensornp.core.lowlevel.attributes import class_name
+
+    return class_name(type(obj))
+
+
 @contextmanager
 def progress_of(chosen: Progress | Literal[False] | None, what: str) -> Iterator[Progress | None]:
     """Return what is told of the progress: what the user has chosen, nothing for False, and for None a bar."""
     if chosen is not None:
         if chosen is not False and not callable(chosen):
-            raise BadRequestError(f"progress is a function of two numbers, or False, not a {type(chosen).__name__}")
+            raise BadRequestError(f"progress is a function of two numbers, or False, not a {_class_name(chosen)}")
         yield chosen or None
         return
     bar = _LateBar(what)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensornp.core.convert.plan import MAX_NDIM
+from tensornp.core.lowlevel.attributes import class_name
 from tensornp.errors import BadRequestError
 
 Array = np.ndarray[Any, Any]
@@ -203,7 +204,7 @@ def _place_of(item: Any, size: int, axis: int) -> int:
         place = operator.index(item)
     except TypeError:
         raise BadRequestError(
-            f"an index takes integers, slices, '...' and None, not {type(item).__name__}; read the rows first"
+            f"an index takes integers, slices, '...' and None, not {class_name(type(item))}; read the rows first"
         ) from None
     if not -size <= place < size:
         reach = f"has {size:,} indices" if size else "is empty"

@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Any, NamedTuple
 
+from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.memory.footprint import Span, extents_of, spans_of
 from tensornp.core.memory.storages import merged
+from tensornp.core.tensor.stand_ins import own_tensor_of
 from tensornp.trees.array_entry import ArrayEntry
 from tensornp.trees.entry import COMPUTED, WeightEntry
 from tensornp.trees.file_entry import FileEntry
@@ -28,9 +30,9 @@ class _Piece(NamedTuple):
 
 
 def held_by(entry: WeightEntry) -> Any:
-    """Return the tensor or the array that an entry holds; None of one in a file, or of a name without any."""
+    """Return the tensor or the array that an entry holds; None where it is in a file, or made anew."""
     if isinstance(entry, LiveEntry):
-        return entry.tensor
+        return entry.tensor if is_tensor(entry.tensor) else own_tensor_of(entry.tensor)
     return entry.array if isinstance(entry, ArrayEntry) else None
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from types import NoneType
 from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
+from IPython.core.error import UsageError
 from IPython.utils.capture import capture_output
 
 import tensornp as tnp
+from tensornp.errors import TensornpError
 
 
 class _Raising(type):
@@ -170,3 +173,67 @@ def test_a_tensor_that_raises_for_its_class_is_watched_and_listed(shell):
     shell.run("%tensors")
     assert {"t", "many[0]", "many[1]"} <= {line.split("  ")[0].lstrip("├└ ") for line in table_text(shell).splitlines()}
     assert "(HiddenEverywhere)" not in shell.show_within_modes(shell.namespace["many"])["text/plain"]
+
+
+KINDS: dict[str, tuple[type, Any]] = {
+    "tensor": (torch.Tensor, lambda cls: torch.arange(3.0).as_subclass(cls)),
+    "parameter": (torch.nn.Parameter, lambda cls: cls(torch.arange(3.0))),
+    "module": (torch.nn.Linear, lambda cls: cls(3, 1)),
+    "dict": (dict, lambda cls: cls(inside=torch.arange(3.0))),
+    "list": (list, lambda cls: cls([torch.arange(3.0)])),
+    "stand-in": (object, lambda cls: cls()),
+}
+LINES = (
+    "%tonumpy -o taken x", "%tonumpy --explain x", "%tensors", "%tensors x", "%tensors --changed", "%tensors --release",
+    "%tensorwatch x", "%tensorwatch --off", "%tensorstats x", "%tensordiff x x", "%weights x", "%totensor -o taken x",
+    "%tonumpy -w x", "tnp.card(x)", "repr(tnp.card(x))", "repr(tnp.weights(x))", "str(tnp.aliases(x))",
+    "repr(tnp.compare(x, x))", "repr(tnp.stats(x))", "repr(tnp.inspect(x))", "repr(tnp.plan(x))", "repr(tnp.locate(x))",
+    "tnp.view(x).close()", "type(tnp.to_numpy([x]))", "repr(tnp.weights([x]))",
+)  # fmt: skip
+
+
+def odd_object(kind: str, asked: str) -> Any:
+    """Return an object whose class raises when it is asked something; torch asks while it is made."""
+    base, make = KINDS[kind]
+    is_armed = []
+
+    def answer(cls: Any) -> Any:
+        if is_armed:
+            raise RuntimeError(f"a class was asked for its {asked}")
+        return slot(cls)
+
+    slot = type.__dict__[asked].__get__
+    meta = type("Meta", (type(base),), {asked: property(answer)})
+    own = {"__tensornp__": lambda self: torch.arange(3.0)} if kind == "stand-in" else {}
+    obj = make(meta("Hidden", (base,), own))
+    is_armed.append(True)
+    return obj
+
+
+@pytest.mark.parametrize("asked", ["__name__", "__module__", "__mro__"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_display_prints_what_a_class_raises(shell, kind, asked):
+    """Whatever its metaclass raises for: there is a card or a table, as text and as HTML, and nothing before it."""
+    obj = odd_object(kind, asked)
+    for _ in range(2):
+        with capture_output() as captured:
+            data = shell.show_within_modes(obj)
+        assert set(data) == {"text/plain", "text/html"}
+        assert captured.stdout + captured.stderr == ""
+
+
+@pytest.mark.parametrize("asked", ["__name__", "__module__"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_magic_prints_what_a_class_raises(shell, kind, asked):
+    """Each shows something, or ends in a sentence of ours."""
+    shell.namespace["x"] = odd_object(kind, asked)
+    shell.run("import tensornp as tnp")
+    wrong = {}
+    for line in LINES:
+        with capture_output() as captured:
+            result = shell.ip.run_cell(line, store_history=False)
+        error = result.error_in_exec
+        said = captured.stdout + captured.stderr
+        if (error is None and "Traceback" in said) or not isinstance(error, (NoneType, UsageError, TensornpError)):
+            wrong[line] = said
+    assert not wrong

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from IPython.utils.dir2 import get_real_method
 
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.fronts.ipython.anchors import Anchors
-from tensornp.fronts.ipython.standing_in import BundleFormatter, is_of_ipython, stand_in_for
+from tensornp.fronts.ipython.standing_in import BundleFormatter, Served, can_be_looked_up, is_of_ipython, stand_in_for
 from tensornp.render.views import view_of
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class TensorPrinters:
         self._registered: list[tuple[Any, Any, Any, Any]] = []
         self._prepared = threading.local()
         self._stand_ins: list[tuple[str, Any, Any]] = []
+        self._displays: Any = None
+        self._before_displays: Any = None
         self._has_met_torch = False
 
     def register(self) -> None:
@@ -61,10 +64,14 @@ class TensorPrinters:
         self._bundles = BundleFormatter(self._formatter.mimebundle_formatter, self._prepare)
         self._formatter.mimebundle_formatter = self._bundles
         # The base's printer would not do for a tensor: IPython's text prefers the `__repr__` of a subclass to that.
-        for mime, serve in (("text/plain", self._serve_plain), ("text/html", self._serve_html)):
-            before = self._formatter.formatters[mime]
-            self._stand_ins.append((mime, before, stand_in_for(before, serve)))
-            self._formatter.formatters[mime] = self._stand_ins[-1][-1]
+        serving = {"text/plain": self._serve_plain, "text/html": self._serve_html}
+        for mime, before in list(self._formatter.formatters.items()):
+            stand_in = stand_in_for(before, serving.get(mime, partial(self._serve_nothing, mime)))
+            self._stand_ins.append((mime, before, stand_in))
+            self._formatter.formatters[mime] = stand_in
+        self._before_displays = self._formatter.ipython_display_formatter
+        self._displays = stand_in_for(self._before_displays, self._serve_undisplayed)
+        self._formatter.ipython_display_formatter = self._displays
 
     def unregister(self) -> None:
         """Take out what is still ours, and put back what was there before."""
@@ -76,6 +83,9 @@ class TensorPrinters:
             if self._formatter.formatters[mime] is stand_in:
                 self._formatter.formatters[mime] = before
         self._stand_ins.clear()
+        if self._formatter.ipython_display_formatter is self._displays is not None:
+            self._formatter.ipython_display_formatter = self._before_displays
+        self._displays = self._before_displays = None
         for formatter, kind, printer, previous in reversed(self._registered):
             for table, key in _places(formatter, kind):
                 if table.get(key) == printer:
@@ -126,7 +136,11 @@ class TensorPrinters:
             anchor = self._anchors.new()
             self._on_shown(obj, summary, anchor)
         prepared = obj, summary, anchor
-        self._prepared.summaries = {"text/plain": prepared, "text/html": prepared}
+        mimes = ("text/plain", "text/html")
+        if not can_be_looked_up(self._before_displays, type(obj)):
+            # Each formatter would print the error.
+            mimes = tuple(self._formatter.formatters)
+        self._prepared.summaries = dict.fromkeys(mimes, prepared)
         return True
 
     def _meet_torch(self) -> None:
@@ -137,8 +151,8 @@ class TensorPrinters:
             self._has_met_torch = True
             warn_of_untried_torch()
 
-    def _serve_plain(self, obj: Any) -> str | None:
-        """Return the text of what was prepared; None of others, and where another library prints the class."""
+    def _serve_plain(self, obj: Any) -> Served:
+        """Return the text of what was prepared, unless another library prints its class."""
 
         def text() -> str | None:
             table = self._formatter.formatters["text/plain"].type_printers
@@ -146,9 +160,10 @@ class TensorPrinters:
                 return None
             return self._text_of(obj)
 
-        return first_that_works("the text of a display", text, lambda reason: _unshown(obj, reason))
+        made = first_that_works("the text of a display", text, lambda reason: _unshown(obj, reason))
+        return made is not None, made
 
-    def _serve_html(self, obj: Any) -> str | None:
+    def _serve_html(self, obj: Any) -> Served:
         """Return the HTML of what was prepared, as `_serve_plain`; a printer of another library may be for a base."""
 
         def html() -> str | None:
@@ -156,11 +171,26 @@ class TensorPrinters:
             if not self._is_prepared("text/html", obj):
                 return None
             printer = formatter.type_printers.get(type(obj))
-            if printer is None and _is_tensor(obj):
-                printer = formatter.lookup_by_type(type(obj))
+            if _is_tensor(obj) and can_be_looked_up(formatter, type(obj)):
+                try:
+                    printer = formatter.lookup(obj)
+                except KeyError:
+                    # Somebody has taken ours out.
+                    return None
             return None if self._is_anothers(printer) else self._html_of(obj)
 
-        return first_that_works("the HTML of a display", html, lambda _: None)
+        made = first_that_works("the HTML of a display", html, lambda _: None)
+        return made is not None, made
+
+    def _serve_nothing(self, mime: str, obj: Any) -> Served:
+        """Return that what was prepared has no other form, where its class raises for whoever looks for one."""
+        return self._is_prepared(mime, obj), None
+
+    def _serve_undisplayed(self, obj: Any) -> Served:
+        """Return that what is ours does not display itself, where its class raises for whoever asks it."""
+        if self._displays is None or can_be_looked_up(self._before_displays, type(obj)):
+            return False, None
+        return first_that_works("a display", lambda: self._shows(obj), lambda _: False), None
 
     def _is_prepared(self, mime: str, obj: Any) -> bool:
         prepared, *_ = getattr(self._prepared, "summaries", {}).get(mime, (None,))
@@ -300,6 +330,10 @@ class TensorPrinters:
         """Return the printer for `cls` that is not ours: the one in place, or the one that ours took the place of."""
         printer = formatter.type_printers.get(cls)
         return printer if getattr(printer, "__self__", None) is not self else None
+
+
+def _print_nothing(_: Any) -> None:
+    """Print an object in no way, which is not what a printer that is missing does."""
 
 
 def _is_tensor(obj: Any) -> bool:

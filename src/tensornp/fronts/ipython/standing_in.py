@@ -7,6 +7,8 @@ from typing import Any
 
 from IPython.core.formatters import MimeBundleFormatter, catch_format_error
 
+Served = tuple[bool, Any]
+"""Whether an object is served, and with what; None is nothing in that form."""
 _IPYTHON_PRETTY = "IPython.lib.pretty"
 
 
@@ -32,8 +34,8 @@ class BundleFormatter(MimeBundleFormatter):
         return self.before(obj, include=include, exclude=exclude)
 
 
-def stand_in_for(before: Any, serve: Callable[[Any], str | None]) -> Any:
-    """Return a formatter that gives what `serve` has for an object, and for None what `before` gives.
+def stand_in_for(before: Any, serve: Callable[[Any], Served]) -> Any:
+    """Return a formatter that gives what `serve` has for an object, and of all others what `before` gives.
 
     It is of the class of `before`, and both have one state: what is registered with or set of one holds for the other.
     Printers that are put into the tables for one display would be another's too, and would stay where Ctrl-C ends it.
@@ -42,12 +44,23 @@ def stand_in_for(before: Any, serve: Callable[[Any], str | None]) -> Any:
     class StandIn(type(before)):  # type: ignore[misc]
         @catch_format_error
         def __call__(self, obj: Any) -> Any:
-            served = serve(obj) if self.enabled else None
-            return before(obj) if served is None else served
+            is_served, made = serve(obj) if self.enabled else (False, None)
+            return made if is_served else before(obj)
 
     made = StandIn.__new__(StandIn)
     made.__dict__ = before.__dict__
     return made
+
+
+def can_be_looked_up(formatter: Any, cls: type) -> bool:
+    """Return whether a formatter finds a printer for `cls`, or that there is none: its metaclass may raise."""
+    try:
+        formatter.lookup_by_type(cls)
+    except KeyError:
+        return True
+    except Exception:
+        return False
+    return True
 
 
 def is_of_ipython(printer: Any) -> bool:
