@@ -154,17 +154,30 @@ def test_the_bundle_formatter_is_the_shells_own_again_after_unloading(bare_shell
     before.pop(complex)
 
 
-def test_a_thread_that_ends_within_a_display_keeps_no_class(shell):
-    """What it was lent is taken back after the next cell."""
+def test_a_display_puts_no_class_into_a_table(shell):
+    """Neither while it lasts nor when the thread ends within it: another thread may display an instance meanwhile."""
     shell.run(MAKE)
     obj, plain = shell.run("Owned(a=1); Kept = type('Kept', (dict,), {}); Kept(a=t)"), shell.ip.display_formatter
+    before = {mime: dict(formatter.type_printers) for mime, formatter in plain.formatters.items()}
     thread = threading.Thread(target=plain.mimebundle_formatter, args=(obj,))
     thread.start()
     thread.join()
-    table = plain.formatters["text/plain"].type_printers
-    assert type(obj) in table
-    shell.run("1")
-    assert type(obj) not in table
+    assert {mime: dict(formatter.type_printers) for mime, formatter in plain.formatters.items()} == before
+
+
+def test_what_is_set_of_a_formatter_holds_after_unloading_too(bare_shell):
+    """The one that stood in for it had the same state; then the shell's own is back."""
+    formatters = bare_shell.display_formatter.formatters
+    before = dict(formatters)
+    bare_shell.run_line_magic("load_ext", "tensornp")
+    bare_shell.run_line_magic("precision", "2")
+    formatters["text/html"].for_type(complex, lambda obj: "theirs")
+    bare_shell.run_line_magic("unload_ext", "tensornp")
+    assert all(formatters[mime] is formatter for mime, formatter in before.items())
+    assert formatters["text/plain"](3.14159) == "3.14"
+    assert formatters["text/html"](1j) == "theirs"
+    bare_shell.run_line_magic("precision", "")
+    formatters["text/html"].pop(complex)
 
 
 BATCHES = {
