@@ -13,7 +13,7 @@ import safetensors
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from safetensors.torch import save
+from safetensors.torch import save, save_file
 
 import tensornp as tnp
 from tensornp.trees.safetensors import DTYPES, read_header
@@ -221,3 +221,38 @@ def test_names_and_metadata_are_escaped(tmp_path):
         assert "\\u202e" in text
     assert "<script>" not in weights_html(explorer)
     assert "<img" not in weights_html(explorer)
+
+
+def test_totals_of_files_are_counted_once(tmp_path, monkeypatch):
+    """Whoever asks again; of tensors in memory, which may change, each time; of what was closed there are none."""
+    from tensornp.trees import explorer as module
+
+    num_counted = 0
+    count = module.stored_in_files
+
+    def counted(entries: object) -> tuple[int, int]:
+        nonlocal num_counted
+        num_counted += 1
+        return count(entries)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "stored_in_files", counted)
+    save_file({"a": torch.ones(3), "b": torch.ones(2)}, tmp_path / "x.safetensors")
+    explorer = tnp.weights(tmp_path / "x.safetensors")
+    assert "5 parameters" in repr(explorer) and explorer.totals == explorer.totals == (5, 5, 20)
+    assert num_counted == 1
+    explorer.close()
+    assert explorer.totals == (0, 0, 0)
+    held = [torch.ones(3)]
+    live = tnp.weights(held)
+    assert live.totals.nbytes == 12
+    held[0].untyped_storage().resize_(40)
+    assert live.totals.nbytes == 40
+
+
+@pytest.mark.parametrize("size", ["-0", "1" * 309, " -0.0", "[-0"])
+def test_an_odd_number_is_refused_wherever_it_stands(tmp_path, size):
+    """Also where it is the only one."""
+    header = f'{{"w":{{"dtype":"F32","shape":[1,{size}],"data_offsets":[0,4]}}}}'.encode()
+    (tmp_path / "x.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(4))
+    with pytest.raises(tnp.CheckpointError):
+        tnp.weights(tmp_path / "x.safetensors")

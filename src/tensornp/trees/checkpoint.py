@@ -16,6 +16,8 @@ from tensornp.trees.explorer import WeightsExplorer
 from tensornp.trees.folder import open_dcp, open_folder
 from tensornp.trees.index_file import INDEX_SUFFIX, open_index
 from tensornp.trees.names import MAX_TOLD, cut
+from tensornp.trees.offload_index import OFFLOAD_INDEX, open_offload_folder
+from tensornp.trees.offloaded_file import OFFLOAD_SUFFIX
 from tensornp.trees.one_file import open_file
 from tensornp.trees.saved_optimizer import name_states
 from tensornp.trees.source_file import reason_of
@@ -69,6 +71,10 @@ def _open(there: Path) -> Contents:
         raise CheckpointError(f"{str(there)!r} holds items of torch.distributed.checkpoint; open its folder")
     if there.name.endswith(INDEX_SUFFIX):
         return open_index(there)
+    if there.name == OFFLOAD_INDEX:
+        return open_offload_folder(there.parent)
+    if there.name.endswith(OFFLOAD_SUFFIX) and os.path.lexists(there.parent / OFFLOAD_INDEX):
+        raise CheckpointError(f"{str(there)!r} holds bare elements, which accelerate has offloaded; open its folder")
     return open_file(there)
 
 

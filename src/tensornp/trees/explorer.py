@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from tensornp.core.lowlevel.attributes import class_name
@@ -132,7 +133,15 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     @property
     def totals(self) -> Totals:
-        """Parameters, elements stored and bytes."""
+        """Parameters, elements stored and bytes; of files they are counted once."""
+        return self._of_files or self._count()
+
+    @cached_property
+    def _of_files(self) -> Totals | None:
+        """What lies in files alone, which does not change as a tensor in memory can; None where one is held."""
+        return None if any(held_by(one) is not None for one in self._entries.values()) else self._count()
+
+    def _count(self) -> Totals:
         every = list(self._entries.values())
         parameters = [one for one in every if self._is_counted(one)]
         counted = {identity_of(one): one for one in first_of_each(parameters)}
@@ -218,6 +227,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     def close(self) -> None:
         """Let go of the tensors; files are not held open."""
         self._entries = {}
+        self.__dict__.pop("_of_files", None)
 
     def __repr__(self) -> str:
         totals, spread, num_nothing = self.totals, self.spread, len(self) - self.num_weights

@@ -56,9 +56,10 @@ class FileEntry(StoredEntry):
         self._strides = None if strides is None or is_contiguous(shape, strides) else strides
         self.problem = why_no_array(shape, dtype)
         if dtype in KNOWN:
-            steps = strides if strides is not None else (1,) * len(shape)
-            stored = math.prod(n if step else min(n, 1) for n, step in zip(shape, steps, strict=True))
-            self.nbytes = stored * stored_dtype(dtype).itemsize
+            sizes = (
+                shape if strides is None else (n if step else min(n, 1) for n, step in zip(shape, strides, strict=True))
+            )
+            self.nbytes = math.prod(sizes) * stored_dtype(dtype).itemsize
 
     def _begin_as(self, other: FileEntry) -> None:
         """Begin as the same elements of the same file, which mean something else here."""
@@ -78,6 +79,16 @@ class FileEntry(StoredEntry):
     def lazy(self) -> LazyBits:
         """The signs that are applied to what is read."""
         return self._lazy
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The path of its file, and at which byte it begins."""
+        return self._file.path, self._offset
+
+    @property
+    def strides(self) -> tuple[int, ...] | None:
+        """How many elements lie between two neighbours in each dimension; None where they lie in order without gaps."""
+        return self._strides
 
     @property
     def extents(self) -> tuple[Extent, ...]:

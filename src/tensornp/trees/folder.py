@@ -12,6 +12,8 @@ from tensornp.trees.dcp import ITEMS_SUFFIX, Checkpoint, metadata_among
 from tensornp.trees.hf_shards import are_of_ranks, read_shards
 from tensornp.trees.index_file import INDEX_SUFFIX, open_index
 from tensornp.trees.names import shown_names
+from tensornp.trees.offload_index import OFFLOAD_INDEX, open_offload_folder
+from tensornp.trees.offloaded_file import OFFLOAD_SUFFIX
 from tensornp.trees.one_file import open_file
 from tensornp.trees.together import are_shards, open_together, shards_among
 
@@ -29,7 +31,10 @@ def open_folder(folder: Path) -> Contents:
         return open_dcp(folder, told)
     if any(name.endswith(ITEMS_SUFFIX) for name in names):
         raise CheckpointError(f"{str(folder)!r} has {ITEMS_SUFFIX} files, and no .metadata that tells what they hold")
-    return _of_safetensors(folder, names) or _of_torch(folder, names) or _of_others(folder, names)
+    found = _of_safetensors(folder, names) or _of_torch(folder, names)
+    if found is None and OFFLOAD_INDEX in names and _ending(names, OFFLOAD_SUFFIX):
+        return open_offload_folder(folder)
+    return found or _of_others(folder, names)
 
 
 def _of_safetensors(folder: Path, names: list[str]) -> Contents | None:

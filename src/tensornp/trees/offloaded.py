@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.attributes import dict_of, is_tensor
-from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.errors import CheckpointError, TensornpError
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.live_entry import PLAIN, LiveEntry
 from tensornp.trees.names import shown_name
+from tensornp.trees.offloaded_file import offloaded_file
 from tensornp.trees.safetensors import StoredTensor, read_header
 from tensornp.trees.source_file import SourceFile
 
@@ -138,16 +138,8 @@ class Shelves:
         path = told.get("safetensors_file")
         if path is not None:
             return self._in_safetensors(live, os.fspath(path), told.get("weight_name", found.key), told, code)
-        shape, dtype = told.get("shape"), told.get("dtype")
-        if not isinstance(shape, (list, tuple)) or not all(type(n) is int and n >= 0 for n in shape):
-            raise CheckpointError("accelerate's index has no shape of it")
-        if dtype not in KNOWN:
-            raise CheckpointError(f"accelerate's index has a dtype of it that is not known, {shown_name(str(dtype))}")
-        file = SourceFile.at(os.path.join(found.folder, f"{found.key}.dat"))
-        entry = OffloadedFileEntry(live, tuple(shape), dtype, code, file, 0, folder=os.fspath(found.folder))
-        if entry.nbytes > file.nbytes:
-            raise CheckpointError(f"{file.path!r} has {file.nbytes:,} bytes, and {entry.nbytes:,} are needed")
-        return entry
+        shape, dtype, file = offloaded_file(found.folder, found.key, told)
+        return OffloadedFileEntry(live, shape, dtype, code, file, 0, folder=os.fspath(found.folder))
 
     def _in_safetensors(
         self, live: LiveEntry, path: str, name: str, told: Mapping[str, Any], code: str

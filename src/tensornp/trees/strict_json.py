@@ -13,6 +13,7 @@ _MAX_DIGITS = 308
 MAX_DEPTH = 127
 """Brackets that may be open, as the library has it."""
 _MAYBE_LONE = re.compile(r"\\u[dD][89a-fA-F]")
+_MAYBE_ODD = re.compile(rf"[\[:,]\s*-0|[0-9]{{{_MAX_DIGITS + 1}}}")
 _ESCAPE = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F])|.)", re.DOTALL)
 """An escape in a text; its group is half of a pair."""
 
@@ -29,8 +30,10 @@ def parsed(text: bytes) -> dict[str, Any]:
         written = text.decode("utf-8")
         if _MAYBE_LONE.search(written) and any(found[1] for found in _ESCAPE.finditer(written)):
             raise MalformedError("its header has half of a surrogate pair in a text")
+        # Called for each number of a million, where one may be odd.
+        parse_int = _integer if _MAYBE_ODD.search(written) else None
         return json.loads(  # type: ignore[no-any-return]
-            written, object_pairs_hook=_without_twins, parse_int=_integer, parse_float=_float,
+            written, object_pairs_hook=_without_twins, parse_int=parse_int, parse_float=_float,
             parse_constant=_refuse_constant,
         )  # fmt: skip
     except UnicodeDecodeError:

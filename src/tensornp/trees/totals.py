@@ -49,7 +49,7 @@ def view_of(entry: WeightEntry) -> object:
     """
     if not isinstance(entry, FileEntry) or entry.problem or not entry.numel or entry.meaning is None:
         return None
-    return entry.extents, entry.shape, entry.select(...).strides, entry.note, entry.meaning
+    return entry.place, entry.shape, entry.strides, entry.note, entry.meaning
 
 
 @unnoticed

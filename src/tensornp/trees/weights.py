@@ -42,8 +42,9 @@ def weights(
         offloaded are read from where they are, and what a quantized module packs or a parametrized one computes is
         unpacked or computed when it is asked for. A path leads to a safetensors file or a file of `torch.save`, in
         either format, an index of several (``.index.json``), a folder of them, a folder of
-        `torch.distributed.checkpoint`, a ``.npy`` or ``.npz`` file, or a GGUF file, whose quantized values take the
-        library gguf (``pip install tensornp[gguf]``). Of a folder that has both kinds, the safetensors files are taken.
+        `torch.distributed.checkpoint`, one to which accelerate has offloaded weights (``index.json`` and ``.dat``), a
+        ``.npy`` or ``.npz`` file, or a GGUF file, whose quantized values take the library gguf
+        (``pip install tensornp[gguf]``). Of a folder that has both kinds, the safetensors files are taken.
         Of an optimizer there is the state of each parameter: ``state.fc.weight.exp_avg``.
     expression : str
         How the notebook reaches `obj`, with which the `code` of each entry begins.
