@@ -42,23 +42,23 @@ class Scheme(NamedTuple):
         """Return the smallest and the largest number of each key, as float64."""
         if not self.float_name:
             return keys.astype(np.float64), keys.astype(np.float64)
-        # Keys of subnormal floats come after all others, those of negative ones last.
-        over = keys - 2 * self.sign
-        is_small, per_sign = over >= 0, (self.num_keys - 2 * self.sign) // 2
-        is_negative = np.where(is_small, over >= per_sign, keys >= self.sign)
+        is_negative = keys >= self.sign
         near, far = self._magnitudes(keys & (self.sign - 1))
-        if is_small.any():
-            units = self._magnitudes(_key_of_one(self) + over[is_small] - per_sign * is_negative[is_small])
+        # Keys of subnormal floats come after all others, those of negative ones last.
+        small = np.flatnonzero(keys >= 2 * self.sign)
+        if len(small):
+            is_last, at = np.divmod(keys[small] - 2 * self.sign, (self.num_keys - 2 * self.sign) // 2)
             smallest = float(np.finfo(self.stored).smallest_subnormal)
-            near[is_small], far[is_small] = (np.floor(some) * smallest for some in units)
+            near[small], far[small] = (np.floor(some) * smallest for some in self._magnitudes(_key_of_one(self) + at))
+            is_negative[small] = is_last
         return np.where(is_negative, -far, near), np.where(is_negative, -near, far)
 
     def _magnitudes(self, keys: Array) -> tuple[Array, Array]:
         """Return the smallest and the largest normal float of each key; 0 alone has the key 0."""
         bits = np.dtype(f"u{self.stored.itemsize}")
         low = keys.astype(bits) << bits.type(self.shift)
-        rest = bits.type(0 if self.is_exact else (1 << self.shift) - 1)
-        high = np.where(low, low | rest, low)
+        high = low if self.is_exact else low | bits.type((1 << self.shift) - 1)
+        high[low == 0] = 0
         return low.view(self.stored).astype(np.float64), high.view(self.stored).astype(np.float64)
 
     def counts(self, numbers: Array) -> Array:
