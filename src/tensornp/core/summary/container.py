@@ -15,7 +15,7 @@ from tensornp.core.lowlevel.legible import legible
 from tensornp.core.summary.card import TensorSummary, summarize_line
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.containers import LEAVES, MAX_DEPTH, container_of, is_container, leaves
-from tensornp.core.tensor.info import numel_elsewhere, span_of
+from tensornp.core.tensor.info import elsewhere, span_of
 from tensornp.core.tensor.paths import Path, expression_of, first_step, is_plain_value, shortened, steps_of
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of
 
@@ -99,9 +99,7 @@ def summarize_leaves(found: list[Leaf], options: DisplayOptions) -> ContainerSum
         nbytes=_nbytes(known) + sum(info.nbytes for info in stand_ins.values() if info is not None),
         is_complete=True,
         is_measured=None not in stand_ins.values(),
-        nbytes_elsewhere=sum(
-            numel_of_others(one) * one.dtype.itemsize for one in {id(one): one for one in known}.values()
-        ),
+        nbytes_elsewhere=sum(held_elsewhere(one)[1] for one in {id(one): one for one in known}.values()),
     )
 
 
@@ -191,12 +189,12 @@ def _nbytes(tensors: list[torch.Tensor]) -> int:
     return sum(places.values())
 
 
-def numel_of_others(tensor: torch.Tensor) -> int:
-    """Return how many elements this rank does not hold; none of what cannot be read."""
+def held_elsewhere(tensor: torch.Tensor) -> tuple[int, int]:
+    """Return how many elements this rank does not hold, and their bytes; none of what cannot be read."""
     try:
-        return numel_elsewhere(tensor)
+        return elsewhere(tensor)
     except Exception:
-        return 0
+        return 0, 0
 
 
 def _row(name: str, leaf: Any, options: DisplayOptions) -> Row:

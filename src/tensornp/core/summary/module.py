@@ -12,7 +12,7 @@ import torch
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, is_subclass, is_tensor
 from tensornp.core.namespace.members import registered
-from tensornp.core.summary.container import MAX_LEAVES, ContainerSummary, Leaf, numel_of_others, summarize_leaves
+from tensornp.core.summary.container import MAX_LEAVES, ContainerSummary, Leaf, held_elsewhere, summarize_leaves
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.form import Bare
 from tensornp.core.tensor.info import inspect
@@ -65,7 +65,7 @@ def table_of(type_name: str, found: list[Leaf], options: DisplayOptions) -> tupl
     table = summarize_leaves(shown, options)
     named = tuple(replace(row, name=row.name.removeprefix(".")) for row in table.rows)
     table = replace(table, type_name=type_name, rows=named, is_complete=len(found) <= MAX_LEAVES)
-    return table, sum(map(_numel, parameters.values())), sum(map(numel_of_others, parameters.values()))
+    return table, sum(map(_numel, parameters.values())), sum(held_elsewhere(one)[0] for one in parameters.values())
 
 
 def _is_parameter(tensor: Any) -> bool:

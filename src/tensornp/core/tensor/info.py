@@ -57,9 +57,15 @@ def span_of(tensor: torch.Tensor) -> tuple[tuple[object, int, int] | None, int]:
     return ((info.device, info.storage.address, info.nbytes) if info.storage else None), info.nbytes
 
 
-def numel_elsewhere(tensor: torch.Tensor) -> int:
-    """Return how many elements of a tensor that is spread over ranks this one does not hold; call it `unnoticed`."""
-    return 0 if type(tensor) in (torch.Tensor, torch.nn.Parameter) else _read(tensor).numel_elsewhere
+def elsewhere(tensor: torch.Tensor) -> tuple[int, int]:
+    """Return how many elements of a tensor that is spread over ranks this one does not hold, and their bytes.
+
+    Call it `unnoticed`.
+    """
+    if type(tensor) in (torch.Tensor, torch.nn.Parameter):
+        return 0, 0
+    info = _read(tensor)
+    return info.numel_elsewhere, info.numel_elsewhere * info.itemsize
 
 
 @modes.unnoticed
