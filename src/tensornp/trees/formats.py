@@ -9,6 +9,7 @@ from tensornp.trees.byte_range import ByteRange
 from tensornp.trees.contents import Contents
 from tensornp.trees.gguf import read_gguf
 from tensornp.trees.gguf_header import GGUF_MAGIC
+from tensornp.trees.lookalikes import what_zip_it_seems
 from tensornp.trees.npy import NPY_MAGIC, read_npy
 from tensornp.trees.npz import has_arrays, read_npz
 from tensornp.trees.source_file import SourceFile
@@ -31,6 +32,8 @@ def contents_of(file: SourceFile) -> Contents | None:
     if begins.startswith((ZIP_MAGIC, EMPTY_ZIP_MAGIC)):
         with file.opened() as there:
             members = records_of(ByteRange(there, 0, file.nbytes, repr(file.path)))
+        if seems := what_zip_it_seems(members):
+            raise CheckpointError(f"{file.path!r} is {seems}")
         return read_npz(file, members) if has_arrays(members) else read_zip(file, members)
     if begins.startswith(NPY_MAGIC):
         return read_npy(file)

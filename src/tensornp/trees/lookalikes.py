@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Collection
 
 NUM_LOOKED_AT = 512
 """Bytes that tell enough."""
+_ZLIB = "packed by zlib, as joblib does; joblib.load opens what that wrote, and runs it: only if you trust it"
+_JOBLIB = "a pickle of joblib; joblib.load opens it, and runs it: only if you trust it"
 _MAGIC = {
     b"\x80": "a pickle, but none of torch.save",
     b"\x1f\x8b": "a gzip file; unpack it first",
@@ -19,7 +22,11 @@ _MAGIC = {
     b"\xff\xd8\xff": "a JPEG image",
     b"GIF8": "a GIF image",
     b"%PDF": "a PDF document",
-    b"\x89HDF": "an HDF5 file, which is not read yet",
+    b"\x89HDF": "an HDF5 file, as of Keras (.h5); h5py opens it, and weights takes a dictionary of its arrays",
+    b"x\x01": _ZLIB,
+    b"x\x5e": _ZLIB,
+    b"x\x9c": _ZLIB,
+    b"x\xda": _ZLIB,
     b"version https://git-lfs": "a Git LFS pointer in the place of the file; 'git lfs pull' brings that",
 }
 _TAR_MAGIC, _TAR_AT = b"ustar", 257
@@ -35,6 +42,8 @@ def what_it_seems(begins: bytes) -> str:
     """
     if len(begins) < _LENGTH_NBYTES or begins[4 : _LENGTH_NBYTES + 1] == b"\0\0\0\0{":
         return ""
+    if begins.startswith(b"\x80") and b"joblib.numpy_pickle" in begins:
+        return _JOBLIB
     for magic, words in _MAGIC.items():
         if begins.startswith(magic):
             return words
@@ -43,6 +52,18 @@ def what_it_seems(begins: bytes) -> str:
     if _TEXT_PICKLE.match(begins):
         return "a pickle, but none of torch.save"
     return _kind_of_text(begins)
+
+
+def what_zip_it_seems(names: Collection[str]) -> str:
+    """Return in a few words what a zip file of these members is that `torch.save` has not written; empty if unknown."""
+    ends = {name.partition("/")[2] for name in names}
+    if "archive_format" in ends or "serialized_exported_program.json" in names:
+        return "an archive of torch.export (.pt2); give weights the state_dict of what torch.export.load returns"
+    if ".data/extern_modules" in ends:
+        return "a torch.package; torch.package.PackageImporter opens it, and runs its code: only if you trust it"
+    if "config.json" in names and any(name.endswith(".weights.h5") for name in names):
+        return "a model of Keras (.keras); keras.saving.load_model opens it, and h5py its model.weights.h5"
+    return ""
 
 
 def _kind_of_text(begins: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Folders to which accelerate has offloaded weights: a file of bare elements for each, and an index that tells of them."""
+"""Folders to which accelerate has offloaded weights: bare elements in a file for each, and an index."""
 
 from __future__ import annotations
 
