@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import struct
 import sys
-import warnings
-from collections.abc import Callable
 from pathlib import Path
 
-import gguf
-import numpy as np
 import pytest
-import torch
-import torch.distributed.checkpoint as dcp
 from child import in_fork
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from safetensors.torch import save_file
-from test_npy import limit_memory
-from torch.distributed.checkpoint.filesystem import FileSystemWriter
+from memory_limit import limit_memory
+from saved_files import FORMATS, VALUES
 from watched import Watch
 
 import tensornp as tnp
@@ -30,114 +22,6 @@ from tensornp.render.weights import weights_html, weights_text
 NBYTES = 100_000_000
 """What a process may take to look at any of these files."""
 TIMEOUT_S = 400
-TENSORS = {"a": torch.arange(6.0).view(2, 3), "b": torch.ones(4, dtype=torch.bfloat16), "c": torch.arange(3)}
-ARRAYS = {"a": np.arange(6.0).reshape(2, 3), "b": np.ones((3, 3), ">f4", order="F")}
-Save = Callable[[Path], tuple[Path, Path]]
-"""Writes into a folder, and returns the path to open, and that of the file to damage."""
-
-
-def safetensors(folder: Path) -> tuple[Path, Path]:
-    save_file(TENSORS, folder / "x.safetensors", metadata={"made by": "a test"})
-    return (folder / "x.safetensors",) * 2
-
-
-def index(folder: Path) -> tuple[Path, Path]:
-    names = [f"model-0000{i}-of-00002.safetensors" for i in (1, 2)]
-    save_file({"a": TENSORS["a"]}, folder / names[0])
-    save_file({"b": TENSORS["b"], "c": TENSORS["c"]}, folder / names[1])
-    places = {"a": names[0], "b": names[1], "c": names[1]}
-    path = folder / "model.safetensors.index.json"
-    path.write_text(json.dumps({"metadata": {"total_size": 56}, "weight_map": places}))
-    return folder, path
-
-
-def torch_index(folder: Path) -> tuple[Path, Path]:
-    names = [f"pytorch_model-0000{i}-of-00002.bin" for i in (1, 2)]
-    torch.save({"a": TENSORS["a"]}, folder / names[0])
-    torch.save({"b": TENSORS["b"]}, folder / names[1])
-    path = folder / "pytorch_model.bin.index.json"
-    path.write_text(json.dumps({"metadata": {"total_size": 32}, "weight_map": dict(zip("ab", names, strict=True))}))
-    return folder, path
-
-
-def config(folder: Path) -> tuple[Path, Path]:
-    save_file({"w.weight": torch.ones(4, 4, dtype=torch.uint8), "w.scales": torch.ones(4)}, folder / "x.safetensors")
-    told = {"quant_method": "mlx", "bits": 4, "group_size": 32, "weight_block_size": [2, 2]}
-    (folder / "config.json").write_text(json.dumps({"quantization_config": told}))
-    return folder, folder / "config.json"
-
-
-def torch_zip(folder: Path) -> tuple[Path, Path]:
-    torch.save({**TENSORS, "deep": [{"d": TENSORS["a"].T}], "step": 3}, folder / "x.pt")
-    return (folder / "x.pt",) * 2
-
-
-def torch_quantized(folder: Path) -> tuple[Path, Path]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        told = (torch.tensor([0.5, 0.25]), torch.tensor([1, 0]), 0, torch.qint8)
-        rows = torch.quantize_per_channel(TENSORS["a"], *told)
-        torch.save({"a": rows, "b": torch.quantize_per_tensor(TENSORS["a"].T, 0.5, 3, torch.quint8)}, folder / "x.pt")
-    return (folder / "x.pt",) * 2
-
-
-def torch_legacy(folder: Path) -> tuple[Path, Path]:
-    torch.save({**TENSORS, "step": 3}, folder / "x.pt", _use_new_zipfile_serialization=False)
-    return (folder / "x.pt",) * 2
-
-
-def dcp_items(folder: Path) -> tuple[Path, Path]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        dcp.save({**TENSORS, "step": 3}, storage_writer=FileSystemWriter(folder / "dcp"))
-    return folder / "dcp", folder / "dcp" / "__0_0.distcp"
-
-
-def dcp_metadata(folder: Path) -> tuple[Path, Path]:
-    return dcp_items(folder)[0], folder / "dcp" / ".metadata"
-
-
-def npy(folder: Path) -> tuple[Path, Path]:
-    np.save(folder / "x.npy", ARRAYS["a"])
-    return (folder / "x.npy",) * 2
-
-
-def npz(folder: Path) -> tuple[Path, Path]:
-    np.savez(folder / "x.npz", **ARRAYS)
-    return (folder / "x.npz",) * 2
-
-
-def npz_compressed(folder: Path) -> tuple[Path, Path]:
-    np.savez_compressed(folder / "x.npz", **ARRAYS)
-    return (folder / "x.npz",) * 2
-
-
-def gguf_file(folder: Path) -> tuple[Path, Path]:
-    writer = gguf.GGUFWriter(folder / "x.gguf", "llama")
-    writer.add_array("words", ["a", "bc"])
-    writer.add_tensor("a", np.ones((2, 32), np.float32))
-    codes = np.zeros((2, 18), np.uint8)
-    writer.add_tensor("q", codes, raw_dtype=gguf.GGMLQuantizationType.Q4_0)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return (folder / "x.gguf",) * 2
-
-
-TOLD: dict[str, Save] = {
-    "index": index,
-    "torch index": torch_index,
-    "config.json": config,
-    "DCP metadata": dcp_metadata,
-}
-"""Those of which the damaged file holds no values."""
-VALUES: dict[str, Save] = {
-    "safetensors": safetensors, "torch zip": torch_zip, "torch legacy": torch_legacy,
-    "torch quantized": torch_quantized, "DCP items": dcp_items, "npy": npy, "npz": npz,
-    "npz compressed": npz_compressed, "GGUF": gguf_file,
-}  # fmt: skip
-FORMATS = TOLD | VALUES
 ODD = [b"\xff" * 4, b"\xff" * 8, b"\0" * 8, b"/../", b"\\u202e", b"\x1b[2J", b"1e999", b"[" * 200, b"9" * 5000]
 ODD += [struct.pack("<Q", 2**bits) for bits in (31, 32, 40, 62, 63)]
 EDITS = st.tuples(

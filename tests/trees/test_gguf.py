@@ -21,7 +21,8 @@ from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFEndian
 from gguf.quants import dequantize, quantize
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_npy import counted_reads, limit_memory, on_linux
+from memory_limit import limit_memory, on_linux
+from test_npy import counted_reads
 
 import tensornp as tnp
 from tensornp.trees.coded_entry import CodedEntry

@@ -57,9 +57,9 @@ WRITERS = {
     "torch.package": (packaged, "is a torch.package; torch.package.PackageImporter opens it, and runs its code"),
     "Keras": (of_keras, "is a model of Keras (.keras); keras.saving.load_model opens it, and h5py its"),
     "HDF5": (lambda path: path.write_bytes(HDF5), "seems to be an HDF5 file, as of Keras (.h5); h5py opens it, and"),
-    "joblib": (lambda path: path.write_bytes(JOBLIB), "seems to be a pickle of joblib; joblib.load opens it, and runs it"),
+    "joblib": (lambda path: path.write_bytes(JOBLIB), "seems to be a pickle of joblib; joblib.load opens it, and"),
     "joblib by zlib": (
-        lambda path: path.write_bytes(zlib.compress(JOBLIB, 3)), "seems to be packed by zlib, as joblib does; joblib.load"
+        lambda path: path.write_bytes(zlib.compress(JOBLIB, 3)), "seems to be packed by zlib, as joblib does;"
     ),
     "gzip": (lambda path: path.write_bytes(gzip.compress(JOBLIB)), "seems to be a gzip file; unpack it first"),
     "a pickle": (lambda path: path.write_bytes(pickle.dumps({"w": 3})), "seems to be a pickle, but none of torch.save"),

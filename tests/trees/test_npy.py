@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import struct
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 from child import in_child
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from memory_limit import limit_memory, on_linux
 
 import tensornp as tnp
 from tensornp.trees.source_file import OpenFile
@@ -232,17 +232,6 @@ def test_whatever_is_in_the_file_ends_in_a_sentence(tmp_path, at, put, cut):
         assert str(error)
         return
     assert np.array_equal(found, np.load(io.BytesIO(changed)), equal_nan=True)
-
-
-on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory of a process")
-
-
-def limit_memory(nbytes: int) -> None:
-    """Let this process have so many bytes more than it has."""
-    import resource
-
-    mapped = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    resource.setrlimit(resource.RLIMIT_AS, (mapped + nbytes,) * 2)
 
 
 @on_linux

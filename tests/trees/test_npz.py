@@ -16,7 +16,8 @@ import pytest
 from child import in_child
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_npy import described, headed, limit_memory, on_linux, saved
+from memory_limit import limit_memory, on_linux
+from test_npy import described, headed, saved
 
 import tensornp as tnp
 from tensornp.trees import inflated

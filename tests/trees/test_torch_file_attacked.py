@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 from child import in_child
-from test_npy import limit_memory, on_linux
+from memory_limit import limit_memory, on_linux
 
 import tensornp as tnp
 

@@ -28,9 +28,9 @@ import pytest
 import torch
 import torch.distributed.checkpoint as dcp
 from child import in_fork
+from memory_limit import limit_memory
 from older import since
 from safetensors.torch import save, save_file
-from test_npy import limit_memory
 from test_torch_file_attacked import named, tensor, text, written, written_legacy
 from torch.distributed.checkpoint.filesystem import FileSystemWriter
 from watched import Watch
