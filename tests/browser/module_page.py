@@ -65,8 +65,12 @@ class ModulePage:
         self.page.evaluate("([name, value]) => window.set(name, value)", [name, value])
 
     def sent(self) -> list[dict[str, Any]]:
-        """Return what the page has sent and nobody has answered."""
-        return self.page.evaluate("window.sent")[self.num_answered :]
+        """Return what the page has sent and nobody has answered; once what it asks again where a machine is busy."""
+        requests: list[dict[str, Any]] = []
+        for request in self.page.evaluate("window.sent"):
+            if "number" not in request or request not in requests:
+                requests.append(request)
+        return requests[self.num_answered :]
 
     def answer(self) -> None:
         """Answer the first request that has no answer yet."""
