@@ -52,6 +52,13 @@ def free_and_fill(t: torch.Tensor) -> None:
     t.fill_(1.0)
 
 
+def swap(t: torch.Tensor) -> None:
+    """Have the name stand for another tensor's memory, as `torch.__future__.set_swap_module_params_on_conversion`."""
+    # Refused while anybody refers to the storage otherwise.
+    with contextlib.suppress(RuntimeError):
+        torch.utils.swap_tensors(t, torch.ones(NUMEL))
+
+
 @in_child
 def test_a_thread_that_compares_and_frees_beside_statistics():
     """Whoever runs inside one of our own functions does run: the guard of the reads is not off for it."""
@@ -78,6 +85,7 @@ LOOKS: dict[str, Callable[[Any], object]] = {
 DISTURBANCES: dict[str, Callable[[torch.Tensor], object]] = {
     "frees": free_and_fill,
     "rebinds": lambda t: setattr(t, "data", torch.ones(NUMEL)),
+    "swaps": swap,
     "sets": lambda t: t.set_(torch.ones(NUMEL).untyped_storage(), 0, (NUMEL,)),
     "looks and frees": lambda t: (tnp.stats(t), free_and_fill(t)),
 }
