@@ -40,6 +40,10 @@ with safe_open(path, "pt") as file:
         (t.isnan().sum(), t.isinf().sum(), (t == 0).sum(), t.min(), t.max(), t.mean(), t.std(correction=0))
 """
 """Seven figures of each weight, as people write them."""
+LISTED_BY_LIBRARY = """
+with safe_open(path, "np") as file:
+    [(s.get_shape(), s.get_dtype()) for s in map(file.get_slice, file.keys())]
+"""
 SAME_FIGURES = """
 with safe_open(path, "pt") as file:
     for name in file.keys():
@@ -199,7 +203,25 @@ def _many(folder: Path, num: int) -> str:
         memory = verdict(ENTRY_NBYTES, Spread.of([nbytes]))
         rows.append((name, Spread.of(seconds).in_seconds(), f"in s {claim}", f"{nbytes:.0f} bytes", memory))
         del listed
-    return table((f"{num:,} tensors, listed", "time", "claim", "memory of each", "claim"), rows)
+    first = table((f"{num:,} tensors, listed", "time", "claim", "memory of each", "claim"), rows)
+    return f"{first}\n\n{_many_beside(path, num)}"
+
+
+def _many_beside(path: Path, num: int) -> str:
+    """How many times as long as the library it takes to list many tensors, and to tell their totals, which are kept."""
+    statements = {
+        "listed": "weights(path)",
+        "listed, and totals": "weights(path).totals",
+        "totals again": "known.totals",
+        "safe_open: shapes and dtypes of all": LISTED_BY_LIBRARY,
+    }
+    known = tnp.weights(path)
+    _ = known.totals
+    names = {"weights": tnp.weights, "path": path, "known": known, "safe_open": safe_open}
+    seconds = interleave(statements, names, rounds=3)
+    library = seconds["safe_open: shapes and dtypes of all"]
+    rows = [(name, Spread.of(taken).in_seconds(), ratio(taken, library)) for name, taken in seconds.items()]
+    return table((f"{num:,} tensors of a file", "time", "times that of safe_open"), rows)
 
 
 def _scan(folder: Path, quick: bool) -> str:

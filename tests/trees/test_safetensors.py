@@ -256,3 +256,27 @@ def test_an_odd_number_is_refused_wherever_it_stands(tmp_path, size):
     (tmp_path / "x.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(4))
     with pytest.raises(tnp.CheckpointError):
         tnp.weights(tmp_path / "x.safetensors")
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_tensors_that_are_called_like_their_own_facts_are_listed(tmp_path, is_named):
+    """With the names of the facts or without them, as the library takes both."""
+    names = ("dtype", "shape", "data_offsets")
+    facts = [["F32", [1], [4 * i, 4 * i + 4]] for i in range(3)]
+    told = [dict(zip(names, one, strict=True)) for one in facts] if is_named else facts
+    header = json.dumps(dict(zip(names, told, strict=True))).encode()
+    (tmp_path / "x.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(12))
+    with safetensors.safe_open(tmp_path / "x.safetensors", "np") as library:
+        assert set(library.keys()) == set(names)
+    explorer = tnp.weights(tmp_path / "x.safetensors")
+    assert {name: entry.shape for name, entry in explorer.items()} == dict.fromkeys(names, (1,))
+
+
+def test_what_is_nested_too_deeply_is_refused_wherever_it_stands(tmp_path):
+    """Also in what looks like the facts of a tensor, beside those of one."""
+    deep = "[" * 126 + "]" * 126
+    inner = f'{{"dtype":"F32","shape":[{deep}],"data_offsets":[]}}'
+    header = f'{{"w":{{"dtype":"F32","shape":[1],"data_offsets":[0,4],"more":{inner}}}}}'.encode()
+    (tmp_path / "x.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(4))
+    with pytest.raises(tnp.CheckpointError, match="nested too deeply"):
+        tnp.weights(tmp_path / "x.safetensors")

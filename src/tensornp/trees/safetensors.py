@@ -18,6 +18,7 @@ MAX_HEADER_NBYTES = 100_000_000
 _LENGTH_NBYTES = 8
 _MAX_SIZE = 2**64 - 1
 _FACTS = ("dtype", "shape", "data_offsets")
+_NAMED = set(_FACTS)
 
 DTYPES: dict[str, tuple[str, int]] = {
     "BOOL": ("bool", 8),
@@ -91,7 +92,9 @@ def _header(file: SourceFile, start: int) -> Header:
         if length > nbytes - _LENGTH_NBYTES:
             raise MalformedError(f"its header would have {length:,} bytes, and {nbytes - _LENGTH_NBYTES:,} follow")
         text = there.read(start + _LENGTH_NBYTES, length).tobytes()
-    told = parsed(text)
+    told = parsed(text, _compact)
+    if not isinstance(told, dict):
+        raise MalformedError("its header is no mapping from names to tensors")
     metadata = told.pop("__metadata__", None)
     metadata = {} if metadata is None else metadata
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
@@ -100,33 +103,38 @@ def _header(file: SourceFile, start: int) -> Header:
     return Header(_placed([_tensor(name, facts) for name, facts in told.items()], first, file.nbytes - first), metadata)
 
 
-class _Told(NamedTuple):
-    """What the header says of one tensor, before it is known to be true."""
+_Told = tuple[int, int, str, str, tuple[int, ...]]
+"""What the header says of a tensor, before it is known to be true: where it begins and ends, name, dtype and shape."""
 
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    start: int
-    stop: int
+
+def _compact(facts: dict[str, Any]) -> Any:
+    """Return the facts of a tensor as a tuple, as they stand there.
+
+    A million lists and mappings would have the garbage collector take as long as all else together.
+    """
+    if len(facts) != len(_FACTS) or not facts.keys() >= _NAMED:
+        return facts
+    dtype, shape, offsets = (facts[name] for name in _FACTS)
+    is_list = type(dtype) is str and type(shape) is list and type(offsets) is list
+    return (dtype, tuple(shape), tuple(offsets)) if is_list else facts
 
 
 def _tensor(name: str, facts: Any) -> _Told:
-    if isinstance(facts, list) and len(facts) == len(_FACTS):
-        # The library takes them without their names too.
-        facts = dict(zip(_FACTS, facts, strict=True))
-    try:
-        dtype, shape, offsets = facts["dtype"], facts["shape"], facts["data_offsets"]
-    except (KeyError, TypeError, IndexError):
-        raise MalformedError(f"{shown_name(name)} has no dtype, shape and data_offsets") from None
-    if len(facts) > len(_FACTS) and depth_of(facts) > MAX_DEPTH - 1:
-        raise MalformedError("its header is nested too deeply")
+    if isinstance(facts, dict) and facts.keys() >= _NAMED:
+        if depth_of(facts) > MAX_DEPTH - 1:
+            raise MalformedError("its header is nested too deeply")
+        facts = [facts[key] for key in _FACTS]
+    # The library takes them without their names too.
+    if not isinstance(facts, (list, tuple)) or len(facts) != len(_FACTS):
+        raise MalformedError(f"{shown_name(name)} has no dtype, shape and data_offsets")
+    dtype, shape, offsets = facts
     if not isinstance(dtype, str) or not _are_sizes(shape) or not _are_sizes(offsets) or len(offsets) != 2:
         raise MalformedError(f"{shown_name(name)} has a dtype, a shape or offsets of a wrong type")
-    return _Told(name, dtype, tuple(shape), *offsets)
+    return offsets[0], offsets[1], name, dtype, tuple(shape)
 
 
 def _are_sizes(values: Any) -> bool:
-    if not isinstance(values, list):
+    if not isinstance(values, (list, tuple)):
         return False
     for value in values:  # noqa: SIM110, as `all` of a generator takes twice as long
         if type(value) is not int or not 0 <= value <= _MAX_SIZE:
@@ -137,11 +145,12 @@ def _are_sizes(values: Any) -> bool:
 def _placed(told: Iterable[_Told], first: int, nbytes: int) -> list[StoredTensor]:
     """Return the tensors in the order of the file: they cover its data without overlaps, holes and rest."""
     end, placed = 0, []
-    for one in sorted(told, key=lambda one: (one.start, one.stop)):
-        if one.start != end or one.stop < one.start:
-            said = "overlap with those before" if one.start < end else "leave a hole before"
-            raise MalformedError(f"the bytes of {shown_name(one.name)}, {one.start:,} to {one.stop:,}, {said}")
-        end = one.stop
+    for one in sorted(told):
+        start, stop, name, *_ = one
+        if start != end or stop < start:
+            said = "overlap with those before" if start < end else "leave a hole before"
+            raise MalformedError(f"the bytes of {shown_name(name)}, {start:,} to {stop:,}, {said}")
+        end = stop
         placed.append(_checked(one, first))
     if end > nbytes:
         raise MalformedError(f"it needs {first + end:,} bytes, and has {first + nbytes:,}")
@@ -152,27 +161,27 @@ def _placed(told: Iterable[_Told], first: int, nbytes: int) -> list[StoredTensor
 
 def _checked(one: _Told, first: int) -> StoredTensor:
     """Return the tensor; its bytes are as many as its shape and dtype need, where the dtype is known."""
-    nbytes, start = one.stop - one.start, first + one.start
-    if one.dtype not in DTYPES:
-        problem = f"its dtype {shown_name(one.dtype)} is not known"
-        return StoredTensor(one.name, one.dtype, one.shape, start, nbytes, problem)
-    dtype, bits = DTYPES[one.dtype]
+    start, stop, name, told, shape = one
+    nbytes, start = stop - start, first + start
+    if told not in DTYPES:
+        problem = f"its dtype {shown_name(told)} is not known"
+        return StoredTensor(name, told, shape, start, nbytes, problem)
+    dtype, bits = DTYPES[told]
     numel = 1
-    for size in one.shape:
+    for size in shape:
         numel *= size
         if numel > _MAX_SIZE:
-            raise MalformedError(f"the shape of {shown_name(one.name)} is too large for any memory")
+            raise MalformedError(f"the shape of {shown_name(name)} is too large for any memory")
     if numel * bits != 8 * nbytes:
         raise MalformedError(
-            f"{shown_name(one.name)} of shape {cut(str(one.shape), MAX_SHOWN)} and dtype {one.dtype} "
+            f"{shown_name(name)} of shape {cut(str(shape), MAX_SHOWN)} and dtype {told} "
             f"needs {-(-numel * bits // 8):,} bytes, and has {nbytes:,}"
         )
-    shape = one.shape
     if dtype == "float4_e2m1fn_x2":
         if not shape or shape[-1] % 2:
             problem = "its last dimension is odd, and two values share a byte"
-            return StoredTensor(one.name, one.dtype, shape, start, nbytes, problem)
+            return StoredTensor(name, told, shape, start, nbytes, problem)
         # The file counts values, and torch counts bytes.
         shape = (*shape[:-1], shape[-1] // 2)
-    problem = "" if dtype else f"torch has no dtype for {one.dtype}"
-    return StoredTensor(one.name, dtype or one.dtype, shape, start, nbytes, problem)
+    problem = "" if dtype else f"torch has no dtype for {told}"
+    return StoredTensor(name, dtype or told, shape, start, nbytes, problem)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 from tensornp.trees.names import shown_name
@@ -22,8 +23,11 @@ class MalformedError(Exception):
     """What is wrong with a header, in the words of the sentence's end."""
 
 
-def parsed(text: bytes) -> dict[str, Any]:
-    """Return the mapping that a header is; MalformedError if it is none."""
+def parsed(text: bytes, made: Callable[[dict[str, Any]], Any] | None = None) -> Any:
+    """Return the mapping that a header is; MalformedError if it is none.
+
+    What `made` makes of a mapping takes its place, as soon as it is read.
+    """
     if not text.startswith(b"{"):
         raise MalformedError("its header does not begin with a brace")
     try:
@@ -32,10 +36,10 @@ def parsed(text: bytes) -> dict[str, Any]:
             raise MalformedError("its header has half of a surrogate pair in a text")
         # Called for each number of a million, where one may be odd.
         parse_int = _integer if _MAYBE_ODD.search(written) else None
-        return json.loads(  # type: ignore[no-any-return]
-            written, object_pairs_hook=_without_twins, parse_int=parse_int, parse_float=_float,
-            parse_constant=_refuse_constant,
-        )  # fmt: skip
+        hook = (lambda pairs: made(_without_twins(pairs))) if made is not None else _without_twins
+        return json.loads(
+            written, object_pairs_hook=hook, parse_int=parse_int, parse_float=_float, parse_constant=_refuse_constant
+        )
     except UnicodeDecodeError:
         raise MalformedError("its header is not UTF-8") from None
     except RecursionError:
@@ -75,7 +79,7 @@ def _refuse_constant(name: str) -> Any:
 def depth_of(value: Any) -> int:
     """Return how many brackets are open at most."""
     depth, level = 0, [value]
-    while level := [one for one in level if isinstance(one, (dict, list))]:
+    while level := [one for one in level if isinstance(one, (dict, list, tuple))]:
         depth += 1
         level = [child for one in level for child in (one.values() if isinstance(one, dict) else one)]
     return depth
