@@ -108,7 +108,8 @@ def test_the_magic_copies_what_was_gathered_and_shares_it_when_told_to():
 def test_jax_shares_what_was_gathered_when_told_to():
     """By default it copies anyway; the receipt of sharing says what that ends."""
     pytest.importorskip("jax")
-    weight = LoneRank().gathered()[0].weight
+    gathered = LoneRank().gathered()
+    weight = gathered[0].weight
     assert HAZARD not in str(tnp.plan_jax(weight))
     assert HAZARD in str(tnp.plan_jax(weight, copy=False))
     tnp.to_jax(weight, copy=False)
