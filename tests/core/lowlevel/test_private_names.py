@@ -61,7 +61,7 @@ def check_without(missing, kinds):
             assert type(error) is case.error or (len(missing) > 1 and name in REFUSED), f"{name}: {error!r}"
             assert case.says in text, f"{name}: {text}"
             continue
-        assert gallery_child._equal(array, case.expected), f"{name}: {array}"
+        assert gallery_child.equal(array, case.expected), f"{name}: {array}"
         gallery_child.check_text(case, text)
 
 
