@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections import OrderedDict
 from collections.abc import Collection, Hashable
 from typing import NamedTuple
 
+from tensornp.core.lowlevel.locks import Lock
 from tensornp.core.lowlevel.mapped_files import mapped_for_writing
 from tensornp.core.values.stats import TensorStats
 
@@ -27,7 +27,7 @@ class KeptStats:
         self._nbytes = 0
         self._mapped, self._asked_ns = frozenset[int](), 0
         # Threads of a page and of a cell scan at once.
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def get(self, key: Hashable, paths: Collection[str]) -> TensorStats | None:
         """Return what is kept of the values of this key, which lie in these files, or None."""

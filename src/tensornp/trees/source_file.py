@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import os
 import stat
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from tensornp.core.lowlevel.locks import Lock
 from tensornp.core.memory.fingerprint import digest_of
 from tensornp.errors import ChangedFileError, CheckpointError
 
@@ -165,7 +165,7 @@ class OpenFile(Reader):
 
     def __init__(self, source: SourceFile, descriptor: int) -> None:
         self._source, self._descriptor = source, descriptor
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def check(self) -> None:
         """Raise ChangedFileError unless it is what was listed."""

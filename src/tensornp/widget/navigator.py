@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -13,6 +12,7 @@ import torch
 import traitlets
 
 from tensornp.core.lowlevel.attributes import error_text
+from tensornp.core.lowlevel.locks import Lock
 from tensornp.core.tensor import dtypes
 from tensornp.core.values.index_text import expression_of, parse_index, setting_code
 from tensornp.core.values.stored import StoredValues
@@ -74,7 +74,7 @@ class NavigatorWidget(DockingWidget):
         seek: Seek | None = None,
     ) -> None:
         # Requests may come in a thread of their own while a cell runs (a subshell of the kernel).
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self._held: Held = held or _none
         self._on_left: Callable[[], None] = _none
         self._array_name, self._printoptions, self._seek = array_name, printoptions, seek or _next_place

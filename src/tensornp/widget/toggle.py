@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import threading
 import uuid
 from collections import deque
 from collections.abc import Callable
@@ -15,6 +14,7 @@ import traitlets
 
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.convert.view_share_copy import MODES, mode_arguments
+from tensornp.core.lowlevel.locks import Lock
 from tensornp.core.summary.card import TensorSummary, plan_modes, summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
@@ -98,7 +98,7 @@ class TensorWidget(DockingWidget):
         reaches: Reaches | None = None,
     ) -> None:
         # Callbacks may run in a thread of their own while a cell runs (a subshell of the kernel).
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self._binder = binder
         self._options = options or DisplayOptions()
         self._handled: deque[Any] = deque(maxlen=_MAX_REQUESTS)

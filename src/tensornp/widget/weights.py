@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import traitlets
 
 from tensornp.core.lowlevel.attributes import error_text
+from tensornp.core.lowlevel.locks import Lock
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.stats import summarize_stats
@@ -74,7 +74,7 @@ class WeightsWidget(DockingWidget):
         has_values: bool = True,
     ) -> None:
         # Requests may come in a thread of their own while a cell runs (a subshell of the kernel).
-        self._lock, self._worker = threading.RLock(), Worker()
+        self._lock, self._worker = Lock(), Worker()
         self._weights, self._reach, self._opened = weights, reach, opened
         self._options, self._binder = options or DisplayOptions(), binder
         self._outline: Outline | None = None

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 from tensornp.core.lowlevel.forked import PROCESS
+from tensornp.core.lowlevel.locks import Held
 from tensornp.core.lowlevel.private_names import find
 from tensornp.core.lowlevel.silence import silence_warnings
 
@@ -179,7 +180,7 @@ def _outside() -> Generator[None, None, None]:
     Function modes come off first, because all that follows is itself a call that they would see. Outside of inference
     mode, in which some kinds of tensors cannot be taken apart.
     """
-    with _disable_torch_function() if _disable_torch_function else nullcontext():
+    with _without_torch_function():
         is_inference = _is_inference()
         with (_inference_mode or torch.inference_mode)(False) if is_inference else nullcontext():
             had_grad = _is_grad_enabled()
@@ -191,6 +192,13 @@ def _outside() -> Generator[None, None, None]:
                     yield from _further_outside()
             finally:
                 _set_grad_enabled(had_grad)
+
+
+def _without_torch_function() -> AbstractContextManager[Any]:
+    if not _disable_torch_function:
+        return nullcontext()
+    guard = _disable_torch_function()
+    return Held(guard.__enter__, functools.partial(guard.__exit__, None, None, None))
 
 
 def _outside_and_kept() -> Generator[None, None, None]:

@@ -12,6 +12,8 @@ from types import FrameType
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
+from tensornp.core.lowlevel.locks import Lock
+
 _SERVANTS = (
     "ipykernel", "IPython.core.history", "asyncio.unix_events", "jupyter_client", "jupyter_core", "zmq",
     "tornado.platform", "tqdm", "debugpy", "pydevd", "_pydevd_bundle", "_pydev_bundle", "multiprocessing.queues",
@@ -24,7 +26,7 @@ Role = Literal["servant", "loop", "pool", "user"]
 _AT_REST: dict[Role, str] = {"loop": "selectors", "pool": "concurrent.futures.thread"}
 """The module in which each waits; one that is not here never does."""
 
-GATE = threading.RLock()
+GATE = Lock()
 """Held while something is read that torch does not guard; a cell takes it for a moment when it begins."""
 if hasattr(os, "register_at_fork"):
     # Nobody would open a gate that another thread had closed when the process was copied.
