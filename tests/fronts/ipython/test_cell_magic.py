@@ -30,9 +30,9 @@ REFUSED = [
     ("async def f():\n    pass\nw +", "line 4 of the cell", "invalid syntax"),
     ("w\0", "the cell", "null bytes"),
     ("(" * 1000 + "w" + ")" * 1000, "line 2 of the cell", "nested"),
-    ("-" * 10_000 + "w", "the cell", "too deeply nested"),
-    ("w" + ".T" * 10_000, "the cell", "too deeply nested"),
-    ("await w" + ".T" * 10_000, "the cell", "too deeply nested"),
+    ("-" * 100_000 + "w", "the cell", "too deeply nested"),
+    ("w" + ".T" * 100_000, "the cell", "too deeply nested"),
+    ("await w" + ".T" * 100_000, "the cell", "too deeply nested"),
 ]
 
 

@@ -70,7 +70,7 @@ def test_a_scan_as_the_value_of_a_cell_is_a_table(shell):
         ("%weights ~/nowhere.pt", "nowhere.pt'"),
         ("%weights ~nouserzz/x-y z", "there is no '~nouserzz/x-y z'"),
         ("%weights ''", "an empty text is no path"),
-        ("%weights " + "+".join(["'a'"] * 30_000), "is not an expression (too deeply nested)"),
+        ("%weights " + "+".join(["'a'"] * 300_000), "is not an expression (too deeply nested)"),
         ("%weights -o print model.safetensors", "print already names a builtin of Python"),
     ],
 )
