@@ -19,6 +19,7 @@ import pytest
 import torch
 from child import in_child
 from safetensors.torch import save_file
+from tqdm import tqdm
 
 import tensornp as tnp
 from tensornp.core.values import tasks
@@ -388,17 +389,35 @@ def test_a_bar_appears_where_it_takes_long(model, monkeypatch, capsys):
         tnp.weights(model[0]).scan(progress=3)
 
 
-@pytest.mark.parametrize("broken", [None, "closed"])
-def test_a_scan_goes_on_where_no_bar_can_be_written(model, monkeypatch, broken):
-    """Without a console, or where the output was closed."""
-    out = None
-    if broken:
-        out = io.StringIO()
-        out.close()
+class BrokenPipe(io.StringIO):
+    """Nobody listens any more."""
+
+    def write(self, _):
+        raise BrokenPipeError(32, "Broken pipe")
+
+
+def closed() -> io.StringIO:
+    out = io.StringIO()
+    out.close()
+    return out
+
+
+@pytest.mark.parametrize("make", [lambda: None, closed, BrokenPipe], ids=["none", "closed", "broken pipe"])
+def test_a_scan_goes_on_where_no_bar_can_be_written(model, monkeypatch, make):
+    """And the bars of others too: no lock of tqdm's is left taken."""
     monkeypatch.setattr(progress, "_DELAY_S", 0.0)
     monkeypatch.setattr(scan, "_TOLD_EVERY_S", 0.0)
-    monkeypatch.setattr(sys, "stderr", out)
+    monkeypatch.setattr(sys, "stderr", make())
     assert tnp.weights(model[0]).scan().complete
+
+    def are_free() -> bool:
+        taken = [lock for lock in tqdm.get_lock().locks if lock.acquire(False)]
+        for lock in taken:
+            lock.release()
+        return len(taken) == len(tqdm.get_lock().locks)
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(are_free).result()
 
 
 def test_a_worker_elsewhere_knows_the_file_of_a_share_again(tmp_path, monkeypatch):

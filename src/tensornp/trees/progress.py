@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Literal, Protocol
 
 from tensornp.errors import BadRequestError
@@ -94,6 +95,24 @@ class _LateBar:
             self._is_broken = True
 
 
+class _NeverRaises:
+    """A file, if any, on which no write raises: tqdm would keep its lock, for which all bars of other threads wait."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def write(self, text: str) -> None:
+        with suppress(Exception):
+            self._file.write(text)
+
+    def flush(self) -> None:
+        with suppress(Exception):
+            self._file.flush()
+
+
 class _ConsoleBar:
     """A bar of tqdm in a console, which leaves nothing behind."""
 
@@ -106,7 +125,10 @@ class _ConsoleBar:
 
         if self._bar is None:
             # What was read before says nothing of the speed from now on.
-            self._bar = tqdm(total=total, initial=done, desc=self._what, unit="B", unit_scale=True, leave=False)
+            self._bar = tqdm(
+                total=total, initial=done, desc=self._what, unit="B", unit_scale=True, leave=False,
+                file=_NeverRaises(sys.stderr),
+            )  # fmt: skip
         self._bar.update(done - self._bar.n)
 
     def close(self) -> None:
