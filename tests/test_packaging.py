@@ -103,7 +103,16 @@ def test_continuous_integration_covers_what_the_project_claims():
     assert job["strategy"]["matrix"]["python"] == pythons
     assert PROJECT["requires-python"] == f">={pythons[0]}"
 
-    oldest = lanes.environment(lanes_job["strategy"]["matrix"]["torch"][0]).constraints
+    matrix = lanes_job["strategy"]["matrix"]
+    in_lanes = [(python, torch) for python in matrix["python"] for torch in matrix["torch"]]
+    in_lanes += [(lane["python"], lane["torch"]) for lane in matrix["include"]]
+    assert {python for python, _ in in_lanes} == set(pythons)
+    # Of each there is a row of a run in the table, and of no other.
+    table = (ROOT / ".github/CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (3\.\d+)\.\d+ \| (\d+\.\d+\.\d+) \| [\d.]+ \| ([\d,]+) \|", table, re.MULTILINE)
+    assert sorted((python, torch) for python, torch, _ in rows) == sorted(in_lanes)
+
+    oldest = lanes.environment(matrix["torch"][0]).constraints
     pins = {name: Version(pin) for name, pin in re.findall(r"([\w-]+)==([\d.]+)", oldest)}
     for name, bound in re.findall(r"([\w-]+)>=([\d.]+)", "\n".join(PROJECT["dependencies"])):
         assert pins[name].release[:2] == Version(bound).release[:2]
