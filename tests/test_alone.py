@@ -169,8 +169,9 @@ def send_messages(found: Found, name: str, obj: Any) -> None:
         asked += [
             {"type": kind, "weight": number, "open": True, "name": "a"} for kind in ("open", "stats", "values", "bind")
         ]
-    for request in asked:
-        widget._receive(None, {"page": "p", "number": 1, **request}, [])
+    for number, request in enumerate(asked):
+        # Each from a page of its own: of statistics that wait for one page, only the latest are computed.
+        widget._receive(None, {"page": f"p{number}", "number": 1, **request}, [])
     end = time.monotonic() + 100
     while (len(answers) < len(asked) or widget.progress >= 0) and time.monotonic() < end:
         time.sleep(0.01)
