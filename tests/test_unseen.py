@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from child import in_fork
 from gallery_child import shell as the_shell
 from IPython.utils.capture import capture_output
 from torch.nn.utils import parametrizations
@@ -46,10 +47,8 @@ class Model(torch.nn.Module):
         self.register_parameter("nothing", None)
 
 
-@pytest.fixture(scope="module")
-def around(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
-    """What is looked at, by names that a notebook has too."""
-    folder: Path = tmp_path_factory.mktemp("unseen")
+def make_surroundings(folder: Path) -> SimpleNamespace:
+    """Return what is looked at, by names that the notebook has too; what is stored lies in `folder`."""
     torch.manual_seed(0)
     m = Model()
     opt = torch.optim.Adam([p for p in m.parameters() if p.layout == torch.strided and p.requires_grad])
@@ -64,12 +63,8 @@ def around(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace
         stored=str(folder / "m.pt"),
     )  # fmt: skip
     torch.save({name: one for name, one in m.state_dict().items() if one.layout == torch.strided}, found.stored)
-    shell = the_shell()
-    before = dict(shell.user_ns)
-    shell.user_ns.update(vars(found))
-    yield found
-    shell.user_ns.clear()
-    shell.user_ns.update(before)
+    the_shell().user_ns.update(vars(found))
+    return found
 
 
 def _all_of(found: Any, depth: int = 3) -> list[str]:
@@ -230,21 +225,25 @@ def _leaves_marks(look: str) -> bool:
 
 
 @pytest.mark.parametrize("look", LOOKS)
-def test_no_mode_sees_a_look(around, look):
+@in_fork
+def test_no_mode_sees_a_look(look, tmp_path):
     """Neither one of functions nor one of dispatches, and all tensors and settings are as they were."""
+    around = make_surroundings(tmp_path)
     tensors = [around.w, around.grown, around.half, around.lean, *around.m.parameters(), *around.m.buffers()]
     _all_of(LOOKS[look](around))
     with unchanged(*tensors, but=_MARKS_OF_SHARING if _leaves_marks(look) else ()):
         _all_of(LOOKS[look](around))
 
 
-@pytest.mark.parametrize("surroundings", [lambda: torch.device("meta"), _default_device], ids=["context", "default"])
 @pytest.mark.parametrize("look", LOOKS)
-def test_no_default_device_changes_a_look(around, look, surroundings):
-    """What is made on the way is made where it can be read, and says the same."""
+@in_fork
+def test_no_default_device_changes_a_look(look, tmp_path):
+    """What is made on the way is made where it can be read, and says the same: in a context, and set for good."""
+    around = make_surroundings(tmp_path)
     before = _told(around, look)
-    with surroundings():
-        assert _told(around, look) == before
+    for surroundings in (torch.device("meta"), _default_device()):
+        with surroundings:
+            assert _told(around, look) == before
 
 
 def _told(around: SimpleNamespace, look: str) -> list[str]:

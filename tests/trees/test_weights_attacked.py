@@ -221,7 +221,8 @@ def test_sizes_that_no_array_has_are_refused(tmp_path):
     }
     for entry in tnp.weights(_written(tmp_path / "x.safetensors", header, 4)).values():
         for ask in (entry.to_numpy, entry.plan, lambda entry=entry: entry.to_numpy(0)):
-            with pytest.raises(tnp.BadRequestError):
+            # Of more dimensions than NumPy has, its line says so already.
+            with pytest.raises(tnp.NoDataError if entry.name == "b" else tnp.BadRequestError):
                 ask()
 
 

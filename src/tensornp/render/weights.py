@@ -99,7 +99,8 @@ def _table(every: list[Row], source: str) -> tuple[Table, tuple[str, ...], str]:
     rows = [row for row in every if not row.entries[0].is_nothing]
     table = Table(HEADINGS, tuple(map(_row, rows[:MAX_ROWS])))
     hidden = sum(len(row.entries) for row in rows[MAX_ROWS:])
-    rest = f"… {counted(hidden, 'more weight')} left out; tnp.weights(...).find('*attn*') has a part" if hidden else ""
+    cure = "take a part of them, such as tnp.weights(...).find('*attn*')"
+    rest = f"… {counted(hidden, 'more weight')} left out; {cure}" if hidden else ""
     table, common = without_common(table, COMMON)
     # The heading names the file already, and that what it holds are tensors.
     told = tuple(text for text in common if text not in ("tensor", _short(source)))

@@ -157,15 +157,18 @@ def test_integers_say_nothing_of_gradients(shell, dtype):
     assert "no grad · buffer" in shell.show(norm.num_batches_tracked)["text/plain"]
 
 
-def test_only_what_happens_behind_torch_s_back_is_amber(shell):
-    """Every training loop writes through torch."""
+def test_only_what_backward_would_use_unnoticed_is_amber(shell):
+    """Every training loop writes, and some of it is not counted by torch."""
     shell.namespace["w"] = w = torch.zeros(5)
+    shell.namespace["y"] = y = torch.zeros(5, requires_grad=True).exp()
     tone = r"background-color:rgba\((\d+,\d+,\d+),[.\d]+\)\">changed"
-    page(shell, w)
+    page(shell, w), page(shell, y)
     w += 1
     assert re.search(tone, page(shell, w))[1] == "128,128,128"
     w.numpy()[0] = 7
-    assert re.search(tone, page(shell, w))[1] == "217,119,6"
+    assert re.search(tone, page(shell, w))[1] == "128,128,128"
+    y.detach().numpy()[0] = 7
+    assert re.search(tone, page(shell, y))[1] == "217,119,6"
 
 
 def test_too_large_is_no_missing_array(shell):
