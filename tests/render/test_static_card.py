@@ -11,6 +11,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 import torch
+from child import in_child
 from IPython.core.formatters import DisplayFormatter
 from unchanged import unchanged
 
@@ -175,3 +176,18 @@ def test_what_has_a_view_is_rendered_by_what_is_there():
         for named in [f"{view.renderer}_text", f"{view.renderer}_html", *filter(None, [view.summarize])]:
             module, _, name = named.rpartition(".")
             assert callable(getattr(import_module(module), name)), named
+
+
+@in_child
+def test_the_card_of_an_array_whose_file_was_cut_says_so():
+    """A read of it would end the process."""
+    import os
+    import tempfile
+
+    with tempfile.NamedTemporaryFile(delete=False) as file:
+        file.write(bytes(1 << 26))
+    array = np.memmap(file.name, np.float32, "r+")
+    os.truncate(file.name, 0)
+    card = tnp.card(array)
+    assert "float32" in card.text
+    assert card.text.split("\n")[-1].startswith("the values cannot be read: ")

@@ -635,6 +635,7 @@ def test_what_a_call_gives_is_found_again_while_its_memory_lives():
         found = reach(one)
         assert np.array_equal(found.to_numpy(), expected[one.name])
         assert found.related == related[one.name]
+        assert found.requires_grad is bool(one.requires_grad)
     with torch.no_grad():
         model[0].bias.fill_(7)
     assert (reach(facts[1]).to_numpy() == 7).all()

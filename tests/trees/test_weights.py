@@ -145,9 +145,13 @@ def test_an_explorer_that_is_closed_lets_go():
     del model
     gc.collect()
     assert there() is not None
-    explorer.close()
+    for _ in range(2):
+        explorer.close()
     gc.collect()
     assert there() is None
+    assert repr(explorer) == "<WeightsExplorer of Linear (closed): 0 weights, 0 parameters, 0 bytes>"
+    with pytest.raises(tnp.NoSuchWeightError, match=r"in Linear \(closed\)"):
+        explorer["weight"]
 
 
 def test_a_module_that_holds_itself_ends():

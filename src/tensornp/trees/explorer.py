@@ -21,6 +21,7 @@ from tensornp.trees.scan import scan_entries
 from tensornp.trees.scan_table import ScanTable
 from tensornp.trees.totals import held_by, identity_of, stored_in_files, stored_in_memory
 
+_CLOSED = " (closed)"
 _COLUMNS = "kind shape dtype nbytes location requires_grad tied_to related note problem code".split()
 
 
@@ -226,6 +227,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     def close(self) -> None:
         """Let go of the tensors; files are not held open."""
+        self.source = self.source if self.source.endswith(_CLOSED) else f"{self.source}{_CLOSED}"
         self._entries = {}
         self.__dict__.pop("_of_files", None)
 

@@ -31,13 +31,13 @@ IN_PARTS = "this rank may hold only a part of it"
 
 
 class LiveEntry(WeightEntry):
-    """A tensor, which is held as any variable would."""
+    """A tensor, which is held as any variable would; `requires_grad` is told of one that only sees the memory."""
 
-    __slots__ = ("_device", "_elsewhere", "_several_numel", "tensor")
+    __slots__ = ("_device", "_elsewhere", "_requires_grad", "_several_numel", "tensor")
     extents: tuple[Extent, ...] = ()
 
-    def __init__(self, name: str, kind: str, tensor: Any, code: str) -> None:
-        self.tensor = tensor
+    def __init__(self, name: str, kind: str, tensor: Any, code: str, requires_grad: bool | None = None) -> None:
+        self.tensor, self._requires_grad = tensor, requires_grad
         self._several_numel: int | None = None
         self._elsewhere = 0, 0
         super().__init__(name, kind, None, "", 0, code)
@@ -126,6 +126,8 @@ class LiveEntry(WeightEntry):
     @unnoticed
     def requires_grad(self) -> bool:
         """Whether backward adds up a gradient for it."""
+        if self._requires_grad is not None:
+            return self._requires_grad
         try:
             return bool((self.tensor if type(self.tensor) in PLAIN else inspect(self.tensor)).requires_grad)
         except Exception:

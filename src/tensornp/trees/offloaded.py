@@ -44,17 +44,11 @@ class Shelf(NamedTuple):
 class OffloadedEntry(LiveEntry):
     """A tensor that a hook keeps in memory for a parameter or a buffer."""
 
-    __slots__ = ("_requires_grad",)
+    __slots__ = ()
 
     def __init__(self, name: str, kind: str, tensor: Any, code: str, requires_grad: bool | None) -> None:
-        super().__init__(name, kind, tensor, code)
-        self._requires_grad = bool(requires_grad)
+        super().__init__(name, kind, tensor, code, bool(requires_grad))
         self.note = ", ".join(filter(None, [_IN_MEMORY, self.note]))
-
-    @property
-    def requires_grad(self) -> bool:
-        """That of the parameter."""
-        return self._requires_grad
 
     @property
     def identity(self) -> object:

@@ -11,6 +11,7 @@ import torch
 from tensornp.core.lowlevel import raw_memory, torch_private
 from tensornp.core.lowlevel.attributes import is_array, is_tensor, module_name, own_attributes
 from tensornp.core.memory.extents import Extent
+from tensornp.errors import NoDataError, NotReadError
 
 _MAX_BASES = 100
 _FORMATS = frozenset([*"bBhHiIlLqQefd?", "Zf", "Zd"])
@@ -86,3 +87,14 @@ def has_left(array: np.ndarray[Any, Any], base: torch.Tensor) -> bool:
     start = torch_private.storage_address(base)
     low, high = extent_of_array(array).bounds
     return low < high and not start <= low <= high <= start + torch.Tensor.untyped_storage(base).nbytes()
+
+
+def check_array(array: np.ndarray[Any, Any]) -> None:
+    """Raise NoDataError where a read of `array` would end the process: its memory was given back, or its file cut."""
+    base = origin_of(array).tensor
+    if base is not None and has_left(array, base):
+        raise NoDataError("the memory of this array was given back by the tensor it was made of; make it anew")
+    try:
+        raw_memory.check_readable(*extent_of_array(array).bounds)
+    except NotReadError as reason:
+        raise NoDataError(f"the values cannot be read: {reason}") from None

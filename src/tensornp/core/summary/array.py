@@ -8,7 +8,9 @@ import numpy as np
 
 from tensornp.core.lowlevel.attributes import class_name, error_text
 from tensornp.core.lowlevel.legible import legible
+from tensornp.core.memory.arrays import check_array
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.errors import TensornpError
 
 _MASKED = np.ma.MaskedArray
 _REFUSAL = "the values are not shown: printing them would run the code of their own classes"
@@ -40,7 +42,10 @@ def summarize_array(array: np.ndarray, options: DisplayOptions) -> ArraySummary:
         refusal = _REFUSAL
     else:
         try:
+            check_array(plain)
             text = _printed(array if type(array) is _MASKED else plain, options)
+        except TensornpError as error:
+            refusal = str(error)
         except Exception as error:
             # As of a formatter of the user's: looking never fails.
             refusal = error_text(error)

@@ -12,10 +12,9 @@ import numpy as np
 from tensornp.core.convert.plan import decide
 from tensornp.core.lowlevel.attributes import class_name, is_array
 from tensornp.core.lowlevel.modes import unnoticed
-from tensornp.core.lowlevel.raw_memory import check_readable
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.units import format_number
-from tensornp.core.memory.arrays import extent_of_array, has_left, origin_of
+from tensornp.core.memory.arrays import check_array
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.indexing import Places
 from tensornp.core.tensor.info import inspect
@@ -95,14 +94,7 @@ def _tensor_reading(tensor: Any) -> tuple[tuple[int, ...], np.dtype[Any], Any]:
 
 
 def _array_reading(array: np.ndarray[Any, Any]) -> tuple[tuple[int, ...], np.dtype[Any], Any]:
-    base = origin_of(array).tensor
-    if base is not None and has_left(array, base):
-        raise NoDataError("the memory of this array was given back by the tensor it was made of; make it anew")
-    try:
-        # A file that has become shorter would end the process.
-        check_readable(*extent_of_array(array).bounds)
-    except NotReadError as reason:
-        raise NoDataError(f"the values cannot be read: {reason}") from None
+    check_array(array)
     return array.shape, array.dtype, lambda places: array[np.ix_(*places)]
 
 

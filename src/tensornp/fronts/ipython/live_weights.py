@@ -128,7 +128,8 @@ class LiveWeights:
             raise NoDataError(f"{one.code} {is_none if view is None else is_gone}")
         if is_shelved:
             return self._checked(OffloadedEntry(one.name, one.kind, tensor, one.code, one.requires_grad), one)
-        return self._checked(LiveEntry(one.name, one.kind, tensor, one.code), one)
+        told = one.requires_grad if view is not None else None
+        return self._checked(LiveEntry(one.name, one.kind, tensor, one.code, told), one)
 
     def _reached(self, expression: str) -> Any:
         from tensornp.core.namespace.lookup import look_up
