@@ -159,10 +159,13 @@ def _computed(a: Any) -> object:
 
 
 _ERRORS = " float_errors.py _ufunc_config.py"
+_COLLECTOR = " collector.py locks.py"
 _MODES = " modes.py contextlib.py"
 _SHELL = "printers.py standing_in.py formatters.py"
 ROWS: dict[str, _Row] = {
-    "frames of all threads": _Row(lambda a: threads.current_frames(), "threads.py"),
+    "frames of all threads": _Row(lambda a: threads.current_frames(), "threads.py" + _COLLECTOR),
+    "a file": _Row(lambda a: tnp.weights(a.path), "checkpoint.py" + _COLLECTOR),
+    "totals": _Row(lambda a: tnp.weights(a.model).totals, "explorer.py" + _COLLECTOR),
     "an image": _Row(lambda a: tnp.image(a.pictures), "image.py" + _ERRORS),
     "a norm": _Row(lambda a: a.stats.norm, "stats.py" + _ERRORS),
     "a histogram": _Row(lambda a: a.stats.histogram, "stats.py" + _ERRORS),

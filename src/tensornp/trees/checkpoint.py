@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from tensornp.core.lowlevel.collector import uncollected
 from tensornp.errors import BadRequestError, CheckpointError
 from tensornp.trees.adapters import note_pairs
 from tensornp.trees.contents import Contents
@@ -34,11 +35,12 @@ def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None 
         If the file has no state of an optimizer that `model` could name.
     """
     typed = str(Path(os.path.expanduser(os.fsdecode(path))))
-    found = _open(Path(_found(typed)))
-    _name_states(found, model, f"'{cut(typed, MAX_TOLD)}'")
-    explorer = WeightsExplorer(found.entries, typed, metadata=found.metadata, problems=found.problems)
-    note_pairs(explorer.values(), explorer.metadata.get("adapter_config"))
-    return explorer
+    with uncollected():
+        found = _open(Path(_found(typed)))
+        _name_states(found, model, f"'{cut(typed, MAX_TOLD)}'")
+        explorer = WeightsExplorer(found.entries, typed, metadata=found.metadata, problems=found.problems)
+        note_pairs(explorer.values(), explorer.metadata.get("adapter_config"))
+        return explorer
 
 
 def _name_states(found: Contents, model: torch.nn.Module | None, said: str) -> None:

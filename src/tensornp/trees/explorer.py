@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from tensornp.core.lowlevel.attributes import class_name
+from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.errors import BadRequestError, NoSuchWeightError
@@ -135,7 +136,8 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     @property
     def totals(self) -> Totals:
         """Parameters, elements stored and bytes; of files they are counted once."""
-        return self._of_files or self._count()
+        with uncollected():
+            return self._of_files or self._count()
 
     @cached_property
     def _of_files(self) -> Totals | None:
@@ -146,8 +148,9 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         every = list(self._entries.values())
         parameters = [one for one in every if self._is_counted(one)]
         counted = {identity_of(one): one for one in first_of_each(parameters)}
-        elements, nbytes = stored_in_memory([held for one in every if (held := held_by(one)) is not None])
-        others, of_files = stored_in_files([one for one in every if held_by(one) is None])
+        held = [held_by(one) for one in every]
+        elements, nbytes = stored_in_memory([one for one in held if one is not None])
+        others, of_files = stored_in_files([one for one, its in zip(every, held, strict=True) if its is None])
         return Totals(sum(one.num_parameters or 0 for one in counted.values()), elements + others, nbytes + of_files)
 
     def _is_counted(self, entry: WeightEntry) -> bool:

@@ -29,6 +29,8 @@ from tensornp.trees.stored_entry import ReadPlan, StoredEntry, native
 MIN_GIVEN_BACK = 2**30
 """Bytes of a file from which on a scan leaves nothing of it in the cache; a smaller one may soon be loaded."""
 
+_UNKNOWN_HERE = frozenset(dtype for dtype in KNOWN if not hasattr(torch, dtype))
+
 
 class FileEntry(StoredEntry):
     """Elements that lie `strides` elements apart, from `offset` on; without these, in the order of their indices.
@@ -220,7 +222,7 @@ def why_no_array(shape: tuple[int, ...], dtype: str) -> str:
     """Return why no array can have this shape and dtype: this NumPy or this torch lacks it; empty where both do not."""
     if len(shape) > MAX_NDIM:
         return f"it has {len(shape):,} dimensions, and NumPy has {MAX_NDIM} at most"
-    if dtype in KNOWN and not hasattr(torch, dtype):
+    if dtype in _UNKNOWN_HERE:
         return f"torch {torch.__version__} has no {dtype}; install a newer one"
     return ""
 

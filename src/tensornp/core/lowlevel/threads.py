@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import threading
@@ -12,6 +11,7 @@ from types import FrameType
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
+from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.locks import Lock
 
 _SERVANTS = (
@@ -88,14 +88,8 @@ def current_frames() -> dict[int, FrameType]:
     Python 3.11.7, for one, may stop for good otherwise: collecting lets another thread in, which waits for the list of
     threads that is being read (python/cpython#106883).
     """
-    is_enabled = gc.isenabled()
-    try:
-        # Within the `try`, since Python handles a Ctrl-C as soon as this call has returned.
-        gc.disable()
+    with uncollected():
         return sys._current_frames()
-    finally:
-        if is_enabled:
-            gc.enable()
 
 
 def _is_at_rest(thread: threading.Thread, frame: FrameType) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ _GRAIN = 2**15
 _OWN = "bool uint8 int8 uint16 int16 uint32 int32 uint64 int64 float32 float64 complex64 complex128".split()
 
 
+@cache
 def stored_dtype(name: str) -> np.dtype[Any]:
     """Return the NumPy dtype by which the elements of dtype `name` are read: its own, or an integer of their bits."""
     if name in _OWN or name == "float16":
