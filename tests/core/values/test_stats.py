@@ -21,9 +21,16 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.core.lowlevel import raw_memory
-from tensornp.core.values import scan, tasks
+from tensornp.core.values import distribution, scan, tasks
+from tensornp.core.values.distribution import MAX_KEPT
 from tensornp.core.values.keys import scheme_of
 from tensornp.core.values.stats import TensorStats
+
+
+@pytest.fixture(params=[distribution.MAX_KEPT, 0], ids=["kept", "counted"])
+def max_kept(request, monkeypatch):
+    """Have few numbers kept as they are, or counted as many are."""
+    monkeypatch.setattr(distribution, "MAX_KEPT", request.param)
 
 
 def close(a: float | None, b: float, scale: float = 1.0) -> bool:
@@ -86,35 +93,39 @@ def test_every_figure_is_numpys(t, block_numel, num_threads, is_raw):
         assert (np.diff(found.histogram.edges) >= 0).all()
 
 
-@given(tensors(), st.lists(st.floats(0, 1), min_size=1, max_size=5))
-@settings(max_examples=200, deadline=None)
-def test_a_quantile_is_exact_up_to_16_bits_and_within_half_a_percent_past_that(t, shares):
+@given(tensors(), st.lists(st.floats(0, 1), min_size=1, max_size=5), st.sampled_from([MAX_KEPT, 0]))
+@settings(max_examples=300, deadline=None)
+def test_a_quantile_is_exact_of_few_elements_and_of_short_ones_and_else_within_half_a_percent(t, shares, most):
     """Against `numpy.quantile`, of integers too."""
     values = modulus(t).reshape(-1)
     finite = values[np.isfinite(values)] if values.dtype.kind == "f" else values
     assume(len(finite))
-    found = tnp.stats(t)
-    is_short = t.element_size() <= 2 and not t.is_complex()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distribution, "MAX_KEPT", most)
+        found = tnp.stats(t)
+    is_exact = len(finite) <= most or (t.element_size() <= 2 and not t.is_complex())
     for share in [0.0, 1.0, *shares]:
         ordered = np.sort(finite.astype(np.float64))
         rank = share * (len(ordered) - 1)
         low, high = ordered[math.floor(rank)], ordered[math.ceil(rank)]
         expected = low * (1 - rank % 1) + high * (rank % 1)
-        tolerance = 1e-12 if is_short else 0.005
+        tolerance = 1e-12 if is_exact else 0.005
         # The last bit of the smallest floats is more than that.
         bound = tolerance * max(abs(low), abs(high)) + 5e-324
         assert abs(found.quantile(share) - expected) <= bound or not np.isfinite(bound)
 
 
-@given(tensors(), st.data())
-@settings(max_examples=150, deadline=None)
-def test_parts_add_up_in_any_order(t, data):
+@given(tensors(), st.data(), st.sampled_from([MAX_KEPT, 30, 0]))
+@settings(max_examples=200, deadline=None)
+def test_parts_add_up_in_any_order(t, data, most):
     """Cut anywhere along the first dimension, and merged in any order."""
     assume(t.dim() and t.shape[0] > 1)
     cuts = sorted({0, t.shape[0], *data.draw(st.lists(st.integers(0, t.shape[0]), max_size=3))})
-    parts = [tnp.stats(t[i:j]) for i, j in itertools.pairwise(cuts)]
-    together = sum(data.draw(st.permutations(parts)))
-    whole = tnp.stats(t)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distribution, "MAX_KEPT", most)
+        parts = [tnp.stats(t[i:j]) for i, j in itertools.pairwise(cuts)]
+        together = sum(data.draw(st.permutations(parts)))
+        whole = tnp.stats(t)
     check(together, modulus(t))
     for name in ("count", "nan", "posinf", "neginf", "zeros", "min", "max"):
         assert getattr(together, name) == getattr(whole, name)
@@ -437,6 +448,7 @@ def test_statistics_at_the_end_of_python():
     assert (done.stdout, done.stderr) == ("1.0\n", "")
 
 
+@pytest.mark.usefixtures("max_kept")
 def test_edges_of_a_histogram_part_no_key():
     """Counts are those of NumPy's own histogram over the same edges."""
     rng = np.random.default_rng(0)
@@ -445,6 +457,7 @@ def test_edges_of_a_histogram_part_no_key():
         assert np.array_equal(found.counts, np.histogram(values, found.edges)[0])
 
 
+@pytest.mark.usefixtures("max_kept")
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_a_zero_of_either_sign_is_counted_where_zero_is(dtype):
     """At an edge of 0.0 it lies above, as for NumPy; what is less than it, however little, below."""
@@ -457,6 +470,7 @@ def test_a_zero_of_either_sign_is_counted_where_zero_is(dtype):
     assert str(tnp.stats(t).quantile(0.5)) == "0.0"
 
 
+@pytest.mark.usefixtures("max_kept")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_quantiles_of_the_smallest_floats_are_as_exact_as_others(dtype, sign):
@@ -490,6 +504,56 @@ def test_the_smallest_floats_add_up_across_parts():
     assert whole.quantile(0.9995) == pytest.approx(3e-43, rel=0.005)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64, np.uint64])
+def test_of_few_elements_histogram_and_quantiles_are_exact(dtype):
+    """Around a centre far from zero, where all lie within 1%: as NumPy tells from the elements themselves."""
+    noise = np.random.default_rng(0).standard_normal(768)
+    values = (1 + 1e-3 * noise if np.dtype(dtype).kind == "f" else 10**6 + 1e3 * noise).astype(dtype)
+    found = tnp.stats(values)
+    shares = np.linspace(0, 1, 257)
+    assert found.quantile(shares) == pytest.approx(np.quantile(values, shares), rel=1e-15)
+    counts, edges = np.histogram(values.astype(np.float64), 64)
+    assert found.histogram.edges == pytest.approx(edges, rel=1e-15)
+    assert np.array_equal(found.histogram.counts, np.histogram(values.astype(np.float64), found.histogram.edges)[0])
+    assert abs(found.histogram.counts - counts).sum() <= 2
+
+
+@pytest.mark.parametrize("num_finite", [MAX_KEPT - 1, MAX_KEPT, MAX_KEPT + 1])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_how_many_are_finite_decides_what_is_kept_wherever_it_is_cut(num_finite, dtype):
+    """Among many NaN, in any order, through a pickle, and with zeros of either sign, denormals and repeated ones."""
+    t = torch.full((600_000,), math.nan, dtype=dtype)
+    places = torch.randperm(len(t), generator=torch.Generator().manual_seed(0))[:num_finite]
+    t[places] = torch.linspace(0.99, 1.01, num_finite, dtype=dtype)
+    for i, value in enumerate((0.0, -0.0, 1e-43, -1e-43, 1.0, 1.0, 0.995)):
+        t[places[i::1000]] = value
+    whole = tnp.stats(t).distribution
+    finite = t[t.isfinite()].double().numpy()
+    assert whole.scheme.is_exact == (num_finite <= MAX_KEPT)
+    if whole.scheme.is_exact:
+        lows, highs, counts = whole.in_order()
+        assert np.array_equal(np.repeat(lows, counts), np.sort(finite))
+        assert np.array_equal(lows, highs)
+    parts = [tnp.stats(part) for part in t.split(70_001)]
+    for ordered in (parts, parts[::-1], parts[3:] + parts[:3]):
+        together = sum(pickle.loads(pickle.dumps(part)) for part in ordered).distribution
+        assert together == whole
+        assert pickle.dumps(together) == pickle.dumps(whole)
+
+
+def test_elements_that_are_meant_many_times_are_as_many():
+    """An expanded tensor is counted as the same elements laid out; so are zeros that nobody stores."""
+    t = torch.tensor([1.001, 3.0, 0.0])
+    for times in (MAX_KEPT // 3, MAX_KEPT // 3 + 1):
+        assert tnp.stats(t.expand(times, 3)).distribution == tnp.stats(t.repeat(times, 1)).distribution
+    for length in (MAX_KEPT, MAX_KEPT + 1):
+        dense = torch.zeros(length)
+        dense[::100] = 1.001
+        found = tnp.stats(dense.to_sparse()).distribution
+        assert found == tnp.stats(dense).distribution
+        assert found.scheme.is_exact == (length == MAX_KEPT)
+
+
 def test_every_short_number_is_a_key_of_its_own():
     """All bits of each dtype of up to 16 bits."""
     for name in ("bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "int16", "uint16", "int8", "uint8"):
@@ -502,6 +566,7 @@ def test_every_short_number_is_a_key_of_its_own():
     assert scheme_of("float32").is_exact is False
 
 
+@pytest.mark.usefixtures("max_kept")
 def test_quantiles_of_small_integers_are_exact():
     """Of every integer dtype, though their keys are ranges."""
     for dtype in (torch.int32, torch.int64, torch.uint64):

@@ -1,10 +1,14 @@
-"""How numbers are distributed: counts of keys, from which quantiles and histograms are made."""
+"""How numbers are distributed: counts of keys, from which quantiles and histograms are made.
+
+Few numbers are their own keys, so that nothing of them is lost; many have keys of fewer bits. How many there are of all
+decides, so that it does not matter how they were cut into parts.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -17,6 +21,8 @@ from tensornp.core.values.norms import scaled
 from tensornp.errors import BadRequestError
 
 Array = np.ndarray[Any, Any]
+MAX_KEPT = 2**14
+"""Numbers that are kept as they are."""
 _MIN_COUNTED = 2**18
 
 
@@ -103,24 +109,54 @@ class Distribution:
 
 def added_up(parts: Sequence[Distribution]) -> Distribution:
     """Return the distribution of all parts together; BadRequestError where their keys are of two kinds."""
-    if len({part.scheme for part in parts}) > 1:
+    if len({part.scheme.coarse for part in parts}) > 1:
         raise BadRequestError("statistics of two dtypes do not add up; convert one of the tensors first")
-    scheme = parts[0].scheme
-    dense = np.zeros(scheme.num_keys, np.int64)
     rates = {part.one_in for part in parts if part.num_seen}
-    for part in parts:
-        counts = part.counts if len(rates) < 2 else np.rint(part.counts * part.one_in).astype(np.int64)
-        # No key comes twice in one part.
-        dense[part.keys - scheme.least] += counts
+    is_few = sum(part.num_seen for part in parts) <= MAX_KEPT and all(part.scheme.is_exact for part in parts)
+    together = _kept_together(parts) if is_few and len(rates) < 2 else _counted_together(parts, rates)
     sampled = sum(part.num_sampled for part in parts)
     if not any(part.is_sample for part in parts):
-        return _distribution(scheme, dense)
+        return together
+    sample = replace(together, is_sample=True, num_sampled=sampled)
     if len(rates) < 2:
-        return _distribution(scheme, dense, sampled, rates.pop() if rates else 1.0, rank_error_of(sampled))
+        return replace(sample, one_in=rates.pop() if rates else 1.0, rank_error=rank_error_of(sampled))
     # Each error counts as much as the elements for which its sample stands.
     meant = [part.num_seen * part.one_in for part in parts]
     error = sum(n * part.rank_error for n, part in zip(meant, parts, strict=True)) / max(sum(meant), 1)
-    return _distribution(scheme, dense, sampled, 1.0, error)
+    return replace(sample, rank_error=error)
+
+
+def _kept_together(parts: Sequence[Distribution]) -> Distribution:
+    """Return the distribution of few numbers, each of which is a key."""
+    keys, at = np.unique(np.concatenate([part.keys for part in parts]), return_inverse=True)
+    counts = np.bincount(at, np.concatenate([part.counts for part in parts]), len(keys))
+    return Distribution(parts[0].scheme, keys, counts.astype(np.int64))
+
+
+def _counted_together(parts: Sequence[Distribution], rates: Collection[float]) -> Distribution:
+    """Return the distribution of many numbers; of parts of several rates, each count stands for what it means."""
+    scheme = parts[0].scheme.coarse
+    dense = np.zeros(scheme.num_keys, np.int64)
+    for part in map(_coarsened, (part for part in parts if part.num_seen)):
+        counts = part.counts if len(rates) < 2 else np.rint(part.counts * part.one_in).astype(np.int64)
+        # No key comes twice in one part.
+        dense[part.keys - scheme.least] += counts
+    return _counted(scheme, dense)
+
+
+def _coarsened(part: Distribution) -> Distribution:
+    """Return the same numbers with keys that can be counted."""
+    scheme = part.scheme.coarse
+    if part.scheme == scheme:
+        return part
+    numbers = np.repeat(part.keys.view(scheme.stored), part.counts)
+    return _counted(scheme, scheme.counts(numbers), one_in=part.one_in)
+
+
+def _counted(scheme: Scheme, dense: Array, **others: Any) -> Distribution:
+    """Return the distribution of which all keys are counted."""
+    found = np.flatnonzero(dense)
+    return Distribution(scheme, (found + scheme.least).astype(np.int32), dense[found], **others)
 
 
 def rank_error_of(num_sampled: int) -> float:
@@ -128,21 +164,12 @@ def rank_error_of(num_sampled: int) -> float:
     return math.sqrt(math.log(2 / 0.05) / (2 * max(num_sampled, 1)))
 
 
-def _distribution(
-    scheme: Scheme, counts: Array, num_sampled: int = 0, one_in: float = 1.0, rank_error: float = 0.0
-) -> Distribution:
-    """Return the distribution of which all keys are counted; of a sample, unless `num_sampled` is 0."""
-    found = np.flatnonzero(counts)
-    keys = (found + scheme.least).astype(np.int32)
-    return Distribution(scheme, keys, counts[found], bool(num_sampled), one_in, num_sampled, rank_error)
-
-
 class Counter:
-    """Counts the keys of blocks, some of them at a time."""
+    """Counts the keys of blocks, some of them at a time; a few numbers are kept instead."""
 
     def __init__(self, scheme: Scheme) -> None:
         self._scheme = scheme
-        self._counts = np.zeros(scheme.num_keys, np.int64)
+        self._counts = np.zeros(scheme.num_keys, np.int64) if scheme.is_exact else None
         # To count a few in as many bins takes longer than to count many.
         self._waiting = np.empty(max(scheme.num_keys, _MIN_COUNTED), scheme.stored)
         self._num_waiting = 0
@@ -159,20 +186,34 @@ class Counter:
             if self._num_waiting == len(self._waiting):
                 self._count()
 
-    def _count(self) -> None:
-        if self._num_waiting:
-            self._counts += self._scheme.counts(self._waiting[: self._num_waiting])
-            self._num_waiting = 0
+    def _count(self, factor: int = 1) -> None:
+        """Count what waits; where that is all there is, and few, it waits on, without what is not finite."""
+        numbers = self._waiting[: self._num_waiting]
+        if self._counts is None:
+            numbers = numbers[np.isfinite(numbers)]
+            self._num_waiting = len(numbers)
+            if len(numbers) * factor <= MAX_KEPT:
+                self._waiting[: len(numbers)] = numbers
+                return
+            self._counts = np.zeros(self._scheme.num_keys, np.int64)
+        if len(numbers):
+            self._counts += self._scheme.counts(numbers)
+        self._num_waiting = 0
 
     def finish(self, *, factor: int = 1, one_in: float = 0.0) -> Distribution:
         """Return the distribution of the finite ones that were counted, each meant `factor` times.
 
         `one_in` is how many elements each of a sample stands for; 0 where all were counted.
         """
-        self._count()
-        counts = self._counts
+        self._count(1 if one_in else factor)
+        found = self._kept() if self._counts is None else _counted(self._scheme, self._counts)
         if not one_in:
-            return _distribution(self._scheme, counts * factor)
-        num_sampled = int(counts.sum())
+            return replace(found, counts=found.counts * factor)
         # Of a part without a sample there is none.
-        return _distribution(self._scheme, counts, num_sampled, one_in * factor, rank_error_of(num_sampled))
+        num, error = found.num_seen, rank_error_of(found.num_seen)
+        return replace(found, is_sample=bool(num), one_in=one_in * factor, num_sampled=num, rank_error=error)
+
+    def _kept(self) -> Distribution:
+        bits = self._waiting[: self._num_waiting].view(f"u{self._waiting.itemsize}")
+        keys, counts = np.unique(bits, return_counts=True)
+        return Distribution(self._scheme.fine, keys, counts.astype(np.int64))

@@ -34,6 +34,17 @@ class Scheme(NamedTuple):
         return np.dtype(self.float_name or np.int64)
 
     @property
+    def fine(self) -> Scheme:
+        """The keys that are all bits of a number, and so the number itself."""
+        bits = 8 * self.stored.itemsize
+        return self if self.is_exact else Scheme(self.float_name, 0, 2**bits, is_exact=True)
+
+    @property
+    def coarse(self) -> Scheme:
+        """The keys that can be counted, however many numbers there are."""
+        return self if self.shift or not self.float_name else scheme_of(self.float_name)
+
+    @property
     def sign(self) -> int:
         """How far the key of a negative float is from that of its absolute value."""
         return int(2 ** (8 * self.stored.itemsize - 1 - self.shift))
@@ -45,7 +56,7 @@ class Scheme(NamedTuple):
         is_negative = keys >= self.sign
         near, far = self._magnitudes(keys & (self.sign - 1))
         # Keys of subnormal floats come after all others, those of negative ones last.
-        small = np.flatnonzero(keys >= 2 * self.sign)
+        small = np.flatnonzero(keys >= 2 * self.sign) if not self.is_exact else ()
         if len(small):
             is_last, at = np.divmod(keys[small] - 2 * self.sign, (self.num_keys - 2 * self.sign) // 2)
             smallest = float(np.finfo(self.stored).smallest_subnormal)

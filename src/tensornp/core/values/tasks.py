@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -132,9 +132,10 @@ def _of_zeros(scheme: Scheme, count: int, sampler: Sampler | None) -> Distributi
     """Return the distribution of zeros that are stored nowhere; in a sample, as many of them as of the others."""
     one_in = sampler.one_in if sampler is not None else 1.0
     count = round(count / one_in)
-    keys = np.zeros(min(count, 1), np.int32)
+    counter = Counter(scheme)
+    counter.add(np.zeros(min(count, 1)))
     # Their number is known, and no sample.
-    return Distribution(scheme, keys, np.full(len(keys), count, np.int64), sampler is not None, one_in)
+    return replace(counter.finish(factor=count), is_sample=sampler is not None, one_in=one_in)
 
 
 class _Worker:
