@@ -31,7 +31,8 @@ from tensornp.render.plot import figure_of
 from tensornp.render.stats import stats_html, stats_text
 
 STATS = SimpleNamespace(
-    histogram=Histogram(np.array([1, 5, 2]), np.array([0.0, 1, 2, 3]), "sample of 8", 0.1), scope="sample of 8"
+    histogram=Histogram(np.array([1, 5, 2]), np.array([0.0, 1, 2, 3]), "sample of 8", 0.1),
+    scope_of_histogram="sample of 8",
 )
 
 
@@ -74,7 +75,7 @@ def test_the_bars_are_the_counts(plane):
     (bars,) = (patch for patch in axes.patches if isinstance(patch, StepPatch))
     assert bars.get_data().values.tolist() == [1, 5, 2]
     uneven = Histogram(np.array([8, 8]), np.array([0.0, 1, 4]), "all elements", 0.0)
-    (axes,) = figure_of(SimpleNamespace(histogram=uneven, scope="all elements")).axes
+    (axes,) = figure_of(SimpleNamespace(histogram=uneven, scope_of_histogram="all elements")).axes
     drawn = axes.patches[0].get_data()
     assert drawn.values.tolist() == pytest.approx([0.5] * 16 + [1 / 6] * 48)
     assert drawn.edges.tolist() == pytest.approx([i / 16 for i in range(65)])
@@ -173,7 +174,7 @@ def test_any_heat_map_can_be_drawn(plane):
 def test_nothing_to_draw_is_an_empty_figure():
     """With its title."""
     assert figure_of(None, None, "nothing").axes == []
-    assert figure_of(SimpleNamespace(histogram=None, scope="all elements")).axes == []
+    assert figure_of(SimpleNamespace(histogram=None, scope_of_histogram="all elements")).axes == []
 
 
 def test_a_notebook_shows_it_without_pyplot():
@@ -209,7 +210,7 @@ def test_neither_pyplot_nor_a_window_is_opened():
     code = (
         "import sys; from types import SimpleNamespace as N; from tensornp.render.plot import figure_of; "
         "assert 'matplotlib' not in sys.modules; "
-        "figure_of(N(histogram=N(counts=[1], edges=[0, 1]), scope='all'))._repr_png_(); "
+        "figure_of(N(histogram=N(counts=[1], edges=[0, 1]), scope_of_histogram='all'))._repr_png_(); "
         "print(*(name for name in sys.modules if 'pyplot' in name or 'backends.backend_' in name))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

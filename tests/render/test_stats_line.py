@@ -13,6 +13,7 @@ import torch
 from PIL import Image
 
 import tensornp as tnp
+from tensornp.render.stats_line import sparkline_of
 
 ODD = torch.tensor([[1.0, math.nan, math.inf], [-math.inf, 2, 2]])
 GRID = torch.arange(12.0).view(3, 4)
@@ -85,3 +86,11 @@ def test_nothing_is_computed_unasked_where_nobody_may_read():
     """Meta tensors and empty ones have no line, and no error."""
     assert "mean" not in tnp.card(torch.zeros(3, 4, device="meta")).text
     assert "mean" not in tnp.card(torch.zeros(0, 4)).text
+
+
+def test_integers_that_come_equally_often_are_drawn_equally_high():
+    """Few as many of them: no bar stands for one, and the next one for two."""
+    for times in (1, 1000):
+        bars = sparkline_of(tnp.stats(torch.arange(10).repeat(times)))
+        assert bars.count("█") == 10
+        assert set(bars) == {"█", " "}

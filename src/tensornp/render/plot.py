@@ -105,7 +105,7 @@ def figure_of(
     if counts is not None and stats is not None:
         at += 1
         _draw_histogram(figure.add_subplot(1, num_parts, at), counts)
-        notes.append(f"histogram: {stats.scope}")
+        notes.append(f"histogram: {stats.scope_of_histogram}")
     if heatmap is not None:
         colours = limits_of_colours or limits(heatmap)
         _draw_heatmap(figure.add_subplot(1, num_parts, at + 1), heatmap, colours, dimensions)

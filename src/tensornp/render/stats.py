@@ -8,14 +8,16 @@ from html import escape
 import numpy as np
 
 from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.lowlevel.units import counted
 from tensornp.core.summary.stats import StatsSummary
+from tensornp.core.values.histogram import NUM_BINS
 from tensornp.core.values.locate import Location
 from tensornp.core.values.planes import PlaneMap
 from tensornp.core.values.stats import TensorStats
 from tensornp.render.badges import badge_html, badges_of
 from tensornp.render.legend import heatmap_alt, legend_text
 from tensornp.render.png import heatmap_png, histogram_png, img_html, size_of
-from tensornp.render.stats_line import histogram_alt, number_text, sparkline_of
+from tensornp.render.stats_line import histogram_alt, number_text, sparkline_of, told_histogram
 from tensornp.render.style import PICTURE, PICTURES, SMALL_TEXT, WIDE
 from tensornp.render.table import Table, TableRow, table_html, table_text
 from tensornp.render.words import share_text
@@ -62,9 +64,8 @@ def stats_tables(summary: StatsSummary) -> Iterator[Table]:
     if summary.stats.distribution is not None and summary.stats.min is not None:
         quantiles = summary.stats.quantile(SHARES)
         headings = tuple(f"{share:.4g}%" for share in (100 * s for s in SHARES))
-        # Keys of more than 16 bits are ranges.
-        about = "" if summary.stats.distribution.scheme.is_exact else " (± 0.5%)"
-        yield Table((f"below it lie{about}", *headings), (TableRow(("value", *map(number_text, quantiles.tolist()))),))
+        about = f"below it lie ({summary.stats.distribution.accuracy})"
+        yield Table((about, *headings), (TableRow(("value", *map(number_text, quantiles.tolist()))),))
     if summary.by_axis is not None and summary.axis is not None:
         yield _axis_table(summary.by_axis, f"axis {summary.axis}")
 
@@ -121,11 +122,11 @@ def _axis_table(stats: TensorStats, heading: str) -> Table:
 
 
 def _pictures(summary: StatsSummary) -> Iterator[str]:
-    histogram = summary.stats.histogram
+    histogram = told_histogram(summary.stats, NUM_BINS)
     if summary.has_pictures and histogram is not None and len(histogram.counts) > 1:
         png, alt = histogram_png(histogram, _WIDTH, _HEIGHT), histogram_alt(histogram)
         low, high = (number_text(float(histogram.edges[i])) for i in (0, -1))
-        legend = f"{low} … {high} · {histogram.scope}"
+        legend = f"{low} … {high} · {counted(len(histogram.counts), 'bin')} · {summary.stats.scope_of_histogram}"
         yield figure_html(img_html(png, alt, _WIDTH, _HEIGHT), legend)
     if summary.picture is not None:
         yield picture_html(summary.picture)

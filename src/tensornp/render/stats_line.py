@@ -64,7 +64,7 @@ class StatsLine(NamedTuple):
 
 def stats_line(stats: TensorStats, info: TensorInfo | None = None, *, has_picture: bool = True) -> StatsLine:
     """Return what the line says."""
-    histogram = _histogram(stats, WIDTH) if has_picture and not _is_bool(info) else None
+    histogram = told_histogram(stats, WIDTH) if has_picture and not _is_bool(info) else None
     if histogram is None or len(histogram.counts) < 2:
         png, alt = b"", ""
     else:
@@ -74,7 +74,7 @@ def stats_line(stats: TensorStats, info: TensorInfo | None = None, *, has_pictur
 
 def line_of(stats: TensorStats) -> tuple[tuple[str, ...], Histogram | None]:
     """Return the words of the line, and the histogram of which its picture is made."""
-    histogram = _histogram(stats, WIDTH)
+    histogram = told_histogram(stats, WIDTH)
     told = histogram if histogram is not None and len(histogram.counts) > 1 else None
     return (*_calm(stats, None), *(text for _, text in _alarms(stats))), told
 
@@ -84,6 +84,8 @@ def _calm(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
     yield from _figures(stats, info)
     if stats.scope != ALL:
         yield stats.scope
+    if stats.distribution is not None and stats.distribution.is_sample:
+        yield f"histogram of a {stats.distribution.scope}"
 
 
 def _figures(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
@@ -121,23 +123,26 @@ def _alarms(stats: TensorStats) -> Iterator[tuple[str, str]]:
 
 def sparkline_of(stats: TensorStats) -> str:
     """Return the histogram in block characters; empty without one, or where the output cannot encode them."""
-    histogram = _histogram(stats, NUM_BARS)
+    histogram = told_histogram(stats, NUM_BARS)
     if histogram is None or len(histogram.counts) < 2:
         return ""
-    cells = histogram.cells(_num_told(int(histogram.counts.sum()), NUM_BARS))
+    cells = histogram.cells(_num_told(stats, int(histogram.counts.sum()), NUM_BARS))
     return sparkline_text(cells.tolist(), getattr(sys.stdout, "encoding", None) or "utf-8")
 
 
-def _histogram(stats: TensorStats, num_bins: int) -> Histogram | None:
+def told_histogram(stats: TensorStats, num_bins: int) -> Histogram | None:
+    """Return the histogram in at most so many bins, fewer of few numbers; None where there is none."""
     if stats.distribution is None or stats.min is None or not stats.distribution.num_seen:
         return None
-    return stats.distribution.histogram(
-        float(stats.min), float(stats.max), _num_told(stats.distribution.num_seen, num_bins)
-    )
+    num_told = _num_told(stats, stats.distribution.num_seen, num_bins)
+    return stats.distribution.histogram(float(stats.min), float(stats.max), num_told)
 
 
-def _num_told(count: int, most: int) -> int:
+def _num_told(stats: TensorStats, count: int, most: int) -> int:
     """Return in how many bins so many numbers are told: of few numbers, many bins would show each one."""
+    if isinstance(stats.min, int) and stats.max - stats.min < most:
+        # Each integer has a bin of its own, where fewer bins would hold one or two.
+        return most
     return min(most, max(4, round(2 * math.sqrt(count))))
 
 

@@ -572,3 +572,29 @@ def test_quantiles_of_small_integers_are_exact():
     for dtype in (torch.int32, torch.int64, torch.uint64):
         found = tnp.stats(torch.tensor([0, 1, 2, 3, 4, 200], dtype=dtype))
         assert found.quantile([0.2, 0.4, 0.5, 0.8, 1]).tolist() == [1, 2, 2.5, 4, 200]
+
+
+@pytest.mark.parametrize(
+    ("numel", "dtype", "words"),
+    [
+        (100, torch.float32, "exact"),
+        (2**15, torch.bfloat16, "exact"),
+        (2**15, torch.float32, "values ± 0.5%"),
+        (2**16, torch.bfloat16, "sample of 32,768: ranks ± 0.75%"),
+        (2**16, torch.float32, "sample of 32,768: ranks ± 0.75%, values ± 0.5%"),
+    ],
+)
+def test_how_exact_quantiles_are_is_said_everywhere_in_the_same_words(numel, dtype, words, monkeypatch):
+    """Also that they are of a sample, whose ranks are not exact either; the card and the figure say that too."""
+    monkeypatch.setattr(tasks, "ALL_NUMEL", 2**15)
+    monkeypatch.setattr(tasks, "SAMPLE_NUMEL", 2**15)
+    t = torch.linspace(1, 2, numel).to(dtype)
+    found = tnp.stats(t)
+    assert repr(found).endswith(f", quantiles={words!r})")
+    assert f"below it lie ({words})" in tnp.card(found).text
+    assert f"below it lie ({words})" in tnp.card(found).html
+    sample, _, ranks = words.partition(":")
+    assert (f"histogram of a {sample}" in tnp.card(t).text) == bool(ranks)
+    scope = sample if ranks else "all elements"
+    assert f" · {scope}</div>" in tnp.card(found).html
+    assert f"histogram: {scope}" in tnp.plot(found).get_supxlabel()

@@ -106,6 +106,14 @@ class Distribution:
         """What was counted, in words."""
         return f"sample of {self.num_sampled:,}" if self.is_sample else "all elements"
 
+    @property
+    def accuracy(self) -> str:
+        """How exact quantiles are, in words: ``exact``, ``values ± 0.5%``, ``sample of 1,048,576: ranks ± 0.13%``."""
+        values = [] if self.scheme.is_exact else ["values ± 0.5%"]
+        if not self.is_sample:
+            return values[0] if values else "exact"
+        return ", ".join([f"{self.scope}: ranks ± {100 * self.rank_error:.2g}%", *values])
+
 
 def added_up(parts: Sequence[Distribution]) -> Distribution:
     """Return the distribution of all parts together; BadRequestError where their keys are of two kinds."""

@@ -104,6 +104,13 @@ class TensorStats:
             return None
         return self.distribution.histogram(float(self.min), float(self.max))
 
+    @property
+    def scope_of_histogram(self) -> str:
+        """What `histogram` and `quantile` are made of: what `scope` says, or a sample of that."""
+        if self.distribution is None or not self.distribution.is_sample:
+            return self.scope
+        return self.distribution.scope + (f", {self.scope}" if self.scope != ALL else "")
+
     @ignoring_float_errors
     def quantile(self, q: Any) -> Any:
         """Return the number below which a share `q` of the finite elements lies, or an array for several shares.
@@ -164,7 +171,9 @@ class TensorStats:
     def __repr__(self) -> str:
         names = ["count", "nan", "posinf", "neginf", "zeros", "min", "max", "mean", "std", "norm", "scope"]
         said = ((name, getattr(self, name)) for name in names)
-        shown = (f"{name}={f'array of {len(v)}' if np.ndim(v) else repr(v)}" for name, v in said)
+        shown = [f"{name}={f'array of {len(v)}' if np.ndim(v) else repr(v)}" for name, v in said]
+        if self.distribution is not None:
+            shown.append(f"quantiles={self.distribution.accuracy!r}")
         return f"TensorStats({', '.join(shown)})"
 
     @property
