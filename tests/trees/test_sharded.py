@@ -75,6 +75,31 @@ def test_what_every_rank_holds_whole_is_not_spread():
 
 
 @needs_fsdp
+@pytest.mark.parametrize("number", [1, 3])
+@in_fork
+def test_statistics_of_a_weight_are_those_of_its_tensor_and_say_of_which_part(number):
+    """By its entry, in a scan and by themselves; the findings say so too, and name no row of the part."""
+    rank = LoneRank(number)
+    model, tensors = rank.model(), rank.tensors()
+    explorer, scope = tnp.weights(model), f"local shard of rank {number}"
+    with rank.alone():
+        table = explorer.scan()
+        assert (len(table), table.failed) == (6, {})
+        for name, parameter in model.named_parameters():
+            found, local = explorer[name].stats(), parameter.to_local()
+            assert found == tnp.stats(parameter) == table[name]
+            assert (found.scope, found.count, found.channels) == (scope, local.numel(), ())
+        ones = table.findings("2.weight")
+        if number == 1:
+            assert [one.text for one in ones] == [f"all 2 are 1 ({scope})"]
+            assert "throughout" not in tnp.card(table).text
+        whole, part = (tnp.weights({"w": tensors[name]})["w"] for name in ("replicated", "partial"))
+        assert whole.stats().scope == "all elements"
+        with pytest.raises(tnp.NoDataError, match="only a part"):
+            part.stats()
+
+
+@needs_fsdp
 @in_fork
 def test_the_table_of_memory_has_the_bytes_that_this_process_holds():
     """Those of the local shard, under either name."""

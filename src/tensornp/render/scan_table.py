@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.lowlevel.units import counted
+from tensornp.core.values.stats import ALL
 from tensornp.render.stats_line import number_text
 from tensornp.render.style import HEADING, SMALL_TEXT, WIDE
 from tensornp.render.table import Table, TableRow, table_html, table_text, without_empty
@@ -56,7 +57,8 @@ def scan_table_html(found: ScanTable) -> str:
 def _see(found: ScanTable) -> _Seen:
     num_alarms = found.num_alarms
     every = list(islice(found, num_alarms + found.num_quiet))
-    plain = [name for name in every if all(one.rank == PLAIN_RANK for one in found.findings(name))]
+    whole = [name for name in every if found[name].scope == ALL]
+    plain = [name for name in whole if all(one.rank == PLAIN_RANK for one in found.findings(name))]
     is_plain = set(plain)
     names = [name for name in every if name not in is_plain]
     rows: list[TableRow] = []

@@ -173,7 +173,10 @@ class WeightEntry(ABC):
 
     @abstractmethod
     def stats(self) -> TensorStats:
-        """Return the statistics of all values, which are read block by block; errors as of `to_numpy`."""
+        """Return the statistics of all values, which are read block by block; errors as of `to_numpy`.
+
+        Of what is spread over ranks they are those of this rank's part, as of `tnp.stats`.
+        """
 
     def check_readable(self) -> None:
         """Raise NoDataError if there are no values."""

@@ -170,7 +170,10 @@ class LiveEntry(WeightEntry):
         return self.tensor
 
     def stats(self) -> TensorStats:
-        """Return the statistics of all values."""
+        """Return the statistics of all values; of what is spread over ranks, of this rank's part, as `scope` says."""
+        if self.problem == IN_PARTS:
+            # Rows and columns of a part have other numbers than those of the whole.
+            return scan(self.tensor)
         return scan(self.values(), in_depth=True)
 
     @unnoticed

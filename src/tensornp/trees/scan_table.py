@@ -9,7 +9,7 @@ from typing import Any
 
 from tensornp.core.lowlevel.attributes import class_name
 from tensornp.core.lowlevel.units import counted
-from tensornp.core.values.stats import TensorStats
+from tensornp.core.values.stats import ALL, TensorStats
 from tensornp.errors import NoSuchWeightError
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.findings import EQUAL_RANK, QUIET_RANK, UNRANKED, Finding, findings_of
@@ -126,9 +126,11 @@ class ScanTable(Mapping[str, TensorStats]):
         return said
 
     def findings(self, name: str) -> list[Finding]:
-        """Return what stands out of a weight, the worst first."""
+        """Return what stands out of a weight, the worst first, and of which part of it where that is not all."""
         found, entry = self[name], self._entries[name]
-        return sorted([*findings_of(entry, found), *self._equal(entry, found)])
+        of = "" if found.scope == ALL else f" ({found.scope})"
+        every = (*findings_of(entry, found), *self._equal(entry, found))
+        return sorted(one._replace(text=one.text + of) for one in every)
 
     def _equal(self, entry: WeightEntry, found: TensorStats) -> Iterator[Finding]:
         """Yield which other weights have the same values, in memory of their own."""
