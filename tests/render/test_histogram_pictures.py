@@ -115,3 +115,18 @@ def test_one_outlier_does_not_move_the_rest():
     assert heights[3:-1].max() == 0
     assert heights[-1] == 1
     assert sparkline_of(stats).strip(" ")[-1] == "▁"
+
+
+@pytest.mark.parametrize("spread", [1e-3, 1e-2, 0.1, 0.2])
+@pytest.mark.parametrize("centre", [1.0, 0.51, -3.0, 100.0])
+def test_many_around_a_centre_have_no_comb_and_quantiles_as_exact_as_is_said(centre, spread):
+    """Where bins are about as wide as keys: one hill, with no dip in it, whose counts are NumPy's."""
+    values = (centre * (1 + spread * np.random.default_rng(0).standard_normal(100_000))).astype(np.float32)
+    stats = tnp.stats(values)
+    assert stats.distribution.accuracy == "values ± 0.5%"
+    shares = np.linspace(0.001, 0.999, 201)
+    assert stats.quantile(shares) == pytest.approx(np.quantile(values.astype(np.float64), shares), rel=0.005)
+    assert np.array_equal(stats.histogram.counts, np.histogram(values, stats.histogram.edges)[0])
+    cells = stats.histogram.cells(64)
+    hill = np.minimum(np.maximum.accumulate(cells), np.maximum.accumulate(cells[::-1])[::-1])
+    assert (hill - cells).max() <= 0.02 * cells.max()
