@@ -36,7 +36,8 @@ class Worker:
         while (task := self._next()) is not None:
             try:
                 task()
-            except Exception:
+            except BaseException:
+                # Whatever a class of the user's raises, the next one is done.
                 _log.exception("a request of a page failed")
 
     def _next(self) -> Callable[[], None] | None:

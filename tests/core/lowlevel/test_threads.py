@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import sys
 import threading
+import time
+from collections.abc import Callable
+from typing import Any
 
+import pytest
 import torch
-from child import in_child
+from child import in_child, in_fork
 
 import tensornp as tnp
 
@@ -43,3 +48,99 @@ def test_a_thread_whose_module_has_no_name_runs():
     finally:
         done.append(True)
         thread.join()
+
+
+_held: list[Any] = []
+"""What asyncio itself does not keep."""
+
+
+async def _sleeps() -> None:
+    while True:
+        await asyncio.sleep(0.01)
+
+
+async def _computes() -> None:
+    while True:
+        await asyncio.sleep(0)
+
+
+def _loop(*coroutines: Callable[[], Any], timer: Callable[[], None] | None = None) -> Callable[[], None]:
+    """Return what begins to run such a loop in a thread."""
+
+    def begin() -> None:
+        loop = asyncio.new_event_loop()
+        _held.extend(loop.create_task(one()) for one in coroutines)
+        if timer is not None:
+            loop.call_later(3600, timer)
+        threading.Thread(target=loop.run_forever, daemon=True).start()
+
+    return begin
+
+
+def _pool(*work: tuple[Any, ...]) -> Callable[[], None]:
+    def begin() -> None:
+        pool = concurrent.futures.ThreadPoolExecutor(1)
+        pool.submit(int).result()
+        for one in work:
+            pool.submit(*one)
+        _held.append(pool)
+
+    return begin
+
+
+def _tornado() -> None:
+    ioloop = pytest.importorskip("tornado.ioloop")
+    loops = []
+
+    def run() -> None:
+        asyncio.set_event_loop(asyncio.new_event_loop())
+        loops.append(ioloop.IOLoop.current())
+        loops[0].call_later(3600, print)
+
+    made = threading.Thread(target=run)
+    made.start()
+    made.join()
+    threading.Thread(target=loops[0].start, daemon=True).start()
+
+
+def _cell() -> None:
+    from ipykernel.zmqshell import ZMQInteractiveShell
+    from IPython.core.interactiveshell import InteractiveShell
+
+    InteractiveShell.clear_instance()
+    threading.Thread(target=ZMQInteractiveShell.instance().run_cell, args=("import time; time.sleep(3600)",),
+                     daemon=True).start()  # fmt: skip
+
+
+THREADS: dict[str, tuple[Callable[[], None], bool]] = {
+    "a loop with nothing to do": (_loop(), False),
+    "a loop with a task that sleeps": (_loop(_sleeps), True),
+    "a loop with a task that computes": (_loop(_computes), True),
+    "a loop with a timer": (_loop(timer=print), True),
+    "a loop of tornado with a timer": (_tornado, True),
+    "a pool with nothing to do": (_pool(), False),
+    "a pool in a function of C": (_pool((time.sleep, 3600)), True),
+    "a pool in a function of Python": (_pool((_sleeps,), (threading.Event().wait,)), True),
+    "a cell of a kernel's shell": (_cell, True),
+    "a timer": (lambda: threading.Timer(3600, print).start(), True),
+}
+"""What begins a thread, and whether that runs code of the user's, now or soon."""
+
+
+@pytest.mark.parametrize("name", THREADS)
+@in_fork
+def test_whoever_may_wake_runs(name):
+    """A thread that waits is at rest only where nothing of the user's is to wake it."""
+    from tensornp.core.lowlevel import threads
+
+    begin, runs = THREADS[name]
+    begin()
+    if runs:
+        time.sleep(0.1)
+        assert all(threads.others_run() for _ in range(1000))
+    else:
+        # It may be on its way to where it waits.
+        deadline = time.monotonic() + 60
+        while threads.others_run():
+            assert time.monotonic() < deadline
+        assert not any(threads.others_run() for _ in range(1000))

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from IPython.core.formatters import PlainTextFormatter
 from IPython.utils.capture import capture_output
 
 import tensornp
@@ -187,3 +188,29 @@ def test_in_our_own_tests_it_raises(monkeypatch):
     monkeypatch.setattr(card, "tensor_text", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         tnp.card(torch.ones(3))
+
+
+def _replace_plain(formatter: Any) -> None:
+    formatter.formatters["text/plain"] = PlainTextFormatter(parent=formatter)
+
+
+@pytest.mark.parametrize("change", [
+    lambda formatter: setattr(formatter, "active_types", ["text/html"]),
+    lambda formatter: setattr(formatter, "active_types", []),
+    lambda formatter: setattr(formatter.formatters["text/plain"], "pprint", False),
+    _replace_plain,
+])  # fmt: skip
+@pytest.mark.parametrize("cls", [torch.Tensor, type("Mine", (torch.Tensor,), {"__repr__": lambda self: 1 / 0})])
+def test_torch_never_prints_what_is_freed(bare_shell, cls, change, no_last_resort, monkeypatch):
+    """Also where somebody has turned the text off, which IPython asks for all the same, or put in its own formatter."""
+    monkeypatch.setattr(bare_shell.display_formatter, "formatters", dict(bare_shell.display_formatter.formatters))
+    bare_shell.run_line_magic("load_ext", "tensornp")
+    try:
+        change(bare_shell.display_formatter)
+        text = bare_shell.display_formatter.format(_freed().as_subclass(cls))[0]["text/plain"]
+        assert "the storage holds 0 bytes" in text
+        assert "tensor" in bare_shell.display_formatter.format([_freed()])[0]["text/plain"]
+    finally:
+        bare_shell.run_line_magic("unload_ext", "tensornp")
+        bare_shell.display_formatter.active_types = bare_shell.display_formatter.format_types
+        bare_shell.display_formatter.formatters["text/plain"].pprint = True

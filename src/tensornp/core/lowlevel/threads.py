@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures.thread
 import os
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
@@ -15,16 +17,15 @@ from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.locks import Lock
 
 _SERVANTS = (
-    "ipykernel", "IPython.core.history", "asyncio.unix_events", "jupyter_client", "jupyter_core", "zmq",
-    "tornado.platform", "tqdm", "debugpy", "pydevd", "_pydevd_bundle", "_pydev_bundle", "multiprocessing.queues",
-    "torch.utils.data", "tensorboard", "wandb",
+    "ipykernel.control", "ipykernel.heartbeat", "ipykernel.iostream", "ipykernel.parentpoller",
+    "ipykernel.shellchannel", "IPython.core.history", "asyncio.unix_events", "jupyter_client", "jupyter_core", "zmq",
+    "tornado.platform.asyncio.SelectorThread", "tqdm", "debugpy", "pydevd", "_pydevd_bundle", "_pydev_bundle",
+    "multiprocessing.queues", "torch.utils.data._utils", "tensorboard", "wandb",
 )  # fmt: skip
-"""Modules whose threads serve the kernel, the debugger or a progress bar, and run no code of the user's."""
+"""Where the threads are from that serve the kernel, the debugger or a progress bar, and run no code of the user's."""
 _LOOPS = ("asyncio", "tornado", "ipykernel.subshell")
 Role = Literal["servant", "loop", "pool", "user"]
 """Of a thread: a loop runs what it is sent, in a subshell of the kernel for one; a pool what it is given to do."""
-_AT_REST: dict[Role, str] = {"loop": "selectors", "pool": "concurrent.futures.thread"}
-"""The module in which each waits; one that is not here never does."""
 
 GATE = Lock()
 """Held while something is read that torch does not guard; a cell takes it for a moment when it begins."""
@@ -67,8 +68,9 @@ def others_run() -> bool:
     """Return whether another thread runs code of the user's, or may begin to while this one runs.
 
     It does if it is alive, and none of those that serve the kernel. A thread that runs what it is sent (the main one, a
-    subshell's, that of an event loop) does while one of its cells runs, or while it does not wait for the next event.
-    Costs some microseconds. Ask it behind the `GATE`, and a cell does not begin before what is done there is done.
+    subshell's, that of an event loop) does while one of its cells runs, while it does not wait for the next event, or
+    while a task or a timer may wake it. Costs some microseconds. Ask it behind the `GATE`, and a cell does not begin
+    before what is done there is done.
     """
     frames = current_frames()
     del frames[threading.get_ident()]
@@ -98,23 +100,54 @@ def _is_at_rest(thread: threading.Thread, frame: FrameType) -> bool:
         role = _roles[thread] = _role_of(thread)
     if role == "servant":
         return True
-    waits_in = _AT_REST.get(role)
-    # A role that never rests, and a module without a name, such as those of ours that are silent, are both None.
-    return waits_in is not None and frame.f_globals.get("__name__") == waits_in and not cells.run_in(thread.ident)
+    waits = _WAITS.get(role)
+    return waits is not None and not cells.run_in(thread.ident) and waits(frame)
+
+
+def _loop_waits(frame: FrameType) -> bool:
+    """Return whether a loop waits for an event, and is to do nothing by itself meanwhile: no task, and no timer."""
+    if frame.f_globals.get("__name__") != "selectors":
+        return False
+    turn: FrameType | None = frame
+    while turn is not None and turn.f_code is not _TURN_OF_LOOP:
+        turn = turn.f_back
+    loop: Any = turn.f_locals.get("self") if turn is not None else None
+    # By private names of asyncio, which has no public way to ask; without them nothing is said to rest.
+    if loop is None or getattr(loop, "_scheduled", True) or getattr(loop, "_ready", True):
+        return False
+    return all(map(_is_of_kernel, asyncio.all_tasks(loop)))
+
+
+def _is_of_kernel(task: asyncio.Task[Any]) -> bool:
+    frame = getattr(task.get_coro(), "cr_frame", None)
+    return frame is not None and str(frame.f_globals.get("__name__")).startswith("ipykernel.")
+
+
+def _worker_waits(frame: FrameType) -> bool:
+    """Return whether a worker of a pool waits for work, and there is none."""
+    if frame.f_code is not _WORK_OF_POOL:
+        return False
+    held = frame.f_locals
+    return held.get("work_item") is None and "work_queue" in held and bool(held["work_queue"].empty())
+
+
+_TURN_OF_LOOP = asyncio.BaseEventLoop._run_once.__code__  # type: ignore[attr-defined]
+_WORK_OF_POOL = concurrent.futures.thread._worker.__code__
+_WAITS: dict[Role, Callable[[FrameType], bool]] = {"loop": _loop_waits, "pool": _worker_waits}
+"""Of those that can rest, whether they do; any other thread runs for as long as it lives."""
 
 
 def _role_of(thread: threading.Thread) -> Role:
-    """Return what a thread does, told by the module of its class, or of what a plain thread runs."""
-    # `Thread` has no public word for it.
-    target: Any = getattr(thread, "_target", None)
-    owner = getattr(target, "__self__", None)
-    modules = [f"{getattr(of, '__module__', '')}." for of in (type(thread), target, type(owner))]
-
-    def is_of(packages: Iterable[str]) -> bool:
-        return any(module.startswith(f"{package}.") for module in modules for package in packages)
-
+    """Return what a thread does, told by where its class is from, or the function that a plain thread runs."""
     if thread is threading.main_thread():
         return "loop"
+    # `Thread` has no public word for it.
+    target: Any = getattr(thread, "_target", None)
+    names = [f"{getattr(of, '__module__', '')}.{getattr(of, '__qualname__', '')}." for of in (type(thread), target)]
+
+    def is_of(places: Iterable[str]) -> bool:
+        return any(name.startswith(f"{place}.") for name in names for place in places)
+
     if is_of(("concurrent.futures.thread",)):
         return "pool"
-    return "servant" if is_of(_SERVANTS) and not is_of(("ipykernel.subshell",)) else "loop" if is_of(_LOOPS) else "user"
+    return "servant" if is_of(_SERVANTS) else "loop" if is_of(_LOOPS) else "user"

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from tensornp.core.lowlevel import raw_memory, threads
+from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.extents import dense_span
@@ -144,7 +145,7 @@ def _digests(strided: Strided, blocks: list[Block]) -> tuple[int, ...]:
     def digest(block: np.ndarray[Any, Any], _: Block) -> int:
         return xxhash.xxh3_64_intdigest(block.reshape(-1).view(np.uint8).data)
 
-    with threads.GATE:
+    with threads.GATE, uncollected():
         in_place = strided.can_be_read_in_place()
         nbytes = sum(math.prod(block.shape) for block in blocks) * strided.dtype.itemsize
         if nbytes < _PARALLEL_NBYTES:

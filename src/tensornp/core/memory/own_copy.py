@@ -11,6 +11,7 @@ import torch
 from numpy.lib.stride_tricks import as_strided
 
 from tensornp.core.lowlevel import threads
+from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.raw_memory import (
     GIVEN_BACK,
     PAGE_NBYTES,
@@ -37,7 +38,7 @@ def elements(raw: torch.Tensor, places: Places) -> torch.Tensor:
         return indexed(raw, places)
     if any(max(place) >= size for place, size in zip(places, raw.shape, strict=True)):
         raise NotReadError(GIVEN_BACK)
-    with threads.GATE:
+    with threads.GATE, uncollected():
         if is_steady(raw):
             return indexed(raw, places)
     if all(len(place) == size for place, size in zip(places, raw.shape, strict=True)):

@@ -17,6 +17,7 @@ import torch
 
 from tensornp.core.convert.dense import dequantized
 from tensornp.core.lowlevel import threads
+from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.still import still
 from tensornp.core.memory.strided import (
@@ -118,7 +119,7 @@ class RowsPart:
             return [use(self._read(block), block) for block in blocks]
 
     def _read(self, block: Block) -> Array:
-        with threads.GATE:
+        with threads.GATE, uncollected():
             rows: Any = still(self.tensor, self.info)
             if block.shape != self.info.shape:
                 rows = rows.narrow(0, block.start[0], block.shape[0])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel import threads
+from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.strided import Block
 from tensornp.core.values.figures import modulus_of
@@ -151,7 +152,7 @@ def stats_by_axis(supply: Supply) -> TensorStats:
         for one, numbers in zip(columns, _told(values), strict=True):
             _add(one, numbers, block, part.axis or 0)
 
-    with threads.GATE:
+    with threads.GATE, uncollected():
         part.use_each(list(part.blocks()), use, in_place=part.can_be_read_in_place())
     found = [one.stats(part.times, supply.scope) for one in columns]
     if supply.is_masked:

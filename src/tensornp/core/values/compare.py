@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel import threads
+from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, never_compiled
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.values.description import described
@@ -148,7 +149,7 @@ def _compared(a: Any, b: Any) -> Comparison:
     refuse_endless(second, "compare")
     tally = PairTally(*dtypes)
     try:
-        with threads.GATE, np.errstate(all="ignore"):
+        with threads.GATE, uncollected(), np.errstate(all="ignore"):
             for values_a, values_b in pairs_of(first, second):
                 tally.add(values_a, values_b)
         if tally.has_same_bits and not (tally.bits_are_told and first.has_codes and second.has_codes):
@@ -173,7 +174,7 @@ def _has_same_codes(first: Supply, second: Supply) -> bool:
     codes = first.as_codes(), second.as_codes()
     if codes[0] is None or codes[1] is None:
         return False
-    with threads.GATE:
+    with threads.GATE, uncollected():
         return all(np.array_equal(a, b) for a, b in pairs_of(codes[0], codes[1]))
 
 

@@ -13,6 +13,7 @@ import torch
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.attributes import is_tensor
+from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.memory.arrays import has_left, origin_of
 from tensornp.core.memory.changes import Change, Snapshot, change_between, facts_between, take_snapshot
@@ -135,7 +136,7 @@ def _tensor_copied(tensor: torch.Tensor) -> Any:
         return None
     if info.kind is not STRIDED or info.device.type != "cpu":
         check_parts(tensor, info)
-        with threads.GATE:
+        with threads.GATE, uncollected():
             return to_numpy(apart(still)(tensor, info), copy=True)
     return to_numpy(apart(own_values)(tensor, info))
 

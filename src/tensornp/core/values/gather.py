@@ -12,6 +12,7 @@ import torch
 from tensornp.core.convert import float4
 from tensornp.core.convert.dense import dense, dequantized
 from tensornp.core.lowlevel import threads, torch_private
+from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.raw_memory import check_readable
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.footprint import extents_of
@@ -43,7 +44,7 @@ def gather(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Tens
     """
     if info.kind is not STRIDED:
         check_parts(tensor, info)
-    with threads.GATE:
+    with threads.GATE, uncollected():
         return _GATHERERS[info.kind.name](tensor, info, places)
 
 
@@ -66,7 +67,7 @@ def _strided(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Te
 
 def own_values(tensor: torch.Tensor, info: TensorInfo) -> torch.Tensor:
     """Return a copy of all elements of a strided tensor in main memory, as `gather` does of some."""
-    with threads.GATE:
+    with threads.GATE, uncollected():
         return _resolved(plain(tensor), info, lambda raw: raw.clone() if is_steady(raw) else copied(raw))
 
 

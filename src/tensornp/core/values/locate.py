@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel import threads
+from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, never_compiled
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.strided import Block
@@ -165,7 +166,7 @@ class _Search:
         first = 0
         try:
             for blocks in _tasks(part):
-                with threads.GATE:
+                with threads.GATE, uncollected():
                     part.use_each(blocks, self._use(first), in_place=part.can_be_read_in_place())
                 first += sum(math.prod(block.shape) for block in blocks) * part.per_element
                 if is_first_enough and self.found and self.found[-1] > self.after:

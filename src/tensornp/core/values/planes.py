@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel import threads
+from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.strided import Block
@@ -120,7 +121,7 @@ def _fill(builder: PlaneBuilder, supply: Supply) -> None:
     for block in part.blocks():
         size = math.prod(block.shape) * part.per_element
         if builder.wants(start, size):
-            with threads.GATE:
+            with threads.GATE, uncollected():
                 in_place = part.can_be_read_in_place()
                 part.use_each([block], functools.partial(builder.add_block, start), in_place=in_place)
         start += size
@@ -136,7 +137,7 @@ def difference_map(a: Any, b: Any) -> PlaneMap | None:
     if builder.is_empty:
         return None
     start = 0
-    with threads.GATE, np.errstate(all="ignore"):
+    with threads.GATE, uncollected(), np.errstate(all="ignore"):
         for left, right in pairs_of(first, second):
             if builder.wants(start, left.size):
                 wide = np.result_type(left.dtype, right.dtype, np.float64)

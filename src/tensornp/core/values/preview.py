@@ -15,6 +15,7 @@ import torch
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.convert.to_numpy import carry_out, masked_array
 from tensornp.core.lowlevel import threads
+from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, unnoticed
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.still import still
@@ -90,7 +91,7 @@ def what_it_stands_for(tensor: Any, info: TensorInfo) -> tuple[torch.Tensor, Ten
 
 def _preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, max_elements: int) -> Preview:
     if info.kind.gives_several:
-        with threads.GATE:
+        with threads.GATE, uncollected():
             return _parts(still(tensor, info), plan, max_elements)
     shape = info.array_shape
     if 0 in shape:

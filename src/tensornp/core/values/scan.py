@@ -13,6 +13,7 @@ import numpy as np
 
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.attributes import is_array
+from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, never_compiled
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.fingerprint import fingerprint, fingerprint_of_array
@@ -147,7 +148,7 @@ class _Pass:
         parts = self._supply.parts
         try:
             in_place = [part.can_be_read_in_place() for part in parts] if self._progress is None else []
-            with threads.GATE if any(in_place) else nullcontext():
+            with threads.GATE if any(in_place) else nullcontext(), uncollected():
                 # Asked again, behind the gate.
                 steady = {id(part): part.can_be_read_in_place() for part in parts} if any(in_place) else {}
                 self._carry_out(steady)
@@ -186,7 +187,7 @@ class _Pass:
     def _tally(self, task: Task, steady: dict[int, bool]) -> Tally:
         if steady or self._progress is None:
             return self._tasks.tally(task, in_place=steady.get(id(task.part), False))
-        with threads.GATE:
+        with threads.GATE, uncollected():
             return self._tasks.tally(task, in_place=task.part.can_be_read_in_place())
 
 

@@ -15,6 +15,7 @@ from tensornp.core.convert.plan import decide
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel import threads, torch_private
 from tensornp.core.lowlevel.attributes import class_name, is_array
+from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.still import still
 from tensornp.core.tensor import kinds
@@ -224,7 +225,7 @@ def _place_in(mesh: Any) -> str:
 
 def _of_nested(tensor: Any, info: TensorInfo, axis: int | None) -> Supply:
     refuse_axis(info, axis)
-    with threads.GATE:
+    with threads.GATE, uncollected():
         parts = [plain(part) for part in still(tensor, info).unbind()]
     found = [part_of_tensor(part, inspect(part)) for part in parts]
     shape = tuple(parts[0].shape) if parts else ()
@@ -251,7 +252,7 @@ def _masked(data: Part, mask: Part, is_shown: bool, axis: int | None, in_order: 
 
 def _of_sparse(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Supply:
     refuse_axis(info, axis)
-    with threads.GATE:
+    with threads.GATE, uncollected():
         raw = plain(still(tensor, info))
     check_indices(raw)
     if raw.layout == torch.sparse_coo and not raw.is_coalesced():

@@ -14,6 +14,7 @@ import torch
 
 from tensornp.core.convert.plan import ConversionPlan, decide
 from tensornp.core.lowlevel import threads
+from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, unnoticed
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.still import still
@@ -120,7 +121,7 @@ def subject_of(tensor: torch.Tensor | StoredValues, part: int = 0) -> Subject:
     access, num_parts = (info.kind.access if info.kind.step is Step.STAND_IN else "t"), 0
     tensor, info = what_it_stands_for(tensor, info)
     if info.kind.gives_several:
-        with threads.GATE:
+        with threads.GATE, uncollected():
             parts = still(tensor, info).unbind()
         if not parts:
             raise BadRequestError("a nested tensor of no parts has no values to look at; show another one")

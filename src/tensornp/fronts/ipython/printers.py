@@ -14,7 +14,13 @@ from IPython.utils.dir2 import get_real_method
 
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.fronts.ipython.anchors import Anchors
-from tensornp.fronts.ipython.standing_in import BundleFormatter, Served, can_be_looked_up, is_of_ipython, stand_in_for
+from tensornp.fronts.ipython.standing_in import (
+    BundleFormatter,
+    Served,
+    can_be_looked_up,
+    is_of_ipython,
+    stand_in_for,
+)
 from tensornp.render.views import view_of
 
 if TYPE_CHECKING:
@@ -24,6 +30,8 @@ if TYPE_CHECKING:
 
 _TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter")
 _DISPLAY_METHODS = ("_ipython_display_", "_repr_mimebundle_", "_repr_html_", "_repr_pretty_", "_repr_markdown_")
+_MIMES = ("text/plain", "text/html")
+"""Of which we have something."""
 MAX_SEARCHED = 10_000
 """Leaves among which a container's first tensor is looked for."""
 
@@ -58,20 +66,29 @@ class TensorPrinters:
 
     def register(self) -> None:
         """Put the printers into the shell; torch need not be imported yet."""
-        for formatter, printer in self._own():
-            for kind in _TENSORS:
-                self._put(formatter, kind, printer)
         self._bundles = BundleFormatter(self._formatter.mimebundle_formatter, self._prepare)
         self._formatter.mimebundle_formatter = self._bundles
-        # The base's printer would not do for a tensor: IPython's text prefers the `__repr__` of a subclass to that.
-        serving = {"text/plain": self._serve_plain, "text/html": self._serve_html}
-        for mime, before in list(self._formatter.formatters.items()):
-            stand_in = stand_in_for(before, serving.get(mime, partial(self._serve_nothing, mime)))
-            self._stand_ins.append((mime, before, stand_in))
-            self._formatter.formatters[mime] = stand_in
+        self._stand_in()
         self._before_displays = self._formatter.ipython_display_formatter
         self._displays = stand_in_for(self._before_displays, self._serve_undisplayed)
         self._formatter.ipython_display_formatter = self._displays
+
+    def _stand_in(self) -> None:
+        """Have something stand in for each formatter, also for one that somebody has put in since, as rich does.
+
+        The base's printer would not do for a tensor: IPython's text prefers the `__repr__` of a subclass to that.
+        """
+        ours = {id(stand_in) for *_, stand_in in self._stand_ins}
+        serving = {"text/plain": self._serve_plain, "text/html": self._serve_html}
+        printers = {"text/plain": self._print_plain, "text/html": self._print_html}
+        for mime, before in list(self._formatter.formatters.items()):
+            if id(before) in ours:
+                continue
+            for kind in _TENSORS if mime in printers else ():
+                self._put(before, kind, printers[mime])
+            stand_in = stand_in_for(before, serving.get(mime, partial(self._serve_nothing, mime)))
+            self._stand_ins.append((mime, before, stand_in))
+            self._formatter.formatters[mime] = stand_in
 
     def unregister(self) -> None:
         """Take out what is still ours, and put back what was there before."""
@@ -80,7 +97,7 @@ class TensorPrinters:
             if self._formatter.mimebundle_formatter is self._bundles:
                 self._formatter.mimebundle_formatter = self._bundles.before
         for mime, before, stand_in in self._stand_ins:
-            if self._formatter.formatters[mime] is stand_in:
+            if self._formatter.formatters.get(mime) is stand_in:
                 self._formatter.formatters[mime] = before
         self._stand_ins.clear()
         if self._formatter.ipython_display_formatter is self._displays is not None:
@@ -94,10 +111,6 @@ class TensorPrinters:
                         table[key] = previous
         self._registered.clear()
         self.forget()
-
-    def _own(self) -> tuple[tuple[Any, Any], ...]:
-        by_mime = self._formatter.formatters
-        return (by_mime["text/plain"], self._print_plain), (by_mime["text/html"], self._print_html)
 
     def _put(self, formatter: Any, kind: Any, printer: Any) -> None:
         table, key = _places(formatter, kind)[-1]
@@ -127,6 +140,7 @@ class TensorPrinters:
 
     def _make_ready(self, obj: Any) -> bool:
         self.forget()
+        self._stand_in()
         if not self._shows(obj):
             return False
         summary, anchor = self._summarize(obj), ""
@@ -136,7 +150,7 @@ class TensorPrinters:
             anchor = self._anchors.new()
             self._on_shown(obj, summary, anchor)
         prepared = obj, summary, anchor
-        mimes = ("text/plain", "text/html")
+        mimes = _MIMES
         if not can_be_looked_up(self._before_displays, type(obj)):
             # Each formatter would print the error.
             mimes = tuple(self._formatter.formatters)
@@ -246,7 +260,8 @@ class TensorPrinters:
         from tensornp.core.lowlevel.attributes import class_members, class_name, is_subclass, module_name, mro_of
 
         bases = mro_of(cls)[:-1]
-        for formatter in (self._formatter.mimebundle_formatter, *(formatter for formatter, _ in self._own())):
+        others = (self._formatter.formatters.get(mime) for mime in _MIMES)
+        for formatter in filter(None, (self._formatter.mimebundle_formatter, *others)):
             for base in bases:
                 name = module_name(base), class_name(base)
                 printer = formatter.type_printers.get(base) or formatter.deferred_printers.get(name)

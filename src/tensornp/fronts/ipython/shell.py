@@ -26,4 +26,4 @@ class ShellSession:
     @property
     def source(self) -> str:
         """The source of the cell that runs now; of one that is not stored, that of the last one."""
-        return str((self._shell.user_ns.get("_ih") or [""])[-1])
+        return str((self._shell.history_manager.input_hist_parsed or [""])[-1])

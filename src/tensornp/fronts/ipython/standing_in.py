@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from IPython.core.formatters import MimeBundleFormatter, catch_format_error
+from IPython.core.formatters import MimeBundleFormatter, PlainTextFormatter, catch_format_error
 
 Served = tuple[bool, Any]
 """Whether an object is served, and with what; None is nothing in that form."""
@@ -44,8 +44,11 @@ def stand_in_for(before: Any, serve: Callable[[Any], Served]) -> Any:
     class StandIn(type(before)):  # type: ignore[misc]
         @catch_format_error
         def __call__(self, obj: Any) -> Any:
-            is_served, made = serve(obj) if self.enabled else (False, None)
+            is_served, made = serve(obj) if self.enabled or is_always_on else (False, None)
             return made if is_served else before(obj)
+
+    # IPython asks for the text of what is shown, also where somebody has turned it off.
+    is_always_on = isinstance(before, PlainTextFormatter)
 
     made = StandIn.__new__(StandIn)
     made.__dict__ = before.__dict__
