@@ -120,9 +120,9 @@ def test_values(tmp_path):
 def test_weights(tmp_path):
     """The table folds what repeats, four rows cost their bytes, the NaN comes first, and nothing of the file runs."""
     cells = executed("5-weights.ipynb", tmp_path)
-    assert "104 weights · 22,713,728 parameters · 86.6 MiB" in cells[2]
+    assert "104 weights · 22,713,728 elements · 86.6 MiB" in cells[2]
     assert "encoder.layer.{0..5}.attention.self.query.weight" in cells[2]
-    assert "2 weights · 147,840 parameters" in cells[3]
+    assert "2 weights · 147,840 elements" in cells[3]
     assert "nbytes_read=6144, num_reads=1" in cells[4]
     assert cells[5].startswith("model.encoder.layer.3.attention.self.query.weight ['1 of 147,456 are NaN']")
     assert "wants to import 'posix.system', and nothing was imported" in cells[6]

@@ -76,12 +76,29 @@ def test_every_view_tells_the_same_counts(source, tmp_path):
     assert explorer.totals.parameters == parameters
     assert Outline(listed(explorer.values())).sums.num_weights == num_weights
     heading = re.sub("<[^>]*>", "\n", weights_html(explorer)).strip()
+    noun = "parameter" if explorer.is_of_module or source == "optimizer" else "element"
     for view in (repr(explorer), weights_text(explorer), heading):
         assert number_of("weight", view) == num_weights
-        assert number_of("parameter", view) == parameters
+        assert number_of(noun, view) == parameters
     num_nothing = num_names - num_weights
     for view in (repr(explorer), weights_text(explorer), weights_html(explorer)):
         told = re.findall(r"([\d,]+) registered as None", view)
         assert told == ([str(num_nothing)] if num_nothing else [])
     scanned = explorer.scan(progress=False)
     assert len(scanned) + len(scanned.failed) == num_weights
+
+
+def test_a_file_does_not_call_buffers_parameters(tmp_path):
+    """Which of its tensors are parameters, it does not tell; what is known to be one is called so."""
+    norm = nn.BatchNorm1d(7)
+    torch.save(norm.state_dict(), tmp_path / "norm.pt")
+    torch.save(dict(norm.named_parameters()), tmp_path / "own.pt")
+    states = {"state": {0: {"exp_avg": torch.ones(3)}}, "param_groups": [{"params": [0]}]}
+    for source, told in (
+        (norm, "14 parameters"), (norm.state_dict(), "29 elements"), (tmp_path / "norm.pt", "29 elements"),
+        (tmp_path / "own.pt", "14 parameters"),
+        ({"w": torch.ones(2), "opt": states}, "2 elements besides states"),
+    ):  # fmt: skip
+        explorer = tnp.weights(source)
+        assert f", {told}, " in repr(explorer)
+        assert f" · {told} · " in weights_text(explorer)

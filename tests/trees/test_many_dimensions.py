@@ -96,7 +96,7 @@ def test_a_tensor_of_too_many_dimensions_is_a_problem_of_its_own(tmp_path, name)
     assert explorer["deep"].problem == f"it has {num} dimensions, and NumPy has {NUMPY_MAX} at most"
     assert any("'deep': it has" in one for one in explorer.problems)
     assert explorer["ok"].to_numpy().tolist() == [0, 1]
-    assert explorer.totals.parameters == 3 and "3 parameters" in repr(explorer)
+    assert explorer.totals.parameters == 3 and "3 elements" in repr(explorer)
     assert "deep" in weights_text(explorer) and "deep" in weights_html(explorer)
     table = explorer.scan(progress=False)
     assert set(table.failed) >= {"deep"} and table["ok"].sum == 1

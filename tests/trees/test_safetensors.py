@@ -238,7 +238,7 @@ def test_totals_of_files_are_counted_once(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "stored_in_files", counted)
     save_file({"a": torch.ones(3), "b": torch.ones(2)}, tmp_path / "x.safetensors")
     explorer = tnp.weights(tmp_path / "x.safetensors")
-    assert "5 parameters" in repr(explorer) and explorer.totals == explorer.totals == (5, 5, 20)
+    assert "5 elements" in repr(explorer) and explorer.totals == explorer.totals == (5, 5, 20)
     assert num_counted == 1
     explorer.close()
     assert explorer.totals == (0, 0, 0)

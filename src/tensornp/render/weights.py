@@ -81,7 +81,7 @@ def html_of(seen: Seen, anchor: str = "") -> str:
 
 def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
     totals, spread = explorer.totals, explorer.spread
-    parameters, nbytes = counted(totals.parameters, "parameter"), format_nbytes(totals.nbytes)
+    parameters, nbytes = explorer.told_parameters(totals.parameters), format_nbytes(totals.nbytes)
     here = spread.parameters_here if spread else totals.parameters
     stored = f"{counted(totals.elements_stored, 'element')} stored" if totals.elements_stored != here else ""
     if spread:

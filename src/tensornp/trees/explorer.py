@@ -157,6 +157,14 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         """Return whether a weight counts among the parameters: of a module, those that are some alone."""
         return entry.kind == "parameter" or (not self.is_of_module and entry.kind in ("tensor", "array"))
 
+    def told_parameters(self, number: int) -> str:
+        """Return a number of parameters in words, or of elements where nothing tells which tensors are parameters."""
+        kinds = {one.kind for one in self._entries.values() if self._is_counted(one)}
+        if kinds <= {"parameter"}:
+            return counted(number, "parameter")
+        has_states = any(one.kind == "state" for one in self._entries.values())
+        return counted(number, "element") + (" besides states" if has_states else "")
+
     @property
     def spread(self) -> Spread | None:
         """What this rank holds of sharded weights, and all ranks together; None where none is sharded."""
@@ -239,7 +247,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         here = f"on this rank {spread.parameters_here:,} and {format_nbytes(totals.nbytes)}" if spread else ""
         said = [
             counted(self.num_weights, "weight"), f"{num_nothing:,} registered as None" if num_nothing else "",
-            counted(totals.parameters, "parameter"), format_nbytes(spread.nbytes_of_all if spread else totals.nbytes),
+            self.told_parameters(totals.parameters), format_nbytes(spread.nbytes_of_all if spread else totals.nbytes),
             here, counted(len(self.problems), "problem") if self.problems else "",
         ]  # fmt: skip
         return f"<WeightsExplorer of {legible(self.source)}: {', '.join(filter(None, said))}>"

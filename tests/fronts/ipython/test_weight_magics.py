@@ -25,7 +25,7 @@ def test_a_path_or_an_expression(shell, folder):
     """With and without quotes; in a home; what is both is the path."""
     for line in ("%weights model.safetensors", "%weights './model.safetensors'", f"%weights {folder};"):
         text, html = shown(shell, line)
-        assert "3 weights · 18 parameters · 72 bytes" in text
+        assert "3 weights · 18 elements · 72 bytes" in text
         assert "layers.{0..2}.w" in text
         assert "layers.{0..2}.w" in html
     shell.run("import torch; model = torch.nn.Linear(3, 4)")
