@@ -83,3 +83,11 @@ def test_what_the_sentence_advises_for_an_export_opens(tmp_path):
     exported(tmp_path / "x.pt2")
     explorer = tnp.weights(torch.export.load(tmp_path / "x.pt2").state_dict)
     assert set(explorer) == {"fc.weight", "fc.bias"}
+
+
+@pytest.mark.parametrize("text", ["[1]", "{", '{"a": 1}'])
+def test_however_short_json_is_not_called_safetensors(tmp_path, text):
+    """Fewer bytes than the length that a safetensors file begins with."""
+    (tmp_path / "t.json").write_text(text)
+    with pytest.raises(tnp.CheckpointError, match="seems to be JSON"):
+        tnp.weights(tmp_path / "t.json")

@@ -40,7 +40,9 @@ def what_it_seems(begins: bytes) -> str:
 
     The first eight bytes of those are a length, and a brace comes next.
     """
-    if len(begins) < _LENGTH_NBYTES or begins[4 : _LENGTH_NBYTES + 1] == b"\0\0\0\0{":
+    if len(begins) < _LENGTH_NBYTES:
+        return _kind_of_text(begins)
+    if begins[4 : _LENGTH_NBYTES + 1] == b"\0\0\0\0{":
         return ""
     if begins.startswith(b"\x80") and b"joblib.numpy_pickle" in begins:
         return _JOBLIB
