@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tensornp.core.lowlevel.units import with_article
 from tensornp.render.words import cost_of_scan
 
 
@@ -19,3 +20,11 @@ from tensornp.render.words import cost_of_scan
 def test_what_a_scan_costs_is_said_before_it_is_asked_for(nbytes, said):
     """In bytes, and about how long."""
     assert cost_of_scan(nbytes) == said
+
+
+@pytest.mark.parametrize(
+    "said", ["an int", "a float32", "an int8", "a uint8", "an ndarray", "an Adam", "a User", "an UninitializedBuffer"]
+)
+def test_a_noun_stands_behind_its_article(said):
+    """As it is spoken: uint8 begins with no vowel, and ndarray with one."""
+    assert with_article(said.partition(" ")[2]) == said

@@ -45,7 +45,7 @@ def test_what_moved_is_told_by_name_and_comes_first():
     with unchanged(first[0].weight):
         found = compared(first, second)
     verdicts = {name: found[name].verdict for name in found}
-    assert verdicts["1.bias"] == "1 of 40 differ, first at [3]"
+    assert verdicts["1.bias"] == "1 of 40 differs, first at [3]"
     assert verdicts["2.weight"] == "scaled by 0.5"
     assert verdicts["0.weight"] == "dense change"
     assert verdicts["1.weight"] == "cast from float32"
@@ -170,7 +170,7 @@ def test_optimizers_are_compared_by_their_states():
     assert after["param_groups"] == before["param_groups"]
     for i, kept in before["state"].items():
         assert all(torch.equal(after["state"][i][key], one) for key, one in kept.items())
-    with pytest.raises(tnp.BadRequestError, match="cannot be compared with all weights of a Adam"):
+    with pytest.raises(tnp.BadRequestError, match="cannot be compared with all weights of an Adam"):
         tnp.compare(model[0].weight, first)
 
 

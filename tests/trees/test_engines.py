@@ -108,7 +108,7 @@ def test_every_engine_gives_the_bits_of_a_scan_without_one(name):
             assert table.failed == {}
             assert dict(table) == expected
             found = [found.text for found in table.findings("large")]
-            assert found == ["1 of 9,000,001 are NaN"]
+            assert found == ["1 of 9,000,001 is NaN"]
             # A worker sees for itself that it is not the file that was listed.
             os.utime(explorer["b"].location, ns=(1, 1))
             failed = explorer.scan(executor).failed

@@ -37,7 +37,7 @@ def test_a_scan_is_a_frame_in_its_order(made):
     table = tnp.weights(made[1]).scan()
     frame = table.to_frame()
     assert list(frame.index) == ["bias", "weight"] == list(table)
-    assert frame.loc["bias", "findings"] == "1 of 4 are NaN"
+    assert frame.loc["bias", "findings"] == "1 of 4 is NaN"
     assert frame.loc["weight", "std"] == table["weight"].std
     assert frame["count"].sum() == 16
 

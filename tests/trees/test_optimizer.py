@@ -59,7 +59,7 @@ def test_without_names_the_place_is_the_name(model):
         assert list(explorer)[4] == "state.param_groups[1].params[0].exp_avg"
         assert explorer.metadata["param_groups[1].lr"] == 0.5
     assert explorer[list(explorer)[1]].code == "o.inner.state[o.inner.param_groups[0]['params'][0]]['exp_avg']"
-    with pytest.raises(tnp.BadRequestError, match="model is the module whose parameters are optimized, not a int"):
+    with pytest.raises(tnp.BadRequestError, match="model is the module whose parameters are optimized, not an int"):
         tnp.weights(optimizer, model=3)
 
 
@@ -182,7 +182,7 @@ def test_a_model_that_names_nothing_in_a_file_is_refused(model, tmp_path):
             model,
             r"there is no state of an optimizer in '.*model.pt' that model could name;",
         ),
-        ("opt.pt", 3, "model is the module whose parameters are optimized, not a int"),
+        ("opt.pt", 3, "model is the module whose parameters are optimized, not an int"),
     ):
         with pytest.raises(tnp.BadRequestError, match=says) as raised:
             tnp.weights(tmp_path / path, model=other)
@@ -216,7 +216,7 @@ def test_of_several_groups_the_order_is_no_guess(tmp_path):
     explorer = tnp.weights(opt.state_dict(), model=model)
     assert {one.note for one in explorer.values()} == {""}
     assert "the states are not named by this model, whose order in it is not told" in explorer.problems[0]
-    with pytest.raises(tnp.BadRequestError, match="model is the module whose parameters are optimized, not a int"):
+    with pytest.raises(tnp.BadRequestError, match="model is the module whose parameters are optimized, not an int"):
         tnp.weights({"w": torch.ones(3)}, model=5)
     torch.save(opt.state_dict(), tmp_path / "opt.pt")
     says = "whose order in it is not told, where the optimizer has 3 groups and no param_names; leave model out"

@@ -55,7 +55,7 @@ REFUSED = {
     "a hole": (one(data_offsets=[4, 12]), "leave a hole before"),
     "backwards": (one(data_offsets=[8, 0]), "leave a hole before"),
     "cut off": (one()[:-1], "bytes, and has"),
-    "a rest": (one() + b"x", "1 bytes at its end belong to no tensor"),
+    "a rest": (one() + b"x", "1 byte at its end can belong to no tensor"),
     "overlap": (
         made({n: {"dtype": "U8", "shape": [4], "data_offsets": [i, i + 4]} for i, n in enumerate("xy")}, bytes(5)),
         "overlap with those before",

@@ -75,8 +75,8 @@ def test_the_worst_comes_first_with_its_numbers(model):
     table = tnp.weights(model[0]).scan()
     said = {name: [finding.text for finding in table.findings(name)] for name in table if table.findings(name)}
     assert list(said.items()) == [
-        ("layers.1.w", ["1 of 210,300 are NaN"]),
-        ("inf", ["1 of 2 are infinite"]),
+        ("layers.1.w", ["1 of 210,300 is NaN"]),
+        ("inf", ["1 of 2 is infinite"]),
         ("bn.running_var", ["a running variance is 0, and not positive"]),
         ("full", ["a value is 65504, the largest that float16 has"]),
         ("f8", ["a value is 448, the largest that float8_e4m3fn has", "all 3 are 448"]),
@@ -228,7 +228,7 @@ def test_what_is_registered_as_none_is_no_weight_to_read():
 
 def test_what_is_no_executor_is_refused(model):
     """And so is one that would have to read the memory of this process."""
-    with pytest.raises(tnp.BadRequestError, match=r"executor is a concurrent.futures.Executor, not a int"):
+    with pytest.raises(tnp.BadRequestError, match=r"executor is a concurrent.futures.Executor, not an int"):
         tnp.weights(model[0]).scan(3)
     with ThreadPoolExecutor(1) as pool, pytest.raises(tnp.BadRequestError, match="lies in the memory of this process"):
         tnp.weights(torch.nn.Linear(2, 2)).scan(pool)
@@ -385,7 +385,7 @@ def test_a_bar_appears_where_it_takes_long(model, monkeypatch, capsys):
         progress.take_out(Own)
     assert (told[0], told[1], told[-1]) == ("scan", "told", "closed")
     assert capsys.readouterr().err == ""
-    with pytest.raises(tnp.BadRequestError, match="progress is a function of two numbers, or False, not a int"):
+    with pytest.raises(tnp.BadRequestError, match="progress is a function of two numbers, or False, not an int"):
         tnp.weights(model[0]).scan(progress=3)
 
 

@@ -34,7 +34,7 @@ def test_alarms_come_before_what_may_be_on_purpose():
     assert [row.split()[0] for row in rows] == ["broken", "inf", "dead"]
     finite = broken[broken.isfinite()].double()
     std = f"{finite.std(correction=0).item():.4g}"
-    assert rows[0].split()[1:] == ["1", "of", "4", "are", "NaN", "-6.0"[:2], "2", f"{finite.mean():.4g}", std, "1"]
+    assert rows[0].split()[1:] == ["1", "of", "4", "is", "NaN", "-6.0"[:2], "2", f"{finite.mean():.4g}", std, "1"]
     html = scan_table_html(table)
     assert heading in html
     assert html.index("broken") < html.index("inf") < html.index("dead")

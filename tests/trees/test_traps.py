@@ -198,7 +198,7 @@ def a_header_of_an_impossible_length(folder):
 EXTENTS = {
     "overlap": ({"a": facts(0, 8, 2), "b": facts(4, 12, 2)}, 12, "overlap"),
     "hole": ({"a": facts(0, 8, 2), "b": facts(12, 16, 1)}, 16, "leave a hole before"),
-    "rest": ({"a": facts(0, 8, 2)}, 12, "4 bytes at its end belong to no tensor"),
+    "rest": ({"a": facts(0, 8, 2)}, 12, "4 bytes at its end can belong to no tensor"),
     "cut off": ({"a": facts(0, 4_000_000_000_000, 1_000_000_000_000)}, 8, "bytes, and has"),
 }
 

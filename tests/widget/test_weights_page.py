@@ -164,7 +164,7 @@ def test_a_scan_shows_findings_where_they_are(shown):
     assert {"figures", "findings"} < set(answer["columns"])
     worst = page.lines(sort="findings")[0]
     assert worst["cells"]["name"] == "3.0.weight"
-    assert worst["cells"]["findings"] == "1 of 16 are NaN"
+    assert worst["cells"]["findings"] == "1 of 16 is NaN"
     assert worst["picture"]["src"].startswith("data:image/png")
     by_name = {line["cells"]["name"]: line["cells"].get("findings", "") for line in answer["lines"]}
     assert by_name["{0..11}"].endswith(" of 84 with findings")

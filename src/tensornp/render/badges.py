@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from tensornp.core.convert.receipt import ASKED_FOR, saved_text
-from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.surroundings import Surroundings
 from tensornp.core.tensor.dtypes import is_differentiable, name_of
@@ -58,7 +58,9 @@ def _shape(info: TensorInfo) -> Badge:
     if -1 in info.shape:
         text = str(tuple(info.shape)).replace("-1", "?")
         return Badge("shape", text, "A size marked ? is symbolic, or differs from one part to the next.")
-    return Badge("shape", str(info.shape), f"Shape: {info.numel:,} elements in {info.nbytes:,} bytes.")
+    return Badge(
+        "shape", str(info.shape), f"Shape: {counted(info.numel, 'element')} in {counted(info.nbytes, 'byte')}."
+    )
 
 
 def _grad(info: TensorInfo, around: Surroundings) -> Iterator[Badge]:

@@ -64,7 +64,7 @@ def _said(value: Any) -> str:
     """Return a value as a person would write it; the address of a storage tells nobody anything."""
     if isinstance(value, StorageSpan):
         resizable = "" if value.resizable else "; it cannot be resized"
-        return f"{value.nbytes:,} bytes; the last element ends at byte {value.reach:,}{resizable}"
+        return f"{counted(value.nbytes, 'byte')}; the last element ends at byte {value.reach:,}{resizable}"
     if isinstance(value, TensorInfo):
         return f"{value.type_name} {value.shape} {value.dtype}"
     return legible(str(value))

@@ -148,7 +148,7 @@ def _num_told(stats: TensorStats, count: int, most: int) -> int:
 
 def _sentence(stats: TensorStats) -> str:
     finite = f"the {stats.finite:,} finite ones" if stats.finite < stats.count else "them"
-    return f"Of {stats.count:,} elements ({stats.scope}); mean, deviation and extremes of {finite}."
+    return f"Of {counted(stats.count, 'element')} ({stats.scope}); mean, deviation and extremes of {finite}."
 
 
 def histogram_alt(histogram: Histogram) -> str:

@@ -116,7 +116,7 @@ def _nothing(rows: list[Row]) -> list[str]:
 def _row(row: Row) -> TableRow:
     cells = cells_of(row)
     nbytes = sum(entry.nbytes for entry in row.entries)
-    titles = {"bytes": f"{nbytes:,} bytes"}
+    titles = {"bytes": counted(nbytes, "byte")}
     return TableRow(tuple(cells[name] for name in HEADINGS), tuple(titles.get(name, "") for name in HEADINGS))
 
 

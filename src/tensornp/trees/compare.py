@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import torch
 
-from tensornp.core.lowlevel.attributes import class_name, is_array, is_subclass
+from tensornp.core.lowlevel.attributes import an_instance, is_array, is_subclass
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.namespace.caller import names_of_caller
 from tensornp.core.tensor.containers import is_container, leaves
@@ -64,9 +64,9 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
             return compare_weights(*opened(a, b, namespace=names_of_caller(sys._getframe())), progress=told)
     for one, other in ((a, b), (b, a)):
         if is_model(one):
-            whole = repr(os.fspath(one)) if isinstance(one, (str, os.PathLike)) else f"a {class_name(type(one))}"
+            whole = repr(os.fspath(one)) if isinstance(one, (str, os.PathLike)) else an_instance(one)
             cure = "take one of them, such as tnp.weights(...)[name]" if _is_tensor(other) else "it has none"
-            raise BadRequestError(f"a {class_name(type(other))} cannot be compared with all weights of {whole}; {cure}")
+            raise BadRequestError(f"{an_instance(other)} cannot be compared with all weights of {whole}; {cure}")
     return compare_tensors(a, b)
 
 

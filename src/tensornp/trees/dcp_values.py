@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
+from tensornp.core.lowlevel.units import with_article
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.errors import TensornpError
 from tensornp.trees.byte_range import ByteRange, ByteSource
@@ -73,7 +74,11 @@ class ByteValue:
         values: dict[str, Any] = {}
         for one in islice(values_of(found.root), _MAX_LISTED):
             is_tensor = isinstance(one, PickledTensor)
-            value = f"a {one.dtype_name} tensor of shape {one.shape}" if isinstance(one, PickledTensor) else one.value
+            value = (
+                f"{with_article(one.dtype_name)} tensor of shape {one.shape}"
+                if isinstance(one, PickledTensor)
+                else one.value
+            )
             values[dotted(one.path) or ("tensor" if is_tensor else "value")] = value
         return PickledObject(values, wanted)
 

@@ -184,7 +184,7 @@ class WeightEntry(ABC):
             raise NoDataError(f"{shown_name(self.name)} has no values to read: {cut(self.problem, MAX_TOLD)}")
 
     def __repr__(self) -> str:
-        said = [self.kind, shape_text(self.shape, self.kind) or "shape not known", self.dtype, self.location]
+        said = [self.kind, shape_text(self.shape, self.kind) or "shape not known yet", self.dtype, self.location]
         said += list(filter(None, [self.note, self.problem]))
         return f"<{shown_name(self.name)}: {', '.join(cut(one, MAX_TOLD) for one in said)}>"
 

@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from tensornp.core.lowlevel.attributes import class_name
+from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted, format_nbytes
@@ -93,9 +93,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     def __getitem__(self, name: str) -> Any:
         """Return the weight of that name, or an explorer of those below it; NoSuchWeightError where there is none."""
         if not isinstance(name, str):
-            raise NoSuchWeightError(
-                f"a weight is taken by its name, not by a {class_name(type(name))}; list(w) has them"
-            )
+            raise NoSuchWeightError(f"a weight is taken by its name, not by {an_instance(name)}; list(w) has them")
         if name in self._entries:
             return self._entries[name]
         below = [entry for entry in self._entries.values() if entry.name.startswith(f"{name.removesuffix('.')}.")]
@@ -221,7 +219,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
             chosen = self._by_names(names)
         else:
             raise BadRequestError(
-                f"names are a glob, a regular expression or a list of names, not a {class_name(type(names))}"
+                f"names are a glob, a regular expression or a list of names, not {an_instance(names)}"
             )
         with progress_of(progress, "scan") as told:
             return scan_entries(chosen, executor=executor, resume=resume, progress=told)

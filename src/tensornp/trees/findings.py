@@ -29,9 +29,9 @@ class Finding(NamedTuple):
 def findings_of(entry: WeightEntry, stats: TensorStats) -> Iterator[Finding]:
     """Yield what stands out, from the statistics alone."""
     if stats.nan:
-        yield Finding(0, f"{stats.nan:,} of {stats.count:,} are NaN")
+        yield Finding(0, _share(stats.nan, stats.count, "NaN"))
     if stats.num_infinite:
-        yield Finding(1, f"{stats.num_infinite:,} of {stats.count:,} are infinite")
+        yield Finding(1, _share(stats.num_infinite, stats.count, "infinite"))
     if stats.min is None:
         return
     if entry.name.rpartition(".")[2] == "running_var" and stats.min <= 0:
@@ -46,6 +46,10 @@ def findings_of(entry: WeightEntry, stats: TensorStats) -> Iterator[Finding]:
             yield Finding(QUIET_RANK, _dead(norms, entry))
         if norms.num_outliers:
             yield Finding(QUIET_RANK + 1, _outlying(norms, entry))
+
+
+def _share(number: int, count: int, what: str) -> str:
+    return f"{number:,} of {count:,} {'is' if number == 1 else 'are'} {what}"
 
 
 def _dead(norms: ChannelNorms, entry: WeightEntry) -> str:

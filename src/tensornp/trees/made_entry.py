@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 
 from tensornp.core.convert.plan import ConversionPlan
-from tensornp.core.lowlevel.attributes import class_name, error_text, is_tensor
+from tensornp.core.lowlevel.attributes import an_instance, error_text, is_tensor
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.values.stats import TensorStats
 from tensornp.errors import CopyRequiredError, NoDataError, TensornpError
@@ -86,7 +86,7 @@ class MadeEntry(WeightEntry):
         if tensor is None:
             raise NoDataError(f"{name} has no values to read: the module has none of that name")
         if not is_tensor(tensor):
-            raise NoDataError(f"{name} has no values to read: it is a {class_name(type(tensor))}, and no tensor")
+            raise NoDataError(f"{name} has no values to read: it is {an_instance(tensor)}, and no tensor")
         return LiveEntry(self.name, self.kind, tensor, self.code)
 
 

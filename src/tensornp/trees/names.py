@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import count, islice
 from typing import Any
 
-from tensornp.core.lowlevel.attributes import class_name
+from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.errors import BadRequestError
@@ -64,7 +64,7 @@ def matcher(pattern: str | re.Pattern[Any]) -> Callable[[str], object]:
     if isinstance(pattern, re.Pattern) and not isinstance(pattern.pattern, bytes):
         return pattern.search
     if not isinstance(pattern, str):
-        said = "an expression of bytes" if isinstance(pattern, re.Pattern) else f"a {class_name(type(pattern))}"
+        said = "an expression of bytes" if isinstance(pattern, re.Pattern) else an_instance(pattern)
         raise BadRequestError(f"a weight is found by a glob or a compiled regular expression, not by {said}")
     if _WILDCARDS.isdisjoint(pattern):
         return lambda name: pattern in name

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.core.values.decode import stored_dtype
 from tensornp.errors import CheckpointError
@@ -64,7 +65,7 @@ def read_npy(file: SourceFile) -> Contents:
             raise CheckpointError(f"{file.path!r} is no sound {SUFFIX} file: {error}") from None
     entry = npy_entry(FileEntry, header, "array", f"numpy.load({file.path!r})", file)
     rest = file.nbytes - header.first - header.nbytes
-    problems = [f"{rest:,} bytes at its end belong to no array that is listed"] if rest else []
+    problems = [f"{counted(rest, 'byte')} at its end can belong to no array that is listed"] if rest else []
     return Contents([entry], {}, problems)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tensornp.core.lowlevel.attributes import class_name, is_subclass
+from tensornp.core.lowlevel.attributes import an_instance, is_subclass
 from tensornp.errors import BadRequestError
 from tensornp.trees.live_entry import LiveEntry
 from tensornp.trees.module import entries_of_module
@@ -33,7 +33,7 @@ def told_names(group: Mapping[Any, Any]) -> dict[int, str]:
 def parameters_of(model: torch.nn.Module) -> list[LiveEntry]:
     """Return the parameters of a model, each once, by its first name, in the order of `model.parameters()`."""
     if not is_subclass(type(model), torch.nn.Module):
-        raise BadRequestError(f"model is the module whose parameters are optimized, not a {class_name(type(model))}")
+        raise BadRequestError(f"model is the module whose parameters are optimized, not {an_instance(model)}")
     found: dict[int, LiveEntry] = {}
     for entry in entries_of_module(model, "model")[0]:
         if isinstance(entry, LiveEntry) and entry.kind == "parameter":

@@ -42,11 +42,11 @@ def take_out(make: MakeBar) -> None:
         _makers.remove(make)
 
 
-def _class_name(obj: object) -> str:
+def _an_instance(obj: object) -> str:
     # It needs torch, which waits until there is something to compare.
-    from tensornp.core.lowlevel.attributes import class_name
+    from tensornp.core.lowlevel.attributes import an_instance
 
-    return class_name(type(obj))
+    return an_instance(obj)
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def progress_of(chosen: Progress | Literal[False] | None, what: str) -> Iterator
     """Return what is told of the progress: what the user has chosen, nothing for False, and for None a bar."""
     if chosen is not None:
         if chosen is not False and not callable(chosen):
-            raise BadRequestError(f"progress is a function of two numbers, or False, not a {_class_name(chosen)}")
+            raise BadRequestError(f"progress is a function of two numbers, or False, not {_an_instance(chosen)}")
         yield chosen or None
         return
     bar = _LateBar(what)

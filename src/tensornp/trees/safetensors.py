@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from tensornp.core.lowlevel.units import counted
 from tensornp.errors import CheckpointError
 from tensornp.trees.names import MAX_SHOWN, cut, shown_name
 from tensornp.trees.source_file import SourceFile
@@ -84,7 +85,7 @@ def read_header(file: SourceFile, start: int = 0) -> Header:
 def _header(file: SourceFile, start: int) -> Header:
     nbytes = file.nbytes - start
     if nbytes < _LENGTH_NBYTES:
-        raise MalformedError(f"it has {nbytes} bytes, and a header begins with {_LENGTH_NBYTES}")
+        raise MalformedError(f"it has {counted(nbytes, 'byte')}, and a header begins with {_LENGTH_NBYTES}")
     with file.opened() as there:
         length = int.from_bytes(there.read(start, _LENGTH_NBYTES).tobytes(), "little")
         if length > MAX_HEADER_NBYTES:
@@ -155,7 +156,7 @@ def _placed(told: Iterable[_Told], first: int, nbytes: int) -> list[StoredTensor
     if end > nbytes:
         raise MalformedError(f"it needs {first + end:,} bytes, and has {first + nbytes:,}")
     if end < nbytes:
-        raise MalformedError(f"{nbytes - end:,} bytes at its end belong to no tensor")
+        raise MalformedError(f"{counted(nbytes - end, 'byte')} at its end can belong to no tensor")
     return placed
 
 

@@ -17,7 +17,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
-from tensornp.core.lowlevel.attributes import class_name
+from tensornp.core.lowlevel.attributes import an_instance, class_name
 from tensornp.core.values.stats import TensorStats
 from tensornp.core.values.tasks import Tally
 from tensornp.errors import BadRequestError, TensornpError
@@ -54,7 +54,7 @@ def scan_entries(
     """
     wanted = [entry for entry in entries if not entry.is_nothing]
     if resume is not None and not isinstance(resume, ScanTable):
-        raise BadRequestError(f"resume is what an earlier scan has returned, not a {class_name(type(resume))}")
+        raise BadRequestError(f"resume is what an earlier scan has returned, not {an_instance(resume)}")
     if executor is not None:
         _check_executor(executor, wanted)
     table = ScanTable(wanted, resume)
@@ -93,8 +93,8 @@ class _StoppedError(Exception):
 
 def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
     if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
-        what = f"class {class_name(executor)}" if isinstance(executor, type) else class_name(type(executor))
-        raise BadRequestError(f"executor is a concurrent.futures.Executor, not a {what}")
+        what = f"the class {class_name(executor)}" if isinstance(executor, type) else an_instance(executor)
+        raise BadRequestError(f"executor is a concurrent.futures.Executor, not {what}")
     live = next((entry for entry in entries if not isinstance(entry, StoredEntry) and not entry.problem), None)
     if live is not None:
         raise BadRequestError(
@@ -181,7 +181,7 @@ class _SharedTasks:
         except Exception as error:
             raise BadRequestError(f"the executor takes no work: {_words_of(error)}") from None
         if not isinstance(future, Future):
-            raise BadRequestError(f"the executor takes no work: it gives a {class_name(type(future))}, and no Future")
+            raise BadRequestError(f"the executor takes no work: it gives {an_instance(future)}, and no Future")
         self._asked[future] = reading, number, tries
 
     def finished(self) -> Iterator[_Found]:
@@ -192,7 +192,7 @@ class _SharedTasks:
             try:
                 tally = future.result()
                 if not isinstance(tally, Tally):
-                    raise TypeError(f"its worker brought a {class_name(type(tally))}, and no Tally")
+                    raise TypeError(f"its worker brought {an_instance(tally)}, and no Tally")
                 reading.tallies[number] = tally
             except TensornpError as error:
                 reading.why = str(error)

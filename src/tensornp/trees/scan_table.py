@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from tensornp.core.lowlevel.attributes import class_name
+from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.values.stats import ALL, TensorStats
 from tensornp.errors import NoSuchWeightError
@@ -74,7 +74,7 @@ class ScanTable(Mapping[str, TensorStats]):
         if name in self:
             return self._stats[name]
         if not isinstance(name, str):
-            raise NoSuchWeightError(f"statistics are taken by a name, not by a {class_name(type(name))}")
+            raise NoSuchWeightError(f"statistics are taken by a name, not by {an_instance(name)}")
         why = f": {self.failed[name]}" if name in self.failed else closest(name, self._stats)
         raise NoSuchWeightError(f"there are no statistics of {shown_name(name)}{why}")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from tensornp.core.lowlevel.attributes import class_name, is_subclass
+from tensornp.core.lowlevel.attributes import an_instance, class_name, is_subclass
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.namespace.caller import names_of_caller
 from tensornp.core.tensor.containers import is_container
@@ -95,4 +95,4 @@ def weights(
         note_pairs(found.entries)
         source = expression or class_name(type(obj))
         return WeightsExplorer(found.entries, source, metadata=found.metadata, problems=problems)
-    raise BadRequestError(f"weights takes a module, a dictionary of tensors or a path, not a {class_name(type(obj))}")
+    raise BadRequestError(f"weights takes a module, a dictionary of tensors or a path, not {an_instance(obj)}")

@@ -70,7 +70,7 @@ def line_data(line: Line, found: Mapping[str, Found], num_found: int) -> dict[st
     return {
         "cells": cells, "branch": line.branch, "parent": line.parent, "level": line.level, "position": line.position,
         "size": line.size, "open": line.is_open, "number": number, "picture": figures,
-        "title": f"{line.sums.numel:,} elements, {line.sums.nbytes:,} bytes",
+        "title": f"{counted(line.sums.numel, 'element')}, {counted(line.sums.nbytes, 'byte')}",
         "isAlarm": own.is_alarm if own is not None else bool(num_found),
     }  # fmt: skip
 

@@ -177,7 +177,7 @@ class WeightsWidget(DockingWidget):
             # The heading has the totals, in which overlapping ones count once.
             return every
         sums = sums_of(chosen)
-        return f"{sums.num_weights:,} of {every} · {sums.numel:,} elements · {format_nbytes(sums.nbytes)}"
+        return f"{sums.num_weights:,} of {every} · {counted(sums.numel, 'element')} · {format_nbytes(sums.nbytes)}"
 
     def _columns(self) -> list[str]:
         """Return the columns in which something is said that is not the same of all."""

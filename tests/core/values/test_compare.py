@@ -90,7 +90,7 @@ VERDICTS = {
     "scaled by 0.5": (BASE, BASE * 0.5),
     "scaled by -3": (BASE, BASE * -3),
     "2 of 1,000 differ, first at [17]": (BASE, changed(BASE, _17=5.0, _400=math.nan)),
-    "1 of 2 differ, first at [1, 0]": (torch.zeros(2, 1), torch.tensor([[0.0], [1]])),
+    "1 of 2 differs, first at [1, 0]": (torch.zeros(2, 1), torch.tensor([[0.0], [1]])),
     "dense change": (BASE, BASE + torch.randn(1000, generator=G) * 1e-3),
     "shapes differ: (2, 3) and (3, 2)": (torch.zeros(2, 3), torch.zeros(3, 2)),
     "float32 and float64: dense change": (BASE, (BASE + 1).double()),
@@ -238,7 +238,7 @@ def test_what_is_hidden_equals_what_is_hidden():
 def test_a_failing_assert_explains_itself():
     """The line is short, and names the first difference and both values."""
     found = tnp.compare(BASE, changed(BASE, _17=5.0))
-    assert repr(found).startswith("Comparison(not equal: 1 of 1,000 differ, first at [17], -1.69")
+    assert repr(found).startswith("Comparison(not equal: 1 of 1,000 differs, first at [17], -1.69")
     assert "and 5.0" in repr(found)
     huge = tnp.compare(torch.zeros([1] * 31), torch.zeros([1] * 32))
     assert len(repr(huge)) <= 200

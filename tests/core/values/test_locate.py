@@ -73,6 +73,8 @@ def test_in_words():
         "3 NaN at [3, 0, 7], [4, 0, 7], [5, 0, 7] (axis 0: 3–5 of 100; axis 1: 0 of 4; axis 2: 7 of 50)"
     )
     assert str(tnp.locate(t, "inf")) == "no infinity"
+    assert str(tnp.locate(torch.zeros(4), "zero")) == "4 zeros at [0], [1], [2] and 1 more"
+    assert str(tnp.locate(torch.eye(2)[0], "zero")) == "1 zero at [1] (axis 0: 1 of 2)"
     assert str(tnp.locate(torch.tensor([[-128, 127]], dtype=torch.int8), "absmax")) == (
         "1 largest in size 128 at [0, 0] (axis 1: 0 of 2)"
     )

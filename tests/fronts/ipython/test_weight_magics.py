@@ -50,7 +50,7 @@ def test_a_scan_as_the_value_of_a_cell_is_a_table(shell):
     output = shell.show_within_modes(table)
     heading = "2 weights · 1 with findings, 1 with what may be on purpose"
     assert output["text/plain"].startswith(f"{heading}\nname  finding")
-    assert "1 of 1 are NaN" in output["text/plain"]
+    assert "1 of 1 is NaN" in output["text/plain"]
     assert heading in output["text/html"]
     assert "<table" in output["text/html"]
     assert repr(table) == "<ScanTable of 2 weights, 1 with findings, 1 with what may be on purpose>"
@@ -64,7 +64,7 @@ def test_a_scan_as_the_value_of_a_cell_is_a_table(shell):
         ("%weights nothing", "name 'nothing' is not defined; define it first"),
         ("%weights modle.safetensors", "there is no 'modle.safetensors'; the closest is 'model.safetensors'"),
         ("%weights ./empty", "there is no 'empty'"),
-        ("%weights [1][0]", "weights takes a module, a dictionary of tensors or a path, not a int"),
+        ("%weights [1][0]", "weights takes a module, a dictionary of tensors or a path, not an int"),
         ("%weights missing.pt", "there is no 'missing.pt'"),
         ("%weights modle.gguf;", "there is no 'modle.gguf'"),
         ("%weights ~/nowhere.pt", "nowhere.pt'"),
@@ -98,7 +98,7 @@ def test_models_and_files_are_compared_by_the_magic(shell, folder):
     shell.run("with torch.no_grad(): model.weight[0, 0] += 1")
     text, _ = shown(shell, "%tensordiff a.pt model")
     assert "a.pt and model: 1 of 2 weights differ" in text
-    assert "1 of 6 differ, first at [0, 0]" in text
+    assert "1 of 6 differs, first at [0, 0]" in text
     assert "same bits" in shown(shell, "%tensordiff 'a.pt' a.pt")[0]
 
 

@@ -9,6 +9,7 @@ import torch
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import class_name, error_text
 from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.lowlevel.units import with_article
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.form import plain
 from tensornp.core.tensor.info import inspect
@@ -55,7 +56,7 @@ def dequantized(tensor: Any) -> torch.Tensor:
         values = tensor.dequantize()
         info = inspect(values)
         if (info.data_state, info.kind, info.shape) != ("available", STRIDED, tuple(tensor.shape)):
-            raise TypeError(f"it gives a {info.data_state} {info.kind} tensor of shape {info.shape}")
+            raise TypeError(f"it gives {with_article(info.data_state)} {info.kind} tensor of shape {info.shape}")
         if not tensor.dtype.is_floating_point and values.dtype != tensor.dtype:
             raise TypeError(f"it gives {values.dtype}, where {tensor.dtype} is stated")
         # Some classes dequantize to another dtype than the one that they state, which is the one of the receipt.

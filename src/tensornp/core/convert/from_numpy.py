@@ -10,6 +10,7 @@ import torch
 from tensornp.core.convert import float4
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.lowlevel.units import with_article
 from tensornp.core.tensor import dtypes
 from tensornp.errors import BadRequestError, CopyRequiredError, UnsupportedArrayError
 
@@ -116,7 +117,7 @@ def _why_not_shared(array: np.ndarray[Any, Any], facts: dtypes.DtypeFacts, devic
     if not array.flags.writeable:
         return "a read-only array"
     if facts.values_per_element > 1:
-        return f"a {array.dtype} array, of one value a byte,"
+        return f"{with_article(str(array.dtype))} array, of one value a byte,"
     if not array.dtype.isnative:
         return f"a {array.dtype.str} array of foreign byte order"
     if any(stride < 0 or stride % array.itemsize for stride in array.strides):

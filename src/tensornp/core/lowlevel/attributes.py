@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.units import with_article
 
 _CHUNK = 4096
 
@@ -77,6 +78,11 @@ def is_array(obj: Any) -> TypeGuard[np.ndarray[Any, Any]]:
 def class_name(cls: type) -> str:
     """Return the name that `cls` was made with, `legible`, past a metaclass that computes one, or raises."""
     return legible(_name_of(cls))
+
+
+def an_instance(obj: object) -> str:
+    """Return what `obj` is, its class behind an article: ``an int``."""
+    return with_article(class_name(type(obj)))
 
 
 def error_text(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""Bytes in the unit that reads best, numbers in a few digits, and what is counted."""
+"""Bytes in the unit that reads best, numbers in a few digits, what is counted, and a noun behind its article."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ def format_nbytes(nbytes: int) -> str:
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: ``1 tensor``, ``1,024 tensors``."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def with_article(noun: str) -> str:
+    """Return a noun behind its article: ``a float32``, ``an int8``, ``a uint8``."""
+    is_an = noun.lower().startswith(("a", "e", "i", "o", "u", "nd")) and not noun.startswith(("uint", "Us"))
+    return f"{'an' if is_an else 'a'} {noun}"
 
 
 def format_number(value: float) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel import modes, torch_private
-from tensornp.core.lowlevel.attributes import class_name, is_subclass, module_name, own_attributes
+from tensornp.core.lowlevel.attributes import an_instance, class_name, is_subclass, module_name, own_attributes
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.unsharded import is_unsharded
@@ -40,7 +40,7 @@ def inspect(tensor: torch.Tensor) -> TensorInfo:
         If such a class cannot tell for which.
     """
     if not is_tensor_like(tensor):
-        raise NotATensorError(f"inspect takes a torch.Tensor, not {_article(class_name(type(tensor)))}")
+        raise NotATensorError(f"inspect takes a torch.Tensor, not {an_instance(tensor)}")
     return _read_apart(tensor)
 
 
@@ -71,10 +71,6 @@ def elsewhere(tensor: torch.Tensor) -> tuple[int, int]:
 @modes.unnoticed
 def _read_apart(tensor: torch.Tensor) -> TensorInfo:
     return _read(tensor)
-
-
-def _article(noun: str) -> str:
-    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
 def _read(tensor: torch.Tensor) -> TensorInfo:

@@ -10,7 +10,14 @@ from typing import Any, cast
 
 import torch
 
-from tensornp.core.lowlevel.attributes import class_name, dict_of, is_subclass, own_attributes, set_own_attribute
+from tensornp.core.lowlevel.attributes import (
+    an_instance,
+    class_name,
+    dict_of,
+    is_subclass,
+    own_attributes,
+    set_own_attribute,
+)
 from tensornp.core.tensor.containers import (
     BUILT_IN,
     DATACLASS,
@@ -51,7 +58,7 @@ def map_leaves(
         return tree
     if id(tree) in _parents or len(_parents) >= MAX_DEPTH:
         depth = "that holds itself" if id(tree) in _parents else f"below {MAX_DEPTH} levels of containers"
-        raise BadRequestError(f"a {class_name(type(tree))} {depth} cannot be converted; pass its parts")
+        raise BadRequestError(f"{an_instance(tree)} {depth} cannot be converted; pass its parts")
     below = (*_parents, id(tree))
 
     def convert(step: Any, child: Any) -> Any:
@@ -170,7 +177,7 @@ def _same_dataclass(original: Any, items: _Items) -> Any:
     """Return a copy with other fields; nothing of the class runs, which may check that they are tensors."""
     other = _copy_of(original)
     if other is None:
-        raise BadRequestError(f"a {class_name(type(original))} cannot be copied; convert its fields")
+        raise BadRequestError(f"{an_instance(original)} cannot be copied; convert its fields")
     for name, value in items:
         set_own_attribute(other, name, value)
     return other

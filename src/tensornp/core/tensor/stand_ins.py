@@ -15,6 +15,7 @@ import torch
 
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import (
+    an_instance,
     class_members,
     class_name,
     error_text,
@@ -26,6 +27,7 @@ from tensornp.core.lowlevel.attributes import (
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.torch_private import storage_address
+from tensornp.core.lowlevel.units import with_article
 from tensornp.core.tensor.kinds import STAND_IN, Kind, Obstacle
 from tensornp.core.tensor.paths import is_attribute_name
 from tensornp.errors import BadRequestError, UnsupportedTensorError
@@ -141,7 +143,7 @@ def _check(cls: Any, values: Any) -> None:
         raise BadRequestError(f"{class_name(cls)} is nobody's own; derive a class from it, and register that")
     if not callable(values):
         said = class_name(type(values))
-        raise BadRequestError(f"values= takes a function of one instance, and a {said} cannot be called")
+        raise BadRequestError(f"values= takes a function of one instance, and {with_article(said)} cannot be called")
 
 
 def stand_in_of(obj: Any) -> StandIn | None:
@@ -210,7 +212,7 @@ def _asked(obj: Any, stand_in: StandIn) -> tuple[torch.Tensor, bool]:
             ) from error
     if not is_tensor(values) or stand_in_of(values) is not None:
         # Of one that stands for another one itself, there might be no end.
-        what = "the object itself" if values is obj else f"a {class_name(type(values))}"
+        what = "the object itself" if values is obj else an_instance(values)
         raise UnsupportedTensorError(f"{said} gives {what}; have it return a tensor or a NumPy array")
     return values, False
 

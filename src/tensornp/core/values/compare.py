@@ -220,7 +220,8 @@ def _verdict(tally: PairTally, dtypes: tuple[str, str], index: Index | None) -> 
     if tally.factor is not None:
         return f"{said}scaled by {tally.factor:.6g}"
     if index is not None and tally.num_changed <= max(_FEW * tally.count, 1):
-        return f"{said}{tally.num_changed:,} of {tally.count:,} differ, first at {list(index)}"
+        verb = "differs" if tally.num_changed == 1 else "differ"
+        return f"{said}{tally.num_changed:,} of {tally.count:,} {verb}, first at {list(index)}"
     return f"{said}dense change"
 
 

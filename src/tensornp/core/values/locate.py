@@ -13,6 +13,7 @@ from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, never_compiled
 from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.lowlevel.units import counted
 from tensornp.core.memory.strided import Block
 from tensornp.core.values.blocks import Part
 from tensornp.core.values.figures import modulus_of
@@ -83,7 +84,8 @@ class Location:
         at = ", ".join(str(list(index)) for index in self.indices[:3])
         more = f" and {self.count - 3:,} more" if self.count > 3 else ""
         axes = "; ".join(filter(None, self.axes))
-        return f"{self.count:,} {noun} at {at}{more}{f' ({axes})' if axes else ''}{scope}"
+        found = counted(self.count, noun) if self.what == "zero" else f"{self.count:,} {noun}"
+        return f"{found} at {at}{more}{f' ({axes})' if axes else ''}{scope}"
 
 
 @never_compiled

@@ -13,7 +13,7 @@ from tensornp.core.convert.plan import decide
 from tensornp.core.lowlevel.attributes import class_name, is_array
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.lowlevel.silence import silence_warnings
-from tensornp.core.lowlevel.units import format_number
+from tensornp.core.lowlevel.units import counted, format_number
 from tensornp.core.memory.arrays import check_array
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.indexing import Places
@@ -133,7 +133,7 @@ def _picture(
     share = Limits(low, high).shares(colours)
     pixels = _bytes(np.concatenate([share, alpha / opaque], axis=-1))
     num_beyond = int(((share < -_ROUNDED) | (share > 1 + _ROUNDED))[~(is_marked | is_hidden)].sum())
-    words += [said, *([f"{num_beyond:,} values beyond, shown as the nearest"] if num_beyond else [])]
+    words += [said, *([f"{counted(num_beyond, 'value')} beyond, shown as the nearest"] if num_beyond else [])]
     words += [f"alpha 0 … {opaque:g}"] if alpha.size else []
     return Picture(pixels, is_marked | is_hidden, layout, (*words, *_marked_words(is_marked | is_hidden)))
 

@@ -17,6 +17,7 @@ from tensornp.core.lowlevel import threads, torch_private
 from tensornp.core.lowlevel.attributes import class_name, is_array
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.lowlevel.units import with_article
 from tensornp.core.memory.still import still
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.dtypes import KNOWN, name_of
@@ -319,7 +320,7 @@ def refuse_axis(info: TensorInfo, axis: int | None) -> None:
     if axis is not None:
         cures = {kinds.SPARSE.name: "take t.to_dense()", kinds.NESTED.name: "take one of its parts"}
         cure = cures.get(info.kind.name, "make a real one of it")
-        raise BadRequestError(f"a {info.kind} tensor is not told by axis; {cure}, or leave axis out")
+        raise BadRequestError(f"{with_article(str(info.kind))} tensor is not told by axis; {cure}, or leave axis out")
 
 
 silence_warnings(globals())
