@@ -91,6 +91,14 @@ RECORDS = {
     "none located": (lambda: tnp.locate(torch.ones(3), "zero"), ["no zero"]),
     "plan": (lambda: tnp.plan(values()), ["float32", "exact"]),
     "facts": (lambda: tnp.inspect(values()), ["(3, 4)", "float32"]),
+    "histogram": (lambda: tnp.stats(values()).histogram, ["histogram of 11 from 0 to 11 (all elements)"]),
+    "figure": (lambda: tnp.plot(values()), ["figure of "]),
+    "image": (lambda: tnp.image(torch.rand(3, 4, 5)), ["4", "as they are"]),
+    "live card": (lambda: tnp.view(values()), ["(3, 4)", "float32", "array([["]),
+    "card": (lambda: tnp.card(values()), ["(3, 4)", "float32", "array([["]),
+    "arrays": (lambda: [np.arange(4.0), np.ones(2)], ["list of 2 arrays · 48 bytes · each float64", "0., 1., 2., …"]),
+    "an array beside a tensor": (lambda: [values(), np.ones(2)], ["list of 2 · 1 tensor · 1 array", "1., 1."]),
+    "an empty list": (list, ["list of 0 · 0 tensors · 0 bytes"]),
     "aliases": (lambda: tnp.aliases(values(), {}), ["nothing else sees these bytes"]),
 }
 
@@ -101,7 +109,8 @@ def test_what_a_function_returns_has_its_view_as_a_card(kind):
     make, says = RECORDS[kind]
     card = tnp.card(make())
     assert card.html.startswith('<div class="tensornp')
-    seen = unescape(re.sub("<[^>]+>", " ", card.html))
+    alt = re.findall('alt="([^"]*)"', card.html)
+    seen = unescape(" ".join([re.sub("<[^>]+>", " ", card.html), *alt]))
     for part in says:
         assert part in card.text
         assert part in seen
@@ -191,3 +200,11 @@ def test_the_card_of_an_array_whose_file_was_cut_says_so():
     card = tnp.card(array)
     assert "float32" in card.text
     assert card.text.split("\n")[-1].startswith("the values cannot be read: ")
+
+
+def test_rows_of_arrays_run_nothing_of_theirs():
+    """Objects in an array are not printed, and what a subclass overrides is not asked."""
+    assert "(1,)   object   8 bytes  the values are not shown" in tnp.card([np.array([object()]), np.ones(1)]).text
+    masked = tnp.card({"m": np.ma.MaskedArray([1, 2], mask=[True, False])}).text
+    assert masked.endswith("--, 2")
+    assert tnp.card([]).text.count("\n") == 0

@@ -21,7 +21,7 @@ COMMON = ("dtype", "device", "grad", "as NumPy")
 def container_text(summary: ContainerSummary) -> str:
     """Return the heading over the aligned table."""
     table, common = _table(summary)
-    return f"{_heading(summary, common)}\n{table_text(table)}"
+    return "\n".join([_heading(summary, common), *([table_text(table)] if table.rows else [])])
 
 
 def container_html(summary: ContainerSummary) -> str:
@@ -62,10 +62,11 @@ def _parameters(summary: ModuleSummary) -> str:
 def _heading(summary: ContainerSummary, common: tuple[str, ...], parameters: str = "") -> str:
     """Return what it is, how many tensors it holds, how many bytes, and what is `common` to all of them."""
     at_least = "" if summary.is_complete else "at least "
-    tensors = f"{at_least}{counted(summary.num_tensors, 'tensor')}"
+    arrays = f"{at_least}{counted(summary.num_arrays, 'array')}" if summary.num_arrays else ""
+    tensors = f"{at_least}{counted(summary.num_tensors, 'tensor')}" if summary.num_tensors or not arrays else ""
     num_leaves = len(summary.rows) + summary.num_left_out
-    is_flat = summary.is_complete and summary.num_tensors == summary.length == num_leaves
-    what = tensors if is_flat else f"{summary.length:,} · {tensors}"
+    is_flat = summary.is_complete and summary.length == num_leaves in (summary.num_tensors, summary.num_arrays)
+    what = " · ".join(filter(None, ["" if is_flat and num_leaves else f"{summary.length:,}", tensors, arrays]))
     is_counted = summary.is_measured and summary.is_complete
     nbytes = ("" if is_counted else "at least ") + format_nbytes(summary.nbytes)
     if summary.nbytes_elsewhere:
@@ -81,7 +82,7 @@ def _heading(summary: ContainerSummary, common: tuple[str, ...], parameters: str
 
 def _table(summary: ContainerSummary) -> tuple[Table, tuple[str, ...]]:
     """Return the table, and what is the same in all of its rows."""
-    rows = [TableRow(_cells(row), has_facts=row.tensor is not None) for row in summary.rows]
+    rows = [TableRow(_cells(row), has_facts=row.tensor is not None or row.array is not None) for row in summary.rows]
     if summary.num_left_out:
         left_out = f"… {summary.num_left_out:,} more left out; %config TensorDisplay.max_rows sets how many are shown"
         rows.insert(summary.num_first, TableRow((left_out,)))
@@ -96,6 +97,9 @@ def _table(summary: ContainerSummary) -> tuple[Table, tuple[str, ...]]:
 
 def _cells(row: Row) -> tuple[str, ...]:
     summary = row.tensor
+    if row.array is not None:
+        array = row.array
+        return (row.name, str(array.shape), array.dtype, "", format_nbytes(array.nbytes), "", "", row.text)
     if summary is None:
         return (row.name, "", "", "", "", "", "", row.text)
     by_kind = {badge.kind: badge.text for badge in badges_of(summary)}

@@ -55,6 +55,9 @@ class Image:
             f'<div style="{SMALL_TEXT}">{escape(self.caption)}</div></div>'
         )
 
+    def _static_bundle(self) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
     def _repr_png_(self) -> bytes:
         return self.png
 

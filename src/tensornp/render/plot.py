@@ -21,6 +21,7 @@ from tensornp.core.values.stats import TensorStats
 from tensornp.errors import TensornpError
 from tensornp.render import palette
 from tensornp.render.legend import legend_text
+from tensornp.render.png import img_html
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -127,6 +128,12 @@ def _figure_class() -> type[Figure]:
             file = io.BytesIO()
             self.savefig(file, format="png")
             return file.getvalue()
+
+        def _static_bundle(self) -> dict[str, str]:
+            width, height = map(round, self.get_size_inches() * self.dpi)
+            said = ": ".join(filter(None, [f"figure of {width} × {height}", self.get_suptitle()]))
+            picture = img_html(self._repr_png_(), said, width, height)
+            return {"text/plain": said, "text/html": f'<div class="tensornp">{picture}</div>'}
 
         def __reduce_ex__(self, protocol: Any) -> Any:
             # Another process, where this class was not made, gets a plain figure.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tensornp.core.lowlevel.attributes import class_name
+from tensornp.core.lowlevel.attributes import class_members, class_name, module_name, mro_of
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.errors import NotATensorError
@@ -44,6 +44,9 @@ class Card:
         """Return what marimo shows."""
         return "text/html", self.html
 
+    def _static_bundle(self) -> dict[str, str]:
+        return {"text/plain": self.text, "text/html": self.html}
+
 
 @never_compiled
 def card(obj: Any, **options: Any) -> Card:
@@ -57,7 +60,7 @@ def card(obj: Any, **options: Any) -> Card:
     ----------
     obj : torch.Tensor, an object that stands for one, numpy.ndarray, torch.nn.Module, or a container
         Or what a function of tensornp returns: an explorer of weights, one weight, a scan, statistics, a comparison,
-        places, a plan, facts, aliases.
+        places, a histogram, a plan, facts, aliases; a figure, an image, a live card or a card is shown as it is.
     **options
         Display options by name, as ``%config TensorDisplay`` has them: ``card(t, max_height=0, precision=3)``.
 
@@ -73,6 +76,9 @@ def card(obj: Any, **options: Any) -> Card:
     Reads the printed elements only, on the tensor's own device, and changes nothing.
     """
     chosen = DisplayOptions.of(**options)
+    if _shows_itself(type(obj)):
+        static = obj._static_bundle()
+        return Card(static["text/plain"], static["text/html"])
     summary = shown_of(obj, chosen)
     if summary is None:
         raise NotATensorError(
@@ -80,3 +86,9 @@ def card(obj: Any, **options: Any) -> Card:
             f"not {class_name(type(obj))!r}"
         )
     return Card(summary_text(summary), summary_html(summary, chosen))
+
+
+def _shows_itself(cls: type) -> bool:
+    """Return whether a class is one of ours whose instances have text and HTML of their own, as a figure has."""
+    ours = (one for one in mro_of(cls) if module_name(one).partition(".")[0] == "tensornp")
+    return any("_static_bundle" in class_members(one) for one in ours)

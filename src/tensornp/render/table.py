@@ -117,7 +117,7 @@ def _width(text: str) -> int:
 
 def headed_html(heading: str, table: Table) -> str:
     """Return a heading over the table, as static HTML."""
-    return f'<div style="{HEADING}">{escape(heading)}</div>{table_html(table)}'
+    return f'<div style="{HEADING}">{escape(heading)}</div>{table_html(table) if table.rows else ""}'
 
 
 def table_html(table: Table) -> str:

@@ -40,6 +40,7 @@ VIEWS = {
     "tensornp.core.values.compare.Comparison": View(
         "tensornp.render.comparison.comparison", "tensornp.core.summary.comparison.summary_of_comparison"
     ),
+    "tensornp.core.values.histogram.Histogram": View("tensornp.render.histogram.histogram"),
     "tensornp.core.values.locate.Location": View("tensornp.render.location.location"),
     "tensornp.trees.explorer.WeightsExplorer": View("tensornp.render.weights.weights"),
     "tensornp.trees.entry.WeightEntry": _ENTRY._replace(summarize="tensornp.trees.entry_summary.summarize_entry"),

@@ -388,11 +388,13 @@ class TensorWidget(DockingWidget):
         shown = super()._repr_mimebundle_()
         data, metadata = shown if isinstance(shown, tuple) else (shown or {}, {})
         # What is read where no widget can be shown: the static card.
-        fallback = bundle("a card", lambda: tensor_text(self._static), self._static_html)
-        return {**data, **fallback}, metadata
+        return {**data, **self._static_bundle()}, metadata
 
     def _repr_html_(self) -> str:
-        return bundle("a card", lambda: tensor_text(self._static), self._static_html)["text/html"]
+        return self._static_bundle()["text/html"]
+
+    def _static_bundle(self) -> dict[str, str]:
+        return bundle("a card", lambda: tensor_text(self._static), self._static_html)
 
     def _static_html(self) -> str:
         return tensor_html(self._static, self._options)

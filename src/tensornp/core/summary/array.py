@@ -34,8 +34,11 @@ class ArraySummary:
     refusal: str
 
 
-def summarize_array(array: np.ndarray, options: DisplayOptions) -> ArraySummary:
-    """Return the summary of `array`; never raises, reads the printed elements only, and runs nothing of its class."""
+def summarize_array(array: np.ndarray, options: DisplayOptions, num_first: int | None = None) -> ArraySummary:
+    """Return the summary of `array`; never raises, reads the printed elements only, and runs nothing of its class.
+
+    With `num_first`, the text is of so many elements, the first, without brackets.
+    """
     plain = np.ndarray.view(array, np.ndarray)
     text = refusal = ""
     if plain.dtype.hasobject:
@@ -43,7 +46,8 @@ def summarize_array(array: np.ndarray, options: DisplayOptions) -> ArraySummary:
     else:
         try:
             check_array(plain)
-            text = _printed(array if type(array) is _MASKED else plain, options)
+            shown = array if type(array) is _MASKED else plain
+            text = _printed(shown, options) if num_first is None else _first_of(shown, options, num_first)
         except TensornpError as error:
             refusal = str(error)
         except Exception as error:
@@ -60,6 +64,12 @@ def _printed(array: np.ndarray, options: DisplayOptions) -> str:
     kept = {**options.printoptions, "formatter": asked["formatter"]}
     with np.printoptions(**{**kept, "threshold": min(asked["threshold"], options.max_elements)}):
         return repr(array)
+
+
+def _first_of(array: np.ndarray, options: DisplayOptions, number: int) -> str:
+    more = ", …" if array.size > number else ""
+    with np.printoptions(**options.printoptions):
+        return np.array2string(array.flat[:number], separator=", ")[1:-1] + more
 
 
 def _order_of(array: np.ndarray) -> str:

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import Any
 
+import numpy as np
 import torch
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import class_name
+from tensornp.core.lowlevel.attributes import class_name, is_array
 from tensornp.core.lowlevel.legible import legible
+from tensornp.core.summary.array import ArraySummary, summarize_array
 from tensornp.core.summary.card import TensorSummary, summarize_line
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.containers import LEAVES, MAX_DEPTH, container_of, is_container, leaves
@@ -31,11 +33,12 @@ Leaf = tuple[Path | None, Any]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One leaf of a container: a tensor's summary and first values, or the short text of anything else."""
+    """One leaf of a container: the summary and first values of a tensor or an array, or a short text of another."""
 
     name: str
     tensor: TensorSummary | None
     text: str
+    array: ArraySummary | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class ContainerSummary:
 
     `num_left_out` leaves are left out after the first `num_first`. Where it is not `is_complete`, there may be more of
     them than were counted; where it is not `is_measured`, `nbytes` is without those that were not asked.
-    `nbytes_elsewhere` of them are of elements that this rank does not hold.
+    `nbytes` are those of tensors and arrays; `nbytes_elsewhere` of them are of elements that this rank does not hold.
     """
 
     type_name: str
@@ -57,6 +60,7 @@ class ContainerSummary:
     is_complete: bool
     is_measured: bool = True
     nbytes_elsewhere: int = 0
+    num_arrays: int = 0
 
 
 class Numbers(list[Any]):
@@ -71,6 +75,8 @@ class Numbers(list[Any]):
 def summarize_container(container: Any, options: DisplayOptions) -> ContainerSummary:
     """Return the summary of a container: its first and last leaves, and totals over all of them."""
     found, is_complete = _leaves(container)
+    # One that is empty is a leaf of itself.
+    found = [(path, leaf) for path, leaf in found if leaf is not container]
     table = summarize_leaves(list(_with_numbers_together(found, MAX_LEAVES)), options)
     return replace(
         table, type_name=class_name(type(container)), length=_length(container, found), is_complete=is_complete
@@ -83,6 +89,7 @@ def summarize_leaves(found: list[Leaf], options: DisplayOptions) -> ContainerSum
     first = found[: options.max_rows - num_last]
     shown = first + found[len(found) - num_last :]
     tensors = [leaf for _, leaf in found if is_tensor_like(leaf)]
+    arrays = [leaf for _, leaf in found if is_array(leaf)]
     named = _names([path for path, _ in found])
     rows = tuple(_row(named(path), leaf, options) for path, leaf in shown)
     # What only stands for a tensor may compute it: no more of them are asked than have rows.
@@ -96,10 +103,13 @@ def summarize_leaves(found: list[Leaf], options: DisplayOptions) -> ContainerSum
         num_first=len(first),
         num_left_out=len(found) - len(shown),
         num_tensors=len(tensors),
-        nbytes=_nbytes(known) + sum(info.nbytes for info in stand_ins.values() if info is not None),
+        nbytes=_nbytes(known)
+        + sum(info.nbytes for info in stand_ins.values() if info is not None)
+        + sum(np.ndarray.view(one, np.ndarray).nbytes for one in {id(one): one for one in arrays}.values()),
         is_complete=True,
         is_measured=None not in stand_ins.values(),
         nbytes_elsewhere=sum(held_elsewhere(one)[1] for one in {id(one): one for one in known}.values()),
+        num_arrays=len(arrays),
     )
 
 
@@ -198,6 +208,9 @@ def held_elsewhere(tensor: torch.Tensor) -> tuple[int, int]:
 
 
 def _row(name: str, leaf: Any, options: DisplayOptions) -> Row:
+    if is_array(leaf):
+        array = summarize_array(leaf, options, FIRST_VALUES)
+        return Row(name, None, array.text or array.refusal, array)
     if not is_tensor_like(leaf):
         return Row(name, None, _short_text(leaf))
     summary = summarize_line(leaf, options, FIRST_VALUES)
