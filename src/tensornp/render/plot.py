@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.description import described
 from tensornp.core.values.heatmap import FINITE, NAN, NEGINF, POSINF, Heatmap
 from tensornp.core.values.histogram import NUM_BINS, Histogram
@@ -40,7 +41,7 @@ def plot(x: Any, *, title: str = "", index: tuple[int, ...] | None = None) -> Fi
 
     Parameters
     ----------
-    x : torch.Tensor, an object that stands for one, numpy.ndarray, or TensorStats
+    x : torch.Tensor, an object that stands for one, numpy.ndarray, WeightEntry, or TensorStats
         Of statistics there is the histogram alone.
     title : str
         What stands over it; the shape and the dtype where it is empty.
@@ -60,6 +61,7 @@ def plot(x: Any, *, title: str = "", index: tuple[int, ...] | None = None) -> Fi
     """
     if isinstance(x, TensorStats):
         return figure_of(x, title=title or "TensorStats")
+    x = values_of(x)
     found = stats_of(x)
     try:
         picture = plane_map(x, index)

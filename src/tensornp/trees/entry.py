@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tensornp.core.tensor.weight import Weight
 from tensornp.core.values.stats import TensorStats
 from tensornp.errors import NoDataError
 from tensornp.trees.names import MAX_TOLD, cut, shown_name
@@ -36,7 +37,7 @@ class Related(NamedTuple):
     name: str
 
 
-class WeightEntry(ABC):
+class WeightEntry(Weight):
     """A tensor with a name, of which nothing is read before it is asked for.
 
     Attributes

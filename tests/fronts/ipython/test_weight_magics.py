@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -195,3 +196,15 @@ def test_an_explorer_and_a_part_of_it_are_shown_too(shell):
     text, _ = shown(shell, "%weights w['1']")
     assert "2 weights" in text
     assert "1.bias" in text
+
+
+def test_magics_take_a_weight(shell, folder):
+    """As they take its array; what tells of a conversion says what has told it."""
+    shell.run("import tensornp as tnp; e = tnp.weights('model.safetensors')['layers.0.w']")
+    assert np.array_equal(shell.run("%tonumpy e"), shell.namespace["e"].to_numpy())
+    shell.run("%tonumpy -c -o a e")
+    assert shell.namespace["a"].flags.writeable
+    shell.run("%tensorstats e")
+    assert "mean" in shell.displayed[0]["text/plain"]
+    assert shell.fail("%tonumpy --explain e").endswith("a weight of an explorer has .plan()")
+    assert shell.fail("%tonumpy -w e").endswith("pass tnp.to_tensor(entry.to_numpy())")

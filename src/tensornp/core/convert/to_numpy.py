@@ -15,7 +15,7 @@ from tensornp.core.convert.dense import dense, dequantized
 from tensornp.core.convert.page_protection import with_page_protection
 from tensornp.core.convert.plan import ConversionPlan, decide
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import class_name, is_tensor
+from tensornp.core.lowlevel.attributes import class_name, is_array, is_tensor
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.unsharded import is_unsharded
@@ -29,6 +29,7 @@ from tensornp.core.tensor.map_leaves import map_leaves
 from tensornp.core.tensor.reading import held_tensor, mask_of
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
 from tensornp.core.tensor.steps import Step
+from tensornp.core.tensor.weight import is_weight
 from tensornp.errors import NotATensorError
 
 _NATIVE = {getattr(torch, facts.name) for facts in dtypes.KNOWN.values() if facts.numpy and hasattr(torch, facts.name)}
@@ -54,7 +55,7 @@ def to_numpy(
 
     Parameters
     ----------
-    obj : torch.Tensor, an object that stands for one, or a container of them, nested
+    obj : torch.Tensor, an object that stands for one, WeightEntry, or a container of tensors, nested
         Containers: dict and other mappings, list, tuple, namedtuple, deque, dataclass, TensorDict, PackedSequence. What
         is not a tensor inside one stays as it is. A storage counts as a tensor of its bytes.
     copy : bool, optional
@@ -102,6 +103,10 @@ def to_numpy(
             if writeable is False:
                 array.flags.writeable = False
             return array
+    if is_weight(obj):
+        if max_nbytes is not None:
+            _check_budget(obj.values(), max_nbytes, copy=copy, dtype=dtype)
+        return obj.to_numpy(copy=copy, writeable=writeable, dtype=dtype)
     if is_storage(obj):
         obj = tensor_of(obj)
     if is_tensor_like(obj):
@@ -122,6 +127,14 @@ def to_numpy(
         return _convert(leaf, budget, copy=copy, writeable=writeable, dtype=dtype)
 
     return map_leaves(convert, obj, leaf_type=(torch.Tensor, *STORAGES))
+
+
+def _check_budget(values: Any, max_nbytes: int, *, copy: bool | None, dtype: object) -> None:
+    """Raise TooLargeError if the array of what a weight is read from, which is a copy of a file's, takes too much."""
+    if is_tensor_like(values):
+        plan(values, copy=copy, dtype=dtype, max_nbytes=max_nbytes)
+    elif not is_array(values) and copy is not False:
+        plan_from(values.info, copy=True, dtype=dtype, max_nbytes=max_nbytes)
 
 
 def _convert(obj: Any, budget: Budget, **arguments: Any) -> Any:

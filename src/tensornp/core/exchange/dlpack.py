@@ -15,7 +15,6 @@ from torch.utils.dlpack import from_dlpack
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.convert.to_numpy import plan, plan_from, to_numpy
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import class_name
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container
@@ -25,6 +24,7 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.map_leaves import map_leaves
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.tensor.steps import Step
+from tensornp.core.tensor.weight import refused
 from tensornp.errors import (
     BadRequestError,
     CopyRequiredError,
@@ -66,9 +66,7 @@ def map_container(convert: Callable[[Any], Any], obj: Any, leaf_type: type, what
         return convert(obj)
     is_leaf = is_tensor_like(obj) if leaf_type is torch.Tensor else issubclass(type(obj), leaf_type)
     if not (is_leaf or is_container(obj)):
-        raise NotATensorError(
-            f"{what}, or a dict, list, tuple or dataclass with such inside, not '{class_name(type(obj))}'"
-        )
+        raise NotATensorError(f"{what}, or a dict, list, tuple or dataclass with such inside, not {refused(obj)}")
     return map_leaves(convert, obj, leaf_type=leaf_type)
 
 

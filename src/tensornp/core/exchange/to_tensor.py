@@ -11,9 +11,9 @@ import torch
 
 from tensornp.core.convert.from_numpy import tensor_from_numpy, usable_device
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import class_name
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.map_leaves import map_leaves
+from tensornp.core.tensor.weight import refused
 from tensornp.errors import BadRequestError, NotATensorError
 
 
@@ -53,8 +53,7 @@ def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | st
         return way_back(array, copy=copy, device=device)
     if not is_container(array):
         raise NotATensorError(
-            "to_tensor takes an array, or a dict, list, tuple or dataclass with arrays inside, "
-            f"not '{class_name(type(array))}'"
+            f"to_tensor takes an array, or a dict, list, tuple or dataclass with arrays inside, not {refused(array)}"
         )
     leaf_type = (np.ndarray, np.generic, *_foreign_arrays().values())
     return map_leaves(lambda leaf: to_tensor(leaf, copy=copy, device=device), array, leaf_type=leaf_type)

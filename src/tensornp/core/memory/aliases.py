@@ -21,6 +21,7 @@ from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.paths import Kind, Path, expression_of
 from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
+from tensornp.core.tensor.weight import refused
 from tensornp.errors import NotATensorError
 
 MAX_SECONDS = 1.0
@@ -130,7 +131,7 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
         with modes.undisturbed():
             obj = stood_for(obj)
     if not (is_tensor(obj) or is_subclass(type(obj), np.ndarray) or is_storage(obj)):
-        raise NotATensorError(f"aliases takes a tensor or an array, not '{class_name(type(obj))}'")
+        raise NotATensorError(f"aliases takes a tensor or an array, not {refused(obj)}")
     if namespace is None:
         namespace = names_of_caller(sys._getframe())
     (found,), _ = find_aliases([(obj, None)], namespace, max_seconds)

@@ -11,6 +11,7 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.summary.card import TensorSummary, summarize_line
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.stand_ins import is_tensor_like
+from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.description import Description, described
 from tensornp.core.values.locate import Location, locate
 from tensornp.core.values.planes import PlaneMap, plane_map
@@ -50,6 +51,7 @@ def summary_of_figures(found: TensorStats, options: DisplayOptions) -> StatsSumm
 @modes.unnoticed
 def summarize_stats(obj: Any, options: DisplayOptions, axis: int | None = None, name: str = "") -> StatsSummary:
     """Return all that is said of the values of a tensor or an array; raises as `stats` does."""
+    obj = values_of(obj)
     # Refused before anything is read.
     by_axis = stats(obj, axis=axis) if axis is not None else None
     found = stats(obj)

@@ -19,6 +19,7 @@ from tensornp.core.tensor.form import Bare, Form, form_of, inner_names
 from tensornp.core.tensor.kinds import STRIDED, Kind
 from tensornp.core.tensor.reading import detail_of, held_tensor, parts_of
 from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, read_stand_in, stand_in_for
+from tensornp.core.tensor.weight import is_weight, refused
 from tensornp.errors import NotATensorError
 
 _PACKED_BITS = {torch.quint4x2: 4, torch.quint2x4: 2}
@@ -40,7 +41,8 @@ def inspect(tensor: torch.Tensor) -> TensorInfo:
         If such a class cannot tell for which.
     """
     if not is_tensor_like(tensor):
-        raise NotATensorError(f"inspect takes a torch.Tensor, not {an_instance(tensor)}")
+        said = refused(tensor, "tnp.to_tensor(entry.to_numpy())") if is_weight(tensor) else an_instance(tensor)
+        raise NotATensorError(f"inspect takes a torch.Tensor, not {said}")
     return _read_apart(tensor)
 
 

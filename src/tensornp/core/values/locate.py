@@ -15,6 +15,7 @@ from tensornp.core.lowlevel.modes import apart, never_compiled
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.memory.strided import Block
+from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.blocks import Part
 from tensornp.core.values.figures import modulus_of
 from tensornp.core.values.pairs import ranges_text
@@ -94,7 +95,7 @@ def locate(tensor: Any, what: str = "nan") -> Location:
 
     Parameters
     ----------
-    tensor : torch.Tensor, an object that stands for one, numpy.ndarray
+    tensor : torch.Tensor, an object that stands for one, numpy.ndarray, WeightEntry
     what : str
         "nan", "inf", "nonfinite", "zero", or an extreme of the finite elements: "min", "max", "absmax" (of complex
         elements that of the modulus).
@@ -115,7 +116,7 @@ def locate(tensor: Any, what: str = "nan") -> Location:
     -----
     Reads every element once, block by block, in the order of their indices; nothing is changed.
     """
-    search = _search_of(tensor, what)
+    search = _search_of(values_of(tensor), what)
     search.run(is_first_enough=False)
     return search.location()
 

@@ -19,9 +19,11 @@ from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.indexing import Places
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like
+from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.image_layout import ImageLayout, layout_of
 from tensornp.core.values.limits import Limits
 from tensornp.core.values.preview import gathered, what_it_stands_for
+from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, NoDataError, NotATensorError, NotReadError
 
 _ROUNDED = 1e-5
@@ -62,7 +64,8 @@ def picture_of(
 
     Raises as `tensornp.image` does, which says what the arguments mean.
     """
-    is_tensor = is_tensor_like(obj)
+    obj = values_of(obj)
+    is_tensor = is_tensor_like(obj) or isinstance(obj, StoredValues)
     if not is_tensor and not is_array(obj):
         raise NotATensorError(f"image takes a tensor or an array, not {class_name(type(obj))!r}")
     reading = _tensor_reading(obj) if is_tensor else _array_reading(np.ndarray.view(obj, np.ndarray))
@@ -79,13 +82,15 @@ def picture_of(
 
 
 def _tensor_reading(tensor: Any) -> tuple[tuple[int, ...], np.dtype[Any], Any]:
-    info = inspect(tensor)
+    info = tensor.info if isinstance(tensor, StoredValues) else inspect(tensor)
     plan = decide(info)
     if info.kind.gives_several:
         raise BadRequestError("a nested tensor is several arrays; pass one of t.unbind()")
 
     def read(places: Places) -> Any:
         try:
+            if isinstance(tensor, StoredValues):
+                return gathered(tensor, info, plan, places)
             return gathered(*what_it_stands_for(tensor, info), plan, places)
         except NotReadError as reason:
             raise NoDataError(str(reason)) from None

@@ -214,7 +214,7 @@ def _corners(shape: tuple[int, ...], edgeitems: int) -> Places:
 
 
 @apart
-def gathered(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, places: Places) -> Any:
+def gathered(tensor: torch.Tensor | StoredValues, info: TensorInfo, plan: ConversionPlan, places: Places) -> Any:
     """Return the array of the elements at `places`, a `numpy.ma.MaskedArray` for a masked tensor.
 
     Raises

@@ -21,6 +21,7 @@ from tensornp.core.memory.strided import BLOCK_NUMEL
 from tensornp.core.tensor.form import is_storage, tensor_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
+from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.by_axis import stats_by_axis
 from tensornp.core.values.stats import HistogramChoice, TensorStats
 from tensornp.core.values.stored import StoredValues
@@ -41,7 +42,7 @@ def stats(tensor: Any, *, histogram: HistogramChoice = "auto", axis: int | None 
 
     Parameters
     ----------
-    tensor : torch.Tensor, an object that stands for one, numpy.ndarray
+    tensor : torch.Tensor, an object that stands for one, numpy.ndarray, WeightEntry
         Of complex elements the figures are those of the modulus, and `real` and `imag` have those of the parts.
     histogram : "auto", "all" or None
         From which elements the distribution comes: all up to 2**24 and past that a sample of 2**20, spread evenly; all;
@@ -70,7 +71,7 @@ def stats(tensor: Any, *, histogram: HistogramChoice = "auto", axis: int | None 
     """
     if histogram is not None and not (isinstance(histogram, str) and histogram in ("auto", "all")):
         raise BadRequestError(f'histogram is "auto", "all" or None, not {histogram!r}')
-    return scan(tensor, histogram=histogram, axis=axis)
+    return scan(values_of(tensor), histogram=histogram, axis=axis)
 
 
 @apart

@@ -193,13 +193,16 @@ class TensorMagics(Magics):
         from tensornp.core.tensor.containers import is_container
         from tensornp.core.tensor.form import STORAGES
         from tensornp.core.tensor.map_leaves import map_leaves
+        from tensornp.core.tensor.weight import is_weight, refused
 
         options, arguments = request.options, request.arguments
         if "widget" in options:
             if not is_tensor(value):
-                raise UsageError(f"--widget takes a tensor, not {class_name(type(value))!r}")
+                raise UsageError(f"--widget takes a tensor, not {refused(value, 'tnp.to_tensor(entry.to_numpy())')}")
             display(self._live.pin(value))
             return None
+        if is_weight(value) and "explain" in options:
+            raise UsageError("--explain takes a tensor or a container of them; a weight of an explorer has .plan()")
         receipts: list[ConversionPlan] = []
         tensors: list[torch.Tensor] = []
 

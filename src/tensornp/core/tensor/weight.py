@@ -1,0 +1,39 @@
+"""A weight of an explorer, by what is asked of it wherever a tensor is: values, which are read when they are wanted."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, TypeGuard
+
+from tensornp.core.lowlevel.attributes import class_name, is_subclass
+
+
+class Weight(ABC):
+    """What has a name, and values of which nothing is read unasked."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def to_numpy(
+        self, index: Any = ..., *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
+    ) -> Any: ...
+
+    @abstractmethod
+    def values(self) -> Any: ...
+
+
+def is_weight(obj: Any) -> TypeGuard[Weight]:
+    """Return whether `obj` is a weight of an explorer, by its type alone."""
+    return is_subclass(type(obj), Weight)
+
+
+def values_of(obj: Any) -> Any:
+    """Return what the values of a weight of an explorer are read from; anything else is read itself."""
+    return obj.values() if is_weight(obj) else obj
+
+
+def refused(obj: Any, cure: str = "its array, entry.to_numpy()") -> str:
+    """Return what `obj` is, for a sentence that says that it is not taken, and of a weight what is taken instead."""
+    if is_weight(obj):
+        return f"a weight of an explorer; pass {cure}"
+    return f"'{class_name(type(obj))}'"

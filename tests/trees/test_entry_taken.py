@@ -1,0 +1,68 @@
+"""A weight of an explorer is taken wherever a tensor is, or refused with what is taken instead."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch.nn.utils import parametrizations
+
+import tensornp as tnp
+
+
+def own() -> torch.Tensor:
+    t = torch.arange(24.0).reshape(4, 6)
+    t[1, 2], t[3, 0] = torch.nan, -5
+    return t
+
+
+def in_file(folder):
+    save_file({"w": own()}, folder / "w.safetensors")
+    return tnp.weights(folder / "w.safetensors")["w"]
+
+
+def computed(folder):
+    layer = torch.nn.Linear(6, 4)
+    layer.weight = torch.nn.Parameter(own().nan_to_num(7))
+    return tnp.weights(parametrizations.weight_norm(layer))["weight"]
+
+
+ENTRIES = {
+    "file": in_file,
+    "module": lambda folder: tnp.weights({"w": own()})["w"],
+    "array": lambda folder: tnp.weights({"w": own().numpy()})["w"],
+    "computed": computed,
+}
+
+
+@pytest.mark.parametrize("kind", ENTRIES)
+def test_a_weight_is_taken_as_its_array_is(kind, tmp_path):
+    """By each function with a method of that name, and by those that draw it."""
+    entry = ENTRIES[kind](tmp_path)
+    array = entry.to_numpy()
+    assert np.array_equal(tnp.to_numpy(entry), array, equal_nan=True)
+    assert tnp.to_numpy(entry, dtype="float64").dtype == np.float64
+    with pytest.raises(tnp.TooLargeError):
+        tnp.to_numpy(entry, copy=True, dtype="float64", max_nbytes=100)
+    assert tnp.stats(entry).min == tnp.stats(array).min
+    assert np.array_equal(tnp.stats(entry, axis=0).max, tnp.stats(array, axis=0).max, equal_nan=True)
+    for what in ("nan", "min"):
+        assert tnp.locate(entry, what) == tnp.locate(array, what)
+    assert tnp.image(entry).png == tnp.image(array).png
+    assert len(tnp.plot(entry).axes) >= 2
+
+
+@pytest.mark.parametrize("function", [tnp.inspect, tnp.plan, tnp.view, tnp.aliases, tnp.to_tensor, tnp.to_jax])
+def test_what_takes_no_weight_says_what_to_pass(function, tmp_path):
+    """In one sentence, without the name of a class that no user knows; what it says to pass is taken."""
+    entry = in_file(tmp_path)
+    with pytest.raises(tnp.NotATensorError, match=r"not a weight of an explorer; pass (.*)") as refused:
+        function(entry)
+    said = str(refused.value)
+    assert "FileEntry" not in said
+    cure = re.search(r"tnp\.to_tensor\(entry\.to_numpy\(\)\)|entry\.to_numpy\(\)", said)
+    if function is not tnp.to_jax:
+        function(eval(cure.group(), {"tnp": tnp, "entry": entry}))
