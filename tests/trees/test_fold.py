@@ -66,3 +66,16 @@ def test_what_only_looks_like_a_number_is_not_folded():
     """Leading zeros, and more digits than any number of layers has."""
     assert patterns({"01.w": 1, "1.w": 1, "001.w": 1}) == ["01.w", "1.w", "001.w"]
     assert len(patterns({"1" * 5000 + ".w": 1, "2" * 5000 + ".w": 1})) == 2
+
+
+def test_states_of_parameters_of_other_shapes_are_nothing_odd():
+    """They follow the parameters; what one state lacks is said all the same."""
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4), torch.nn.Conv1d(10, 16, 3))
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimizer = torch.optim.Adam(model.parameters())
+    optimizer.step()
+    saved = optimizer.state_dict()
+    assert {row.unlike for row in folded(tnp.weights(saved).values())} == {""}
+    del saved["state"][5]["exp_avg"]
+    assert {row.unlike for row in folded(tnp.weights(saved).values())} == {"", "has no exp_avg"}

@@ -218,9 +218,9 @@ def _difference(one: Branch, usual: Branch, otherwise: str) -> str:
     if extra:
         return f"has {extra} besides"
     for pattern, mine in own.items():
-        # The kind, the shape, the dtype and the note of each.
-        for a, b in zip(mine[:4], others.get(pattern, mine)[:4], strict=True):
-            if a != b:
+        # The kind, the shape, the dtype and the note of each; states have the shapes of their parameters.
+        for i, (a, b) in enumerate(zip(mine[:4], others.get(pattern, mine)[:4], strict=True)):
+            if a != b and not (i == 1 and mine[0] == "state"):
                 return f"{pattern or 'it'} is {a or 'plain'}, elsewhere {b or 'plain'}"
     return otherwise
 
