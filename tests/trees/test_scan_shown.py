@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
+from html import unescape
 
 import torch
 
 import tensornp as tnp
+from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.render.scan_table import scan_table_html, scan_table_text
 from tensornp.trees.scan_table import ScanTable
 
@@ -42,8 +45,20 @@ def test_alarms_come_before_what_may_be_on_purpose():
 
 
 def test_what_is_sound_needs_no_table():
-    """Nor does nothing at all."""
-    assert scan_table_text(tnp.weights({"a": noise(0), "b": noise(1)}).scan()) == "2 weights · 0 with findings"
+    """A line says what was looked at, and the figures of all of it; of nothing at all there is none."""
+    made = {"a": noise(0), "b": torch.tensor([0.0, -7.5, 0.25], dtype=torch.float64)}
+    table = tnp.weights(made).scan()
+    heading, line = lines_of(table)
+    assert heading == "2 weights · 0 with findings"
+    num, nbytes = 3 + made["a"].numel(), 24 + 4 * made["a"].numel()
+    time, high = (r"(less than 0\.1|[\d,]+\.\d) s", re.escape(f"{made['a'].max().item():.6g}"[:4]))
+    size = re.escape(format_nbytes(nbytes))
+    says = rf"nothing stands out of {num} elements, {size}, read in {time}, from [-−]7\.5 to {high}\d*, 1 zero"
+    assert re.fullmatch(says, line), line
+    assert line in unescape(scan_table_html(table))
+    heading, *lines = lines_of(tnp.weights({**made, "ones": torch.ones(5)}).scan())
+    assert lines[0].startswith(f"nothing else stands out of {num + 5} elements, ")
+    assert lines[1] == "1 weight of ones or zeros throughout: ones"
     table = tnp.weights(torch.nn.ReLU()).scan()
     assert scan_table_text(table) == "0 weights · 0 with findings"
     assert "<table" not in scan_table_html(table)
@@ -73,12 +88,12 @@ def test_a_scan_that_was_stopped_tells_what_it_left():
     table = tnp.weights({"a": noise(0), "b": noise(1), "c": noise(2)}).scan(progress=lambda done, total: False)
     left = 3 - len(table)
     assert left > 0
-    (heading,) = lines_of(table)
+    heading, *_ = lines_of(table)
     verb = "was" if left == 1 else "were"
     assert heading.endswith(f" · 0 with findings · stopped, {left} {verb} not read")
     whole = tnp.weights({"a": noise(0)}).scan()
     whole.complete = False
-    assert lines_of(whole) == ["1 weight · 0 with findings · stopped"]
+    assert lines_of(whole)[0] == "1 weight · 0 with findings · stopped"
 
 
 def test_what_a_scan_shows_is_escaped_and_cut():

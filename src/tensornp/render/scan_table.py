@@ -8,7 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.modes import never_compiled
-from tensornp.core.lowlevel.units import counted
+from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.values.stats import ALL
 from tensornp.render.stats_line import number_text
 from tensornp.render.style import HEADING, SMALL_TEXT, WIDE
@@ -25,6 +25,7 @@ MAX_FAILED = 10
 MAX_NAMED = 3
 """Weights of ones or zeros that are named."""
 _MAX_TEXT = 400
+_SHORTEST_S = 0.1
 _HEADINGS = ("name", "finding", "min", "max", "mean", "std", "zeros")
 _ALWAYS = ("name", "finding")
 
@@ -68,7 +69,24 @@ def _see(found: ScanTable) -> _Seen:
         text = cut("; ".join(one.text for one in findings), _MAX_TEXT)
         rows.append(TableRow((cut(name, MAX_SHOWN) or "''", text, *_figures(found, name)), (), is_first_quiet))
     table = without_empty(Table(_HEADINGS, tuple(rows)), _ALWAYS)
-    return _Seen(" · ".join(found.told()), table, tuple(_said(found, len(names), plain)))
+    calm = [_calm(found, bool(plain))] if found and not rows else []
+    return _Seen(" · ".join(found.told()), table, (*calm, *_said(found, len(names), plain)))
+
+
+def _calm(found: ScanTable, has_plain: bool) -> str:
+    """Return that nothing stands out of what was read, how much that was, and the figures of all of it."""
+    every = list(found.values())
+    lows = [stats.min for stats in every if stats.min is not None]
+    highs = [stats.max for stats in every if stats.max is not None]
+    time = f"{found.seconds:,.1f} s" if found.seconds >= _SHORTEST_S else "less than 0.1 s"
+    elements = counted(sum(stats.count for stats in every), "element")
+    said = [
+        f"nothing {'else ' if has_plain else ''}stands out of {elements}",
+        format_nbytes(found.nbytes), f"read in {time}",
+        f"from {number_text(min(lows))} to {number_text(max(highs))}" if lows else "",
+        counted(sum(stats.zeros for stats in every), "zero"),
+    ]  # fmt: skip
+    return ", ".join(filter(None, said))
 
 
 def _figures(found: ScanTable, name: str) -> Iterator[str]:

@@ -60,14 +60,16 @@ def scan_entries(
     table = ScanTable(wanted, resume)
     left = [entry for entry in wanted if entry.name not in table]
     told = _Told(progress, sum(entry.nbytes for entry in wanted), sum(entry.nbytes for entry in left))
+    begin = time.monotonic()
     run = _here(left, told) if executor is None else _shared_out(left, executor, told)
     try:
         with closing(run):
             for entry, found in run:
                 table.note(entry, found)
+        table.complete = True
     except (KeyboardInterrupt, _StoppedError):
-        return table
-    table.complete = True
+        pass
+    table.seconds = time.monotonic() - begin
     return table
 
 

@@ -33,6 +33,8 @@ class ScanTable(Mapping[str, TensorStats]):
         By name, why a weight was not read.
     num_alarms, num_quiet : int
         Weights with findings, and those of which every finding may be so on purpose, such as all ones.
+    seconds : float
+        How long the scan took.
     num_left : int
         Weights that were neither read nor said why not, since the scan was stopped.
     """
@@ -46,7 +48,7 @@ class ScanTable(Mapping[str, TensorStats]):
         self._alike: dict[str, list[int]] = {}
         self._ranked: dict[str, int] | None = None
         self.failed: dict[str, str] = {}
-        self.complete = False
+        self.complete, self.seconds = False, 0.0
         if earlier is not None:
             self._resume(earlier)
 
@@ -111,6 +113,11 @@ class ScanTable(Mapping[str, TensorStats]):
     def num_left(self) -> int:
         """Weights that were neither read nor said why not."""
         return sum(name not in self._stats and name not in self.failed for name in self._entries)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the weights that were read."""
+        return sum(self._entries[name].nbytes for name in self._stats)
 
     def told(self) -> list[str]:
         """Return what came of the scan, in numbers: as its line, its table and a page begin."""
