@@ -345,3 +345,45 @@ scan._Told.add = interrupted
             assert kernel.value("len(table)") == str(num_read)
     finally:
         kernel.run("progress._DELAY_S = 1.0\nscan._Told.add = add")
+
+
+ASK = """
+from ipywidgets.widgets import widget as widgets
+def ask(kind, **request):
+    *_, tree = (one for one in widgets._instances.values() if type(one).__name__ == 'WeightsWidget')
+    answers = []
+    tree.send = lambda content, buffers=None: answers.append(content)
+    tree._receive(None, {'type': kind, 'page': 'p', 'number': 0, **request}, [])
+    return answers[0]
+"""
+
+
+@pytest.mark.parametrize("typed", ["torch.nn.Sequential(torch.nn.Linear(3, 2))", "{'0.weight': torch.ones(2, 3)}"])
+def test_weights_that_only_the_magic_was_given_live_as_long_as_their_tree(kernel, typed):
+    """They are read and scanned; no code is offered, which would make others; in no doubled parentheses."""
+    kernel.run(ASK)
+    kernel.run("import gc")
+    kernel.run(f"%weights {typed}")
+    assert any(state.get("label") == f"tnp.weights({typed})" for state in kernel.comms.values())
+    kernel.run("gc.collect()\nanswer = ask('open', weight=0)")
+    assert kernel.value("answer['text'].startswith('array([[')") == "True"
+    assert kernel.value("answer['numpy'] + answer['torch'] + ask('lines', first=0, count=9)['code']") == ""
+    assert "kept by this tree alone" in kernel.value("answer['facts']")
+
+
+def test_a_tree_keeps_no_memory_that_others_have_nor_any_that_a_later_run_has_not(kernel):
+    """It goes with the model; what the tree alone has goes with the tree."""
+    kernel.run(ASK)
+    kernel.run("import gc\nfrom torch.multiprocessing.reductions import StorageWeakRef\nrefs = []")
+    kernel.run(
+        "def make():\n    t = torch.ones(9)\n    refs.append(StorageWeakRef(t.untyped_storage()))\n    return {'a': t}"
+    )
+    kernel.run("model = torch.nn.Linear(3, 2)\n%weights model.state_dict()")
+    assert "model.state_dict()" in kernel.value("ask('open', weight=0)['torch']")
+    kernel.run("refs.append(StorageWeakRef(model.weight.untyped_storage()))\ndel model\ngc.collect()")
+    assert "is kept by nobody; bind it to a name" in kernel.value("ask('open', weight=0)['text']")
+    assert kernel.value("refs.pop().expired()") == "True"
+    for _ in range(2):
+        kernel.run("%weights make()", cell_id="a")
+    kernel.run("gc.collect()")
+    assert kernel.value("[one.expired() for one in refs]") == "[True, False]"

@@ -48,7 +48,9 @@ def _table(summary: EntrySummary) -> Table:
 
 
 def array_code(entry: WeightEntry, opened: str) -> str:
-    """Return the expression of the array of a weight; `opened` is that of the explorer."""
+    """Return the expression of the array of a weight, empty where none reaches it; `opened` is that of the explorer."""
+    if not entry.code:
+        return ""
     if not entry.extents:
         return f"tnp.to_numpy({entry.code})"
     return f"{opened}[{entry.name!r}].to_numpy()"

@@ -75,7 +75,7 @@ class WeightsWidget(DockingWidget):
     ) -> None:
         # Requests may come in a thread of their own while a cell runs (a subshell of the kernel).
         self._lock, self._worker = Lock(), Worker()
-        self._weights, self._reach, self._opened = weights, reach, opened
+        self._weights, self._reach, self.opened = weights, reach, opened
         self._options, self._binder = options or DisplayOptions(), binder
         self._outline: Outline | None = None
         self._found: dict[str, Found] = {}
@@ -148,11 +148,15 @@ class WeightsWidget(DockingWidget):
             "lines": [line_data(line, self._found, self._num_of(line.branch)) for line in lines],
             "isList": asked.is_list,
             "text": self._said(asked, ranks),
-            "code": f"{self._opened}.find({pattern_code(asked.search)})" if asked.search else self._opened,
+            "code": self._code(asked.search),
             "columns": self._columns(),
             "choices": outline.choices,
             "cost": self._cost(asked, ranks),
         }
+
+    def _code(self, search: str) -> str:
+        """Return the expression of an explorer of what is listed; empty where none reaches it."""
+        return f"{self.opened}.find({pattern_code(search)})" if search and self.opened else self.opened
 
     def _cost(self, asked: Asked, ranks: Any) -> str:
         """Return what a scan of what is listed costs."""
@@ -198,7 +202,7 @@ class WeightsWidget(DockingWidget):
         """Return what is shown of one weight."""
         self._leave()
         entry = self._weight(request)
-        return {"type": "weight", **entry_data(entry, self._opened, self._options.printoptions)}
+        return {"type": "weight", **entry_data(entry, self.opened, self._options.printoptions)}
 
     def _stats(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return all figures of one weight, which is read whole."""
@@ -218,8 +222,8 @@ class WeightsWidget(DockingWidget):
             the_navigator().show(
                 lambda: self._reach(fact).values(),
                 anchor=self.place,
-                name=entry.code,
-                array_name=array_code(entry, self._opened),
+                name=entry.code or entry.name,
+                array_name=array_code(entry, self.opened),
                 printoptions=self._options.printoptions,
             )
         return {"type": "values", "open": request.get("open") is True}
@@ -239,7 +243,8 @@ class WeightsWidget(DockingWidget):
         if not isinstance(name, str):
             raise BadRequestError(NONSENSE)
         self._binder(name, entry.to_numpy, request.get("overwrite") is True)
-        return {"type": "bound", "text": f"bound: {name} = {array_code(entry, self._opened)}"}
+        code = array_code(entry, self.opened)
+        return {"type": "bound", "text": f"bound: {name} = {code}" if code else f"bound: {name}"}
 
     # --- all weights
 

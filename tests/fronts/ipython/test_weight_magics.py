@@ -7,6 +7,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from tensornp.fronts.ipython.typed import argument_in, expression_in
+
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
@@ -208,3 +210,16 @@ def test_magics_take_a_weight(shell, folder):
     assert "mean" in shell.displayed[0]["text/plain"]
     assert shell.fail("%tonumpy --explain e").endswith("a weight of an explorer has .plan()")
     assert shell.fail("%tonumpy -w e").endswith("pass tnp.to_tensor(entry.to_numpy())")
+
+
+@pytest.mark.parametrize(
+    ("typed", "appended", "argument"),
+    [
+        ("{'a': t}  # new", "{'a': t}", "{'a': t}"), ("[t]", "[t]", "[t]"), ("a | b", "(a | b)", "a | b"),
+        ("t, t", "(t, t)", "(t, t)"), ("(t, t)", "((t, t))", "(t, t)"), ("(t, t), t", "((t, t), t)", "((t, t), t)"),
+        ("f(t);", "f(t)", "f(t)"),
+    ],
+)  # fmt: skip
+def test_parentheses_stand_only_where_they_are_needed(typed, appended, argument):
+    """Before a subscript, and around a tuple that was typed without."""
+    assert (expression_in(typed), argument_in(typed)) == (appended, argument)

@@ -25,6 +25,7 @@ _nnz, _indices, _values = (find(f"Tensor.{name}") for name in ("_nnz", "_indices
 _nested_layout = [find(f"Tensor._nested_tensor_{name}") for name in ("size", "strides", "storage_offsets")]
 _quantize_per_tensor = find("_make_per_tensor_quantized_tensor")
 _quantize_per_channel = find("_make_per_channel_quantized_tensor")
+_storage_use_count = find("_C._storage_Use_Count")
 _scripted_table = find("jit._script.OrderedDictWrapper")
 PLAIN_DISPATCH = (torch.Tensor.__torch_dispatch__, find("_C._disabled_torch_dispatch_impl"))
 """The values of ``__torch_dispatch__`` of a class that leaves operators to torch."""
@@ -173,6 +174,11 @@ def storage_of_weak(reference: Any) -> torch.UntypedStorage | None:
         return make(reference.cdata) if make is not None and not reference.expired() else None
     except RuntimeError:
         return None
+
+
+def is_held_by_tensors(storage: torch.UntypedStorage) -> bool:
+    """Return whether tensors have `storage`, which is held here too; True where torch cannot tell."""
+    return _storage_use_count is None or int(_storage_use_count(storage._cdata)) > 1
 
 
 def is_scripted_table(table: Any) -> bool:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from tensornp.widget.weights import WeightsWidget
 
 
+_KEPT_HERE = "kept by this tree alone; for code that reaches it, bind it to a name first, and run %weights on that"
+
+
 class _Resident(NamedTuple):
     """A tree that stays with the table that it docks into, under the cell `cell_id`."""
 
@@ -27,11 +30,15 @@ class _Resident(NamedTuple):
 
 
 class LiveWeights:
-    """Makes tables of weights live; what lies in memory is found by its name when it is asked for, and held by none."""
+    """Makes tables of weights live; what lies in memory is found by its name when it is asked for, and held by none.
+
+    What nobody else holds, since it was typed into the magic alone, is kept as long as its tree.
+    """
 
     def __init__(self, shell: Any, config: TensorDisplay, bind: Callable[[str, Callable[[], Any], bool], None]) -> None:
         self._shell, self._config, self._bind = shell, config, bind
         self._residents: list[_Resident] = []
+        self._kept: list[WeakView] = []
 
     def show(self, explorer: WeightsExplorer, anchor: str, opened: str) -> None:
         """Put a tree into the table of class `anchor`; `opened` is the expression of the explorer."""
@@ -45,14 +52,31 @@ class LiveWeights:
         from tensornp.widget.weights import WeightsWidget
 
         output = IsolatedOutput(self._shell)
+        views = self._views_of(explorer)
+        self._kept = list(views.values())
+        for view in self._kept:
+            view.keep()
         widget = WeightsWidget(
-            listed(explorer.values()), self.reach_of(explorer, opened), opened=opened, anchor=anchor,
+            listed(explorer.values()), self.reach_of(explorer, opened, views), opened=opened, anchor=anchor,
             options=self._config.options, binder=self._bind, has_values=not output.is_needed,
         )  # fmt: skip
         self._residents.append(_Resident(widget, cell_id(self._shell)))
         output.show(widget)
 
-    def reach_of(self, explorer: WeightsExplorer, opened: str = "") -> Callable[[Listed], WeightEntry]:
+    def settle(self) -> None:
+        """Keep of the weights that were shown last only what nobody else has: called when the magic has let go of them.
+
+        No code reaches those any more: what was typed would make others.
+        """
+        for view in self._kept:
+            view.share()
+        if any(view.is_kept for view in self._kept):
+            self._residents[-1].widget.opened = ""
+        self._kept = []
+
+    def reach_of(
+        self, explorer: WeightsExplorer, opened: str = "", views: dict[str, WeakView] | None = None
+    ) -> Callable[[Listed], WeightEntry]:
         """Return what gives a weight of `explorer` by what is listed of it, and holds nothing that lies in memory.
 
         A variable `opened` that holds the explorer gives what its expression reaches no more.
@@ -67,7 +91,7 @@ class LiveWeights:
         stored = {entry.name: entry for entry in explorer.values() if isinstance(entry, (StoredEntry, NothingEntry))}
         recipes = {entry.name: entry.recipe for entry in explorer.values() if isinstance(entry, MadeEntry)}
         shelved = {entry.name for entry in explorer.values() if isinstance(entry, OffloadedEntry)}
-        views = self._views_of(explorer)
+        views = self._views_of(explorer) if views is None else views
 
         def reach(one: Listed) -> WeightEntry:
             if one.name in stored:
@@ -129,7 +153,10 @@ class LiveWeights:
         if is_shelved:
             return self._checked(OffloadedEntry(one.name, one.kind, tensor, one.code, one.requires_grad), one)
         told = one.requires_grad if view is not None else None
-        return self._checked(LiveEntry(one.name, one.kind, tensor, one.code, told), one)
+        found = self._checked(LiveEntry(one.name, one.kind, tensor, one.code, told), one)
+        if view is not None and view.is_kept:
+            found.code, found.note = "", ", ".join(filter(None, [found.note, _KEPT_HERE]))
+        return found
 
     def _reached(self, expression: str) -> Any:
         from tensornp.core.namespace.lookup import look_up

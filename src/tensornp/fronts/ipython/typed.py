@@ -20,6 +20,7 @@ WEIGHT_SUFFIXES = (
     ".gguf",
 )  # fmt: skip
 """How the names of files of weights end."""
+_IN_BRACKETS = (ast.Dict, ast.DictComp, ast.List, ast.ListComp)
 _WORD = re.compile(r"[\w.\-]+")
 """What may be a path that was mistyped."""
 
@@ -66,13 +67,26 @@ def _evaluates(shell: Any, text: str, local_ns: dict[str, Any] | None) -> bool:
 
 def expression_in(text: str) -> str:
     """Return the expression to which ``['a']`` can be appended: without a comment, and in parentheses if need be."""
+    body, source = _parsed(text)
+    is_whole = body is None or isinstance(body, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, *_IN_BRACKETS))
+    return source if is_whole else f"({source})"
+
+
+def argument_in(text: str) -> str:
+    """Return the expression as it stands in the parentheses of a call: as typed, but for a tuple without its own."""
+    body, source = _parsed(text)
+    is_bare = isinstance(body, ast.Tuple) and bool(body.elts) and body.elts[0].col_offset == body.col_offset
+    return f"({source})" if is_bare else source
+
+
+def _parsed(text: str) -> tuple[ast.expr | None, str]:
+    """Return the expression that was typed, None where it is none, and its source without a comment."""
     text = text.strip().rstrip("; ")
     try:
         body = ast.parse(text, mode="eval").body
-        source = ast.get_source_segment(text, body) or text
     except NOT_PYTHON:
-        return text
-    return source if isinstance(body, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) else f"({source})"
+        return None, text
+    return body, ast.get_source_segment(text, body) or text
 
 
 def _is_expression(text: str) -> bool:

@@ -15,7 +15,7 @@ from tensornp.fronts.ipython.arguments import (
     split_line,
 )
 from tensornp.fronts.ipython.names import check_overwritable
-from tensornp.fronts.ipython.typed import expression_in, typed_value
+from tensornp.fronts.ipython.typed import argument_in, expression_in, typed_value
 
 if TYPE_CHECKING:
     from tensornp.fronts.ipython.anchors import Anchors
@@ -60,7 +60,8 @@ class WeightMagics(Magics):
 
         In JupyterLab and Notebook the table becomes a tree: ``/`` leads to the search, arrows walk and open, Enter
         shows a weight with its values, and "Scan" reads all of them. Above the first line are the headings, by which
-        Enter sorts; Shift with an arrow leads to columns that are out of sight. It keeps no model alive.
+        Enter sorts; Shift with an arrow leads to columns that are out of sight. It keeps no model alive, but for the
+        tensors of one that was typed here and that nobody else has.
 
         ``tnp.weights(...)`` returns the explorer: ``w["layers.3"]``, ``w.find("*attn*")``, ``w.scan()``, and
         ``w[name].to_numpy(slice(0, 4))`` reads four rows.
@@ -70,6 +71,13 @@ class WeightMagics(Magics):
             %weights model
             %weights -o w checkpoints/model.safetensors
         """
+        __tracebackhide__ = True
+        self._show(line, local_ns)
+        # What was typed has gone with its frame, unless others have it.
+        self._live.settle()
+
+    def _show(self, line: str, local_ns: dict[str, Any] | None) -> None:
+        """Show the weights of what stands in the line, and make the table live."""
         from tensornp.render.bundle import bundle
         from tensornp.render.weights import html_of, see, text_of
         from tensornp.trees.weights import weights
@@ -88,5 +96,6 @@ class WeightMagics(Magics):
             display(bundle("%weights", lambda: text_of(seen), lambda: html_of(seen, anchor)), raw=True)
         if "out" in options:
             self.shell.push({options["out"]: explorer})
-        opened = options.get("out") or (expression if value is explorer else f"tnp.weights({expression or repr(path)})")
+        argument = argument_in(rest) if path is None else repr(path)
+        opened = options.get("out") or (expression if value is explorer else f"tnp.weights({argument})")
         self._live.show(explorer, anchor, opened)

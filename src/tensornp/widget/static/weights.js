@@ -240,6 +240,7 @@ class Weights {
     this.slider.hidden = total <= NUM_LINES;
     this.said.textContent = text || `${total.toLocaleString("en")} ${total === 1 ? "line" : "lines"}`;
     this.code.textContent = code;
+    this.copy.hidden = !code;
     this.paintScan();
   }
 
@@ -485,7 +486,7 @@ class Weights {
     const isThere = content.type === "weight";
     if (isThere) {
       head.append(nameOf("weight-name", content.name));
-      head.append(copyButton("the NumPy expression", () => content.numpy, "copy NumPy"));
+      if (content.numpy) head.append(copyButton("the NumPy expression", () => content.numpy, "copy NumPy"));
     } else head.append(element("span", "problem", content.text));
     if (isThere && content.torch) head.append(copyButton("the PyTorch expression", () => content.torch, "copy PyTorch"));
     const close = element("button", "copy tensornp-close", "close");
