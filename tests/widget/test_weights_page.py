@@ -202,6 +202,8 @@ def test_a_weight_that_is_gone_hides_no_other_from_a_scan(shown):
     assert page.widget.scanned == "3 weights · 0 with findings · 1 could not be read"
     cells = {line["cells"]["name"]: line["cells"]["findings"] for line in page.lines(sort="name")}
     assert cells["2"] == "not read: it reaches no weight any more"
+    assert not any(line["isAlarm"] for line in page.lines(sort="name"))
+    assert "findings" not in "".join(line["cells"].get("findings", "") for line in page.lines())
 
 
 def test_what_is_known_to_have_no_values_is_no_finding(shown):

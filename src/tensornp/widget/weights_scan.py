@@ -9,7 +9,7 @@ from tensornp.core.lowlevel.attributes import error_text
 from tensornp.errors import TensornpError
 from tensornp.render.stats_line import line_of
 from tensornp.trees.entry import WeightEntry
-from tensornp.trees.findings import UNRANKED
+from tensornp.trees.findings import QUIET_RANK, UNRANKED
 from tensornp.trees.listing import Listed
 from tensornp.trees.scan import scan_entries
 from tensornp.widget.weight_data import Found
@@ -40,7 +40,7 @@ class WeightsScan:
                 rank = min((one.rank for one in findings), default=UNRANKED)
                 found[name] = Found(rank, texts, *line_of(stats))
             table.failed |= gone
-            found |= {name: Found(0, (f"not read: {why}",)) for name, why in table.failed.items()}
+            found |= {name: Found(QUIET_RANK, (f"not read: {why}",)) for name, why in table.failed.items()}
             said = " · ".join(table.told())
         except Exception as error:
             said = str(error) if isinstance(error, TensornpError) else error_text(error)
