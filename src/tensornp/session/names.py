@@ -31,8 +31,8 @@ class History(Protocol):
     def traceback_names(self) -> dict[str, Any]:
         """Return what the functions of the last traceback still hold, by a name that says where."""
 
-    def drop(self, entry: str) -> None:
-        """Drop the result of one cell, ``Out[3]``."""
+    def drop(self, number: int) -> None:
+        """Drop the result of the cell with this number."""
 
     def clear_last_traceback(self) -> None:
         """Let go of what the functions of the last traceback hold."""

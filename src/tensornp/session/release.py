@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MAX_SECONDS = 2.0
 MAX_RELEASE_SECONDS = 20.0
 """For the names to be searched to their end, before which nothing can be said to have none."""
-_IN_HISTORY = re.compile(r"Out\[\d+\]")
+_IN_HISTORY = re.compile(r"(?:Out|_oh)\[(\d+)\]")
 
 
 class Surveyor:
@@ -65,8 +65,8 @@ class Surveyor:
             )
         if not waste.text:
             return "nothing to release: every tensor and array here has a name of yours"
-        for entry in waste.entries:
-            self._history.drop(entry)
+        for number in waste.entries:
+            self._history.drop(number)
         if waste.is_in_traceback:
             self._history.clear_last_traceback()
         gc.collect()
@@ -93,8 +93,8 @@ class _Waste:
 
     Attributes
     ----------
-    entries : list of str
-        Of IPython's history: "Out[3]".
+    entries : dict of int to str
+        Of IPython's history, by the number of the cell: "Out[3]".
     is_in_traceback : bool
         Whether the last traceback holds some of it.
     memory : list
@@ -109,7 +109,8 @@ class _Waste:
 
         groups = [group for group in survey.unnamed() if not any(map(_is_of_the_user, group.found))]
         found = [found for group in groups for found in group.found]
-        self.entries = sorted({history_entry(f.path) for f in found if f.holding == "history"}, key=_number)
+        entries = {history_entry(f.path) for f in found if f.holding == "history"}
+        self.entries = dict(sorted((_number(entry), entry) for entry in entries))
         self.is_in_traceback = any(f.holding == "traceback" for f in found)
         self.memory = [
             ([MemoryReference(found.obj) for found in group.found], group.nbytes_by_device()) for group in groups
@@ -119,15 +120,19 @@ class _Waste:
     @property
     def text(self) -> str:
         """What holds it: "Out[3], Out[4], the locals of the last traceback"; empty if nothing does."""
-        return ", ".join([*self.entries, *(["the locals of the last traceback"] if self.is_in_traceback else [])])
+        return ", ".join(
+            [*self.entries.values(), *(["the locals of the last traceback"] if self.is_in_traceback else [])]
+        )
 
 
 def _number(entry: str) -> int:
-    return int(entry.removeprefix("Out[").removesuffix("]"))
+    """Return the number of the cell of an entry; -1 where the user has put it there, under a key of another kind."""
+    found = _IN_HISTORY.fullmatch(entry)
+    return int(found[1]) if found else -1
 
 
 def _is_of_the_user(found: Found) -> bool:
-    """Return whether the user has put it into `Out`, under a key that IPython would not make."""
+    """Return whether the user has put it into the history, under a key that IPython would not make."""
     from tensornp.core.memory.storages import history_entry
 
-    return found.holding == "history" and _IN_HISTORY.fullmatch(history_entry(found.path)) is None
+    return found.holding == "history" and _number(history_entry(found.path)) < 0

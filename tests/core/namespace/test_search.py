@@ -109,6 +109,38 @@ def test_the_history_of_ipython_is_reached_by_its_own_name():
     assert sees(t, eval("Out[3]", names))
 
 
+@pytest.mark.parametrize("bound", [{"Out": 5}, {}])
+def test_the_history_has_its_other_name_where_the_user_has_bound_the_first(bound):
+    """After `Out = 5` or `del Out`, IPython goes on to keep its results in `_oh`."""
+    t = torch.ones(2)
+    names = {**bound, "_oh": {3: t.numpy()}, "_3": t}
+    assert [a.name for a in tnp.aliases(t, names)] == ["_3", "_oh[3]"]
+    assert sees(t, eval("_oh[3]", names))
+
+
+def test_what_a_name_of_the_user_reaches_is_called_by_that():
+    """However deep it lies there, and although the history holds what leads to it."""
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2))
+    optimizer = torch.optim.SGD(model.parameters(), momentum=0.9)
+    model(torch.ones(2)).sum().backward()
+    optimizer.step()
+    weight = model[0].weight
+    outputs = {1: weight, 2: model[0], 3: optimizer.state}
+    names = {"Out": outputs, "_oh": outputs, "deep": [{"model": model, "optimizer": optimizer}]}
+    assert next(a.name for a in tnp.aliases(weight.grad, names)) == "deep[0]['model'][0].weight.grad"
+    momentum = optimizer.state[weight]["momentum_buffer"]
+    expected = "deep[0]['optimizer'].state[deep[0]['model'][0].weight]['momentum_buffer']"
+    assert [a.name for a in tnp.aliases(momentum, names)] == [expected]
+
+
+def test_a_namespace_that_is_among_its_own_names_adds_no_names():
+    """After `g = globals()`, its history is history all the same."""
+    names: dict = {"t": torch.ones(2), "_oh": {3: torch.ones(2)}}
+    names |= {"_3": names["_oh"][3], "Out": names["_oh"], "g": names}
+    assert [a.name for a in tnp.aliases(names["t"], names)] == ["t"]
+    assert [a.name for a in tnp.aliases(names["_3"], names)] == ["Out[3]"]
+
+
 def test_keys_are_not_compared():
     """A dictionary is read in order, whatever its keys do."""
     t = torch.ones(3)

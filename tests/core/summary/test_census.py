@@ -14,6 +14,12 @@ from tensornp.core.summary.census import census_of
 from tensornp.render.census import census_text
 
 
+def history_of(tensor):
+    """Return the names by which IPython keeps a tensor that a hundred cells have shown."""
+    outputs = {i: tensor for i in range(100)}
+    return {"Out": outputs, "_oh": outputs}
+
+
 def census_in(namespace, **arguments):
     """Return the table of a namespace that has no traceback."""
     return census_of(Survey(namespace, {}, 600), **{"max_rows": 40, **arguments})
@@ -32,7 +38,7 @@ def test_the_table_does_not_say_that_a_lazy_copy_has_the_same_elements():
 def test_what_is_shown_often_does_not_hide_the_other_tensors():
     """Each display adds an entry of `Out`; other groups have a row each all the same."""
     big = torch.zeros(1000)
-    namespace = {"big": big, "Out": {i: big for i in range(100)}, "_oh": {}, "small": torch.zeros(3), "one": np.ones(1)}
+    namespace = {"big": big, **history_of(big), "small": torch.zeros(3), "one": np.ones(1)}
     census = census_in(namespace)
     assert [group.rows[0].name for group in census.groups] == ["big", "small", "one"]
     assert sum(len(group.rows) for group in census.groups) == 40
@@ -42,7 +48,7 @@ def test_what_is_shown_often_does_not_hide_the_other_tensors():
 def test_what_pins_a_tensor_is_said_in_few_words():
     """A hundred entries of the history do not make a line of a thousand characters."""
     tensor = torch.zeros(3)
-    text = census_text(census_in({"tensor": tensor, "Out": {i: tensor for i in range(100)}, "_oh": {}}))
+    text = census_text(census_in({"tensor": tensor, **history_of(tensor)}))
     assert "Out[0], Out[1], Out[2], Out[3], Out[4], Out[5] and 94 more" in text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import gc
+import re
 import threading
 import weakref
 from typing import Any
@@ -89,6 +90,31 @@ def test_what_is_not_proven_unnamed_is_not_released(shell, monkeypatch):
     assert "nothing to release" in cell(shell, "%tensors --release")
     del shell.namespace["kept"]
     assert f"released Out[{entry}]: 40 bytes (40 bytes) on cpu came free" in cell(shell, "%tensors --release")
+
+
+@pytest.mark.parametrize("statement", ["Out = 5", "Out = {7: kept}", "del Out"])
+def test_the_history_is_read_where_ipython_keeps_it(shell, statement):
+    """Under the name that reaches it, and what the user calls `Out` then is a variable as any."""
+    entry = shell.ip.execution_count
+    cell(shell, "kept = torch.zeros(1); torch.ones(10)")
+    cell(shell, statement)
+    table = cell(shell, "%tensors")
+    assert re.search(rf"_oh\[{entry}\] .* 40 bytes .* _oh\[{entry}\], _\n", table)
+    assert "40 bytes of history" in table
+    assert f"released _oh[{entry}]: 40 bytes (40 bytes) on cpu came free" in cell(shell, "%tensors --release")
+    assert ("kept: same object" in cell(shell, "%tensors")) == ("kept" in statement)
+
+
+def test_a_gradient_and_a_state_are_called_by_the_parameter_and_not_by_a_result(shell):
+    """A parameter that a cell has shown is no other owner of what belongs to the training."""
+    cell(shell, "model = torch.nn.Linear(3, 2); optimizer = torch.optim.Adam(model.parameters())")
+    cell(shell, "model(torch.ones(3)).sum().backward(); optimizer.step()")
+    cell(shell, "model.weight")
+    table = cell(shell, "%tensors")
+    assert "32 bytes of gradients, 72 bytes of optimizer states · " in table
+    assert "\nmodel.weight.grad " in table
+    assert "\noptimizer.state[model.weight]['exp_avg'] " in table
+    assert "of history" not in table
 
 
 def test_what_hides_its_items_leaves_all_in_place(shell):

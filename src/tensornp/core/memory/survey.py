@@ -10,7 +10,7 @@ from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
 from tensornp.core.memory.aliases import stopped_text
 from tensornp.core.memory.footprint import spans_of
 from tensornp.core.memory.storages import Found, Group, Holding, grouped
-from tensornp.core.namespace.search import Visit, search
+from tensornp.core.namespace.search import Visit, history_name, search
 from tensornp.core.tensor.paths import Kind, Path, expression_of, root_of
 
 
@@ -29,6 +29,7 @@ class Survey:
 
     def __init__(self, namespace: Mapping[str, Any], tracebacks: Mapping[str, Any], max_seconds: float) -> None:
         self._keys: dict[int, Path] = {}
+        self._history = history_name(namespace)
         found: list[Found] = []
         with modes.undisturbed():
             named = search(namespace, max_seconds, self._collect(found, "name"))
@@ -50,7 +51,7 @@ class Survey:
             except Exception:
                 # Its row says what little is known.
                 spans = ()
-            is_history = holding == "name" and root_of(path) == "Out"
+            is_history = holding == "name" and root_of(path) == self._history
             found.append(Found(obj, kind, path, "history" if is_history else holding, spans))
 
         return visit

@@ -103,6 +103,7 @@ def _in_container(container: Container) -> Visitor:
 
 
 _CONTAINERS: dict[type, Visitor] = {base: _in_container(container) for base, container in BUILT_IN.items()}
+in_dict = _CONTAINERS[dict]
 
 
 def in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:

@@ -19,7 +19,7 @@ import torch
 
 from tensornp.core.lowlevel.attributes import copied, is_subclass, own_attributes
 from tensornp.core.lowlevel.gradients import Unguarded
-from tensornp.core.namespace.members import IS_ARRAY, IS_TENSOR, Visitor, in_module, visitor_for
+from tensornp.core.namespace.members import IS_ARRAY, IS_TENSOR, Visitor, in_dict, in_module, visitor_for
 from tensornp.core.tensor.containers import items_of
 from tensornp.core.tensor.paths import Kind, Path
 
@@ -139,10 +139,16 @@ class _Walk:
         # By identity: a metaclass of the user's may compute hashes, or have none. The class is held, so that it stays.
         visitors: dict[int, tuple[type, Visitor | None, Kind]] = {}
         seen: set[int] = set()
-        holders: set[int] = {id(self._besides)}
+        holders: set[int] = {id(self._besides), id(self._namespace)}
         # Holders take turns, so that a huge one does not hide the others; the names at hand come first.
         turns: deque[Iterator[tuple[Path, Any, Kind]]] = deque()
         turn, limit = self._children(self._namespace, None, _roots), sys.maxsize
+        # What a cell gave is called as the user's own names reach it, wherever one does.
+        last = []
+        if history := history_name(self._namespace):
+            outputs = self._namespace["_oh"]
+            holders.add(id(outputs))
+            last.append(self._children(outputs, (None, history), in_dict))
         while True:
             count = 0
             for path, obj, kind in itertools.islice(turn, limit):
@@ -175,6 +181,8 @@ class _Walk:
                     turns.append(self._children(obj, path, visitor))
             if count == limit:
                 turns.append(turn)
+            if not turns and last:
+                turns.append(last.pop())
             if not turns or time.thread_time() > deadline:
                 return not turns and not self._skipped
             turn, limit = turns.popleft(), _TURN
@@ -216,14 +224,22 @@ class _Walk:
 
 
 def _roots(namespace: Any) -> Iterator[tuple[Any, Any, Kind]]:
-    """Yield the names that are the user's: the history of IPython is reached by its own name, `Out`."""
-    outputs = namespace.get("_oh")
-    results = copied(lambda: {id(value) for value in dict.values(outputs)}) if isinstance(outputs, dict) else set()
+    """Yield the names that are the user's: not those that IPython binds."""
+    outputs = namespace["_oh"] if history_name(namespace) else None
+    results = copied(lambda: {id(value) for value in dict.values(outputs)}) if outputs is not None else set()
     for name, value in items_of(namespace) if isinstance(namespace, dict) else list(namespace.items()):
         # `_` and `_3` are the user's where they are no result of a cell: after `for _ in ...`.
         is_history = outputs is not None and is_history_name(name)
         if not is_history or (_RESULT.fullmatch(name) and id(value) not in results):
             yield name, value, ""
+
+
+def history_name(namespace: Mapping[str, Any]) -> str:
+    """Return how the user reaches the results that IPython keeps: ``Out``, or ``_oh`` where that is no longer bound."""
+    outputs = namespace.get("_oh")
+    if not is_subclass(type(outputs), dict):
+        return ""
+    return "Out" if namespace.get("Out") is outputs else "_oh"
 
 
 def is_history_name(name: str) -> bool:

@@ -15,6 +15,7 @@ from tensornp.core.memory.aliases import Alias, find_aliases, stopped_text
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.saved import NEVER, saved_for
 from tensornp.core.namespace.lookup import look_up
+from tensornp.core.namespace.search import history_name
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.paths import expression_of, names_in
 from tensornp.errors import BadRequestError
@@ -138,5 +139,5 @@ def _own_name(found: list[Alias], shown_as: str, namespace: Mapping[str, Any]) -
     own = [name for name in names if (read := names_in(name)) is not None and read <= namespace.keys()]
     if shown_as in own:
         return shown_as
-    typed = [name for name in own if not name.startswith(("_", "Out["))]
+    typed = [name for name in own if not name.startswith(("_", f"{history_name(namespace)}["))]
     return next((name for name in typed if name.isidentifier()), next(iter(typed), ""))

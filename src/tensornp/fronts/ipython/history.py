@@ -46,9 +46,8 @@ class History:
             names.update({f"{name} in {call} of the last traceback": value for name, value in frame.f_locals.items()})
         return names
 
-    def drop(self, entry: str) -> None:
-        """Drop one entry of `Out`, ``Out[3]``, with the names that IPython has bound for it."""
-        number = int(entry.removeprefix("Out[").removesuffix("]"))
+    def drop(self, number: int) -> None:
+        """Drop the result of one cell, with the names that IPython has bound for it."""
         namespace, hook, hidden = self._shell.user_ns, self._shell.displayhook, self._shell.user_ns_hidden
         outputs = namespace.get("_oh", {})
         if number not in outputs:

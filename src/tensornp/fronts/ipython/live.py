@@ -257,6 +257,7 @@ class LiveToggle:
     def _likely(self, reached: str) -> Iterator[Any]:
         """Yield what a card is most often about: what its expression reaches, the variables, the results of cells."""
         from tensornp.core.namespace.lookup import look_up
+        from tensornp.core.namespace.search import history_name
 
         namespace = self._shell.user_ns
         if reached:
@@ -264,7 +265,7 @@ class LiveToggle:
             with suppress(Exception):
                 yield look_up(reached, namespace)
         yield from list(namespace.values())
-        yield from list(namespace.get("_oh", {}).values())
+        yield from list(namespace["_oh"].values()) if history_name(namespace) else []
 
     def _reaches(self, name: str, tensor: Any) -> bool:
         """Return whether an expression of the notebook reaches `tensor` now; True of what is no expression of it."""
