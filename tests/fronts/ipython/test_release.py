@@ -15,6 +15,7 @@ import torch
 from IPython.utils.capture import capture_output
 from unchanged import unchanged
 
+import tensornp
 from tensornp.core.namespace import members
 from tensornp.session import release
 
@@ -162,6 +163,35 @@ def test_what_came_free_is_told_by_the_memory(shell):
     assert "nothing came free; 80 bytes are still held elsewhere" in cell(shell, "%tensors --release")
     cell(shell, "torch.eye(4).to_sparse()")
     assert "80 bytes (80 bytes) on cpu came free" in cell(shell, "%tensors --release"), "its indices and its values"
+
+
+@pytest.mark.parametrize("call", ["to_numpy(mine, dtype=3j)", "locate(mine, what='')", "compare(mine, 5)"])
+def test_a_call_that_is_refused_holds_nothing(shell, call):
+    """Of the last traceback, only what functions of the user's hold is listed."""
+    assert held_after(shell, f"tnp.{call}") == ["mine in fails() of the last traceback"]
+
+
+@pytest.mark.parametrize("call", ["stats(mine)", "card([mine])", "inspect(mine)"])
+def test_a_call_that_was_interrupted_holds_nothing(shell, monkeypatch, call):
+    """Neither the tensor nor a copy of it."""
+
+    def interrupted(*given: Any) -> Any:
+        del given
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tensornp.core.tensor.info._read", interrupted)
+    assert held_after(shell, f"tnp.{call}", monkeypatch.undo) == ["mine in fails() of the last traceback"]
+
+
+def held_after(shell: Any, call: str, before_the_table: Any = lambda: None) -> list[str]:
+    """Return the names in `%tensors` after a function with a tensor of its own has failed in `call`."""
+    shell.namespace["tnp"] = tensornp
+    with capture_output():
+        result = shell.ip.run_cell(f"def fails():\n    mine = torch.zeros(1000)\n    {call}\nfails()")
+    assert isinstance(result.error_in_exec, (KeyboardInterrupt, tensornp.TensornpError))
+    before_the_table()
+    shell.run("%tensors")
+    return [row.split("  ")[0] for row in shell.displayed[0]["text/plain"].strip().splitlines()[2:]]
 
 
 def test_a_function_that_raises_anew_is_called_once_in_the_table(shell):

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import TypeVar
 
 RAISE = "TENSORNP_RAISE"
@@ -55,8 +55,13 @@ def _place_of(traceback: TracebackType | None) -> str:
     """Return the innermost line of ours through which an error has come."""
     place = "a line of tensornp"
     while traceback is not None:
-        file = Path(traceback.tb_frame.f_code.co_filename)
-        if file.is_relative_to(_PACKAGE):
+        if is_own(traceback.tb_frame):
+            file = Path(traceback.tb_frame.f_code.co_filename)
             place = f"{file.relative_to(_PACKAGE).as_posix()}, line {traceback.tb_lineno}"
         traceback = traceback.tb_next
     return place
+
+
+def is_own(frame: FrameType) -> bool:
+    """Return whether what runs in `frame` is a function of tensornp."""
+    return Path(frame.f_code.co_filename).is_relative_to(_PACKAGE)

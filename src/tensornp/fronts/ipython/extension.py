@@ -17,6 +17,7 @@ from tensornp.fronts.ipython.cell_bar import CellBar
 from tensornp.fronts.ipython.completion import make_matcher
 from tensornp.fronts.ipython.config import TensorDisplay
 from tensornp.fronts.ipython.guide import GREETING, GuideMagics
+from tensornp.fronts.ipython.history import clear_own_frames
 from tensornp.fronts.ipython.live import LiveToggle
 from tensornp.fronts.ipython.live_weights import LiveWeights
 from tensornp.fronts.ipython.magics import TensorMagics
@@ -100,6 +101,7 @@ class Extension:
             ("pre_run_cell", live.before_cell),
             ("pre_run_cell", weights.before_cell),
             ("post_run_cell", threads.cells.end),
+            ("post_run_cell", clear_own_frames),
             ("post_run_cell", live.after_cell),
             ("post_execute", printers.forget),
             ("post_execute", live.after_callback),

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+from tensornp.core.lowlevel.fallback import is_own
+
 _UNDERS = ("_", "__", "___")
 
 
@@ -72,13 +74,27 @@ class History:
     def clear_last_traceback(self) -> None:
         """Let go of what the functions of the last traceback hold; the traceback itself stays."""
         for frame in _frames_of_last_error():
-            try:
-                frame.clear()
-            except RuntimeError:
-                # Still running: a generator, or a function that waits.
-                continue
-            # Up to Python 3.12, a frame keeps a second dictionary of its locals, which asking for it brings up to date.
-            _ = frame.f_locals
+            _clear(frame)
+
+
+def clear_own_frames(result: Any) -> None:
+    """Let go of what functions of tensornp hold where a cell has ended in an error or in Ctrl-C.
+
+    Python keeps the last error with all its frames, and no user can know of ours. Those of the user's stay as they are.
+    """
+    if not result.success:
+        for frame in filter(is_own, _frames_of_last_error()):
+            _clear(frame)
+
+
+def _clear(frame: FrameType) -> None:
+    try:
+        frame.clear()
+    except RuntimeError:
+        # Still running: a generator, or a function that waits.
+        return
+    # Up to Python 3.12, a frame keeps a second dictionary of its locals, which asking for it brings up to date.
+    _ = frame.f_locals
 
 
 def _is_blank(value: Any) -> bool:
