@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensornp.core.lowlevel.attributes import is_subclass
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.description import described
@@ -59,7 +60,7 @@ def plot(x: Any, *, title: str = "", index: tuple[int, ...] | None = None) -> Fi
     -----
     Made by the object interface: it is in no list of `pyplot`, and goes when nobody keeps it. Reads all elements.
     """
-    if isinstance(x, TensorStats):
+    if is_subclass(type(x), TensorStats):
         return figure_of(x, title=title or "TensorStats")
     x = values_of(x)
     found = stats_of(x)

@@ -26,7 +26,7 @@ from tensornp.trees.names_matched import Matched, matched
 from tensornp.trees.one_sided import without_exempt
 from tensornp.trees.progress import Progress, progress_of
 from tensornp.trees.saved_optimizer import is_saved_optimizer
-from tensornp.trees.weights import weights
+from tensornp.trees.weights import is_path, weights
 from tensornp.trees.weights_comparison import WeightsComparison
 
 
@@ -58,27 +58,27 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
     the host, and of files what is compared. What torch can only lay out densely as a whole (sparse) is. Nothing is
     changed.
     """
-    a, b = (one.values() if isinstance(one, WeightEntry) else one for one in (a, b))
+    a, b = (one.values() if is_subclass(type(one), WeightEntry) else one for one in (a, b))
     if is_model(a) and is_model(b):
         with progress_of(progress, "compare") as told:
             return compare_weights(*opened(a, b, namespace=names_of_caller(sys._getframe())), progress=told)
     for one, other in ((a, b), (b, a)):
         if is_model(one):
-            whole = repr(os.fspath(one)) if isinstance(one, (str, os.PathLike)) else an_instance(one)
+            whole = repr(os.fspath(one)) if is_path(one) else an_instance(one)
             cure = "take one of them, such as tnp.weights(...)[name]" if _is_tensor(other) else "it has none"
             raise BadRequestError(f"{an_instance(other)} cannot be compared with all weights of {whole}; {cure}")
     return compare_tensors(a, b)
 
 
 def _is_tensor(obj: Any) -> bool:
-    return is_tensor_like(obj) or is_array(obj) or is_storage(obj) or isinstance(obj, StoredValues)
+    return is_tensor_like(obj) or is_array(obj) or is_storage(obj) or is_subclass(type(obj), StoredValues)
 
 
 def is_model(obj: Any) -> bool:
     """Return whether `obj` has weights: a module, an optimizer, a dictionary of tensors, an explorer, or a path."""
-    if isinstance(obj, (str, os.PathLike, WeightsExplorer)) or is_subclass(type(obj), torch.nn.Module):
+    if any(is_subclass(type(obj), base) for base in (WeightsExplorer, torch.nn.Module, torch.optim.Optimizer)):
         return True
-    if is_subclass(type(obj), torch.optim.Optimizer) or is_saved_optimizer(obj):
+    if is_path(obj) or is_saved_optimizer(obj):
         return True
     return not _is_tensor(obj) and is_container(obj) and any(_is_tensor(leaf) for _, leaf in leaves(obj))
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 
-from tensornp.core.lowlevel.attributes import an_instance, class_name, is_subclass
+from tensornp.core.lowlevel.attributes import an_instance, class_members, class_name, is_subclass, mro_of
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.namespace.caller import names_of_caller
 from tensornp.core.tensor.containers import is_container
@@ -69,11 +68,12 @@ def weights(
     codes are those of ``entry.codes``. Packed integers of other formats, which ``config.json`` names, give their codes,
     and no statistics.
     """
-    if isinstance(obj, WeightsExplorer):
-        return obj
-    if isinstance(obj, str) and not obj.strip():
+    if is_subclass(type(obj), WeightsExplorer):
+        explorer: WeightsExplorer = obj
+        return explorer
+    if is_subclass(type(obj), str) and not obj.strip():
         raise BadRequestError("an empty text is no path; '.' is the current folder")
-    if isinstance(obj, (str, os.PathLike)):
+    if is_path(obj):
         return open_checkpoint(obj, model)
     if is_subclass(type(obj), torch.nn.Module):
         entries, problems = entries_of_module(obj, expression or "model")
@@ -96,3 +96,8 @@ def weights(
         source = expression or class_name(type(obj))
         return WeightsExplorer(found.entries, source, metadata=found.metadata, problems=problems)
     raise BadRequestError(f"weights takes a module, a dictionary of tensors or a path, not {an_instance(obj)}")
+
+
+def is_path(obj: Any) -> bool:
+    """Return whether `obj` is the path of a file: by its class, of which `isinstance` would ask a dead weak proxy."""
+    return is_subclass(type(obj), str) or any("__fspath__" in class_members(base) for base in mro_of(type(obj)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import weakref
 from types import NoneType
 from typing import Any
 from unittest.mock import Mock
@@ -237,3 +238,29 @@ def test_no_magic_prints_what_a_class_raises(shell, kind, asked):
         if (error is None and "Traceback" in said) or not isinstance(error, (NoneType, UsageError, TensornpError)):
             wrong[line] = said
     assert not wrong
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["stats(gone)", "locate(gone)", "plot(gone)", "compare(gone, w)", "compare(w, gone)", "weights(gone)",
+     "to_tensor(gone)", "to_numpy(gone)", "card(gone)", "compare({'w': gone}, {'w': w})", "compare({'w': w}, gone)"],
+)  # fmt: skip
+def test_a_weak_proxy_of_what_is_gone_is_refused_in_a_sentence(call):
+    """It raises for whatever it is asked, and `isinstance` asks it for its class."""
+    with pytest.raises(TensornpError, match=r"not an? '?ProxyType'?$|not 'ProxyType'$|has none$"):
+        eval(f"tnp.{call}", {"tnp": tnp, "w": torch.ones(2), "gone": gone()})
+
+
+def test_a_weak_proxy_of_what_is_gone_among_the_names_is_nothing(shell):
+    """Beside tensors, in a container, and after a magic."""
+    shell.namespace.update(gone=gone(), w=torch.ones(2))
+    shell.run("%tensors")
+    assert "gone" not in table_text(shell)
+    assert "1 tensor" in shell.show_within_modes([shell.namespace["w"], shell.namespace["gone"]])["text/plain"]
+    for line in ("%totensor gone", "%tonumpy gone", "%tensorstats gone", "%tensordiff w gone", "%weights gone"):
+        assert "ProxyType" in shell.fail(line)
+
+
+def gone() -> Any:
+    """Return a weak proxy of an object that no longer is."""
+    return weakref.proxy(HiddenObject())

@@ -11,6 +11,7 @@ import torch
 
 from tensornp.core.convert.from_numpy import tensor_from_numpy, usable_device
 from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel.attributes import is_array, is_subclass
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.map_leaves import map_leaves
 from tensornp.core.tensor.weight import refused
@@ -46,7 +47,7 @@ def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | st
         raise BadRequestError(f"copy={copy!r} means nothing here; pass True, False or None")
     copy = None if copy is None else bool(copy)
     place = usable_device(device)
-    if isinstance(array, (np.ndarray, np.generic)):
+    if is_array(array) or is_subclass(type(array), np.generic):
         return tensor_from_numpy(array, copy, place)
     way_back = _way_back_of(array)
     if way_back is not None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.lowlevel.attributes import class_name, is_array
+from tensornp.core.lowlevel.attributes import class_name, is_array, is_subclass
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import is_storage, tensor_of
 from tensornp.core.tensor.info import inspect
@@ -26,7 +26,7 @@ class Description(NamedTuple):
 
 def described(obj: Any) -> Description:
     """Return what `obj` is, without asking its class and without reading a value; raises as `inspect` does."""
-    if isinstance(obj, StoredValues):
+    if is_subclass(type(obj), StoredValues):
         return Description(obj.where, obj.shape, obj.dtype)
     name = class_name(type(obj))
     if is_array(obj):

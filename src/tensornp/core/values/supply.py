@@ -14,7 +14,7 @@ from tensornp.core.convert.dense import check_indices
 from tensornp.core.convert.plan import decide
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel import threads, torch_private
-from tensornp.core.lowlevel.attributes import class_name, is_array
+from tensornp.core.lowlevel.attributes import class_name, is_array, is_subclass
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.units import with_article
@@ -131,7 +131,7 @@ def supply_of(
         obj = tensor_of(obj)
     if is_array(obj):
         return _of_array(obj, axis, in_order)
-    if isinstance(obj, StoredValues):
+    if is_subclass(type(obj), StoredValues):
         return _of_stored(obj, axis)
     if not is_tensor_like(obj):
         raise NotATensorError(f"{caller} takes a tensor or an array, not '{class_name(type(obj))}'")
