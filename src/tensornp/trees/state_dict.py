@@ -24,7 +24,9 @@ from tensornp.trees.saved_optimizer import optimizers_in
 
 MAX_LEAVES = 5_000_000
 """Values that are looked at: some seconds."""
-_NUMBERS = frozenset((int, float, bool, str, type(None)))
+_NUMBERS = frozenset(map(id, (int, float, bool, str, type(None))))
+_CONTAINERS = frozenset(map(id, (dict, OrderedDict, list, tuple)))
+"""By identity: a metaclass of the user's may compute hashes and equality."""
 MAX_SAID = 1000
 """Items that are no tensors, such as the number of the step, that are kept."""
 _INDEX = re.compile(r"\[(\d{1,9})\]")
@@ -66,15 +68,15 @@ def _listed(tree: Any, expression: str) -> tuple[list[tuple[Path, Any]], list[st
     every = leaves(tree, (None, expression))
     for path, leaf in islice(every, MAX_LEAVES):
         # Of a history of millions of numbers, a thousand are told.
-        num_besides += type(leaf) in _NUMBERS
-        if path is not None and (num_besides <= MAX_SAID or type(leaf) not in _NUMBERS):
+        num_besides += id(type(leaf)) in _NUMBERS
+        if path is not None and (num_besides <= MAX_SAID or id(type(leaf)) not in _NUMBERS):
             found.append((path, leaf))
     is_cut = next(every, None) is not None
     return found, [f"it has more than {MAX_LEAVES:,} values, and the others are not listed"] if is_cut else []
 
 
 def _as_container(value: Any) -> Any:
-    return value if type(value) in (dict, OrderedDict, list, tuple) else None
+    return value if id(type(value)) in _CONTAINERS else None
 
 
 def _keys_of(steps: list[Any]) -> tuple[Any, ...]:

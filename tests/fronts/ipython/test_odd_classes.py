@@ -190,6 +190,7 @@ LINES = (
     "%tonumpy -w x", "tnp.card(x)", "repr(tnp.card(x))", "repr(tnp.weights(x))", "str(tnp.aliases(x))",
     "repr(tnp.compare(x, x))", "repr(tnp.stats(x))", "repr(tnp.inspect(x))", "repr(tnp.plan(x))", "repr(tnp.locate(x))",
     "tnp.view(x).close()", "type(tnp.to_numpy([x]))", "repr(tnp.weights([x]))",
+    "%tonumpy -o taken [x]", "%weights {'a': x, 'b': [x]}", "type(tnp.to_tensor([x]))", "repr(tnp.compare([x], [x]))",
 )  # fmt: skip
 
 
@@ -203,15 +204,16 @@ def odd_object(kind: str, asked: str) -> Any:
             raise RuntimeError(f"a class was asked for its {asked}")
         return slot(cls)
 
-    slot = type.__dict__[asked].__get__
-    meta = type("Meta", (type(base),), {asked: property(answer)})
+    slot = {**vars(object), **vars(type)}[asked].__get__
+    # A class that says how it compares has no hash, unless it says that too.
+    meta = type("Meta", (type(base),), {"__hash__": type.__hash__, asked: property(answer)})
     own = {"__tensornp__": lambda self: torch.arange(3.0)} if kind == "stand-in" else {}
     obj = make(meta("Hidden", (base,), own))
     is_armed.append(True)
     return obj
 
 
-@pytest.mark.parametrize("asked", ["__name__", "__module__", "__mro__"])
+@pytest.mark.parametrize("asked", ["__name__", "__module__", "__mro__", "__hash__", "__eq__"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_display_prints_what_a_class_raises(shell, kind, asked):
     """Whatever its metaclass raises for: there is a card or a table, as text and as HTML, and nothing before it."""
@@ -223,7 +225,7 @@ def test_no_display_prints_what_a_class_raises(shell, kind, asked):
         assert captured.stdout + captured.stderr == ""
 
 
-@pytest.mark.parametrize("asked", ["__name__", "__module__"])
+@pytest.mark.parametrize("asked", ["__name__", "__module__", "__hash__", "__eq__"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_magic_prints_what_a_class_raises(shell, kind, asked):
     """Each shows something, or ends in a sentence of ours."""

@@ -69,12 +69,13 @@ def map_leaves(
             raise
 
     cls = type(tree)
-    container = _MAPPING if is_mapping(cls) else container_of(cls) or _MAPPING
+    container = _MAPPING if is_mapping(cls) or is_subclass(cls, dict) else container_of(cls) or _MAPPING
     before = list(container.items(tree))
     after = [(key, convert(container.step(key), child)) for key, child in before]
     if container is DATACLASS:
         _check_computed(tree, convert)
-    if cls not in (dict, list, tuple) and all(new is old for (_, new), (_, old) in zip(after, before, strict=True)):
+    is_plain = any(cls is base for base in (dict, list, tuple))
+    if not is_plain and all(new is old for (_, new), (_, old) in zip(after, before, strict=True)):
         return tree
     return _SAME[container](tree, after)
 

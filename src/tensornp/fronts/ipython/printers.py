@@ -169,8 +169,8 @@ class TensorPrinters:
         """Return the text of what was prepared, unless another library prints its class."""
 
         def text() -> str | None:
-            table = self._formatter.formatters["text/plain"].type_printers
-            if not self._is_prepared("text/plain", obj) or self._is_anothers(table.get(type(obj))):
+            printer = _registered(self._formatter.formatters["text/plain"], type(obj))
+            if not self._is_prepared("text/plain", obj) or self._is_anothers(printer):
                 return None
             return self._text_of(obj)
 
@@ -184,7 +184,7 @@ class TensorPrinters:
             formatter = self._formatter.formatters["text/html"]
             if not self._is_prepared("text/html", obj):
                 return None
-            printer = formatter.type_printers.get(type(obj))
+            printer = _registered(formatter, type(obj))
             if _is_tensor(obj) and can_be_looked_up(formatter, type(obj)):
                 try:
                     printer = formatter.lookup(obj)
@@ -264,7 +264,7 @@ class TensorPrinters:
         for formatter in filter(None, (self._formatter.mimebundle_formatter, *others)):
             for base in bases:
                 name = module_name(base), class_name(base)
-                printer = formatter.type_printers.get(base) or formatter.deferred_printers.get(name)
+                printer = _registered(formatter, base) or formatter.deferred_printers.get(name)
                 if self._is_anothers(printer):
                     return True
         if any(is_subclass(cls, base) for base in (list, tuple, dict)):
@@ -345,6 +345,14 @@ class TensorPrinters:
         """Return the printer for `cls` that is not ours: the one in place, or the one that ours took the place of."""
         printer = formatter.type_printers.get(cls)
         return printer if getattr(printer, "__self__", None) is not self else None
+
+
+def _registered(formatter: Any, cls: type) -> Any:
+    """Return what is registered to print this very class; nothing can be where its metaclass raises for its hash."""
+    try:
+        return formatter.type_printers.get(cls)
+    except Exception:
+        return None
 
 
 def _print_nothing(_: Any) -> None:
