@@ -309,3 +309,65 @@ def test_a_card_in_a_forked_process_does_not_wait_for_threads_that_were_not_copi
         os._exit(0 if same and torch.get_num_threads() == 2 else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert torch.get_num_threads() == 2
+
+
+LOOKS_AT_CUT = (
+    "[t]", "holder", "module", "%tensors", "%tensors --changed", "tnp.stats(t)", "tnp.compare(t, t)", "tnp.locate(t)",
+    "tnp.image(t)", "tnp.plot(t)", "tnp.inspect(t)", "tnp.plan(t)", "tnp.card(t)", "tnp.card([t])", "tnp.aliases(t)",
+    "tnp.weights({'w': t})", "tnp.weights({'w': t}).scan()", "tnp.compare({'w': t}, {'w': w})", "%weights {'w': t}",
+    "%tensorwatch t", "%tensorstats t", "%tensordiff t w", "%tonumpy --explain t",
+)  # fmt: skip
+COPIES_OF_CUT = ("tnp.to_numpy(t, copy=True)", "%tonumpy -c t", "tnp.to_tensor(t, copy=True)", "%totensor -o q t")
+
+
+def cut_memory(name: str) -> object:
+    """Return something over a file of 1 MiB, which is then cut to its first page."""
+    import mmap
+
+    np.zeros(2**20, np.uint8).tofile(name)
+    with open(name, "r+b") as file:
+        mapped = mmap.mmap(file.fileno(), 0)
+    made = {
+        "buffer": lambda: np.frombuffer(memoryview(mapped).toreadonly(), np.float32),
+        "memmap": lambda: np.memmap(name, np.float32, "r").reshape(512, 512),
+        "mask": lambda: np.ma.masked_array(np.zeros(2**20, np.float32), mask=np.memmap(name, np.bool_, "r")),
+        "frombuffer": lambda: torch.frombuffer(mapped, dtype=torch.float32),
+        "widened": lambda: torch.frombuffer(mapped, dtype=torch.bfloat16),
+        "conj": lambda: torch.frombuffer(mapped, dtype=torch.complex64).conj(),
+        "parameter": lambda: torch.nn.Parameter(torch.frombuffer(mapped, dtype=torch.float32)),
+    }[os.path.basename(name)]()
+    os.truncate(name, 4096)
+    return made
+
+
+@pytest.mark.parametrize("what", ["buffer", "memmap", "mask", "frombuffer", "widened", "conj", "parameter"])
+@in_child
+def test_no_look_at_a_file_that_was_cut_ends_the_process(what):
+    """Each tells what it can, or ends in a sentence; so does a copy."""
+    import sys
+    import tempfile
+
+    from IPython.core.error import UsageError
+    from IPython.utils.capture import capture_output
+
+    from tensornp.errors import TensornpError
+
+    if sys.platform != "linux":
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        t = cut_memory(os.path.join(folder, what))
+        module = torch.nn.Linear(2, 2)
+        module.extra = t
+        shell = shell_with(tnp=tnp, t=t, w=torch.zeros(t.shape), holder=type("Holder", (), {})(), module=module)
+        shell.user_ns["holder"].extra = t
+        for line in (*LOOKS_AT_CUT, *COPIES_OF_CUT):
+            with capture_output() as captured:
+                error = shell.run_cell(line.replace("[t]", "[w, t]")).error_in_exec
+            assert isinstance(error, (type(None), TensornpError, UsageError)), (line, captured.stdout)
+            takes = isinstance(t, torch.Tensor) == ("numpy" in line)
+            if line in COPIES_OF_CUT and takes:
+                assert SHORTENED in str(error), (line, captured.stdout)
+        if what == "widened":
+            with pytest.raises(tnp.NoDataError, match=SHORTENED):
+                tnp.to_numpy(t)
+    os._exit(0)

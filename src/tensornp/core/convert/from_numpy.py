@@ -11,6 +11,7 @@ from tensornp.core.convert import float4
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.units import with_article
+from tensornp.core.memory.arrays import check_array
 from tensornp.core.tensor import dtypes
 from tensornp.errors import BadRequestError, CopyRequiredError, UnsupportedArrayError
 
@@ -60,6 +61,8 @@ def _tensor_of(array: np.ndarray[Any, Any], copy: bool | None, device: torch.dev
     obstacle = _why_not_shared(array, facts, device)
     if copy is False and obstacle:
         raise CopyRequiredError(f"{obstacle} cannot share memory with a tensor; pass copy=None to allow a copy")
+    if copy or obstacle:
+        check_array(array)
     if copy or (obstacle and device.type == "cpu"):
         array = np.array(array, dtype=array.dtype.newbyteorder("="), order="C", copy=True)
     elif obstacle:
@@ -80,7 +83,9 @@ def _masked_tensor(array: Any, copy: bool | None, device: torch.device) -> torch
     if copy is False:
         raise CopyRequiredError("a masked array cannot share memory with a tensor; pass copy=None to allow a copy")
     data = _tensor_of(np.asarray(array.data), True, device)
-    shown = _tensor_of(~np.ma.getmaskarray(array), True, device)
+    mask = np.ma.getmaskarray(array)
+    check_array(mask)
+    shown = _tensor_of(~mask, True, device)
     # torch says once in each process that MaskedTensor is a prototype: nothing that the caller could change.
     with modes.undisturbed():
         try:

@@ -17,8 +17,10 @@ from tensornp.core.convert.plan import ConversionPlan, decide
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, is_array, is_tensor
 from tensornp.core.lowlevel.modes import apart
+from tensornp.core.lowlevel.raw_memory import check_readable
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.unsharded import is_unsharded
+from tensornp.core.memory.footprint import check_parts
 from tensornp.core.memory.saved import saved_for
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container
@@ -30,7 +32,7 @@ from tensornp.core.tensor.reading import held_tensor, mask_of
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
 from tensornp.core.tensor.steps import Step
 from tensornp.core.tensor.weight import is_weight
-from tensornp.errors import NotATensorError
+from tensornp.errors import NoDataError, NotATensorError, NotReadError
 
 _NATIVE = {getattr(torch, facts.name) for facts in dtypes.KNOWN.values() if facts.numpy and hasattr(torch, facts.name)}
 _QUICK_NUMEL = 2**26
@@ -219,6 +221,9 @@ def _convert_plain(tensor: Any, copy: bool | None, budget: Budget | None) -> np.
     if wide is not None:
         if budget is not None:
             budget.take(tensor.numel() * wide.itemsize)
+        start = values.data_ptr()
+        nbytes = int(last + 1 - values.storage_offset()) * values.element_size()
+        _check(lambda: check_readable(start, start + nbytes))
         return _numpy(values.to(wide))
     array = _numpy(values)
     array.flags.writeable = False
@@ -245,7 +250,17 @@ _ON_TENSOR: dict[Step, Callable[[torch.Tensor], torch.Tensor]] = {
 @apart
 def execute(plan: ConversionPlan, tensor: torch.Tensor) -> Any:
     """Return the array, or the list of arrays, that `plan` describes, made from `tensor`, which stays as it is."""
+    if plan.nbytes_copied:
+        _check(lambda: check_parts(tensor))
     return carry_out(plan, tensor)
+
+
+def _check(check: Callable[[], None]) -> None:
+    """Raise `NoDataError` where a copy would end the process, since the file behind the memory was cut."""
+    try:
+        check()
+    except NotReadError as reason:
+        raise NoDataError(f"the values cannot be read: {reason}") from None
 
 
 def carry_out(plan: ConversionPlan, tensor: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tensornp.core.lowlevel import modes, torch_private
+from tensornp.core.lowlevel import modes, raw_memory, torch_private
 from tensornp.core.lowlevel.attributes import is_subclass, is_tensor, own_attributes
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.arrays import array_over, extent_of_array, has_left, origin_of
@@ -52,6 +52,13 @@ def spans_of(obj: Any, extents: tuple[Extent, ...] | None = None) -> list[Span]:
         # Sparse tensors and wrappers have no storage of their own, but parts that have.
         pass
     return [(extent.device, *extent.bounds) for extent in (extents_of(obj) if extents is None else extents)]
+
+
+def check_parts(tensor: torch.Tensor, info: TensorInfo | None = None) -> None:
+    """Raise `NotReadError` if a part of `tensor` in main memory cannot be read: the file behind it is shorter now."""
+    for extent in extents_of(tensor, info):
+        if extent.device == "cpu":
+            raw_memory.check_readable(*extent.bounds)
 
 
 def extents_of(obj: Any, info: TensorInfo | None = None) -> tuple[Extent, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tensornp.core.lowlevel.attributes import class_name, error_text
+from tensornp.core.lowlevel.attributes import class_name, error_text, is_array
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.memory.arrays import check_array
 from tensornp.core.summary.options import DisplayOptions
@@ -47,6 +47,8 @@ def summarize_array(array: np.ndarray, options: DisplayOptions, num_first: int |
         try:
             check_array(plain)
             shown = array if type(array) is _MASKED else plain
+            if type(array) is _MASKED and is_array(array.mask):
+                check_array(array.mask)
             text = _printed(shown, options) if num_first is None else _first_of(shown, options, num_first)
         except TensornpError as error:
             refusal = str(error)

@@ -19,13 +19,13 @@ from tensornp.core.memory.arrays import has_left, origin_of
 from tensornp.core.memory.changes import Change, Snapshot, change_between, facts_between, take_snapshot
 from tensornp.core.memory.extents import Extent
 from tensornp.core.memory.fingerprint import BLOCK_NBYTES, NUM_SAMPLES, SAMPLE_NBYTES, Fingerprint, fingerprint_of_array
-from tensornp.core.memory.footprint import extents_of
+from tensornp.core.memory.footprint import check_parts, extents_of
 from tensornp.core.memory.own_copy import array_copied
 from tensornp.core.memory.still import still
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import STRIDED
-from tensornp.core.values.gather import check_parts, own_values
+from tensornp.core.values.gather import own_values
 from tensornp.core.values.pairs import rows_and_delta
 from tensornp.errors import NotReadError
 

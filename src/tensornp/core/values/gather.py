@@ -13,9 +13,8 @@ from tensornp.core.convert import float4
 from tensornp.core.convert.dense import dense, dequantized
 from tensornp.core.lowlevel import threads, torch_private
 from tensornp.core.lowlevel.collector import uncollected
-from tensornp.core.lowlevel.raw_memory import check_readable
 from tensornp.core.lowlevel.silence import silence_warnings
-from tensornp.core.memory.footprint import extents_of
+from tensornp.core.memory.footprint import check_parts
 from tensornp.core.memory.own_copy import copied, elements, is_steady
 from tensornp.core.memory.still import CODES, still
 from tensornp.core.tensor import kinds
@@ -46,13 +45,6 @@ def gather(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Tens
         check_parts(tensor, info)
     with threads.GATE, uncollected():
         return _GATHERERS[info.kind.name](tensor, info, places)
-
-
-def check_parts(tensor: torch.Tensor, info: TensorInfo) -> None:
-    """Raise `NotReadError` if a part of `tensor` in main memory cannot be read: the file behind it is shorter now."""
-    for extent in extents_of(tensor, info):
-        if extent.device == "cpu":
-            check_readable(*extent.bounds)
 
 
 def _strided(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Tensor:
