@@ -17,7 +17,6 @@ from tensornp.core.convert.plan import ConversionPlan, decide
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, is_array, is_tensor
 from tensornp.core.lowlevel.modes import apart
-from tensornp.core.lowlevel.raw_memory import check_readable
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.unsharded import is_unsharded
 from tensornp.core.memory.footprint import check_parts
@@ -217,13 +216,13 @@ def _convert_plain(tensor: Any, copy: bool | None, budget: Budget | None) -> np.
         return None
     if copy is None and is_unsharded(tensor):
         return None
+    if wide is not None and not tensor.untyped_storage().resizable():
+        # It may be the memory of a file that was cut.
+        return None
     values = tensor.detach() if tensor.requires_grad else tensor
     if wide is not None:
         if budget is not None:
             budget.take(tensor.numel() * wide.itemsize)
-        start = values.data_ptr()
-        nbytes = int(last + 1 - values.storage_offset()) * values.element_size()
-        _check(lambda: check_readable(start, start + nbytes))
         return _numpy(values.to(wide))
     array = _numpy(values)
     array.flags.writeable = False
@@ -251,16 +250,12 @@ _ON_TENSOR: dict[Step, Callable[[torch.Tensor], torch.Tensor]] = {
 def execute(plan: ConversionPlan, tensor: torch.Tensor) -> Any:
     """Return the array, or the list of arrays, that `plan` describes, made from `tensor`, which stays as it is."""
     if plan.nbytes_copied:
-        _check(lambda: check_parts(tensor))
+        try:
+            check_parts(tensor)
+        except NotReadError as reason:
+            # To copy it would end the process.
+            raise NoDataError(f"the values cannot be read: {reason}") from None
     return carry_out(plan, tensor)
-
-
-def _check(check: Callable[[], None]) -> None:
-    """Raise `NoDataError` where a copy would end the process, since the file behind the memory was cut."""
-    try:
-        check()
-    except NotReadError as reason:
-        raise NoDataError(f"the values cannot be read: {reason}") from None
 
 
 def carry_out(plan: ConversionPlan, tensor: Any) -> Any:

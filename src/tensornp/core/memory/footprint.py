@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -56,6 +57,10 @@ def spans_of(obj: Any, extents: tuple[Extent, ...] | None = None) -> list[Span]:
 
 def check_parts(tensor: torch.Tensor, info: TensorInfo | None = None) -> None:
     """Raise `NotReadError` if a part of `tensor` in main memory cannot be read: the file behind it is shorter now."""
+    with suppress(RuntimeError, NotImplementedError):
+        if type(tensor) in _PLAIN and tensor.layout is torch.strided and tensor.untyped_storage().resizable():
+            # What torch has allocated itself is no file's.
+            return
     for extent in extents_of(tensor, info):
         if extent.device == "cpu":
             raw_memory.check_readable(*extent.bounds)
