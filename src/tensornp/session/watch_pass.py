@@ -89,7 +89,8 @@ class WatchPass:
                 lines.append(ReportLine(name, (f"another object now, {_described(obj)}",)))
             else:
                 change = what_changed(before[name], after[name])
-                lines += [ReportLine(name, change_parts(change), change.size)] if change is not None else []
+                size = change.size if change is not None and not _is_count(after[name]) else 0.0
+                lines += [ReportLine(name, change_parts(change), size)] if change is not None else []
                 if before[name].left_out != "pending":
                     # What was left out last time could not be compared this time.
                     self._note({name: before[name]})
@@ -154,6 +155,12 @@ class WatchPass:
         for name, snapshot in snapshots.items():
             if snapshot.left_out:
                 self.left_out[snapshot.left_out][name] = None
+
+
+def _is_count(snapshot: Snapshot) -> bool:
+    """Return whether it is one integer, as the steps of a batch norm: by one more it is not largely changed."""
+    info = snapshot.info
+    return info is not None and info.numel == 1 and name_of(info.dtype).removeprefix("u").startswith("int")
 
 
 def _described(obj: Any) -> str:

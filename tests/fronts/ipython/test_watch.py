@@ -209,6 +209,13 @@ def test_many_lines_are_bounded(shell):
     assert shell.summary == f"50 of 50 tensors and arrays · {largest} · all element 0 of 1 · all through torch"
 
 
+def test_the_headline_names_no_count(shell):
+    """A batch norm counts its steps, by more than any weight changes."""
+    shell.run("bn = torch.nn.BatchNorm1d(2)\n%tensorwatch bn")
+    report(shell, "for t in [*bn.parameters(), bn.running_mean]: t.data += 0.25\nbn.num_batches_tracked += 1")
+    assert "largest |Δ| 0.25 in bn." in shell.summary
+
+
 def test_what_has_changed_alike_is_one_line(shell):
     """A training step touches every tensor of a model: one line sums it up, and each difference is under it."""
     shell.run("model = torch.nn.Sequential(*(torch.nn.Linear(2, 2) for _ in range(4)))\n%tensorwatch model")

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ReportLine:
-    """One tensor or array, and what has happened to it; `size` is the largest absolute difference, or 0."""
+    """One tensor or array, and what has happened to it; `size` is the largest absolute difference.
+
+    It is 0 where it is not known, and of a count.
+    """
 
     name: str
     parts: tuple[str, ...]
