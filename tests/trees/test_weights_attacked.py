@@ -462,3 +462,13 @@ def test_a_zip_without_anything_is_told(tmp_path):
                 file.writestr(member, "text")
         with pytest.raises(tnp.CheckpointError):
             tnp.weights(tmp_path / name)
+
+
+def test_a_module_below_a_number_is_named_by_it():
+    """torch takes any key that is put into its table by hand."""
+    m = torch.nn.Module()
+    m._modules[3] = torch.nn.Linear(1, 1)
+    w = tnp.weights(m)
+    assert list(w) == ["3.weight", "3.bias"]
+    assert all(eval(entry.code, {"model": m}) is getattr(m._modules[3], name[2:]) for name, entry in w.items())
+    assert tnp.compare(m, m)

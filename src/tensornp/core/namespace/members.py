@@ -132,7 +132,9 @@ def registered_names(module: Any) -> Iterator[tuple[str, Any, Any, Kind]]:
     is_dict, is_list, is_row = (not names.isdisjoint(bases) for names in (_BY_KEY, _BY_INDEX, _BY_PLACE))
     is_scripted = torch_private.is_scripted_table(held.get("_modules"))
     for table, kind in (("_parameters", "parameter"), ("_buffers", "buffer"), ("_modules", "")):
-        for i, (name, child) in enumerate(members_of(held.get(table))):
+        for i, (key, child) in enumerate(members_of(held.get(table))):
+            # torch takes a number put in there by hand, too.
+            name = str(key)
             if is_row and kind == "":
                 # Its members are counted, whatever their names.
                 step: Any = f"[{i}]"
@@ -140,9 +142,9 @@ def registered_names(module: Any) -> Iterator[tuple[str, Any, Any, Kind]]:
                 step = (name,)
             elif is_list and name.isdecimal():
                 step = f"[{name}]"
-            elif is_scripted and not is_attribute_name(name):
-                # It has no `get_submodule`.
-                step = f".{table}[{name!r}]"
+            elif (is_scripted or key is not name) and not is_attribute_name(name):
+                # `get_submodule` finds none.
+                step = f".{table}[{key!r}]"
             else:
                 step = _attribute(name, kind or "submodule")
             yield name, step, child, kind
