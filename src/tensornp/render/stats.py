@@ -83,10 +83,11 @@ def _rows(summary: StatsSummary) -> Iterator[TableRow]:
     if stats.min is None:
         return
     of = "of the modulus" if stats.real is not None else ""
+    finite = stats.count - stats.nan - stats.num_infinite
     for name, value in (("min", stats.min), ("max", stats.max)):
         yield TableRow((name, number_text(value), _place(places.get(name)) or of))
     rows = (("mean", stats.mean), ("std", stats.std), ("norm", stats.norm), ("sum", stats.sum))
-    said = {"std": "of the population"}
+    said = {"std": "of the population", **({"mean": f"of {finite:,} finite"} if finite < stats.count else {})}
     for name, figure in rows:
         yield TableRow((name, number_text(figure), said.get(name, of)))
 
