@@ -68,7 +68,7 @@ def test_components_lie_in_folders(tmp_path):
         (tmp_path / part).mkdir()
         save_file({"w": torch.ones(2)}, tmp_path / part / "model.safetensors")
     (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / "model.safetensors").write_bytes(b"1234")
+    (tmp_path / "broken" / "model.safetensors").write_bytes(b"\1\2\3\4")
     explorer = tnp.weights(tmp_path)
     assert list(explorer) == ["unet.w", "vae.w"]
     assert [problem for problem in explorer.problems if "is no sound safetensors file" in problem]

@@ -156,7 +156,7 @@ def test_a_tied_weight_that_only_a_dictionary_lacks_is_missing(tmp_path):
 
 def test_what_is_no_model_is_named_beside_one():
     """And not the model."""
-    for other, says in ((3, "a int cannot be compared with all weights of a Linear; it has none"), ({}, "a dict ca")):
+    for other, says in ((3, "an int cannot be compared with all weights of a Linear; it has none"), ({}, "a dict ca")):
         with pytest.raises(tnp.BadRequestError, match=says):
             tnp.compare(nn.Linear(2, 2), other)
         with pytest.raises(tnp.BadRequestError, match=says):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -68,7 +69,8 @@ def _foreign_arrays() -> dict[str, type]:
 
 def _way_back_of(array: Any) -> Callable[..., Any] | None:
     """Return `from_jax` or `from_cupy` for an array of theirs, None for anything else."""
-    foreign = _foreign_arrays()
+    # `isinstance` would ask what a weak proxy stands for, which may be gone.
+    foreign = _foreign_arrays() if type(array) not in weakref.ProxyTypes else {}
     if isinstance(array, foreign.get("jax", ())):
         from tensornp.core.exchange.jax import from_jax
 

@@ -76,7 +76,7 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
     """Return the summary of a container: its first and last leaves, and totals over all of them."""
     found, is_complete = _leaves(container)
     # One that is empty is a leaf of itself.
-    found = [(path, leaf) for path, leaf in found if leaf is not container]
+    found = [(path, leaf) for path, leaf in found if path is not None or leaf is not container]
     table = summarize_leaves(list(_with_numbers_together(found, MAX_LEAVES)), options)
     return replace(
         table, type_name=class_name(type(container)), length=_length(container, found), is_complete=is_complete
