@@ -134,6 +134,18 @@ def test_a_held_key_never_queues_up(navigator: MakeNavigator) -> None:
     expect(shown.grid.locator("th[scope=row]").first).to_have_text("199")
 
 
+def test_an_answer_takes_the_focus_from_nobody_who_has_gone_on(navigator: MakeNavigator) -> None:
+    """A key in the grid, a click into a cell of the notebook, and then the answer."""
+    shown = navigator(counted(100, 200))
+    shown.grid.locator("[tabindex='0']").focus()
+    shown.page.keyboard.press("Control+End")
+    notebook = shown.page.get_by_label("Notebook")
+    notebook.focus()
+    shown.settle()
+    shown.cell("99, 199")
+    expect(notebook).to_be_focused()
+
+
 def test_the_focus_stays_in_the_grid_while_its_cells_are_made_anew(navigator: MakeNavigator) -> None:
     """Also where the cell that it was on is no more; a key that is pressed meanwhile must not reach the notebook."""
     shown = navigator(counted(500, 40))

@@ -169,7 +169,7 @@ class Navigator {
     if (wanted.show || wanted.index !== undefined || wanted.seek || wanted.corner) {
       for (const other of ["show", "index", "seek", "after"]) delete kept[other];
     }
-    this.wished = { wanted: { ...kept, ...wanted }, then };
+    this.wished = { wanted: { ...kept, ...wanted }, then, from: document.activeElement };
     this.pump();
   }
 
@@ -183,10 +183,10 @@ class Navigator {
     if (this.pending) return;
     if (this.wished) {
       const { isFit, isAgain, ...wanted } = this.wished.wanted;
-      const { then } = this.wished;
+      const { then, from } = this.wished;
       this.wished = undefined;
       const { axes = null, corner = null, part = 0 } = this.seen ?? {};
-      this.send({ type: "move", part, axes, corner, size: [NUM_ROWS, this.columns], ...wanted }, then);
+      this.send({ type: "move", part, axes, corner, size: [NUM_ROWS, this.columns], ...wanted }, then, from);
     } else if (this.wishedEdit) {
       const edit = this.wishedEdit;
       this.wishedEdit = undefined;
@@ -194,15 +194,16 @@ class Navigator {
     }
   }
 
-  send(request, then) {
+  send(request, then, from) {
     const message = { ...request, page: this.page, number: (this.number += 1) };
-    this.pending = { number: message.number, type: message.type, index: message.index, then };
+    this.pending = { number: message.number, type: message.type, index: message.index, then, from };
     this.request.send(message);
   }
 
   hear(content, buffers) {
     if (content?.page !== this.page || content.number !== this.pending?.number || this.dead) return;
-    const { then, type, index } = this.pending;
+    const { type, index, from } = this.pending;
+    const then = isFocusFree(from, this.root) ? this.pending.then : undefined;
     this.pending = undefined;
     this.request.end();
     if (content.type === "window") this.take(content, buffers, then);

@@ -39,3 +39,8 @@ class Request {
   }
 }
 
+// Whether nobody has gone elsewhere since something was asked for `from` there: whoever has keeps the focus.
+const isFocusFree = (from, root) => {
+  const now = document.activeElement;
+  return now === from || now === document.body || root.contains(now);
+};

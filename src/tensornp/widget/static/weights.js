@@ -147,15 +147,14 @@ class Weights {
   // `then` says where the focus goes with the answer: "tree", or nowhere.
   wish(then = this.wished?.then) {
     if (this.dead) return;
-    this.wished = { then };
+    this.wished = { then, from: document.activeElement };
     this.pump();
   }
 
   pump() {
     if (this.pending || !this.wished) return;
-    const { then } = this.wished;
+    this.pending = this.wished;
     this.wished = undefined;
-    this.pending = { then };
     const message = { type: "lines", first: this.first, count: NUM_LINES, ...this.asked };
     this.pending.number = this.send(message, true);
   }
@@ -178,7 +177,8 @@ class Weights {
     clearTimeout(this.waits);
     if (this.status.textContent === WAITING) this.say("");
     if (content.number === this.pending?.number) {
-      const { then } = this.pending;
+      const { from } = this.pending;
+      const then = isFocusFree(from, this.root) ? this.pending.then : undefined;
       this.pending = undefined;
       this.request.end();
       if (content.type === "lines") this.take(content, then);
