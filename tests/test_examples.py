@@ -93,7 +93,8 @@ def test_memory(tmp_path):
     for promised in (
         "same memory as b (NumPy array), turned", "overlaps row, even, odd", "other elements of the same storage: odd",
         "same storage   tensor", "changed since the card in In[3] · not counted by torch",
-        "changed since the card in In[6] · through torch", "Out[8], _", "(4,000,000 bytes) on cpu came free",
+        "changed since the card in In[6] · with a write counted by torch",
+        "Out[8], _", "(4,000,000 bytes) on cpu came free",
         "got a .grad", "largest |Δ| 0.1 at [", "no .grad, unlike its siblings",
         "float32 to float16 · its storage is another one now", "no longer shares with before (NumPy array)",
         SAVED, "[200.,   6.]",

@@ -19,7 +19,12 @@ class _Words(NamedTuple):
 
 _CAUSES: dict[Cause, _Words] = {
     "": _Words("changed", "", "", ""),
-    "torch": _Words("changed", "through torch", "through torch", "and torch has counted a write since then"),
+    "torch": _Words(
+        "changed",
+        "with a write counted by torch",
+        "with a write counted by torch",
+        "and torch has counted a write since then, which need not be the only one",
+    ),
     "uncounted": _Words(
         "changed",
         "not counted by torch",

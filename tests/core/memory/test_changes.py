@@ -14,7 +14,7 @@ from child import in_fork, in_two_ranks
 
 import tensornp as tnp
 from tensornp.core.memory.changes import Change, Snapshot, change_between, take_snapshot
-from tensornp.render.changes import change_sentence, change_text
+from tensornp.render.changes import change_line, change_sentence, change_text
 
 ALL = 2**40
 
@@ -136,6 +136,23 @@ def test_equal_bits_in_the_same_place_are_no_change(act):
 def test_a_square_matrix_that_is_transposed_in_place_is_not_unchanged():
     """The bytes are equal, the elements are not."""
     assert change_by(torch.arange(9.0).view(3, 3), lambda t: t.t_()).cause == "moved"
+
+
+def test_a_counted_write_is_not_said_to_be_the_only_one():
+    """Torch has counted one that changes nothing, and NumPy, uncounted, has changed the values."""
+
+    def both(t: torch.Tensor) -> None:
+        t.add_(0)
+        t.numpy()[0] = 5
+
+    change = change_by(torch.zeros(3), both)
+    assert change.cause == "torch"
+    assert change_text(change) == "changed since the card in In[1] · with a write counted by torch"
+    assert change_sentence(change) == (
+        "Changed since the card in In[1], "
+        "and torch has counted a write since then, which need not be the only one (all blocks)."
+    )
+    assert change_line(change) == "with a write counted by torch"
 
 
 def test_the_words():

@@ -81,7 +81,7 @@ VALUES: dict[str, tuple[Any, Callable[[Any], object], str]] = {
 def test_which_rows_and_by_how_much(name):
     """Exact for integers at their ends, and NaN is no change of NaN."""
     values, act, expected = VALUES[name]
-    assert told(values.clone(), act) == f"{expected} · through torch"
+    assert told(values.clone(), act) == f"{expected} · with a write counted by torch"
 
 
 def test_large_unsigned_integers():
@@ -171,7 +171,7 @@ MOVED = "its storage is another one now"
         (lambda t: t.untyped_storage().resize_(0), f"{MOVED} · available to freed"),
         (
             lambda t: torch.no_grad()(t.set_)(torch.zeros(2, 3)),
-            f"all 2 rows · largest |Δ| 5 at [1, 2] · through torch · {MOVED}",
+            f"all 2 rows · largest |Δ| 5 at [1, 2] · with a write counted by torch · {MOVED}",
         ),
         (lambda t: t * 2, ""),
     ],
@@ -199,7 +199,7 @@ def test_past_the_budget_of_copies_blocks_tell_the_place():
     """Rows around the change for what is contiguous, else how many blocks."""
     t = torch.zeros(1024, 1024)
     assert told(t, put(_700_3=1), 0) == (
-        "within rows 512–767 of 1,024 (too large for a copy to compare with) · through torch"
+        "within rows 512–767 of 1,024 (too large for a copy to compare with) · with a write counted by torch"
     )
     assert told(t.T, put(_700_3=1), 0).startswith("values changed in 1 of 4 blocks")
     assert told(np.zeros((1024, 1024)), put(_700_3=1), 0) == "values changed in 1 of 8 blocks"
@@ -211,7 +211,7 @@ def test_past_the_budget_of_reading_samples_tell():
     """A counted write whose place was not read is told as that."""
     t = torch.zeros(2**20)
     assert told(t, lambda t: t.add_(1), 0, 2**20) == (
-        "values changed in 64 of 64 samples (sampled 1/64) · through torch"
+        "values changed in 64 of 64 samples (sampled 1/64) · with a write counted by torch"
     )
     assert told(t, put(_1000=9), 0, 2**20) == "torch has counted a write; the sample is unchanged (sampled 1/64)"
     assert told(t, lambda t: None, 0, 2**20) == ""
@@ -312,7 +312,7 @@ def test_on_a_device():
     """Values are copied under the same budget; a change there is told as here."""
     register()
     t = torch.zeros(4, 4, device="card")
-    assert told(t, put(_2_1=3)) == "row 2 of 4 · largest |Δ| 3 at [2, 1] · through torch"
+    assert told(t, put(_2_1=3)) == "row 2 of 4 · largest |Δ| 3 at [2, 1] · with a write counted by torch"
     module = torch.nn.Linear(3, 3)
     before = snapshot_with_values(module.weight, COPY)
     module.to("card")

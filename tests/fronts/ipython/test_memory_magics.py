@@ -250,7 +250,7 @@ def test_only_what_has_changed_is_listed_where_one_asks_for_that(shell):
     cell(shell, "w += 1; v.numpy()[0] = 1; unseen += 1")
     rows = table(shell, "--changed")
     assert {name for name in rows if name and not name.startswith("Out[")} == {"w", "v"}
-    assert "through torch" in rows["w"] and "not counted by torch" in rows["v"]
+    assert "with a write counted by torch" in rows["w"] and "not counted by torch" in rows["v"]
     assert rows[""].startswith("2 tensors in 2 storages")
     assert "w" not in table(shell, "--changed v")
 

@@ -56,7 +56,7 @@ def callbacks(shell: Any) -> int:
 @pytest.mark.parametrize(
     ("code", "line"),
     [
-        ("w[1] = 2", "w: row 1 of 3 · largest |Δ| 2 at [1, 0] · through torch"),
+        ("w[1] = 2", "w: row 1 of 3 · largest |Δ| 2 at [1, 0] · with a write counted by torch"),
         ("w.numpy()[2, 1] = 2", "w: row 2 of 3 · largest |Δ| 2 at [2, 1] · not counted by torch"),
         ("a = %tonumpy -s w\na[0] = 4", "w: row 0 of 3 · largest |Δ| 4 at [0, 0] · not counted by torch"),
         ("w = torch.ones(2)", "w: another object now, (2,) float32"),
@@ -64,7 +64,7 @@ def callbacks(shell: Any) -> int:
         ("w.requires_grad_()", "w: requires_grad: False to True"),
         ("del w", "w: it is gone, and is no longer watched"),
         ("w = 3", "w: gone"),
-        ("w[0] = 1\n1 / 0", "w: row 0 of 3 · largest |Δ| 1 at [0, 0] · through torch"),
+        ("w[0] = 1\n1 / 0", "w: row 0 of 3 · largest |Δ| 1 at [0, 0] · with a write counted by torch"),
     ],
 )
 def test_each_cell_that_changes_something_reports_it_once(shell, code, line):
@@ -91,7 +91,9 @@ def test_modules_optimizers_and_containers_are_watched_as_a_whole(shell):
         ", ".join(f"opt.state[opt.param_groups[0]['params'][{i}]]['momentum_buffer']" for i in (0, 1)),
     ]
     # It is watched by itself and as a part, and told once.
-    assert report(shell, "d['a b'][1] = 3") == ["d['a b']: element 1 of 2 · largest |Δ| 3 at [1] · through torch"]
+    assert report(shell, "d['a b'][1] = 3") == [
+        "d['a b']: element 1 of 2 · largest |Δ| 3 at [1] · with a write counted by torch"
+    ]
     shell.run("%tensorwatch --off d['a b'] model opt")
     assert report(shell, "d['n'][0] = 1; d['new'] = torch.ones(1)") == [
         "d['n']: element 0 of 2 · largest |Δ| 1 at [0]",
@@ -117,7 +119,7 @@ class Loader:
 loader = Loader()
 %tensorwatch loader loader.batch""")
     assert "loader.next is not kept there" in shell.fail("%tensorwatch loader.next")
-    line = "loader.batch: element 1 of 2 · largest |Δ| 3 at [1] · through torch"
+    line = "loader.batch: element 1 of 2 · largest |Δ| 3 at [1] · with a write counted by torch"
     assert report(shell, "loader.batch[1] = 3") == [line]
     assert report(shell, "del loader.batch") == [
         "loader.batch: gone",
@@ -129,7 +131,9 @@ loader = Loader()
 def test_a_gradient_is_watched_by_its_name(shell):
     """Also while it is not there."""
     shell.run("p = torch.ones(2, requires_grad=True); p.sum().backward()\n%tensorwatch p.grad")
-    assert report(shell, "p.grad[0] = 5") == ["p.grad: element 0 of 2 · largest |Δ| 4 at [0] · through torch"]
+    assert report(shell, "p.grad[0] = 5") == [
+        "p.grad: element 0 of 2 · largest |Δ| 4 at [0] · with a write counted by torch"
+    ]
     assert report(shell, "p.grad = None") == ["p.grad: gone"]
     assert report(shell, "p.sum().backward()") == ["p.grad: new"]
 
@@ -161,7 +165,9 @@ def test_listing_and_ending(shell):
     shell.run("%tensorwatch")
     assert "watched after each cell: w, v" in shell.printed
     shell.run("%tensorwatch --off w")
-    assert report(shell, "w[0] = 1; v[0] = 1") == ["v: element 0 of 1 · largest |Δ| 1 at [0] · through torch"]
+    assert report(shell, "w[0] = 1; v[0] = 1") == [
+        "v: element 0 of 1 · largest |Δ| 1 at [0] · with a write counted by torch"
+    ]
     shell.run("%tensorwatch --off")
     assert "no longer watched: v" in shell.printed
     assert (callbacks(shell), report(shell, "v[0] = 2")) == (before, [])
@@ -206,8 +212,8 @@ def test_many_lines_are_bounded(shell):
     shell.run("many = [torch.zeros(1) for _ in range(50)]\n%tensorwatch many")
     lines = report(shell, "for i, t in enumerate(many): t.add_(i + 1)")
     assert (len(lines), lines[-1]) == (MAX_LINES + 1, "… and 30 more")
-    largest = "largest |Δ| 50 in many[49]"
-    assert shell.summary == f"50 of 50 tensors and arrays · {largest} · all element 0 of 1 · all through torch"
+    common = "all element 0 of 1 · all with a write counted by torch"
+    assert shell.summary == f"50 of 50 tensors and arrays · largest |Δ| 50 in many[49] · {common}"
 
 
 def test_the_headline_names_no_count(shell):
@@ -225,7 +231,7 @@ def test_what_has_changed_alike_is_one_line(shell):
     assert shell.summary == "8 of 8 tensors and arrays · all got a .grad"
     lines = report(shell, "with torch.no_grad():\n    for p in model.parameters(): p.sub_(p.grad + 1)")
     assert shell.summary.startswith("8 of 8 tensors and arrays · largest |Δ| ")
-    assert shell.summary.endswith(" · all through torch")
+    assert shell.summary.endswith(" · all with a write counted by torch")
     assert len(lines) == 8
     # Of random numbers, rounding would tell which difference is the largest.
     report(shell, "model[0].bias.data.zero_()")
@@ -239,7 +245,7 @@ def test_past_the_budget_of_copies_the_place_is_told(shell):
     """`max_watch_nbytes = 0` keeps no copy."""
     shell.run("%config TensorDisplay.max_watch_nbytes = 0\n%tensorwatch w")
     assert report(shell, "w[1] = 2") == [
-        "w: within rows 0–2 of 3 (too large for a copy to compare with) · through torch"
+        "w: within rows 0–2 of 3 (too large for a copy to compare with) · with a write counted by torch"
     ]
 
 
@@ -258,10 +264,10 @@ def test_what_is_not_searched_to_its_end_is_not_said_to_be_gone(shell, monkeypat
     assert "watching many (the first 10 tensors" in shell.printed
     monkeypatch.setattr(watch_pass, "MAX_TENSORS", 5)
     assert report(shell, "many[3][0] = many[8][0] = 1") == [
-        "many[3]: element 0 of 1 · largest |Δ| 1 at [0] · through torch"
+        "many[3]: element 0 of 1 · largest |Δ| 1 at [0] · with a write counted by torch"
     ]
     monkeypatch.setattr(watch_pass, "MAX_TENSORS", 20)
-    assert report(shell, "5") == ["many[8]: element 0 of 1 · largest |Δ| 1 at [0] · through torch"]
+    assert report(shell, "5") == ["many[8]: element 0 of 1 · largest |Δ| 1 at [0] · with a write counted by torch"]
 
 
 def test_a_subclass_that_raises_is_watched(shell):
@@ -296,7 +302,9 @@ def test_odd_tensors_do_not_end_the_watch(shell):
     """Meta, freed and nested ones beside the ordinary one."""
     shell.run("odd = [torch.nested.nested_tensor([torch.ones(2)]), torch.ones(2, device='meta'), torch.zeros(2)]")
     shell.run("%tensorwatch odd")
-    assert report(shell, "odd[2][0] = 1") == ["odd[2]: element 0 of 2 · largest |Δ| 1 at [0] · through torch"]
+    assert report(shell, "odd[2][0] = 1") == [
+        "odd[2]: element 0 of 2 · largest |Δ| 1 at [0] · with a write counted by torch"
+    ]
     (line,) = report(shell, "odd[2].untyped_storage().resize_(0);")
     assert line.startswith("odd[2]: ")
     assert "available to freed" in line
@@ -351,9 +359,9 @@ def test_one_bound_holds_for_all_that_is_watched(shell):
     assert said in shell.printed, "each object is read once, however many names it has"
     assert report(shell, "5") == []
     assert report(shell, "c.add_(1); a[3] = 1") == [
-        "a: element 3 of 250,000 · largest |Δ| 1 at [3] · through torch",
-        "d[0]: element 3 of 250,000 · largest |Δ| 1 at [3] · through torch",
-        "c: values changed in 64 of 64 samples (sampled 1/15) · through torch",
+        "a: element 3 of 250,000 · largest |Δ| 1 at [3] · with a write counted by torch",
+        "d[0]: element 3 of 250,000 · largest |Δ| 1 at [3] · with a write counted by torch",
+        "c: values changed in 64 of 64 samples (sampled 1/15) · with a write counted by torch",
         said,
     ]
     shell.run("%tensorwatch --off a b d")
@@ -363,7 +371,9 @@ def test_one_bound_holds_for_all_that_is_watched(shell):
     assert ": not all was compared:\n  not read: c; %config" in data
     assert report(shell, "c.add_(1); 5") == []
     assert report(shell, "%config TensorDisplay.max_watch_read_nbytes = 2**30") == []
-    assert report(shell, "c[1] = 5") == ["c: element 1 of 250,000 · largest |Δ| 3 at [1] · through torch"]
+    assert report(shell, "c[1] = 5") == [
+        "c: element 1 of 250,000 · largest |Δ| 3 at [1] · with a write counted by torch"
+    ]
 
 
 def test_an_interrupt_in_the_report_leaves_the_watch_as_it_was(shell, monkeypatch):
@@ -386,10 +396,10 @@ def test_an_interrupt_in_the_report_leaves_the_watch_as_it_was(shell, monkeypatc
         shell.ip.run_cell("v[1] = 2", store_history=True)
     assert captured.outputs[0].data["text/plain"].splitlines() == [
         f"In[{cell}] to In[{cell + 1}] changed:",
-        "  w: row 0 of 3 · largest |Δ| 1 at [0, 0] · through torch",
-        "  v: all 2 elements · largest |Δ| 2 at [1] · through torch",
+        "  w: row 0 of 3 · largest |Δ| 1 at [0, 0] · with a write counted by torch",
+        "  v: all 2 elements · largest |Δ| 2 at [1] · with a write counted by torch",
     ]
-    assert report(shell, "v[1] = 3") == ["v: element 1 of 2 · largest |Δ| 1 at [1] · through torch"]
+    assert report(shell, "v[1] = 3") == ["v: element 1 of 2 · largest |Δ| 1 at [1] · with a write counted by torch"]
 
 
 @in_two_ranks
@@ -472,7 +482,7 @@ def test_across_the_cells_of_a_kernel():
         assert "In[10] changed so far, after 9 reports" in looped
         # What the page may have lost is told in the end.
         assert looped.splitlines()[-2:] == [
-            "In[10] changed:", "  w: all 4 rows · largest |Δ| 7 at [0, 0] · through torch"
+            "In[10] changed:", "  w: all 4 rows · largest |Δ| 7 at [0, 0] · with a write counted by torch"
         ]  # fmt: skip
         lost = "with capture_output():\n    for i in range(6): get_ipython().run_cell('w += 1')"
         assert "w: all 4 rows · largest |Δ| 4 at [0, 0]" in kernel.run(
@@ -522,9 +532,10 @@ def test_parts_of_what_is_watched_count_once(shell):
     told = report(shell, "with torch.no_grad():\n    for p in m.parameters(): p += 1")
     assert shell.summary.startswith("16 of 16 tensors and arrays")
     assert "all all" not in shell.summary
+    counted = "with a write counted by torch"
     assert told == [
-        "m[0].weight, m[1].weight, m[2].weight and 5 more: all 3 rows · largest |Δ| 1 at [0, 0] · through torch",
-        "m[0].bias, m[1].bias, m[2].bias and 5 more: all 3 elements · largest |Δ| 1 at [0] · through torch",
+        f"m[0].weight, m[1].weight, m[2].weight and 5 more: all 3 rows · largest |Δ| 1 at [0, 0] · {counted}",
+        f"m[0].bias, m[1].bias, m[2].bias and 5 more: all 3 elements · largest |Δ| 1 at [0] · {counted}",
     ]
 
 

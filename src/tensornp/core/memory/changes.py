@@ -81,10 +81,10 @@ class Change:
     since : str
         "the conversion in In[4]".
     cause : str
-        "torch" (values changed, and torch has counted a write), "uncounted" (it has not), "unknown" (that cannot be
-        told); "retyped" (another dtype or shape); "moved" (equal values in another storage, or values that are not
-        compared, on another device or with other strides); "may" (torch has counted a write, the sample is unchanged).
-        Empty where no cause is known: of arrays, and of facts.
+        "torch" (values changed, and torch has counted a write, which need not be the only one), "uncounted" (it has
+        counted none), "unknown" (that cannot be told); "retyped" (another dtype or shape); "moved" (equal values in
+        another storage, or values that are not compared, on another device or with other strides); "may" (torch has
+        counted a write, the sample is unchanged). Empty where no cause is known: of arrays, and of facts.
     coverage : str
         What was compared: "all blocks" or "sampled 1/64".
     was : str

@@ -30,7 +30,7 @@ from tensornp.core.values.pairs import rows_and_delta
 from tensornp.errors import NotReadError
 
 WRITTEN = ("torch", "uncounted", "unknown")
-"""Roads by which values have changed."""
+"""Causes of which values have changed."""
 MAX_READ_NBYTES = 2**30
 """Bytes that are read after each cell; of what is left then, a sample is."""
 

@@ -178,7 +178,7 @@ class MemoryMagics(Magics):
         NAME is a name with attributes and constant keys, as cards and %tensors write it: model.fc.weight, d["a"][0].
         It is looked up after each cell, and nothing is run for that: no call, no property.
 
-        A report names the rows, the largest absolute difference, whether torch has counted the write, gradients that
+        A report names the rows, the largest absolute difference, whether torch has counted a write, gradients that
         were set or dropped, and moves to another device or storage. Not counted are writes of NumPy, .data and DLPack
         for example, and those of some kernels of torch: batch norm, fused optimizers, fake quantization, apply_,
         GradScaler's unscale, dist.scatter.
