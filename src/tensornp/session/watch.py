@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from tensornp.core.summary.report import Report
@@ -73,7 +73,7 @@ class Watch:
                 else:
                     look.keep(expression, self._state.snapshots[expression], is_partial=self.is_partial([expression]))
         self._state = self._state_of(look)
-        return sum(len(self._state.snapshots[expression]) for expression in expressions)
+        return _num_objects(self._state.snapshots[expression] for expression in expressions)
 
     def is_partial(self, expressions: list[str]) -> bool:
         """Return whether one of these holds more tensors than are watched."""
@@ -106,7 +106,7 @@ class Watch:
         with undisturbed():
             look = self._look()
             lines = tuple(
-                # What two watched names hold is told once.
+                # What is gone from below two watched names is told once.
                 dict.fromkeys(
                     line
                     for expression, before in self._state.snapshots.items()
@@ -115,7 +115,7 @@ class Watch:
             )
         self._next = state = self._state_of(look)
         heading = f"{self._untold} to {cell}" if self._untold not in ("", cell) else cell
-        num_watched = len({name for found in self._state.snapshots.values() for name in found})
+        num_watched = _num_objects(self._state.snapshots.values())
         if state.left_out and (lines or state.left_out != self._state.left_out):
             heading += " changed" if lines else ": not all was compared"
             return Report(heading, lines, state.left_out, num_watched)
@@ -128,6 +128,11 @@ class Watch:
     def postpone(self, cell: str) -> None:
         """Have the next report tell of `cell` too, of which none was shown."""
         self._untold = self._untold or cell
+
+
+def _num_objects(looks: Iterable[dict[str, Snapshot]]) -> int:
+    """Return how many tensors and arrays these are, each once under whatever names."""
+    return len({snapshot.object_id for snapshots in looks for snapshot in snapshots.values()})
 
 
 def _left_out_text(look: WatchPass, max_read_nbytes: int) -> str:

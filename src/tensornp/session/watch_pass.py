@@ -36,7 +36,7 @@ class WatchPass:
     partial : set of str
         Expressions that hold more than was looked at.
     left_out : dict
-        Names of what was not read, or not all of it, by `Snapshot.left_out`.
+        Names of what was not read, or not all of it, by `Snapshot.left_out`: of each object the first.
     """
 
     def __init__(self, namespace: Mapping[str, Any], max_copy_nbytes: int, max_read_nbytes: int) -> None:
@@ -44,6 +44,8 @@ class WatchPass:
         self._left_to_copy, self._left_to_read = max_copy_nbytes, max_read_nbytes
         # The objects are held meanwhile, so that none takes the identity of another.
         self._seen: dict[int, tuple[Any, Snapshot]] = {}
+        self._told: set[tuple[int, tuple[str, ...]]] = set()
+        self._first_names: dict[int, str] = {}
         self.snapshots: dict[str, dict[str, Snapshot]] = {}
         self.partial: set[str] = set()
         self.left_out: dict[str, dict[str, None]] = {"sampled": {}, "unread": {}, "pending": {}}
@@ -71,7 +73,7 @@ class WatchPass:
         self._note(snapshots)
 
     def report(self, expression: str, before: dict[str, Snapshot], *, was_partial: bool) -> list[ReportLine]:
-        """Return a line for each change below one watched name, and look at it anew."""
+        """Return a line for each change below one watched name that no other has told, and look at it anew."""
         try:
             objects = self._at(expression, before)
         except NotLookedAtError:
@@ -84,13 +86,13 @@ class WatchPass:
         is_partial = was_partial or expression in self.partial
         for name, obj in objects.items():
             if name not in before:
-                lines += [] if is_partial else [ReportLine(name, ("new",))]
+                lines += [] if is_partial else self._once(obj, ReportLine(name, ("new",)))
             elif not before[name].is_in_place_of(obj):
-                lines.append(ReportLine(name, (f"another object now, {_described(obj)}",)))
+                lines += self._once(obj, ReportLine(name, (f"another object now, {_described(obj)}",)))
             else:
                 change = what_changed(before[name], after[name])
                 size = change.size if change is not None and not _is_count(after[name]) else 0.0
-                lines += [ReportLine(name, change_parts(change), size)] if change is not None else []
+                lines += self._once(obj, ReportLine(name, change_parts(change), size)) if change is not None else []
                 if before[name].left_out != "pending":
                     # What was left out last time could not be compared this time.
                     self._note({name: before[name]})
@@ -100,6 +102,13 @@ class WatchPass:
         else:
             lines += [ReportLine(name, ("gone",)) for name in gone]
         return lines
+
+    def _once(self, obj: Any, line: ReportLine) -> list[ReportLine]:
+        """Return the line, or nothing if the same was told of the same object by another name."""
+        key = id(obj), line.parts
+        is_told = key in self._told
+        self._told.add(key)
+        return [] if is_told else [line]
 
     def _at(self, expression: str, before: dict[str, Snapshot]) -> dict[str, Any]:
         """Return the tensors and arrays that an expression names, having looked at each; `before` is the last look.
@@ -154,7 +163,8 @@ class WatchPass:
     def _note(self, snapshots: dict[str, Snapshot]) -> None:
         for name, snapshot in snapshots.items():
             if snapshot.left_out:
-                self.left_out[snapshot.left_out][name] = None
+                first_name = self._first_names.setdefault(snapshot.object_id, name)
+                self.left_out[snapshot.left_out][first_name] = None
 
 
 def _is_count(snapshot: Snapshot) -> bool:

@@ -65,6 +65,11 @@ class Snapshot:
         """That of the tensor, where it can be kept; another alias of the same elements may have another one."""
         return self.reference.counter if isinstance(self.reference, TensorReference) else None
 
+    @property
+    def object_id(self) -> int:
+        """What tells its object from all others that live: equal for two snapshots of one."""
+        return self.reference.id if isinstance(self.reference, TensorReference) else id(self.reference)
+
     def is_in_place_of(self, obj: Any) -> bool:
         """Return whether `obj` stands where this one stood: it may be another object if its storage is another one."""
         if isinstance(self.reference, TensorReference):
