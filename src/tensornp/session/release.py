@@ -44,7 +44,6 @@ class Surveyor:
                 sort=sort,
                 patterns=patterns,
                 is_changed=is_changed,
-                also=self._history.other_names(),
                 change_of=self._ledger.change_of,
             )
 
@@ -85,7 +84,7 @@ class Surveyor:
     def _survey(self, max_seconds: float) -> Survey:
         from tensornp.core.memory.survey import Survey
 
-        return Survey(self._session.names, self._history.traceback_names(), max_seconds)
+        return Survey(self._session.names, self._history.traceback_names(), max_seconds, self._history.other_names())
 
 
 class _Waste:

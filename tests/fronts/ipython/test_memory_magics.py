@@ -241,6 +241,20 @@ def test_bad_input_gets_one_clear_sentence(shell, line, says):
     assert len(shell.namespace["q"]) == 1
 
 
+def test_a_container_that_the_history_holds_pins_its_items(shell):
+    """Also one inside another, and a module; each result under all of its entries."""
+    cell(shell, "t = torch.zeros(4); batch = {'i': t}; nested = [batch]; net = torch.nn.Linear(2, 2)")
+    cell(shell, "free = torch.ones(2)")
+    first = number(shell)
+    for shown in ("batch", "nested", "batch", "net"):
+        cell(shell, shown)
+    rows = table(shell)
+    batch, nested, again, net = (f"Out[{first + i}]" for i in range(4))
+    assert rows["t"].endswith(f"  {batch}, {again}, __, {nested}, ___")
+    assert rows["net.weight"].endswith(f"  {net}, _")
+    assert rows["free"].endswith("  8 bytes")
+
+
 def test_only_what_has_changed_is_listed_where_one_asks_for_that(shell):
     """A tensor that nobody has shown has not changed since then; patterns narrow it further."""
     cell(shell, "w = torch.zeros(4); v = torch.zeros(5); unseen = torch.zeros(6)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -99,13 +99,11 @@ def census_of(
     sort: str = "bytes",
     patterns: tuple[str, ...] = (),
     is_changed: bool = False,
-    also: Mapping[int, list[str]] | None = None,
     change_of: Any = None,
 ) -> Census:
     """Return the table of at most `max_rows` names; totals count everything, whatever is shown.
 
-    With `is_changed`, only groups are counted and shown of which a member has changed, as `change_of` tells. `also`
-    gives other names of IPython's own for an object, by identity: ``_``.
+    With `is_changed`, only groups are counted and shown of which a member has changed, as `change_of` tells.
     """
     change_of = _once(change_of) if change_of is not None else None
     groups = [group for group in survey.groups if not patterns or _matches(group, patterns)]
@@ -114,7 +112,7 @@ def census_of(
     groups.sort(key=_sort_key(sort))
     sizes = [len(group.found) for group in groups]
     shown = tuple(
-        CensusGroup(_rows(survey, group, limit, change_of), group.nbytes, _pins(group, also or {}))
+        CensusGroup(_rows(survey, group, limit, change_of), group.nbytes, _pins(survey, group))
         for group, limit in zip(groups, _limits(sizes, max_rows), strict=False)
     )
     totals: dict[str, int] = defaultdict(int)
@@ -195,14 +193,15 @@ def _rows(survey: Survey, group: Group, limit: int | None, change_of: Any) -> tu
     return tuple(rows)
 
 
-def _pins(group: Group, also: Mapping[int, list[str]]) -> tuple[str, ...]:
+def _pins(survey: Survey, group: Group) -> tuple[str, ...]:
+    """Return what else keeps a group than names: results of cells, also containers of it, and the last traceback."""
     pins: dict[str, None] = {}
     for found in group.found:
         if found.holding == "history":
             pins[history_entry(found.path)] = None
-            pins |= dict.fromkeys(also.get(id(found.obj), []))
         elif found.holding == "traceback":
             pins["the last traceback"] = None
+        pins |= survey.results.get(id(found.obj), {})
     return tuple(pins)
 
 
