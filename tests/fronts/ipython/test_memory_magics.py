@@ -260,13 +260,24 @@ def test_only_what_has_changed_is_listed_where_one_asks_for_that(shell):
     cell(shell, "w = torch.zeros(4); v = torch.zeros(5); unseen = torch.zeros(6)")
     cell(shell, "w")
     cell(shell, "v")
-    assert cell(shell, "%tensors --changed").strip() == "nothing that a card or %tonumpy has seen has changed since"
+    assert cell(shell, "%tensors --changed").startswith("nothing has changed since a card of its own or %tonumpy")
     cell(shell, "w += 1; v.numpy()[0] = 1; unseen += 1")
     rows = table(shell, "--changed")
     assert {name for name in rows if name and not name.startswith("Out[")} == {"w", "v"}
     assert "with a write counted by torch" in rows["w"] and "not counted by torch" in rows["v"]
     assert rows[""].startswith("2 tensors in 2 storages")
     assert "w" not in table(shell, "--changed v")
+
+
+def test_where_nothing_has_changed_it_is_told_what_counts(shell):
+    """The table of a model, which shows its values, is no card of each; the watch tells what changes there."""
+    cell(shell, "net = torch.nn.Linear(2, 2)")
+    cell(shell, "net")
+    cell(shell, "net.weight.data += 1")
+    assert "the table of a model or container does not count: %tensorwatch NAME" in cell(shell, "%tensors --changed")
+    cell(shell, "net.weight")
+    cell(shell, "net.weight.data += 1")
+    assert "net.weight" in table(shell, "--changed")
 
 
 def test_max_rows_bounds_the_table(shell):

@@ -44,7 +44,7 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
             "drop what only IPython's history (Out[n], _) and the last traceback hold, and say how many bytes came "
             "free; a name of yours is never touched",
         ),
-        Option("", "changed", "only what has changed since a card showed it or %tonumpy converted it"),
+        Option("", "changed", "only what has changed since a card of its own showed it or %tonumpy converted it"),
         Option("s", "sort", "order by bytes (the default), name, shape, dtype or device", "KEY"),
     ),
     "tensorwatch": (Option("", "off", "watch NAME no longer, or nothing at all"),),
@@ -129,7 +129,10 @@ class MemoryMagics(Magics):
         max_rows = max(shown, MAX_SEARCHED_ROWS) if is_live else shown
         census = self._surveyor().census(max_rows=max_rows, sort=sort, patterns=patterns, is_changed=is_changed)
         if is_changed and not census.groups:
-            print("nothing that a card or %tonumpy has seen has changed since")
+            print(
+                "nothing has changed since a card of its own or %tonumpy showed it; the table of a model or container "
+                "does not count: %tensorwatch NAME tells what each cell changes in one"
+            )
             return
         if patterns and not census.groups:
             raise UsageError(f"no tensor or array is called {' or '.join(patterns)}; %tensors shows them all")
