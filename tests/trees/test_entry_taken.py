@@ -66,3 +66,25 @@ def test_what_takes_no_weight_says_what_to_pass(function, tmp_path):
     cure = re.search(r"tnp\.to_tensor\(entry\.to_numpy\(\)\)|entry\.to_numpy\(\)", said)
     if function is not tnp.to_jax:
         function(eval(cure.group(), {"tnp": tnp, "entry": entry}))
+
+
+TREES = {
+    "explorer": lambda w: w,
+    "subtree": lambda w: w["0"],
+    "dict": lambda w: {"a": w},
+    "weights": lambda w: [w["0.bias"]],
+}
+
+
+@pytest.mark.parametrize("tree", TREES)
+@pytest.mark.parametrize("function", [tnp.to_numpy, tnp.to_tensor])
+def test_weights_in_a_container_are_refused_with_what_converts_them(function, tree):
+    """And not given back as they were; the cure is taken by both."""
+    w = tnp.weights(torch.nn.Sequential(torch.nn.Linear(3, 2)))
+    for copy in (None, True):
+        with pytest.raises(tnp.NotATensorError, match=r"0\.(weight|bias)|\[0\]") as refused:
+            function(TREES[tree](w), copy=copy)
+    cure = re.search(r"\{.*\}", str(refused.value)).group()
+    arrays = eval(cure, {"w": w})
+    assert arrays.keys() == w.keys()
+    assert isinstance(tnp.to_tensor(arrays)["0.bias"], torch.Tensor)

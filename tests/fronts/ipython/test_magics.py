@@ -12,6 +12,7 @@ import pytest
 import torch
 from ipywidgets.widgets.widget import _instances
 
+import tensornp as tnp
 from tensornp.fronts.ipython.magics import OPTIONS
 
 
@@ -170,6 +171,13 @@ def test_the_way_back_says_whether_memory_is_shared(shell):
 def test_bad_input_gets_one_clear_sentence(shell, line, says):
     """No traceback wall."""
     assert says in shell.fail(line)
+
+
+@pytest.mark.parametrize("line", ["%tonumpy e", "%tonumpy --explain [e]", "%totensor e", "%%tonumpy e\npass"])
+def test_an_explorer_is_refused_with_what_converts_its_weights(shell, line):
+    """By each magic that takes a container."""
+    shell.namespace["e"] = tnp.weights(torch.nn.Linear(3, 2))
+    assert "take {name: e.to_numpy() for name, e in w.items()}" in shell.fail(line)
 
 
 def test_help_names_every_option(shell):

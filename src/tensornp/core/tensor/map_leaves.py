@@ -29,7 +29,8 @@ from tensornp.core.tensor.containers import (
 )
 from tensornp.core.tensor.paths import expression_of
 from tensornp.core.tensor.stand_ins import stand_in_of
-from tensornp.errors import BadRequestError, TensornpError
+from tensornp.core.tensor.weight import is_weight
+from tensornp.errors import BadRequestError, NotATensorError, TensornpError
 
 
 def map_leaves(
@@ -48,12 +49,19 @@ def map_leaves(
     ------
     BadRequestError
         If a container holds itself, or there can be none of its class with other leaves.
+    NotATensorError
+        If a container holds weights of an explorer, or is one.
     TensornpError
         Of `function`, whose ``entry`` then says for which leaf.
     """
     # By its type: a mock says of itself that it is what it stands for.
     if _is_leaf(tree, leaf_type):
         return function(tree)
+    if _parents and is_weight(tree):
+        raise NotATensorError(
+            "a weight of an explorer is not converted in a container; "
+            "take {name: e.to_numpy() for name, e in w.items()} of an explorer w"
+        )
     if not is_container(tree):
         return tree
     if id(tree) in _parents or len(_parents) >= MAX_DEPTH:
