@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -590,7 +591,10 @@ def test_how_exact_quantiles_are_is_said_everywhere_in_the_same_words(numel, dty
     monkeypatch.setattr(tasks, "SAMPLE_NUMEL", 2**15)
     t = torch.linspace(1, 2, numel).to(dtype)
     found = tnp.stats(t)
-    assert repr(found).endswith(f", quantiles={words!r})")
+    assert repr(found).endswith(f", accuracy={words!r})")
+    assert found.accuracy == words
+    assert tnp.stats(t, histogram=None).accuracy == ""
+    assert all(hasattr(found, name) for name in re.findall(r"(\w+)=", repr(found)))
     assert f"below it lie ({words})" in tnp.card(found).text
     assert f"below it lie ({words})" in tnp.card(found).html
     sample, _, ranks = words.partition(":")

@@ -111,6 +111,11 @@ class TensorStats:
             return self.scope
         return self.distribution.scope + (f", {self.scope}" if self.scope != ALL else "")
 
+    @property
+    def accuracy(self) -> str:
+        """How exact quantiles are, in a few words: "exact", "values ± 0.5%"; empty where there is no distribution."""
+        return self.distribution.accuracy if self.distribution is not None else ""
+
     @ignoring_float_errors
     def quantile(self, q: Any) -> Any:
         """Return the number below which a share `q` of the finite elements lies, or an array for several shares.
@@ -173,7 +178,7 @@ class TensorStats:
         said = ((name, getattr(self, name)) for name in names)
         shown = [f"{name}={f'array of {len(v)}' if np.ndim(v) else repr(v)}" for name, v in said]
         if self.distribution is not None:
-            shown.append(f"quantiles={self.distribution.accuracy!r}")
+            shown.append(f"accuracy={self.accuracy!r}")
         return f"TensorStats({', '.join(shown)})"
 
     @property
