@@ -43,6 +43,8 @@ VIEWS = {
     "tensornp.core.values.histogram.Histogram": View("tensornp.render.histogram.histogram"),
     "tensornp.core.values.locate.Location": View("tensornp.render.location.location"),
     "tensornp.trees.explorer.WeightsExplorer": View("tensornp.render.weights.weights"),
+    "tensornp.trees.explorer.Totals": View("tensornp.render.totals.totals"),
+    "tensornp.trees.explorer.Spread": View("tensornp.render.totals.totals"),
     "tensornp.trees.entry.WeightEntry": _ENTRY._replace(summarize="tensornp.trees.entry_summary.summarize_entry"),
     "tensornp.trees.scan_table.ScanTable": View("tensornp.render.scan_table.scan_table"),
     "tensornp.trees.weights_comparison.WeightsComparison": View(
