@@ -88,3 +88,17 @@ def test_weights_in_a_container_are_refused_with_what_converts_them(function, tr
     arrays = eval(cure, {"w": w})
     assert arrays.keys() == w.keys()
     assert isinstance(tnp.to_tensor(arrays)["0.bias"], torch.Tensor)
+
+
+@pytest.mark.parametrize("function", [tnp.stats, tnp.locate, tnp.image, tnp.plot, tnp.to_numpy, tnp.card])
+def test_a_model_is_refused_with_what_takes_its_weights(function):
+    """A module, where it has no table of its own, and an optimizer, which has none; each cure gives what it says."""
+    module = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(module.parameters())
+    for model in (module, optimizer) if function is not tnp.card else (optimizer,):
+        cures = r"; (take one of its weights|pass its state_dict\(\)$|pass tnp\.weights\(\.\.\.\) of it$)"
+        with pytest.raises(tnp.NotATensorError, match=cures):
+            function(model)
+    assert tnp.to_numpy(module.state_dict())["bias"].shape == (2,)
+    assert "weight" in tnp.weights(module).scan(progress=False)
+    assert "SGD" in tnp.card(tnp.weights(optimizer)).text

@@ -133,7 +133,8 @@ def test_what_holds_no_weights_is_refused():
     """In one sentence."""
     for other in (3, torch.ones(2), None):
         with pytest.raises(
-            tnp.BadRequestError, match="weights takes a module, a dictionary of tensors or a path, not a"
+            tnp.BadRequestError,
+            match="weights takes a module, an optimizer, a dictionary or list of tensors, or a path, not a",
         ):
             tnp.weights(other)
 

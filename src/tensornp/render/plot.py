@@ -18,7 +18,7 @@ from tensornp.core.values.heatmap import FINITE, NAN, NEGINF, POSINF, Heatmap
 from tensornp.core.values.histogram import NUM_BINS, Histogram
 from tensornp.core.values.limits import Limits, limits
 from tensornp.core.values.planes import plane_map
-from tensornp.core.values.scan import stats as stats_of
+from tensornp.core.values.scan import scan
 from tensornp.core.values.stats import TensorStats
 from tensornp.errors import TensornpError
 from tensornp.render import palette
@@ -63,7 +63,7 @@ def plot(x: Any, *, title: str = "", index: tuple[int, ...] | None = None) -> Fi
     if is_subclass(type(x), TensorStats):
         return figure_of(x, title=title or "TensorStats")
     x = values_of(x)
-    found = stats_of(x)
+    found = scan(x, caller="plot")
     try:
         picture = plane_map(x, index)
     except TensornpError:

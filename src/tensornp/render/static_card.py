@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tensornp.core.lowlevel.attributes import class_members, class_name, module_name, mro_of
+from tensornp.core.lowlevel.attributes import class_members, module_name, mro_of
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.tensor.weight import refused
 from tensornp.errors import NotATensorError
 from tensornp.render.view import shown_of, summary_html, summary_text
 
@@ -83,7 +84,7 @@ def card(obj: Any, **options: Any) -> Card:
     if summary is None:
         raise NotATensorError(
             f"card takes a tensor, an array, a module, a container of tensors, or what a function of tensornp returns, "
-            f"not {class_name(type(obj))!r}"
+            f"not {refused(obj, of_model='pass tnp.weights(...) of it')}"
         )
     return Card(summary_text(summary), summary_html(summary, chosen))
 

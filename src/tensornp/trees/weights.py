@@ -95,7 +95,9 @@ def weights(
         note_pairs(found.entries)
         source = expression or class_name(type(obj))
         return WeightsExplorer(found.entries, source, metadata=found.metadata, problems=problems)
-    raise BadRequestError(f"weights takes a module, a dictionary of tensors or a path, not {an_instance(obj)}")
+    raise BadRequestError(
+        f"weights takes a module, an optimizer, a dictionary or list of tensors, or a path, not {an_instance(obj)}"
+    )
 
 
 def is_path(obj: Any) -> bool:

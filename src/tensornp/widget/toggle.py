@@ -18,7 +18,7 @@ from tensornp.core.lowlevel.locks import Lock
 from tensornp.core.summary.card import TensorSummary, plan_modes, summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
-from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.info import check_tensor
 from tensornp.core.values.image_layout import looks_like_pictures
 from tensornp.core.values.stats import TensorStats
 from tensornp.errors import BadRequestError, NameTakenError, NoDataError, TensornpError
@@ -421,5 +421,5 @@ def view(tensor: torch.Tensor) -> TensorWidget:
 
     It keeps the tensor alive until `.close()`. Without a notebook it works as a plain object.
     """
-    inspect(tensor)
+    check_tensor(tensor, "view")
     return TensorWidget(tensor)

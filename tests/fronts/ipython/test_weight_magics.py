@@ -67,7 +67,10 @@ def test_a_scan_as_the_value_of_a_cell_is_a_table(shell):
         ("%weights nothing", "name 'nothing' is not defined; define it first"),
         ("%weights modle.safetensors", "there is no 'modle.safetensors'; the closest is 'model.safetensors'"),
         ("%weights ./empty", "there is no 'empty'"),
-        ("%weights [1][0]", "weights takes a module, a dictionary of tensors or a path, not an int"),
+        (
+            "%weights [1][0]",
+            "weights takes a module, an optimizer, a dictionary or list of tensors, or a path, not an int",
+        ),
         ("%weights missing.pt", "there is no 'missing.pt'"),
         ("%weights modle.gguf;", "there is no 'modle.gguf'"),
         ("%weights ~/nowhere.pt", "nowhere.pt'"),

@@ -15,7 +15,7 @@ from tensornp.core.convert.dense import dense, dequantized
 from tensornp.core.convert.page_protection import with_page_protection
 from tensornp.core.convert.plan import ConversionPlan, decide
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import class_name, is_array, is_tensor
+from tensornp.core.lowlevel.attributes import is_array, is_tensor
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.unsharded import is_unsharded
@@ -25,12 +25,12 @@ from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import STORAGES, form_of, is_storage, plain, tensor_of
-from tensornp.core.tensor.info import inspect, inspect_stand_in
+from tensornp.core.tensor.info import check_tensor, inspect, inspect_stand_in
 from tensornp.core.tensor.map_leaves import map_leaves
 from tensornp.core.tensor.reading import held_tensor, mask_of
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
 from tensornp.core.tensor.steps import Step
-from tensornp.core.tensor.weight import is_weight
+from tensornp.core.tensor.weight import is_weight, refused
 from tensornp.errors import NoDataError, NotATensorError, NotReadError
 
 _NATIVE = {getattr(torch, facts.name) for facts in dtypes.KNOWN.values() if facts.numpy and hasattr(torch, facts.name)}
@@ -115,7 +115,7 @@ def to_numpy(
     if not is_container(obj):
         raise NotATensorError(
             "to_numpy takes a tensor, or a dict, list, tuple or dataclass with tensors inside, "
-            f"not '{class_name(type(obj))}'"
+            f"not {refused(obj, of_model='pass its state_dict()')}"
         )
     budget = Budget(max_nbytes)
     is_plain = dtype is None and writeable is None
@@ -168,6 +168,7 @@ def plan(
     """
     if is_storage(tensor):
         tensor = tensor_of(tensor)
+    check_tensor(tensor, "plan")
     return within_budget(_planned(tensor, copy=copy, writeable=writeable, dtype=dtype), max_nbytes)
 
 

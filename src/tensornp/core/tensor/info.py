@@ -40,10 +40,15 @@ def inspect(tensor: torch.Tensor) -> TensorInfo:
     UnsupportedTensorError
         If such a class cannot tell for which.
     """
-    if not is_tensor_like(tensor):
-        said = refused(tensor, "tnp.to_tensor(entry.to_numpy())") if is_weight(tensor) else an_instance(tensor)
-        raise NotATensorError(f"inspect takes a torch.Tensor, not {said}")
+    check_tensor(tensor, "inspect")
     return _read_apart(tensor)
+
+
+def check_tensor(obj: Any, caller: str) -> None:
+    """Raise NotATensorError, in the name of the function that was called, for what is no tensor and stands for none."""
+    if not is_tensor_like(obj):
+        said = refused(obj, "tnp.to_tensor(entry.to_numpy())") if is_weight(obj) else an_instance(obj)
+        raise NotATensorError(f"{caller} takes a torch.Tensor, not {said}")
 
 
 def span_of(tensor: torch.Tensor) -> tuple[tuple[object, int, int] | None, int]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, TypeGuard
 
+import torch
+
 from tensornp.core.lowlevel.attributes import class_name, is_subclass
 
 
@@ -32,8 +34,16 @@ def values_of(obj: Any) -> Any:
     return obj.values() if is_weight(obj) else obj
 
 
-def refused(obj: Any, cure: str = "its array, entry.to_numpy()") -> str:
-    """Return what `obj` is, for a sentence that says that it is not taken, and of a weight what is taken instead."""
+def refused(obj: Any, cure: str = "its array, entry.to_numpy()", of_model: str = "") -> str:
+    """Return what `obj` is, for a sentence that says that it is not taken, and what is taken instead.
+
+    Of a weight to pass `cure` instead; of a module or an optimizer what `of_model` says.
+    """
     if is_weight(obj):
         return f"a weight of an explorer; pass {cure}"
-    return f"'{class_name(type(obj))}'"
+    is_model = any(is_subclass(type(obj), base) for base in (torch.nn.Module, torch.optim.Optimizer))
+    return f"'{class_name(type(obj))}'" + (f"; {of_model}" if is_model and of_model else "")
+
+
+ONE_OR_ALL = "take one of its weights, tnp.weights(...)[name], or all by tnp.weights(...).scan()"
+"""What is said of a model where values are read."""

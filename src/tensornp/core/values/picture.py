@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.convert.plan import decide
-from tensornp.core.lowlevel.attributes import class_name, is_array
+from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.units import counted, format_number
@@ -19,7 +19,7 @@ from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.indexing import Places
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.core.tensor.weight import values_of
+from tensornp.core.tensor.weight import ONE_OR_ALL, refused, values_of
 from tensornp.core.values.image_layout import ImageLayout, layout_of
 from tensornp.core.values.limits import Limits
 from tensornp.core.values.preview import gathered, what_it_stands_for
@@ -67,7 +67,7 @@ def picture_of(
     obj = values_of(obj)
     is_tensor = is_tensor_like(obj) or isinstance(obj, StoredValues)
     if not is_tensor and not is_array(obj):
-        raise NotATensorError(f"image takes a tensor or an array, not {class_name(type(obj))!r}")
+        raise NotATensorError(f"image takes a tensor or an array, not {refused(obj, of_model=ONE_OR_ALL)}")
     reading = _tensor_reading(obj) if is_tensor else _array_reading(np.ndarray.view(obj, np.ndarray))
     shape, dtype, read = reading
     if dtype.kind not in "biuf" and dtype.name not in dtypes.EXTENSIONS:

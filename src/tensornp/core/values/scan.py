@@ -83,12 +83,13 @@ def scan(
     progress: Progress | None = None,
     num_threads: int | None = None,
     in_depth: bool = False,
+    caller: str = "stats",
 ) -> TensorStats:
     """Return the statistics of `obj`, as `stats`; `progress` is told after each task, and may end the scan.
 
     With `progress`, other threads are let in between two tasks. With `in_depth`, those that stand out are told.
     """
-    supply = supply_of(obj, axis)
+    supply = supply_of(obj, axis, caller=caller)
     if isinstance(obj, StoredValues) and obj.is_sequential:
         num_threads = 1
     is_large = supply.numel > BLOCK_NUMEL

@@ -14,7 +14,7 @@ from tensornp.core.convert.dense import check_indices
 from tensornp.core.convert.plan import decide
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel import threads, torch_private
-from tensornp.core.lowlevel.attributes import class_name, is_array, is_subclass
+from tensornp.core.lowlevel.attributes import is_array, is_subclass
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.units import with_article
@@ -26,6 +26,7 @@ from tensornp.core.tensor.form import form_of, is_storage, plain, tensor_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.reading import held_tensor, mask_of, stored_parts
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
+from tensornp.core.tensor.weight import ONE_OR_ALL, refused
 from tensornp.core.values.blocks import (
     DevicePart,
     MaskedPart,
@@ -134,7 +135,7 @@ def supply_of(
     if is_subclass(type(obj), StoredValues):
         return _of_stored(obj, axis)
     if not is_tensor_like(obj):
-        raise NotATensorError(f"{caller} takes a tensor or an array, not '{class_name(type(obj))}'")
+        raise NotATensorError(f"{caller} takes a tensor or an array, not {refused(obj, of_model=ONE_OR_ALL)}")
     if stand_in_of(obj) is not None:
         return supply_of(stood_for(obj), axis, in_order=in_order, is_dense=is_dense, caller=caller)
     info = inspect(obj)
