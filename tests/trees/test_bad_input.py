@@ -50,6 +50,36 @@ def test_a_path_that_is_not_there_names_the_nearest_that_is(folder):
     assert "closest" not in str(raised.value)
 
 
+def test_no_file_is_suggested_that_holds_no_weights(tmp_path):
+    """However alike its name is; a folder may hold some."""
+    (tmp_path / "pre.py").write_text("")
+    with pytest.raises(tnp.CheckpointError, match=r"there is no '.*pre\.pt'$"):
+        tnp.weights(tmp_path / "pre.pt")
+    (tmp_path / "pre").mkdir()
+    with pytest.raises(tnp.CheckpointError, match=r"the closest is '.*pre'$"):
+        tnp.weights(tmp_path / "pre.pt")
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors", ".npz", ".gguf", ""])
+def test_a_file_of_no_bytes_is_said_to_be_empty(tmp_path, suffix):
+    """Whatever its name says."""
+    path = tmp_path / f"model{suffix}"
+    path.touch()
+    with pytest.raises(tnp.CheckpointError, match=r"is empty$"):
+        tnp.weights(path)
+
+
+def test_beside_a_tensor_a_path_is_opened_first(folder):
+    """Of what is not there, none can be taken."""
+    t = torch.ones(2, 3)
+    with pytest.raises(tnp.BadRequestError, match=r"cannot be compared with all weights of .*; take one of them"):
+        tnp.compare(t, folder / "models")
+    for path, says in (("nope.pt", "there is no 'nope.pt'"), (folder / "models" / NAME[1:], "the closest is")):
+        for pair in ((t, path), (path, t)):
+            with pytest.raises(tnp.CheckpointError, match=says):
+                tnp.compare(*pair)
+
+
 @pytest.mark.parametrize("suffix", [".safetensors", ".pt", ".gguf", ".npz", ".safetensors.index.json"])
 def test_a_folder_of_several_names_them(tmp_path, suffix):
     """And reads none; one of them is opened by its name."""

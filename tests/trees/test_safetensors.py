@@ -34,7 +34,7 @@ def one(**facts: Any) -> bytes:
 
 TWICE = b'{"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}'
 REFUSED = {
-    "empty": (b"", "it has 0 bytes, and a header begins with 8"),
+    "empty": (b"", "is empty"),
     "seven bytes": (bytes(7), "it has 7 bytes"),
     "a header of 2**63 bytes": (struct.pack("<Q", 2**63) + b"{}", "100,000,000 are allowed"),
     "a header past the end": (struct.pack("<Q", 99) + b"{}", "would have 99 bytes, and 2 follow"),

@@ -76,7 +76,7 @@ def test_rows_are_read_without_their_neighbours():
         (5, "index 5 is out of bounds: axis 0 has 3 indices"),
         ((0, 0, 0), "an index of 3 dimensions is too long for 2"),
         ((..., 0, ...), "an index has one '...' at most"),
-        (np.array([0, 1]), "an index takes integers, slices, '...' and None, not ndarray"),
+        (np.array([0, 1]), "an index takes integers, slices, '...' and None, not ndarray; read the rows first"),
         (True, "an index takes integers, slices, '...' and None, not bool"),
         (slice("a"), "the slice of axis 0 is none"),
         (slice(None, None, 0), "slice step cannot be zero"),
@@ -87,3 +87,4 @@ def test_what_is_no_index_is_refused(index, says):
     with pytest.raises(tnp.BadRequestError) as raised:
         select(index, (3, 4), 4)
     assert says in str(raised.value)
+    assert ("read the rows first" in str(raised.value)) == isinstance(index, np.ndarray)

@@ -22,6 +22,7 @@ from tensornp.trees.offloaded_file import OFFLOAD_SUFFIX
 from tensornp.trees.one_file import open_file
 from tensornp.trees.saved_optimizer import name_states
 from tensornp.trees.source_file import reason_of
+from tensornp.trees.suffixes import WEIGHT_SUFFIXES
 
 
 def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None = None) -> WeightsExplorer:
@@ -80,17 +81,17 @@ def _open(there: Path) -> Contents:
     return open_file(there)
 
 
-def closest_path(typed: str, suffixes: tuple[str, ...] = ("",)) -> str:
+def closest_path(typed: str) -> str:
     """Return the path most like what is not there of it, in words that follow a sentence; empty where none is.
 
-    It is a folder, or ends with one of the `suffixes`.
+    It is a folder, or ends as a file of weights does.
     """
     path = Path(typed)
     while path != path.parent and not os.path.isdir(path.parent):
         path = path.parent
     try:
         with os.scandir(path.parent) as there:
-            names = [one.name for one in there if one.name.endswith(suffixes) or one.is_dir()]
+            names = [one.name for one in there if one.name.endswith(WEIGHT_SUFFIXES) or one.is_dir()]
     except OSError:
         return ""
     found = difflib.get_close_matches(path.name, names, 1)

@@ -64,6 +64,9 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
             return compare_weights(*opened(a, b, namespace=names_of_caller(sys._getframe())), progress=told)
     for one, other in ((a, b), (b, a)):
         if is_model(one):
+            if is_path(one):
+                # Where there is nothing, or nothing of weights, that is told first.
+                weights(one)
             whole = repr(os.fspath(one)) if is_path(one) else an_instance(one)
             cure = "take one of them, such as tnp.weights(...)[name]" if _is_tensor(other) else "it has none"
             raise BadRequestError(f"{an_instance(other)} cannot be compared with all weights of {whole}; {cure}")

@@ -28,6 +28,8 @@ def contents_of(file: SourceFile) -> Contents | None:
     CheckpointError
         If it is not sound, or its name is that of another format.
     """
+    if not file.nbytes:
+        raise CheckpointError(f"{file.path!r} is empty")
     begins = file.read(0, min(file.nbytes, _NUM_READ))
     if begins.startswith((ZIP_MAGIC, EMPTY_ZIP_MAGIC)):
         with file.opened() as there:

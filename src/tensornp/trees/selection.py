@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensornp.core.convert.plan import MAX_NDIM
-from tensornp.core.lowlevel.attributes import class_name
+from tensornp.core.lowlevel.attributes import class_name, is_array, is_subclass, is_tensor
 from tensornp.errors import BadRequestError
 
 Array = np.ndarray[Any, Any]
@@ -203,9 +203,9 @@ def _place_of(item: Any, size: int, axis: int) -> int:
             raise TypeError
         place = operator.index(item)
     except TypeError:
-        raise BadRequestError(
-            f"an index takes integers, slices, '...' and None, not {class_name(type(item))}; read the rows first"
-        ) from None
+        has_several = is_array(item) or is_tensor(item) or is_subclass(type(item), list)
+        said = class_name(type(item)) + ("; read the rows first" if has_several else "")
+        raise BadRequestError(f"an index takes integers, slices, '...' and None, not {said}") from None
     if not -size <= place < size:
         reach = f"has {size:,} indices" if size else "is empty"
         raise BadRequestError(f"index {place} is out of bounds: axis {axis} {reach}")

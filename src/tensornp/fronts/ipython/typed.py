@@ -15,11 +15,6 @@ from tensornp.fronts.ipython.evaluate import UndefinedNameError, evaluated
 _LOOKS_LIKE_A_PATH = re.compile(r"[./\\]|[A-Za-z]:[\\/]|[^\s()\[\]]+\.safetensors$|[^\s()\[\]]+\.index\.json$")
 _LOOKS_LIKE_A_FILE = re.compile(r"[^\s()\[\]]+\.(?:pt|pth|bin|ckpt|npz|npy|gguf)$")
 """What is a path unless it is the attribute of a variable: ``model.pt``."""
-WEIGHT_SUFFIXES = (
-    ".safetensors", ".safetensors.index.json", ".pt", ".pth", ".bin", ".bin.index.json", ".ckpt", ".npy", ".npz",
-    ".gguf",
-)  # fmt: skip
-"""How the names of files of weights end."""
 _IN_BRACKETS = (ast.Dict, ast.DictComp, ast.List, ast.ListComp)
 _WORD = re.compile(r"[\w.\-]+")
 """What may be a path that was mistyped."""
@@ -48,7 +43,7 @@ def _near(text: str) -> str:
         return ""
     from tensornp.trees.checkpoint import closest_path
 
-    return closest_path(text, WEIGHT_SUFFIXES)
+    return closest_path(text)
 
 
 def _evaluates(shell: Any, text: str, local_ns: dict[str, Any] | None) -> bool:
