@@ -43,7 +43,7 @@ def test_names_come_from_the_optimizer_or_a_model(model):
         assert "no values: no state yet" in weights_text(explorer)
         assert "frozen" not in weights_text(explorer)
         for name in NAMES:
-            assert eval(explorer[name].code, {"optimizer": optimizer}) is explorer[name].tensor
+            assert eval(explorer[name].code, {"by_model": by_model, "named": named}) is explorer[name].tensor
         assert explorer.metadata["param_groups[0].lr"] == 0.25
         assert explorer.metadata["param_groups[0].betas"] == (0.5, 0.75)
         assert "param_groups[0].params" not in explorer.metadata

@@ -70,8 +70,9 @@ def test_the_totals_count_each_once():
 def test_compiled_and_parallel_modules_show_their_own_names():
     """Their prefixes stay in the expression."""
     model = nn.Sequential(nn.Linear(2, 2))
-    entry = tnp.weights(torch.compile(model))["0.weight"]
-    assert entry.code == "model._orig_mod[0].weight"
+    compiled = torch.compile(model)
+    entry = tnp.weights(compiled)["0.weight"]
+    assert entry.code == "compiled._orig_mod[0].weight"
     assert list(tnp.weights(nn.DataParallel(model))) == ["0.weight", "0.bias"]
 
 
@@ -106,7 +107,7 @@ def test_nested_dictionaries_join_their_keys():
     assert list(explorer) == ["['model']['a.b']", "['model']['a']['b']", "ema.0"]
     assert explorer.metadata == {"step": 7, "name": "x"}
     for entry in explorer.values():
-        assert eval(entry.code, {"state_dict": tree}) is (array if entry.kind == "array" else entry.tensor)
+        assert eval(entry.code, {"tree": tree}) is (array if entry.kind == "array" else entry.tensor)
     assert explorer.totals == (9, 9, 52)
 
 
@@ -191,3 +192,19 @@ def test_a_checkpoint_of_long_lists_is_listed(monkeypatch):
     explorer = tnp.weights({"w": torch.ones(3), "history": [0.5] * 5000})
     assert list(explorer) == ["w"]
     assert explorer.problems == ["it has more than 1,000 values, and the others are not listed"]
+
+
+@pytest.mark.parametrize("make", [lambda: nn.Linear(3, 2), lambda: {"a": torch.ones(2)}, lambda: [torch.ones(2)]])
+def test_code_begins_with_a_name_that_the_caller_has(make):
+    """Of what no name reaches there is none, rather than one that raises NameError; a history is no name."""
+    mine = make()
+    for entry in tnp.weights(mine).values():
+        assert eval(entry.code, {"mine": mine}) is entry.tensor
+        assert entry.code in tnp.card(entry).text
+    given = next(iter(tnp.weights(mine, namespace={"_": mine, "_3": mine, "net": mine}).values()))
+    assert given.code.startswith("net")
+    for explorer in (tnp.weights(make()), tnp.weights(mine, namespace={"_": mine, "_3": mine})):
+        for entry in explorer.values():
+            assert entry.code == ""
+            assert "code" not in tnp.card(entry).text
+    assert next(iter(tnp.weights(mine, expression="its").values())).code.startswith("its")

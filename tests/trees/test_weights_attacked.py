@@ -56,7 +56,7 @@ def test_keys_are_written_as_they_are_reached():
     explorer = tnp.weights(tree)
     assert list(explorer) == ["(0, 1)", "x" * 300, "a"]
     for entry in explorer.values():
-        assert eval(entry.code, {"state_dict": tree}) is entry.tensor
+        assert eval(entry.code, {"tree": tree}) is entry.tensor
 
 
 def test_a_child_by_the_name_of_a_compiled_one_is_shown():
@@ -470,5 +470,5 @@ def test_a_module_below_a_number_is_named_by_it():
     m._modules[3] = torch.nn.Linear(1, 1)
     w = tnp.weights(m)
     assert list(w) == ["3.weight", "3.bias"]
-    assert all(eval(entry.code, {"model": m}) is getattr(m._modules[3], name[2:]) for name, entry in w.items())
+    assert all(eval(entry.code, {"m": m}) is getattr(m._modules[3], name[2:]) for name, entry in w.items())
     assert tnp.compare(m, m)

@@ -23,7 +23,7 @@ class Shown:
     """A widget, and the page's part in it."""
 
     def __init__(self, obj: Any, **options: Any) -> None:
-        self.explorer = tnp.weights(obj)
+        self.explorer = tnp.weights(obj, expression="model")
         self.reached: list[str] = []
         self.answers: list[dict[str, Any]] = []
         self.widget = WeightsWidget(listed(self.explorer.values()), self._reach, opened="w", anchor="a", **options)

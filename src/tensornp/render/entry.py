@@ -44,7 +44,8 @@ def _name(summary: EntrySummary) -> str:
 
 def _table(summary: EntrySummary) -> Table:
     facts = [(label, cut(said, MAX_TOLD)) for label, said in facts_of(summary.entry) if label != "no values"]
-    return Table(("fact", "value"), tuple(map(TableRow, [*facts, ("code", legible(summary.entry.code))])))
+    code = [("code", legible(summary.entry.code))] if summary.entry.code else []
+    return Table(("fact", "value"), tuple(map(TableRow, [*facts, *code])))
 
 
 def array_code(entry: WeightEntry, opened: str) -> str:

@@ -74,7 +74,7 @@ class ComputedEntry(MadeEntry):
         """Return what the module would compute now, with hooks; what it is computed from stays as it is."""
         lists = dict(_lists_of(self.module))
         if self.recipe.name not in lists:
-            raise NoDataError(f"{self.code} is not computed any more; list the weights again")
+            raise NoDataError(f"{self.code or self.name} is not computed any more; list the weights again")
         return _computed(lists[self.recipe.name])
 
 

@@ -56,7 +56,7 @@ class WeightEntry(Weight):
     location : str
         A device, the path of its file, or that of a folder in which each weight has a file.
     code : str
-        The expression that reaches it.
+        The expression that reaches it; empty where no name does.
     tied_to : tuple of str
         The other names of the same object.
     related : tuple of Related

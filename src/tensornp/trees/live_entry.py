@@ -158,9 +158,10 @@ class LiveEntry(WeightEntry):
     def check_readable(self) -> None:
         """Raise NoDataError if there are no values, with the expressions of those that there are instead."""
         if self.problem == IN_PARTS:
+            tensor = self.code or "tensor"
             raise NoDataError(
-                f"{shown_name(self.name)} has no values to read: {IN_PARTS}; take {self.code}.to_local(), or "
-                f"{self.code}.full_tensor() on all ranks together"
+                f"{shown_name(self.name)} has no values to read: {IN_PARTS}; take {tensor}.to_local(), or "
+                f"{tensor}.full_tensor() on all ranks together"
             )
         super().check_readable()
 

@@ -82,7 +82,7 @@ class MadeEntry(WeightEntry):
         except (Exception, SystemExit) as error:
             # What was made of the user's code, or of torch's in a state that it does not expect.
             why = error_text(error).partition("\n")[0][:_MAX_SAID]
-            raise NoDataError(f"{name} cannot be made ({why}); see what {self.code} gives") from None
+            raise NoDataError(f"{name} cannot be made ({why}); see what {self.code or name} gives") from None
         if tensor is None:
             raise NoDataError(f"{name} has no values to read: the module has none of that name")
         if not is_tensor(tensor):

@@ -10,7 +10,7 @@ import torch
 
 from tensornp.core.lowlevel.attributes import an_instance, class_members, class_name, is_subclass, mro_of
 from tensornp.core.lowlevel.modes import never_compiled
-from tensornp.core.namespace.caller import names_of_caller
+from tensornp.core.namespace.caller import name_of, names_of_caller
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.errors import BadRequestError
@@ -46,12 +46,13 @@ def weights(
         (``pip install tensornp[gguf]``). Of a folder that has both kinds, the safetensors files are taken.
         Of an optimizer there is the state of each parameter: ``state.fc.weight.exp_avg``.
     expression : str
-        How the notebook reaches `obj`, with which the `code` of each entry begins.
+        How the notebook reaches `obj`, with which the `code` of each entry begins; by default a name that the caller
+        has for it. Where there is none, no entry has a code.
     model : torch.nn.Module, optional
         Of an optimizer, or of its state dict, in memory or in a file, alone or in a checkpoint, the module that has the
         parameters, which it names where the optimizer does not.
     namespace : mapping of str to object, optional
-        Where else the module of an optimizer is looked for; by default, among the names that the caller sees.
+        Where `obj` and the module of an optimizer are looked for; by default, among the names that the caller sees.
 
     Raises
     ------
@@ -69,24 +70,35 @@ def weights(
     and no statistics.
     """
     if is_subclass(type(obj), WeightsExplorer):
-        explorer: WeightsExplorer = obj
-        return explorer
+        return obj  # type: ignore[no-any-return]
     if is_subclass(type(obj), str) and not obj.strip():
         raise BadRequestError("an empty text is no path; '.' is the current folder")
     if is_path(obj):
         return open_checkpoint(obj, model)
+    if namespace is None:
+        namespace = names_of_caller(sys._getframe())
+    explorer = _of_object(obj, expression, model, namespace)
+    if not (expression or name_of(obj, namespace)):
+        for entry in explorer.values():
+            entry.code = ""
+    return explorer
+
+
+def _of_object(
+    obj: Any, expression: str, model: torch.nn.Module | None, namespace: Mapping[str, Any]
+) -> WeightsExplorer:
+    """Return an explorer of what lies in memory, by the name that reaches it where no expression is given."""
+    root = expression or name_of(obj, namespace)
     if is_subclass(type(obj), torch.nn.Module):
-        entries, problems = entries_of_module(obj, expression or "model")
+        entries, problems = entries_of_module(obj, root or "model")
         relate(entries)
         note_pairs(entries)
         return WeightsExplorer(entries, expression or class_name(type(obj)), problems=problems, is_of_module=True)
     if is_subclass(type(obj), torch.optim.Optimizer):
-        if namespace is None:
-            namespace = names_of_caller(sys._getframe())
-        entries, metadata = entries_of_optimizer(obj, expression or "optimizer", model, namespace)
+        entries, metadata = entries_of_optimizer(obj, root or "optimizer", model, namespace)
         return WeightsExplorer(entries, expression or class_name(type(obj)), metadata=metadata)
     if is_container(obj) and not is_tensor_like(obj):
-        found = contents_of_tree(obj, expression or "state_dict")
+        found = contents_of_tree(obj, root or "state_dict")
         if not found.entries and not found.optimizers:
             raise BadRequestError(f"this {class_name(type(obj))} holds no tensor and no array")
         why = filter(None, name_states(found.optimizers, model))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Mapping
 from types import FrameType
 from typing import Any
 
@@ -13,6 +14,12 @@ from tensornp.core.lowlevel import modes
 def names_of_caller(frame: FrameType) -> dict[str, Any]:
     """Return the names that are seen where the function of this frame was called."""
     return _names_in(_caller_of(frame))
+
+
+def name_of(obj: Any, namespace: Mapping[str, Any]) -> str:
+    """Return a name that is bound to `obj` itself, empty where none is; none of a history, as ``_`` and ``_12``."""
+    names = (name for name, value in namespace.items() if value is obj and type(name) is str)
+    return next((name for name in names if name.isidentifier() and name.strip("_0123456789")), "")
 
 
 def _caller_of(frame: FrameType) -> FrameType:

@@ -135,7 +135,7 @@ class LiveWeights:
 
         found = recipe.of(self._reached(recipe.holder))
         if found is None:
-            raise NoDataError(f"{one.code} reaches no weight any more; run %weights again")
+            raise NoDataError(f"{one.code or one.name} reaches no weight any more; run %weights again")
         found.name = one.name
         return self._checked(found, one)
 
@@ -149,7 +149,7 @@ class LiveWeights:
         if tensor is None:
             is_none = "is None by now; run %weights again"
             is_gone = "is kept by nobody; bind it to a name first, and run %weights on that"
-            raise NoDataError(f"{one.code} {is_none if view is None else is_gone}")
+            raise NoDataError(f"{one.code or one.name} {is_none if view is None else is_gone}")
         if is_shelved:
             return self._checked(OffloadedEntry(one.name, one.kind, tensor, one.code, one.requires_grad), one)
         told = one.requires_grad if view is not None else None
@@ -171,7 +171,8 @@ class LiveWeights:
         from tensornp.errors import NoDataError
 
         if (found.shape, found.dtype) != (one.shape, one.dtype):
-            raise NoDataError(f"{one.code} is {found.dtype} of shape {found.shape} by now; run %weights again")
+            changed = f"{one.code or one.name} is {found.dtype} of shape {found.shape} by now"
+            raise NoDataError(f"{changed}; run %weights again")
         found.tied_to, found.related = one.tied_to, one.related
         return found
 
