@@ -178,7 +178,7 @@ def a_file_that_is_replaced_by_another(folder):
 
 
 LENGTHS = {
-    b"": "it has 0 bytes", bytes(7): "it has 7 bytes", struct.pack("<Q", 2**63) + b"{}": "are allowed",
+    b"": "is empty", bytes(7): "it has 7 bytes", struct.pack("<Q", 2**63) + b"{}": "are allowed",
     struct.pack("<Q", 2**64 - 1) + b"{}": "are allowed", struct.pack("<Q", 100_000_001) + b"{}": "are allowed",
     struct.pack("<Q", 99) + b"{}": "would have 99 bytes, and 2 follow", struct.pack("<Q", 0): "brace",
 }  # fmt: skip
