@@ -79,3 +79,10 @@ def test_states_of_parameters_of_other_shapes_are_nothing_odd():
     assert {row.unlike for row in folded(tnp.weights(saved).values())} == {""}
     del saved["state"][5]["exp_avg"]
     assert {row.unlike for row in folded(tnp.weights(saved).values())} == {"", "has no exp_avg"}
+
+
+def test_another_kind_of_layer_lacks_nothing():
+    """Of which a search for biases finds some by other names."""
+    layers = [torch.nn.MultiheadAttention(16, 4), torch.nn.LayerNorm(8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 5)]
+    found = tnp.weights(torch.nn.Sequential(*layers)).find("*bias")
+    assert not [row for row in folded(found.values()) if "has no" in row.unlike]

@@ -293,3 +293,12 @@ def test_what_torch_did_not_write_is_refused(tmp_path):
     os.truncate(path, 2000)
     with pytest.raises(tnp.CheckpointError, match="is no sound zip file"):
         tnp.weights(path)
+
+
+@pytest.mark.parametrize("obj", [torch.nn.Sequential(torch.nn.Linear(2, 2)), {"model": torch.nn.Linear(2, 2)}])
+def test_the_code_of_a_pickled_module_runs(obj, tmp_path):
+    """torch would refuse the file, whose weights are attributes there."""
+    path = tmp_path / "m.pt"
+    torch.save(obj, path)
+    for entry in tnp.weights(path).values():
+        assert eval(entry.code, {"tnp": tnp}).tolist() == entry.to_numpy().tolist()

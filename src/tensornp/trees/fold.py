@@ -211,6 +211,9 @@ def _merged(group: list[Branch]) -> Branch:
 def _difference(one: Branch, usual: Branch, otherwise: str) -> str:
     """Return in a few words how a branch differs from another one; `otherwise` where no word is found for it."""
     own, others = _patterns(one), _patterns(usual)
+    if own.keys().isdisjoint(others):
+        # Another kind of layer, which lacks nothing.
+        return otherwise
     missing = next((pattern for pattern in others if pattern not in own), None)
     if missing is not None:
         return f"has no {missing}" if missing else otherwise

@@ -166,6 +166,9 @@ class _Laying:
     def entry(self, tensor: PickledTensor, name: str) -> WeightEntry:
         """Return the entry of one tensor: none of its bytes is read unless all of them are there."""
         code = f"torch.load({self._file.path!r}, map_location='cpu', weights_only=True){_in_brackets(tensor.path)}"
+        if self._wanted:
+            # torch would refuse it, or import what the file names.
+            code = f"tnp.weights({self._file.path!r})[{name!r}].to_numpy()"
         laid = partial(self._laid, name, code)
         if not tensor.dtype:
             made: WeightEntry = NothingEntry(name, "", code, tensor.problem, self._file.path)

@@ -308,3 +308,12 @@ def test_read_only_float4_code_runs():
     plan = tnp.plan(t, writeable=False)
     made = eval(plan.code, {"t": t, "np": np, "torch": torch})
     assert made.tolist() == tnp.to_numpy(t, writeable=False).tolist()
+
+
+@since("2.8", "float4 is there")
+def test_a_single_byte_of_float4_has_two_values():
+    """The tensor has no dimension, and the array has one."""
+    t = torch.tensor(5, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
+    assert tnp.to_numpy(t).tolist() == [3, 0]
+    assert eval(tnp.plan(t).code, {"t": t, "np": np, "torch": torch}).tolist() == [3, 0]
+    assert tnp.weights({"a": t})["a"].to_numpy().tolist() == [3, 0]

@@ -111,3 +111,12 @@ def test_a_device_that_is_not_there_is_refused_in_a_sentence(device):
 def test_a_c_type_with_another_name_converts():
     """NumPy has two C types of eight bytes; torch knows one."""
     assert tnp.to_tensor(np.ones(3, np.ulonglong)).dtype == torch.uint64
+
+
+@pytest.mark.parametrize("scalar", [np.float32(3), np.int64(3), np.bool_(True)])
+def test_a_scalar_of_numpy_shares_nothing(scalar):
+    """It is copied, unless that is forbidden."""
+    assert tnp.to_tensor(scalar).item() == scalar
+    for obj in (scalar, {"a": scalar}):
+        with pytest.raises(tnp.CopyRequiredError, match="no memory to share"):
+            tnp.to_tensor(obj, copy=False)

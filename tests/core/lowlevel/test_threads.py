@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import multiprocessing
+import socket
 import sys
 import threading
 import time
@@ -103,6 +105,30 @@ def _tornado() -> None:
     threading.Thread(target=loops[0].start, daemon=True).start()
 
 
+def _reader() -> None:
+    loop = asyncio.new_event_loop()
+    ends = socket.socketpair()
+    _held.extend(ends)
+    loop.add_reader(ends[0], print)
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+
+
+class _Slow:
+    """What takes long to be pickled."""
+
+    def __reduce__(self) -> Any:
+        time.sleep(3600)
+
+
+def _queue(obj: object) -> Callable[[], None]:
+    def begin() -> None:
+        queue: Any = multiprocessing.Queue()
+        queue.put(obj)
+        _held.append(queue)
+
+    return begin
+
+
 def _cell() -> None:
     from ipykernel.zmqshell import ZMQInteractiveShell
     from IPython.core.interactiveshell import InteractiveShell
@@ -121,6 +147,9 @@ THREADS: dict[str, tuple[Callable[[], None], bool]] = {
     "a pool with nothing to do": (_pool(), False),
     "a pool in a function of C": (_pool((time.sleep, 3600)), True),
     "a pool in a function of Python": (_pool((_sleeps,), (threading.Event().wait,)), True),
+    "a loop that a socket may wake": (_reader, True),
+    "a queue with nothing to send": (_queue(1), False),
+    "a queue that sends": (_queue(_Slow()), True),
     "a cell of a kernel's shell": (_cell, True),
     "a timer": (lambda: threading.Timer(3600, print).start(), True),
 }

@@ -442,3 +442,10 @@ def test_a_map_that_is_read_only_in_a_later_part_is_not_handed_out_writeable():
     for part in (t[: 2 * page], t[3 * page :]):
         assert tnp.to_numpy(part, copy=False, writeable=True).flags.writeable
     assert not tnp.to_numpy(t).flags.writeable
+
+
+@pytest.mark.parametrize("namespace", [3, [1], "x"])
+def test_what_is_no_namespace_is_refused(namespace):
+    """In one sentence."""
+    with pytest.raises(tnp.BadRequestError, match="namespace is a mapping"):
+        tnp.aliases(torch.ones(2), namespace)

@@ -363,3 +363,11 @@ def test_what_is_not_finite_is_scaled_too_or_nothing_is(a, b):
 
     assert "scaled" not in tnp.compare(tensor(a), tensor(b)).verdict
     assert tnp.compare(tensor("1 inf -inf nan"), tensor("2 inf -inf nan")).verdict == "scaled by 2"
+
+
+def test_one_step_of_a_float_is_no_scale():
+    """Positive values grow by it and negative ones shrink: no factor that could be printed differs from 1."""
+    a = torch.randn(100)
+    found = tnp.compare(a, torch.nextafter(a, torch.full_like(a, torch.inf)))
+    assert not found.equal
+    assert "scaled" not in found.verdict

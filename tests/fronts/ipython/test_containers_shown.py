@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 import threading
 
+import numpy as np
 import pytest
+import torch
 from IPython.utils.capture import capture_output
 
+import tensornp as tnp
 from tensornp.core.tensor import containers
 
 MAKE = """
@@ -197,3 +200,14 @@ def test_a_batch_without_anything_in_a_column_is_a_table(shell, expression):
     data = shell.show(shell.run(expression))
     assert data["text/plain"].startswith(BATCHES[expression]), data["text/plain"]
     assert BATCHES[expression] in data["text/html"]
+
+
+def test_memory_that_several_leaves_share_is_counted_once():
+    """A tensor, its array, its transpose and a row of it; two columns side by side are two."""
+    x = torch.ones(4, 5)
+    array = np.ones(1000)
+    for obj, nbytes in (
+        ({"t": x, "n": x.numpy()}, "80 bytes"), ([x, x.T, x[0]], "80 bytes"), ([x[:, 0], x[:, 1]], "32 bytes"),
+        ([x, {"a": array, "b": array[:], "c": array.view()}], "7.9 KiB"), ([x, x.clone()], "160 bytes"),
+    ):  # fmt: skip
+        assert f" · {nbytes}" in tnp.card(obj).text.splitlines()[0]

@@ -14,7 +14,7 @@ from tensornp.core.tensor.dtypes import FLOAT4_VALUES
 def unpack(packed: torch.Tensor) -> torch.Tensor:
     """Return the float32 values, the low nibble of each byte first: of shape ``(*, 2 * n)`` for ``(*, n)``."""
     codes = packed.view(torch.uint8)
-    return decode(torch.stack((codes & 15, codes >> 4), -1).flatten(-2))
+    return decode(torch.stack((codes & 15, codes >> 4), -1).reshape(*codes.shape[:-1], -1))
 
 
 def decode(codes: torch.Tensor) -> torch.Tensor:

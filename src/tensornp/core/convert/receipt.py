@@ -139,7 +139,10 @@ def code_text(
     code = info.access
     for step in steps:
         if step is Step.UNPACK:
-            code = f"torch.tensor({list(FLOAT4_VALUES)})[{_UNPACKED.format(code)}]"
+            unpacked = _UNPACKED.format(code)
+            # That of a single byte has one dimension already.
+            unpacked = unpacked if info.shape else unpacked.replace(".flatten(-2)", "")
+            code = f"torch.tensor({list(FLOAT4_VALUES)})[{unpacked}]"
         else:
             code += calls[step]
     if ".numpy()" not in code:

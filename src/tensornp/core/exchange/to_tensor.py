@@ -16,7 +16,7 @@ from tensornp.core.lowlevel.attributes import is_array, is_subclass
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.map_leaves import map_leaves
 from tensornp.core.tensor.weight import refused
-from tensornp.errors import BadRequestError, NotATensorError
+from tensornp.errors import BadRequestError, CopyRequiredError, NotATensorError
 
 
 @modes.unnoticed
@@ -48,7 +48,10 @@ def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | st
         raise BadRequestError(f"copy={copy!r} means nothing here; pass True, False or None")
     copy = None if copy is None else bool(copy)
     place = usable_device(device)
-    if is_array(array) or is_subclass(type(array), np.generic):
+    is_scalar = is_subclass(type(array), np.generic)
+    if is_scalar and copy is False:
+        raise CopyRequiredError("a scalar of NumPy has no memory to share; pass copy=None to allow a copy")
+    if is_array(array) or is_scalar:
         return tensor_from_numpy(array, copy, place)
     way_back = _way_back_of(array)
     if way_back is not None:

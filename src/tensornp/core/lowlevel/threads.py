@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures.thread
+import multiprocessing.queues
 import os
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import FrameType
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
@@ -20,12 +21,15 @@ _SERVANTS = (
     "ipykernel.control", "ipykernel.heartbeat", "ipykernel.iostream", "ipykernel.parentpoller",
     "ipykernel.shellchannel", "IPython.core.history", "asyncio.unix_events", "jupyter_client", "jupyter_core", "zmq",
     "tornado.platform.asyncio.SelectorThread", "tqdm", "debugpy", "pydevd", "_pydevd_bundle", "_pydev_bundle",
-    "multiprocessing.queues", "torch.utils.data._utils", "tensorboard", "wandb",
+    "torch.utils.data._utils", "tensorboard", "wandb",
 )  # fmt: skip
 """Where the threads are from that serve the kernel, the debugger or a progress bar, and run no code of the user's."""
 _LOOPS = ("asyncio", "tornado", "ipykernel.subshell")
-Role = Literal["servant", "loop", "pool", "user"]
-"""Of a thread: a loop runs what it is sent, in a subshell of the kernel for one; a pool what it is given to do."""
+Role = Literal["servant", "loop", "pool", "feeder", "user"]
+"""Of a thread: a loop runs what it is sent, in a subshell of the kernel for one; a pool what it is given to do.
+
+A feeder pickles what is put into a queue between processes, and moves the memory of tensors to do so.
+"""
 
 GATE = Lock()
 """Held while something is read that torch does not guard; a cell takes it for a moment when it begins."""
@@ -76,12 +80,24 @@ def others_run() -> bool:
     del frames[threading.get_ident()]
     if not frames:
         return False
+    waiting: dict[int, FrameType] = {}
     for thread in threading.enumerate():
-        frame = frames.pop(thread.ident or 0, None)
-        if frame is not None and not _is_at_rest(thread, frame):
+        ident = thread.ident or 0
+        frame = frames.pop(ident, None)
+        if frame is None:
+            continue
+        if not _is_at_rest(thread, frame):
             return True
+        if _roles[thread] != "servant":
+            waiting[ident] = frame
     # Those that Python has not started are the user's, or a library's in the middle of something.
-    return bool(frames)
+    return bool(frames) or (bool(waiting) and _have_gone_on(waiting))
+
+
+def _have_gone_on(waiting: Mapping[int, FrameType]) -> bool:
+    """Return whether a thread that was said to wait has left its frame since: it was asked while it woke."""
+    now = current_frames()
+    return any(now.get(ident) is not frame for ident, frame in waiting.items())
 
 
 def current_frames() -> dict[int, FrameType]:
@@ -108,14 +124,26 @@ def _loop_waits(frame: FrameType) -> bool:
     """Return whether a loop waits for an event, and is to do nothing by itself meanwhile: no task, and no timer."""
     if frame.f_globals.get("__name__") != "selectors":
         return False
-    turn: FrameType | None = frame
-    while turn is not None and turn.f_code is not _TURN_OF_LOOP:
+    loop: Any = None
+    is_of_kernel, turn = False, frame.f_back
+    while turn is not None:
+        if turn.f_code is _TURN_OF_LOOP and loop is None:
+            loop = turn.f_locals.get("self")
+        is_of_kernel = is_of_kernel or str(turn.f_globals.get("__name__")).startswith("ipykernel.")
         turn = turn.f_back
-    loop: Any = turn.f_locals.get("self") if turn is not None else None
     # By private names of asyncio, which has no public way to ask; without them nothing is said to rest.
     if loop is None or getattr(loop, "_scheduled", True) or getattr(loop, "_ready", True):
         return False
+    if not is_of_kernel and not _listens_to_itself_alone(loop):
+        return False
     return all(map(_is_of_kernel, asyncio.all_tasks(loop)))
+
+
+def _listens_to_itself_alone(loop: Any) -> bool:
+    """Return whether no socket or pipe can wake a loop but its own, by which other threads do."""
+    selector = getattr(loop, "_selector", None)
+    watched = selector.get_map() if selector is not None else None
+    return watched is not None and len(watched) <= 1
 
 
 def _is_of_kernel(task: asyncio.Task[Any]) -> bool:
@@ -131,9 +159,19 @@ def _worker_waits(frame: FrameType) -> bool:
     return held.get("work_item") is None and "work_queue" in held and bool(held["work_queue"].empty())
 
 
+def _feeder_waits(frame: FrameType) -> bool:
+    """Return whether the feeder of a queue waits for something to send, and there is nothing."""
+    feed = frame.f_back
+    if frame.f_code is not threading.Condition.wait.__code__ or feed is None or feed.f_code is not _FEED_OF_QUEUE:
+        return False
+    held = feed.f_locals
+    return "buffer" in held and not held["buffer"]
+
+
+_FEED_OF_QUEUE = multiprocessing.queues.Queue._feed.__code__  # type: ignore[attr-defined]
 _TURN_OF_LOOP = asyncio.BaseEventLoop._run_once.__code__  # type: ignore[attr-defined]
 _WORK_OF_POOL = concurrent.futures.thread._worker.__code__
-_WAITS: dict[Role, Callable[[FrameType], bool]] = {"loop": _loop_waits, "pool": _worker_waits}
+_WAITS: dict[Role, Callable[[FrameType], bool]] = {"loop": _loop_waits, "pool": _worker_waits, "feeder": _feeder_waits}
 """Of those that can rest, whether they do; any other thread runs for as long as it lives."""
 
 
@@ -150,4 +188,6 @@ def _role_of(thread: threading.Thread) -> Role:
 
     if is_of(("concurrent.futures.thread",)):
         return "pool"
+    if is_of(("multiprocessing.queues.Queue",)):
+        return "feeder"
     return "servant" if is_of(_SERVANTS) else "loop" if is_of(_LOOPS) else "user"

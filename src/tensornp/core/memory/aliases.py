@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import class_name, is_subclass, is_tensor
+from tensornp.core.lowlevel.attributes import an_instance, class_name, is_subclass, is_tensor
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.memory.extents import Relation
 from tensornp.core.memory.relations import OUTDATED, RELATIONS, Target
@@ -22,7 +22,7 @@ from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.paths import Kind, Path, expression_of
 from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
 from tensornp.core.tensor.weight import refused
-from tensornp.errors import NotATensorError
+from tensornp.errors import BadRequestError, NotATensorError
 
 MAX_SECONDS = 1.0
 
@@ -134,6 +134,8 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
         raise NotATensorError(f"aliases takes a tensor or an array, not {refused(obj)}")
     if namespace is None:
         namespace = names_of_caller(sys._getframe())
+    if not isinstance(namespace, Mapping):
+        raise BadRequestError(f"namespace is a mapping of names to objects, not {an_instance(namespace)}")
     (found,), _ = find_aliases([(obj, None)], namespace, max_seconds)
     return found
 

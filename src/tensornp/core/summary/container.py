@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import Any
@@ -13,6 +13,7 @@ import torch
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, is_array
 from tensornp.core.lowlevel.legible import legible
+from tensornp.core.memory.arrays import extent_of_array
 from tensornp.core.summary.array import ArraySummary, summarize_array
 from tensornp.core.summary.card import TensorSummary, summarize_line
 from tensornp.core.summary.options import DisplayOptions
@@ -103,9 +104,7 @@ def summarize_leaves(found: list[Leaf], options: DisplayOptions) -> ContainerSum
         num_first=len(first),
         num_left_out=len(found) - len(shown),
         num_tensors=len(tensors),
-        nbytes=_nbytes(known)
-        + sum(info.nbytes for info in stand_ins.values() if info is not None)
-        + sum(np.ndarray.view(one, np.ndarray).nbytes for one in {id(one): one for one in arrays}.values()),
+        nbytes=_nbytes([*known, *arrays]) + sum(info.nbytes for info in stand_ins.values() if info is not None),
         is_complete=True,
         is_measured=None not in stand_ins.values(),
         nbytes_elsewhere=sum(held_elsewhere(one)[1] for one in {id(one): one for one in known}.values()),
@@ -186,17 +185,31 @@ def _length(container: Any, found: list[Leaf]) -> int:
     return len({id(first_step(path)) for path, _ in found if path is not None})
 
 
-def _nbytes(tensors: list[torch.Tensor]) -> int:
-    """Return the bytes of all tensors, those that lie at the same place (tied weights) counted once."""
-    places: dict[object, int] = {}
-    for tensor in tensors:
+def _nbytes(found: Iterable[Any]) -> int:
+    """Return the bytes of all tensors and arrays, without those of one that lies in the bytes of another."""
+    places: set[tuple[str, int, int]] = set()
+    unplaced: dict[int, int] = {}
+    for one in found:
         try:
-            place, nbytes = span_of(tensor)
+            place, nbytes = span_of(one) if not is_array(one) else _span_of_array(one)
         except Exception:
             # Its row says what is wrong; it adds no bytes that are known.
             continue
-        places[place or id(tensor)] = nbytes
-    return sum(places.values())
+        if place is None:
+            unplaced[id(one)] = nbytes
+        else:
+            places.add((str(place[0]), place[1], place[1] + nbytes))
+    total, before = sum(unplaced.values()), ("", 0)
+    # The longer ones come first of those that begin together.
+    for device, low, high in sorted(places, key=lambda place: (place[0], place[1], -place[2])):
+        if (device, high) > before:
+            total, before = total + high - low, (device, high)
+    return total
+
+
+def _span_of_array(array: np.ndarray[Any, Any]) -> tuple[tuple[object, int, int] | None, int]:
+    nbytes = np.ndarray.view(array, np.ndarray).nbytes
+    return ("cpu", extent_of_array(array).bounds[0], nbytes), nbytes
 
 
 def held_elsewhere(tensor: torch.Tensor) -> tuple[int, int]:

@@ -217,7 +217,7 @@ def _verdict(tally: PairTally, dtypes: tuple[str, str], index: Index | None) -> 
     elif not tally.num_changed:
         return "same bits" if tally.has_same_bits else "equal"
     said = f"{a} and {b}: " if a != b else ""
-    if tally.factor is not None:
+    if tally.factor is not None and f"{tally.factor:.6g}" != "1":
         return f"{said}scaled by {tally.factor:.6g}"
     if index is not None and tally.num_changed <= max(_FEW * tally.count, 1):
         verb = "differs" if tally.num_changed == 1 else "differ"
