@@ -115,7 +115,7 @@ def saved_text(saved_for: tuple[str, ...], frozen: bool) -> str:
 
 READ_ONLY_VIEW = "  # a read-only view"
 """What is said after code that begins with a function of NumPy whose name says something else."""
-_UNPACKED = "torch.stack(({0}.view(torch.uint8) & 15, {0}.view(torch.uint8) >> 4), -1).flatten(-2).int()"
+_UNPACKED = "torch.stack(({0}.view(torch.uint8) & 15, {0}.view(torch.uint8) >> 4), -1){1}.int()"
 
 
 def code_text(
@@ -139,10 +139,9 @@ def code_text(
     code = info.access
     for step in steps:
         if step is Step.UNPACK:
-            unpacked = _UNPACKED.format(code)
-            # That of a single byte has one dimension already.
-            unpacked = unpacked if info.shape else unpacked.replace(".flatten(-2)", "")
-            code = f"torch.tensor({list(FLOAT4_VALUES)})[{unpacked}]"
+            # What a single byte holds has one dimension already.
+            flat = ".flatten(-2)" if info.shape else ""
+            code = f"torch.tensor({list(FLOAT4_VALUES)})[{_UNPACKED.format(code, flat)}]"
         else:
             code += calls[step]
     if ".numpy()" not in code:
