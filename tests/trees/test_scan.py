@@ -143,6 +143,22 @@ def test_what_is_tied_is_no_equal_content():
     assert [one.text for one in table.findings("2.weight")] == ["the same values as '0.weight'"]
 
 
+def test_what_is_tied_is_read_and_counted_once(tmp_path):
+    """In a file and in memory; each name has the statistics."""
+    weight = torch.randn(30, 40)
+    made = {"embed": weight, "other": torch.randn(7), "head": weight}
+    torch.save(made, tmp_path / "tied.pt")
+    for source in (tmp_path / "tied.pt", made):
+        told: list[tuple[int, int]] = []
+        table = tnp.weights(source).scan(progress=lambda *seen, told=told: told.append(seen))
+        assert list(table) == list(made)
+        assert told[-1] == (4 * 1207, 4 * 1207)
+        assert table["embed"] == table["head"]
+        assert [stats.count for _, stats in table.each_once()] == [1200, 7]
+        some = tnp.weights(source).scan(names=["embed", "other"])
+        assert dict(tnp.weights(source).scan(resume=some)) == dict(table)
+
+
 def test_some_are_scanned_by_name(model):
     """By a glob, a part, or the names themselves."""
     explorer = tnp.weights(model[0])

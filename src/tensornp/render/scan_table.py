@@ -75,14 +75,15 @@ def _see(found: ScanTable) -> _Seen:
 
 def _calm(found: ScanTable, has_plain: bool) -> str:
     """Return that nothing stands out of what was read, how much that was, and the figures of all of it."""
-    every = list(found.values())
+    read = found.each_once()
+    every = [stats for _, stats in read]
     lows = [stats.min for stats in every if stats.min is not None]
     highs = [stats.max for stats in every if stats.max is not None]
     time = f"{found.seconds:,.1f} s" if found.seconds >= _SHORTEST_S else "less than 0.1 s"
     elements = counted(sum(stats.count for stats in every), "element")
     said = [
         f"nothing {'else ' if has_plain else ''}stands out of {elements}",
-        format_nbytes(found.nbytes), f"read in {time}",
+        format_nbytes(sum(entry.nbytes for entry, _ in read)), f"read in {time}",
         f"from {number_text(min(lows))} to {number_text(max(highs))}" if lows else "",
         counted(sum(stats.zeros for stats in every), "zero"),
     ]  # fmt: skip

@@ -26,6 +26,7 @@ from tensornp.trees.names import shown_name
 from tensornp.trees.progress import Progress
 from tensornp.trees.scan_table import ScanTable
 from tensornp.trees.stored_entry import StoredEntry
+from tensornp.trees.totals import identity_of
 
 _Found = tuple[WeightEntry, TensorStats | str]
 _NUM_THREADS = 2
@@ -44,7 +45,8 @@ def scan_entries(
 ) -> ScanTable:
     """Return the statistics of `entries` by name; Ctrl-C returns what was finished, and is not `complete`.
 
-    What `resume` has of the same weights is not read again; what is registered as None is left out.
+    What `resume` has of the same weights is not read again, and tied ones are read once; what is registered as None is
+    left out.
 
     Raises
     ------
@@ -58,14 +60,18 @@ def scan_entries(
     if executor is not None:
         _check_executor(executor, wanted)
     table = ScanTable(wanted, resume)
-    left = [entry for entry in wanted if entry.name not in table]
-    told = _Told(progress, sum(entry.nbytes for entry in wanted), sum(entry.nbytes for entry in left))
+    tied: dict[object, list[WeightEntry]] = {}
+    for entry in wanted:
+        tied.setdefault(identity_of(entry), []).append(entry)
+    left = [same[0] for same in tied.values() if any(one.name not in table for one in same)]
+    told = _Told(progress, sum(same[0].nbytes for same in tied.values()), sum(entry.nbytes for entry in left))
     begin = time.monotonic()
     run = _here(left, told) if executor is None else _shared_out(left, executor, told)
     try:
         with closing(run):
             for entry, found in run:
-                table.note(entry, found)
+                for one in tied[identity_of(entry)]:
+                    table.note(one, found)
         table.complete = True
     except (KeyboardInterrupt, _StoppedError):
         pass

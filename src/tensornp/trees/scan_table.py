@@ -114,10 +114,10 @@ class ScanTable(Mapping[str, TensorStats]):
         """Weights that were neither read nor said why not."""
         return sum(name not in self._stats and name not in self.failed for name in self._entries)
 
-    @property
-    def nbytes(self) -> int:
-        """The bytes of the weights that were read."""
-        return sum(self._entries[name].nbytes for name in self._stats)
+    def each_once(self) -> list[tuple[WeightEntry, TensorStats]]:
+        """Return the weights that were read and their statistics, of names for the same elements one."""
+        some = {self._first_of(self._entries[name]): name for name in self._stats}
+        return [(self._entries[name], self._stats[name]) for name in some.values()]
 
     def told(self) -> list[str]:
         """Return what came of the scan, in numbers: as its line, its table and a page begin."""

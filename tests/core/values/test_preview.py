@@ -43,6 +43,17 @@ def test_more_elements_than_a_page_holds_are_cut_with_a_note():
     assert "1,000" in result.note
 
 
+def test_no_edge_items_do_not_read_all():
+    """NumPy would measure all elements for the one that it prints: a large tensor has one more, and a true note."""
+    t = torch.arange(300_000)
+    with np.printoptions(edgeitems=0):
+        result = preview(t, tnp.inspect(t), tnp.plan(t), max_elements=1000)
+        assert shown(t) == repr(t.numpy())
+    with np.printoptions(edgeitems=1):
+        assert result.text == repr(t.numpy())
+    assert result.note == "with edgeitems=0, NumPy measures all elements; only the outer ones are shown"
+
+
 @needs_numpy_2
 def test_a_repr_of_the_user_does_not_take_the_corners_for_the_whole():
     """`override_repr` gets small arrays; a big one is printed by NumPy itself."""

@@ -107,7 +107,9 @@ def _preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, max_e
             "show t.flatten() or a slice"
         )
     if edgeitems != asked:
-        note = f"print options ask for more than {max_elements:,} elements; only the outer ones are shown"
+        asks_for_all = "with edgeitems=0, NumPy measures all elements"
+        why = f"print options ask for more than {max_elements:,} elements" if asked != 0 else asks_for_all
+        note = f"{why}; only the outer ones are shown"
     # With 0 edge items NumPy still measures all elements to align the one that it prints.
     if not edgeitems or all(size <= 2 * edgeitems for size in shape):
         return Preview(repr(gathered(tensor, info, plan, _all(shape))), note)
@@ -191,7 +193,7 @@ def _affordable(shape: tuple[int, ...], edgeitems: int | None, max_elements: int
     """Return `edgeitems`, or as many that no more than `max_elements` are read, at least 1; None and 0 read all."""
     if _count_read(shape, edgeitems) <= max_elements:
         return edgeitems
-    edgeitems = min(edgeitems or max_elements, max_elements)
+    edgeitems = max_elements if edgeitems is None else min(edgeitems, max_elements)
     while edgeitems > 1 and _count_read(shape, edgeitems) > max_elements:
         edgeitems //= 2
     return max(1, edgeitems)
