@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+from html import unescape
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_model
+from safetensors.torch import save_file, save_model
 from torch import nn
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 
@@ -116,6 +119,67 @@ def test_what_need_not_be_in_both_is_told_apart_from_what_is_missing():
     found = tnp.compare(model, state_dict)
     assert (found.missing, found.equal) == (("fc.bias",), False)
     assert list(found.exempt) == ["inv_freq", "mask"]
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:60])
+
+
+@pytest.mark.parametrize("spoil", [cut, Path.unlink, lambda path: path.write_text("text")])
+def test_what_is_not_listed_makes_nothing_equal(spoil, tmp_path):
+    """A part that cannot be read, or is missing, may hold what differs: also beside itself; the reason is shown."""
+    for name in ("whole", "broken"):
+        (tmp_path / name).mkdir()
+        for number in (1, 2):
+            weights = {f"{number}.w": torch.full((3,), number)}
+            save_file(weights, tmp_path / name / f"model-0000{number}-of-00002.safetensors")
+    second = tmp_path / "broken" / "model-00002-of-00002.safetensors"
+    spoil(second)
+    broken, whole = tmp_path / "broken", tmp_path / "whole"
+    assert tnp.compare(whole, whole).same_bits
+    for pair, side in (((broken, broken), "both"), ((broken, whole), "the first"), ((whole, broken), "the second")):
+        found = tnp.compare(*pair)
+        assert not (found.equal or found.same_bits)
+        [why] = found.not_listed
+        assert why.startswith(f"{side}: ")
+        assert second.name in why
+        assert "not equal" in repr(found)
+        for shown in (weights_comparison_text(found), unescape(weights_comparison_html(found))):
+            assert "what is in both is equal" in shown
+            assert f"not all is listed of {why}" in shown
+
+
+def given(tensor):
+    return tensor
+
+
+class Made:
+    """What a pickle would make by a function of the user's."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def __reduce__(self):
+        return given, (self.tensor,)
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        (lambda: np.ones(3), "1 NumPy array in it is not listed"),
+        (lambda: [np.ones(3), np.ones(2)], "2 NumPy arrays in it are not listed"),
+        (lambda: Made(torch.ones(3)), "a tensor given to"),
+        (lambda: torch.ones(3).untyped_storage(), "storages that stand for themselves"),
+    ],
+)
+def test_what_a_pickle_has_besides_makes_nothing_equal(other, why, tmp_path):
+    """Arrays, storages, and tensors that a function of the user's would be given, are not compared."""
+    torch.save({"w": torch.ones(2), "other": other()}, tmp_path / "one.pt")
+    found = tnp.compare(tmp_path / "one.pt", tmp_path / "one.pt")
+    assert not found.equal
+    assert found["w"].equal
+    [told] = found.not_listed
+    assert why in told
 
 
 def test_between_two_modules_a_missing_buffer_is_a_difference():

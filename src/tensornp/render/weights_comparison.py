@@ -131,4 +131,5 @@ def _said(found: WeightsComparison) -> list[str]:
         if prefix:
             lines.append(f"{prefix!r} is taken off the names of the {side}")
     lines += [f"{legible(name)} was not compared: {why}" for name, why in list(found.failed.items())[:MAX_NAMED]]
+    lines += [f"not all is listed of {legible(why)}" for why in found.not_listed[:MAX_NAMED]]
     return [line for line in lines if line]

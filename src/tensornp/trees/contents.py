@@ -10,6 +10,12 @@ from tensornp.trees.names import shown_name
 from tensornp.trees.saved_optimizer import SavedOptimizer
 
 
+class NotListed(str):
+    """A problem that hides weights, of which nothing is listed: what is compared is not all."""
+
+    __slots__ = ()
+
+
 class Contents(NamedTuple):
     """The weights, what is said besides, what is wrong, a sentence each, and the optimizers whose states are there."""
 
@@ -17,6 +23,11 @@ class Contents(NamedTuple):
     metadata: Mapping[str, Any]
     problems: list[str]
     optimizers: Sequence[SavedOptimizer] = ()
+
+
+def problem_of_part(name: str, problem: str) -> str:
+    """Return a problem of one of several files, which is told by its name."""
+    return type(problem)(f"{shown_name(name)}: {problem}")
 
 
 def problems_of(entries: Iterable[WeightEntry]) -> list[str]:

@@ -14,6 +14,7 @@ from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.errors import CheckpointError
 from tensornp.trees.boxes import Box, why_not_whole
 from tensornp.trees.chunked_entry import ChunkedEntry
+from tensornp.trees.contents import NotListed
 from tensornp.trees.dcp_files import ItemFiles
 from tensornp.trees.dcp_metadata import Told, ToldTensor, read_dcp_metadata
 from tensornp.trees.dcp_ranks import put_together
@@ -68,7 +69,7 @@ def _told(folder: Path, names: list[str]) -> tuple[Told, list[str]]:
         except CheckpointError as error:
             if len(names) == 1:
                 raise
-            problems.append(str(error))
+            problems.append(NotListed(error))
     if not found:
         raise CheckpointError(f"{os.fspath(folder)!r} has no metadata that can be read: {problems[0]}")
     return put_together(found), problems

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.errors import CheckpointError
+from tensornp.trees.contents import NotListed
 from tensornp.trees.names import shown_name
 from tensornp.trees.pickled_tensor import KNOWN_IMPORTS, sizes_of
 from tensornp.trees.source_file import SourceFile
@@ -96,7 +97,7 @@ def read_dcp_metadata(file: SourceFile) -> Told:
     for key, one in listed.items():
         name = shown_key(key)
         if len(tensors) + len(values) >= MAX_ENTRIES:
-            problems.append(f"it has more than {MAX_ENTRIES:,} values, and the others are not listed")
+            problems.append(NotListed(f"it has more than {MAX_ENTRIES:,} values, and the others are not listed"))
             break
         if (of_tensor := _fields(one, "TensorStorageMetadata")) is not None:
             tensors[name] = _tensor(key, of_tensor, items, MAX_ENTRIES - num_chunks)
@@ -104,7 +105,7 @@ def read_dcp_metadata(file: SourceFile) -> Told:
         elif _fields(one, "BytesStorageMetadata") is not None:
             values[name] = items.get((key, None))
         else:
-            problems.append(f"{shown_name(name)} is neither a tensor nor bytes, and is not listed")
+            problems.append(NotListed(f"{shown_name(name)} is neither a tensor nor bytes, and is not listed"))
     return Told(tensors, values, _said(fields), problems, wanted)
 
 

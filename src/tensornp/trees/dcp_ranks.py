@@ -17,7 +17,7 @@ def put_together(told: dict[str, Told]) -> Told:
     wanted: dict[str, None] = {}
     problems: list[str] = []
     for file, one in told.items():
-        problems += [f"{file}: {problem}" for problem in one.problems]
+        problems += [type(problem)(f"{file}: {problem}") for problem in one.problems]
         wanted |= dict.fromkeys(one.wanted)
         for name, tensor in one.tensors.items():
             tensors.setdefault(name, {})[file] = tensor

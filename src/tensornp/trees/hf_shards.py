@@ -12,6 +12,7 @@ from typing import NamedTuple
 from tensornp.errors import CheckpointError
 from tensornp.trees.boxes import why_not_whole
 from tensornp.trees.chunked_entry import ChunkedEntry
+from tensornp.trees.contents import NotListed
 from tensornp.trees.dcp_files import SHARDING_INFO, saved_offsets
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.safetensors import read_header
@@ -46,7 +47,7 @@ def read_shards(folder: Path, names: list[str]) -> Shards:
             file = SourceFile.at(folder / name)
             header = read_header(file)
         except CheckpointError as error:
-            problems.append(str(error))
+            problems.append(NotListed(error))
             continue
         said |= {key: value for key, value in header.metadata.items() if key != SHARDING_INFO}
         begins = saved_offsets(header.metadata)
@@ -81,4 +82,5 @@ def _missing(names: list[str]) -> list[str]:
     if not absent:
         return []
     more = f" and {len(absent) - 6:,} more" if len(absent) > 6 else ""
-    return [f"there is no file of shard {', '.join(absent[:6])}{more}; what it may have held is not known"]
+    what = f"there is no file of shard {', '.join(absent[:6])}{more}"
+    return [NotListed(f"{what}; what it may have held is not known")]

@@ -9,7 +9,7 @@ from typing import Any
 
 from tensornp.errors import CheckpointError
 from tensornp.trees.beside import SUFFIX, TORCH_SUFFIXES, UNREADABLE, config_beside, json_in
-from tensornp.trees.contents import Contents, problems_of
+from tensornp.trees.contents import Contents, NotListed, problem_of_part, problems_of
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.names import shown_name
 from tensornp.trees.nothing_entry import NothingEntry
@@ -44,7 +44,7 @@ def open_index(path: Path) -> Contents:
     config, unread = config_beside(path.parent)
     metadata = {**shards.said, **_metadata_of(told), **config}
     entries, untold = with_meaning(shards.entries, metadata.get("config"))
-    problems = [f"{shown_name(name)} is refused: {why}" for name, why in refused.items()]
+    problems: list[str] = [NotListed(f"{shown_name(name)} is refused: {why}") for name, why in refused.items()]
     problems += [*shards.problems, *unread, *untold, *problems_of(entries), *_wrong_total(told, entries)]
     return Contents(entries, metadata, problems)
 
@@ -72,9 +72,9 @@ class _Shards:
         try:
             contents = read_part(folder / shard)
         except UNREADABLE as error:
-            self.problems.append(str(error))
+            self.problems.append(NotListed(error))
             return f"its file {shown_name(shard)} cannot be read"
-        self.problems += [f"{shown_name(shard)}: {problem}" for problem in contents.problems]
+        self.problems += [problem_of_part(shard, problem) for problem in contents.problems]
         self.said |= contents.metadata
         for entry in contents.entries:
             lies = f"{shown_name(entry.name)} lies in {shown_name(shard)}"

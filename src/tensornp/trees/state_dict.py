@@ -16,7 +16,7 @@ from tensornp.core.tensor.containers import leaves
 from tensornp.core.tensor.paths import Path, is_plain_value, key_text, steps_of
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.trees.array_entry import ArrayEntry
-from tensornp.trees.contents import Contents
+from tensornp.trees.contents import Contents, NotListed
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.live_entry import LiveEntry
 from tensornp.trees.names import own_names
@@ -72,7 +72,8 @@ def _listed(tree: Any, expression: str) -> tuple[list[tuple[Path, Any]], list[st
         if path is not None and (num_besides <= MAX_SAID or id(type(leaf)) not in _NUMBERS):
             found.append((path, leaf))
     is_cut = next(every, None) is not None
-    return found, [f"it has more than {MAX_LEAVES:,} values, and the others are not listed"] if is_cut else []
+    cut = NotListed(f"it has more than {MAX_LEAVES:,} values, and the others are not listed")
+    return found, [cut] if is_cut else []
 
 
 def _as_container(value: Any) -> Any:

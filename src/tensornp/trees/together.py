@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from tensornp.trees.beside import UNREADABLE, config_beside
-from tensornp.trees.contents import Contents, problems_of
+from tensornp.trees.contents import Contents, NotListed, problem_of_part, problems_of
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.names import shown_name, shown_names
 from tensornp.trees.one_file import read_part
@@ -40,14 +40,14 @@ def open_together(folder: Path, files: dict[str, str]) -> Contents:
         except UNREADABLE as error:
             if len(files) == 1:
                 raise
-            problems.append(str(error))
+            problems.append(NotListed(error))
             continue
         for entry in found.entries:
             entry.name = prefix + entry.name
             entry.tied_to = tuple(prefix + other for other in entry.tied_to)
             entry.related = tuple(one._replace(name=prefix + one.name) for one in entry.related)
         entries.extend(found.entries)
-        problems.extend(f"{shown_name(name)}: {problem}" for problem in found.problems)
+        problems.extend(problem_of_part(name, problem) for problem in found.problems)
         metadata |= {prefix + key: value for key, value in found.metadata.items()}
     entries, untold = with_meaning(entries, metadata.get("config"))
     problems.extend([*_twice(entries), *untold, *problems_of(entries)])
@@ -63,7 +63,7 @@ def _missing(names: list[str]) -> list[str]:
     absent = [i for i in range(1, int(count) + 1) if i not in numbers]
     parts = [f"{found[0]['stem']}-{i:0{len(found[0]['number'])}}-of-{count}{found[0]['suffix']}" for i in absent]
     verb = "is" if len(parts) == 1 else "are"
-    return [f"{shown_names(parts)} {verb} missing; what may be there is not known"] if parts else []
+    return [NotListed(f"{shown_names(parts)} {verb} missing; what may be there is not known")] if parts else []
 
 
 def _twice(entries: list[WeightEntry]) -> list[str]:

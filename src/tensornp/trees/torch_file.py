@@ -11,7 +11,7 @@ from tensornp.core.values.decode import stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.trees.affine_entry import AffineEntry
 from tensornp.trees.byte_range import ByteRange
-from tensornp.trees.contents import Contents
+from tensornp.trees.contents import Contents, NotListed
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.names import part_of_storage, shown_name
@@ -106,10 +106,12 @@ def _listed(file: SourceFile, found: XRay, storages: dict[str, Record], *, is_sw
                 continue
         left -= len(dotted(one.path))
         if left < 0:
-            problems.append("its names are too long, and only the first are listed")
+            problems.append(NotListed("its names are too long, and only the first are listed"))
             break
         values.append(one)
-    problems += unlisted.problems()
+    problems += map(NotListed, unlisted.problems())
+    if unlisted.is_repeated:
+        problems.append("some values are reached in endlessly many ways, and not listed by each")
     entries: list[WeightEntry] = []
     laying = _Laying(file, storages, tuple(wanted), is_swapped)
     besides: dict[str, Any] = {}

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
+from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.paths import is_plain_value, key_text
 from tensornp.trees.names import shown_name
 from tensornp.trees.pickled_tensor import MAPPINGS, SETS, WRAPPERS, PickledTensor, name_of
@@ -21,6 +22,12 @@ MAX_DEPTH = 100
 _MAX_KEY = 1000
 """Characters of a key that a name has."""
 _TABLES = ("_parameters", "_buffers", "_modules")
+_ARRAYS = frozenset(
+    (f"numpy.{core}.{module}", name)
+    for core in ("core", "_core")
+    for module, name in (("multiarray", "_reconstruct"), ("numeric", "_frombuffer"))
+)
+"""What makes an array of NumPy in a pickle."""
 _BY_POSITION = "torch.return_types"
 _MAX_SAID = 5
 
@@ -33,11 +40,11 @@ class PickledValue(NamedTuple):
 
 
 class Unlisted:
-    """What was left out: tensors, by the reason; storages; what is too much, or reached in too many ways."""
+    """What was left out: tensors, by the reason; storages and arrays; what is too much, or reached in too many ways."""
 
     def __init__(self) -> None:
         self.tensors: Counter[str] = Counter()
-        self.num_storages = 0
+        self.num_storages = self.num_arrays = 0
         self.is_cut = self.is_repeated = False
 
     def problems(self) -> Iterator[str]:
@@ -49,10 +56,11 @@ class Unlisted:
             yield f"{left:,} more tensors are not listed, since they lie in other objects"
         if self.num_storages:
             yield f"storages that stand for themselves are not listed; it has {self.num_storages:,}"
+        if self.num_arrays:
+            verb = "is" if self.num_arrays == 1 else "are"
+            yield f"{counted(self.num_arrays, 'NumPy array')} in it {verb} not listed"
         if self.is_cut:
             yield f"it has more than {MAX_ENTRIES:,} values, and the others are not listed"
-        if self.is_repeated:
-            yield "some values are reached in endlessly many ways, and not listed by each"
 
 
 class _Level(NamedTuple):
@@ -118,6 +126,7 @@ class _Walk:
             self.left.is_repeated |= not hidden and id(value) not in self.above
             return None
         self.num_again += is_again
+        self.left.num_arrays += isinstance(value, Call) and not is_again and name_of(value.func) in _ARRAYS
         self.met.add(id(value))
         tensor = tensor_of(path, value) if isinstance(value, Call) else None
         if tensor is None:

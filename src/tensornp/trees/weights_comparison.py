@@ -11,6 +11,7 @@ from tensornp.core.lowlevel.units import counted
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.values.compare import Comparison
 from tensornp.errors import BadRequestError, NoSuchWeightError
+from tensornp.trees.contents import NotListed
 from tensornp.trees.directions import share_of_change
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.explorer import WeightsExplorer
@@ -40,6 +41,8 @@ class WeightsComparison(Mapping[str, Comparison]):
         Weights of another shape, of another dtype, and those that share their memory with others than before.
     failed : dict of str to str
         Why a weight could not be compared, which is then not equal.
+    not_listed : tuple of str
+        Why weights of either are not even listed, such as a file of several that cannot be read: not all is there.
     max_abs, relative, cosine_distance, changed_fraction, max_ulp, verdict, first_difference : dict
         The figures of `Comparison`, by name.
     """
@@ -76,9 +79,20 @@ class WeightsComparison(Mapping[str, Comparison]):
         return tuple(name for name, one in self._found.items() if one.dtypes[0] != one.dtypes[1])
 
     @property
+    def not_listed(self) -> tuple[str, ...]:
+        """Why weights of either are not even listed."""
+        first, second = (
+            [one for one in each.problems if isinstance(one, NotListed)] for each in (self._first, self._second)
+        )
+        return (
+            *(f"{'both' if one in second else 'the first'}: {one}" for one in first),
+            *(f"the second: {one}" for one in second if one not in first),
+        )
+
+    @property
     def equal(self) -> bool:
         """Whether all weights of both are there, and equal."""
-        is_whole = not (self.missing or self.unexpected or self.failed)
+        is_whole = not (self.missing or self.unexpected or self.failed or self.not_listed)
         return is_whole and all(one.equal for one in self._found.values())
 
     @property
@@ -118,7 +132,8 @@ class WeightsComparison(Mapping[str, Comparison]):
         if not self._found:
             if self.failed:
                 return "none could be compared"
-            return "no name is in both" if self.missing or self.unexpected else "equal, without values in either"
+            is_less = self.missing or self.unexpected or self.not_listed
+            return "no name is in both" if is_less else "equal, without values in either"
         if self.equal:
             return "same bits" if self.same_bits else "equal"
         num_changed, verb = len(self.changed()), "differs" if len(self) == 1 else "differ"
@@ -160,10 +175,12 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     def __repr__(self) -> str:
         said = [self.told()]
-        for word in ("missing", "unexpected", "exempt", "reshaped", "retyped", "retied", "failed"):
+        for word in ("missing", "unexpected", "exempt", "reshaped", "retyped", "retied", "failed", "not_listed"):
             names = list(getattr(self, word))
             if names:
-                said.append(f"{len(names):,} {word} ({shown_name(names[0])}{', …' if len(names) > 1 else ''})")
+                said.append(
+                    f"{len(names):,} {word.replace('_', ' ')} ({shown_name(names[0])}{', …' if len(names) > 1 else ''})"
+                )
         worst = next(iter(self.changed()), None)
         if worst is not None:
             said.append(f"{shown_name(worst)}: {self._found[worst].verdict}")

@@ -286,4 +286,6 @@ def _plain(value: Any) -> Any:
     number = value.item()
     if isinstance(number, np.longdouble):
         return int(number) if np.isfinite(number) and number == np.rint(number) else float(number)
+    if isinstance(number, np.clongdouble):
+        return complex(number)
     return number
