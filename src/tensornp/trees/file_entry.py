@@ -12,6 +12,7 @@ import torch
 
 from tensornp.core.convert.plan import MAX_NDIM
 from tensornp.core.tensor.dtypes import KNOWN
+from tensornp.core.tensor.indexing import is_in_order
 from tensornp.core.values.blocks import ReadPart
 from tensornp.core.values.channels import order_of
 from tensornp.core.values.decode import stored_dtype
@@ -22,7 +23,7 @@ from tensornp.errors import ChangedFileError, TooLargeError
 from tensornp.trees.entry import Array, Extent
 from tensornp.trees.lazy_bits import AS_STORED, LazyBits, applied
 from tensornp.trees.names import shown_name
-from tensornp.trees.selection import Selection, contiguous, select
+from tensornp.trees.selection import Selection, select
 from tensornp.trees.source_file import Reader, Source, SourceFile
 from tensornp.trees.stored_entry import ReadPlan, StoredEntry, native
 
@@ -55,7 +56,7 @@ class FileEntry(StoredEntry):
     ) -> None:
         super().__init__(name, "tensor", shape, dtype, 0, code)
         self._file, self._offset, self._is_swapped, self._lazy = file, offset, is_swapped, lazy
-        self._strides = None if strides is None or is_contiguous(shape, strides) else strides
+        self._strides = None if strides is None or is_in_order(shape, strides) else strides
         self.problem = why_no_array(shape, dtype)
         if dtype in KNOWN:
             sizes = (
@@ -243,13 +244,7 @@ def each_once(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[tuple[i
     return tuple(n for _, n in merged), tuple(step for step, _ in merged), times
 
 
-def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Return whether the elements lie in the order of their indices, without gaps."""
-    steps = zip(shape, strides, contiguous(shape), strict=True)
-    return 0 in shape or all(step == wanted for n, step, wanted in steps if n > 1)
-
-
 def is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     """Return whether the elements lie without gaps, and each once, in some order."""
     steps = sorted(((step, n) for n, step in zip(shape, strides, strict=True) if n > 1), reverse=True)
-    return is_contiguous(tuple(n for _, n in steps), tuple(step for step, _ in steps))
+    return is_in_order(tuple(n for _, n in steps), tuple(step for step, _ in steps))

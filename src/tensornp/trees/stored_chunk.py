@@ -10,11 +10,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from tensornp.core.tensor.indexing import is_in_order
 from tensornp.core.values.decode import stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.trees.boxes import Box
 from tensornp.trees.byte_range import ByteRange, ByteSource
-from tensornp.trees.file_entry import is_contiguous
 from tensornp.trees.lazy_bits import AS_STORED, LazyBits, applied
 from tensornp.trees.names import shown_name
 from tensornp.trees.pickled_tensor import PickledTensor
@@ -82,7 +82,7 @@ class StoredChunk(NamedTuple):
         if (tensor.dtype, tensor.shape) != (dtype, self.sizes):
             has = f"{shown_name(tensor.dtype)} of shape {tensor.shape}"
             raise CheckpointError(f"{source.said} holds {has}, where {dtype} of shape {self.sizes} should be")
-        strides = None if is_contiguous(self.sizes, tensor.strides) else tensor.strides
+        strides = None if is_in_order(self.sizes, tensor.strides) else tensor.strides
         return Place(record.offset + tensor.offset * stored_dtype(dtype).itemsize, strides, dtype, tensor.lazy)
 
 

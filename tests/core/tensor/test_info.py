@@ -71,6 +71,20 @@ def test_the_state_of_the_data_is_told(make, state):
     assert tnp.inspect(make()).data_state == state
 
 
+@pytest.mark.parametrize("shape", [(), (0, 3), (2, 3), (1, 4, 1), (3, 1, 2)])
+@pytest.mark.parametrize(
+    "act", [torch.clone, lambda t: t.transpose(0, -1) if t.ndim else t, lambda t: t[..., ::2] if t.ndim else t]
+)
+def test_the_order_of_elements_is_torchs_own(shape, act):
+    """Also of a fake tensor, and of one without memory."""
+    plain = act(torch.ones(shape))
+    expected = plain.is_contiguous()
+    with FakeTensorMode() as mode:
+        fake = act(mode.from_tensor(torch.ones(shape)))
+    for t in (plain, fake, act(torch.ones(shape, device="meta"))):
+        assert tnp.inspect(t).is_contiguous == expected
+
+
 def test_process_shared_memory_is_told():
     """`share_memory_()` is about processes, and about nothing else."""
     t = torch.ones(2)

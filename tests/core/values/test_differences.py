@@ -84,6 +84,17 @@ def test_which_rows_and_by_how_much(name):
     assert told(values.clone(), act) == f"{expected} · with a write counted by torch"
 
 
+def test_equal_copies_of_different_values_tell_no_other_bits():
+    """Where a thread writes between a fingerprint and its copy: what is known is that something has changed."""
+    values = torch.zeros(3)
+    before = snapshot_with_values(values, COPY)
+    values.add_(1)
+    after = snapshot_with_values(values, COPY)
+    assert line(replace(before, values=after.values), after) == (
+        "within rows 0–2 of 3 (not compared value by value) · with a write counted by torch"
+    )
+
+
 def test_large_unsigned_integers():
     """uint64 has no arithmetic in torch, and NumPy's difference of it does not wrap."""
     assert told(np.zeros(2, np.uint64), put(_0=2**64 - 1)) == "element 0 of 2 · largest |Δ| 1.84467e+19 at [0]"
@@ -199,7 +210,7 @@ def test_past_the_budget_of_copies_blocks_tell_the_place():
     """Rows around the change for what is contiguous, else how many blocks."""
     t = torch.zeros(1024, 1024)
     assert told(t, put(_700_3=1), 0) == (
-        "within rows 512–767 of 1,024 (too large for a copy to compare with) · with a write counted by torch"
+        "within rows 512–767 of 1,024 (not compared value by value) · with a write counted by torch"
     )
     assert told(t.T, put(_700_3=1), 0).startswith("values changed in 1 of 4 blocks")
     assert told(np.zeros((1024, 1024)), put(_700_3=1), 0) == "values changed in 1 of 8 blocks"

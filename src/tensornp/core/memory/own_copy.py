@@ -23,7 +23,7 @@ from tensornp.core.lowlevel.raw_memory import (
 )
 from tensornp.core.lowlevel.torch_private import address_of
 from tensornp.core.memory.arrays import extent_of_array
-from tensornp.core.tensor.indexing import Places, indexed
+from tensornp.core.tensor.indexing import Places, indexed, is_in_order
 from tensornp.errors import NotReadError
 
 Bytes = np.ndarray[Any, Any]
@@ -164,13 +164,3 @@ def _layout(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> 
             return [dim for _, dim in itertools.islice(reversed(dims), len(dims) - i)], span
         span += step * (shape[dim] - 1)
     return [], span
-
-
-def is_in_order(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
-    """Return whether these elements lie one after the other, without gaps."""
-    expected = itemsize
-    for size, step in zip(reversed(shape), reversed(strides), strict=True):
-        if size > 1 and step != expected:
-            return False
-        expected *= size
-    return True

@@ -17,7 +17,8 @@ from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.torch_private import address_of
 from tensornp.core.memory.arrays import extent_of_array
 from tensornp.core.memory.extents import Extent
-from tensornp.core.memory.own_copy import is_in_order, packed
+from tensornp.core.memory.own_copy import packed
+from tensornp.core.tensor.indexing import is_in_order
 
 BLOCK_NUMEL = 2**17
 """Elements of a block: 512 KiB of float32."""

@@ -38,4 +38,14 @@ def index_of(places: Places, device: torch.device) -> tuple[torch.Tensor, ...]:
     )
 
 
+def is_in_order(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int = 1) -> bool:
+    """Return whether elements lie in the order of their indices, without gaps; strides count as `itemsize` does."""
+    expected = itemsize
+    for size, step in zip(reversed(shape), reversed(strides), strict=True):
+        if size > 1 and step != expected:
+            return 0 in shape
+        expected *= size
+    return True
+
+
 silence_warnings(globals())

@@ -16,6 +16,7 @@ from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.unsharded import is_unsharded
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.core.tensor.form import Bare, Form, form_of, inner_names
+from tensornp.core.tensor.indexing import is_in_order
 from tensornp.core.tensor.kinds import STRIDED, Kind
 from tensornp.core.tensor.reading import detail_of, held_tensor, parts_of
 from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, read_stand_in, stand_in_for
@@ -144,6 +145,7 @@ def _with_shape(
     if storage is not None and (storage.reach > storage.nbytes or (storage.address == 0 and storage.reach)):
         state = "freed"
     is_inference = t.is_inference()
+    stride = _sizes(t.stride()) if strided else None
     return TensorInfo(
         type_name=class_name(type(tensor)),
         shape=shape,
@@ -152,14 +154,14 @@ def _with_shape(
         numel=_numel(tensor, shape, inner) if state == "available" else 0 if -1 in shape else math.prod(shape),
         device=t.device,
         layout=t.layout,
-        stride=_sizes(t.stride()) if strided else None,
+        stride=stride,
         storage_offset=int(t.storage_offset()) if strided and state != "fake" else None,
         is_conj=t.is_conj(),
         is_neg=t.is_neg(),
         is_shared=storage is not None and t.device.type == "cpu" and t.untyped_storage().is_shared(),
         is_pinned=storage is not None and _is_pinned(t),
         is_inference=is_inference,
-        is_contiguous=strided and state != "fake" and t.is_contiguous(),
+        is_contiguous=stride is not None and is_in_order(shape, stride),
         has_tangent=has_storage and torch_private.has_tangent(tensor),
         version=None if is_inference or state in ("fake", "wrapped", "remote") else t._version,
         storage=storage,
