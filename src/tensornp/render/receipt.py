@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import escape
 
 from tensornp.core.convert.plan import ConversionPlan
-from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.card import TensorSummary
 from tensornp.render.aliases import folded_lines
 from tensornp.render.badges import Badge, badge_html, badges_of, memory_badge
@@ -108,9 +108,10 @@ def receipts_text(plans: list[ConversionPlan]) -> str:
     copied = [plan for plan in plans if not plan.shares_memory]
     nbytes = sum(plan.nbytes_copied for plan in copied)
     lossy = sum(not plan.exact for plan in plans)
-    parts = [f"{len(plans) - len(copied)} share memory", f"{len(copied)} copied ({nbytes:,} bytes)"]
+    num_shared = len(plans) - len(copied)
+    parts = [f"{num_shared} share{'s' if num_shared == 1 else ''} memory", f"{len(copied)} copied ({nbytes:,} bytes)"]
     parts += [f"{lossy} lossy"] if lossy else []
-    return f"{len(plans)} tensors: {', '.join(parts)}"
+    return f"{counted(len(plans), 'tensor')}: {', '.join(parts)}"
 
 
 def plan_text(plan: ConversionPlan) -> str:

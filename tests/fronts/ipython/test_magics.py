@@ -70,7 +70,27 @@ def test_every_conversion_shows_its_receipt(shell):
     assert receipt["text/plain"].splitlines()[0] == "copy: a = w.clone().numpy()"
     assert "<details" in receipt["text/html"]
     shell.run("a = %tonumpy [w, half]")
-    assert "2 tensors: 1 share memory, 1 copied (8 bytes)" in shell.printed
+    assert "2 tensors: 1 shares memory, 1 copied (8 bytes)" in shell.printed
+
+
+@pytest.mark.parametrize("expression", ["[w]", "{'a': w}", "(w,)", "dict(a=[w])"])
+def test_a_container_of_one_tensor_has_the_receipt_of_a_container(shell, expression):
+    """The code that converts a tensor would not run on it."""
+    shell.run(f"a = %tonumpy {expression}")
+    assert shell.printed == "1 tensor: 1 shares memory, 0 copied (0 bytes)\n"
+    assert shell.displayed == []
+
+
+@pytest.mark.parametrize(
+    "what", [" w.untyped_storage()", " x.mT.storage()", "\nt = w + 5\nw * 2", "\nw[0]; w[1:]", "\n[w][0]  # it"]
+)
+def test_the_code_of_a_receipt_gives_the_same(shell, what):
+    """Of a storage, and of the last value of a cell, whatever ``t`` is."""
+    shell.namespace["t"] = torch.zeros(9)
+    shell.run(f"%{'%' * what.startswith(chr(10))}tonumpy -o shown{what}")
+    array = shell.namespace.pop("shown")
+    shell.run(shell.displayed[-1]["text/plain"].splitlines()[0].partition(": ")[2])
+    np.testing.assert_array_equal(shell.namespace["shown"], array, strict=True)
 
 
 def test_a_semicolon_silences_value_and_receipt(shell):

@@ -315,7 +315,7 @@ def _array(plan: ConversionPlan, values: torch.Tensor) -> np.ndarray[Any, Any]:
 def _cast(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     # The plan has said that a cast may be lossy; NumPy's warnings for overflow and dropped parts would say it again.
     with np.errstate(all="ignore"):
-        if array.dtype.kind == "c" and not dtypes.is_complex(dtype):
+        if array.dtype.kind == "c" and not dtypes.is_complex(dtype) and dtype.kind != "b":
             array = array.real
         return array.astype(dtype)
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import torch
 
+from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.memory.fingerprint import Fingerprint, fingerprint
 from tensornp.core.memory.identity import TensorReference, VersionCounter
@@ -42,6 +43,8 @@ class Snapshot:
         Why not all was: "sampled" or "unread", since the budget was spent; "pending", since a collective is; or empty.
     operation : int
         The number of the first operation that autograd may have recorded since.
+    is_alone : bool
+        Whether no other thread can have written between what was read of the count of writes and of the values.
     """
 
     event: str
@@ -54,6 +57,7 @@ class Snapshot:
     nbytes_read: int = 0
     left_out: str = ""
     operation: int = 0
+    is_alone: bool = True
 
     @property
     def nbytes_copied(self) -> int:
@@ -119,8 +123,11 @@ class Change:
 
 def take_snapshot(tensor: torch.Tensor, info: TensorInfo, event: str, max_nbytes: int) -> Snapshot:
     """Return what `tensor` is now; reads at most `max_nbytes`, or 64 KiB of samples, and nothing if that is 0."""
+    is_alone = not threads.others_run()
     known = fingerprint(tensor, max_nbytes, info) if max_nbytes and info.data_state == "available" else None
-    return Snapshot(event, TensorReference(tensor), info, known, max_nbytes, operation=next_operation())
+    is_alone = is_alone and not threads.others_run()
+    reference = TensorReference(tensor)
+    return Snapshot(event, reference, info, known, max_nbytes, operation=next_operation(), is_alone=is_alone)
 
 
 def change_between(before: Snapshot, after: Snapshot) -> Change | None:
@@ -141,7 +148,7 @@ def change_between(before: Snapshot, after: Snapshot) -> Change | None:
     if (before.fingerprint.way, before.fingerprint.one_in) != (after.fingerprint.way, after.fingerprint.one_in):
         return None
     if before.fingerprint != after.fingerprint:
-        is_told = is_same_counter and new.version is not None
+        is_told = is_same_counter and new.version is not None and (is_counted or (before.is_alone and after.is_alone))
         cause: Cause = "unknown" if not is_told else "torch" if is_counted else "uncounted"
         return Change(before.event, cause, coverage, operation=before.operation)
     if has_moved:

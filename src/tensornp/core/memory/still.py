@@ -46,6 +46,14 @@ def still(tensor: torch.Tensor, info: TensorInfo) -> torch.Tensor:
         raise NotReadError(NOT_SHOWN) from error
 
 
+def parts_still(tensor: torch.Tensor, info: TensorInfo) -> list[torch.Tensor]:
+    """Return the parts of a nested tensor as `still` does; NotReadError if their memory was taken away just now."""
+    try:
+        return [plain(part) for part in still(tensor, info).unbind()]
+    except RuntimeError as error:
+        raise NotReadError(NOT_SHOWN) from error
+
+
 def _made_anew(tensor: Any, info: TensorInfo) -> torch.Tensor:
     if info.kind.has_strides:
         return _copied(tensor, info)

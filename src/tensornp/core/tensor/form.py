@@ -138,6 +138,13 @@ def tensor_of(storage: Any) -> torch.Tensor:
         return over.set_(untyped, 0, (untyped.nbytes() // dtype.itemsize,), (1,))
 
 
+def code_of_tensor(storage: Any, expression: str) -> str:
+    """Return the code of `tensor_of` a storage that `expression` reaches; nothing runs."""
+    dtype, device = tensor_of(storage).dtype, storage.device.type
+    where = f", device={device!r}" if device != "cpu" else ""
+    return f"torch.empty(0, dtype={dtype}{where}).set_({expression})"
+
+
 def inner_names(t: torch.Tensor) -> tuple[str, ...]:
     """Return the names of the attributes that hold tensors; no property is called, and nothing of the class runs."""
     return tuple(name for name, value in own_attributes(t) if is_tensor(value))

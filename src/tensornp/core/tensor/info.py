@@ -142,8 +142,10 @@ def _with_shape(
     strided = t.layout == torch.strided and not kind.gives_several and -1 not in shape
     has_storage = strided and state == "available" and kind.has_strides
     storage = _storage_span(tensor, t) if has_storage else None
-    if storage is not None and (storage.reach > storage.nbytes or (storage.address == 0 and storage.reach)):
-        state = "freed"
+    is_buffer_of_parts = kind.gives_several and t.layout == torch.strided and state == "available"
+    held = _span_of_parts(t) if is_buffer_of_parts else storage
+    if held is not None and (held.reach > held.nbytes or (held.address == 0 and held.reach)):
+        state, storage = "freed", held
     is_inference = t.is_inference()
     stride = _sizes(t.stride()) if strided else None
     return TensorInfo(
@@ -151,7 +153,7 @@ def _with_shape(
         shape=shape,
         dtype=t.dtype,
         itemsize=t.dtype.itemsize,
-        numel=_numel(tensor, shape, inner) if state == "available" else 0 if -1 in shape else math.prod(shape),
+        numel=_numel(tensor, shape, inner) if form.state == "available" else 0 if -1 in shape else math.prod(shape),
         device=t.device,
         layout=t.layout,
         stride=stride,
@@ -273,6 +275,12 @@ def _storage_span(tensor: torch.Tensor, t: Any) -> StorageSpan | None:
         return StorageSpan(torch_private.address_of(tensor), storage.nbytes(), reach, storage.resizable())
     except (RuntimeError, NotImplementedError):
         return None
+
+
+def _span_of_parts(t: Any) -> StorageSpan:
+    """Return the bytes of the storage in which all parts of a nested tensor lie, and those that they take."""
+    storage = t.untyped_storage()
+    return StorageSpan(storage.data_ptr(), storage.nbytes(), t.numel() * t.element_size(), storage.resizable())
 
 
 silence_warnings(globals())

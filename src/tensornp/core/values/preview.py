@@ -18,7 +18,7 @@ from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, unnoticed
 from tensornp.core.lowlevel.silence import silence_warnings
-from tensornp.core.memory.still import still
+from tensornp.core.memory.still import parts_still
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.indexing import Places
 from tensornp.core.tensor.info import inspect
@@ -92,7 +92,7 @@ def what_it_stands_for(tensor: Any, info: TensorInfo) -> tuple[torch.Tensor, Ten
 def _preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, max_elements: int) -> Preview:
     if info.kind.gives_several:
         with threads.GATE, uncollected():
-            return _parts(still(tensor, info), plan, max_elements)
+            return _parts(parts_still(tensor, info), plan, max_elements)
     shape = info.array_shape
     if 0 in shape:
         return Preview(repr(_empty(info, plan)))
@@ -135,9 +135,8 @@ def _empty(info: TensorInfo, plan: ConversionPlan) -> Any:
     return np.ma.MaskedArray(array, np.empty(array.shape, bool)) if info.kind.is_masked else array
 
 
-def _parts(tensor: torch.Tensor, plan: ConversionPlan, max_elements: int) -> Preview:
+def _parts(parts: list[torch.Tensor], plan: ConversionPlan, max_elements: int) -> Preview:
     """Return what Python prints of the list of arrays that a nested tensor gives."""
-    parts = tensor.unbind()
     each = [_preview(part, inspect(part), plan, max(1, max_elements // _MAX_PARTS)).text for part in parts[:_MAX_PARTS]]
     if len(parts) <= _MAX_PARTS:
         return Preview(f"[{', '.join(each)}]")

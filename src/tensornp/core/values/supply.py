@@ -18,7 +18,7 @@ from tensornp.core.lowlevel.attributes import is_array, is_subclass
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.units import with_article
-from tensornp.core.memory.still import still
+from tensornp.core.memory.still import parts_still, still
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.dtypes import KNOWN, name_of
 from tensornp.core.tensor.facts import TensorInfo
@@ -228,7 +228,7 @@ def _place_in(mesh: Any) -> str:
 def _of_nested(tensor: Any, info: TensorInfo, axis: int | None) -> Supply:
     refuse_axis(info, axis)
     with threads.GATE, uncollected():
-        parts = [plain(part) for part in still(tensor, info).unbind()]
+        parts = parts_still(tensor, info)
     found = [part_of_tensor(part, inspect(part)) for part in parts]
     shape = tuple(parts[0].shape) if parts else ()
     shapes = tuple(tuple(part.shape) for part in parts)

@@ -17,7 +17,7 @@ from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, unnoticed
 from tensornp.core.lowlevel.silence import silence_warnings
-from tensornp.core.memory.still import still
+from tensornp.core.memory.still import parts_still
 from tensornp.core.tensor import dtypes, kinds
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
@@ -122,7 +122,7 @@ def subject_of(tensor: torch.Tensor | StoredValues, part: int = 0) -> Subject:
     tensor, info = what_it_stands_for(tensor, info)
     if info.kind.gives_several:
         with threads.GATE, uncollected():
-            parts = still(tensor, info).unbind()
+            parts = parts_still(tensor, info)
         if not parts:
             raise BadRequestError("a nested tensor of no parts has no values to look at; show another one")
         num_parts, part = len(parts), min(max(part, 0), len(parts) - 1)

@@ -17,11 +17,12 @@ from tensornp.fronts.ipython.arguments import NOT_PYTHON, why_not_python
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What is run: of the last piece, the value is asked for. A trailing ; makes it `is_quiet`."""
+    """What is run: of the last piece, the value is asked for, which `last` spells. A trailing ; makes it `is_quiet`."""
 
     filename: str
     pieces: tuple[CodeType, ...]
     is_quiet: bool
+    last: str = ""
 
 
 def compile_body(shell: Any, cell: str) -> Body:
@@ -38,11 +39,11 @@ def compile_body(shell: Any, cell: str) -> Body:
         source = "\n" + shell.transform_cell(cell)
         filename = compiler.cache(source, shell.displayhook.prompt_count, raw_code=cell)
         tree = shell.transform_ast(compiler.ast_parse(source, filename=filename))
+        found = _in_modes(tree.body, shell.ast_node_interactivity)
         with compiler.extra_flags(ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if shell.autoawait else 0):
-            pieces = tuple(
-                compiler(node, filename, mode) for node, mode in _in_modes(tree.body, shell.ast_node_interactivity)
-            )
-        return Body(filename, pieces, DisplayHook.semicolon_at_end_of_expression(source))
+            pieces = tuple(compiler(node, filename, mode) for node, mode in found)
+        last = ast.unparse(found[-1][0]) if found[-1][1] == "eval" else ""
+        return Body(filename, pieces, DisplayHook.semicolon_at_end_of_expression(source), last)
     except InputRejected as error:
         raise UsageError(f"an AST transformer of this shell rejects the cell: {error}") from None
     except NOT_PYTHON as error:

@@ -116,7 +116,7 @@ class TensorMagics(Magics):
             for name in names:
                 check_reachable(name)
         body = compile_body(self.shell, cell)
-        expression = names[0] if len(names) == 1 else ""
+        expression = names[0] if len(names) == 1 else body.last
         request = replace(request, is_quiet=request.is_quiet or body.is_quiet, expression=expression)
         if is_awaited(self.shell, cell):
             return self._tonumpy_later(body, names, request)
@@ -191,7 +191,7 @@ class TensorMagics(Magics):
         from tensornp.core.lowlevel.attributes import class_name, is_tensor
         from tensornp.core.lowlevel.modes import undisturbed
         from tensornp.core.tensor.containers import is_container
-        from tensornp.core.tensor.form import STORAGES
+        from tensornp.core.tensor.form import STORAGES, code_of_tensor, is_storage
         from tensornp.core.tensor.map_leaves import map_leaves
         from tensornp.core.tensor.weight import is_weight, refused
 
@@ -224,7 +224,8 @@ class TensorMagics(Magics):
             for tensor in tensors[:MAX_NOTED]:
                 self._ledger.note_conversion(tensor, array if tensor is value else None)
         if receipts and not request.is_quiet:
-            _show_receipts(receipts, request.expression, options.get("out", ""))
+            expression = code_of_tensor(value, request.expression) if is_storage(value) else request.expression
+            _show_receipts(receipts, expression, options.get("out", ""), is_one=not is_container(value))
         return self._bound(options, array)
 
     def _seen(self, tensor: Any) -> TensorInfo:
@@ -256,11 +257,11 @@ class TensorMagics(Magics):
         return last
 
 
-def _show_receipts(receipts: list[ConversionPlan], expression: str, array: str) -> None:
+def _show_receipts(receipts: list[ConversionPlan], expression: str, array: str, *, is_one: bool) -> None:
     from tensornp.render.bundle import bundle
     from tensornp.render.receipt import receipt_html, receipt_text, receipts_text
 
-    if len(receipts) > 1:
+    if not is_one:
         print(receipts_text(receipts))
         return
     said = receipts[0], expression, array
