@@ -236,8 +236,10 @@ def equal(array: Any, expected: Any) -> bool:
     if isinstance(expected, list):
         return isinstance(array, list) and len(array) == len(expected) and all(map(equal, array, expected))
     if isinstance(expected, np.ma.MaskedArray):
+        if type(array) is not type(expected):
+            return False
         same_mask = np.array_equal(np.ma.getmaskarray(array), np.ma.getmaskarray(expected))
-        return type(array) is type(expected) and same_mask and equal(array.data, expected.data)
+        return same_mask and equal(array.data, expected.data)
     if not isinstance(array, np.ndarray) or array.shape != expected.shape:
         return False
     wide = np.result_type(expected.dtype, np.float32) if array.dtype != expected.dtype else expected.dtype

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensornp.core.lowlevel.attributes import is_subclass
+from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.description import described
@@ -76,6 +77,7 @@ def plot(x: Any, *, title: str = "", index: tuple[int, ...] | None = None) -> Fi
     return figure_of(found, picture.heatmap, named, limits_of_colours=picture.limits, caption=picture.tiles.caption)
 
 
+@ignoring_float_errors
 def figure_of(
     stats: TensorStats | None,
     heatmap: Heatmap | None = None,
@@ -127,6 +129,7 @@ def _figure_class() -> type[Figure]:
     from matplotlib.figure import Figure
 
     class ShownFigure(Figure):
+        @ignoring_float_errors
         def _repr_png_(self) -> bytes:
             file = io.BytesIO()
             self.savefig(file, format="png")

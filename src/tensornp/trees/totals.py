@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.memory.footprint import Span, extents_of, spans_of
-from tensornp.core.memory.storages import merged
+from tensornp.core.memory.storages import Piece, each_once, merged
 from tensornp.core.tensor.stand_ins import own_tensor_of
 from tensornp.trees.array_entry import ArrayEntry
 from tensornp.trees.entry import COMPUTED, WeightEntry
 from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.live_entry import PLAIN, LiveEntry
 from tensornp.trees.wrapper_entry import WrapperEntry
-
-
-class _Piece(NamedTuple):
-    """A range of bytes, and how many bytes and elements in it are those of a weight."""
-
-    place: str
-    low: int
-    high: int
-    nbytes: int
-    numel: int
 
 
 def held_by(entry: WeightEntry) -> Any:
@@ -62,13 +51,13 @@ def stored_in_memory(objects: Iterable[Any]) -> tuple[int, int]:
         spans.extend(own)
         # Most weights are a storage of their own, which is told in a tenth of the time.
         if len(own) == 1 and _fills(one, own[0]):
-            pieces.append(_Piece(*own[0], one.numel() * one.element_size(), one.numel()))
+            pieces.append(Piece(*own[0], one.numel() * one.element_size(), one.numel()))
             continue
         for extent in extents_of(one):
             low, high = extent.bounds
             numel = min(_num_stored(extent.shape, extent.strides), (high - low) // extent.itemsize)
-            pieces.append(_Piece(extent.device, low, high, numel * extent.itemsize, numel))
-    return _each_once(pieces)[0], sum(merged(spans).values())
+            pieces.append(Piece(extent.device, low, high, numel * extent.itemsize, numel))
+    return each_once(pieces)[0], sum(merged(spans).values())
 
 
 def _fills(one: Any, span: Span) -> bool:
@@ -89,13 +78,13 @@ def stored_in_files(entries: Iterable[WeightEntry]) -> tuple[int, int]:
         extents = () if entry.problem else entry.extents
         if len(extents) == 1 and extents[0].nbytes and not _is_packed(entry):
             path, offset, length = extents[0]
-            pieces.append(_Piece(path, offset, offset + length, min(entry.nbytes, length), _num_in_file(entry)))
+            pieces.append(Piece(path, offset, offset + length, min(entry.nbytes, length), _num_in_file(entry)))
         else:
             # Several chunks, or bytes that are packed: those are of one weight alone.
             packed[(extents, entry.shape) if extents else entry.identity] = entry
     for entry in packed.values():
         elements, nbytes = elements + entry.numel, nbytes + entry.nbytes
-    own = _each_once(pieces)
+    own = each_once(pieces)
     return elements + own[0], nbytes + own[1]
 
 
@@ -109,32 +98,6 @@ def _num_in_file(entry: WeightEntry) -> int:
     if not isinstance(entry, FileEntry) or entry.meaning is None:
         return entry.numel
     return min(entry.numel, entry.nbytes // entry.bits_dtype.itemsize)
-
-
-def _each_once(pieces: Iterable[_Piece]) -> tuple[int, int]:
-    """Return the elements and the bytes of pieces that may lie over each other.
-
-    Of those without gaps, what several have counts once. One with gaps, as a column has, counts in full unless it lies
-    in one without: two of them may be columns side by side.
-    """
-    elements = nbytes = 0
-    covered: dict[str, list[tuple[int, int]]] = {}
-    every = sorted(set(pieces))
-    for one in (one for one in every if one.nbytes == one.high - one.low):
-        ranges = covered.setdefault(one.place, [])
-        end = ranges[-1][1] if ranges else 0
-        new = max(one.high - max(one.low, end), 0)
-        elements, nbytes = elements + one.numel * new // max(one.nbytes, 1), nbytes + new
-        if ranges and one.low <= end:
-            ranges[-1] = ranges[-1][0], max(one.high, end)
-        else:
-            ranges.append((one.low, one.high))
-    for one in (one for one in every if one.nbytes != one.high - one.low):
-        ranges = covered.get(one.place, [])
-        at = bisect_right(ranges, one.low, key=lambda span: span[0]) - 1
-        if at < 0 or ranges[at][1] < one.high:
-            elements, nbytes = elements + one.numel, nbytes + one.nbytes
-    return elements, nbytes
 
 
 def _num_stored(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:

@@ -300,6 +300,19 @@ def test_what_the_user_has_chosen_of_errors_is_neither_asked_nor_changed():
         assert tnp.stats(t.view(-1, 2).view(torch.complex64)).nan > 0
 
 
+def test_the_smallest_floats_are_drawn_whatever_the_user_has_chosen_of_errors():
+    """What is shown of them underflows in between, which nobody is told: as card, figure, view and numbers."""
+    t = torch.tensor([0, 5e-324, 1e-310, 1.7e308], dtype=torch.float64)
+    with np.errstate(all="raise"):
+        stats = tnp.stats(t)
+        assert stats.histogram.counts.sum() == 4
+        assert stats.quantile(0.5) == 5e-311
+        assert "shown in short" not in tnp.card(stats).text + tnp.card(t).text
+        assert tnp.plot(t)._repr_png_().startswith(b"\x89PNG")
+        tnp.view(t).close()
+        assert np.geterr()["under"] == "raise"
+
+
 def test_nothing_and_nothing_finite():
     """No figure, and no warning."""
     for empty in (torch.empty(0, 3), np.zeros((2, 0)), torch.full((3,), math.nan), np.array([np.inf, -np.inf])):

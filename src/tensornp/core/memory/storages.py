@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from tensornp.core.memory.footprint import Span
 from tensornp.core.tensor.paths import Kind, Path, expression_of
@@ -88,3 +90,39 @@ def merged(spans: list[Span]) -> dict[str, int]:
         covered[device] += max(high - start, 0)
         at = (device, max(high, at[1]) if device == at[0] else high)
     return covered
+
+
+class Piece(NamedTuple):
+    """A range of bytes, and how many bytes and elements in it are those of a tensor, an array or a weight."""
+
+    place: str
+    low: int
+    high: int
+    nbytes: int
+    numel: int
+
+
+def each_once(pieces: Iterable[Piece]) -> tuple[int, int]:
+    """Return the elements and the bytes of pieces that may lie over each other.
+
+    Of those without gaps, what several have counts once. One with gaps, as a column has, counts in full unless it lies
+    in one without: two of them may be columns side by side.
+    """
+    elements = nbytes = 0
+    covered: dict[str, list[tuple[int, int]]] = {}
+    every = sorted(set(pieces))
+    for one in (one for one in every if one.nbytes == one.high - one.low):
+        ranges = covered.setdefault(one.place, [])
+        end = ranges[-1][1] if ranges else 0
+        new = max(one.high - max(one.low, end), 0)
+        elements, nbytes = elements + one.numel * new // max(one.nbytes, 1), nbytes + new
+        if ranges and one.low <= end:
+            ranges[-1] = ranges[-1][0], max(one.high, end)
+        else:
+            ranges.append((one.low, one.high))
+    for one in (one for one in every if one.nbytes != one.high - one.low):
+        ranges = covered.get(one.place, [])
+        at = bisect_right(ranges, one.low, key=lambda span: span[0]) - 1
+        if at < 0 or ranges[at][1] < one.high:
+            elements, nbytes = elements + one.numel, nbytes + one.nbytes
+    return elements, nbytes

@@ -14,6 +14,7 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, is_array
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.memory.arrays import extent_of_array
+from tensornp.core.memory.storages import Piece, each_once
 from tensornp.core.summary.array import ArraySummary, summarize_array
 from tensornp.core.summary.card import TensorSummary, summarize_line
 from tensornp.core.summary.options import DisplayOptions
@@ -186,8 +187,8 @@ def _length(container: Any, found: list[Leaf]) -> int:
 
 
 def _nbytes(found: Iterable[Any]) -> int:
-    """Return the bytes of all tensors and arrays, without those of one that lies in the bytes of another."""
-    places: set[tuple[str, int, int]] = set()
+    """Return the bytes of the elements of all tensors and arrays, those that several have once."""
+    pieces: list[Piece] = []
     unplaced: dict[int, int] = {}
     for one in found:
         try:
@@ -198,18 +199,12 @@ def _nbytes(found: Iterable[Any]) -> int:
         if place is None:
             unplaced[id(one)] = nbytes
         else:
-            places.add((str(place[0]), place[1], place[1] + nbytes))
-    total, before = sum(unplaced.values()), ("", 0)
-    # The longer ones come first of those that begin together.
-    for device, low, high in sorted(places, key=lambda place: (place[0], place[1], -place[2])):
-        if (device, high) > before:
-            total, before = total + high - low, (device, high)
-    return total
+            pieces.append(Piece(*place, nbytes, 0))
+    return sum(unplaced.values()) + each_once(pieces)[1]
 
 
-def _span_of_array(array: np.ndarray[Any, Any]) -> tuple[tuple[object, int, int] | None, int]:
-    nbytes = np.ndarray.view(array, np.ndarray).nbytes
-    return ("cpu", extent_of_array(array).bounds[0], nbytes), nbytes
+def _span_of_array(array: np.ndarray[Any, Any]) -> tuple[tuple[str, int, int] | None, int]:
+    return ("cpu", *extent_of_array(array).bounds), np.ndarray.view(array, np.ndarray).nbytes
 
 
 def held_elsewhere(tensor: torch.Tensor) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.values.histogram import NUM_BINS, Histogram
 from tensornp.core.values.keys import Scheme, truncated
@@ -64,6 +65,7 @@ class Distribution:
         return low[order], high[order], self.counts[order]
 
     @never_compiled
+    @ignoring_float_errors
     def quantile(self, q: float, low: float, high: float, *, is_integer: bool = False) -> float:
         """Return the number below which a share `q` of all lies, by linear interpolation of ranks as NumPy's.
 
@@ -85,6 +87,7 @@ class Distribution:
         return float(Fraction(number(below)) * (1 - part) + Fraction(number(above)) * part)
 
     @never_compiled
+    @ignoring_float_errors
     def histogram(self, low: float, high: float, num_bins: int = NUM_BINS) -> Histogram:
         """Return the counts between `low` and `high` in at most `num_bins` bins, no edge of which parts a key."""
         lows, highs, counts = self.in_order()

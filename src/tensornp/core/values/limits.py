@@ -53,6 +53,7 @@ class Limits:
         return np.asarray((values * unit - self.low * unit) / (self.high * unit - self.low * unit))
 
 
+@ignoring_float_errors
 def limits(heatmap: Heatmap, low: float | None = None, high: float | None = None) -> Limits:
     """Return the limits for the colours of `heatmap`: symmetric about its centre where it is signed.
 

@@ -97,7 +97,6 @@ class TensorStats:
         return root if np.ndim(root) else float(root)
 
     @property
-    @ignoring_float_errors
     def histogram(self) -> Histogram | None:
         """Counts in at most 64 bins from `min` to `max`; None where none was asked for, or nothing is finite."""
         if self.distribution is None or self.min is None or not self.distribution.num_seen:

@@ -1,0 +1,30 @@
+"""What a container's view says of it as a whole."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tensornp.core.summary.container import summarize_container
+from tensornp.core.summary.options import DisplayOptions
+
+VIEWS = {
+    "parts that overlap": lambda x: [x[:750], x[250:]],
+    "one within another": lambda x: [x, x[10:20], x.view(20, 50)[:, 3]],
+    "columns side by side": lambda x: x.view(20, 50).split([30, 10, 10], 1),
+    "all columns but the last, and that": lambda x: (x.view(100, 10)[:, :-1], x.view(100, 10)[:, -1]),
+    "every other element": lambda x: [x[::2], x[1::2]],
+    "twice": lambda x: {"a": x, "b": x, "c": x.view(10, 100).T},
+    "channels": lambda x: [x.view(10, 25, 4)[..., :3], x.view(10, 25, 4)[..., 3]],
+    "arrays": lambda x: [x[:750].numpy(), x[250:], x.numpy()[::3]],
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_each_byte_is_counted_once(name):
+    """Whatever part of it each tensor and array has: those of the elements that any of them reaches."""
+    numbers = torch.arange(1000, dtype=torch.int32)
+    views = VIEWS[name](numbers)
+    every = views.values() if isinstance(views, dict) else views
+    reached = {int(one) for view in every for one in view.flatten()}
+    assert summarize_container(views, DisplayOptions()).nbytes == 4 * len(reached)
