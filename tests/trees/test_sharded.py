@@ -101,6 +101,22 @@ def test_statistics_of_a_weight_are_those_of_its_tensor_and_say_of_which_part(nu
 
 @needs_fsdp
 @in_fork
+def test_a_part_is_not_compared_with_a_whole():
+    """Not with one of its own shape either: its elements are others than those of the tensor that it is called."""
+    rank = LoneRank(1)
+    sharded = rank.tensors()["sharded"]
+    local = sharded.to_local()
+    with rank.alone():
+        for whole in (torch.zeros(sharded.shape), local.clone()):
+            for pair in ((sharded, whole), (whole, sharded)):
+                with pytest.raises(tnp.NoDataError, match=r"local shard of rank 1; .*all elements|to_local"):
+                    tnp.compare(*pair)
+        assert tnp.compare(sharded, sharded).scope == "local shard of rank 1"
+        assert tnp.compare(local, local.clone()).same_bits
+
+
+@needs_fsdp
+@in_fork
 def test_the_table_of_memory_has_the_bytes_that_this_process_holds():
     """Those of the local shard, under either name."""
     from gallery_child import shell

@@ -340,6 +340,20 @@ def test_the_parameters_of_a_scripted_module_are_found():
     assert (alias.kind, alias.relation) == ("parameter", "same elements")
 
 
+def test_a_class_that_only_has_the_name_of_a_container_is_none():
+    """As what torch.fx makes of a Sequential; its members are reached by their names."""
+    model = torch.fx.symbolic_trace(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)))
+    assert type(model).__name__ == "Sequential"
+    found: list[str] = []
+    search(
+        {"model": model},
+        600,
+        lambda obj, kind, path: found.append(expression_of(path)) if kind == "parameter" else None,
+    )
+    assert len(found) == 4
+    assert {id(eval(name, {"model": model})) for name in found} == set(map(id, model.parameters()))
+
+
 def test_an_attribute_that_is_no_identifier_has_a_name_that_evaluates():
     """`setattr` takes any text, and so does a namespace of parsed arguments."""
     tensor = torch.zeros(3)

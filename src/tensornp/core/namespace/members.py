@@ -15,7 +15,6 @@ import torch
 
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import (
-    class_name,
     has_attributes,
     is_subclass,
     module_name,
@@ -38,8 +37,9 @@ _FOREIGN = frozenset(
 """Packages whose objects are not looked into: they reach the whole kernel, and no user thinks of them as holders."""
 _MODULE_OWN = frozenset(vars(torch.nn.Module()))
 """What every module holds: three dictionaries of what it consists of, flags and hooks."""
-_BY_INDEX, _BY_KEY = frozenset(("ModuleList", "ParameterList")), frozenset(("ModuleDict", "ParameterDict"))
-_BY_PLACE = frozenset(("Sequential",))
+_BY_INDEX = frozenset(map(id, (torch.nn.ModuleList, torch.nn.ParameterList)))
+_BY_KEY = frozenset(map(id, (torch.nn.ModuleDict, torch.nn.ParameterDict)))
+_BY_PLACE = frozenset((id(torch.nn.Sequential),))
 
 
 Visitor = Callable[[Any], Iterable[tuple[Any, Any, Kind]]]
@@ -128,7 +128,7 @@ def registered_names(module: Any) -> Iterator[tuple[str, Any, Any, Kind]]:
     """Yield the name, the step, and the kind of all that is registered; what is registered as None too."""
     held = object.__getattribute__(module, "__dict__")
     # Asked of each module of a model, and so in one pass.
-    bases = [class_name(cls) for cls in mro_of(type(module))]
+    bases = [id(cls) for cls in mro_of(type(module))]
     is_dict, is_list, is_row = (not names.isdisjoint(bases) for names in (_BY_KEY, _BY_INDEX, _BY_PLACE))
     is_scripted = torch_private.is_scripted_table(held.get("_modules"))
     for table, kind in (("_parameters", "parameter"), ("_buffers", "buffer"), ("_modules", "")):

@@ -138,6 +138,11 @@ def compare(a: Any, b: Any) -> Comparison:
 @apart
 def _compared(a: Any, b: Any) -> Comparison:
     first, second = (supply_of(obj, in_order=True, is_dense=True, caller="compare") for obj in (a, b))
+    if first.scope != second.scope:
+        raise NoDataError(
+            f"of the first, what is read is: {first.scope}; of the second: {second.scope}; "
+            "compare t.to_local(), or t.full_tensor(), which all ranks must ask for"
+        )
     shapes, dtypes = (first.shape, second.shape), _dtypes_of(a, b)
     if shapes[0] != shapes[1] or first.part_shapes != second.part_shapes:
         if shapes[0] == shapes[1]:
