@@ -143,6 +143,8 @@ def test_what_is_not_listed_makes_nothing_equal(spoil, tmp_path):
         [why] = found.not_listed
         assert why.startswith(f"{side}: ")
         assert second.name in why
+        [reason] = (tnp.weights(broken).scan()).not_listed
+        assert f"not all is listed: {reason}" in tnp.card(tnp.weights(broken).scan()).text
         assert "not equal" in repr(found)
         for shown in (weights_comparison_text(found), unescape(weights_comparison_html(found))):
             assert "what is in both is equal" in shown

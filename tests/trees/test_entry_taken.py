@@ -7,10 +7,15 @@ import re
 import numpy as np
 import pytest
 import torch
+from child import in_fork
+from memory_limit import limit_memory, on_linux
 from safetensors.torch import save_file
 from torch.nn.utils import parametrizations
 
 import tensornp as tnp
+from tensornp.core.values.window import window_of
+from tensornp.core.values.window_values import read_window, subject_of
+from tensornp.trees.entry_summary import preview_of
 
 
 def own() -> torch.Tensor:
@@ -30,10 +35,22 @@ def computed(folder):
     return tnp.weights(parametrizations.weight_norm(layer))["weight"]
 
 
+def frozen(array):
+    array.flags.writeable = False
+    return array
+
+
+ARRAYS = {
+    "array": lambda array: array,
+    "read-only array": frozen,
+    "array of the other byte order": lambda array: array.astype(array.dtype.newbyteorder()),
+    "reversed array": lambda array: array[::-1].copy()[::-1],
+    "array over a tensor": lambda array: tnp.to_numpy(torch.from_numpy(array)),
+}
 ENTRIES = {
     "file": in_file,
     "module": lambda folder: tnp.weights({"w": own()})["w"],
-    "array": lambda folder: tnp.weights({"w": own().numpy()})["w"],
+    **{name: lambda folder, make=make: tnp.weights({"w": make(own().numpy())})["w"] for name, make in ARRAYS.items()},
     "computed": computed,
 }
 
@@ -53,6 +70,26 @@ def test_a_weight_is_taken_as_its_array_is(kind, tmp_path):
         assert tnp.locate(entry, what) == tnp.locate(array, what)
     assert tnp.image(entry).png == tnp.image(array).png
     assert len(tnp.plot(entry).axes) >= 2
+    plain = own().nan_to_num(7) if kind == "computed" else own()
+    assert preview_of(entry, {}).text == repr(plain.numpy())
+    window = window_of((4, 6), axes=None, corner=(1, 2), num_rows=3, num_columns=2)
+    assert read_window(subject_of(entry.values()), window) == read_window(subject_of(plain), window)
+    assert tnp.compare(entry, plain).same_bits
+
+
+@on_linux
+@in_fork
+def test_an_array_of_a_large_file_is_looked_at_in_little_memory(tmp_path):
+    """One that is read-only, which torch cannot share, is copied nowhere as a whole."""
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(2**30)
+    array = np.memmap(tmp_path / "large", np.float32, "r")
+    entry = tnp.weights({"w": array})["w"]
+    limit_memory(2**28)
+    assert "array([0., 0., 0., ..., 0., 0., 0.]" in tnp.card(entry).text
+    assert tnp.stats(entry).zeros == 2**28
+    assert tnp.locate(entry, "min").count == 2**28
+    assert tnp.compare({"w": array}, {"w": array}).same_bits
 
 
 @pytest.mark.parametrize("function", [tnp.inspect, tnp.plan, tnp.view, tnp.aliases, tnp.to_tensor, tnp.to_jax])

@@ -7,6 +7,7 @@ from html import escape
 from itertools import islice
 from typing import NamedTuple
 
+from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.values.stats import ALL
@@ -104,6 +105,7 @@ def _said(found: ScanTable, num_found: int, plain: list[str]) -> Iterator[str]:
     if plain:
         names = listed([cut(name, MAX_SHOWN) for name in plain], MAX_NAMED)
         yield f"{counted(len(plain), 'weight')} of ones or zeros throughout: {names}"
+    yield from (f"not all is listed: {legible(why)}" for why in found.not_listed[:MAX_FAILED])
     for name, why in islice(found.failed.items(), MAX_FAILED):
         yield f"{cut(name, MAX_SHOWN) or repr('')} was not read: {cut(why, _MAX_TEXT)}"
     if len(found.failed) > MAX_FAILED:

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from tensornp.core.convert.from_numpy import why_copied
 from tensornp.core.exchange.to_tensor import to_tensor
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.tensor.dtypes import name_of, resolve
 from tensornp.core.values.scan import scan
 from tensornp.core.values.stats import TensorStats
+from tensornp.core.values.stored import values_of_array
 from tensornp.errors import BadRequestError, CopyRequiredError
 from tensornp.trees.entry import Array, Extent, WeightEntry
 from tensornp.trees.names import shown_name
@@ -75,8 +77,10 @@ class ArrayEntry(WeightEntry):
             ) from None
 
     def values(self) -> Any:
-        """Return a tensor of the same memory, where torch has the dtype."""
-        return to_tensor(self.array)
+        """Return a tensor of the same memory; where torch cannot share it, what is read of the array some at a time."""
+        if not why_copied(self.array):
+            return to_tensor(self.array)
+        return self.array if self.array.dtype.isnative else values_of_array(self.array)
 
     def stats(self) -> TensorStats:
         """Return the statistics of all values."""

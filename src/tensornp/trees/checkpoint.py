@@ -94,5 +94,7 @@ def closest_path(typed: str) -> str:
             names = [one.name for one in there if one.name.endswith(WEIGHT_SUFFIXES) or one.is_dir()]
     except OSError:
         return ""
+    # It may have come to be meanwhile.
+    names = [name for name in names if name != path.name]
     found = difflib.get_close_matches(path.name, names, 1)
     return f"; the closest is '{cut(str(path.parent / found[0]), MAX_TOLD)}'" if found else ""

@@ -26,6 +26,7 @@ from tensornp.trees.names_matched import Matched, matched
 from tensornp.trees.one_sided import without_exempt
 from tensornp.trees.progress import Progress, progress_of
 from tensornp.trees.saved_optimizer import is_saved_optimizer
+from tensornp.trees.scan import no_memory_for
 from tensornp.trees.weights import is_path, weights
 from tensornp.trees.weights_comparison import WeightsComparison
 
@@ -109,6 +110,8 @@ def compare_weights(
             table.note(a, compare_tensors(own[a].values(), others[b].values()))
         except TensornpError as error:
             table.note(a, str(error))
+        except MemoryError:
+            table.note(a, no_memory_for(own[a]))
         done += own[a].nbytes
         if progress is not None:
             progress(done, total)

@@ -13,6 +13,7 @@ from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.errors import BadRequestError, NoSuchWeightError
+from tensornp.trees.contents import NotListed
 from tensornp.trees.entry import COMPUTED, WeightEntry
 from tensornp.trees.frame import frame_of
 from tensornp.trees.listing import first_of_each
@@ -222,7 +223,14 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
                 f"names are a glob, a regular expression or a list of names, not {an_instance(names)}"
             )
         with progress_of(progress, "scan") as told:
-            return scan_entries(chosen, executor=executor, resume=resume, progress=told)
+            table = scan_entries(chosen, executor=executor, resume=resume, progress=told)
+        table.not_listed = self.not_listed if names is None else ()
+        return table
+
+    @property
+    def not_listed(self) -> tuple[str, ...]:
+        """Those problems that hide weights, of which nothing is listed."""
+        return tuple(one for one in self.problems if isinstance(one, NotListed))
 
     def _by_names(self, names: Iterable[str]) -> list[WeightEntry]:
         found = [self[name] for name in names]

@@ -128,7 +128,12 @@ def _at_once(entry: WeightEntry) -> _Found:
     except TensornpError as error:
         return entry, str(error)
     except MemoryError:
-        return entry, f"there is no memory for its {entry.nbytes:,} bytes"
+        return entry, no_memory_for(entry)
+
+
+def no_memory_for(entry: WeightEntry) -> str:
+    """Return why a weight has not been read where Python has raised MemoryError."""
+    return f"there is no memory for its {entry.nbytes:,} bytes"
 
 
 def _shared_out(entries: list[WeightEntry], executor: Executor, told: _Told) -> Generator[_Found, None, None]:

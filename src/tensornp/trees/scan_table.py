@@ -33,6 +33,8 @@ class ScanTable(Mapping[str, TensorStats]):
         By name, why a weight was not read.
     num_alarms, num_quiet : int
         Weights with findings, and those of which every finding may be so on purpose, such as all ones.
+    not_listed : tuple of str
+        Why weights are not even listed, and so were not read: a file of several is missing, or cannot be read.
     seconds : float
         How long the scan took.
     num_left : int
@@ -48,6 +50,7 @@ class ScanTable(Mapping[str, TensorStats]):
         self._alike: dict[str, list[int]] = {}
         self._ranked: dict[str, int] | None = None
         self.failed: dict[str, str] = {}
+        self.not_listed: tuple[str, ...] = ()
         self.complete, self.seconds = False, 0.0
         if earlier is not None:
             self._resume(earlier)

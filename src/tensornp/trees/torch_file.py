@@ -21,7 +21,7 @@ from tensornp.trees.quantizer import Rows
 from tensornp.trees.saved_optimizer import optimizers_in
 from tensornp.trees.source_file import Reader, SourceFile
 from tensornp.trees.torch_zip import looked_through, of_torch, why_unread
-from tensornp.trees.unpickled import PickledValue, Unlisted, as_container, dotted, shown_key, values_of
+from tensornp.trees.unpickled import OfSet, PickledValue, Unlisted, as_container, dotted, shown_key, values_of
 from tensornp.trees.wrapper_entry import WrapperEntry
 from tensornp.trees.xray import MAX_NBYTES, xray
 from tensornp.trees.xray_records import XRay
@@ -168,8 +168,8 @@ class _Laying:
     def entry(self, tensor: PickledTensor, name: str) -> WeightEntry:
         """Return the entry of one tensor: none of its bytes is read unless all of them are there."""
         code = f"torch.load({self._file.path!r}, map_location='cpu', weights_only=True){_in_brackets(tensor.path)}"
-        if self._wanted:
-            # torch would refuse it, or import what the file names.
+        if self._wanted or any(type(key) is OfSet for key in tensor.path):
+            # torch would refuse it, or import what the file names; no number reaches into a set.
             code = f"tnp.weights({self._file.path!r})[{name!r}].to_numpy()"
         laid = partial(self._laid, name, code)
         if not tensor.dtype:

@@ -32,6 +32,12 @@ _BY_POSITION = "torch.return_types"
 _MAX_SAID = 5
 
 
+class OfSet(int):
+    """The key of an element of a set: a number by which nothing reaches it."""
+
+    __slots__ = ()
+
+
 class PickledValue(NamedTuple):
     """Something plain beside the tensors."""
 
@@ -91,7 +97,7 @@ class _Walk:
 
     def __init__(self, root: Any, left: Unlisted) -> None:
         self.left = left
-        self.levels = [_Level((), iter([(None, root, "")]), None, "", False)]
+        self.levels = [_Level((), iter([(_NO_KEY, root, "")]), None, "", False)]
         self.num_again = 0
         # Containers and tensors by identity: those met, and those that one stands in.
         self.met: set[int] = set()
@@ -101,7 +107,7 @@ class _Walk:
         """Yield what is listed."""
         while self.levels:
             level = self.levels[-1]
-            key, value, why = next(level.children, (None, _END, ""))
+            key, value, why = next(level.children, (_NO_KEY, _END, ""))
             is_over = level.is_again and self.num_again >= MAX_AGAIN
             self.left.is_repeated |= is_over
             if value is _END or is_over:
@@ -114,7 +120,7 @@ class _Walk:
 
     def _one(self, level: _Level, key: Any, value: Any, hidden: str) -> PickledTensor | PickledValue | None:
         """Return a value if it is listed, and enter a container."""
-        path = (*level.path, key) if key is not None and not hidden else level.path
+        path = (*level.path, key) if key is not _NO_KEY and not hidden else level.path
         if is_plain_value(value):
             self.num_again += level.is_again
             return None if hidden else PickledValue(path, value)
@@ -139,7 +145,7 @@ class _Walk:
         return tensor
 
 
-_END = object()
+_END, _NO_KEY = object(), object()
 
 
 def _may_hold(value: Any) -> bool:
@@ -159,9 +165,10 @@ def _children(value: Any) -> Iterator[tuple[Any, Any, str]]:
     args = value.args if type(value.args) is tuple else (value.args,)
     found = chain(_items_of(value), enumerate(value.appended))
     if args and type(args[0]) in (list, tuple, dict) and ((module, name) in SETS or module == _BY_POSITION):
-        yield from _listed(enumerate(args[0]))
+        as_key = OfSet if (module, name) in SETS else int
+        yield from _listed((as_key(i), child) for i, child in enumerate(args[0]))
     elif args and (module, name) in WRAPPERS:
-        yield from _listed([(None, args[0])])
+        yield from _listed([(_NO_KEY, args[0])])
     elif (module, name) in MAPPINGS:
         for one in args:
             yield from _listed(_pairs_of(one))
@@ -170,10 +177,10 @@ def _children(value: Any) -> Iterator[tuple[Any, Any, str]]:
         yield from _listed(enumerate(args))
     else:
         for one in args:
-            yield None, one, f"given to {shown_name(f'{module}.{name}') if module else 'a call'}"
+            yield _NO_KEY, one, f"given to {shown_name(f'{module}.{name}') if module else 'a call'}"
     yield from _listed(found)
     if isinstance(value.state, Call):
-        yield None, value.state, ""
+        yield _NO_KEY, value.state, ""
     elif value.state is not None:
         is_alone = not value.items and not value.appended
         state = _items_of(value.state) if isinstance(value.state, dict) else ()
@@ -203,7 +210,7 @@ def _pairs_of(value: Any) -> Iterator[tuple[Any, Any]]:
     if pairs and all(type(one) in (list, tuple) and len(one) == 2 and is_plain_value(one[0]) for one in pairs):
         yield from pairs
     else:
-        yield None, value
+        yield _NO_KEY, value
 
 
 def _items_of(table: Any) -> Iterator[tuple[Any, Any]]:

@@ -11,7 +11,6 @@ from tensornp.core.lowlevel.units import counted
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.values.compare import Comparison
 from tensornp.errors import BadRequestError, NoSuchWeightError
-from tensornp.trees.contents import NotListed
 from tensornp.trees.directions import share_of_change
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.explorer import WeightsExplorer
@@ -81,9 +80,7 @@ class WeightsComparison(Mapping[str, Comparison]):
     @property
     def not_listed(self) -> tuple[str, ...]:
         """Why weights of either are not even listed."""
-        first, second = (
-            [one for one in each.problems if isinstance(one, NotListed)] for each in (self._first, self._second)
-        )
+        first, second = self._first.not_listed, self._second.not_listed
         return (
             *(f"{'both' if one in second else 'the first'}: {one}" for one in first),
             *(f"the second: {one}" for one in second if one not in first),

@@ -134,7 +134,10 @@ def _check_budget(values: Any, max_nbytes: int, *, copy: bool | None, dtype: obj
     """Raise TooLargeError if the array of what a weight is read from, which is a copy of a file's, takes too much."""
     if is_tensor_like(values):
         plan(values, copy=copy, dtype=dtype, max_nbytes=max_nbytes)
-    elif not is_array(values) and copy is not False:
+    elif is_array(values):
+        wanted = values.dtype if dtype is None else dtypes.resolve(dtypes.name_of(dtype))
+        Budget(max_nbytes).take(values.size * wanted.itemsize if copy or wanted != values.dtype else 0)
+    elif copy is not False:
         plan_from(values.info, copy=True, dtype=dtype, max_nbytes=max_nbytes)
 
 

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from tensornp.core.convert.from_numpy import tensor_from_numpy
+from tensornp.core.memory.own_copy import array_copied
 from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.indexing import Places
@@ -74,6 +76,28 @@ class StoredValues:
             at = tuple(slice(start, start + count) for start, _, count in some)
             bits[at] = self.read_box(box).view(bits.dtype)
         return made
+
+
+def values_of_array(array: Array) -> torch.Tensor | StoredValues:
+    """Return the values of an array as those of a tensor, of which only what is asked for is copied.
+
+    Raises
+    ------
+    UnsupportedArrayError
+        If torch has no such dtype.
+    """
+    facts = KNOWN.get(array.dtype.name)
+    if facts is None or facts.values_per_element > 1 or not hasattr(torch, facts.name):
+        # Two elements are packed into a byte; or there is no such dtype.
+        return tensor_from_numpy(array, None, torch.device("cpu"))
+
+    def box(at: Box) -> torch.Tensor:
+        return tensor_from_numpy(array_copied(array[at]), None, torch.device("cpu"))
+
+    def flat(first: int, count: int) -> Array:
+        return array_copied(array.reshape(-1)[first : first + count])
+
+    return StoredValues(array.shape, facts.name, box, flat, where="array")
 
 
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}

@@ -14,6 +14,7 @@ import torch
 
 from tensornp.core.convert.plan import ConversionPlan, decide
 from tensornp.core.lowlevel import threads
+from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, unnoticed
 from tensornp.core.lowlevel.silence import silence_warnings
@@ -24,7 +25,7 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.reading import held_tensor
 from tensornp.core.tensor.steps import Step
 from tensornp.core.values.preview import array_of_few, few_of, texts_of, what_it_stands_for
-from tensornp.core.values.stored import StoredValues
+from tensornp.core.values.stored import StoredValues, values_of_array
 from tensornp.core.values.window import Window
 from tensornp.errors import BadRequestError
 
@@ -103,8 +104,8 @@ class Seen:
 
 
 @unnoticed
-def subject_of(tensor: torch.Tensor | StoredValues, part: int = 0) -> Subject:
-    """Return what is seen of `tensor`; of a nested one, the part of that number, or the last one.
+def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: int = 0) -> Subject:
+    """Return what is seen of a tensor or an array; of a nested one, the part of that number, or the last one.
 
     Costs no more than metadata.
 
@@ -115,6 +116,7 @@ def subject_of(tensor: torch.Tensor | StoredValues, part: int = 0) -> Subject:
     BadRequestError
         If there are no parts.
     """
+    tensor: Any = values_of_array(seen) if is_array(seen) else seen
     if isinstance(tensor, StoredValues):
         return Subject(tensor, tensor.info, decide(tensor.info), "t")
     info = inspect(tensor)
