@@ -20,6 +20,7 @@ from tensornp.trees.names import MAX_TOLD, cut
 from tensornp.trees.offload_index import OFFLOAD_INDEX, open_offload_folder
 from tensornp.trees.offloaded_file import OFFLOAD_SUFFIX
 from tensornp.trees.one_file import open_file
+from tensornp.trees.param_groups import parameters_of
 from tensornp.trees.saved_optimizer import name_states
 from tensornp.trees.source_file import reason_of
 from tensornp.trees.suffixes import WEIGHT_SUFFIXES
@@ -45,7 +46,7 @@ def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None 
 
 
 def _name_states(found: Contents, model: torch.nn.Module | None, said: str) -> None:
-    why = name_states(found.optimizers, model)
+    why = name_states(found.optimizers, parameters_of(model))
     if model is None or not all(why):
         return
     if not why:

@@ -41,7 +41,7 @@ def entries_of_optimizer(
     metadata: dict[str, Any] = {}
     groups = held.get(GROUPS)
     groups = [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
-    by_object = {id(entry.tensor): entry.name for entry in (parameters_of(model) if model is not None else ())}
+    by_object = {id(entry.tensor): entry.name for entry in parameters_of(model) or ()}
     if model is None and not all(map(told_names, groups)):
         by_object = _names_reached([one for group in groups for one in params_of(group)], namespace, optimizer)
     number = -1
@@ -80,7 +80,7 @@ def _names_reached(parameters: Sequence[Any], namespace: Mapping[str, Any], opti
             root = [*steps_of(path)][-1]
             module: Any = others.get(root)
             if root not in modules and is_subclass(type(module), torch.nn.Module):
-                modules[root] = {id(entry.tensor): entry.name for entry in parameters_of(module)}
+                modules[root] = {id(entry.tensor): entry.name for entry in parameters_of(module) or ()}
                 return wanted <= modules[root].keys()
         return len(paths) == len(wanted)
 

@@ -30,8 +30,13 @@ def told_names(group: Mapping[Any, Any]) -> dict[int, str]:
     return {j: name for j, name in zip(count(), told) if type(name) is str and name}
 
 
-def parameters_of(model: torch.nn.Module) -> list[LiveEntry]:
-    """Return the parameters of a model, each once, by its first name, in the order of `model.parameters()`."""
+def parameters_of(model: torch.nn.Module | None) -> list[LiveEntry] | None:
+    """Return the parameters of a model, each once, by its first name, in the order of `model.parameters()`.
+
+    None has none; of what is no module, BadRequestError.
+    """
+    if model is None:
+        return None
     if not is_subclass(type(model), torch.nn.Module):
         raise BadRequestError(f"model is the module whose parameters are optimized, not {an_instance(model)}")
     found: dict[int, LiveEntry] = {}

@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-import torch
-
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.live_entry import LiveEntry
 from tensornp.trees.names import shown_name
-from tensornp.trees.param_groups import GROUPS, STATE, parameters_of, params_of, told_names
+from tensornp.trees.param_groups import GROUPS, STATE, params_of, told_names
 
 _MAX_DEPTH = 4
 """Keys that lead to a state dict, as ``["optimizer_states"][0]`` are two."""
@@ -161,13 +159,9 @@ def _groups_of(table: Any, as_container: AsContainer) -> Sequence[Any] | None:
     return groups if isinstance(groups, (list, tuple)) else None
 
 
-def name_states(optimizers: Iterable[SavedOptimizer], model: torch.nn.Module | None) -> list[str]:
-    """Note of each state to which parameter it belongs, where that is known; return why `model` does not tell it.
+def name_states(optimizers: Iterable[SavedOptimizer], parameters: Sequence[LiveEntry] | None) -> list[str]:
+    """Note of each state to which parameter it belongs, where that is known; return why a model does not tell it.
 
-    Raises
-    ------
-    BadRequestError
-        If `model` is no module.
+    `parameters` are those of the model, in its order; None where there is none.
     """
-    parameters = parameters_of(model) if model is not None else None
     return [one.name_by(parameters) for one in optimizers]

@@ -19,6 +19,7 @@ from tensornp.trees.checkpoint import open_checkpoint
 from tensornp.trees.explorer import WeightsExplorer
 from tensornp.trees.module import entries_of_module
 from tensornp.trees.optimizer import entries_of_optimizer
+from tensornp.trees.param_groups import parameters_of
 from tensornp.trees.relations import relate
 from tensornp.trees.saved_optimizer import name_states
 from tensornp.trees.state_dict import contents_of_tree
@@ -101,7 +102,7 @@ def _of_object(
         found = contents_of_tree(obj, root or "state_dict")
         if not found.entries and not found.optimizers:
             raise BadRequestError(f"this {class_name(type(obj))} holds no tensor and no array")
-        why = filter(None, name_states(found.optimizers, model))
+        why = filter(None, name_states(found.optimizers, parameters_of(model)))
         problems = [*found.problems, *(f"the states are not named by this model, {one}" for one in why)]
         relate(found.entries)
         note_pairs(found.entries)

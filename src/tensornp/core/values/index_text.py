@@ -47,11 +47,11 @@ def parse_index(text: str, shape: Sequence[int]) -> tuple[int | slice, ...]:
     """
     given = _items(text)
     if sum(item is Ellipsis for item in given) > 1:
-        raise BadRequestError(f"the index {_quoted(text)} has more than one ...; keep one")
+        raise BadRequestError(f"the index {quoted(text)} has more than one ...; keep one")
     num_named = len(given) - (Ellipsis in given)
     if num_named > len(shape):
         raise BadRequestError(
-            f"the index {_quoted(text)} names {num_named} axes of an array that has {len(shape)}; name fewer"
+            f"the index {quoted(text)} names {num_named} axes of an array that has {len(shape)}; name fewer"
         )
     at = given.index(Ellipsis) if Ellipsis in given else len(given)
     whole = [slice(None)] * (len(shape) - num_named)
@@ -62,7 +62,7 @@ def parse_index(text: str, shape: Sequence[int]) -> tuple[int | slice, ...]:
     )
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     return repr(text if len(text) <= 40 else text[:39] + "…")
 
 
@@ -84,7 +84,7 @@ def _items(text: str) -> list[object]:
     except BadRequestError:
         raise
     except (SyntaxError, ValueError, MemoryError, RecursionError):
-        raise BadRequestError(f"{_quoted(text)} is no index; write {_ACCEPTED}") from None
+        raise BadRequestError(f"{quoted(text)} is no index; write {_ACCEPTED}") from None
 
 
 def _item(node: ast.expr) -> object:
@@ -181,19 +181,17 @@ def _number_text(text: str, dtype: str) -> str:
     value = _number(text, own.kind == "c")
     if own.kind == "b":
         if value not in (0, 1):
-            raise BadRequestError(f"{_quoted(text)} is no bool; write True or False")
+            raise BadRequestError(f"{quoted(text)} is no bool; write True or False")
         return str(bool(value))
     if own.kind in "iu":
         bounds = np.iinfo(own)
         if not isinstance(value, int) or not bounds.min <= value <= bounds.max:
-            raise BadRequestError(
-                f"{_quoted(text)} is no {dtype}; write a whole number of {bounds.min} to {bounds.max}"
-            )
+            raise BadRequestError(f"{quoted(text)} is no {dtype}; write a whole number of {bounds.min} to {bounds.max}")
         # torch takes no such number as it is.
         return str(int(value)) if value < 2**63 else f"torch.tensor({value}, dtype=torch.{dtype})"
     is_told = _is_special(text) or (type(value) is complex and not cmath.isfinite(value))
     if abs(value) > float(np.finfo(own).max) and not is_told:
-        raise BadRequestError(f"{_quoted(text)} is more than a {own} holds; write inf, or a smaller number")
+        raise BadRequestError(f"{quoted(text)} is more than a {own} holds; write inf, or a smaller number")
     _check_special(value, text, dtype)
     if type(value) is complex:
         return repr(value) if cmath.isfinite(value) else f"complex('{value}')"
@@ -214,7 +212,7 @@ def _check_special(value: complex, text: str, dtype: str) -> None:
         # Quantized numbers are finite; a complex dtype has them all.
         held, is_other = number, not math.isfinite(number) and dtype.startswith(("qint", "quint"))
     if is_other or number < 0 < held:
-        raise BadRequestError(f"{_quoted(text)} is no {dtype}, which has no such number; write another one")
+        raise BadRequestError(f"{quoted(text)} is no {dtype}, which has no such number; write another one")
 
 
 def _is_special(text: str) -> bool:
@@ -238,5 +236,5 @@ def _number(text: str, may_be_complex: bool) -> complex:
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         pass
     raise BadRequestError(
-        f"{_quoted(text)} is no number of this tensor; write one such as {'1+2j' if may_be_complex else '1.5'}"
+        f"{quoted(text)} is no number of this tensor; write one such as {'1+2j' if may_be_complex else '1.5'}"
     )
