@@ -10,12 +10,6 @@ from tensornp.trees.names import shown_name
 from tensornp.trees.saved_optimizer import SavedOptimizer
 
 
-class NotListed(str):
-    """A problem that hides weights, of which nothing is listed: what is compared is not all."""
-
-    __slots__ = ()
-
-
 class Contents(NamedTuple):
     """The weights, what is said besides, what is wrong, a sentence each, and the optimizers whose states are there."""
 

@@ -14,12 +14,12 @@ from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.errors import CheckpointError
 from tensornp.trees.boxes import Box, why_not_whole
 from tensornp.trees.chunked_entry import ChunkedEntry
-from tensornp.trees.contents import NotListed
 from tensornp.trees.dcp_files import ItemFiles
 from tensornp.trees.dcp_metadata import Told, ToldTensor, read_dcp_metadata
 from tensornp.trees.dcp_ranks import put_together
 from tensornp.trees.dcp_values import MAX_LOOKED_INTO, ByteValue, ByteValues
 from tensornp.trees.entry import WeightEntry
+from tensornp.trees.listing import NotListed
 from tensornp.trees.names import shown_name
 from tensornp.trees.source_file import SourceFile
 from tensornp.trees.stored_chunk import StoredChunk

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.errors import CheckpointError
-from tensornp.trees.contents import NotListed
+from tensornp.trees.listing import NotListed
 from tensornp.trees.names import shown_name
 from tensornp.trees.pickled_tensor import KNOWN_IMPORTS, sizes_of
 from tensornp.trees.source_file import SourceFile

@@ -13,10 +13,9 @@ from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.errors import BadRequestError, NoSuchWeightError
-from tensornp.trees.contents import NotListed
 from tensornp.trees.entry import COMPUTED, WeightEntry
 from tensornp.trees.frame import frame_of
-from tensornp.trees.listing import first_of_each
+from tensornp.trees.listing import NotListed, first_of_each
 from tensornp.trees.names import closest, matcher, shown_name
 from tensornp.trees.progress import Progress, progress_of
 from tensornp.trees.scan import scan_entries

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from tensornp.errors import CheckpointError
 from tensornp.trees.boxes import why_not_whole
 from tensornp.trees.chunked_entry import ChunkedEntry
-from tensornp.trees.contents import NotListed
 from tensornp.trees.dcp_files import SHARDING_INFO, saved_offsets
 from tensornp.trees.entry import WeightEntry
+from tensornp.trees.listing import NotListed
 from tensornp.trees.safetensors import read_header
 from tensornp.trees.source_file import SourceFile
 from tensornp.trees.stored_chunk import StoredChunk

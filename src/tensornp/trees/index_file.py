@@ -9,8 +9,9 @@ from typing import Any
 
 from tensornp.errors import CheckpointError
 from tensornp.trees.beside import SUFFIX, TORCH_SUFFIXES, UNREADABLE, config_beside, json_in
-from tensornp.trees.contents import Contents, NotListed, problem_of_part, problems_of
+from tensornp.trees.contents import Contents, problem_of_part, problems_of
 from tensornp.trees.entry import WeightEntry
+from tensornp.trees.listing import NotListed
 from tensornp.trees.names import shown_name
 from tensornp.trees.nothing_entry import NothingEntry
 from tensornp.trees.one_file import read_part

@@ -32,6 +32,12 @@ def first_of_each(entries: Iterable[WeightEntry]) -> Iterator[WeightEntry]:
             earlier.add(one.name)
 
 
+class NotListed(str):
+    """A problem that hides weights, of which nothing is listed: what is compared is not all."""
+
+    __slots__ = ()
+
+
 class Listed(NamedTuple):
     """The facts of one weight; as those of `WeightEntry`.
 

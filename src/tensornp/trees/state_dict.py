@@ -16,8 +16,9 @@ from tensornp.core.tensor.containers import leaves
 from tensornp.core.tensor.paths import Path, is_plain_value, key_text, steps_of
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.trees.array_entry import ArrayEntry
-from tensornp.trees.contents import Contents, NotListed
+from tensornp.trees.contents import Contents
 from tensornp.trees.entry import WeightEntry
+from tensornp.trees.listing import NotListed
 from tensornp.trees.live_entry import LiveEntry
 from tensornp.trees.names import own_names
 from tensornp.trees.saved_optimizer import optimizers_in

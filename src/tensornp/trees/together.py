@@ -7,8 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 from tensornp.trees.beside import UNREADABLE, config_beside
-from tensornp.trees.contents import Contents, NotListed, problem_of_part, problems_of
+from tensornp.trees.contents import Contents, problem_of_part, problems_of
 from tensornp.trees.entry import WeightEntry
+from tensornp.trees.listing import NotListed
 from tensornp.trees.names import shown_name, shown_names
 from tensornp.trees.one_file import read_part
 from tensornp.trees.quantized import with_meaning

@@ -11,9 +11,10 @@ from tensornp.core.values.decode import stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.trees.affine_entry import AffineEntry
 from tensornp.trees.byte_range import ByteRange
-from tensornp.trees.contents import Contents, NotListed
+from tensornp.trees.contents import Contents
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.file_entry import FileEntry
+from tensornp.trees.listing import NotListed
 from tensornp.trees.names import part_of_storage, shown_name
 from tensornp.trees.nothing_entry import NothingEntry
 from tensornp.trees.pickled_tensor import KNOWN_IMPORTS, PickledTensor, storage_key, told_storage
