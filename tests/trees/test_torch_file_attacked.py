@@ -149,6 +149,11 @@ def test_tensors_in_tuples_and_sets_are_listed(tmp_path, kind):
     assert list(explorer) == ["point.0", "point.1", "set.0", "frozen.0", "max.0", "max.1", "last"]
     assert [explorer[name].to_numpy().item() for name in explorer] == [0, 1, 2, 3, 4, 0, 6]
     assert all("imported" in one for one in explorer.problems)
+    torch.save({"set": {torch.tensor(2)}, None: torch.tensor(3), "deep": {None: [torch.tensor(4)]}}, tmp_path / "y.pt")
+    explorer = tnp.weights(tmp_path / "y.pt")
+    assert list(explorer) == ["set.0", "None", "deep.None.0"]
+    for name in explorer:
+        assert eval(explorer[name].code, {"tnp": tnp, "torch": torch}) == explorer[name].to_numpy()
 
 
 class WithLists(torch.nn.Module):

@@ -96,6 +96,6 @@ def closest_path(typed: str) -> str:
     except OSError:
         return ""
     # It may have come to be meanwhile.
-    names = [name for name in names if name != path.name]
+    names = [name for name in names if path.parent / name != Path(typed)]
     found = difflib.get_close_matches(path.name, names, 1)
     return f"; the closest is '{cut(str(path.parent / found[0]), MAX_TOLD)}'" if found else ""

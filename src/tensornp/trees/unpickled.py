@@ -230,7 +230,7 @@ def shown_key(key: Any) -> str:
     """Return a key as a part of a name."""
     if type(key) is tuple:
         return f"({', '.join(map(key_text, key))}{',' if len(key) == 1 else ''})"
-    return key if type(key) is str else key_text(key)
+    return key if type(key) is str else key_text(int(key) if type(key) is OfSet else key)
 
 
 def dotted(path: tuple[Any, ...]) -> str:
