@@ -92,3 +92,17 @@ def test_each_tensor_is_compared_once_however_many_names_it_has():
     assert [row.name for row in group.rows] == ["tensor", "same"]
     assert all(row.change is not None for row in group.rows)
     assert sorted(asked) == [5, 10]
+
+
+def test_a_sparse_tensor_holds_its_storages_whole():
+    """Its indices and values lie in two, of which it may use a small part."""
+    many = torch.arange(200_000) % 10
+    t = torch.sparse_coo_tensor(many[None], torch.ones(200_000, 3), (10, 3)).coalesce()
+    whole = sum(part.untyped_storage().nbytes() for part in (t._indices(), t._values()))
+    assert whole > 10 * (t._indices().nbytes + t._values().nbytes)
+    census = census_in({"t": t})
+    assert (census.num_tensors, census.num_storages, census.totals) == (1, 2, {"cpu": whole})
+    census = census_in({"v": t._values(), "i": t._indices(), "t": t})
+    assert (census.num_tensors, census.num_storages, census.totals) == (3, 2, {"cpu": whole})
+    [group] = census.groups
+    assert {row.name: row.shared_with for row in group.rows} == {"v": "", "i": "t: overlapping", "t": "v: overlapping"}

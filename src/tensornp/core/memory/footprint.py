@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -30,16 +30,13 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _PACKED = (torch.quint4x2, torch.quint2x4)
 
 
-def spans_of(obj: Any, extents: tuple[Extent, ...] | None = None) -> list[Span]:
-    """Return the devices and addresses from and to which the storages of a tensor, or the buffer of an array, go.
-
-    `extents` are those of `obj`, where they are known already.
-    """
+def spans_of(obj: Any) -> list[Span]:
+    """Return the devices and addresses from and to which the storages of a tensor, or the buffer of an array, go."""
     # Asked of all weights of a model: most are tensors, and told by their class first.
     if not is_subclass(type(obj), torch.Tensor):
         if is_storage(obj) or stand_in_of(obj) is not None:
             held = _held_by(obj)
-            return spans_of(held, extents) if held is not None else []
+            return spans_of(held) if held is not None else []
         (low, high), base = origin_of(array_over(obj))
         if base is not None and not has_left(obj, base):
             return spans_of(base)
@@ -52,7 +49,16 @@ def spans_of(obj: Any, extents: tuple[Extent, ...] | None = None) -> list[Span]:
     except Exception:
         # Sparse tensors and wrappers have no storage of their own, but parts that have.
         pass
-    return [(extent.device, *extent.bounds) for extent in (extents_of(obj) if extents is None else extents)]
+    with modes.undisturbed():
+        return [span for part in parts_under(obj) if part is not obj for span in spans_of(part)]
+
+
+def meet(spans: Iterable[Span], others: Iterable[Span]) -> bool:
+    """Return whether storages or buffers have a byte in common."""
+    some = tuple(others)
+    return any(
+        device == place and low < top and bottom < high for device, low, high in spans for place, bottom, top in some
+    )
 
 
 def check_parts(tensor: torch.Tensor, info: TensorInfo | None = None) -> None:

@@ -12,7 +12,7 @@ from tensornp.core.lowlevel.attributes import is_array, is_subclass, is_tensor
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.arrays import array_over, base_of, extent_of_array, has_left, origin_of
 from tensornp.core.memory.extents import Extent, Relation, relation_of, shared_bounds, span_array
-from tensornp.core.memory.footprint import extents_of, is_one_storage, spans_of, storage_of
+from tensornp.core.memory.footprint import extents_of, is_one_storage, meet, spans_of, storage_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import STORAGES, form_of, tensor_of
 
@@ -35,7 +35,7 @@ class Target:
     def __init__(self, obj: Any, info: TensorInfo | None = None) -> None:
         self._obj = obj
         self._extents = extents_of(obj, info)
-        self._spans = spans_of(obj, self._extents)
+        self._spans = spans_of(obj)
         self._low = min((low for _, low, _ in self._spans), default=0)
         self._high = max((high for _, _, high in self._spans), default=0)
         is_host = bool(self._extents) and self._extents[0].device == "cpu"
@@ -142,12 +142,7 @@ class Target:
         """Return whether storages or buffers meet, although no element does."""
         if not extents or not self._extents:
             return False
-        spans = spans_of(other, extents)
-        return any(
-            device == place and low < top and bottom < high
-            for device, low, high in self._spans
-            for place, bottom, top in spans
-        )
+        return meet(self._spans, spans_of(other))
 
 
 def _tensor_under(obj: Any) -> torch.Tensor | None:

@@ -92,6 +92,16 @@ def merged(spans: list[Span]) -> dict[str, int]:
     return covered
 
 
+def num_apart(spans: list[Span]) -> int:
+    """Return how many storages and buffers the spans are of: those that meet are one."""
+    found, at = 0, ("", 0)
+    for device, low, high in sorted(set(spans)):
+        is_next = device != at[0] or low >= at[1]
+        found += is_next
+        at = (device, high if is_next else max(high, at[1]))
+    return found
+
+
 class Piece(NamedTuple):
     """A range of bytes, and how many bytes and elements in it are those of a tensor, an array or a weight."""
 

@@ -15,8 +15,9 @@ from tensornp.core.lowlevel.attributes import class_name, is_array, is_tensor
 from tensornp.core.memory.arrays import array_over
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.extents import Relation
+from tensornp.core.memory.footprint import meet
 from tensornp.core.memory.relations import Target
-from tensornp.core.memory.storages import Found, Group, Holding, history_entry, merged
+from tensornp.core.memory.storages import Found, Group, Holding, history_entry, merged, num_apart
 from tensornp.core.memory.survey import Survey
 from tensornp.core.summary.owners import OWNERS, owner_of
 from tensornp.core.tensor.dtypes import name_of
@@ -41,7 +42,8 @@ class CensusRow:
     nbytes : int
         Bytes of its own elements, those that this process holds.
     shared_with : str
-        The first name of its group, and the relation to that: "w: same elements". Empty for the first one.
+        The first name of its group, or another that it meets, and the relation to that: "w: same elements". Empty for
+        the first one.
     holding : str
         "name", "history" or "traceback".
     change : Change or None
@@ -127,7 +129,7 @@ def census_of(
         groups=shown,
         num_tensors=len(objects) - num_arrays,
         num_arrays=num_arrays,
-        num_storages=sum(bool(group.nbytes) for group in groups),
+        num_storages=sum(num_apart(group.spans) for group in groups),
         totals=dict(sorted(totals.items())),
         owners={owner: nbytes for owner, nbytes in owners.items() if nbytes},
         num_left_out=sum(sizes) - sum(len(group.rows) for group in shown),
@@ -188,7 +190,13 @@ def _rows(survey: Survey, group: Group, limit: int | None, change_of: Any) -> tu
     first = ordered[0]
     rows = []
     for found in ordered:
-        shared = "" if found is first else f"{survey.name(first)}: {_relation(first.obj, found.obj)}"
+        # Of tensors that consist of several, some of a group meet only others.
+        beside = (
+            first
+            if meet(first.spans, found.spans)
+            else next((one for one in ordered if one is not found and meet(one.spans, found.spans)), first)
+        )
+        shared = "" if found is first else f"{survey.name(beside)}: {_relation(beside.obj, found.obj)}"
         rows.append(_row(found.obj, survey.name(found), found, shared, change_of))
     return tuple(rows)
 
