@@ -37,9 +37,10 @@ def _summary(report: Report) -> str:
     """Return how many have changed, by how much at most, and what holds for all; empty for a few."""
     if len(report.lines) <= MAX_UNFOLDED:
         return ""
-    largest = max(report.lines, key=lambda line: line.size)
+    largest = max(report.lines, key=lambda line: (not line.is_count and line.size > 0, line.size))
     size = f"{largest.size:.3g} " if isfinite(largest.size) else ""
-    where = [f"largest |Δ| {size}in {largest.name}"] if largest.size else []
+    aside = ", single integers aside" if any(line.size > largest.size for line in report.lines) else ""
+    where = [f"largest |Δ| {size}in {largest.name}{aside}"] if largest.size else []
     common = [part for part in report.lines[0].parts if all(part in line.parts for line in report.lines)]
     common = [part if part.startswith("all ") else f"all {part}" for part in common]
     num_changed = len(report.lines)

@@ -91,8 +91,9 @@ class WatchPass:
                 lines += self._once(obj, ReportLine(name, (f"another object now, {_described(obj)}",)))
             else:
                 change = what_changed(before[name], after[name])
-                size = change.size if change is not None and not _is_count(after[name]) else 0.0
-                lines += self._once(obj, ReportLine(name, change_parts(change), size)) if change is not None else []
+                if change is not None:
+                    is_count = _is_count(after[name])
+                    lines += self._once(obj, ReportLine(name, change_parts(change), change.size, is_count=is_count))
                 if before[name].left_out != "pending":
                     # What was left out last time could not be compared this time.
                     self._note({name: before[name]})

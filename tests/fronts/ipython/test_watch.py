@@ -578,3 +578,11 @@ def test_an_array_of_objects_is_not_said_to_be_watched(shell):
     """Nothing of it is read, so no report would ever come."""
     shell.run("import numpy as np; objects = np.array([1, 'a'], dtype=object)")
     assert shell.fail("%tensorwatch objects").startswith("objects is an array of objects")
+
+
+def test_a_count_is_no_largest_change_but_is_not_hidden(shell):
+    """A single integer may count batches; where it has changed by more than anything else, the summary says so."""
+    shell.run("d = dict(a=torch.zeros(3), b=torch.zeros(2), c=torch.zeros(4), n=torch.tensor(5))\n%tensorwatch d")
+    for by, aside in ((70, ", single integers aside"), (1, "")):
+        report(shell, f"d['a'] += 2; d['b'] += 3; d['c'] += 1; d['n'] += {by}")
+        assert shell.summary.split(" · ")[1] == f"largest |Δ| 3 in d['b']{aside}"

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ReportLine:
-    """One tensor or array, and what has happened to it; `size` is the largest absolute difference.
+    """One tensor or array, and what has happened to it; `size` is the largest absolute difference, 0 if unknown.
 
-    It is 0 where it is not known, and of a count.
+    A single integer, as that of the batches which a batch norm has seen, may be a count: `is_count`.
     """
 
     name: str
     parts: tuple[str, ...]
     size: float = 0.0
+    is_count: bool = False
 
 
 @dataclass(frozen=True, slots=True)
