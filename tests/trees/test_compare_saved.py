@@ -184,6 +184,15 @@ def test_what_a_pickle_has_besides_makes_nothing_equal(other, why, tmp_path):
     assert why in told
 
 
+def test_what_could_not_be_compared_is_not_said_to_be_equal(tmp_path):
+    """A tensor that is in both, and of which a file gives no values."""
+    model = {"sparse": torch.eye(3).to_sparse(), "w": torch.ones(2)}
+    torch.save(model, tmp_path / "model.pt")
+    found = tnp.compare(model, tmp_path / "model.pt")
+    assert (found.equal, list(found.failed)) == (False, ["sparse"])
+    assert weights_comparison_text(found).splitlines()[0].endswith(": what could be compared is equal")
+
+
 def test_between_two_modules_a_missing_buffer_is_a_difference():
     """Only a state dict has a reason not to have it."""
     model, other = Rotary(), Rotary()

@@ -58,9 +58,10 @@ def _shape(info: TensorInfo) -> Badge:
     if -1 in info.shape:
         text = str(tuple(info.shape)).replace("-1", "?")
         return Badge("shape", text, "A size marked ? is symbolic, or differs from one part to the next.")
-    return Badge(
-        "shape", str(info.shape), f"Shape: {counted(info.numel, 'element')} in {counted(info.nbytes, 'byte')}."
-    )
+    held = f"in {counted(info.held_nbytes, 'byte')}"
+    if info.part_nbytes is not None:
+        held = f"of which {info.detail}, {held}"
+    return Badge("shape", str(info.shape), f"Shape: {counted(info.numel, 'element')} {held}.")
 
 
 def _grad(info: TensorInfo, around: Surroundings) -> Iterator[Badge]:

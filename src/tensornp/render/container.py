@@ -103,7 +103,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     if summary is None:
         return (row.name, "", "", "", "", "", "", row.text)
     by_kind = {badge.kind: badge.text for badge in badges_of(summary)}
-    nbytes = format_nbytes(summary.info.nbytes) if summary.info is not None else ""
+    nbytes = format_nbytes(summary.info.held_nbytes) if summary.info is not None else ""
     facts = (by_kind.get(kind, "") for kind in ("shape", "dtype", "device"))
     # What is no leaf says what it is from.
     grad = by_kind.get("grad", "").replace(" · leaf", "")

@@ -134,9 +134,9 @@ class WeightsComparison(Mapping[str, Comparison]):
         if self.equal:
             return "same bits" if self.same_bits else "equal"
         num_changed, verb = len(self.changed()), "differs" if len(self) == 1 else "differ"
-        return (
-            f"{num_changed:,} of {counted(len(self), 'weight')} {verb}" if num_changed else "what is in both is equal"
-        )
+        if num_changed:
+            return f"{num_changed:,} of {counted(len(self), 'weight')} {verb}"
+        return f"what {'could be compared' if self.failed else 'is in both'} is equal"
 
     def directions(self, name: str, num_directions: int = 8) -> float:
         """Return the share of the change of one matrix that lies in so many directions, between 0 and 1.

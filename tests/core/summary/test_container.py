@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+import tensornp as tnp
 from tensornp.core.summary.container import summarize_container
 from tensornp.core.summary.options import DisplayOptions
 
@@ -28,3 +29,17 @@ def test_each_byte_is_counted_once(name):
     every = views.values() if isinstance(views, dict) else views
     reached = {int(one) for view in every for one in view.flatten()}
     assert summarize_container(views, DisplayOptions()).nbytes == 4 * len(reached)
+
+
+def test_of_a_sparse_tensor_what_it_stores_is_counted():
+    """Not the array that it would become, in the whole and in its row; once, beside its own values."""
+    t = torch.sparse_coo_tensor([[5, 99_999], [7, 0]], torch.ones(2), (10**5, 10**5)).coalesce()
+    nbytes = t.indices().nbytes + t.values().nbytes
+    for container in ([t], {"t": t, "values": t.values()}, [t, t.indices(), t]):
+        assert summarize_container(container, DisplayOptions()).nbytes == nbytes
+    shown = tnp.card([t, torch.ones(1)]).text
+    assert f"{nbytes} bytes" in shown
+    assert "GiB" not in shown
+    info = tnp.inspect(t)
+    assert (info.nbytes, info.held_nbytes) == (4 * 10**10, nbytes)
+    assert "2 stored, in 40 bytes" in tnp.card(t)._repr_html_()

@@ -264,7 +264,7 @@ def _row(obj: Any, name: str, found: Found, shared: str, change_of: Any) -> Cens
             info = inspect(obj)
             change = change_of(obj, info) if change_of is not None else None
             # One that was freed, or is on the meta device, takes no byte.
-            nbytes = info.nbytes - info.numel_elsewhere * info.itemsize if found.spans else 0
+            nbytes = info.held_nbytes - info.numel_elsewhere * info.itemsize if found.spans else 0
             shape, dtype, device = info.shape, name_of(info.dtype), str(info.device)
             return CensusRow(name, found.kind, shape, dtype, device, nbytes, shared, found.holding, change)
         array = _bare_array(obj, np.ndarray) if is_array(obj) else np.frombuffer(obj, np.uint8)

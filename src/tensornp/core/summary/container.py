@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
@@ -14,6 +15,7 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, is_array
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.memory.arrays import extent_of_array
+from tensornp.core.memory.footprint import extents_of
 from tensornp.core.memory.storages import Piece, each_once
 from tensornp.core.summary.array import ArraySummary, summarize_array
 from tensornp.core.summary.card import TensorSummary, summarize_line
@@ -192,19 +194,26 @@ def _nbytes(found: Iterable[Any]) -> int:
     unplaced: dict[int, int] = {}
     for one in found:
         try:
-            place, nbytes = span_of(one) if not is_array(one) else _span_of_array(one)
+            places, nbytes = _placed(one)
         except Exception:
             # Its row says what is wrong; it adds no bytes that are known.
             continue
-        if place is None:
-            unplaced[id(one)] = nbytes
-        else:
-            pieces.append(Piece(*place, nbytes, 0))
+        pieces += places
+        unplaced[id(one)] = nbytes
     return sum(unplaced.values()) + each_once(pieces)[1]
 
 
-def _span_of_array(array: np.ndarray[Any, Any]) -> tuple[tuple[str, int, int] | None, int]:
-    return ("cpu", *extent_of_array(array).bounds), np.ndarray.view(array, np.ndarray).nbytes
+def _placed(one: Any) -> tuple[list[Piece], int]:
+    """Return where the bytes of a tensor or an array lie, or how many it would have that has none."""
+    if is_array(one):
+        return [Piece("cpu", *extent_of_array(one).bounds, np.ndarray.view(one, np.ndarray).nbytes, 0)], 0
+    place, nbytes = span_of(one)
+    if place is not None:
+        return [Piece(*place, nbytes, 0)], 0
+    # Those of a sparse tensor, or of a nested one, are parts that others can be views of.
+    parts = extents_of(one) if one.layout is not torch.strided else ()
+    pieces = [Piece(part.device, *part.bounds, math.prod(part.shape) * part.itemsize, 0) for part in parts]
+    return pieces, 0 if pieces else nbytes
 
 
 def held_elsewhere(tensor: torch.Tensor) -> tuple[int, int]:

@@ -56,7 +56,8 @@ class TensorInfo:
     `is_unsharded` tells that FSDP has gathered a parameter into this storage, which it frees when it reshards.
 
     `kind` says how the values are held: by strides, in another layout, or in another tensor, of which `inner` is then
-    the metadata and `access` the expression; `detail` says more in a few words ("4 stored", "3 parts"). `wrapper` names
+    the metadata and `access` the expression; `detail` says more in a few words ("4 stored", "3 parts"), and
+    `part_nbytes` counts the bytes of the indices and values of a sparse one. `wrapper` names
     what stands between the tensor and its values, and `inner_names` the attributes that hold tensors, where it is of a
     class whose values only its own code knows.
     """
@@ -100,6 +101,7 @@ class TensorInfo:
     detail: str = ""
     inner: TensorInfo | None = None
     access: str = "t"
+    part_nbytes: int | None = None
 
     @property
     def form(self) -> str:
@@ -139,6 +141,11 @@ class TensorInfo:
     def nbytes(self) -> int:
         """Bytes of all elements: `numel * itemsize`."""
         return self.numel * self.itemsize
+
+    @property
+    def held_nbytes(self) -> int:
+        """Bytes of what it holds for them: of a sparse tensor, its indices and values."""
+        return self.nbytes if self.part_nbytes is None else self.part_nbytes
 
     @property
     def ndim(self) -> int:

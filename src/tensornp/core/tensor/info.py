@@ -17,7 +17,7 @@ from tensornp.core.lowlevel.unsharded import is_unsharded
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.core.tensor.form import Bare, Form, form_of, inner_names
 from tensornp.core.tensor.indexing import is_in_order
-from tensornp.core.tensor.kinds import STRIDED, Kind
+from tensornp.core.tensor.kinds import SPARSE, STRIDED, Kind
 from tensornp.core.tensor.reading import detail_of, held_tensor, parts_of
 from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, read_stand_in, stand_in_for
 from tensornp.core.tensor.weight import is_weight, refused
@@ -69,7 +69,7 @@ def span_of(tensor: torch.Tensor) -> tuple[tuple[str, int, int] | None, int]:
         return (str(tensor.device), address, address + reach), nbytes
     info = _read(tensor)
     if info.storage is None:
-        return None, info.nbytes
+        return None, info.held_nbytes
     low = info.storage.address
     steps = zip(info.shape, info.stride or (), strict=info.stride is not None)
     reach = info.nbytes if info.is_contiguous else (1 + sum((n - 1) * s for n, s in steps)) * info.itemsize
@@ -187,8 +187,13 @@ def _with_shape(
         inner=inner,
         is_parameter=is_parameter,
         is_buffer=is_buffer,
+        part_nbytes=_part_nbytes(tensor) if kind is SPARSE and state == "available" else None,
         **_graph_facts(tensor, t),
     )
+
+
+def _part_nbytes(sparse: torch.Tensor) -> int:
+    return sum(part.numel() * part.element_size() for part in parts_of(sparse, SPARSE))
 
 
 def _missing_part(tensor: torch.Tensor, kind: Kind) -> StorageSpan | None:
