@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
@@ -43,3 +44,11 @@ def test_of_a_sparse_tensor_what_it_stores_is_counted():
     info = tnp.inspect(t)
     assert (info.nbytes, info.held_nbytes) == (4 * 10**10, nbytes)
     assert "2 stored, in 40 bytes" in tnp.card(t)._repr_html_()
+
+
+def test_numbers_of_numpy_are_shown_beside_tensors():
+    """As in a dictionary of metrics; one element of each of NumPy's own dtypes."""
+    scalars = [np.dtype(code).type(1) for code in np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?"]
+    for scalar in [*scalars, np.float32(0.1), np.float64("nan"), np.int64(-(2**63))]:
+        rows = summarize_container({"t": torch.ones(1), "n": scalar}, DisplayOptions()).rows
+        assert rows[1].text == f"{scalar} ({type(scalar).__name__})"

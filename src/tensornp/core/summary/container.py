@@ -30,6 +30,7 @@ MAX_LEAVES = 20_000
 FIRST_VALUES = 3
 """Values of each tensor that a row shows."""
 _NUMBERS = frozenset(map(id, (int, float, complex, bool)))
+_NUMPY_SCALARS = frozenset(id(np.dtype(code).type) for code in "?bBhHiIlLqQefdgFDG")
 _SHOWN_NUMBERS = 4
 Leaf = tuple[Path | None, Any]
 """Something in a container, and the path to it."""
@@ -248,4 +249,5 @@ def _short_text(leaf: Any) -> str:
             return repr(leaf)
         text = repr(leaf[:40] if isinstance(leaf, (str, bytes)) else leaf)
         return text if len(text) <= 40 else text[:39] + "…"
-    return f"({class_name(type(leaf))})"
+    of_class = f"({class_name(type(leaf))})"
+    return f"{leaf} {of_class}" if id(type(leaf)) in _NUMPY_SCALARS else of_class
