@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 from torch.nn.utils import parametrizations
 
 import tensornp as tnp
+from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.core.values.window import window_of
 from tensornp.core.values.window_values import read_window, subject_of
 from tensornp.trees.entry_summary import preview_of
@@ -44,8 +45,11 @@ ARRAYS = {
     "array": lambda array: array,
     "read-only array": frozen,
     "array of the other byte order": lambda array: array.astype(array.dtype.newbyteorder()),
+    "array of the other byte order, in columns": lambda array: np.asfortranarray(
+        array.astype(array.dtype.newbyteorder())
+    ),
     "reversed array": lambda array: array[::-1].copy()[::-1],
-    "array over a tensor": lambda array: tnp.to_numpy(torch.from_numpy(array)),
+    "array over a tensor": lambda array: tnp.to_numpy(tnp.to_tensor(array)),
 }
 ENTRIES = {
     "file": in_file,
@@ -75,6 +79,18 @@ def test_a_weight_is_taken_as_its_array_is(kind, tmp_path):
     window = window_of((4, 6), axes=None, corner=(1, 2), num_rows=3, num_columns=2)
     assert read_window(subject_of(entry.values()), window) == read_window(subject_of(plain), window)
     assert tnp.compare(entry, plain).same_bits
+
+
+@pytest.mark.parametrize("make", ARRAYS.values(), ids=ARRAYS)
+def test_an_array_of_any_dtype_is_equal_to_itself(make):
+    """However it lies, and whether torch could share it."""
+    for name in KNOWN:
+        if name.startswith("float4") or not hasattr(torch, name):
+            continue
+        array = make(tnp.to_numpy(torch.arange(6).to(getattr(torch, name)).view(2, 3), copy=True, dtype=name))
+        entry = tnp.weights({"w": array})["w"]
+        assert tnp.compare(entry, entry).equal, name
+        assert tnp.compare({"w": array}, {"w": array}).equal, name
 
 
 @on_linux

@@ -78,9 +78,11 @@ class ArrayEntry(WeightEntry):
 
     def values(self) -> Any:
         """Return a tensor of the same memory; where torch cannot share it, what is read of the array some at a time."""
-        if not why_copied(self.array):
-            return to_tensor(self.array)
-        return self.array if self.array.dtype.isnative else values_of_array(self.array)
+        array = self.array
+        if why_copied(array) and array.dtype.isnative and array.dtype.name != "complex32":
+            # Any strides are read from where they lie.
+            return array
+        return values_of_array(array) if why_copied(array) and array.flags.c_contiguous else to_tensor(array)
 
     def stats(self) -> TensorStats:
         """Return the statistics of all values."""

@@ -77,6 +77,13 @@ def test_complex32_shares_its_bits_both_ways():
     assert torch.view_as_real(t).tolist() == [[0, 0], [2, 3]]
 
 
+def test_a_masked_array_of_no_dimension_becomes_one_too():
+    """Its mask is a bool of NumPy's, and no array; so is that of the one constant that hides."""
+    for array in (np.ma.array(2.5, mask=False), np.ma.array(3, mask=True), np.ma.masked):
+        tensor = tnp.to_tensor(array)
+        assert (tensor.shape, bool(tensor.get_mask())) == ((), not np.ma.getmaskarray(array))
+
+
 @pytest.mark.parametrize(
     ("array", "says"),
     [

@@ -85,7 +85,7 @@ def _masked_tensor(array: Any, copy: bool | None, device: torch.device) -> torch
     data = _tensor_of(np.asarray(array.data), True, device)
     mask = np.ma.getmaskarray(array)
     check_array(mask)
-    shown = _tensor_of(~mask, True, device)
+    shown = _tensor_of(np.asarray(~mask), True, device)
     # torch says once in each process that MaskedTensor is a prototype: nothing that the caller could change.
     with modes.undisturbed():
         try:

@@ -95,7 +95,8 @@ def values_of_array(array: Array) -> torch.Tensor | StoredValues:
         return tensor_from_numpy(array_copied(array[at]), None, torch.device("cpu"))
 
     def flat(first: int, count: int) -> Array:
-        return array_copied(array.reshape(-1)[first : first + count])
+        part = array_copied(array.reshape(-1)[first : first + count])
+        return np.array(part, part.dtype.newbyteorder("="), copy=None).view(facts.bits or facts.numpy)
 
     return StoredValues(array.shape, facts.name, box, flat, where="array")
 
