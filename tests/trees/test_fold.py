@@ -26,6 +26,16 @@ def test_numbered_parts_that_are_alike_are_one_row():
     assert patterns({f"{i}.{j}": 1 for i in range(3) for j in range(2)}) == ["{0..2}.{0..1}"]
 
 
+def test_the_bytes_of_all_are_told_where_they_differ():
+    """Sparse weights of one shape may store more or less."""
+    made = {f"{i}.w": torch.eye(9)[: i + 1].to_sparse().to(torch.float64) for i in range(3)}
+    made = {name: torch.sparse_coo_tensor(t.indices(), t.values(), (9, 9)).coalesce() for name, t in made.items()}
+    explorer = tnp.weights(made)
+    total = sum(entry.nbytes for entry in explorer.values())
+    assert f"{total} bytes in all" in tnp.card(explorer).text
+    assert "3 × 24 bytes" in tnp.card(tnp.weights({name: t[:1] for name, t in made.items()})).text
+
+
 def unlike(names: dict[str, tuple[int, ...]]) -> dict[str, str]:
     explorer = tnp.weights({name: torch.zeros(shape) for name, shape in names.items()})
     return {row.pattern: row.unlike for row in folded(explorer.values()) if row.unlike}

@@ -125,7 +125,6 @@ def cells_of(row: Row) -> dict[str, str]:
     first = row.entries[0]
     places = {entry.location for entry in row.entries}
     grads = set(map(is_trained, row.entries))
-    each = f"{len(row.entries):,} × " if len(row.entries) > 1 else ""
     notes = [
         note_of(row.entries),
         first.problem and f"no values: {first.problem}",
@@ -140,7 +139,7 @@ def cells_of(row: Row) -> dict[str, str]:
         "shape": shape_text(first.shape, first.kind),
         "dtype": cut(first.dtype, MAX_SHOWN),
         "where": cut(_short(places.pop()), MAX_SHOWN) if len(places) == 1 else f"{len(places)} places",
-        "bytes": each + format_nbytes(first.nbytes),
+        "bytes": _bytes_of_each(row),
         "grad": _grad(grads),
         "notes": cut(", ".join(filter(None, notes)), _MAX_PROBLEM),
     }
@@ -155,6 +154,14 @@ def _grad(grads: set[bool | None]) -> str:
     if grads == {True}:
         return "grad"
     return "frozen" if grads == {False} else "" if grads == {None} else "some frozen"
+
+
+def _bytes_of_each(row: Row) -> str:
+    """Return the bytes of a weight, how often they are taken, or those of all where they differ, as of sparse ones."""
+    every = [entry.nbytes for entry in row.entries]
+    if len(set(every)) > 1:
+        return f"{format_nbytes(sum(every))} in all"
+    return (f"{len(every):,} × " if len(every) > 1 else "") + format_nbytes(every[0])
 
 
 def _tied(row: Row) -> str:

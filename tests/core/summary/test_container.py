@@ -51,4 +51,4 @@ def test_numbers_of_numpy_are_shown_beside_tensors():
     scalars = [np.dtype(code).type(1) for code in np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?"]
     for scalar in [*scalars, np.float32(0.1), np.float64("nan"), np.int64(-(2**63))]:
         rows = summarize_container({"t": torch.ones(1), "n": scalar}, DisplayOptions()).rows
-        assert rows[1].text == f"{scalar} ({type(scalar).__name__})"
+        assert rows[1].text == f"{scalar!s} ({type(scalar).__name__})"

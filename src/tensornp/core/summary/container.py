@@ -250,4 +250,4 @@ def _short_text(leaf: Any) -> str:
         text = repr(leaf[:40] if isinstance(leaf, (str, bytes)) else leaf)
         return text if len(text) <= 40 else text[:39] + "…"
     of_class = f"({class_name(type(leaf))})"
-    return f"{leaf} {of_class}" if id(type(leaf)) in _NUMPY_SCALARS else of_class
+    return f"{leaf!s} {of_class}" if id(type(leaf)) in _NUMPY_SCALARS else of_class
