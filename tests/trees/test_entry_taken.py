@@ -155,3 +155,14 @@ def test_a_model_is_refused_with_what_takes_its_weights(function):
     assert tnp.to_numpy(module.state_dict())["bias"].shape == (2,)
     assert "weight" in tnp.weights(module).scan(progress=False)
     assert "SGD" in tnp.card(tnp.weights(optimizer)).text
+
+
+def test_a_masked_array_is_no_weight():
+    """Its hidden elements would be read as values; the others are listed beside it."""
+    explorer = tnp.weights({"w": np.ones(2), "m": np.ma.array([1, 999], mask=[0, 1])})
+    assert list(explorer.scan()) == ["w"]
+    assert "masked" in explorer.scan().failed["m"]
+    assert "masked" in tnp.card(explorer).text
+    with pytest.raises(tnp.NoDataError, match=r"masked.*filled"):
+        explorer["m"].to_numpy()
+    assert not tnp.compare(explorer, explorer).equal

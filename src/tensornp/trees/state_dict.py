@@ -21,6 +21,7 @@ from tensornp.trees.entry import WeightEntry
 from tensornp.trees.listing import NotListed
 from tensornp.trees.live_entry import LiveEntry
 from tensornp.trees.names import own_names
+from tensornp.trees.nothing_entry import NothingEntry
 from tensornp.trees.saved_optimizer import optimizers_in
 
 MAX_LEAVES = 5_000_000
@@ -28,6 +29,7 @@ MAX_LEAVES = 5_000_000
 _NUMBERS = frozenset(map(id, (int, float, bool, str, type(None))))
 _CONTAINERS = frozenset(map(id, (dict, OrderedDict, list, tuple)))
 """By identity: a metaclass of the user's may compute hashes and equality."""
+_MASKED = "it is a masked array, whose hidden elements are no weights; put its .filled() there"
 MAX_SAID = 1000
 """Items that are no tensors, such as the number of the step, that are kept."""
 _INDEX = re.compile(r"\[(\d{1,9})\]")
@@ -52,6 +54,8 @@ def contents_of_tree(tree: Any, expression: str) -> Contents:
     for (_, leaf), name, bracket, place in zip(found, names, brackets, steps, strict=True):
         if is_tensor_like(leaf):
             entries.append(LiveEntry(name, kind_of(leaf), leaf, expression + bracket))
+        elif is_subclass(type(leaf), np.ma.MaskedArray):
+            entries.append(NothingEntry(name, "array", expression + bracket, _MASKED, "cpu"))
         elif is_subclass(type(leaf), np.ndarray):
             entries.append(ArrayEntry(name, leaf, expression + bracket))
         elif is_plain_value(leaf) and len(besides) < MAX_SAID:

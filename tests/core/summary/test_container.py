@@ -52,3 +52,9 @@ def test_numbers_of_numpy_are_shown_beside_tensors():
     for scalar in [*scalars, np.float32(0.1), np.float64("nan"), np.int64(-(2**63))]:
         rows = summarize_container({"t": torch.ones(1), "n": scalar}, DisplayOptions()).rows
         assert rows[1].text == f"{scalar!s} ({type(scalar).__name__})"
+
+
+def test_the_one_constant_that_numpy_hides_is_hidden():
+    """`np.ma.masked` has a number inside, which stands for nothing."""
+    assert tnp.card(np.ma.masked).text.splitlines()[-1] == "masked"
+    assert summarize_container({"t": torch.ones(1), "m": np.ma.masked}, DisplayOptions()).rows[1].text == "--"

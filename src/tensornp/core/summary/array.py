@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from tensornp.core.memory.arrays import check_array
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.errors import TensornpError
 
-_MASKED = np.ma.MaskedArray
+_MASKED = (np.ma.MaskedArray, type(np.ma.masked))
 _REFUSAL = "the values are not shown: printing them would run the code of their own classes"
 
 
@@ -46,9 +47,10 @@ def summarize_array(array: np.ndarray, options: DisplayOptions, num_first: int |
     else:
         try:
             check_array(plain)
-            shown = array if type(array) is _MASKED else plain
-            if type(array) is _MASKED and is_array(array.mask):
-                check_array(array.mask)
+            masked: Any = array if type(array) in _MASKED else None
+            if masked is not None and is_array(masked.mask):
+                check_array(masked.mask)
+            shown = plain if masked is None else masked
             text = _printed(shown, options) if num_first is None else _first_of(shown, options, num_first)
         except TensornpError as error:
             refusal = str(error)
@@ -69,6 +71,8 @@ def _printed(array: np.ndarray, options: DisplayOptions) -> str:
 
 
 def _first_of(array: np.ndarray, options: DisplayOptions, number: int) -> str:
+    if array is np.ma.masked:
+        return str(array)
     more = ", …" if array.size > number else ""
     with np.printoptions(**options.printoptions):
         return np.array2string(array.flat[:number], separator=", ")[1:-1] + more
