@@ -79,10 +79,10 @@ class ArrayEntry(WeightEntry):
     def values(self) -> Any:
         """Return a tensor of the same memory; where torch cannot share it, what is read of the array some at a time."""
         array = self.array
-        if why_copied(array) and array.dtype.isnative and array.dtype.name != "complex32":
-            # Any strides are read from where they lie.
-            return array
-        return values_of_array(array) if why_copied(array) and array.flags.c_contiguous else to_tensor(array)
+        if not why_copied(array):
+            return to_tensor(array)
+        is_read_as_it_lies = array.dtype.isnative and array.dtype.name != "complex32"
+        return array if is_read_as_it_lies else values_of_array(array)
 
     def stats(self) -> TensorStats:
         """Return the statistics of all values."""

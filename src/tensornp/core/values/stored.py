@@ -95,7 +95,11 @@ def values_of_array(array: Array) -> torch.Tensor | StoredValues:
         return tensor_from_numpy(array_copied(array[at]), None, torch.device("cpu"))
 
     def flat(first: int, count: int) -> Array:
-        part = array_copied(array.reshape(-1)[first : first + count])
+        # A view, where the array lies in order; elsewhere no more than the rows that are wanted is copied.
+        each = 1 if array.flags.c_contiguous else math.prod(array.shape[1:])
+        rows = array.reshape(-1) if array.flags.c_contiguous else array
+        begin, end = first // each, -(-(first + count) // each)
+        part = array_copied(rows[begin:end]).reshape(-1)[first - begin * each :][:count]
         return np.array(part, part.dtype.newbyteorder("="), copy=None).view(facts.bits or facts.numpy)
 
     return StoredValues(array.shape, facts.name, box, flat, where="array")
