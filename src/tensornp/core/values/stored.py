@@ -94,15 +94,11 @@ def values_of_array(array: Array) -> torch.Tensor | StoredValues:
     def box(at: Box) -> torch.Tensor:
         return tensor_from_numpy(array_copied(array[at]), None, torch.device("cpu"))
 
-    def flat(first: int, count: int) -> Array:
-        # A view, where the array lies in order; elsewhere no more than the rows that are wanted is copied.
-        each = 1 if array.flags.c_contiguous else math.prod(array.shape[1:])
-        rows = array.reshape(-1) if array.flags.c_contiguous else array
-        begin, end = first // each, -(-(first + count) // each)
-        part = array_copied(rows[begin:end]).reshape(-1)[first - begin * each :][:count]
+    def bits(at: Box) -> Array:
+        part = array_copied(array[at])
         return np.array(part, part.dtype.newbyteorder("="), copy=None).view(facts.bits or facts.numpy)
 
-    return StoredValues(array.shape, facts.name, box, flat, where="array")
+    return StoredValues(array.shape, facts.name, box, flat_from_boxes(array.shape, bits), where="array")
 
 
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}
