@@ -12,11 +12,11 @@ from side_by_side import Spread, interleave, ratio, table, verdict
 
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.values import fused
-from tensornp.core.values.compare import compare
-from tensornp.core.values.locate import locate
-from tensornp.core.values.planes import plane_map
-from tensornp.core.values.scan import scan
+from tensornp.core.values.compare.compare import compare
+from tensornp.core.values.find.locate import locate
+from tensornp.core.values.pictures.planes import plane_map
+from tensornp.core.values.stats import fused
+from tensornp.core.values.stats.compute import scan
 from tensornp.render.card import tensor_html, tensor_text
 
 NAIVE = "(t.isnan().sum(), t.isinf().sum(), (t == 0).sum(), t.min(), t.max(), t.mean(), t.std(correction=0))"

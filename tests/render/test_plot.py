@@ -23,9 +23,9 @@ from PIL import Image
 import tensornp as tnp
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.stats import summarize_stats
-from tensornp.core.values.heatmap import HeatmapBuilder
-from tensornp.core.values.histogram import Histogram
-from tensornp.core.values.limits import limits
+from tensornp.core.values.pictures.heatmap import HeatmapBuilder
+from tensornp.core.values.pictures.limits import limits
+from tensornp.core.values.stats.histogram import Histogram
 from tensornp.render import palette
 from tensornp.render.plot import figure_of
 from tensornp.render.stats import stats_html, stats_text

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from tensornp.core.values.heatmap import HeatmapBuilder
-from tensornp.core.values.histogram import Histogram
-from tensornp.core.values.limits import limits
+from tensornp.core.values.pictures.heatmap import HeatmapBuilder
+from tensornp.core.values.pictures.limits import limits
+from tensornp.core.values.stats.histogram import Histogram
 from tensornp.render import palette
 from tensornp.render.legend import heatmap_alt, legend_text, sparkline_text
 from tensornp.render.png import data_uri, heatmap_png, histogram_png, img_html, magnification, size_of

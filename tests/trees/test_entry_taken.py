@@ -14,8 +14,8 @@ from torch.nn.utils import parametrizations
 
 import tensornp as tnp
 from tensornp.core.tensor.dtypes import KNOWN
-from tensornp.core.values.window import window_of
-from tensornp.core.values.window_values import read_window, subject_of
+from tensornp.core.values.shown.window import window_of
+from tensornp.core.values.shown.window_values import read_window, subject_of
 from tensornp.trees.entry_summary import preview_of
 
 

@@ -22,7 +22,7 @@ from safetensors.torch import save_file
 from tqdm import tqdm
 
 import tensornp as tnp
-from tensornp.core.values import tasks
+from tensornp.core.values.stats import tasks
 from tensornp.trees import findings, kept, progress, scan, source_file
 from tensornp.trees.file_entry import FileEntry
 

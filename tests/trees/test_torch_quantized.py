@@ -18,9 +18,9 @@ from test_torch_file import rewritten
 
 import tensornp as tnp
 from tensornp.core.convert.plan import decide
-from tensornp.core.values.preview import preview
-from tensornp.core.values.window import window_of
-from tensornp.core.values.window_values import read_window, subject_of
+from tensornp.core.values.shown.preview import preview
+from tensornp.core.values.shown.window import window_of
+from tensornp.core.values.shown.window_values import read_window, subject_of
 from tensornp.render.weights import weights_text
 from tensornp.trees.affine_entry import AffineEntry
 from tensornp.trees.kept import KEPT

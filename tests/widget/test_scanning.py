@@ -13,7 +13,7 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.values import tasks
+from tensornp.core.values.stats import tasks
 from tensornp.widget.navigator import the_navigator
 from tensornp.widget.scanning import Scanning
 from tensornp.widget.toggle import TensorWidget

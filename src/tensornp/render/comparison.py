@@ -8,7 +8,7 @@ from html import escape
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.summary.comparison import ComparisonSummary
-from tensornp.core.values.compare import Comparison
+from tensornp.core.values.compare.compare import Comparison
 from tensornp.render.stats import picture_html
 from tensornp.render.stats_line import number_text
 from tensornp.render.style import PICTURES, WIDE, badge_style

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from tensornp.core.values.histogram import Histogram
+from tensornp.core.values.stats.histogram import Histogram
 from tensornp.render.png import histogram_png, img_html
 from tensornp.render.stats_line import histogram_alt
 from tensornp.render.style import SMALL_TEXT, WIDE

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.modes import never_compiled
-from tensornp.core.values.picture import Numbers, Picture, picture_of
+from tensornp.core.values.pictures.picture import Numbers, Picture, picture_of
 from tensornp.render.palette import NAN
 from tensornp.render.png import img_html, magnification, picture_png
 from tensornp.render.style import SMALL_TEXT

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from tensornp.core.lowlevel.units import counted, format_number
-from tensornp.core.values.heatmap import NAN, NEGINF, NOTHING, POSINF, Heatmap
-from tensornp.core.values.limits import Limits
+from tensornp.core.values.pictures.heatmap import NAN, NEGINF, NOTHING, POSINF, Heatmap
+from tensornp.core.values.pictures.limits import Limits
 from tensornp.render.palette import NAMES
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"

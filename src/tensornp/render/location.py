@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from tensornp.core.values.locate import Location
+from tensornp.core.values.find.locate import Location
 from tensornp.render.style import HEADING, SMALL_TEXT, WIDE
 
 _IN_ITS_LINE = 3

@@ -14,13 +14,13 @@ from tensornp.core.lowlevel.attributes import is_subclass
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.tensor.weight import values_of
-from tensornp.core.values.description import described
-from tensornp.core.values.heatmap import FINITE, NAN, NEGINF, POSINF, Heatmap
-from tensornp.core.values.histogram import NUM_BINS, Histogram
-from tensornp.core.values.limits import Limits, limits
-from tensornp.core.values.planes import plane_map
-from tensornp.core.values.scan import scan
-from tensornp.core.values.stats import TensorStats
+from tensornp.core.values.pictures.heatmap import FINITE, NAN, NEGINF, POSINF, Heatmap
+from tensornp.core.values.pictures.limits import Limits, limits
+from tensornp.core.values.pictures.planes import plane_map
+from tensornp.core.values.reading.description import described
+from tensornp.core.values.stats.compute import scan
+from tensornp.core.values.stats.histogram import NUM_BINS, Histogram
+from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import TensornpError
 from tensornp.render import palette
 from tensornp.render.legend import legend_text

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.values.heatmap import FINITE, NAN, NEGINF, NOTHING, POSINF, Heatmap
-from tensornp.core.values.histogram import Histogram
-from tensornp.core.values.limits import Limits
+from tensornp.core.values.pictures.heatmap import FINITE, NAN, NEGINF, NOTHING, POSINF, Heatmap
+from tensornp.core.values.pictures.limits import Limits
+from tensornp.core.values.stats.histogram import Histogram
 from tensornp.render import palette
 
 MAX_MAGNIFICATION = 16

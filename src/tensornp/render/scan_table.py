@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.lowlevel.units import counted, format_nbytes
-from tensornp.core.values.stats import ALL
+from tensornp.core.values.reading.scopes import ALL
 from tensornp.render.stats_line import number_text
 from tensornp.render.style import HEADING, SMALL_TEXT, WIDE
 from tensornp.render.table import Table, TableRow, table_html, table_text, without_empty

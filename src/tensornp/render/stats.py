@@ -10,10 +10,10 @@ import numpy as np
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.summary.stats import StatsSummary
-from tensornp.core.values.histogram import NUM_BINS
-from tensornp.core.values.locate import Location
-from tensornp.core.values.planes import PlaneMap
-from tensornp.core.values.stats import TensorStats
+from tensornp.core.values.find.locate import Location
+from tensornp.core.values.pictures.planes import PlaneMap
+from tensornp.core.values.stats.histogram import NUM_BINS
+from tensornp.core.values.stats.record import TensorStats
 from tensornp.render.badges import badge_html, badges_of
 from tensornp.render.legend import heatmap_alt, legend_text
 from tensornp.render.png import heatmap_png, histogram_png, img_html, size_of

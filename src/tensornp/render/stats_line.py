@@ -12,8 +12,9 @@ from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.values.histogram import Histogram
-from tensornp.core.values.stats import ALL, TensorStats
+from tensornp.core.values.reading.scopes import ALL
+from tensornp.core.values.stats.histogram import Histogram
+from tensornp.core.values.stats.record import TensorStats
 from tensornp.render.legend import sparkline_text
 from tensornp.render.png import histogram_png, img_html
 from tensornp.render.style import STATS_LINE, WARNED_TEXT

@@ -34,14 +34,14 @@ VIEWS = {
     "tensornp.core.convert.plan.ConversionPlan": View("tensornp.render.receipt.plan"),
     "tensornp.core.tensor.facts.TensorInfo": View("tensornp.render.info.info"),
     "tensornp.core.memory.aliases.Aliases": View("tensornp.render.aliases.aliases"),
-    "tensornp.core.values.stats.TensorStats": View(
+    "tensornp.core.values.stats.record.TensorStats": View(
         "tensornp.render.stats.stats", "tensornp.core.summary.stats.summary_of_figures"
     ),
-    "tensornp.core.values.compare.Comparison": View(
+    "tensornp.core.values.compare.compare.Comparison": View(
         "tensornp.render.comparison.comparison", "tensornp.core.summary.comparison.summary_of_comparison"
     ),
-    "tensornp.core.values.histogram.Histogram": View("tensornp.render.histogram.histogram"),
-    "tensornp.core.values.locate.Location": View("tensornp.render.location.location"),
+    "tensornp.core.values.stats.histogram.Histogram": View("tensornp.render.histogram.histogram"),
+    "tensornp.core.values.find.locate.Location": View("tensornp.render.location.location"),
     "tensornp.trees.explorer.WeightsExplorer": View("tensornp.render.weights.weights"),
     "tensornp.trees.explorer.Totals": View("tensornp.render.totals.totals"),
     "tensornp.trees.explorer.Spread": View("tensornp.render.totals.totals"),

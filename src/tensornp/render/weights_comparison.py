@@ -9,7 +9,7 @@ from html import escape
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.lowlevel.units import counted
-from tensornp.core.values.compare import Comparison
+from tensornp.core.values.compare.compare import Comparison
 from tensornp.render.stats_line import number_text
 from tensornp.render.style import SMALL_TEXT, WIDE, badge_style
 from tensornp.render.table import Table, TableRow, table_html, table_text, without_common, without_empty

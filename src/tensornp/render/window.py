@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensornp.core.values.window_values import HIDDEN, NAN, NEGATIVE_INF, POSITIVE_INF, Seen
+from tensornp.core.values.shown.window_values import HIDDEN, NAN, NEGATIVE_INF, POSITIVE_INF, Seen
 
 _SPECIAL = {"NaN": (NAN,), "Inf": (POSITIVE_INF, NEGATIVE_INF), "hidden": (HIDDEN,)}
 

@@ -17,7 +17,7 @@ from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import is_of_collective
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.paths import Kind, Path, expression_of
-from tensornp.core.values.differences import snapshot_with_values, what_changed
+from tensornp.core.values.compare.snapshots import snapshot_with_values, what_changed
 from tensornp.errors import BadRequestError
 from tensornp.render.changes import change_parts
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.memory.strided import BLOCK_NUMEL, blocks_of
-from tensornp.core.values.decode import decoder
-from tensornp.core.values.stored import StoredValues
+from tensornp.core.values.reading.decode import decoder
+from tensornp.core.values.reading.stored import StoredValues
 from tensornp.errors import NoDataError
 from tensornp.trees.coded_entry import VALUES
 from tensornp.trees.entry import Array

@@ -11,9 +11,9 @@ from tensornp.core.exchange.to_tensor import to_tensor
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.tensor.dtypes import name_of, resolve
-from tensornp.core.values.scan import scan
-from tensornp.core.values.stats import TensorStats
-from tensornp.core.values.stored import values_of_array
+from tensornp.core.values.reading.stored import values_of_array
+from tensornp.core.values.stats.compute import scan
+from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError, CopyRequiredError
 from tensornp.trees.entry import Array, Extent, WeightEntry
 from tensornp.trees.names import shown_name

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.tensor.dtypes import KNOWN
-from tensornp.core.values.decode import stored_dtype
+from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.trees.boxes import Met, boxes_of_row, meet
 from tensornp.trees.byte_range import ByteSource
 from tensornp.trees.entry import Array, Extent

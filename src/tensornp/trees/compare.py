@@ -16,9 +16,9 @@ from tensornp.core.namespace.caller import names_of_caller
 from tensornp.core.tensor.containers import is_container, leaves
 from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.core.values.compare import Comparison
-from tensornp.core.values.compare import compare as compare_tensors
-from tensornp.core.values.stored import StoredValues
+from tensornp.core.values.compare.compare import Comparison
+from tensornp.core.values.compare.compare import compare as compare_tensors
+from tensornp.core.values.reading.stored import StoredValues
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.trees.entry import COMPUTED, WeightEntry
 from tensornp.trees.explorer import WeightsExplorer

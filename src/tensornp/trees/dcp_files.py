@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from tensornp.core.values.decode import stored_dtype
+from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.trees.dcp_metadata import Item, ToldChunk
 from tensornp.trees.names import shown_name

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensornp.core.tensor.weight import Weight
-from tensornp.core.values.stats import TensorStats
+from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import NoDataError
 from tensornp.trees.names import MAX_TOLD, cut, shown_name
 

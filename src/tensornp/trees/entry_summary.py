@@ -8,8 +8,8 @@ from typing import Any
 
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.values.preview import Preview, preview
-from tensornp.core.values.window_values import subject_of
+from tensornp.core.values.shown.preview import Preview, preview
+from tensornp.core.values.shown.window_values import subject_of
 from tensornp.errors import TensornpError
 from tensornp.trees.entry import WeightEntry
 

@@ -11,14 +11,14 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.plan import MAX_NDIM
+from tensornp.core.memory.strided import order_of
 from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.core.tensor.indexing import is_in_order
-from tensornp.core.values.blocks import ReadPart
-from tensornp.core.values.channels import order_of
-from tensornp.core.values.decode import stored_dtype
-from tensornp.core.values.stats import TensorStats
-from tensornp.core.values.stored import flat_from_boxes
-from tensornp.core.values.supply import MAX_REPEATED, Supply
+from tensornp.core.values.reading.blocks import ReadPart
+from tensornp.core.values.reading.decode import stored_dtype
+from tensornp.core.values.reading.stored import flat_from_boxes
+from tensornp.core.values.reading.supply import MAX_REPEATED, Supply
+from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import ChangedFileError, TooLargeError
 from tensornp.trees.entry import Array, Extent
 from tensornp.trees.lazy_bits import AS_STORED, LazyBits, applied

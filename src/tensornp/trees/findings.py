@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tensornp.core.tensor.dtypes import KNOWN, largest
-from tensornp.core.values.channels import MIN_RATIO, ChannelNorms
-from tensornp.core.values.stats import TensorStats
+from tensornp.core.values.stats.channels import MIN_RATIO, ChannelNorms
+from tensornp.core.values.stats.record import TensorStats
 from tensornp.trees.entry import WeightEntry
 
 QUIET_RANK = 5

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tensornp.core.lowlevel.locks import Lock
 from tensornp.core.lowlevel.mapped_files import mapped_for_writing
-from tensornp.core.values.stats import TensorStats
+from tensornp.core.values.stats.record import TensorStats
 
 MAX_NBYTES = 2**26
 """Bytes of all that is kept."""

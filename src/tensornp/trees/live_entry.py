@@ -15,8 +15,8 @@ from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.info import inspect
-from tensornp.core.values.scan import scan
-from tensornp.core.values.stats import TensorStats
+from tensornp.core.values.stats.compute import scan
+from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError, NoDataError, TensornpError
 from tensornp.trees.entry import Extent, WeightEntry, inner_text
 from tensornp.trees.names import part_of_storage, shown_name

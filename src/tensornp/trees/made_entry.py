@@ -11,7 +11,7 @@ import torch
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.lowlevel.attributes import an_instance, error_text, is_tensor
 from tensornp.core.lowlevel.modes import unnoticed
-from tensornp.core.values.stats import TensorStats
+from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import CopyRequiredError, NoDataError, TensornpError
 from tensornp.trees.entry import Extent, WeightEntry
 from tensornp.trees.live_entry import LiveEntry

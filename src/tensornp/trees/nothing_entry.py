@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from tensornp.core.values.stats import TensorStats
+from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import NoDataError
 from tensornp.trees.entry import Extent, WeightEntry
 from tensornp.trees.names import MAX_TOLD, cut, shown_name

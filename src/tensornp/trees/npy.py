@@ -11,7 +11,7 @@ import numpy as np
 
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.dtypes import KNOWN
-from tensornp.core.values.decode import stored_dtype
+from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.trees.contents import Contents
 from tensornp.trees.file_entry import FileEntry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from tensornp.core.values.tasks import Tally
+from tensornp.core.values.stats.tasks import Tally
 from tensornp.errors import NoDataError
 from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.names import shown_name

@@ -15,8 +15,8 @@ import torch
 from tensornp.core.lowlevel.attributes import class_name, dict_of, module_name, mro_of
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.tensor.dtypes import name_of
-from tensornp.core.values.scan import stats
-from tensornp.core.values.stats import TensorStats
+from tensornp.core.values.stats.compute import stats
+from tensornp.core.values.stats.record import TensorStats
 from tensornp.trees.made_entry import MadeEntry, Recipe
 
 _ROOM = "torch.ao.nn.quantized"

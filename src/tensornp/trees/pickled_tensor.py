@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.tensor.dtypes import KNOWN
-from tensornp.core.values.decode import stored_dtype
+from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.trees.lazy_bits import AS_STORED, LazyBits, why_not_applied
 from tensornp.trees.xray_records import Call, Global, Persistent
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from tensornp.core.values.decode import stored_dtype
+from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.file_entry import FileEntry
 from tensornp.trees.names import shown_name

@@ -10,9 +10,9 @@ import numpy as np
 
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.memory.strided import BLOCK_NUMEL
-from tensornp.core.values.blocks import ReadPart
-from tensornp.core.values.decode import decoder
-from tensornp.core.values.supply import Supply
+from tensornp.core.values.reading.blocks import ReadPart
+from tensornp.core.values.reading.decode import decoder
+from tensornp.core.values.reading.supply import Supply
 from tensornp.trees.coded_entry import VALUES
 from tensornp.trees.entry import Array
 from tensornp.trees.file_entry import FileEntry

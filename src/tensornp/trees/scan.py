@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tensornp.core.lowlevel.attributes import an_instance, class_name
-from tensornp.core.values.stats import TensorStats
-from tensornp.core.values.tasks import Tally
+from tensornp.core.values.stats.record import TensorStats
+from tensornp.core.values.stats.tasks import Tally
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.names import shown_name

@@ -9,7 +9,8 @@ from typing import Any
 
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.units import counted
-from tensornp.core.values.stats import ALL, TensorStats
+from tensornp.core.values.reading.scopes import ALL
+from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import NoSuchWeightError
 from tensornp.trees.entry import WeightEntry
 from tensornp.trees.findings import EQUAL_RANK, QUIET_RANK, UNRANKED, Finding, findings_of

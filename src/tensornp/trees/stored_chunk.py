@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from tensornp.core.tensor.indexing import is_in_order
-from tensornp.core.values.decode import stored_dtype
+from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.trees.boxes import Box
 from tensornp.trees.byte_range import ByteRange, ByteSource

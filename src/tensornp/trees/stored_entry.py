@@ -17,13 +17,13 @@ from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.tensor.dtypes import KNOWN
-from tensornp.core.values.blocks import ReadPart
-from tensornp.core.values.decode import stored_dtype
-from tensornp.core.values.scan import scan_supply
-from tensornp.core.values.stats import TensorStats
-from tensornp.core.values.stored import StoredValues
-from tensornp.core.values.supply import Supply
-from tensornp.core.values.tasks import Tally, Tasks
+from tensornp.core.values.reading.blocks import ReadPart
+from tensornp.core.values.reading.decode import stored_dtype
+from tensornp.core.values.reading.stored import StoredValues
+from tensornp.core.values.reading.supply import Supply
+from tensornp.core.values.stats.compute import scan_supply
+from tensornp.core.values.stats.record import TensorStats
+from tensornp.core.values.stats.tasks import Tally, Tasks
 from tensornp.errors import CopyRequiredError, TooLargeError
 from tensornp.trees.entry import Array, WeightEntry
 from tensornp.trees.kept import KEPT

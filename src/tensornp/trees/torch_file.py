@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from tensornp.core.values.decode import stored_dtype
+from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.trees.affine_entry import AffineEntry
 from tensornp.trees.byte_range import ByteRange

@@ -9,7 +9,7 @@ from typing import Any
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.memory.footprint import extents_of
-from tensornp.core.values.compare import Comparison
+from tensornp.core.values.compare.compare import Comparison
 from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.trees.directions import share_of_change
 from tensornp.trees.entry import WeightEntry

@@ -14,10 +14,11 @@ import traitlets
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.locks import Lock
 from tensornp.core.tensor import dtypes
-from tensornp.core.values.index_text import expression_of, parse_index, setting_code
-from tensornp.core.values.stored import StoredValues
-from tensornp.core.values.window import Index, Window
-from tensornp.core.values.window_values import Seen, Subject, read_window, subject_of
+from tensornp.core.values.reading.stored import StoredValues
+from tensornp.core.values.shown.setting_code import setting_code
+from tensornp.core.values.shown.typed_index import expression_of, parse_index
+from tensornp.core.values.shown.window import Index, Window
+from tensornp.core.values.shown.window_values import Seen, Subject, read_window, subject_of
 from tensornp.errors import BadRequestError, NoDataError, TensornpError
 from tensornp.render.window import legend_of
 from tensornp.widget.dock import DockingWidget, module, stylesheet
@@ -49,7 +50,7 @@ class NavigatorWidget(DockingWidget):
     held : callable, optional
         What gives the tensor while it lives.
     seek : callable, optional
-        What finds the next NaN and the like; without it, `tensornp.core.values.locate.next_place`.
+        What finds the next NaN and the like; without it, `tensornp.core.values.find.locate.next_place`.
     name, array_name : str
         How the tensor, and an array of it, are called in the expressions that are offered.
     """
@@ -268,6 +269,6 @@ def _is_in(index: Index | None, shape: Index) -> bool:
 
 
 def _next_place(tensor: torch.Tensor | StoredValues, what: str, after: Index | None) -> Index | None:
-    from tensornp.core.values.locate import next_place
+    from tensornp.core.values.find.locate import next_place
 
     return next_place(tensor, what, after)

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import torch
 
-from tensornp.core.values.scan import scan
-from tensornp.core.values.stats import TensorStats
+from tensornp.core.values.stats.compute import scan
+from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import TensornpError
 
 TOLD_EVERY_S = 0.2

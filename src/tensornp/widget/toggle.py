@@ -19,8 +19,8 @@ from tensornp.core.summary.card import TensorSummary, plan_modes, summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
 from tensornp.core.tensor.info import check_tensor
-from tensornp.core.values.image_layout import looks_like_pictures
-from tensornp.core.values.stats import TensorStats
+from tensornp.core.values.pictures.image_layout import looks_like_pictures
+from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError, NameTakenError, NoDataError, TensornpError
 from tensornp.render.bundle import bundle
 from tensornp.render.card import tensor_html, tensor_text

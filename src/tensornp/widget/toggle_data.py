@@ -8,7 +8,8 @@ from typing import Any
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.values.stats import PARTIAL, TensorStats
+from tensornp.core.values.reading.scopes import PARTIAL
+from tensornp.core.values.stats.record import TensorStats
 from tensornp.render.aliases import memory_lines
 from tensornp.render.badges import badges_of
 from tensornp.render.image import Image

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.stats import StatsSummary
-from tensornp.core.values.histogram import Histogram
-from tensornp.core.values.preview import Preview
+from tensornp.core.values.shown.preview import Preview
+from tensornp.core.values.stats.histogram import Histogram
 from tensornp.render.entry import array_code, facts_of
 from tensornp.render.legend import heatmap_alt, legend_text
 from tensornp.render.png import data_uri, heatmap_png, histogram_png, size_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tensornp.core.values.window import Index, Window, window_of
+from tensornp.core.values.shown.window import Index, Window, window_of
 from tensornp.errors import BadRequestError
 
 NONSENSE = "the page has asked for something that is no window of this tensor; reload the page"

@@ -19,7 +19,7 @@ from IPython.utils.capture import capture_output
 from kernels import TIMEOUT_S, start_kernel
 from unchanged import unchanged
 
-from tensornp.core.values.differences import what_changed
+from tensornp.core.values.compare.snapshots import what_changed
 from tensornp.fronts.ipython.after_cell import MAX_REPORTS
 from tensornp.render.report import MAX_LINES
 from tensornp.session import watch_pass

@@ -209,3 +209,14 @@ def strided_of_array(array: Array, dtype: np.dtype[Any]) -> Strided:
 
 
 silence_warnings(globals())
+
+
+def order_of(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Return the dimensions from the widest stride to the narrowest; None where there are gaps between elements."""
+    order = tuple(sorted(range(len(shape)), key=lambda d: strides[d] if shape[d] > 1 else 0, reverse=True))
+    step = 1
+    for d in reversed(order):
+        if shape[d] > 1 and strides[d] != step:
+            return None
+        step *= shape[d]
+    return order

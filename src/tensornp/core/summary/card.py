@@ -18,10 +18,10 @@ from tensornp.core.summary.surroundings import NO_SURROUNDINGS, Look, Surroundin
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import stood_for
-from tensornp.core.values.preview import Preview, first_values, preview
-from tensornp.core.values.scan import scan
-from tensornp.core.values.stats import TensorStats
-from tensornp.core.values.supply import nbytes_unasked
+from tensornp.core.values.reading.supply import nbytes_unasked
+from tensornp.core.values.shown.preview import Preview, first_values, preview
+from tensornp.core.values.stats.compute import scan
+from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import TensornpError, TooLargeError
 
 LINE_VALUES = 6

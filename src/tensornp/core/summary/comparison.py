@@ -7,8 +7,8 @@ from typing import Any
 
 from tensornp.core.lowlevel import modes
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.values.compare import Comparison, compare
-from tensornp.core.values.planes import PlaneMap, difference_map
+from tensornp.core.values.compare.compare import Comparison, compare
+from tensornp.core.values.pictures.planes import PlaneMap, difference_map
 from tensornp.errors import TensornpError
 
 

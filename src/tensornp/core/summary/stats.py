@@ -12,11 +12,11 @@ from tensornp.core.summary.card import TensorSummary, summarize_line
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.tensor.weight import values_of
-from tensornp.core.values.description import Description, described
-from tensornp.core.values.locate import Location, locate
-from tensornp.core.values.planes import PlaneMap, plane_map
-from tensornp.core.values.scan import stats
-from tensornp.core.values.stats import TensorStats
+from tensornp.core.values.find.locate import Location, locate
+from tensornp.core.values.pictures.planes import PlaneMap, plane_map
+from tensornp.core.values.reading.description import Description, described
+from tensornp.core.values.stats.compute import stats
+from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import TensornpError
 
 _SOUGHT = ("nan", "inf", "min", "max")

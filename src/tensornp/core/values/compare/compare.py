@@ -1,0 +1,233 @@
+"""`compare`: what differs between two tensors or arrays, by how much, and in a few words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensornp.core.lowlevel import threads
+from tensornp.core.lowlevel.collector import uncollected
+from tensornp.core.lowlevel.modes import apart, never_compiled
+from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.values.compare.aligned import pairs_of
+from tensornp.core.values.compare.pair_tally import PairTally
+from tensornp.core.values.reading.description import described
+from tensornp.core.values.reading.scopes import ALL
+from tensornp.core.values.reading.stored import StoredValues
+from tensornp.core.values.reading.supply import Supply, refuse_endless, supply_of
+from tensornp.errors import NoDataError, NotReadError
+
+Index = tuple[int, ...]
+MAX_REPR = 200
+_FEW = 0.1
+"""The share of elements up to which it is said how many differ."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison:
+    """What differs between two tensors or arrays, element by element.
+
+    Attributes
+    ----------
+    equal : bool
+        Whether shape, dtype and values are equal: NaN to NaN, and 0.0 to -0.0.
+    same_bits : bool
+        Whether every bit is the same, with shape and dtype.
+    verdict : str
+        A few words: "same bits", "equal", "cast from float32", "scaled by 0.5", "3 of 1,000 differ, first at [17]",
+        "dense change", or which shapes differ.
+    shapes, dtypes : tuple
+        Of the two.
+    count, num_changed : int
+        How many elements were compared, and how many of them are not equal.
+    finite : int
+        How many are finite on both sides: of these are the figures below.
+    only_finite_first, only_finite_second : int
+        How many are finite on one side alone.
+    max_abs : float or int
+        The largest size of a difference, exact for integers; None where nothing was compared.
+    relative : float
+        The norm of the difference over that of the first.
+    cosine_distance : float
+        1 − cos of the angle between the two, never less than 0: from the norm of the difference, or from a dot product
+        where one of the two is more than 1,000 times as long as the other.
+    max_ulp : int or None
+        By how many representable numbers a pair differs at most; None for integers, and for two dtypes.
+    first_difference : tuple of int or None
+        The index of the first element that differs.
+    first_values : tuple or None
+        The two values there.
+    missing, unexpected, reshaped, retyped : tuple of str
+        Of two single tensors, `reshaped` and `retyped` name none or the tensor itself.
+    scope : str
+        What was read.
+    """
+
+    equal: bool
+    same_bits: bool
+    verdict: str
+    shapes: tuple[tuple[int, ...], tuple[int, ...]]
+    dtypes: tuple[str, str]
+    count: int = 0
+    num_changed: int = 0
+    finite: int = 0
+    only_finite_first: int = 0
+    only_finite_second: int = 0
+    max_abs: float | int | None = None
+    relative: float | None = None
+    cosine_distance: float | None = None
+    max_ulp: int | None = None
+    first_difference: Index | None = None
+    first_values: tuple[Any, Any] | None = None
+    missing: tuple[str, ...] = ()
+    unexpected: tuple[str, ...] = ()
+    reshaped: tuple[str, ...] = ()
+    retyped: tuple[str, ...] = ()
+    scope: str = "all elements"
+
+    @property
+    def changed_fraction(self) -> float:
+        """The share of elements that are not equal."""
+        return self.num_changed / self.count if self.count else 0.0
+
+    def __repr__(self) -> str:
+        said = [self.verdict]
+        if self.first_difference is not None and self.first_values is not None:
+            at, (a, b) = list(self.first_difference), self.first_values
+            said.append(f"{a!r} and {b!r}{'' if 'first at' in self.verdict else f' at {at}'}")
+        if self.max_abs:
+            said.append(f"largest |Δ| {self.max_abs:.6g}")
+        if self.relative:
+            said.append(f"relative {self.relative:.3g}")
+        if self.scope != ALL:
+            said.append(self.scope)
+        text = f"Comparison({'equal' if self.equal else 'not equal'}: {', '.join(said)})"
+        return text if len(text) <= MAX_REPR else f"{text[: MAX_REPR - 2]}…)"
+
+
+@never_compiled
+def compare(a: Any, b: Any) -> Comparison:
+    """Return what differs between two tensors or arrays, in any mix of kinds, dtypes and devices.
+
+    Parameters
+    ----------
+    a, b : torch.Tensor, an object that stands for one, numpy.ndarray
+
+    Returns
+    -------
+    Comparison
+        Its `repr` is a line that names the first difference, so that ``assert tnp.compare(a, b).equal`` tells why it
+        fails.
+
+    Raises
+    ------
+    NoDataError, NotATensorError, UnsupportedTensorError, UnsupportedArrayError
+        As `stats` does.
+
+    Notes
+    -----
+    Reads both once, block by block, in less than 32 MiB of new memory; from other devices a block at a time comes to
+    the host. What torch can only lay out densely as a whole (sparse) is. Nothing is changed.
+    """
+    return _compared(a, b)
+
+
+@apart
+def _compared(a: Any, b: Any) -> Comparison:
+    first, second = (supply_of(obj, in_order=True, is_dense=True, caller="compare") for obj in (a, b))
+    if first.scope != second.scope:
+        raise NoDataError(
+            f"of the first, what is read is: {first.scope}; of the second: {second.scope}; "
+            "compare t.to_local(), or t.full_tensor(), which all ranks must ask for"
+        )
+    shapes, dtypes = (first.shape, second.shape), _dtypes_of(a, b)
+    if shapes[0] != shapes[1] or first.part_shapes != second.part_shapes:
+        if shapes[0] == shapes[1]:
+            verdict = f"parts differ: {_shapes_text(first)} and {_shapes_text(second)}"
+            return Comparison(False, False, verdict, shapes, dtypes, reshaped=("tensor",), retyped=_named(dtypes))
+        verdict = f"shapes differ: {shapes[0]} and {shapes[1]}"
+        return Comparison(False, False, verdict, shapes, dtypes, reshaped=("tensor",), retyped=_named(dtypes))
+    refuse_endless(first, "compare")
+    refuse_endless(second, "compare")
+    tally = PairTally(*dtypes)
+    try:
+        with threads.GATE, uncollected(), np.errstate(all="ignore"):
+            for values_a, values_b in pairs_of(first, second):
+                tally.add(values_a, values_b)
+        if tally.has_same_bits and not (tally.bits_are_told and first.has_codes and second.has_codes):
+            tally.has_same_bits = _has_same_codes(first, second)
+    except NotReadError as reason:
+        raise NoDataError(f"the values cannot be read: {reason}") from None
+    return _told(tally, shapes, dtypes, first, second)
+
+
+def _dtypes_of(a: Any, b: Any) -> tuple[str, str]:
+    """Return the dtypes of both: what is quantized in a file stands for floats, unless the other is quantized too."""
+    own, other = described(a).dtype, described(b).dtype
+    if isinstance(a, StoredValues) and a.quantized == other:
+        own = other
+    elif isinstance(b, StoredValues) and b.quantized == own:
+        other = own
+    return own, other
+
+
+def _has_same_codes(first: Supply, second: Supply) -> bool:
+    """Return whether two of one dtype consist of the same bits; False of what is made of codes."""
+    codes = first.as_codes(), second.as_codes()
+    if codes[0] is None or codes[1] is None:
+        return False
+    with threads.GATE, uncollected():
+        return all(np.array_equal(a, b) for a, b in pairs_of(codes[0], codes[1]))
+
+
+def _shapes_text(supply: Supply) -> str:
+    shown = ", ".join(str(shape) for shape in supply.part_shapes[:3])
+    return f"[{shown}{', ...' if len(supply.part_shapes) > 3 else ''}]"
+
+
+def _named(dtypes: tuple[str, str]) -> tuple[str, ...]:
+    return ("tensor",) if dtypes[0] != dtypes[1] else ()
+
+
+def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], supply: Supply, other: Supply) -> Comparison:
+    index = values = None
+    if tally.first is not None:
+        shape = supply.shape if math.prod(supply.shape) == tally.count else (tally.count,)
+        index = tuple(int(i) for i in np.unravel_index(tally.first, shape)) if shape else ()
+        values = tally.first_values
+    is_one_dtype = dtypes[0] == dtypes[1]
+    with np.errstate(all="ignore"):
+        max_abs, relative, cosine = tally.distances()
+    return Comparison(
+        is_one_dtype and not tally.num_changed, is_one_dtype and tally.has_same_bits,
+        _verdict(tally, dtypes, index), shapes, dtypes, tally.count, tally.num_changed, tally.finite,
+        tally.only_first, tally.only_second, max_abs, relative, cosine, tally.max_ulp, index, values,
+        retyped=_named(dtypes), scope=supply.scope if supply.scope != ALL else other.scope,
+    )  # fmt: skip
+
+
+def _verdict(tally: PairTally, dtypes: tuple[str, str], index: Index | None) -> str:
+    """Return a few words, the most telling that are true."""
+    a, b = dtypes
+    if a != b:
+        if tally.is_cast_of_first and tally.num_changed:
+            return f"cast from {a}"
+        if tally.is_cast_of_second and tally.num_changed:
+            return f"cast from {b}"
+        if not tally.num_changed:
+            return f"the same values, {a} and {b}"
+    elif not tally.num_changed:
+        return "same bits" if tally.has_same_bits else "equal"
+    said = f"{a} and {b}: " if a != b else ""
+    if tally.factor is not None and f"{tally.factor:.6g}" != "1":
+        return f"{said}scaled by {tally.factor:.6g}"
+    if index is not None and tally.num_changed <= max(_FEW * tally.count, 1):
+        verb = "differs" if tally.num_changed == 1 else "differ"
+        return f"{said}{tally.num_changed:,} of {tally.count:,} {verb}, first at {list(index)}"
+    return f"{said}dense change"
+
+
+silence_warnings(globals())

@@ -1,0 +1,291 @@
+"""What differs between two streams of numbers, block by block: counts, norms, the first difference, the largest."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tensornp.core.tensor.dtypes import KNOWN, epsilon, resolve
+from tensornp.core.values.compare.differing import deltas, differing, largest_delta
+from tensornp.core.values.stats.figures import scratch, sum_of_squares, widened
+from tensornp.core.values.stats.norms import Norm, Sides, cosine_distance, norm_of, relative_size, sides_of
+
+Array = np.ndarray[Any, Any]
+_ULPS_OF_A_FACTOR = 2
+_SHORT_EPSILON = 1e-5
+"""Of float16, bfloat16 and shorter ones, the distance from 1 to the next number is larger."""
+
+
+_BITS_TOLD = (
+    "bool uint8 int8 uint16 int16 uint32 int32 uint64 int64 bfloat16 float32 float64 complex64 complex128".split()
+)
+"""Of these dtypes, numbers of equal bits are equal bits; others are widened, which merges the payloads of NaN."""
+
+
+class PairTally:
+    """The state of one comparison of numbers of two dtypes, given by their names."""
+
+    def __init__(self, first_dtype: str, second_dtype: str) -> None:
+        self._dtypes = first_dtype, second_dtype
+        self._is_one_dtype = first_dtype == second_dtype
+        self._parts: list[Sides] = []
+        self._largest: tuple[int, Any] = (1, 0)
+        self._factor: float | None = None
+        self._may_be_scaled, self._has_infinite = True, False
+        self._epsilon = epsilon(second_dtype) if _is_float(second_dtype) else 0.0
+        self.count = self.num_changed = self.finite = self.only_first = self.only_second = 0
+        self.has_same_bits = self._is_one_dtype
+        # Bits of which the numbers do not tell are looked at by themselves.
+        self.bits_are_told = first_dtype in _BITS_TOLD
+        self.is_cast_of_first = self.is_cast_of_second = not self._is_one_dtype
+        self.max_ulp: int | None = 0 if self._is_one_dtype and _is_float(first_dtype) else None
+        self.first: int | None = None
+        self.first_values: tuple[Any, Any] | None = None
+
+    @property
+    def factor(self) -> float | None:
+        """What the first is multiplied by to give the second, if one number does that for all."""
+        is_told = self._may_be_scaled and self._factor and not (self._factor < 0 and self._has_infinite)
+        return self._factor if is_told else None
+
+    def add(self, a: Array, b: Array) -> None:
+        """Take two flat blocks of equal length."""
+        # Differences of truth values are those of 0 and 1.
+        a, b = (values.view(np.uint8) if values.dtype.kind == "b" else values for values in (a, b))
+        if isinstance(a, np.ma.MaskedArray) or isinstance(b, np.ma.MaskedArray):
+            a, b = _shown_alike(a, b)
+        start, self.count = self.count, self.count + a.size
+        if self._is_one_dtype and a.dtype == b.dtype and _has_same_bits(a, b):
+            self._add_equal(a)
+            return
+        self.has_same_bits = False
+        self._check_casts(a, b)
+        if not self._add_finite_floats(a, b, start):
+            self._add_any(a, b, start)
+
+    def _add_equal(self, a: Array) -> None:
+        finite = a[np.isfinite(a)] if a.dtype.kind in "fc" and not _is_all_finite(a) else a
+        self.finite += finite.size
+        if finite.size:
+            norm = norm_of(_as_vector(finite))
+            self._parts.append(Sides(norm, norm, Norm(0.0), 1.0))
+            self._may_be_scaled &= self._factor in (None, 1.0) or not norm.share
+            self._factor = 1.0 if norm.share else self._factor
+
+    def _add_finite_floats(self, a: Array, b: Array, start: int) -> bool:
+        """Take two blocks of floats that are all finite; False where they are not, or their squares are no floats."""
+        if a.dtype.kind != "f" or b.dtype.kind != "f" or a.itemsize > 8 or b.itemsize > 8:
+            return False
+        with np.errstate(all="ignore"):
+            wide_a, wide_b = widened(a, 0), widened(b, 1)
+            difference = np.subtract(wide_b, wide_a, out=scratch(a.size, 2))
+            vectors = wide_a, wide_b, difference
+            squares = [sum_of_squares(values) for values in vectors]
+        if not all(value < math.inf for value in squares):
+            return False
+        self.finite += a.size
+        first, second, third = (norm_of(*pair) for pair in zip(vectors, squares, strict=True))
+        self._parts.append(sides_of(wide_a, wide_b, first, second, third))
+        # Gradual underflow: what differs has a difference.
+        is_changed = difference != 0
+        num_changed = int(np.count_nonzero(is_changed))
+        self.num_changed += num_changed
+        if num_changed:
+            self._note_first(a, b, int(is_changed.argmax()), start)
+            self._largest = max(self._largest, (1, max(difference.max(), -difference.min())))
+        self._check_factor(wide_a, wide_b)
+        if num_changed and self.max_ulp is not None:
+            self.max_ulp = max(self.max_ulp, _ulps(a, b, self._dtypes[0]))
+        return True
+
+    def _note_first(self, a: Array, b: Array, at: int, start: int) -> None:
+        if self.first is None:
+            self.first, self.first_values = start + at, (_plain(a[at]), _plain(b[at]))
+
+    def _add_any(self, a: Array, b: Array, start: int) -> None:
+        is_mixed = a.dtype.kind != b.dtype.kind and a.dtype.kind in "iu" and b.dtype.kind in "iu"
+        integers = (a, b) if is_mixed else None
+        a, b = _of_one_kind(a, b)
+        at = np.flatnonzero(differing(a, b))
+        if len(at):
+            self._note_first(a, b, int(at[0]), start)
+        self.num_changed += len(at)
+        finite_a, finite_b = np.isfinite(a), np.isfinite(b)
+        both = finite_a & finite_b
+        num_both = int(np.count_nonzero(both))
+        self.finite += num_both
+        self.only_first += int(np.count_nonzero(finite_a)) - num_both
+        self.only_second += int(np.count_nonzero(finite_b)) - num_both
+        left, right = (a, b) if num_both == a.size else (a[both], b[both])
+        if left.size:
+            vectors = _as_vector(left), _as_vector(right)
+            norms = norm_of(vectors[0]), norm_of(vectors[1]), _norm_of_difference(left, right)
+            self._parts.append(sides_of(*vectors, *norms))
+        if num_both < a.size:
+            # An infinity stays one under a positive factor, and a NaN under any.
+            self._may_be_scaled &= not len(at[~both[at]])
+            self._has_infinite = True
+        self._check_factor(left, right)
+        changed = at[both[at]]
+        if not len(changed):
+            return
+        old, new = (values[changed] for values in (a, b))
+        if integers is not None:
+            self._largest = max(self._largest, (1, largest_delta(*integers)))
+        else:
+            size, scale, _ = deltas(old, new)
+            self._largest = max(self._largest, (scale, size.max()))
+        if self.max_ulp is not None:
+            self.max_ulp = max(self.max_ulp, _ulps(old, new, self._dtypes[0]))
+
+    def _check_casts(self, a: Array, b: Array) -> None:
+        """Find out whether one side is the other in its own dtype."""
+        first, second = self._dtypes
+        if self.is_cast_of_first:
+            self.is_cast_of_first = _is_cast(a, second, b)
+        if self.is_cast_of_second:
+            self.is_cast_of_second = _is_cast(b, first, a)
+
+    def _check_factor(self, a: Array, b: Array) -> None:
+        """Find out whether all of the second is the first times one number, but for the last rounding."""
+        if not self._may_be_scaled or not a.size:
+            return
+        if not all(_is_float(name) for name in self._dtypes) or self.only_first or self.only_second:
+            self._may_be_scaled = False
+            return
+        wide_a, wide_b = (values.astype(np.float64, copy=False) for values in (a, b))
+        if self._factor is None:
+            at = int(np.abs(wide_a).argmax())
+            if not wide_a[at]:
+                self._may_be_scaled = not wide_b.any()
+                return
+            self._factor = float(wide_b[at] / wide_a[at])
+        expected = wide_a * self._factor
+        if self._epsilon < _SHORT_EPSILON:
+            is_product = np.abs(wide_b - expected) <= _ULPS_OF_A_FACTOR * self._epsilon * np.abs(expected)
+        else:
+            # A short float is the rounded product, or it is none: one unit more would let any noise pass.
+            is_product = wide_b == expected.astype(resolve(self._dtypes[1])).astype(np.float64)
+        self._may_be_scaled = self._factor != 1 and math.isfinite(self._factor) and bool(is_product.all())
+
+    def distances(self) -> tuple[float | int | None, float | None, float | None]:
+        """Return the largest size of a difference, its norm over that of the first, and 1 − cos of the angle."""
+        if not self.finite:
+            return None, None, None
+        scale, largest = self._largest
+        size = (_plain(largest) if hasattr(largest, "item") else largest) * scale
+        return size, relative_size(self._parts), cosine_distance(self._parts)
+
+
+def _is_float(name: str) -> bool:
+    return name in KNOWN and name.startswith(("float", "bfloat")) and KNOWN[name].values_per_element == 1
+
+
+def _is_all_finite(values: Array) -> bool:
+    """Return whether all are, told by their extremes."""
+    if values.dtype.kind == "c":
+        return bool(np.isfinite(values).all())
+    return not values.size or bool(np.isfinite(values.min()) and np.isfinite(values.max()))
+
+
+def _has_same_bits(a: Array, b: Array) -> bool:
+    if not a.size:
+        return True
+    bits = np.dtype(f"u{min(a.itemsize, 8)}")
+    return np.array_equal(np.ascontiguousarray(a).view(bits), np.ascontiguousarray(b).view(bits))
+
+
+def _of_one_kind(a: Array, b: Array) -> tuple[Array, Array]:
+    """Return two blocks of one dtype that holds the numbers of both: a long float where one has 64-bit integers."""
+    if a.dtype == b.dtype:
+        return a, b
+    common = np.result_type(a.dtype, b.dtype)
+    if any(values.dtype.kind in "iu" and values.itemsize == 8 for values in (a, b)) and common.kind in "fc":
+        common = np.dtype(np.clongdouble if common.kind == "c" else np.longdouble)
+    return a.astype(common), b.astype(common)
+
+
+def _norm_of_difference(a: Array, b: Array) -> Norm:
+    """Return the norm of the difference; of integers of their exact one."""
+    if a.dtype.kind in "iu" and a.dtype == b.dtype:
+        return norm_of(_as_vector(deltas(a, b)[0]))
+    wide = np.result_type(a.dtype, np.float64)
+    with np.errstate(all="ignore"):
+        difference = _as_vector(b.astype(wide) - a)
+        if np.isfinite(difference).all():
+            return norm_of(difference)
+        # Quarters, since it is larger than any float.
+        return norm_of(_as_vector(b.astype(wide) / 4 - a / 4), exponent=2)
+
+
+def _as_vector(values: Array) -> Array:
+    """Return numbers as float64; complex ones as their real and imaginary parts."""
+    if values.dtype.kind == "c":
+        return np.ascontiguousarray(values, np.complex128).view(np.float64)
+    return values.astype(np.float64, copy=False)
+
+
+def _is_cast(source: Array, name: str, target: Array) -> bool:
+    """Return whether `target` is what `source` becomes as numbers of the dtype `name`."""
+    facts = KNOWN.get(name)
+    if facts is None or facts.values_per_element > 1 or name == "complex32":
+        return False
+    with np.errstate(all="ignore"):
+        cast = source.real if source.dtype.kind == "c" and not name.startswith("complex") else source
+        return not differing(cast.astype(resolve(name)).astype(target.dtype), target).any()
+
+
+def _ulps(a: Array, b: Array, name: str) -> int:
+    """Return by how many representable numbers of the dtype `name` two differ at most."""
+    dtype = resolve(name)
+    if name == "float8_e8m0fnu":
+        # Powers of two alone, without a sign.
+        codes = [np.frexp(values)[1] for values in (a, b)]
+        return int(np.abs(codes[0] - codes[1]).max(initial=0))
+    if a.dtype != dtype:
+        # The leading half of a float32 is a bfloat16; what else is short is made of it anew.
+        a, b = (values.astype(dtype) for values in (a, b))
+    kind = np.dtype(f"i{dtype.itemsize}")
+    bits_a, bits_b = (np.ascontiguousarray(values).view(kind) for values in (a, b))
+    distance = np.subtract(bits_a, bits_b, out=scratch(a.size, 0, kind))
+    # On two sides of zero the bits count in two directions, and their difference may need more of them.
+    crossing = np.flatnonzero((bits_a ^ bits_b) < 0)
+    distance[crossing] = 0
+    near = max(int(distance.max()), -int(distance.min())) if distance.size else 0
+    if not crossing.size:
+        return near
+    low, high = (_ordinals(bits[crossing]).astype(np.float64) for bits in (bits_a, bits_b))
+    at = crossing[int(np.abs(low - high).argmax())]
+    return max(near, abs(int(_ordinals(bits_a[at : at + 1])[0]) - int(_ordinals(bits_b[at : at + 1])[0])))
+
+
+def _ordinals(bits: Array) -> Array:
+    """Return the place of each float among all of its dtype, in order; both zeros are 0."""
+    sign = bits >> bits.dtype.type(8 * bits.itemsize - 1)
+    places: Array = (bits ^ (sign & np.iinfo(bits.dtype).max)) - sign
+    return places
+
+
+def _shown_alike(a: Array, b: Array) -> tuple[Array, Array]:
+    """Return blocks in which what is hidden equals what is hidden on the other side, and nothing else."""
+    hidden_a, hidden_b = (np.ma.getmaskarray(values) for values in (a, b))
+    both, one = hidden_a & hidden_b, hidden_a ^ hidden_b
+    data_a, data_b = (np.array(np.ma.getdata(values)) for values in (a, b))
+    data_a[both] = data_b[both] = 0
+    if one.any():
+        data_a, data_b = (values.astype(np.result_type(values.dtype, np.float64)) for values in (data_a, data_b))
+        for data, other, hidden in ((data_a, data_b, hidden_a & one), (data_b, data_a, hidden_b & one)):
+            data[hidden] = np.where(np.isnan(other[hidden]), 0, np.nan)
+    return data_a, data_b
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of NumPy's as one of Python's; a long double, in which 64-bit integers are compared, too."""
+    number = value.item()
+    if isinstance(number, np.longdouble):
+        return int(number) if np.isfinite(number) and number == np.rint(number) else float(number)
+    if isinstance(number, np.clongdouble):
+        return complex(number)
+    return number

@@ -1,0 +1,184 @@
+"""What happened to a tensor or an array between two moments: which rows, by how much, and by which cause."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from tensornp.core.convert.to_numpy import to_numpy
+from tensornp.core.lowlevel import threads
+from tensornp.core.lowlevel.attributes import is_tensor
+from tensornp.core.lowlevel.collector import uncollected
+from tensornp.core.lowlevel.modes import apart
+from tensornp.core.memory.arrays import has_left, origin_of
+from tensornp.core.memory.changes import Change, Snapshot, change_between, facts_between, take_snapshot
+from tensornp.core.memory.extents import Extent
+from tensornp.core.memory.fingerprint import BLOCK_NBYTES, NUM_SAMPLES, SAMPLE_NBYTES, Fingerprint, fingerprint_of_array
+from tensornp.core.memory.footprint import check_parts, extents_of
+from tensornp.core.memory.own_copy import array_copied
+from tensornp.core.memory.still import still
+from tensornp.core.tensor.facts import TensorInfo
+from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.kinds import STRIDED
+from tensornp.core.values.compare.differing import rows_and_delta
+from tensornp.core.values.shown.gather import own_values
+from tensornp.errors import NotReadError
+
+WRITTEN = ("torch", "uncounted", "unknown")
+"""Causes of which values have changed."""
+MAX_READ_NBYTES = 2**30
+"""Bytes that are read after each cell; of what is left then, a sample is."""
+
+
+def snapshot_with_values(
+    obj: Any, max_copy_nbytes: int, before: Snapshot | None = None, max_read_nbytes: int = MAX_READ_NBYTES
+) -> Snapshot:
+    """Return what `obj`, a tensor or an array, is now; its values are copied if they take no more than that.
+
+    Of what has more than `max_read_nbytes`, a sample is read, and nothing if even that is more. `before` is the last
+    snapshot of it, whose copy is kept where nothing has changed.
+    """
+    plain: Any = obj
+    if is_tensor(obj):
+        snapshot = _of_tensor(obj, before, max_read_nbytes)
+        nbytes = snapshot.info.nbytes if snapshot.info is not None else 0
+    else:
+        # Nothing that a subclass overrides is asked.
+        plain = np.ndarray.view(obj, np.ndarray)
+        snapshot, nbytes = _of_array(obj, plain, max_read_nbytes), plain.nbytes
+    known = snapshot.fingerprint
+    # What has no fingerprint must not be read: an array whose memory was given back, or the objects of an object array.
+    if known is None or known.one_in > 1 or nbytes > max_copy_nbytes:
+        return snapshot
+    is_unchanged = before is not None and before.values is not None and _is_equal(before, snapshot)
+    return replace(snapshot, values=before.values if before is not None and is_unchanged else _copied(plain))
+
+
+def _of_tensor(tensor: torch.Tensor, before: Snapshot | None, max_read_nbytes: int) -> Snapshot:
+    info = inspect(tensor)
+    budget, nbytes_read, left_out = _share_of(_extents_of(tensor, info), max_read_nbytes)
+    if info.is_pending:
+        budget, nbytes_read, left_out = 0, 0, "pending"
+    # Where the gradient was not looked at, it is compared with what it was when it was seen last.
+    has_grad = before.has_grad if info.has_grad is None and before is not None else info.has_grad
+    snapshot = take_snapshot(tensor, info, "", budget)
+    return replace(snapshot, has_grad=has_grad, nbytes_read=nbytes_read, left_out=left_out)
+
+
+def _of_array(array: Any, plain: np.ndarray[Any, Any], max_read_nbytes: int) -> Snapshot:
+    budget, nbytes_read, left_out = _share_of(_extents_of(plain, None), max_read_nbytes)
+    known = _array_fingerprint(plain, budget)
+    if known is None and left_out == "sampled":
+        nbytes_read, left_out = 0, "unread"
+    return Snapshot(
+        "", weakref.ref(array), None, known, budget, has_grad=False, nbytes_read=nbytes_read, left_out=left_out
+    )
+
+
+def _extents_of(obj: Any, info: TensorInfo | None) -> tuple[Extent, ...]:
+    try:
+        return extents_of(obj, info)
+    except Exception:
+        # What cannot be told apart has no fingerprint either.
+        return ()
+
+
+def _share_of(extents: tuple[Extent, ...], left: int) -> tuple[int, int, str]:
+    """Return up to how many bytes the whole is read, how many are read of it, and what is left out."""
+    each = [
+        extent.itemsize * math.prod(n for n, step in zip(extent.shape, extent.strides, strict=True) if step)
+        for extent in extents
+    ]
+    if sum(each) <= left:
+        return left, sum(each), ""
+    sample = sum(min(nbytes, NUM_SAMPLES * SAMPLE_NBYTES) for nbytes in each)
+    return (1, sample, "sampled") if sample <= left else (0, 0, "unread")
+
+
+def _is_equal(before: Snapshot, after: Snapshot) -> bool:
+    """Return whether two snapshots prove that every value is the same, in the same place of the same shape."""
+    if before.fingerprint is None or before.fingerprint != after.fingerprint or before.fingerprint.one_in > 1:
+        return False
+    old, new = before.info, after.info
+    if old is None or new is None:
+        return old is new
+    return (old.dtype, old.shape, old.stride, old.device) == (new.dtype, new.shape, new.stride, new.device)
+
+
+def _array_fingerprint(array: np.ndarray[Any, Any], max_nbytes: int) -> Fingerprint | None:
+    base = origin_of(array).tensor
+    if not max_nbytes or array.dtype.hasobject or (base is not None and has_left(array, base)):
+        return None
+    try:
+        return fingerprint_of_array(array, max_nbytes)
+    except NotReadError:
+        return None
+
+
+def _copied(obj: Any) -> Any:
+    try:
+        values = _tensor_copied(obj) if is_tensor(obj) else array_copied(obj)
+    except Exception:
+        # There is nothing to copy: a meta tensor, or one that was freed.
+        return None
+    return np.ascontiguousarray(values).reshape(values.shape) if isinstance(values, np.ndarray) else None
+
+
+def _tensor_copied(tensor: torch.Tensor) -> Any:
+    info = inspect(tensor)
+    if not info.kind.gives_one_array:
+        # What they become is no one plain array.
+        return None
+    if info.kind is not STRIDED or info.device.type != "cpu":
+        check_parts(tensor, info)
+        with threads.GATE, uncollected():
+            return to_numpy(apart(still)(tensor, info), copy=True)
+    return to_numpy(apart(own_values)(tensor, info))
+
+
+def what_changed(before: Snapshot, after: Snapshot) -> Change | None:
+    """Return what happened to one object between two snapshots; values are compared where both have read as much."""
+    change = change_between(before, after) or Change(before.event)
+    change = replace(change, facts=facts_between(before, after))
+    old, new = before.fingerprint, after.fingerprint
+    if old is not None and new is not None and old != new and (old.way, old.one_in) == (new.way, new.one_in):
+        # Of what has moved, fingerprints tell nothing, and copies tell the rest.
+        # A copy is made after its fingerprint: where another thread writes, it may be of other values.
+        has_copies = _is_comparable(before, after) and not _has_same_bytes(before.values, after.values)
+        is_told = after.info is None or change.cause in WRITTEN
+        if is_told or has_copies:
+            told = rows_and_delta(before.values, after.values) if has_copies else (_by_blocks(before, after), "", 0.0)
+            rows, delta, size = told
+            change = replace(change, rows=rows, delta=delta, size=size)
+    return change if change.facts or change.rows or change.cause == "may" else None
+
+
+def _is_comparable(before: Snapshot, after: Snapshot) -> bool:
+    """Return whether there are copies of the values from both moments, of one shape and dtype."""
+    old, new = before.values, after.values
+    return old is not None and new is not None and old.shape == new.shape and old.dtype == new.dtype
+
+
+def _has_same_bytes(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
+    return np.array_equal(a.reshape(-1).view(np.uint8), b.reshape(-1).view(np.uint8))
+
+
+def _by_blocks(before: Snapshot, after: Snapshot) -> str:
+    """Return what the blocks of the fingerprints tell of a tensor that is too large to be copied."""
+    old, new, info = before.fingerprint, after.fingerprint, after.info
+    if old is None or new is None or old.one_in != new.one_in or len(old.blocks) != len(new.blocks):
+        return "values changed"
+    changed = [i for i, (a, b) in enumerate(zip(old.blocks, new.blocks, strict=True)) if a != b]
+    if new.one_in > 1:
+        return f"values changed in {len(changed)} of {len(new.blocks)} samples ({new.coverage})"
+    if info is None or not info.is_contiguous or not info.shape:
+        return f"values changed in {len(changed):,} of {len(new.blocks):,} blocks"
+    row = max(info.nbytes // info.shape[0], 1)
+    rows = sorted({r for i in changed for r in (i * BLOCK_NBYTES // row, ((i + 1) * BLOCK_NBYTES - 1) // row)})
+    last = min(rows[-1], info.shape[0] - 1)
+    return f"within rows {rows[0]:,}–{last:,} of {info.shape[0]:,} (not compared value by value)"

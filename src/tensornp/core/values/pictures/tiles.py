@@ -1,0 +1,117 @@
+"""Which two-dimensional planes of a tensor a picture shows, and in words which these are."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tensornp.core.values.pictures.heatmap import NOTHING, Heatmap
+from tensornp.errors import BadRequestError
+
+MAX_TILES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """The planes that are shown, in order.
+
+    Attributes
+    ----------
+    plane : tuple of int
+        Rows and columns of each: the last two dimensions; one row for a tensor of one dimension or none.
+    indices : tuple of tuple of int
+        Where each plane is along the other dimensions: ``t[index]`` is the plane.
+    grid : tuple of int
+        In how many rows and columns they are laid out, row by row.
+    caption : str
+        Which planes these are: "the last two of 4 dimensions, at [0, 3]"; empty where the plane is the whole tensor.
+    """
+
+    plane: tuple[int, int]
+    indices: tuple[tuple[int, ...], ...]
+    grid: tuple[int, int]
+    caption: str
+
+
+def tiles_of(shape: tuple[int, ...], index: Sequence[int] | None = None, max_tiles: int = 1) -> Tiles:
+    """Return which planes of a tensor of `shape` are shown.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    index : sequence of int, optional
+        Which plane: an index for each dimension but the last two, negative ones from the end. None shows the first
+        `max_tiles` planes.
+    max_tiles : int
+        Planes that are laid out in a grid at most; of two further dimensions, these are the rows and columns of it.
+
+    Raises
+    ------
+    BadRequestError
+        If `index` does not fit.
+    """
+    *outer, rows, columns = (1, 1, *shape) if len(shape) < 2 else shape
+    outer = outer if len(shape) > 2 else []
+    plane, which = (rows, columns), f"the last two of {len(shape)} dimensions"
+    if index is not None:
+        at = _checked(index, tuple(outer), shape)
+        return Tiles(plane, (at,), (1, 1), f"{which}, at {list(at)}" if outer else "")
+    total = math.prod(outer)
+    count = min(total, max(1, max_tiles))
+    indices = tuple(itertools.islice(itertools.product(*map(range, outer)), count))
+    if not outer:
+        return Tiles(plane, indices, (1, 1), "")
+    if total <= 1 or max_tiles <= 1:
+        return Tiles(plane, indices, (min(1, total), 1), f"{which}, at {list(indices[0])}" if indices else which)
+    is_whole = count == total
+    grid = (outer[0], outer[1]) if is_whole and len(outer) == 2 else grid_of(count, plane)
+    said = f"all {total:,}" if is_whole else f"the first {count:,} of {total:,}"
+    return Tiles(plane, indices, grid, f"{which}, {said} in {grid[0]} × {grid[1]} tiles")
+
+
+def _checked(index: Sequence[int], outer: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    try:
+        at = tuple(operator.index(i) for i in index)
+    except TypeError:
+        at = ()
+    if len(at) != len(outer) or not all(-size <= i < size for i, size in zip(at, outer, strict=True)):
+        raise BadRequestError(
+            f"index {index!r} leads to no plane of shape {shape}; pass {len(outer)} integers within {list(outer)}"
+            if outer
+            else f"index {index!r} leads nowhere in shape {shape}, which is one plane; pass None"
+        )
+    return tuple(i % size for i, size in zip(at, outer, strict=True))
+
+
+def grid_of(count: int, plane: tuple[int, int]) -> tuple[int, int]:
+    """Return in how many rows and columns so many planes look most like a square, the wider one of two."""
+    if not count:
+        return 0, 0
+    # One pixel between two planes counts for those that are narrow.
+    height, width = plane[0] + 1, plane[1] + 1
+    columns = min(count, max(1, math.ceil(math.sqrt(count * height / width))))
+    return -(-count // columns), columns
+
+
+def tiled(heatmaps: Sequence[Heatmap], grid: tuple[int, int]) -> Heatmap:
+    """Return one heat map of several of one size, laid out row by row with a pixel of nothing between them."""
+    first = heatmaps[0]
+    height, width = first.flags.shape
+    size = grid[0] * (height + 1) - 1, grid[1] * (width + 1) - 1
+    values, flags = np.full(size, np.nan), np.full(size, NOTHING, np.uint8)
+    for i, heatmap in enumerate(heatmaps):
+        top, left = i // grid[1] * (height + 1), i % grid[1] * (width + 1)
+        values[top : top + height, left : left + width] = heatmap.values
+        flags[top : top + height, left : left + width] = heatmap.flags
+    is_signed = any(heatmap.is_signed for heatmap in heatmaps) or _have_both_sides(heatmaps)
+    return Heatmap(values, flags, first.shape, first.cell, is_signed, first.centre)
+
+
+def _have_both_sides(heatmaps: Sequence[Heatmap]) -> bool:
+    values = [heatmap.values - heatmap.centre for heatmap in heatmaps]
+    return any((v < 0).any() for v in values) and any((v > 0).any() for v in values)

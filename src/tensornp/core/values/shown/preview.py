@@ -1,0 +1,276 @@
+"""The text that NumPy would print of the whole array, made from the printed elements alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import torch
+
+from tensornp.core.convert.plan import ConversionPlan
+from tensornp.core.convert.to_numpy import carry_out, masked_array
+from tensornp.core.lowlevel import threads
+from tensornp.core.lowlevel.collector import uncollected
+from tensornp.core.lowlevel.modes import apart, unnoticed
+from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.memory.still import parts_still
+from tensornp.core.tensor.facts import TensorInfo
+from tensornp.core.tensor.indexing import Places
+from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.reading import held_tensor, mask_of
+from tensornp.core.tensor.steps import Step
+from tensornp.core.values.reading.stored import StoredValues
+from tensornp.core.values.shown.gather import gather
+from tensornp.errors import NotReadError
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What NumPy prints of an array.
+
+    Attributes
+    ----------
+    text : str
+        Equal to ``repr`` of the converted array, unless `note` says otherwise; empty where no value was read.
+    note : str
+        Why fewer elements are shown than NumPy would print, or none; empty otherwise.
+    """
+
+    text: str
+    note: str = ""
+
+
+_FIRST_PRECISION = 4
+"""Digits of the first values in a table, where NumPy would print eight."""
+_SEPARATOR = "\x1f"
+"""Between values that are taken apart again: a formatter of the user's may write commas."""
+_NO_LINE_BREAK = 10**9
+"""Characters of a line that no text fills."""
+_FEW_DIMS = 6
+"""Dimensions in which the outermost elements are few."""
+_MAX_PARTS = 40
+"""Parts of a nested tensor that are printed at most."""
+_AFTER_GATHERING = (Step.TO_HOST, Step.WIDEN, Step.VIEW_BITS, Step.CAST)
+"""The steps that are left to do once the elements are gathered."""
+
+
+@unnoticed
+def preview(
+    tensor: torch.Tensor | StoredValues,
+    info: TensorInfo,
+    plan: ConversionPlan,
+    *,
+    max_elements: int,
+    printoptions: Mapping[str, Any] = MappingProxyType({}),
+) -> Preview:
+    """Return what NumPy prints of the array that `plan` would give, under the user's print options and `printoptions`.
+
+    Only the printed elements are read, gathered on the tensor's own device into new memory, so that the tensor's
+    storage is neither copied as a whole nor locked. At most about `max_elements` are printed, whatever the options ask.
+    """
+    try:
+        # A formatter of the user's is dropped unless it is passed on.
+        kept = {**printoptions, "formatter": np.get_printoptions()["formatter"]}
+        with np.printoptions(**kept) if printoptions else nullcontext():
+            return _preview(*what_it_stands_for(tensor, info), plan, max_elements)
+    except NotReadError as reason:
+        return Preview("", str(reason))
+
+
+def what_it_stands_for(tensor: Any, info: TensorInfo) -> tuple[torch.Tensor, TensorInfo]:
+    """Return the tensor for which an object of the user's class stands, and its metadata; another one as it is."""
+    while info.kind.step is Step.STAND_IN and info.inner is not None:
+        tensor, info = held_tensor(tensor, info.kind), info.inner
+    return tensor, info
+
+
+def _preview(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, max_elements: int) -> Preview:
+    if info.kind.gives_several:
+        with threads.GATE, uncollected():
+            return _parts(parts_still(tensor, info), plan, max_elements)
+    shape = info.array_shape
+    if 0 in shape:
+        return Preview(repr(_empty(info, plan)))
+    options = np.get_printoptions()
+    asked = options["edgeitems"] if math.prod(shape) > options["threshold"] else None
+    edgeitems = _affordable(shape, asked, max_elements)
+    note = ""
+    # In many dimensions, the one that stands for each ellipsis counts.
+    if len(shape) > _FEW_DIMS and _count_read(shape, edgeitems, 1) > 10 * max_elements:
+        raise NotReadError(
+            f"the values are not shown: in {len(shape)} dimensions, even the outermost are more than {max_elements:,}; "
+            "show t.flatten() or a slice"
+        )
+    if edgeitems != asked:
+        asks_for_all = "with edgeitems=0, NumPy measures all elements"
+        why = f"print options ask for more than {max_elements:,} elements" if asked != 0 else asks_for_all
+        note = f"{why}; only the outer ones are shown"
+    # With 0 edge items NumPy still measures all elements to align the one that it prints.
+    if not edgeitems or all(size <= 2 * edgeitems for size in shape):
+        return Preview(repr(gathered(tensor, info, plan, _all(shape))), note)
+    if info.kind.is_masked:
+        return _masked(tensor, info, plan, edgeitems, max_elements)
+    return Preview(
+        _summarized(gathered(tensor, info, plan, _corners(shape, edgeitems)), shape, edgeitems, options), note
+    )
+
+
+def _masked(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, edgeitems: int, max_elements: int) -> Preview:
+    """Return what NumPy prints of a masked array, whose `repr` leaves elements out by rules of its own."""
+    if info.numel <= max_elements:
+        return Preview(repr(gathered(tensor, info, plan, _all(info.shape))))
+    with np.printoptions(threshold=0, edgeitems=edgeitems, formatter=np.get_printoptions()["formatter"]):
+        text = repr(gathered(tensor, info, plan, _corners(info.shape, edgeitems)))
+    return Preview(text, f"the outer elements of a masked array of shape {info.shape}")
+
+
+def _empty(info: TensorInfo, plan: ConversionPlan) -> Any:
+    """Return the array of a tensor without elements: its indices are not listed, of which there may be billions."""
+    array = np.empty(info.array_shape, plan.dtype)
+    return np.ma.MaskedArray(array, np.empty(array.shape, bool)) if info.kind.is_masked else array
+
+
+def _parts(parts: list[torch.Tensor], plan: ConversionPlan, max_elements: int) -> Preview:
+    """Return what Python prints of the list of arrays that a nested tensor gives."""
+    each = [_preview(part, inspect(part), plan, max(1, max_elements // _MAX_PARTS)).text for part in parts[:_MAX_PARTS]]
+    if len(parts) <= _MAX_PARTS:
+        return Preview(f"[{', '.join(each)}]")
+    return Preview(f"[{', '.join(each)}, ...]", f"the first {_MAX_PARTS} of {len(parts):,} parts are shown")
+
+
+@unnoticed
+def first_values(
+    tensor: torch.Tensor,
+    info: TensorInfo,
+    plan: ConversionPlan,
+    count: int,
+    printoptions: Mapping[str, Any] = MappingProxyType({}),
+) -> str:
+    """Return the first `count` values along the last dimension as NumPy prints them, and an ellipsis if there are more.
+
+    Reads these elements only, as `preview` does.
+    """
+    tensor, info = what_it_stands_for(tensor, info)
+    if info.kind.gives_several:
+        return info.detail
+    shape = info.array_shape
+    places: Places = [list(range(min(size, 1))) for size in shape[:-1]]
+    places += [list(range(min(size, count))) for size in shape[-1:]]
+    try:
+        array = gathered(tensor, info, plan, places)
+    except NotReadError:
+        return "(not read)"
+    if not array.ndim and not printoptions:
+        return str(array)
+    precision = printoptions.get("precision")
+    if precision is None:
+        precision = min(np.get_printoptions()["precision"], _FIRST_PRECISION)
+    values = [text.strip() for text in texts_of(array.reshape(-1), precision, printoptions.get("suppress"))]
+    return ", ".join(values + ["…"] * (array.size < math.prod(shape)))
+
+
+def texts_of(array: np.ndarray[Any, Any], precision: int | None = None, suppress: bool | None = None) -> list[str]:
+    """Return what NumPy prints of each element of an array of one dimension, all padded to one width.
+
+    A hidden element is ``--``. What is None is as in the user's print options.
+    """
+    shown = array.compressed() if isinstance(array, np.ma.MaskedArray) else array
+    text = np.array2string(
+        np.asarray(shown), precision=precision, suppress_small=suppress, separator=_SEPARATOR,
+        threshold=array.size + 1, max_line_width=_NO_LINE_BREAK,
+    )  # fmt: skip
+    texts = iter(text[1:-1].split(_SEPARATOR))
+    return ["--" if is_hidden else next(texts) for is_hidden in np.ma.getmaskarray(array)]
+
+
+def _affordable(shape: tuple[int, ...], edgeitems: int | None, max_elements: int) -> int | None:
+    """Return `edgeitems`, or as many that no more than `max_elements` are read, at least 1; None and 0 read all."""
+    if _count_read(shape, edgeitems) <= max_elements:
+        return edgeitems
+    edgeitems = max_elements if edgeitems is None else min(edgeitems, max_elements)
+    while edgeitems > 1 and _count_read(shape, edgeitems) > max_elements:
+        edgeitems //= 2
+    return max(1, edgeitems)
+
+
+def _count_read(shape: tuple[int, ...], edgeitems: int | None, ellipsis: int = 0) -> int:
+    return math.prod(min(size, 2 * edgeitems + ellipsis) if edgeitems else size for size in shape)
+
+
+def _all(shape: tuple[int, ...]) -> Places:
+    return [list(range(size)) for size in shape]
+
+
+def _corners(shape: tuple[int, ...], edgeitems: int) -> Places:
+    """Return the outer `edgeitems` of each longer dimension, with one repeated element between for the ellipsis."""
+    return [
+        [*range(edgeitems), 0, *range(size - edgeitems, size)] if size > 2 * edgeitems else list(range(size))
+        for size in shape
+    ]
+
+
+@apart
+def gathered(tensor: torch.Tensor | StoredValues, info: TensorInfo, plan: ConversionPlan, places: Places) -> Any:
+    """Return the array of the elements at `places`, a `numpy.ma.MaskedArray` for a masked tensor.
+
+    Raises
+    ------
+    NotReadError
+        As `gather` does, and where a collective is still making the values.
+    """
+    return array_of_few(plan, *few_of(tensor, info, places))
+
+
+def few_of(
+    tensor: torch.Tensor | StoredValues, info: TensorInfo, places: Places
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Return the elements at `places` as `gather` does, and of a masked tensor which of them are shown.
+
+    Call it `apart`.
+    """
+    if isinstance(tensor, StoredValues):
+        return tensor.few(places), None
+    if info.is_pending:
+        raise NotReadError("a collective is still making the values, and looking does not wait for it; t.wait() does")
+    if info.inner is None:
+        return gather(tensor, info, places), None
+    held: Any = held_tensor(tensor, info.kind)
+    few, is_shown = few_of(held, info.inner, places)
+    if info.kind.is_masked:
+        mask = mask_of(tensor)
+        is_shown = gather(mask, inspect(mask), places).cpu()
+    return few, is_shown
+
+
+def array_of_few(plan: ConversionPlan, few: torch.Tensor, is_shown: torch.Tensor | None) -> Any:
+    """Return the array of elements that were gathered already, as `plan` says of all; call it `apart`."""
+    steps = tuple(step for step in plan.steps if step in _AFTER_GATHERING)
+    array = carry_out(replace(plan, steps=steps, writeable=True), few)
+    return array if is_shown is None else masked_array(array, is_shown)
+
+
+def _summarized(corners: np.ndarray[Any, Any], shape: tuple[int, ...], edgeitems: int, options: Any) -> str:
+    """Return `repr` of the array of `shape` whose outer elements are `corners`.
+
+    NumPy prints the corners itself; only the shape that it states after them, and with it the place of the line break
+    before, belongs to the whole. NumPy breaks where the last line would pass the line width (`array_repr`, NumPy 2.4).
+    """
+    # A formatter is dropped unless it is passed on; so is a repr of the user's own, which must not see mere corners.
+    with np.printoptions(threshold=0, edgeitems=edgeitems, formatter=options["formatter"]):
+        text = repr(corners)
+    end = text.rindex("]") + 1
+    body, extras = text[:end], text[end:].strip(", \n")
+    if extras == ")":
+        return body + ")"
+    extras = extras.replace(f"shape={corners.shape}", f"shape={shape}", 1)
+    last_line = len(body) + 1 - (body.rfind("\n") + 1)
+    breaks = options["legacy"] != "1.13" and last_line + len(extras) + 1 > options["linewidth"]
+    return f"{body},{chr(10) + ' ' * len('array(') if breaks else ' '}{extras}"
+
+
+silence_warnings(globals())

@@ -1,0 +1,136 @@
+"""Indices as text: the one that a user types, read and never run, and the expressions of what is seen."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tensornp.core.values.shown.window import Window
+from tensornp.errors import BadRequestError
+
+if TYPE_CHECKING:
+    pass
+
+MAX_CHARACTERS = 1000
+"""Of a text that is read as an index or a number."""
+_ACCEPTED = "integers, slices and ... as in 3, :, 5:9"
+
+
+def parse_index(text: str, shape: Sequence[int]) -> tuple[int | slice, ...]:
+    """Return for each axis of `shape` the index or the slice that `text` names, counted from the front, with an end.
+
+    `text` is that of a NumPy index of integers, slices without a step, and ``...``, with or without the brackets. It is
+    parsed and never evaluated. An axis that is not named is taken whole.
+
+    Raises
+    ------
+    BadRequestError
+        If it is anything else, names too many axes, or what is not there.
+    """
+    given = _items(text)
+    if sum(item is Ellipsis for item in given) > 1:
+        raise BadRequestError(f"the index {quoted(text)} has more than one ...; keep one")
+    num_named = len(given) - (Ellipsis in given)
+    if num_named > len(shape):
+        raise BadRequestError(
+            f"the index {quoted(text)} names {num_named} axes of an array that has {len(shape)}; name fewer"
+        )
+    at = given.index(Ellipsis) if Ellipsis in given else len(given)
+    whole = [slice(None)] * (len(shape) - num_named)
+    spread = [*given[:at], *whole, *given[at + 1 :]]
+    return tuple(
+        _slice_in(axis, size, item) if isinstance(item, slice) else _place_in(axis, size, item)  # type: ignore[arg-type]
+        for axis, (size, item) in enumerate(zip(shape, spread, strict=True))
+    )
+
+
+def quoted(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:39] + "…")
+
+
+def _items(text: str) -> list[object]:
+    """Return the integers, slices and ellipses of an index, in order."""
+    inner = text.strip()
+    try:
+        if len(inner) > MAX_CHARACTERS:
+            raise ValueError
+        if inner.startswith("[") and inner.endswith("]"):
+            inner = inner[1:-1].strip()
+        if not inner:
+            return []
+        node = ast.parse(f"_[{inner}]", mode="eval").body
+        if not (isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name)):
+            raise ValueError
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        return [_item(part) for part in parts]
+    except BadRequestError:
+        raise
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        raise BadRequestError(f"{quoted(text)} is no index; write {_ACCEPTED}") from None
+
+
+def _item(node: ast.expr) -> object:
+    if isinstance(node, ast.Slice):
+        if node.step is not None and _integer(node.step) != 1:
+            raise BadRequestError("a window has no steps between its elements; write the slice without one")
+        return slice(*(None if end is None else _integer(end) for end in (node.lower, node.upper)))
+    if isinstance(node, ast.Constant) and node.value is Ellipsis:
+        return Ellipsis
+    return _integer(node)
+
+
+def _integer(node: ast.expr) -> int:
+    sign = 1
+    while isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
+        sign = -sign if isinstance(node.op, ast.USub) else sign
+        node = node.operand
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return sign * node.value
+    raise ValueError
+
+
+def _place_in(axis: int, size: int, place: int) -> int:
+    if -size <= place < size:
+        return place % size
+    reach = f"write {-size} to {size - 1}" if size else "it has no element to show"
+    raise BadRequestError(f"the index {_short(place)} is out of bounds for axis {axis} of size {size:,}; {reach}")
+
+
+def _slice_in(axis: int, size: int, chosen: slice) -> slice:
+    start, stop, _ = chosen.indices(size)
+    if start >= stop and size:
+        raise BadRequestError(
+            f"the slice {_slice_text(chosen)} holds nothing of axis {axis} of size {size:,}; begin before it ends"
+        )
+    return slice(start, stop)
+
+
+def _slice_text(chosen: slice) -> str:
+    return ":".join("" if end is None else _short(end) for end in (chosen.start, chosen.stop))
+
+
+def _short(number: int) -> str:
+    return str(number) if abs(number) < 10**20 else "that"
+
+
+def index_text(index: Sequence[int | slice]) -> str:
+    """Return an index as NumPy writes it, without the brackets: ``3, 0:20, 5:29``."""
+    return ", ".join(_slice_text(item) if isinstance(item, slice) else str(item) for item in index)
+
+
+def window_text(window: Window) -> str:
+    """Return the index of what is seen in a window, a colon for an axis that is seen whole."""
+    counts = {window.row_axis: window.num_rows, window.column_axis: window.num_columns}
+    return index_text(
+        [
+            at if axis not in counts else slice(None) if counts[axis] == size else slice(at, at + counts[axis])
+            for axis, (at, size) in enumerate(zip(window.corner, window.shape, strict=True))
+        ]
+    )
+
+
+def expression_of(name: str, window: Window) -> str:
+    """Return what gives the array or tensor that is seen, of one called `name`: ``a[3, 0:20, 5:29]``."""
+    index = window_text(window)
+    return f"{name}[{index}]{'.T' if window.is_transposed else ''}" if index else name

@@ -1,0 +1,227 @@
+"""What is seen in a window of a tensor: the numbers, how NumPy prints them, their bits, and how they are coloured."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import torch
+
+from tensornp.core.convert.plan import ConversionPlan, decide
+from tensornp.core.lowlevel import threads
+from tensornp.core.lowlevel.attributes import is_array
+from tensornp.core.lowlevel.collector import uncollected
+from tensornp.core.lowlevel.modes import apart, unnoticed
+from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.memory.still import parts_still
+from tensornp.core.tensor import dtypes, kinds
+from tensornp.core.tensor.facts import TensorInfo
+from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.reading import held_tensor
+from tensornp.core.tensor.steps import Step
+from tensornp.core.values.reading.stored import StoredValues, values_of_array
+from tensornp.core.values.shown.preview import array_of_few, few_of, texts_of, what_it_stands_for
+from tensornp.core.values.shown.window import Window
+from tensornp.errors import BadRequestError
+
+FULL = 100
+"""The shade of the value that is farthest from 0, and its negative that of the other end."""
+NAN, POSITIVE_INF, NEGATIVE_INF, HIDDEN = 127, 126, -126, 125
+"""The shades of what has no place on the scale."""
+
+_INDEXABLE = {
+    kinds.SPARSE.name: ".to_dense()",
+    kinds.MKLDNN.name: ".to_dense()",
+    kinds.QUANTIZED.name: ".dequantize()",
+    kinds.DEQUANTIZED.name: ".dequantize()",
+    kinds.MASKED.name: ".get_data()",
+}
+"""What makes a tensor of all elements of one that cannot be indexed as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The tensor whose elements are seen: a part of a nested one, what this rank holds of a distributed one.
+
+    `access` is the expression that leads to it from ``t``. `part` and `num_parts` count those of a nested tensor;
+    without parts, both are 0.
+    """
+
+    tensor: torch.Tensor | StoredValues
+    info: TensorInfo
+    plan: ConversionPlan
+    access: str
+    part: int = 0
+    num_parts: int = 0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of what is seen; of packed elements, that of the values."""
+        return self.info.array_shape
+
+    def code(self, name: str) -> str:
+        """Return the expression of a torch tensor that can be indexed as what is seen, where `name` is the whole.
+
+        Empty where torch has no such tensor: its elements pack several values each.
+        """
+        if self.shape != self.info.shape:
+            return ""
+        return name + self.access[1:] + _INDEXABLE.get(self.info.kind.name, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The elements in a window, one after another, row by row.
+
+    Attributes
+    ----------
+    texts : list of str
+        What NumPy prints of each, padded to one width.
+    exact : list of str
+        The shortest text from which NumPy reads the very same value.
+    bits : bytes
+        What each holds, as many bytes for all: the most significant first, of a complex one the real part before the
+        imaginary one. Of packed elements, a byte for each code; of hidden ones, zeros.
+    shades : list of int
+        Where each lies between 0 and the farthest from it, from -100 to 100, or what it is instead.
+    scale : tuple of float
+        The least and the largest value that has a shade, 0 included; both 0 where none has.
+    bits_dtype : str
+        Of what `bits` are; of codes that are scaled, the dtype of the values.
+    """
+
+    texts: list[str]
+    exact: list[str]
+    bits: bytes
+    shades: list[int]
+    scale: tuple[float, float]
+    bits_dtype: str = ""
+
+
+@unnoticed
+def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: int = 0) -> Subject:
+    """Return what is seen of a tensor or an array; of a nested one, the part of that number, or the last one.
+
+    Costs no more than metadata.
+
+    Raises
+    ------
+    NoDataError, UnsupportedTensorError
+        If there are no values, as `to_numpy` does.
+    BadRequestError
+        If there are no parts.
+    """
+    tensor: Any = values_of_array(seen) if is_array(seen) else seen
+    if isinstance(tensor, StoredValues):
+        return Subject(tensor, tensor.info, decide(tensor.info), "t")
+    info = inspect(tensor)
+    access, num_parts = (info.kind.access if info.kind.step is Step.STAND_IN else "t"), 0
+    tensor, info = what_it_stands_for(tensor, info)
+    if info.kind.gives_several:
+        with threads.GATE, uncollected():
+            parts = parts_still(tensor, info)
+        if not parts:
+            raise BadRequestError("a nested tensor of no parts has no values to look at; show another one")
+        num_parts, part = len(parts), min(max(part, 0), len(parts) - 1)
+        tensor, access = parts[part], f"{access}.unbind()[{part}]"
+        info = inspect(tensor)
+    while info.kind is kinds.LOCAL and info.inner is not None and not info.is_pending:
+        held: Any = held_tensor(tensor, info.kind)
+        tensor, info, access = held, info.inner, access + info.kind.access[1:]
+    return Subject(tensor, info, decide(info), access, part if num_parts else 0, num_parts)
+
+
+@unnoticed
+def read_window(subject: Subject, window: Window, printoptions: Mapping[str, Any] = MappingProxyType({})) -> Seen:
+    """Return the elements of `subject` in `window`, gathered on its own device into new memory, and nothing else.
+
+    Raises
+    ------
+    NotReadError
+        If they cannot be had without reading far more; the message says what to do instead.
+    """
+    if not window.numel:
+        return Seen([], [], b"", [], (0.0, 0.0))
+    array, raw, bits_dtype = _read(subject, window)
+    kept = {**printoptions, "formatter": np.get_printoptions()["formatter"]}
+    with np.printoptions(**kept) if printoptions else nullcontext():
+        texts = texts_of(array)
+    shades, scale = shades_of(array)
+    hidden = np.ma.getmaskarray(array)
+    values = np.ma.getdata(array)
+    return Seen(
+        texts=texts,
+        exact=["--" if is_hidden else str(value) for value, is_hidden in zip(values, hidden, strict=True)],
+        bits=b"".join(bytes(len(row)) if is_hidden else row for row, is_hidden in zip(raw, hidden, strict=True)),
+        shades=shades,
+        scale=scale,
+        bits_dtype=bits_dtype,
+    )
+
+
+@apart
+def _read(subject: Subject, window: Window) -> tuple[Any, list[bytes], str]:
+    """Return the elements row by row as an array of one dimension, the bits of each, and of which dtype these are."""
+    few, is_shown = few_of(subject.tensor, subject.info, window.places)
+    few = few.cpu() if Step.TO_HOST in subject.plan.steps else few
+
+    def in_rows(values: torch.Tensor) -> torch.Tensor:
+        if window.is_transposed:
+            values = values.view(window.num_columns, window.num_rows).t()
+        return values.reshape(-1)
+
+    few, is_shown = in_rows(few), None if is_shown is None else in_rows(is_shown)
+    name = dtypes.name_of(subject.info.dtype)
+    packs = name in dtypes.KNOWN and dtypes.KNOWN[name].values_per_element > 1
+    bits_dtype = name if packs else dtypes.name_of(few.dtype)
+    return array_of_few(subject.plan, few, is_shown), _bits_of(few, subject.info), bits_dtype
+
+
+def _bits_of(few: torch.Tensor, info: TensorInfo) -> list[bytes]:
+    """Return the bytes of each element, the most significant first; of packed ones, the code of each."""
+    facts = dtypes.KNOWN.get(dtypes.name_of(info.dtype))
+    if facts is not None and facts.values_per_element > 1:
+        codes = {str(value): code for code, value in enumerate(dtypes.FLOAT4_VALUES)}
+        return [bytes([codes[str(value)]]) for value in few.tolist()]
+    num_parts = 2 if few.is_complex() else 1
+    raw = few.contiguous().view(torch.uint8).view(few.numel(), num_parts, -1)
+    # The least significant byte comes first on every machine that torch runs on but a few.
+    raw = raw.flip(-1) if sys.byteorder == "little" else raw
+    return [bytes(row) for row in raw.flatten(1).tolist()]
+
+
+def shades_of(array: Any) -> tuple[list[int], tuple[float, float]]:
+    """Return where each element of an array of one dimension lies on its scale, and the two ends of that.
+
+    The scale is symmetric about 0: a shade is the value, of a complex one the modulus, over the largest magnitude
+    among those that are finite and shown.
+    """
+    values, hidden = np.ma.getdata(array), np.ma.getmaskarray(array)
+    with np.errstate(all="ignore"):
+        is_nan, is_inf = np.isnan(values), np.isinf(values)
+        size = np.abs(values) if values.dtype.kind == "c" else values
+        size = size.astype(np.result_type(size.dtype, np.float64))
+        is_on_scale = ~(is_nan | is_inf | hidden | np.isinf(size))
+        placed = size[is_on_scale]
+        low, high = (float(end(placed, initial=0)) for end in (np.min, np.max))
+        limit = max(-low, high)
+        # In two steps, since the reciprocal of a tiny limit is no float.
+        shades = np.where(is_on_scale & (limit > 0), np.rint(size / (limit or 1.0) * FULL), 0)
+    of_what: list[tuple[Any, int]] = [
+        (np.isinf(size), FULL),
+        (is_inf, POSITIVE_INF),
+        (is_inf & (np.real(values) == -np.inf), NEGATIVE_INF),
+        (is_nan, NAN),
+        (hidden, HIDDEN),
+    ]
+    for where, shade in of_what:
+        shades = np.where(where, shade, shades)
+    return [int(shade) for shade in shades], (low, high)
+
+
+silence_warnings(globals())

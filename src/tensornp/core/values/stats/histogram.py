@@ -1,0 +1,57 @@
+"""Counts between edges, and the density of what was counted over the axis of values, which is what a picture shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tensornp.core.values.stats.norms import scaled
+
+Array = np.ndarray[Any, Any]
+NUM_BINS = 64
+"""Bins of a histogram."""
+_DECIMALS = 9
+"""Of the width of a cell, up to which its border is that of a bin, so that nothing leaks into an empty one."""
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts between edges.
+
+    Attributes
+    ----------
+    counts : numpy.ndarray
+        int64, one less than the edges; they add up to the finite elements that were counted.
+    edges : numpy.ndarray
+        float64, rising; a bin holds what is at least its lower edge and less than its upper one, the last bin that one
+        too. No number of one key lies in two bins, so the counts are exact.
+    scope : str
+        What was counted: "all elements", or "sample of 1,048,576".
+    rank_error : float
+        By how much a rank, between 0 and 1, may be wrong with a probability of 5%: 0 where all elements were counted.
+    """
+
+    counts: Array
+    edges: Array
+    scope: str
+    rank_error: float
+
+    def cells(self, num_cells: int) -> Array:
+        """Return, as float64, how many elements each of so many equal intervals between the outer edges holds.
+
+        Those of a bin lie evenly between its edges; so this is the mean density in each interval, whatever the widths.
+        """
+        if self.edges[0] == self.edges[-1]:
+            return np.full(num_cells, self.counts.sum() / num_cells)
+        _, edges = scaled(self.edges)
+        shares = (edges - edges[0]) / (edges[-1] - edges[0])
+        below = np.interp(
+            np.arange(num_cells + 1),
+            np.round(shares * num_cells, _DECIMALS),
+            np.concatenate(([0.0], np.cumsum(self.counts))),
+        )
+        # Where edges meet, all that lies between them is on the inner side.
+        below[0], below[-1] = 0, self.counts.sum()
+        return np.diff(below)

@@ -1,0 +1,192 @@
+"""A pass over all blocks as tasks of a fixed size, so that neither threads nor other engines change a bit of it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.memory.fingerprint import digest_of
+from tensornp.core.memory.strided import Block
+from tensornp.core.values.reading.blocks import DevicePart, Part
+from tensornp.core.values.reading.scopes import PARTIAL
+from tensornp.core.values.reading.supply import Supply
+from tensornp.core.values.stats.channels import ChannelSums, Sums, layout_of, norms_of
+from tensornp.core.values.stats.distribution import Counter, Distribution, added_up
+from tensornp.core.values.stats.figures import Figures, combined, figures_of, modulus_of, of_zeros, times
+from tensornp.core.values.stats.keys import Scheme, scheme_of
+from tensornp.core.values.stats.on_device import figures_on_device
+from tensornp.core.values.stats.record import HistogramChoice, TensorStats, stats_of_figures
+from tensornp.core.values.stats.sampler import Sampler
+
+Array = np.ndarray[Any, Any]
+ALL_NUMEL = 2**24
+"""Elements up to which the distribution is of all of them, unless it is asked for."""
+SAMPLE_NUMEL = 2**20
+"""Elements of the sample past that."""
+TASK_BLOCKS = 64
+
+
+@dataclass
+class Tally:
+    """What one task has found; of bounded size, and it can be sent to another process."""
+
+    figures: Figures
+    real: Figures
+    imag: Figures
+    distribution: Distribution | None
+    numel: int
+    channels: tuple[Sums, ...] = ()
+    digest: bytes = b""
+
+
+@dataclass
+class Task:
+    """Some blocks of a part; `first` counts the blocks before them."""
+
+    part: Part
+    first: int
+    blocks: list[Block]
+
+
+class Tasks:
+    """All tasks of one pass, in their order, and what their results are together.
+
+    With `in_depth`, channels that stand out are looked for as well, and what tells equal values: a quarter longer.
+    """
+
+    def __init__(self, supply: Supply, histogram: HistogramChoice, *, in_depth: bool = False) -> None:
+        self._supply = supply
+        is_complex = supply.dtype.startswith("complex")
+        self._scheme = None if histogram is None else scheme_of("float64" if is_complex else supply.dtype)
+        self._in_depth = in_depth and supply.order is not None
+        self._layout = layout_of(supply.shape, supply.order, supply.dtype) if in_depth else ()
+        num_read = sum(part.numel for part in supply.parts)
+        self._sampler = None if histogram == "all" or num_read <= ALL_NUMEL else Sampler(num_read, SAMPLE_NUMEL)
+
+    def __iter__(self) -> Iterator[Task]:
+        first = 0
+        for part in self._supply.parts:
+            blocks = part.blocks()
+            while some := list(itertools.islice(blocks, TASK_BLOCKS)):
+                yield Task(part, first, some)
+                first += len(some)
+
+    def tally(self, task: Task, *, in_place: bool) -> Tally:
+        """Carry one task out; `in_place` says whether nobody can take the memory away."""
+        part = task.part
+        numel = sum(math.prod(block.shape) for block in task.blocks) * part.times * part.per_element
+        if isinstance(part, DevicePart) and self._scheme is None:
+            found = figures_on_device(part, task.blocks)
+            if found is not None:
+                figures, real, imag = (times(one, part.times) for one in found)
+                return Tally(figures, real, imag, None, numel)
+        worker = _Worker(self._scheme, self._sampler, task.first)
+        if self._in_depth:
+            worker.look_deeper(ChannelSums(self._layout))
+        part.use_each(task.blocks, worker.use, in_place=in_place)
+        return worker.finish(part.times, numel)
+
+    def result(self, tallies: Iterable[Tally]) -> TensorStats:
+        """Return the statistics of all tallies, in the order of their tasks; where some are missing, it says so."""
+        supply, known = self._supply, list(tallies)
+        done = sum(tally.numel for tally in known)
+        is_whole = done + supply.zeros == supply.numel
+        zeros = supply.zeros if is_whole else 0
+        figures = combined([*(tally.figures for tally in known), of_zeros(zeros, supply.zero)])
+        scope = self._scope(figures, done, is_whole=is_whole)
+        parts = {}
+        if supply.dtype.startswith("complex"):
+            for name in ("real", "imag"):
+                found = combined([*(getattr(tally, name) for tally in known), of_zeros(zeros, supply.zero)])
+                parts[name] = stats_of_figures(found, scope=scope)
+        distributions = [tally.distribution for tally in known if tally.distribution is not None]
+        if self._scheme is not None:
+            distributions.append(_of_zeros(self._scheme, zeros, self._sampler))
+        distribution = added_up(distributions) if distributions else None
+        deeper = self._deeper(known) if is_whole and self._in_depth else {}
+        return stats_of_figures(figures, scope=scope, distribution=distribution, **deeper, **parts)
+
+    def _deeper(self, known: list[Tally]) -> dict[str, Any]:
+        """Return what is known besides figures, in the order of the tasks."""
+        order = repr((self._supply.order, self._supply.dtype, self._supply.shape)).encode()
+        return {
+            "channels": norms_of(self._layout, (tally.channels for tally in known)),
+            "fingerprint": digest_of(b"".join([order, *(tally.digest for tally in known)])).hex(),
+        }
+
+    def _scope(self, figures: Figures, done: int, *, is_whole: bool) -> str:
+        supply = self._supply
+        if not is_whole:
+            return f"{PARTIAL}: {done:,} of {supply.numel:,} elements"
+        if supply.is_masked:
+            return f"{figures.count:,} of {supply.numel:,} shown"
+        return supply.scope
+
+
+def _of_zeros(scheme: Scheme, count: int, sampler: Sampler | None) -> Distribution:
+    """Return the distribution of zeros that are stored nowhere; in a sample, as many of them as of the others."""
+    one_in = sampler.one_in if sampler is not None else 1.0
+    count = round(count / one_in)
+    counter = Counter(scheme)
+    counter.add(np.zeros(min(count, 1)))
+    # Their number is known, and no sample.
+    return replace(counter.finish(factor=count), is_sample=sampler is not None, one_in=one_in)
+
+
+class _Worker:
+    """Takes the blocks of one task."""
+
+    def __init__(self, scheme: Scheme | None, sampler: Sampler | None, first: int) -> None:
+        self._counter = Counter(scheme) if scheme is not None else None
+        self._sampler = sampler
+        self._ordinal = first
+        self._channels: ChannelSums | None = None
+        self._digests: list[bytes] = []
+        self._sampled: list[Array] = []
+        self._found: list[tuple[Figures, Figures, Figures]] = []
+
+    def look_deeper(self, channels: ChannelSums) -> None:
+        """Take the channels of each block as well, and what tells equal values."""
+        self._channels = channels
+
+    def use(self, values: Array, block: Block) -> None:
+        """Take the numbers of one block."""
+        flat = values.reshape(-1)
+        if self._channels is not None:
+            self._channels.add(flat, block.start[0] if block.start else 0)
+            self._digests.append(digest_of(flat))
+        real = imag = Figures()
+        if flat.dtype.kind == "c":
+            parts = [np.ascontiguousarray(part) for part in (flat.real, flat.imag)]
+            real, imag = map(figures_of, parts)
+            flat = modulus_of(*parts)
+        self._found.append((figures_of(flat), real, imag))
+        if self._counter is not None and flat.size:
+            if self._sampler is not None:
+                # So few of each block that they are counted together.
+                self._sampled.append(self._sampler.sample(flat, self._ordinal))
+            else:
+                self._counter.add(flat)
+        self._ordinal += 1
+
+    def finish(self, factor: int, numel: int) -> Tally:
+        """Return what was found, each element meant `factor` times."""
+        found = [times(combined(parts), factor) for parts in zip(*self._found, strict=True)] or [Figures()] * 3
+        distribution = None
+        if self._counter is not None:
+            if self._sampled:
+                self._counter.add(np.concatenate(self._sampled))
+            one_in = self._sampler.one_in if self._sampler is not None else 0.0
+            distribution = self._counter.finish(factor=factor, one_in=one_in)
+        channels = self._channels.finish() if self._channels is not None else ()
+        digest = digest_of(b"".join(self._digests))
+        return Tally(found[0], found[1], found[2], distribution, numel, channels, digest)
+
+
+silence_warnings(globals())

@@ -1,0 +1,373 @@
+"""What differs between two tensors, against exact arithmetic and NumPy's own equality."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import converted, tensors
+from unchanged import unchanged
+
+import tensornp as tnp
+
+G = torch.Generator().manual_seed(0)
+BASE = torch.randn(1000, generator=G)
+
+
+def changed(t: torch.Tensor, **places: float) -> torch.Tensor:
+    """Return a copy with other values at places: ``_17=5.0``."""
+    t = t.clone()
+    for place, value in places.items():
+        t[int(place[1:])] = value
+    return t
+
+
+@given(tensors(), st.integers(0, 2**32 - 1), st.integers(0, 5), st.sampled_from([40, 2**17]))
+@settings(max_examples=300, deadline=None)
+def test_every_figure_is_exact(t, seed, num_changes, block_numel):
+    """Any dtype and strides; a few elements are changed, at random."""
+    rng = np.random.default_rng(seed)
+    other = t.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
+    flat = other.view(-1) if other.numel() else other
+    for at in rng.integers(0, max(other.numel(), 1), num_changes) if other.numel() else []:
+        flat[int(at)] = flat[int(rng.integers(0, other.numel()))]
+    with pytest.MonkeyPatch.context() as patch, unchanged(t, other), np.errstate(all="ignore"):
+        patch.setattr("tensornp.core.memory.strided.BLOCK_NUMEL", block_numel)
+        patch.setattr("tensornp.core.values.reading.blocks.BLOCK_NUMEL", block_numel)
+        found = tnp.compare(t, other)
+    a, b = (converted(values).reshape(-1) for values in (t, other))
+    differs = (a != b) & ~(np.isnan(a) & np.isnan(b)) if a.dtype.kind in "fc" else a != b
+    assert found.equal == (not differs.any())
+    assert (found.count, found.num_changed) == (a.size, differs.sum())
+    first = int(differs.argmax()) if differs.any() else None
+    index = None if first is None else tuple(int(i) for i in np.unravel_index(first, t.shape))
+    assert found.first_difference == (index if index is None or t.dim() else ())
+    finite = [np.isfinite(values) for values in (a, b)]
+    both = finite[0] & finite[1]
+    assert found.finite == both.sum()
+    assert found.only_finite_first == (finite[0] & ~both).sum()
+    assert found.only_finite_second == (finite[1] & ~both).sum()
+    if a.dtype.kind in "iu" and a.size:
+        assert found.max_abs == max(abs(int(x) - int(y)) for x, y in zip(a, b, strict=True))
+    elif a.dtype.kind == "f" and both.any():
+        pairs = [(Fraction(float(x)), Fraction(float(y))) for x, y in zip(a[both], b[both], strict=True)]
+        largest = max(abs(x - y) for x, y in pairs)
+        assert found.max_abs == pytest.approx(float(min(largest, Fraction(1.7e308))), rel=1e-12) or largest > 1e308
+        norms = [sum(x * x for x, _ in pairs), sum((x - y) ** 2 for x, y in pairs)]
+        if norms[0]:
+            assert found.relative == pytest.approx(math.sqrt(norms[1] / norms[0]), rel=1e-9)
+    if t.dtype.is_floating_point and both.any():
+        assert found.max_ulp == most_ulps(t, other)
+
+
+def most_ulps(a: torch.Tensor, b: torch.Tensor) -> int:
+    """Return the largest distance of two finite floats, counted by Python's integers."""
+    size = a.element_size()
+    kind = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[size]
+    places = []
+    for t in (a, b):
+        own = t.detach().resolve_neg().clone(memory_format=torch.contiguous_format)
+        # Those of e8m0 have no sign.
+        unsigned = torch.uint8 if t.dtype is getattr(torch, "float8_e8m0fnu", None) else kind
+        bits = own.view(-1).view(unsigned).tolist() if own.numel() else []
+        places.append([i if i >= 0 else -(2 ** (8 * size - 1)) - i for i in bits])
+    finite = [np.isfinite(converted(t).reshape(-1)) for t in (a, b)]
+    return max(abs(x - y) for x, y, f, g in zip(*places, *finite, strict=True) if f and g)
+
+
+VERDICTS = {
+    "same bits": (BASE, BASE.clone()),
+    "equal": (torch.zeros(3), -torch.zeros(3)),
+    "cast from float32": (BASE, BASE.bfloat16()),
+    "the same values, bfloat16 and float32": (BASE.bfloat16(), BASE.bfloat16().float()),
+    "scaled by 0.5": (BASE, BASE * 0.5),
+    "scaled by -3": (BASE, BASE * -3),
+    "2 of 1,000 differ, first at [17]": (BASE, changed(BASE, _17=5.0, _400=math.nan)),
+    "1 of 2 differs, first at [1, 0]": (torch.zeros(2, 1), torch.tensor([[0.0], [1]])),
+    "dense change": (BASE, BASE + torch.randn(1000, generator=G) * 1e-3),
+    "shapes differ: (2, 3) and (3, 2)": (torch.zeros(2, 3), torch.zeros(3, 2)),
+    "float32 and float64: dense change": (BASE, (BASE + 1).double()),
+}
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_the_verdict_is_the_most_telling_that_is_true(verdict):
+    """In a few words."""
+    a, b = VERDICTS[verdict]
+    found = tnp.compare(a, b)
+    assert found.verdict == verdict
+    assert found.equal == (verdict in ("same bits", "equal"))
+    assert found.same_bits == (verdict == "same bits")
+
+
+FORMS = [
+    lambda t: t, lambda t: t.numpy(), lambda t: t.T.contiguous().T, lambda t: t.to_sparse(),
+    lambda t: t.to_sparse_csr(), lambda t: t.to_mkldnn(), torch.nn.Parameter,
+    lambda t: t.repeat_interleave(2, 1)[:, ::2],
+    lambda t: np.ma.array(t.numpy()), lambda t: np.asfortranarray(t.numpy())[::-1][::-1],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pair", itertools.combinations(range(len(FORMS)), 2), ids=str)
+def test_kinds_mix(pair):
+    """Whatever holds the same values is equal to it, and one other value is found at its place."""
+    t = torch.randn(6, 8, generator=torch.Generator().manual_seed(1))
+    other = t.clone()
+    other[3, 5] += 1
+    a, b = (FORMS[i] for i in pair)
+    assert tnp.compare(a(t), b(t.clone())).equal
+    assert tnp.compare(a(t), b(other)).first_difference == (3, 5)
+
+
+def test_the_angle_is_told_where_the_plain_cosine_is_noise():
+    """1 − cos of a tiny rotation is half its square."""
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal(10_000)
+    b = rng.standard_normal(10_000)
+    b -= a * (a @ b) / (a @ a)
+    b *= np.linalg.norm(a) / np.linalg.norm(b)
+    angle = 1e-5
+    found = tnp.compare(a, a * math.cos(angle) + b * math.sin(angle))
+    assert found.cosine_distance == pytest.approx(1 - math.cos(angle), rel=1e-4)
+    assert tnp.compare(a, a * 2).cosine_distance == pytest.approx(0, abs=1e-15)
+    assert tnp.compare(a, -a).cosine_distance == pytest.approx(2)
+
+
+def root(number: Fraction) -> Fraction:
+    """Return the square root, to some 60 digits."""
+    return Fraction(math.isqrt((number.numerator * number.denominator) << 400), number.denominator << 200)
+
+
+def exact_figures(a: np.ndarray, b: np.ndarray) -> tuple[Fraction, Fraction, Fraction]:
+    """Return the largest difference, the relative one, and 1 − cos, by fractions."""
+    pairs = [(Fraction(x), Fraction(y)) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    first, second = sum(x * x for x, _ in pairs), sum(y * y for _, y in pairs)
+    differences = [abs(y - x) for x, y in pairs]
+    dot = sum(x * y for x, y in pairs)
+    return max(differences), root(sum(d * d for d in differences) / first), 1 - dot / root(first * second)
+
+
+MAGNITUDES = [5e-324, 1e-320, 1e-310, 1e-300, 1e-170, 1e-162, 1e-150, 1e-140, 1.0, 1e140, 1e155, 1e300, 1e308]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("second", MAGNITUDES)
+@pytest.mark.parametrize("first", MAGNITUDES)
+def test_norms_and_the_angle_are_right_at_any_magnitude(first, second):
+    """Also where squares, sums or norms are no floats, and where one side is far larger; against fractions."""
+    rng = np.random.default_rng(0)
+    a, b = (np.clip(np.rint(rng.normal(size=50) * 8) / 8, -1.5, 1.5) for _ in range(2))
+    # Of the smallest floats there are only integer multiples.
+    a, b = (values * 8 * 5e-324 if size < 1e-320 else values * size for values, size in ((a, first), (b, second)))
+    for other in (b, np.where(np.arange(50) < 25, a, b), np.where(np.arange(50) < 1, a, b)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tensornp.core.memory.strided.BLOCK_NUMEL", 20)
+            patch.setattr("tensornp.core.values.reading.blocks.BLOCK_NUMEL", 20)
+            found = tnp.compare(a, other)
+        largest, relative, distance = exact_figures(a, other)
+        limit = Fraction(float(np.finfo(float).max))
+        for told, exact in ((found.max_abs, largest), (found.relative, relative)):
+            assert told == math.inf if exact > limit else told == pytest.approx(float(exact), rel=1e-12, abs=5e-324)
+        assert found.cosine_distance == pytest.approx(float(distance), abs=1e-12)
+        assert 0 <= found.cosine_distance <= 2
+
+
+@pytest.mark.parametrize("times", [1e3, 1e6, 1e9, 1e15, 1e17, 1e30, 1e200])
+def test_the_angle_is_told_between_a_long_and_a_short_vector(times):
+    """Of any dtype: at right angles it is 1, in opposite directions 2, and in one direction 0."""
+    a = np.array([3.0, 4.0, 0.0, 0.0])
+    across, along = np.array([-4.0, 3.0, 1.0, 0.0]) / times, np.array([3.0, 4.0, 0.0, 0.0]) / times
+    expected = [(across, 1.0), (along, 0.0), (-along, 2.0), (along + across, 1 - 5 / math.sqrt(51))]
+    for b, distance in expected:
+        for x, y in ((a, b), (b, a), (a + 0j, b * 1j), (a, np.append(b[:3], math.nan))):
+            if y.dtype.kind == "c":
+                assert tnp.compare(x, y).cosine_distance == pytest.approx(1, abs=1e-12)
+            else:
+                assert tnp.compare(x, y).cosine_distance == pytest.approx(distance, abs=1e-12)
+    if times < 1e15:
+        long = tnp.compare(np.array([int(times), 0]), np.array([1, 1]))
+        assert long.cosine_distance == pytest.approx(1 - math.sqrt(0.5), abs=1e-12)
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_a_difference_of_65_bits_is_exact(data):
+    """Between integers with a sign and those without, by Python's own."""
+    signed = data.draw(st.sampled_from(["int8", "int32", "int64"]))
+    limits = np.iinfo(signed)
+    near = [limits.min, limits.min + 1, -1, 0, 1, limits.max]
+    of_a = st.one_of(st.sampled_from(near), st.integers(limits.min, limits.max))
+    of_b = st.one_of(st.sampled_from([0, 1, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1]), st.integers(0, 2**64 - 1))
+    pairs = data.draw(st.lists(st.tuples(of_a, of_b), min_size=1, max_size=4))
+    a, b = np.array([x for x, _ in pairs], signed), np.array([y for _, y in pairs], np.uint64)
+    for found in (tnp.compare(a, b), tnp.compare(torch.from_numpy(b), torch.from_numpy(a))):
+        assert found.max_abs == max(abs(x - y) for x, y in pairs)
+        assert isinstance(found.max_abs, int)
+        assert found.num_changed == sum(x != y for x, y in pairs)
+
+
+def test_shapes_that_differ_are_said_before_anything_is_read():
+    """Also of one that is too large to be read."""
+    found = tnp.compare(torch.zeros(1).expand(2**40), torch.zeros(3))
+    assert found.verdict == "shapes differ: (1099511627776,) and (3,)"
+
+
+def test_integers_are_exact_to_their_ends():
+    """No float comes between."""
+    found = tnp.compare(torch.tensor([2**63 - 1, 5]), torch.tensor([-(2**63), 5]))
+    assert found.max_abs == 2**64 - 1
+    assert tnp.compare(np.array([2**64 - 1], np.uint64), np.array([2**64 - 2], np.uint64)).max_abs == 1
+    close = tnp.compare(torch.tensor([2**53 + 1]), torch.tensor([2.0**53], dtype=torch.float64))
+    assert close.num_changed == 1
+
+
+def test_what_is_hidden_equals_what_is_hidden():
+    """And nothing else."""
+    a = np.ma.array([1.0, 2, 3], mask=[0, 1, 0])
+    assert tnp.compare(a, np.ma.array([1.0, 9, 3], mask=[0, 1, 0])).equal
+    assert tnp.compare(a, np.array([1.0, 2, 3])).first_difference == (1,)
+
+
+def test_a_failing_assert_explains_itself():
+    """The line is short, and names the first difference and both values."""
+    found = tnp.compare(BASE, changed(BASE, _17=5.0))
+    assert repr(found).startswith("Comparison(not equal: 1 of 1,000 differs, first at [17], -1.69")
+    assert "and 5.0" in repr(found)
+    huge = tnp.compare(torch.zeros([1] * 31), torch.zeros([1] * 32))
+    assert len(repr(huge)) <= 200
+    with pytest.raises(AssertionError, match=r"first at \[17\]"):
+        assert tnp.compare(BASE, changed(BASE, _17=5.0)).equal
+
+
+def test_arrays_of_ml_dtypes():
+    """As tensors of the same dtype."""
+    a = np.arange(5).astype(ml_dtypes.bfloat16)
+    assert tnp.compare(a, torch.arange(5).bfloat16()).verdict == "same bits"
+
+
+def nested(*sizes: int) -> torch.Tensor:
+    return torch.nested.nested_tensor([torch.ones(size) for size in sizes])
+
+
+def test_parts_of_nested_tensors_are_told_apart():
+    """Equal numbers in other parts are another tensor, and so is a plain one."""
+    assert tnp.compare(nested(2, 1, 3), nested(2, 1, 3)).equal
+    for other in (nested(2, 3, 1), nested(2, 4), torch.ones(6), torch.ones(2)):
+        found = tnp.compare(nested(2, 1, 3), other)
+        assert not found.equal
+        assert "differ" in found.verdict
+
+
+def noise() -> tuple[torch.Tensor, torch.Tensor]:
+    w = torch.randn(1000, generator=torch.Generator().manual_seed(5)).to(torch.float8_e5m2)
+    other = w.float() * (1 + 0.4 * torch.rand(1000, generator=torch.Generator().manual_seed(6)))
+    return w, other.to(torch.float8_e5m2)
+
+
+NOT_SCALED = {
+    "a NaN": (BASE, changed(BASE, _0=math.nan)),
+    "a NaN in what is doubled": (BASE, changed(BASE * 2, _0=math.nan)),
+    "one unit": (BASE, changed(BASE, _17=math.nextafter(float(BASE[17]), 9) + 1e-7)),
+    "large integers": (torch.tensor([2**60]), torch.tensor([2**60 + 1])),
+    "noise of short floats": noise(),
+    "truth": (torch.tensor([True, False]), torch.tensor([False, False])),
+    "far apart": (torch.tensor([1e-45]), torch.tensor([1.7e308], dtype=torch.float64)),
+}
+
+
+@pytest.mark.parametrize("name", NOT_SCALED)
+@pytest.mark.filterwarnings("error")
+def test_what_is_no_product_is_not_called_one(name):
+    """A planted fault is not hidden by a factor."""
+    assert "scaled" not in tnp.compare(*NOT_SCALED[name]).verdict
+
+
+def test_short_floats_that_are_scaled_are_rounded_products():
+    """By a factor that is no power of two, too."""
+    w = BASE.bfloat16()
+    assert tnp.compare(w, w * 2).verdict == "scaled by 2"
+
+
+def test_the_same_bits_are_those_of_nan_too():
+    """Also where floats are widened to be compared; codes that are scaled have others."""
+    for dtype, bits in ((torch.float16, (0x7C01, 0x7E01)), (torch.bfloat16, (0x7F81, 0x7FC1))):
+        a, b = (torch.tensor([bit], dtype=torch.int16).view(dtype) for bit in bits)
+        assert tnp.compare(a, b).verdict == "equal"
+        assert tnp.compare(a, a.clone()).verdict == "same bits"
+    a, b = (torch.tensor([bit], dtype=torch.uint8).view(torch.float8_e5m2) for bit in (0x7D, 0x7F))
+    assert tnp.compare(a, b).verdict == "equal"
+    q = [torch.quantize_per_tensor(torch.tensor([1.0, 2]), *scheme, torch.quint8) for scheme in ((0.5, 0), (0.25, 3))]
+    assert tnp.compare(*q).verdict == "equal"
+
+
+def test_what_is_hidden_on_one_side_equals_nothing():
+    """Not even a NaN; and integers stay exact under a mask."""
+    shown = np.ma.array([1, np.nan], mask=[0, 0])
+    assert not tnp.compare(np.ma.array([1, np.nan], mask=[0, 1]), shown).equal
+    a, b = (np.ma.array([2**53 + i, 1], mask=[0, 1]) for i in (1, 0))
+    assert tnp.compare(a, b).num_changed == 1
+
+
+def test_integers_of_two_dtypes_are_exact():
+    """Also beside floats."""
+    assert tnp.compare(np.array([2**62 + 1]), np.array([2**62], np.uint64)).max_abs == 1
+    found = tnp.compare(np.array([2**53 + 1]), np.array([2.0**53]))
+    assert (found.num_changed, found.max_abs) == (1, 1)
+    assert tnp.compare(np.array([2**53 + 1]), np.array([2**53 + 0j])).num_changed == 1
+
+
+def test_dtypes_that_only_ml_dtypes_has_compare():
+    """Without a word of ulps."""
+    a = np.arange(4).astype(ml_dtypes.float8_e3m4)
+    assert tnp.compare(a, a.copy()).equal
+    assert not tnp.compare(a, a[::-1]).equal
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "says"),
+    [
+        (torch.zeros(3, device="meta"), torch.zeros(3), "no data"),
+        (torch.zeros(3), np.array([None]), "has no numbers"),
+        (torch.zeros(3), [1, 2, 3], "compare takes a tensor or an array, not 'list'"),
+    ],
+)
+def test_bad_input_gets_a_sentence(a, b, says):
+    """What, where, the cure."""
+    with pytest.raises(tnp.TensornpError, match=says):
+        tnp.compare(a, b)
+
+
+def test_the_first_difference_is_told_in_numbers_of_python():
+    """Also where integers and floats of 64 bits are compared in long doubles."""
+    found = tnp.compare(torch.tensor([2**62 + 1]), torch.tensor([2.0**62], dtype=torch.float64))
+    assert found.first_values == (2**62 + 1, 2**62)
+    assert "longdouble" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [("1 inf", "2 -inf"), ("1 inf", "-1 inf"), ("1 2 inf", "2 4 nan"), ("1 nan", "2 inf"), ("1", "-0")],
+)
+def test_what_is_not_finite_is_scaled_too_or_nothing_is(a, b):
+    """A factor is told of all elements."""
+
+    def tensor(text: str) -> torch.Tensor:
+        return torch.tensor(list(map(float, text.split())))
+
+    assert "scaled" not in tnp.compare(tensor(a), tensor(b)).verdict
+    assert tnp.compare(tensor("1 inf -inf nan"), tensor("2 inf -inf nan")).verdict == "scaled by 2"
+
+
+def test_one_step_of_a_float_is_no_scale():
+    """Positive values grow by it and negative ones shrink: no factor that could be printed differs from 1."""
+    a = torch.randn(100)
+    found = tnp.compare(a, torch.nextafter(a, torch.full_like(a, torch.inf)))
+    assert not found.equal
+    assert "scaled" not in found.verdict

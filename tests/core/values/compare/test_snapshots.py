@@ -1,0 +1,358 @@
+"""Two snapshots of one object, and the line that tells what happened between them."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+from accelerator import needs_card, register
+from child import in_fork
+
+import tensornp as tnp
+from tensornp.core.memory.changes import Snapshot
+from tensornp.core.values.compare.differing import ranges_text, rows_and_delta
+from tensornp.core.values.compare.snapshots import snapshot_with_values, what_changed
+from tensornp.render.changes import change_line
+
+COPY = 2**20
+
+
+def line(before: Snapshot, after: Snapshot) -> str:
+    """Return what the watch says of two snapshots; empty for nothing."""
+    change = what_changed(before, after)
+    return change_line(change) if change is not None else ""
+
+
+def told(obj: Any, act: Callable[[Any], object], max_copy_nbytes: int = COPY, max_read_nbytes: int = 2**30) -> str:
+    before = snapshot_with_values(obj, max_copy_nbytes, None, max_read_nbytes)
+    act(obj)
+    return line(before, snapshot_with_values(obj, max_copy_nbytes, None, max_read_nbytes))
+
+
+def put(**values: Any) -> Callable[[Any], None]:
+    """Return what puts each value at the place that its name says: ``_0_1=5`` is ``obj[0, 1] = 5``."""
+
+    def act(obj: Any) -> None:
+        for place, value in values.items():
+            obj[tuple(int(i) for i in place[1:].split("_") if i)] = value
+
+    return act
+
+
+INF, NAN = float("inf"), float("nan")
+VALUES: dict[str, tuple[Any, Callable[[Any], object], str]] = {
+    "rows": (torch.zeros(10, 4), put(_3_1=2, _4_0=-1, _5_0=1, _0_0=1), "rows 0, 3–5 of 10 · largest |Δ| 2 at [3, 1]"),
+    "1-d": (torch.zeros(5), put(_4=-2.5), "element 4 of 5 · largest |Δ| 2.5 at [4]"),
+    "3-d": (torch.zeros(2, 3, 4), put(_1_2_3=1), "row 1 of 2 · largest |Δ| 1 at [1, 2, 3]"),
+    "0-d": (torch.tensor(3), lambda t: t.add_(1), "3 to 4"),
+    "nan": (torch.tensor([NAN, 1.0]), put(_1=2), "element 1 of 2 · largest |Δ| 1 at [1]"),
+    "to nan and inf": (torch.zeros(3), put(_0=NAN, _1=INF), "elements 0–1 of 3 · 2 from or to NaN or infinity"),
+    "inf to -inf": (torch.full((2,), INF), put(_0=-INF), "element 0 of 2 · 1 from or to NaN or infinity"),
+    "more than the largest float": (
+        torch.tensor([[-1.5e308], [0]], dtype=torch.float64), put(_0_0=1.5e308, _1_0=1),
+        "all 2 rows · largest |Δ| 3e+308 at [0, 0]",
+    ),
+    "more than the largest complex": (
+        torch.tensor([0, complex(-1.7e308, 1.7e308)], dtype=torch.complex128), lambda t: t.neg_(),
+        "element 1 of 2 · largest |Δ| 4.80833e+308 at [1]",
+    ),
+    "int8": (torch.full((2,), -128, dtype=torch.int8), put(_0=127), "element 0 of 2 · largest |Δ| 255 at [0]"),
+    "uint8": (torch.zeros(2, dtype=torch.uint8), put(_1=255), "element 1 of 2 · largest |Δ| 255 at [1]"),
+    "int64": (torch.tensor([-(2**63)]), put(_0=2**63 - 1), "element 0 of 1 · largest |Δ| 1.84467e+19 at [0]"),
+    "complex": (torch.zeros(2, dtype=torch.complex64), put(_1=3 + 4j), "element 1 of 2 · largest |Δ| 5 at [1]"),
+    "bool": (torch.zeros(2, 2, dtype=torch.bool), put(_1_1=True), "row 1 of 2 · 1 differ"),
+    "bfloat16": (torch.zeros(3, dtype=torch.bfloat16), put(_2=2), "element 2 of 3 · largest |Δ| 2 at [2]"),
+    "the sign of a zero": (
+        torch.zeros(3), lambda t: t.neg_(), "the same numbers in other bits (the sign of a zero, or a NaN's payload)"
+    ),
+    "strides": (torch.zeros(4, 6)[::2, 1::2], put(_1_2=1), "row 1 of 2 · largest |Δ| 1 at [1, 2]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_which_rows_and_by_how_much(name):
+    """Exact for integers at their ends, and NaN is no change of NaN."""
+    values, act, expected = VALUES[name]
+    assert told(values.clone(), act) == f"{expected} · with a write counted by torch"
+
+
+def test_equal_copies_of_different_values_tell_no_other_bits():
+    """Where a thread writes between a fingerprint and its copy: what is known is that something has changed."""
+    values = torch.zeros(3)
+    before = snapshot_with_values(values, COPY)
+    values.add_(1)
+    after = snapshot_with_values(values, COPY)
+    assert line(replace(before, values=after.values), after) == (
+        "within rows 0–2 of 3 (not compared value by value) · with a write counted by torch"
+    )
+
+
+def test_large_unsigned_integers():
+    """uint64 has no arithmetic in torch, and NumPy's difference of it does not wrap."""
+    assert told(np.zeros(2, np.uint64), put(_0=2**64 - 1)) == "element 0 of 2 · largest |Δ| 1.84467e+19 at [0]"
+    assert told(np.full(2, 2**64 - 1, np.uint64), put(_0=2**64 - 3)) == "element 0 of 2 · largest |Δ| 2 at [0]"
+
+
+@pytest.mark.parametrize(
+    ("array", "act", "expected"),
+    [
+        (np.zeros((3, 2)), put(_1_0=5), "row 1 of 3 · largest |Δ| 5 at [1, 0]"),
+        (np.zeros((4, 4))[::-2, ::2], put(_1_1=5), "row 1 of 2 · largest |Δ| 5 at [1, 1]"),
+        (np.zeros((3, 2), order="F"), put(_2_0=5), "row 2 of 3 · largest |Δ| 5 at [2, 0]"),
+        (np.array(["a", "bc"]), put(_1="d"), "element 1 of 2 · 1 differ"),
+        (np.array([NAN, 1, 2], ml_dtypes.bfloat16), put(_1=3), "element 1 of 3 · 1 differ"),
+        (np.array(["NaT", "2020-01-01"], "M8[D]"), put(_1="2021-01-01"), "element 1 of 2 · 1 differ"),
+        (np.array([(NAN, 1), (2, 2)], "f4,i4"), put(_1=(2, 3)), "element 1 of 2 · 1 differ"),
+        (np.zeros(3, "V8"), lambda a: a.view("u1").__setitem__(9, 1), "element 1 of 3 · 1 differ"),
+        (np.zeros(3, ">f8"), put(_2=1), "element 2 of 3 · largest |Δ| 1 at [2]"),
+        (np.array(1.5), lambda a: a.fill(2), "1.5 to 2.0"),
+        (np.array("x"), lambda a: a.fill("y"), "'x' to 'y'"),
+        (np.ma.array([1, 2], mask=[0, 1]), lambda a: a.data.fill(3), "all 2 elements · largest |Δ| 2 at [0]"),
+        (np.zeros((0, 3)), lambda a: a.fill(1), ""),
+    ],
+)
+def test_arrays_of_every_kind(array, act, expected):
+    """Strided, strings, dates, structured, short floats, masked: only what changed is said to have."""
+    assert told(array, act) == expected
+    assert told(array, lambda a: None) == ""
+
+
+def test_objects_are_neither_read_nor_kept():
+    """An array of objects holds the user's tensors."""
+
+    class Thing:
+        def __eq__(self, other: object) -> bool:
+            raise AssertionError("compared")
+
+        __hash__ = None  # type: ignore[assignment]
+
+    thing = Thing()
+    reference, array = weakref.ref(thing), np.array([thing, None], dtype=object)
+    snapshot = snapshot_with_values(array, COPY)
+    assert what_changed(snapshot, snapshot_with_values(array, COPY)) is None
+    del thing, array
+    gc.collect()
+    assert (reference(), snapshot.values) == (None, None)
+
+
+@in_fork
+def test_an_array_whose_memory_was_given_back_is_not_read():
+    """Neither for its fingerprint nor for a copy: the process lives on."""
+    t = torch.zeros(2**24)
+    array = tnp.to_numpy(t)
+    before = snapshot_with_values(array, 2**30)
+    assert before.values is not None
+    t.share_memory_()
+    after = snapshot_with_values(array, 2**30)
+    assert (after.fingerprint, after.values) == (None, None)
+    assert what_changed(before, after) is None
+    assert what_changed(after, before) is None
+
+
+def weight() -> torch.nn.Parameter:
+    return torch.nn.Parameter(torch.arange(6.0).view(2, 3))
+
+
+MOVED = "its storage is another one now"
+
+
+@pytest.mark.parametrize(
+    ("act", "expected"),
+    [
+        (lambda t: t.data.add_(1), "all 2 rows · largest |Δ| 1 at [0, 0] · not counted by torch"),
+        (
+            lambda t: tnp.to_numpy(t, copy=False, writeable=True).fill(0),
+            "all 2 rows · largest |Δ| 5 at [1, 2] · not counted by torch",
+        ),
+        (lambda t: setattr(t, "data", t.data.clone()), MOVED),
+        (lambda t: setattr(t, "data", t.data.half()), f"float32 to float16 · {MOVED}"),
+        (lambda t: setattr(t, "data", torch.zeros(2)), f"shape (2, 3) to (2,) · {MOVED}"),
+        (lambda t: t.share_memory_(), MOVED),
+        (lambda t: setattr(t, "data", t.data.T.contiguous().T), f"{MOVED} · strides (3, 1) to (1, 2)"),
+        (lambda t: t.sum().backward(), "got a .grad"),
+        (lambda t: t.requires_grad_(False), "requires_grad: True to False"),
+        (lambda t: t.untyped_storage().resize_(0), f"{MOVED} · available to freed"),
+        (
+            lambda t: torch.no_grad()(t.set_)(torch.zeros(2, 3)),
+            f"all 2 rows · largest |Δ| 5 at [1, 2] · with a write counted by torch · {MOVED}",
+        ),
+        (lambda t: t * 2, ""),
+    ],
+)
+def test_roads_and_facts(act, expected):
+    """What changed besides the values is told too, and only that."""
+    assert told(weight(), act) == expected
+
+
+def test_a_gradient_that_is_dropped_is_told():
+    """`zero_grad` sets it to None."""
+    w = weight()
+    w.sum().backward()
+    assert told(w, lambda t: setattr(t, "grad", None)) == "lost its .grad"
+
+
+def test_a_move_with_other_values_tells_both():
+    """Fingerprints of two layouts say nothing, copies do."""
+    act = lambda t: setattr(t, "data", (t.data.T.contiguous().T + 1))  # noqa: E731
+    assert told(weight(), act) == f"all 2 rows · largest |Δ| 1 at [0, 0] · {MOVED} · strides (3, 1) to (1, 2)"
+    assert told(weight(), act, 0) == f"{MOVED} · strides (3, 1) to (1, 2)"
+
+
+def test_past_the_budget_of_copies_blocks_tell_the_place():
+    """Rows around the change for what is contiguous, else how many blocks."""
+    t = torch.zeros(1024, 1024)
+    assert told(t, put(_700_3=1), 0) == (
+        "within rows 512–767 of 1,024 (not compared value by value) · with a write counted by torch"
+    )
+    assert told(t.T, put(_700_3=1), 0).startswith("values changed in 1 of 4 blocks")
+    assert told(np.zeros((1024, 1024)), put(_700_3=1), 0) == "values changed in 1 of 8 blocks"
+    assert snapshot_with_values(t, t.nbytes - 1).nbytes_copied == 0
+    assert snapshot_with_values(t, t.nbytes).nbytes_copied == t.nbytes
+
+
+def test_past_the_budget_of_reading_samples_tell():
+    """A counted write whose place was not read is told as that."""
+    t = torch.zeros(2**20)
+    assert told(t, lambda t: t.add_(1), 0, 2**20) == (
+        "values changed in 64 of 64 samples (sampled 1/64) · with a write counted by torch"
+    )
+    assert told(t, put(_1000=9), 0, 2**20) == "torch has counted a write; the sample is unchanged (sampled 1/64)"
+    assert told(t, lambda t: None, 0, 2**20) == ""
+    assert told(np.zeros(2**20), lambda a: a.fill(1), 0, 2**20).startswith("values changed in 64 of 64 samples")
+
+
+@pytest.mark.parametrize(
+    ("make", "nbytes"),
+    [
+        (lambda: torch.zeros(2**18), 2**20),
+        (lambda: np.zeros(2**17), 2**20),
+        (lambda: torch.zeros(2**17, 2).T[::2], 2**19),
+        (lambda: torch.zeros(2**9, 1).expand(2**9, 2**9), 2**11),
+        (lambda: torch.eye(300).to_sparse(), 300 * 4 + 2 * 300 * 8),
+        (lambda: torch.zeros(0), 0),
+    ],
+)
+def test_what_is_read_is_counted_and_bounded(make, nbytes):
+    """All of it, else a sample of at most 64 KiB, else nothing; each is said."""
+    obj = make()
+    whole = snapshot_with_values(obj, 0, None, nbytes)
+    assert (whole.nbytes_read, whole.left_out) == (nbytes, "")
+    if nbytes > 2**16:
+        part = snapshot_with_values(obj, 0, None, nbytes - 1)
+        assert (part.nbytes_read <= 2**16, part.left_out) == (True, "sampled")
+        assert what_changed(whole, part) is what_changed(part, whole) is None, "what is not comparable is no change"
+    if nbytes:
+        nothing = snapshot_with_values(obj, COPY, None, min(nbytes, 2**16) - 1)
+        assert (nothing.nbytes_read, nothing.left_out, nothing.values) == (0, "unread", None)
+        assert what_changed(whole, nothing) is what_changed(nothing, whole) is None
+
+
+def test_a_gradient_that_was_not_looked_at_is_no_change():
+    """Where another thread runs, `.grad` is not read; what was known before is compared with what comes after."""
+    w = weight()
+    seen = snapshot_with_values(w, COPY)
+    unseen = replace(seen, has_grad=None)
+    assert what_changed(seen, unseen) is what_changed(unseen, seen) is None
+    w.sum().backward()
+    assert what_changed(unseen, snapshot_with_values(w, COPY)) is None
+    assert line(seen, snapshot_with_values(w, COPY)) == "got a .grad"
+
+
+def test_another_tensor_in_the_place_of_a_tensor_has_another_storage():
+    """Whether the object has moved or another one has taken its identity and its address, that is true of both."""
+    memory = np.zeros(4, np.float32)
+    t = torch.from_numpy(memory)
+    before = snapshot_with_values(t, COPY)
+    t.data = torch.from_numpy(memory)
+    assert line(before, snapshot_with_values(t, COPY)) == MOVED
+    for swapped, expected in [
+        (torch.zeros(4), MOVED),
+        (torch.ones(4), f"all 4 elements · largest |Δ| 1 at [0] · by a road that cannot be told · {MOVED}"),
+    ]:
+        t = torch.zeros(4)
+        before = snapshot_with_values(t, COPY)
+        torch.utils.swap_tensors(t, swapped)
+        assert before.is_in_place_of(t)
+        assert line(before, snapshot_with_values(t, COPY)) == expected
+
+
+def test_nothing_is_kept_alive():
+    """A snapshot holds copies and weak references."""
+    t, a = torch.zeros(10), np.zeros(10)
+    snapshots, references = (
+        [snapshot_with_values(t, COPY), snapshot_with_values(a, COPY)],
+        [weakref.ref(t), weakref.ref(a)],
+    )
+    assert [snapshot.is_in_place_of(obj) for snapshot, obj in zip(snapshots, (t, a), strict=True)] == [True, True]
+    del t, a
+    gc.collect()
+    assert [reference() for reference in references] == [None, None]
+
+
+def test_odd_tensors_are_watched_without_an_error():
+    """Meta, sparse, nested, uninitialized, a view of nothing."""
+    odd = [
+        torch.zeros(3, device="meta"), torch.nn.UninitializedParameter(), torch.empty(0), torch.eye(2).to_sparse_csr(),
+        torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), torch.ones(2, dtype=torch.complex64).conj(),
+    ]  # fmt: skip
+    assert [told(t, lambda t: None) for t in odd] == [""] * len(odd)
+    assert told(torch.eye(3).to_sparse(), lambda t: t._values().fill_(5)).startswith("all 3 rows · largest |Δ| 4")
+
+
+def test_many_rows_are_told_as_ranges():
+    """Six at most, then how many are left."""
+    changed = np.zeros(11, bool)
+    for i in (0, 3, 4, 5, 9, 10):
+        changed[i] = True
+    assert ranges_text(changed) == "0, 3–5, 9–10"
+    assert ranges_text(np.arange(100) % 2 == 0) == "0, 2, 4, 6, 8, 10 and 44 more"
+    assert ranges_text(np.ones(3, bool)) == "0–2"
+
+
+@needs_card
+@in_fork
+def test_on_a_device():
+    """Values are copied under the same budget; a change there is told as here."""
+    register()
+    t = torch.zeros(4, 4, device="card")
+    assert told(t, put(_2_1=3)) == "row 2 of 4 · largest |Δ| 3 at [2, 1] · with a write counted by torch"
+    module = torch.nn.Linear(3, 3)
+    before = snapshot_with_values(module.weight, COPY)
+    module.to("card")
+    assert line(before, snapshot_with_values(module.weight, COPY)) == "moved from cpu to card:0"
+
+
+def test_the_copy_of_what_has_not_changed_is_kept():
+    """A cell that changes nothing costs one reading and no copy."""
+    t, a = torch.zeros(5), np.zeros(5)
+    for obj in (t, a):
+        before = snapshot_with_values(obj, 1000)
+        assert snapshot_with_values(obj, 1000, before).values is before.values
+        obj[0] = 1
+        after = snapshot_with_values(obj, 1000, before)
+        assert (after.values is before.values, after.values[0]) == (False, 1)
+
+
+def test_millions_of_scattered_rows_take_no_memory_of_their_own():
+    """Beside the two copies: a byte for each row, and what is compared at a time."""
+    old = np.zeros(5_000_000, np.float32)
+    new = old.copy()
+    new[::2] = 1
+    tracemalloc.start()
+    told = rows_and_delta(old, new)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert told == (
+        "elements 0, 2, 4, 6, 8, 10 and 2,499,994 more of 5,000,000",
+        "largest |Δ| 1 at [0]",
+        1.0,
+    )
+    assert peak < 40_000_000

@@ -1,0 +1,183 @@
+"""Nothing is hidden by downsampling: each pixel is what brute force finds in its cell, however the blocks came."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import tensornp as tnp
+from tensornp.core.values.pictures.heatmap import FINITE, NAN, NEGINF, NOTHING, POSINF, Heatmap, HeatmapBuilder
+
+DTYPES = [np.float32, np.float64, np.float16, np.int8, np.int64, np.uint8, np.uint64, np.bool_]
+ODD = [np.nan, np.inf, -np.inf]
+
+
+def built(plane, **options) -> Heatmap:
+    builder = HeatmapBuilder(plane.shape, **options)
+    builder.add(plane)
+    return builder.finish()
+
+
+def brute_force(plane, heatmap: Heatmap) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values and the flags, found element by element."""
+    values, flags = np.empty_like(heatmap.values), np.empty_like(heatmap.flags)
+    for at in np.ndindex(flags.shape):
+        cell = [float(x) for x in plane[heatmap.bounds_of(*at)].flat]
+        if any(map(math.isnan, cell)):
+            values[at], flags[at] = math.nan, NAN
+            continue
+        values[at] = max(cell, key=lambda x: (abs(x - heatmap.centre), x))
+        flags[at] = {math.inf: POSINF, -math.inf: NEGINF}.get(values[at], FINITE)
+    return values, flags
+
+
+def assert_same(one: Heatmap, values, flags):
+    np.testing.assert_array_equal(one.values, values)
+    np.testing.assert_array_equal(one.flags, flags)
+
+
+@st.composite
+def planes(draw, max_side: int = 70):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    order = draw(st.sampled_from("CF"))
+    shape = draw(st.tuples(st.integers(1, max_side), st.integers(1, max_side)))
+    dtype = np.dtype(draw(st.sampled_from(DTYPES)))
+    plane = np.array(rng.normal(size=shape) * 50, dtype, order=order)
+    if dtype.kind == "f":
+        for value in draw(st.lists(st.sampled_from(ODD), max_size=6)):
+            plane[tuple(rng.integers(shape))] = value
+    return plane
+
+
+@st.composite
+def partitions(draw, shape):
+    """Rectangles that make up the plane, in any order: some whole rows at a time, or parts of some rows."""
+    cuts = [sorted(draw(st.sets(st.integers(1, n), max_size=4)) - {n}) for n in shape]
+    rows, columns = ([0, *cut, n] for cut, n in zip(cuts, shape, strict=True))
+    return draw(st.permutations([
+        (slice(*pair), slice(*other))
+        for pair in itertools.pairwise(rows) for other in itertools.pairwise(columns)
+    ]))  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), planes(), st.integers(1, 40), st.integers(1, 40), st.sampled_from([0.0, 3.5, -20.0]))
+def test_each_pixel_is_what_brute_force_finds_in_its_cell(data, plane, height, width, centre):
+    """For every dtype, size, centre, order in memory, partition into blocks, and order of merging."""
+    builders = [HeatmapBuilder(plane.shape, height, width, centre) for _ in range(3)]
+    for block in data.draw(partitions(plane.shape)):
+        data.draw(st.sampled_from(builders)).add(plane[block], block[0].start, block[1].start)
+    first, *others = data.draw(st.permutations(builders))
+    for other in others:
+        first.merge(other)
+    found = first.finish()
+    assert found.flags.shape[0] <= height
+    assert found.flags.shape[1] <= width
+    assert_same(found, *brute_force(plane, found))
+    seen = plane.astype(float)[np.repeat(np.repeat(found.flags != NAN, found.cell[0], 0), found.cell[1], 1)[
+        : plane.shape[0], : plane.shape[1]
+    ]]  # fmt: skip
+    assert found.is_signed == bool((seen < centre).any() and (seen > centre).any())
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 3000), st.integers(1, 400), st.sampled_from([np.nan, np.inf, -np.inf, 1e30]), st.data())
+@example(2999, 7, np.nan, None)
+@example(1, 400, -np.inf, None)
+def test_one_planted_element_claims_its_pixel_at_every_size(rows, columns, planted, data):
+    """Where it lies, and nowhere else."""
+    plane = np.linspace(-1, 1, rows * columns, dtype=np.float32).reshape(rows, columns)
+    at = (rows // 2, columns - 1)
+    if data is not None:
+        at = data.draw(st.integers(0, rows - 1)), data.draw(st.integers(0, columns - 1))
+    plane[at] = planted
+    for size in (1, 8, 192, 5000):
+        found = built(plane, max_height=size, max_width=size)
+        pixel = at[0] // found.cell[0], at[1] // found.cell[1]
+        np.testing.assert_equal(found.values[pixel], float(np.float32(planted)))
+        is_claimed = (found.flags != FINITE) | (np.abs(found.values) > 1)
+        assert np.argwhere(is_claimed).tolist() == [list(pixel)]
+
+
+def test_nan_wins_over_infinity_and_plus_over_minus():
+    """In one pixel of all; the infinity is seen as soon as the NaN is in another one."""
+    assert built(np.array([[np.inf, -np.inf, np.nan]]), max_width=1).flags.tolist() == [[NAN]]
+    assert built(np.array([[np.inf, -np.inf]]), max_width=1).flags.tolist() == [[POSINF]]
+    assert built(np.array([[-np.inf, 1e300]]), max_width=1).flags.tolist() == [[NEGINF]]
+
+
+def test_few_elements_have_a_pixel_each():
+    """As they are."""
+    plane = np.array([[1.0, -2.0], [0.0, -0.0]])
+    found = built(plane)
+    assert_same(found, plane, np.zeros((2, 2)))
+    assert found.elements_per_pixel == 1
+    assert not found.is_tiled
+
+
+def test_cells_cover_each_element_once():
+    """The last ones what is left; every other pixel as much as its neighbour."""
+    found = built(np.zeros((1000, 257), np.uint8))
+    assert found.cell == (6, 2)
+    assert found.elements_per_pixel == 12
+    covered = np.zeros(found.shape, int)
+    for at in np.ndindex(found.flags.shape):
+        covered[found.bounds_of(*at)] += 1
+    assert (covered == 1).all()
+
+
+def test_what_was_not_read_or_is_hidden_shows_nothing():
+    """A scan that was stopped, or a mask: no colour is made up."""
+    builder = HeatmapBuilder((4, 3))
+    builder.add(np.array([[1, 2, 3]], np.int32), 1, shown=np.array([[True, False, True]]))
+    found = builder.finish()
+    assert found.flags.tolist() == [[NOTHING] * 3, [FINITE, NOTHING, FINITE], [NOTHING] * 3, [NOTHING] * 3]
+    assert np.isnan(found.values[found.flags == NOTHING]).all()
+    assert found.values[1, 2] == 3
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 5), (5, 0)])
+def test_a_plane_without_elements_has_no_pixels(shape):
+    """And no warning."""
+    found = built(np.zeros(shape))
+    assert found.flags.size == 0
+    assert not found.is_signed
+
+
+def test_memory_is_bounded_by_the_picture_and_a_block():
+    """Sixteen million elements in blocks of 131,072 take less than one of these blocks beside the picture."""
+    block = np.random.default_rng(0).normal(size=(32, 4096)).astype(np.float32)
+    builder = HeatmapBuilder((4096, 4096))
+    tracemalloc.start()
+    for row in range(0, 4096, 32):
+        builder.add(block, row)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < block.nbytes
+
+
+def test_blocks_are_only_read():
+    """A read-only block of any strides will do."""
+    plane = np.arange(600.0).reshape(20, 30)[::-1].T
+    plane.flags.writeable = False
+    found = built(plane, max_height=7, max_width=3)
+    assert_same(found, *brute_force(plane, found))
+
+
+@pytest.mark.parametrize("arguments", [((2, 3, 4),), ((2, 3), 0), ((2, 3), 5, 0), ((2, 3), 5, 5, math.nan), ((-1, 3),)])
+def test_what_is_no_picture_is_refused(arguments):
+    """In one sentence with the cure."""
+    with pytest.raises(tnp.BadRequestError, match="pass two dimensions"):
+        HeatmapBuilder(*arguments)
+
+
+def test_pictures_of_different_planes_do_not_add_up():
+    """They would show what is nowhere."""
+    with pytest.raises(tnp.BadRequestError, match="different planes"):
+        HeatmapBuilder((3, 3)).merge(HeatmapBuilder((3, 4)))

@@ -1,0 +1,78 @@
+"""The colours run between limits that are stated, robust, and symmetric about the centre of what is signed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tensornp as tnp
+from tensornp.core.values.pictures.heatmap import HeatmapBuilder
+from tensornp.core.values.pictures.limits import Limits, limits
+
+NUMBERS = st.lists(st.floats(width=32) | st.sampled_from([0.0, 1.0, -1.0]), min_size=1, max_size=60)
+
+
+def heatmap(values, **options):
+    plane = np.array([values], np.float64)
+    builder = HeatmapBuilder(plane.shape, **options)
+    builder.add(plane)
+    return builder.finish()
+
+
+@given(NUMBERS)
+def test_every_pixel_lies_between_the_limits_or_is_counted(values):
+    """For any values; what is signed has the centre in the middle."""
+    found = limits(heatmap(values))
+    finite = [x for x in values if math.isfinite(x)]
+    if not finite:
+        assert math.isnan(found.low) and math.isnan(found.high) and found.num_beyond == 0
+        return
+    assert found.num_below == sum(x < found.low for x in finite)
+    assert found.num_above == sum(x > found.high for x in finite)
+    if found.centre is not None:
+        assert -found.low == found.high
+    else:
+        assert min(finite) <= found.low <= found.high <= max(finite)
+
+
+def test_one_outlier_does_not_turn_all_else_grey():
+    """It lies beyond and is counted; the limits are those of all others."""
+    values = [*np.linspace(-1, 1, 200), 1000.0]
+    found = limits(heatmap(values, max_width=300))
+    assert (found.low, found.high) == (-found.high, pytest.approx(1, abs=0.02))
+    assert found.num_above == 1
+
+
+def test_without_outliers_nothing_lies_beyond():
+    """The limits are the least and the greatest."""
+    assert limits(heatmap([3.0, 9.0, 4.0])) == Limits(3.0, 9.0)
+    assert limits(heatmap([-3.0, 9.0, 4.0])) == Limits(-9.0, 9.0, 0.0)
+    assert limits(heatmap([5.0, 5.0])) == Limits(5.0, 5.0)
+    assert limits(heatmap([-3e38, 3e38])) == Limits(-3e38, 3e38, 0.0)
+    assert limits(heatmap([-1.7e308, 1.7e308])) == Limits(-1.7e308, 1.7e308, 0.0)
+
+
+def test_limits_that_are_given_hold():
+    """The farther one for both sides of what is signed, whatever the centre."""
+    assert limits(heatmap([0.0, 1.0, 2.0, 3.0]), 0.5, 2.5) == Limits(0.5, 2.5, None, 1, 1)
+    assert limits(heatmap([0.0, 1.0, 2.0, 3.0]), high=2.5) == Limits(0.0, 2.5, None, 0, 1)
+    assert limits(heatmap([-4.0, 1.0, 2.0]), -0.5, 1.5) == Limits(-1.5, 1.5, 0.0, 1, 1)
+    assert limits(heatmap([8.0, 11.0, 13.0], centre=10.0), 9.0, 12.0) == Limits(8.0, 12.0, 10.0, 0, 1)
+
+
+@pytest.mark.parametrize("scale", [5e-324, 1e-310, 1.0, 4e307])
+def test_shares_are_even_at_any_scale(scale):
+    """Where a difference is larger than any float, and where the half of a number is none."""
+    values = np.arange(-4, 5) * scale
+    assert Limits(values[0], values[-1], 0.0).shares(values) == pytest.approx(np.arange(9) / 8)
+
+
+@pytest.mark.parametrize("pair", [(math.nan, 1), (0, math.inf), (2, 1)])
+def test_limits_that_are_no_range_are_refused(pair):
+    """With the cure."""
+    with pytest.raises(tnp.BadRequestError, match="pass two finite numbers"):
+        limits(heatmap([1.0]), *pair)

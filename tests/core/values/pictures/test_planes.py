@@ -1,0 +1,107 @@
+"""Heat maps of planes, against NumPy's own arithmetic of the whole array."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import modulus, tensors
+from unchanged import unchanged
+
+import tensornp as tnp
+from tensornp.core.values.pictures.heatmap import FINITE, NAN, NOTHING
+from tensornp.core.values.pictures.planes import difference_map, plane_map
+
+
+@given(tensors(), st.sampled_from([7, 100, 2**17]))
+@settings(max_examples=150, deadline=None)
+def test_every_element_of_a_small_plane_is_a_pixel(t, block_numel):
+    """Whatever the strides, and however it is cut into blocks."""
+    with pytest.MonkeyPatch.context() as patch, unchanged(t):
+        patch.setattr("tensornp.core.values.reading.blocks.BLOCK_NUMEL", block_numel)
+        patch.setattr("tensornp.core.memory.strided.BLOCK_NUMEL", block_numel)
+        found = plane_map(t)
+    if found is None:
+        assert not t.dim() or not t.numel()
+        return
+    values = modulus(t).astype(np.float64)
+    rows = 1 if t.dim() == 1 else t.shape[-2]
+    height, width = rows, t.shape[-1]
+    across = found.tiles.grid[1]
+    if found.heatmap.elements_per_pixel > 1:
+        return
+    for i, index in enumerate(found.tiles.indices):
+        top, left = i // across * (height + 1), i % across * (width + 1)
+        part = slice(top, top + height), slice(left, left + width)
+        plane = values[index].reshape(height, width)
+        is_finite = np.isfinite(plane)
+        assert np.array_equal(found.heatmap.flags[part] == FINITE, is_finite)
+        assert np.array_equal(found.heatmap.flags[part] == NAN, np.isnan(plane))
+        assert np.array_equal(found.heatmap.values[part][is_finite], plane[is_finite])
+
+
+def test_one_nan_and_the_extreme_are_there_in_a_large_plane():
+    """A million elements, and each of the two claims its pixel."""
+    t = torch.zeros(1000, 1000)
+    t[123, 456], t[777, 5] = math.nan, -9.0
+    found = plane_map(t)
+    assert found.heatmap.elements_per_pixel > 1
+    assert found.heatmap.count(NAN) == 1
+    assert np.nanmin(found.heatmap.values) == -9.0
+
+
+def test_only_the_blocks_of_the_shown_plane_are_read(monkeypatch):
+    """Of a thousand planes, one."""
+    from tensornp.core.memory.strided import Strided
+
+    read = []
+    use_each = Strided.use_each
+
+    def counted(strided, blocks, use, *, in_place):
+        read.append(sum(math.prod(block.shape) for block in blocks))
+        return use_each(strided, blocks, use, in_place=in_place)
+
+    monkeypatch.setattr(Strided, "use_each", counted)
+    found = plane_map(torch.zeros(100, 300, 300), (7,))
+    assert found.tiles.caption == "the last two of 3 dimensions, at [7]"
+    assert sum(read) <= 3 * 2**17
+
+
+def test_the_difference_is_where_it_is():
+    """Equal infinities do not differ; a NaN on one side does."""
+    a = torch.zeros(20, 30)
+    a[0, 0] = math.inf
+    b = a.clone()
+    b[5, 6], b[7, 8] = 2.0, math.nan
+    found = difference_map(a, b)
+    assert found.heatmap.values[5, 6] == 2.0
+    assert found.heatmap.flags[7, 8] == NAN
+    assert (found.heatmap.values[0] == 0).all()
+    assert difference_map(a, torch.zeros(3)) is None
+
+
+def test_what_is_masked_is_drawn_as_nothing():
+    """No pixel of its own."""
+    array = np.ma.array(np.arange(6.0).reshape(2, 3), mask=[[0, 1, 0], [0, 0, 0]])
+    assert plane_map(array).heatmap.flags[0, 1] == NOTHING
+
+
+def test_the_figure_is_of_the_object_interface():
+    """No pyplot, and nothing kept."""
+    figure = tnp.plot(torch.randn(30, 40))
+    assert type(figure).__mro__[1].__name__ == "Figure"
+    assert len(figure.axes) == 3
+    assert len(tnp.plot(tnp.stats(torch.randn(9))).axes) == 1
+    with pytest.raises(tnp.BadRequestError, match="leads to no plane"):
+        tnp.plot(torch.zeros(3, 4, 5), index=(9,))
+
+
+def test_an_endless_plane_is_refused_in_a_sentence():
+    """A tensor may be expanded to more elements than anybody reads."""
+    for t in (torch.ones(1).expand(2**40), torch.ones(1).expand(2**20, 2**20)):
+        with pytest.raises(tnp.BadRequestError, match="a heat map would read"):
+            plane_map(t)

@@ -1,0 +1,82 @@
+"""Which planes of a tensor are shown, and that the caption says so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tensornp as tnp
+from tensornp.core.values.pictures.heatmap import NOTHING, HeatmapBuilder
+from tensornp.core.values.pictures.tiles import grid_of, tiled, tiles_of
+
+SHAPES = st.lists(st.integers(0, 5), max_size=5).map(tuple)
+
+
+@given(SHAPES, st.integers(1, 70))
+def test_every_index_leads_to_a_plane_of_the_tensor(shape, max_tiles):
+    """In order, at most so many, each once, and there is room for all in the grid."""
+    tiles = tiles_of(shape, max_tiles=max_tiles)
+    array = np.zeros(shape)
+    for index in tiles.indices:
+        assert np.atleast_2d(array[index]).shape == tiles.plane
+    outer = shape[:-2]
+    assert list(tiles.indices) == list(np.ndindex(*outer))[:max_tiles]
+    assert tiles.grid[0] * tiles.grid[1] >= len(tiles.indices)
+    assert bool(tiles.caption) == (len(shape) > 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "caption", "grid"),
+    [
+        (((2, 4, 5, 6), [0, 3]), "the last two of 4 dimensions, at [0, 3]", (1, 1)),
+        (((2, 4, 5, 6), (-1, -4)), "the last two of 4 dimensions, at [1, 0]", (1, 1)),
+        (((2, 4, 5, 6),), "the last two of 4 dimensions, at [0, 0]", (1, 1)),
+        (((2, 4, 5, 6), None, 64), "the last two of 4 dimensions, all 8 in 2 × 4 tiles", (2, 4)),
+        (((1000, 5, 5), None, 64), "the last two of 3 dimensions, the first 64 of 1,000 in 8 × 8 tiles", (8, 8)),
+        (((5, 6), ()), "", (1, 1)),
+        (((6,),), "", (1, 1)),
+        (((),), "", (1, 1)),
+    ],
+)
+def test_the_caption_says_which_planes_are_shown(arguments, caption, grid):
+    """In words, with the index."""
+    tiles = tiles_of(*arguments)
+    assert (tiles.caption, tiles.grid) == (caption, grid)
+
+
+@pytest.mark.parametrize(
+    ("shape", "index"), [((2, 3, 4), [2]), ((2, 3, 4), [-3]), ((2, 3, 4), []), ((2, 3, 4), ["a"]), ((3, 4), [0])]
+)
+def test_an_index_that_leads_nowhere_is_refused(shape, index):
+    """It names the shape and what would do."""
+    with pytest.raises(tnp.BadRequestError, match=r"leads (to no plane|nowhere)"):
+        tiles_of(shape, index)
+
+
+def test_a_grid_looks_like_a_square():
+    """Of wide planes few stand side by side."""
+    assert grid_of(64, (5, 5)) == (8, 8)
+    assert grid_of(4, (1, 99)) == (4, 1)
+    assert grid_of(4, (99, 1)) == (1, 4)
+    assert grid_of(0, (5, 5)) == (0, 0)
+
+
+def test_tiles_lie_in_order_with_nothing_between_them():
+    """Each pixel of each plane is where the grid says; the data is signed if all of it together is."""
+    planes = [np.full((2, 3), float(i - 1)) for i in range(3)]
+    heatmaps = []
+    for plane in planes:
+        builder = HeatmapBuilder(plane.shape)
+        builder.add(plane)
+        heatmaps.append(builder.finish())
+    found = tiled(heatmaps, (2, 2))
+    assert found.flags.shape == (5, 7)
+    np.testing.assert_array_equal(found.values[:2, :3], planes[0])
+    np.testing.assert_array_equal(found.values[:2, 4:], planes[1])
+    np.testing.assert_array_equal(found.values[3:, :3], planes[2])
+    assert (found.flags[2] == NOTHING).all() and (found.flags[:, 3] == NOTHING).all()
+    assert (found.flags[3:, 4:] == NOTHING).all()
+    assert found.is_signed and found.is_tiled
+    assert not tiled(heatmaps[1:], (1, 2)).is_signed

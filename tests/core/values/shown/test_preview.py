@@ -1,0 +1,101 @@
+"""The shown array text is, character for character, what NumPy prints of the fully converted array."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from older import needs_numpy_2
+from strategies import PRINT_OPTIONS, converted, tensors
+
+import tensornp as tnp
+from tensornp.core.summary.card import summarize
+from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.values.shown.preview import first_values, preview
+
+
+def shown(t: torch.Tensor, max_elements: int = 10**7) -> str:
+    return preview(t, tnp.inspect(t), tnp.plan(t), max_elements=max_elements).text
+
+
+@settings(max_examples=300, deadline=None)
+@given(tensors(), PRINT_OPTIONS)
+def test_text_equals_repr_of_the_whole_array(t, options):
+    """Promise 3, for random shapes, strides, dtypes, values and print options."""
+    with np.printoptions(**options):
+        assert shown(t) == repr(converted(t))
+
+
+def test_a_formatter_of_the_user_is_obeyed():
+    """`np.set_printoptions(formatter=...)` shapes the card too."""
+    t = torch.arange(2000.0)
+    with np.printoptions(formatter={"float": lambda x: f"<{x:.0f}]"}):
+        assert shown(t) == repr(t.numpy())
+
+
+def test_more_elements_than_a_page_holds_are_cut_with_a_note():
+    """A threshold of 10**6 must not print 10**6 elements unasked."""
+    t = torch.arange(300_000)
+    with np.printoptions(threshold=10**6):
+        result = preview(t, tnp.inspect(t), tnp.plan(t), max_elements=1000)
+    assert len(result.text) < 20_000
+    assert "1,000" in result.note
+
+
+def test_no_edge_items_do_not_read_all():
+    """NumPy would measure all elements for the one that it prints: a large tensor has one more, and a true note."""
+    t = torch.arange(300_000)
+    with np.printoptions(edgeitems=0):
+        result = preview(t, tnp.inspect(t), tnp.plan(t), max_elements=1000)
+        assert shown(t) == repr(t.numpy())
+    with np.printoptions(edgeitems=1):
+        assert result.text == repr(t.numpy())
+    assert result.note == "with edgeitems=0, NumPy measures all elements; only the outer ones are shown"
+
+
+@needs_numpy_2
+def test_a_repr_of_the_user_does_not_take_the_corners_for_the_whole():
+    """`override_repr` gets small arrays; a big one is printed by NumPy itself."""
+    with np.printoptions(override_repr=lambda a: f"mine {a.shape}"):
+        assert shown(torch.zeros(3)) == "mine (3,)"
+        text = shown(torch.zeros(5000))
+    assert text == repr(np.zeros(5000, np.float32))
+
+
+@pytest.mark.parametrize("size", [10**5, 10**7])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_nothing_is_allocated_in_proportion_to_the_tensor(size, dtype):
+    """The bytes that torch's own profiler sees allocated do not grow with the tensor."""
+    t = torch.ones(1, dtype=dtype).expand(size).view(10, -1).T
+    with torch.profiler.profile(profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]) as seen:
+        shown(t)
+    assert sum(max(0, event.self_cpu_memory_usage) for event in seen.events()) < 20_000
+
+
+def test_looking_leaves_the_storage_resizable():
+    """FSDP resizes storages after a display; a stray `.numpy()` would end that for good."""
+    t = torch.randn(100, 100)
+    shown(t)
+    first(t)
+    assert t.untyped_storage().resizable()
+
+
+def test_first_values_are_the_first_along_the_last_dimension():
+    """A row shows what `t[0, 0, :3]` holds."""
+    t = torch.arange(24.0).view(2, 3, 4)
+    assert first(t) == "0., 1., 2., …"
+    assert first(torch.tensor(2.5)) == "2.5"
+    assert first(torch.empty(0, 3)) == ""
+    assert first(t.to_sparse()) == "0., 1., 2., …"
+
+
+def first(t: torch.Tensor) -> str:
+    return first_values(t, tnp.inspect(t), tnp.plan(t), 3)
+
+
+def test_many_short_dimensions_are_not_printed_for_minutes():
+    """Twenty qubits: even the outermost elements are a million."""
+    summary = summarize(torch.zeros([2] * 20), DisplayOptions())
+    assert "t.flatten()" in summary.preview.note
+    assert summary.plan.shares_memory

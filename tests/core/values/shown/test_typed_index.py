@@ -1,0 +1,137 @@
+"""An index that was typed is read as NumPy reads it and never run, and what is shown is code that does the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tensornp as tnp
+from tensornp.core.values.shown.setting_code import setting_code
+from tensornp.core.values.shown.typed_index import expression_of, index_text, parse_index
+from tensornp.core.values.shown.window import window_of
+
+SHAPE = (4, 5, 6)
+ENDS = st.none() | st.integers(-8, 8)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.integers(-6, 6) | st.builds(slice, ENDS, ENDS) | st.just(...), max_size=4))
+def test_it_chooses_what_numpy_chooses(items):
+    """What NumPy refuses is refused, and so is a slice that holds nothing; else the elements are the same."""
+    array = np.arange(np.prod(SHAPE)).reshape(SHAPE)
+    text = ", ".join("..." if item is ... else index_text([item]) for item in items)
+    try:
+        expected = array[tuple(items)]
+    except IndexError:
+        expected = np.empty(0)
+    if not expected.size:
+        with pytest.raises(tnp.BadRequestError):
+            parse_index(text, SHAPE)
+        return
+    for written in (text, f"[{text}]", f"  [ {text} ] "):
+        chosen = parse_index(written, SHAPE)
+        assert len(chosen) == len(SHAPE)
+        np.testing.assert_array_equal(array[chosen], expected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x", "1.5", "__import__('os')", "1+1", "True", "None", "'a'", "[1, 2], 0", "0][1", "0]; x = [1", "*a", "1:2:3:4",
+     "(lambda: 0)()", "a := 1", "1" * 5000, "-" * 900 + "1j", "((((" * 200, "\0", "…", "0 if 1 else 2", "f()", "0:x"],
+)  # fmt: skip
+def test_what_is_no_index_is_refused_in_one_sentence(text):
+    """Nothing of it runs, and the cure is said."""
+    with pytest.raises(tnp.BadRequestError, match="is no index; write integers, slices") as error:
+        parse_index(text, SHAPE)
+    assert len(str(error.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("4", "index 4 is out of bounds for axis 0 of size 4; write -4 to 3"), ("0, -6", "axis 1 of size 5"),
+     ("0, 0, 0, 0", "names 4 axes of an array that has 3; name fewer"), ("..., ...", "more than one"),
+     ("::2", "no steps"), ("3:3", "holds nothing of axis 0"), ("9:", "slice 9: holds nothing")],
+)  # fmt: skip
+def test_what_is_not_there_is_said(text, says):
+    """Which axis, and how far it reaches."""
+    with pytest.raises(tnp.BadRequestError, match=says):
+        parse_index(text, SHAPE)
+
+
+def test_an_empty_axis_has_no_index_but_can_be_taken_whole():
+    """Its slice holds all that there is: nothing."""
+    assert parse_index(":", (0, 2)) == (slice(0, 0), slice(0, 2))
+    with pytest.raises(tnp.BadRequestError, match="no element"):
+        parse_index("0", (0, 2))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(1, 9), max_size=4).map(tuple), st.data())
+def test_the_expression_gives_what_is_seen(shape, data):
+    """Evaluated by NumPy and by torch, with the rows running down, also where the axes are turned."""
+    array = np.arange(np.prod(shape)).reshape(shape)
+    axes = data.draw(st.permutations(range(array.ndim)).map(lambda a: tuple(a[:2]))) if array.ndim > 1 else None
+    corner = data.draw(st.lists(st.integers(0, 9), min_size=array.ndim, max_size=array.ndim))
+    window = window_of(shape, axes=axes, corner=corner, num_rows=3, num_columns=3)
+    expected = array[np.ix_(*window.places)] if shape else array
+    if axes:
+        expected = np.moveaxis(expected, axes, (-2, -1)).reshape(window.num_rows, window.num_columns)
+    for value in (array, torch.from_numpy(array)):
+        np.testing.assert_array_equal(np.asarray(eval(expression_of("x", window), {"x": value})), expected)
+
+
+@pytest.mark.parametrize(
+    ("tensor", "text", "value"),
+    [(torch.zeros(2, 2), "1.5", 1.5), (torch.zeros(2, 2), " -inf", -np.inf), (torch.zeros(2, 2), "nan", np.nan),
+     (torch.zeros(2, 2, dtype=torch.uint8), "255", 255), (torch.zeros(2, 2, dtype=torch.bool), "True", True),
+     (torch.zeros(2, 2, dtype=torch.complex64), "1-2j", 1 - 2j), (torch.zeros(2, 2).requires_grad_(), "3", 3),
+     (torch.zeros(2, 2, dtype=torch.bfloat16), "−2", -2),
+     (torch.zeros(2, 2), "99999999999999999999", float(np.float32(1e20))),
+     (torch.zeros(2, 2, dtype=torch.complex64), "(nan-infj)", complex("nan-infj")),
+     (torch.zeros(2, 2, dtype=torch.complex64), "-inf", complex("-inf"))],
+)  # fmt: skip
+def test_the_line_sets_the_element_when_somebody_runs_it(tensor, text, value):
+    """A leaf that requires grad included; making the line changes nothing."""
+    line = setting_code(tnp.inspect(tensor), "w", (1, 0), text)
+    assert not tensor.any()
+    exec(line, {"w": tensor, "torch": torch})
+    np.testing.assert_array_equal(tensor.detach()[1, 0].tolist(), value)
+    assert tensor.count_nonzero() == 1
+
+
+def test_a_leaf_that_requires_grad_is_set_without_grad():
+    """Word for word; and an array of no dimensions has an empty index."""
+    assert setting_code(tnp.inspect(torch.zeros(5)), "t", (3,), "1.5") == "t[3] = 1.5"
+    leaf = torch.zeros(()).requires_grad_()
+    assert setting_code(tnp.inspect(leaf), "t", (), "1.5") == "with torch.no_grad(): t[()] = 1.5"
+
+
+def test_lines_run_that_torch_takes_in_a_form_of_their_own():
+    """A uint64 past int64, and an inference tensor."""
+    big = torch.zeros(2, dtype=torch.uint64)
+    with torch.inference_mode():
+        quiet = torch.zeros(2)
+    for tensor, value in ((big, 2**64 - 1), (quiet, 3)):
+        exec(setting_code(tnp.inspect(tensor), "w", (1,), str(value)), {"w": tensor, "torch": torch})
+        assert tensor.tolist() == [0, value]
+
+
+@pytest.mark.parametrize(
+    ("tensor", "text", "says"),
+    [(torch.zeros(1), "x", "is no number"), (torch.zeros(1), "__import__('os')", "is no number"),
+     (torch.zeros(1), "1j", "is no number"), (torch.zeros(1), "", "is no number"),
+     (torch.zeros(1), "1e39", "more than"),
+     (torch.zeros(1, dtype=torch.uint8), "256", "whole number of 0 to 255"),
+     (torch.zeros(1, dtype=torch.int32), "1.5", "whole number"),
+     (torch.zeros(1, dtype=torch.bool), "2", "True or False"),
+     (torch.eye(2).to_sparse(), "1", "make it dense first"),
+     (torch.zeros(1, dtype=torch.float8_e4m3fn), "-inf", "has no such number"),
+     (torch.quantize_per_tensor(torch.zeros(1), 0.1, 0, torch.qint8), "nan", "has no such number")],
+)  # fmt: skip
+def test_a_number_that_the_dtype_does_not_hold_is_refused(tensor, text, says):
+    """One sentence, with the cure."""
+    with pytest.raises(tnp.BadRequestError, match=says):
+        setting_code(tnp.inspect(tensor), "t", (0,) * tensor.dim(), text)

@@ -1,0 +1,231 @@
+"""A window shows what NumPy prints of that part of the array, and never reaches beyond the array."""
+
+from __future__ import annotations
+
+import re
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+from gallery import KINDS, made
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from odd import forget_what_was_asked, many_kinds, nothing_was_asked, plain
+from strategies import converted, tensors
+from unchanged import unchanged
+
+import tensornp as tnp
+from tensornp.core.values.shown.window import MAX_COLUMNS, MAX_ROWS, Window, window_of
+from tensornp.core.values.shown.window_values import (
+    HIDDEN,
+    NAN,
+    NEGATIVE_INF,
+    POSITIVE_INF,
+    Seen,
+    read_window,
+    subject_of,
+)
+
+SHAPES = st.lists(st.integers(0, 50), max_size=4).map(tuple)
+NUMBERS = st.integers(-100, 10**20)
+
+
+def seen(t: torch.Tensor, part: int = 0, **options: object) -> tuple[Window, Seen]:
+    subject = subject_of(t, part)
+    window = window_of(subject.shape, **options)
+    return window, read_window(subject, window)
+
+
+def cut(array: np.ndarray, window: Window) -> np.ndarray:
+    """Return by NumPy what is seen, in rows."""
+    counts = {window.row_axis: window.num_rows, window.column_axis: window.num_columns}
+    index = tuple(slice(at, at + counts.get(axis, 1)) for axis, at in enumerate(window.corner))
+    part = array[index]
+    if window.row_axis is not None:
+        part = np.moveaxis(part, (window.row_axis, window.column_axis), (-2, -1))
+    return part.reshape(window.num_rows, window.num_columns)
+
+
+@settings(max_examples=200, deadline=None)
+@given(SHAPES, st.data())
+def test_a_window_never_reaches_beyond_the_array(shape, data):
+    """Whatever corner, size and index are asked for."""
+    ndim = len(shape)
+    axes = data.draw(st.none() | st.permutations(range(ndim)).map(lambda a: tuple(a[:2]))) if ndim > 1 else None
+    corner = data.draw(st.lists(NUMBERS, min_size=ndim, max_size=ndim))
+    window = window_of(shape, axes=axes, corner=corner, num_rows=data.draw(NUMBERS), num_columns=data.draw(NUMBERS))
+    target = tuple(data.draw(st.integers(0, max(size - 1, 0))) for size in shape)
+    for each in (window, window.begun_at(corner), window.moved_to_show(target)):
+        assert each.num_rows <= MAX_ROWS
+        assert each.num_columns <= MAX_COLUMNS
+        assert (each.numel == 0) == (0 in shape)
+        if each.numel:
+            assert all(place[-1] < size for place, size in zip(each.places, shape, strict=True))
+            assert np.empty(shape, np.int8)[np.ix_(*each.places)].size == each.numel
+    assert not window.numel or window.moved_to_show(target).holds(target)
+
+
+def test_a_window_moves_by_as_little_as_shows_the_cell():
+    """What is seen already stays where it is; one step beyond the edge is one row."""
+    window = window_of((4, 100, 100), num_rows=10, num_columns=10).begun_at((1, 20, 30))
+    assert window.moved_to_show((1, 25, 35)) == window
+    assert window.moved_to_show((1, 30, 29)).corner == (1, 21, 29)
+    assert window.moved_to_show((3, 19, 39)).corner == (3, 19, 30)
+
+
+def test_axes_that_are_no_table_are_refused():
+    """Twice the same one, or one that is not there."""
+    for axes in ((0, 0), (0, 3), (-1, 0)):
+        with pytest.raises(tnp.BadRequestError, match="choose two different ones of 0 to 2"):
+            window_of((2, 3, 4), axes=axes)
+
+
+@settings(max_examples=200, deadline=None)
+@given(tensors(), st.data())
+def test_texts_are_those_of_numpy_and_exact_ones_give_the_value_back(t, data):
+    """For random shapes, strides, dtypes and values, and any two axes in any order."""
+    array = converted(t)
+    axes = data.draw(st.permutations(range(array.ndim)).map(lambda a: tuple(a[:2]))) if array.ndim > 1 else None
+    corner = data.draw(st.lists(st.integers(0, 9), min_size=array.ndim, max_size=array.ndim))
+    window, shown = seen(t, axes=axes, corner=corner, num_rows=3, num_columns=4)
+    expected = cut(array, window).reshape(-1)
+    if not expected.size:
+        assert shown.texts == []
+        return
+    printed = np.array2string(expected, separator="|", threshold=10**6, max_line_width=10**6)
+    assert "|".join(shown.texts) == printed[1:-1]
+    parsed = np.array([as_number(text, expected.dtype) for text in shown.exact], expected.dtype)
+    np.testing.assert_array_equal(parsed, expected)
+
+
+def as_number(text: str, dtype: np.dtype) -> object:
+    return text == "True" if dtype.kind == "b" else dtype.type(complex(text) if dtype.kind == "c" else text)
+
+
+@pytest.mark.parametrize("name", [name for name, (group, _) in KINDS.items() if group == "dtypes"])
+def test_every_dtype_shows_its_values(name):
+    """All bit patterns of the small ones; what has no values says so as a conversion does."""
+    case = made(name)
+    if isinstance(case, str):
+        pytest.skip(case)
+    if case.error is not None:
+        with pytest.raises(case.error, match=re.escape(case.says)):
+            subject_of(case.tensor)
+        return
+    window, shown = seen(case.tensor, num_rows=40, num_columns=24)
+    expected = cut(case.expected, window).reshape(-1)
+    assert shown.exact == [str(value) for value in expected]
+
+
+def test_bits_are_those_of_the_tensor_s_own_dtype():
+    """Of what NumPy cannot hold too; of packed elements, the code of each."""
+    values = np.array([1.5, -0.0, np.nan, 0.1])
+    for dtype in ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"):
+        own = values.astype(getattr(ml_dtypes, dtype, dtype))
+        unsigned = own.view(f"u{own.itemsize}")
+        t = torch.from_numpy(unsigned.view(f"i{own.itemsize}").copy()).view(getattr(torch, dtype))
+        assert seen(t)[1].bits == unsigned.astype(unsigned.dtype.newbyteorder(">")).tobytes()
+    for t, digits in (
+        (torch.tensor([True, False]), "01 00"),
+        (torch.tensor([-2], dtype=torch.int16), "fffe"),
+        (torch.tensor([1 - 2j]), "3f800000 c0000000"),
+        (torch.tensor([1 - 2j]).conj(), "3f800000 40000000"),
+    ):
+        assert seen(t)[1].bits == bytes.fromhex(digits)
+
+
+def test_four_bits_have_one_byte_each():
+    """The low half of a byte comes first."""
+    if not hasattr(torch, "float4_e2m1fn_x2"):
+        pytest.skip("float4 is there since torch 2.8")
+    t = torch.tensor([0x92, 0xF1], dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
+    window, shown = seen(t)
+    assert window.shape == (4,)
+    assert list(shown.bits) == [2, 9, 1, 15]
+    assert shown.exact == ["1.0", "-0.5", "0.5", "-6.0"]
+    assert subject_of(t).code("t") == ""
+
+
+def test_shades_are_symmetric_about_zero_and_what_has_no_place_has_its_own():
+    """The farthest from 0 is full, and NaN and infinities change nothing of the others."""
+    t = torch.tensor([-2.0, 1.0, 0.0, torch.nan, torch.inf, -torch.inf, 0.5])
+    shown = seen(t)[1]
+    assert shown.shades == [-100, 50, 0, NAN, POSITIVE_INF, NEGATIVE_INF, 25]
+    assert shown.scale == (-2.0, 1.0)
+    assert seen(torch.tensor([3, 4j, 0]))[1].shades == [75, 100, 0]
+    assert seen(torch.tensor([False, True]))[1].shades == [0, 100]
+    assert seen(torch.full((3,), torch.nan))[1].scale == (0, 0)
+    assert seen(torch.tensor([5e-324, 1e-323], dtype=torch.float64))[1].shades == [50, 100]
+    assert seen(torch.tensor([1.7e308, -1.7e308], dtype=torch.float64))[1].shades == [100, -100]
+
+
+def test_what_is_hidden_is_two_dashes_and_says_nothing_of_its_value():
+    """Neither text, nor bits, nor shade, nor the scale."""
+    from torch.masked import masked_tensor
+
+    t = masked_tensor(torch.tensor([[1.0, 99.0], [3.0, 4.0]]), torch.tensor([[True, False], [True, True]]))
+    shown = seen(t)[1]
+    assert [text.strip() for text in shown.texts] == ["1.", "--", "3.", "4."]
+    assert shown.exact[1] == "--"
+    assert shown.bits == np.array([1, 0, 3, 4], ">f4").tobytes()
+    assert shown.shades == [25, HIDDEN, 75, 100]
+
+
+def test_few_dimensions_are_a_row_and_a_cell():
+    """And an array without elements shows none."""
+    window, shown = seen(torch.tensor(2.5))
+    assert (window.num_rows, window.num_columns, shown.exact) == (1, 1, ["2.5"])
+    window, shown = seen(torch.arange(30), num_columns=5, corner=[28])
+    assert (window.num_rows, shown.exact) == (1, ["25", "26", "27", "28", "29"])
+    assert seen(torch.empty(3, 0, 2))[1].texts == []
+
+
+def test_a_part_of_a_nested_tensor_is_seen_by_its_number():
+    """One past the last is the last; the code names the part."""
+    t = torch.nested.nested_tensor([torch.ones(2, 3), torch.zeros(4, 3)])
+    assert subject_of(t).num_parts == 2
+    assert seen(t, 0)[0].shape == (2, 3)
+    window, shown = seen(t, 7)
+    assert window.shape == (4, 3)
+    assert set(shown.exact) == {"0.0"}
+    assert subject_of(t, 1).code("w") == "w.unbind()[1]"
+    with pytest.raises(tnp.BadRequestError, match="no parts"):
+        subject_of(torch.nested.nested_tensor([]))
+
+
+def test_a_large_sparse_tensor_shows_a_window_and_is_not_made_dense():
+    """1e12 elements, of which two are stored."""
+    t = torch.sparse_coo_tensor([[5, 999_999], [7, 999_999]], [1.5, 2.5], (10**6, 10**6)).coalesce()
+    assert seen(t, corner=(5, 7), num_rows=2, num_columns=2)[1].exact == ["1.5", "0.0", "0.0", "0.0"]
+    assert seen(t, corner=(10**6, 10**6), num_rows=2, num_columns=2)[1].exact == ["0.0", "0.0", "0.0", "2.5"]
+
+
+def test_what_has_no_values_says_why():
+    """A meta tensor, and one whose storage was freed."""
+    with pytest.raises(tnp.NoDataError, match="meta"):
+        subject_of(torch.ones(2, device="meta"))
+    t = torch.ones(2)
+    t.untyped_storage().resize_(0)
+    with pytest.raises(tnp.NoDataError, match="freed"):
+        subject_of(t)
+
+
+@pytest.mark.parametrize("name", many_kinds())
+def test_a_look_through_a_window_changes_nothing(name):
+    """Of many kinds, some of which notice what is asked of them."""
+    kinds = many_kinds()
+    tensors = [plain(t) for t in kinds.values()]
+    forget_what_was_asked()
+    with unchanged(*tensors):
+        seen(kinds[name], num_rows=3, num_columns=3)
+    assert nothing_was_asked()
+
+
+@pytest.mark.parametrize("size", [10**4, 10**8])
+def test_nothing_is_allocated_in_proportion_to_the_tensor(size):
+    """The bytes that torch's own profiler sees allocated are those of the window."""
+    t = torch.ones(1, dtype=torch.bfloat16).expand(size).view(100, -1)
+    with torch.profiler.profile(profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        seen(t, num_rows=40, num_columns=24)
+    assert sum(max(0, event.self_cpu_memory_usage) for event in profile.events()) < 40_000

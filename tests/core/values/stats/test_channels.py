@@ -1,0 +1,127 @@
+"""Rows and columns that are zero throughout or stand out, beside what NumPy makes of the whole weight."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from tensornp.core.memory.strided import order_of
+from tensornp.core.values.stats.channels import ChannelNorms, ChannelSums, layout_of, norms_of
+from tensornp.core.values.stats.compute import scan
+
+SHAPES = [(300, 701), (8, 300_001), (40_000, 8), (64, 9, 3, 3), (9, 8, 70_000), (1, 50), (20, 1, 30)]
+
+
+def expected(values: np.ndarray, axis: int) -> ChannelNorms | None:
+    """What stands out along an axis, from the whole."""
+    others = tuple(d for d in range(values.ndim) if d != axis)
+    norms = np.sqrt((values.astype(np.float64) ** 2).sum(axis=others))
+    dead = np.flatnonzero(~values.any(axis=others))
+    median = np.median(np.delete(norms, dead))
+    out = [int(i) for i in np.argsort(-norms, kind="stable") if norms[i] >= 10 * median]
+    if not 8 <= values.shape[axis] <= 2**18 or values.size == values.shape[axis] or not (len(dead) or out):
+        return None
+    ratios = tuple((i, norms[i] / median) for i in out[:5])
+    return ChannelNorms(axis, values.shape[axis], len(dead), tuple(dead[:5].tolist()), len(out), ratios)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_what_stands_out_is_what_numpy_finds(shape, dtype):
+    """Whatever the blocks cut through, and in whatever order the elements lie."""
+    wanted = torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(getattr(torch, dtype))
+    wanted[shape[0] // 2] *= 50
+    wanted[0] = 0 if shape[0] > 1 else wanted[0]
+    if shape[1] > 3:
+        wanted[:, -1] = 0
+        wanted[:, 2] *= 30
+    for tensor in (wanted, wanted.transpose(0, 1).contiguous().transpose(0, 1)):
+        found = {norms.axis: norms for norms in scan(tensor, in_depth=True).channels}
+        for axis in (0, 1):
+            told, by_numpy = found.get(axis), expected(wanted.double().numpy(), axis)
+            if by_numpy is None:
+                assert told is None
+                continue
+            assert told is not None
+            assert (told.num, told.num_dead, told.dead) == (by_numpy.num, by_numpy.num_dead, by_numpy.dead)
+            assert told.num_outliers == by_numpy.num_outliers
+            assert [i for i, _ in told.outliers] == [i for i, _ in by_numpy.outliers]
+            np.testing.assert_allclose(*([r for _, r in one.outliers] for one in (told, by_numpy)), rtol=1e-4)
+
+
+def test_a_row_of_numbers_too_small_to_be_squared_is_not_zero():
+    """Only zeros are."""
+    values = torch.ones(10, 20)
+    values[3] = 1e-30
+    values[4] = 0
+    (rows,) = scan(values, in_depth=True).channels
+    assert (rows.axis, rows.num_dead, rows.dead) == (0, 1, (4,))
+
+
+def test_a_nan_hides_its_own_channel_alone():
+    """And an infinity too."""
+    values = torch.ones(10, 20)
+    values[3, 0], values[4, 1] = float("nan"), float("inf")
+    values[5] = 1000
+    (rows,) = scan(values, in_depth=True).channels
+    assert rows == ChannelNorms(0, 10, 0, (), 1, ((5, pytest.approx(1000)),))
+
+
+def test_nothing_is_told_where_norms_say_nothing():
+    """Of vectors, integers, and all zeros; and of what was not asked for."""
+    for tensor in (torch.ones(100), torch.zeros(100, 100), torch.eye(100, dtype=torch.int32), torch.tensor(1.0)):
+        assert scan(tensor, in_depth=True).channels == ()
+    assert scan(torch.eye(100)[:, :50], in_depth=False).channels == ()
+
+
+def test_gaps_and_repeats_have_no_order():
+    """Those are read in another way, and no channels are told."""
+    assert order_of((3, 4), (4, 1)) == (0, 1)
+    assert order_of((3, 4), (1, 3)) == (1, 0)
+    assert order_of((3, 4), (8, 1)) is None
+    assert order_of((3, 4), (0, 1)) is None
+    assert scan(torch.eye(100)[:, ::2], in_depth=True).channels == ()
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 1000])
+def test_blocks_of_any_size_add_up(size):
+    """Tasks meet some channels in part, and all of them together in full."""
+    values = np.random.default_rng(0).standard_normal((9, 8, 10)).astype(np.float32)
+    values[4] = 0
+    layout = layout_of(values.shape, (0, 1, 2), "float32")
+    flat, found = values.reshape(-1), []
+    for first in range(0, len(flat), size):
+        sums = ChannelSums(layout)
+        sums.add(flat[first : first + size], first)
+        found.append(sums.finish())
+    whole = ChannelSums(layout)
+    whole.add(flat, 0)
+    for axis, sums in zip((0, 1), whole.finish(), strict=True):
+        others = tuple(d for d in range(3) if d != axis)
+        np.testing.assert_allclose(sums.squares, (values.astype(np.float64) ** 2).sum(axis=others), rtol=1e-5)
+    assert norms_of(layout, found) == (ChannelNorms(0, 9, 1, (4,), 0, ()),)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+@pytest.mark.parametrize("unit", [1.0, 1e-21, 1e-30, 1e19, 1e30])
+def test_ratios_are_right_at_any_size(dtype, unit):
+    """Squares of such numbers are too small or too large for a float32: neither hides a channel, nor makes one up."""
+    values = torch.rand(64, 65, generator=torch.Generator().manual_seed(0)) + 1
+    values[3] /= 1000
+    values[5] *= 5000
+    values[7] = 0
+    scaled = (values.double() * unit).to(getattr(torch, dtype))
+    rows, *columns = scan(scaled, in_depth=True).channels
+    by_numpy = expected(scaled.double().numpy() / unit, 0)
+    assert (rows.num_dead, rows.dead, rows.num_outliers) == (1, (7,), 1)
+    assert rows.outliers == ((5, pytest.approx(by_numpy.outliers[0][1], rel=1e-4)),)
+    assert not columns
+
+
+def test_what_no_float_can_square_is_not_told_and_not_dead():
+    """Of float64 at the ends of its range."""
+    values = torch.ones(16, 16, dtype=torch.float64)
+    values[3], values[4], values[5] = 1e-200, 1e200, 0
+    (rows,) = (one for one in scan(values, in_depth=True).channels if one.axis == 0)
+    assert (rows.dead, rows.outliers) == ((5,), ())
