@@ -143,7 +143,7 @@ def the_shell() -> Any:
 
 def send_messages(found: Found, name: str, obj: Any) -> None:
     """Send each widget all that a page may ask for."""
-    from tensornp.trees.listing import listed
+    from tensornp.models.entries.listed import listed
     from tensornp.widget.weights import WeightsWidget
 
     if isinstance(obj, torch.Tensor):

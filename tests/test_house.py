@@ -13,9 +13,11 @@ import pytest
 
 SRC = Path(__file__).parents[1] / "src" / "tensornp"
 ROOMS = {
-    "": "errors -> core -> trees, ranks -> render -> widget, session -> fronts",
+    "": "errors -> core -> models, ranks -> render -> widget, session -> fronts",
     "core": "lowlevel -> tensor -> namespace -> memory -> convert -> values, exchange -> summary",
     "core/values": "reading -> shown, stats -> compare -> find, pictures",
+    "models": "names -> reading, files -> pickles -> entries -> storage, quantization, optimizers, outline "
+    "-> scan -> formats, explorer -> live -> opening -> weights -> comparing",
 }
 """A room imports what is left of it: not what shares its place, between two commas."""
 MODULES = sorted(path for path in SRC.rglob("*.py") if path != SRC / "__init__.py")
@@ -30,13 +32,13 @@ HOMES = {
     "psutil": {"core/convert/budget"},
     "jax": {"core/exchange/jax"},
     "cupy": {"core/exchange/cupy"},
-    "gguf": {"trees/gguf_values"},
-    "tqdm": {"trees/progress"},
-    "pandas": {"trees/frame"},
+    "gguf": {"models/formats/gguf/values"},
+    "tqdm": {"models/scan/progress"},
+    "pandas": {"models/scan/frame"},
     "anywidget": {"widget"},
     "ipywidgets": {"widget"},
     "IPython": {"fronts/ipython"},
-    "torch": {"core", "trees", "ranks", "widget", "session", "fronts"},
+    "torch": {"core", "models", "ranks", "widget", "session", "fronts"},
 }
 
 

@@ -22,8 +22,8 @@ from torch.nn.utils import parametrizations
 from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.trees.entry import WeightEntry
-from tensornp.trees.listing import listed
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.listed import listed
 from tensornp.widget.navigator import NavigatorWidget
 from tensornp.widget.toggle import TensorWidget
 from tensornp.widget.weights import WeightsWidget

@@ -34,16 +34,16 @@ from .errors import TensornpError as TensornpError
 from .errors import TooLargeError as TooLargeError
 from .errors import UnsupportedArrayError as UnsupportedArrayError
 from .errors import UnsupportedTensorError as UnsupportedTensorError
+from .models.comparing.compare import compare as compare
+from .models.comparing.comparison import WeightsComparison as WeightsComparison
+from .models.entries.entry import WeightEntry as WeightEntry
+from .models.explorer import WeightsExplorer as WeightsExplorer
+from .models.weights import weights as weights
 from .render.image import Image as Image
 from .render.image import image as image
 from .render.plot import plot as plot
 from .render.static_card import Card as Card
 from .render.static_card import card as card
-from .trees.compare import compare as compare
-from .trees.entry import WeightEntry as WeightEntry
-from .trees.explorer import WeightsExplorer as WeightsExplorer
-from .trees.weights import weights as weights
-from .trees.weights_comparison import WeightsComparison as WeightsComparison
 from .widget.toggle import TensorWidget as TensorWidget
 from .widget.toggle import view as view
 

@@ -20,11 +20,11 @@ from side_by_side import Spread, interleave, ratio, table, verdict
 from torch import nn
 
 import tensornp as tnp
+from tensornp.models.entries.listed import listed
+from tensornp.models.outline.choose import Asked
+from tensornp.models.outline.outline import Outline
+from tensornp.models.reading.stats_cache import KEPT
 from tensornp.render.weights import weights_html
-from tensornp.trees.choosing import Asked
-from tensornp.trees.kept import KEPT
-from tensornp.trees.listing import listed
-from tensornp.trees.outline import Outline
 
 LISTING_MS, SLICE_MS, MANY_S, ENTRY_NBYTES = 50, 5, 3, 1024
 PICTURE_MS, PICTURE_KB = 50, 100

@@ -14,7 +14,7 @@ from browser.test_toggle_js import LAB_DARK
 from playwright.sync_api import Locator, Page, expect
 
 import tensornp as tnp
-from tensornp.trees.listing import Listed, listed
+from tensornp.models.entries.listed import Listed, listed
 from tensornp.widget.weights import WeightsWidget
 
 

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 
 import tensornp as tnp
 from tensornp.errors import NoDataError
-from tensornp.trees.listing import Listed, listed
+from tensornp.models.entries.listed import Listed, listed
 from tensornp.widget.navigator import the_navigator
 from tensornp.widget.weights import MAX_LINES, WeightsWidget
 
@@ -121,7 +121,7 @@ def test_a_pattern_that_never_ends_is_a_sentence(shown, monkeypatch):
     """And the next one is tried."""
     page = shown({"a" * 100 + "b": torch.ones(2), "b": torch.ones(3)})
     with monkeypatch.context() as patch:
-        patch.setattr("tensornp.trees.typed_pattern.LIMIT_S", 0.5)
+        patch.setattr("tensornp.models.names.timed_regex.LIMIT_S", 0.5)
         answer = page.ask("lines", first=0, count=5, search="/(a+)+$/")
     assert answer["type"] == "error"
     assert answer["text"].startswith("/(a+)+$/ was given up after 0.5 seconds; ")
@@ -178,7 +178,7 @@ def test_a_scan_can_be_ended(shown, monkeypatch):
     """What was read stays."""
     page = shown({str(i): torch.ones(1000) for i in range(50)})
     page.ask("lines", first=0, count=1)
-    monkeypatch.setattr("tensornp.trees.scan._TOLD_EVERY_S", 0)
+    monkeypatch.setattr("tensornp.models.scan.run._TOLD_EVERY_S", 0)
     read = page.widget._reach
     page.widget._reach = lambda one: (page.ask_end() if one.number == 5 else None) or read(one)
     page.ask_end = lambda: page.widget._receive(None, {"type": "end", "page": "p", "number": 99}, [])

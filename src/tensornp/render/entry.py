@@ -8,14 +8,14 @@ from html import escape
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.models.entries.entry import COMPUTED, WeightEntry, shape_text
+from tensornp.models.entries.listed import is_trained
+from tensornp.models.entries.summary import EntrySummary
+from tensornp.models.names.quoted import MAX_TOLD, cut
 from tensornp.render.card import values_html
 from tensornp.render.style import CARD, HEADING
 from tensornp.render.table import Table, TableRow, table_html, table_text
 from tensornp.render.weights import WORDS
-from tensornp.trees.entry import COMPUTED, WeightEntry, shape_text
-from tensornp.trees.entry_summary import EntrySummary
-from tensornp.trees.listing import is_trained
-from tensornp.trees.names import MAX_TOLD, cut
 
 MAX_SHOWN = 10
 """Names that a weight is tied to, and pieces of files, that are told."""

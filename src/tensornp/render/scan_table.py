@@ -11,13 +11,13 @@ from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.values.reading.scopes import ALL
+from tensornp.models.names.quoted import MAX_SHOWN, cut
+from tensornp.models.scan.findings import PLAIN_RANK
+from tensornp.models.scan.table import ScanTable
 from tensornp.render.stats_line import number_text
 from tensornp.render.style import HEADING, SMALL_TEXT, WIDE
 from tensornp.render.table import Table, TableRow, table_html, table_text, without_empty
 from tensornp.render.words import listed
-from tensornp.trees.findings import PLAIN_RANK
-from tensornp.trees.names import MAX_SHOWN, cut
-from tensornp.trees.scan_table import ScanTable
 
 MAX_ROWS = 40
 """Weights with findings that are listed."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tensornp.models.explorer import Spread, Totals
 from tensornp.render.bundle import preformatted
-from tensornp.trees.explorer import Spread, Totals
 
 
 def totals_text(totals: Totals | Spread) -> str:

@@ -29,7 +29,7 @@ VIEWS = {
     "tensornp.core.summary.container.ContainerSummary": View("tensornp.render.container.container"),
     "tensornp.core.summary.stats.StatsSummary": View("tensornp.render.stats.stats"),
     "tensornp.core.summary.comparison.ComparisonSummary": View("tensornp.render.comparison.comparison"),
-    "tensornp.trees.entry_summary.EntrySummary": _ENTRY,
+    "tensornp.models.entries.summary.EntrySummary": _ENTRY,
     "tensornp.core.summary.view.Unshown": View("tensornp.render.simple.unshown"),
     "tensornp.core.convert.plan.ConversionPlan": View("tensornp.render.receipt.plan"),
     "tensornp.core.tensor.facts.TensorInfo": View("tensornp.render.info.info"),
@@ -42,12 +42,14 @@ VIEWS = {
     ),
     "tensornp.core.values.stats.histogram.Histogram": View("tensornp.render.histogram.histogram"),
     "tensornp.core.values.find.locate.Location": View("tensornp.render.location.location"),
-    "tensornp.trees.explorer.WeightsExplorer": View("tensornp.render.weights.weights"),
-    "tensornp.trees.explorer.Totals": View("tensornp.render.totals.totals"),
-    "tensornp.trees.explorer.Spread": View("tensornp.render.totals.totals"),
-    "tensornp.trees.entry.WeightEntry": _ENTRY._replace(summarize="tensornp.trees.entry_summary.summarize_entry"),
-    "tensornp.trees.scan_table.ScanTable": View("tensornp.render.scan_table.scan_table"),
-    "tensornp.trees.weights_comparison.WeightsComparison": View(
+    "tensornp.models.explorer.WeightsExplorer": View("tensornp.render.weights.weights"),
+    "tensornp.models.explorer.Totals": View("tensornp.render.totals.totals"),
+    "tensornp.models.explorer.Spread": View("tensornp.render.totals.totals"),
+    "tensornp.models.entries.entry.WeightEntry": _ENTRY._replace(
+        summarize="tensornp.models.entries.summary.summarize_entry"
+    ),
+    "tensornp.models.scan.table.ScanTable": View("tensornp.render.scan_table.scan_table"),
+    "tensornp.models.comparing.comparison.WeightsComparison": View(
         "tensornp.render.weights_comparison.weights_comparison"
     ),
 }

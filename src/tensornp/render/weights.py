@@ -7,14 +7,14 @@ from itertools import islice
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.models.entries.entry import shape_text
+from tensornp.models.entries.listed import is_trained
+from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.names.quoted import MAX_SHOWN, cut
+from tensornp.models.outline.fold import Row, folded, note_of
 from tensornp.render.style import HEADING, SMALL_TEXT, WIDE
 from tensornp.render.table import Table, TableRow, said_once, table_html, table_text, without_common, without_empty
 from tensornp.render.words import listed, on_this_rank
-from tensornp.trees.entry import shape_text
-from tensornp.trees.explorer import WeightsExplorer
-from tensornp.trees.fold import Row, folded, note_of
-from tensornp.trees.listing import is_trained
-from tensornp.trees.names import MAX_SHOWN, cut
 
 HEADINGS = ("name", "kind", "shape", "dtype", "where", "bytes", "grad", "notes")
 ALWAYS = ("name", "shape", "bytes")

@@ -10,11 +10,11 @@ from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.values.compare.compare import Comparison
+from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.render.stats_line import number_text
 from tensornp.render.style import SMALL_TEXT, WIDE, badge_style
 from tensornp.render.table import Table, TableRow, table_html, table_text, without_common, without_empty
 from tensornp.render.words import listed, share_text
-from tensornp.trees.weights_comparison import WeightsComparison
 
 MAX_ROWS = 40
 """Weights that are listed."""

@@ -10,6 +10,11 @@ from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.stats import StatsSummary
 from tensornp.core.values.shown.preview import Preview
 from tensornp.core.values.stats.histogram import Histogram
+from tensornp.models.entries.entry import COMPUTED, WeightEntry
+from tensornp.models.entries.summary import preview_of
+from tensornp.models.outline.fold import Row
+from tensornp.models.outline.outline import Line
+from tensornp.models.scan.findings import QUIET_RANK
 from tensornp.render.entry import array_code, facts_of
 from tensornp.render.legend import heatmap_alt, legend_text
 from tensornp.render.png import data_uri, heatmap_png, histogram_png, size_of
@@ -17,11 +22,6 @@ from tensornp.render.stats import stats_tables
 from tensornp.render.stats_line import HEIGHT, WIDTH, histogram_alt
 from tensornp.render.weights import cells_of
 from tensornp.render.words import cost_of_scan
-from tensornp.trees.entry import COMPUTED, WeightEntry
-from tensornp.trees.entry_summary import preview_of
-from tensornp.trees.findings import QUIET_RANK
-from tensornp.trees.fold import Row
-from tensornp.trees.outline import Line
 from tensornp.widget.toggle_data import figures_data
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tensornp.errors import BadRequestError
-from tensornp.trees.choosing import COLUMNS, FILTERS, Asked
+from tensornp.models.outline.choose import COLUMNS, FILTERS, Asked
 
 MAX_TOGGLED = 10_000
 NONSENSE = "the page has asked for something that these weights do not have; reload the page"

@@ -13,13 +13,13 @@ from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.stats import summarize_stats
 from tensornp.errors import BadRequestError, NameTakenError, TensornpError
+from tensornp.models.entries.entry import COMPUTED, WeightEntry
+from tensornp.models.entries.listed import Listed
+from tensornp.models.outline.choose import Asked
+from tensornp.models.outline.outline import Outline, sums_of
+from tensornp.models.scan.findings import UNRANKED
 from tensornp.render.entry import array_code
 from tensornp.render.words import cost_of_scan
-from tensornp.trees.choosing import Asked
-from tensornp.trees.entry import COMPUTED, WeightEntry
-from tensornp.trees.findings import UNRANKED
-from tensornp.trees.listing import Listed
-from tensornp.trees.outline import Outline, sums_of
 from tensornp.widget.dock import DockingWidget, module, stylesheet
 from tensornp.widget.weight_data import Found, entry_data, line_data, stats_data
 from tensornp.widget.weight_requests import NONSENSE, asked_by, integer_of, pattern_code

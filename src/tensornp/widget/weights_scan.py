@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.errors import TensornpError
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.listed import Listed
+from tensornp.models.scan.findings import QUIET_RANK, UNRANKED
+from tensornp.models.scan.run import scan_entries
 from tensornp.render.stats_line import line_of
-from tensornp.trees.entry import WeightEntry
-from tensornp.trees.findings import QUIET_RANK, UNRANKED
-from tensornp.trees.listing import Listed
-from tensornp.trees.scan import scan_entries
 from tensornp.widget.weight_data import Found
 
 

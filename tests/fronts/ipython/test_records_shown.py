@@ -66,7 +66,7 @@ def test_looking_for_a_view_imports_nothing():
     """Neither torch nor the explorer of weights, before somebody has used them."""
     code = (
         "import sys; from tensornp.render.views import view_of; "
-        "print(view_of(3), view_of([]), sorted({'torch', 'numpy', 'tensornp.trees.explorer'} & set(sys.modules)))"
+        "print(view_of(3), view_of([]), sorted({'torch', 'numpy', 'tensornp.models.explorer'} & set(sys.modules)))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "None None []"
@@ -74,6 +74,6 @@ def test_looking_for_a_view_imports_nothing():
 
 def test_showing_a_tensor_imports_no_explorer_of_weights():
     """A card needs none of the sixty modules that read files."""
-    code = "import sys, torch, tensornp; tensornp.card(torch.ones(3)); print('tensornp.trees.explorer' in sys.modules)"
+    code = "import sys, torch, tensornp; tensornp.card(torch.ones(3)); print('tensornp.models.explorer' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"

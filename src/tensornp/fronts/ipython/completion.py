@@ -11,7 +11,7 @@ from typing import Any
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
 from tensornp.fronts.ipython import guide, magics, memory_magics, value_magics, weight_magics
-from tensornp.trees.suffixes import WEIGHT_SUFFIXES
+from tensornp.models.formats.suffixes import WEIGHT_SUFFIXES
 
 OPTIONS = {**magics.OPTIONS, **memory_magics.OPTIONS, **value_magics.OPTIONS, **weight_magics.OPTIONS, **guide.OPTIONS}
 _LINE = re.compile(rf"^[^#]*%{{1,2}}({'|'.join(OPTIONS)})\b(.*)$", re.DOTALL)

@@ -26,8 +26,8 @@ from tensornp.fronts.ipython.printers import TensorPrinters
 from tensornp.fronts.ipython.shell import ShellSession
 from tensornp.fronts.ipython.value_magics import ValueMagics
 from tensornp.fronts.ipython.weight_magics import WeightMagics
+from tensornp.models.scan import progress
 from tensornp.session.ledger import Ledger
-from tensornp.trees import progress
 
 _loaded: WeakKeyDictionary[Any, Extension] = WeakKeyDictionary()
 _greeted: WeakSet[Any] = WeakSet()

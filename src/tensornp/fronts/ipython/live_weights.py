@@ -12,10 +12,10 @@ from tensornp.fronts.ipython.live import IsolatedOutput, can_show_live
 if TYPE_CHECKING:
     from tensornp.core.memory.weak_view import WeakView
     from tensornp.fronts.ipython.config import TensorDisplay
-    from tensornp.trees.entry import WeightEntry
-    from tensornp.trees.explorer import WeightsExplorer
-    from tensornp.trees.listing import Listed
-    from tensornp.trees.made_entry import Recipe
+    from tensornp.models.entries.entry import WeightEntry
+    from tensornp.models.entries.listed import Listed
+    from tensornp.models.explorer import WeightsExplorer
+    from tensornp.models.live.made import Recipe
     from tensornp.widget.weights import WeightsWidget
 
 
@@ -48,7 +48,7 @@ class LiveWeights:
     def _show(self, explorer: WeightsExplorer, anchor: str, opened: str) -> None:
         if not explorer or not can_show_live(self._shell, self._config):
             return
-        from tensornp.trees.listing import listed
+        from tensornp.models.entries.listed import listed
         from tensornp.widget.weights import WeightsWidget
 
         output = IsolatedOutput(self._shell)
@@ -82,10 +82,10 @@ class LiveWeights:
         A variable `opened` that holds the explorer gives what its expression reaches no more.
         """
         from tensornp.errors import NoDataError
-        from tensornp.trees.made_entry import MadeEntry
-        from tensornp.trees.nothing_entry import NothingEntry
-        from tensornp.trees.offloaded import OffloadedEntry
-        from tensornp.trees.stored_entry import StoredEntry
+        from tensornp.models.entries.absent import NothingEntry
+        from tensornp.models.entries.stored import StoredEntry
+        from tensornp.models.live.accelerate import OffloadedEntry
+        from tensornp.models.live.made import MadeEntry
 
         # These hold nothing.
         stored = {entry.name: entry for entry in explorer.values() if isinstance(entry, (StoredEntry, NothingEntry))}
@@ -109,7 +109,7 @@ class LiveWeights:
 
     def _held_in(self, name: str, one: Listed) -> WeightEntry | None:
         """Return the weight that the explorer in a variable holds; None where there is none of that code."""
-        from tensornp.trees.explorer import WeightsExplorer
+        from tensornp.models.explorer import WeightsExplorer
 
         explorer = self._shell.user_ns.get(name)
         found = explorer[one.name] if isinstance(explorer, WeightsExplorer) and one.name in explorer else None
@@ -119,7 +119,7 @@ class LiveWeights:
         """Return what gives the weights of an expression that is not looked up, since it calls something."""
         from tensornp.core.memory.weak_view import WeakView
         from tensornp.errors import NoDataError
-        from tensornp.trees.live_entry import LiveEntry
+        from tensornp.models.entries.live import LiveEntry
 
         live = [entry for entry in explorer.values() if isinstance(entry, LiveEntry)]
         try:
@@ -142,8 +142,8 @@ class LiveWeights:
     def _live(self, one: Listed, view: WeakView | None, *, is_shelved: bool) -> WeightEntry:
         """Return a weight that its expression reaches now, or whose memory is there still."""
         from tensornp.errors import NoDataError
-        from tensornp.trees.live_entry import LiveEntry
-        from tensornp.trees.offloaded import OffloadedEntry
+        from tensornp.models.entries.live import LiveEntry
+        from tensornp.models.live.accelerate import OffloadedEntry
 
         tensor = view.tensor() if view is not None else self._reached(one.code)
         if tensor is None:

@@ -41,7 +41,7 @@ def _near(text: str) -> str:
     """Return the path most like what may be one, a word, in words that follow a sentence; empty where none is."""
     if not _WORD.fullmatch(text):
         return ""
-    from tensornp.trees.checkpoint import closest_path
+    from tensornp.models.opening.path import closest_path
 
     return closest_path(text)
 

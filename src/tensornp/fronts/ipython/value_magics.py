@@ -100,11 +100,11 @@ class ValueMagics(Magics):
             %tensordiff model checkpoints/tuned.pt
         """
         from tensornp.core.summary.comparison import summarize_comparison
+        from tensornp.models.comparing.compare import compare, is_model, opened
+        from tensornp.models.comparing.comparison import WeightsComparison
         from tensornp.render.bundle import bundle
         from tensornp.render.comparison import comparison_html, comparison_text
         from tensornp.render.weights_comparison import weights_comparison_html, weights_comparison_text
-        from tensornp.trees.compare import compare, is_model, opened
-        from tensornp.trees.weights_comparison import WeightsComparison
 
         __tracebackhide__ = True
         usage = "%tensordiff A B"

@@ -1,0 +1,145 @@
+"""`compare`: what differs between two tensors, or between two models, state dicts or checkpoints in any mix."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from itertools import starmap
+from typing import Any, Literal
+
+import torch
+
+from tensornp.core.lowlevel.attributes import an_instance, is_array, is_subclass
+from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.namespace.caller import names_of_caller
+from tensornp.core.tensor.containers import is_container, leaves
+from tensornp.core.tensor.form import is_storage
+from tensornp.core.tensor.stand_ins import is_tensor_like
+from tensornp.core.values.compare.compare import Comparison
+from tensornp.core.values.compare.compare import compare as compare_tensors
+from tensornp.core.values.reading.stored import StoredValues
+from tensornp.errors import BadRequestError, TensornpError
+from tensornp.models.comparing.comparison import WeightsComparison
+from tensornp.models.comparing.one_sided import without_exempt
+from tensornp.models.entries.entry import COMPUTED, WeightEntry
+from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.names.matching import Matched, matched
+from tensornp.models.optimizers.saved import is_saved_optimizer
+from tensornp.models.scan.progress import Progress, progress_of
+from tensornp.models.scan.run import no_memory_for
+from tensornp.models.weights import is_path, weights
+
+
+@never_compiled
+def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None) -> Comparison | WeightsComparison:
+    """Return what differs between two tensors, or between two models, state dicts or checkpoints in any mix.
+
+    Parameters
+    ----------
+    a, b : torch.Tensor, an object that stands for one, numpy.ndarray, WeightEntry
+        Two of these give a `Comparison`, whose `repr` is a line that names the first difference, so that
+        ``assert tnp.compare(a, b).equal`` tells why it fails.
+    a, b : torch.nn.Module, torch.optim.Optimizer, a dictionary of tensors, a path, WeightsExplorer
+        Two of these give a `WeightsComparison`: a mapping from name to `Comparison`, what moved most first. Of an
+        optimizer, the states of its parameters are compared, and not what its groups say.
+    progress : callable or False, optional
+        Of models, is told how many bytes of how many were compared. None: a bar, if it takes longer than a second.
+
+    Raises
+    ------
+    NoDataError, NotATensorError, UnsupportedTensorError, UnsupportedArrayError
+        As `stats` does.
+    CheckpointError, BadRequestError
+        As `weights` does; and for a tensor beside a model.
+
+    Notes
+    -----
+    Reads both once, block by block, in less than 32 MiB of new memory; from other devices a block at a time comes to
+    the host, and of files what is compared. What torch can only lay out densely as a whole (sparse) is. Nothing is
+    changed.
+    """
+    a, b = (one.values() if is_subclass(type(one), WeightEntry) else one for one in (a, b))
+    if is_model(a) and is_model(b):
+        with progress_of(progress, "compare") as told:
+            return compare_weights(*opened(a, b, namespace=names_of_caller(sys._getframe())), progress=told)
+    for one, other in ((a, b), (b, a)):
+        if is_model(one):
+            if is_path(one):
+                # Where there is nothing, or nothing of weights, that is told first.
+                weights(one)
+            whole = repr(os.fspath(one)) if is_path(one) else an_instance(one)
+            cure = "take one of them, such as tnp.weights(...)[name]" if _is_tensor(other) else "it has none"
+            raise BadRequestError(f"{an_instance(other)} cannot be compared with all weights of {whole}; {cure}")
+    return compare_tensors(a, b)
+
+
+def _is_tensor(obj: Any) -> bool:
+    return is_tensor_like(obj) or is_array(obj) or is_storage(obj) or is_subclass(type(obj), StoredValues)
+
+
+def is_model(obj: Any) -> bool:
+    """Return whether `obj` has weights: a module, an optimizer, a dictionary of tensors, an explorer, or a path."""
+    if any(is_subclass(type(obj), base) for base in (WeightsExplorer, torch.nn.Module, torch.optim.Optimizer)):
+        return True
+    if is_path(obj) or is_saved_optimizer(obj):
+        return True
+    return not _is_tensor(obj) and is_container(obj) and any(_is_tensor(leaf) for _, leaf in leaves(obj))
+
+
+def opened(
+    a: Any, b: Any, expressions: tuple[str, str] = ("", ""), *, namespace: Mapping[str, Any]
+) -> tuple[WeightsExplorer, WeightsExplorer]:
+    """Return the explorers of two that have weights; the namespace tells how parameters of optimizers are called."""
+    first, second = (
+        weights(one, expression=expression, namespace=namespace)
+        for one, expression in zip((a, b), expressions, strict=True)
+    )
+    return first, second
+
+
+def compare_weights(
+    first: WeightsExplorer, second: WeightsExplorer, *, progress: Progress | None = None
+) -> WeightsComparison:
+    """Return what differs between the weights of two explorers; Ctrl-C raises as everywhere."""
+    own, others = (_compared(one, other) for one, other in ((first, second), (second, first)))
+    table = WeightsComparison(first, second, *without_exempt(_matched(own, others), (first, second)))
+    total, done = sum(own[a].nbytes for a in table.pairs), 0
+    for a, b in table.pairs.items():
+        try:
+            table.note(a, compare_tensors(own[a].values(), others[b].values()))
+        except TensornpError as error:
+            table.note(a, str(error))
+        except MemoryError:
+            table.note(a, no_memory_for(own[a]))
+        done += own[a].nbytes
+        if progress is not None:
+            progress(done, total)
+    return table
+
+
+def _matched(own: dict[str, WeightEntry], others: dict[str, WeightEntry]) -> Matched:
+    """Return which weights belong together by their names; where none do, by what else states of optimizers are called.
+
+    A state dict has the number of a parameter, and its name only if the optimizer was given it.
+    """
+    names, other_names = list(own), list(others)
+    tried = (
+        (names, other_names), (names, _called(others, 0)), (_called(own, 0), other_names),
+        (_called(own, -1), _called(others, -1)),
+    )  # fmt: skip
+    return next((found for found in starmap(matched, tried) if found.pairs), matched(names, other_names))
+
+
+def _called(entries: dict[str, WeightEntry], place: int) -> dict[str, str]:
+    return {name: one.saved_as[place] if one.saved_as else name for name, one in entries.items()}
+
+
+def _compared(explorer: WeightsExplorer, other: WeightsExplorer) -> dict[str, WeightEntry]:
+    """Return the weights of an explorer; what is computed only where the other has a weight of that name."""
+    return {
+        name: one
+        for name, one in explorer.items()
+        if not (one.is_nothing or one.is_pending)
+        and (one.kind != COMPUTED or (name in other and other[name].kind != COMPUTED))
+    }

@@ -1,0 +1,221 @@
+"""`WeightsComparison`: what differs between the weights of two models, by name, what moved most first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.lowlevel.units import counted
+from tensornp.core.memory.footprint import extents_of
+from tensornp.core.values.compare.compare import Comparison
+from tensornp.errors import BadRequestError, NoSuchWeightError
+from tensornp.models.comparing.low_rank import share_of_change
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.live import LiveEntry
+from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.names.matching import Matched
+from tensornp.models.names.quoted import closest, shown_name
+from tensornp.models.scan.frame import frame_of
+
+_FIGURES = ("max_abs", "relative", "cosine_distance", "changed_fraction", "max_ulp", "verdict")
+
+
+class WeightsComparison(Mapping[str, Comparison]):
+    """What differs between two models: a mapping from name, in the first, to `Comparison`; what moved most first.
+
+    Attributes
+    ----------
+    equal, same_bits : bool
+        Whether all weights of both are there, and equal, or the same to the last bit.
+    missing, unexpected : tuple of str
+        Names that only the first has, and those that only the second has.
+    exempt : dict of str to str
+        Why a weight that was not compared is no difference: it is a buffer that is not persistent, of which no state
+        dict tells, or it has no values yet.
+    renamed : dict of str to str
+        The name in the second, where it is another one: without the `prefixes` of both they are the same.
+    reshaped, retyped, retied : tuple of str
+        Weights of another shape, of another dtype, and those that share their memory with others than before.
+    failed : dict of str to str
+        Why a weight could not be compared, which is then not equal.
+    not_listed : tuple of str
+        Why weights of either are not even listed, such as a file of several that cannot be read: not all is there.
+    max_abs, relative, cosine_distance, changed_fraction, max_ulp, verdict, first_difference : dict
+        The figures of `Comparison`, by name.
+    """
+
+    def __init__(self, first: WeightsExplorer, second: WeightsExplorer, names: Matched, exempt: dict[str, str]) -> None:
+        self._first, self._second = first, second
+        self.missing, self.unexpected, self.prefixes = names.missing, names.unexpected, names.prefixes
+        self.pairs, self.exempt = names.pairs, exempt
+        self.renamed = {a: b for a, b in names.pairs.items() if a != b}
+        self.retied = _retied(first, second, names.pairs)
+        self.failed: dict[str, str] = {}
+        self._found: dict[str, Comparison] = {}
+
+    def note(self, name: str, found: Comparison | str) -> None:
+        """Take what was found, or why nothing was."""
+        if isinstance(found, str):
+            self.failed[name] = found
+        else:
+            self._found[name] = found
+
+    @property
+    def sources(self) -> tuple[str, str]:
+        """What was compared: expressions, or paths."""
+        return self._first.source, self._second.source
+
+    @property
+    def reshaped(self) -> tuple[str, ...]:
+        """Weights of another shape."""
+        return tuple(name for name, one in self._found.items() if one.shapes[0] != one.shapes[1])
+
+    @property
+    def retyped(self) -> tuple[str, ...]:
+        """Weights of another dtype."""
+        return tuple(name for name, one in self._found.items() if one.dtypes[0] != one.dtypes[1])
+
+    @property
+    def not_listed(self) -> tuple[str, ...]:
+        """Why weights of either are not even listed."""
+        first, second = self._first.not_listed, self._second.not_listed
+        return (
+            *(f"{'both' if one in second else 'the first'}: {one}" for one in first),
+            *(f"the second: {one}" for one in second if one not in first),
+        )
+
+    @property
+    def equal(self) -> bool:
+        """Whether all weights of both are there, and equal."""
+        is_whole = not (self.missing or self.unexpected or self.failed or self.not_listed)
+        return is_whole and all(one.equal for one in self._found.values())
+
+    @property
+    def same_bits(self) -> bool:
+        """Whether all weights of both are there, and the same to the last bit."""
+        return self.equal and all(one.same_bits for one in self._found.values())
+
+    def __getattr__(self, figure: str) -> Any:
+        """Return a figure of all weights by name."""
+        if figure in _FIGURES or figure == "first_difference":
+            return {name: getattr(one, figure) for name, one in self.items()}
+        raise AttributeError(f"'WeightsComparison' object has no attribute {figure!r}")
+
+    def __getitem__(self, name: str) -> Comparison:
+        name = name if isinstance(name, str) else repr(name)
+        if name in self._found:
+            return self._found[name]
+        why = f": {self.failed[name]}" if name in self.failed else closest(name, self._found)
+        raise NoSuchWeightError(f"there is no comparison of {shown_name(name)}{why}")
+
+    def __iter__(self) -> Iterator[str]:
+        order = {name: i for i, name in enumerate(self._found)}
+        return iter(sorted(self._found, key=lambda name: (*_moved(self._found[name]), order[name])))
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in self._found
+
+    def changed(self) -> list[str]:
+        """Return the names of what is not equal, what moved most first."""
+        return [name for name in self if not self._found[name].equal]
+
+    def told(self) -> str:
+        """Return the verdict on all weights in a few words: as its line and its table begin."""
+        if not self._found:
+            if self.failed:
+                return "none could be compared"
+            is_less = self.missing or self.unexpected or self.not_listed
+            return "no name is in both" if is_less else "equal, without values in either"
+        if self.equal:
+            return "same bits" if self.same_bits else "equal"
+        num_changed, verb = len(self.changed()), "differs" if len(self) == 1 else "differ"
+        if num_changed:
+            return f"{num_changed:,} of {counted(len(self), 'weight')} {verb}"
+        return f"what {'could be compared' if self.failed else 'is in both'} is equal"
+
+    def directions(self, name: str, num_directions: int = 8) -> float:
+        """Return the share of the change of one matrix that lies in so many directions, between 0 and 1.
+
+        Of a merged LoRA of that rank it is nearly 1. By randomized SVD; reads both weights whole, and changes no random
+        state.
+
+        Raises
+        ------
+        NoSuchWeightError
+            For a name that is not there.
+        BadRequestError
+            If the weight is no matrix, has another shape in the second, or has not changed.
+        """
+        found = self[name]
+        if type(num_directions) is not int or num_directions < 1:
+            raise BadRequestError(f"num_directions is a number from 1 on, not {num_directions!r}")
+        if len(found.shapes[0]) != 2 or found.shapes[0] != found.shapes[1]:
+            raise BadRequestError(f"{shown_name(name)} is no matrix of one shape in both, and has no directions")
+        first, second = (
+            # Whoever looks shares nothing: that would end the storage's resizability.
+            explorer[one].to_numpy(copy=True)
+            for explorer, one in ((self._first, name), (self._second, self.pairs[name]))
+        )
+        share = share_of_change(first, second, num_directions)
+        if share is None:
+            raise BadRequestError(f"{shown_name(name)} has no finite change, and that has no directions")
+        return share
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""
+        return frame_of(self, _FIGURES, ([getattr(one, figure) for figure in _FIGURES] for one in self.values()))
+
+    def __repr__(self) -> str:
+        said = [self.told()]
+        for word in ("missing", "unexpected", "exempt", "reshaped", "retyped", "retied", "failed", "not_listed"):
+            names = list(getattr(self, word))
+            if names:
+                said.append(
+                    f"{len(names):,} {word.replace('_', ' ')} ({shown_name(names[0])}{', …' if len(names) > 1 else ''})"
+                )
+        worst = next(iter(self.changed()), None)
+        if worst is not None:
+            said.append(f"{shown_name(worst)}: {self._found[worst].verdict}")
+        return f"WeightsComparison({'equal' if self.equal else 'not equal'}: {', '.join(said)})"
+
+
+def _moved(found: Comparison) -> tuple[int, float]:
+    """Return what puts weights of another shape first, then what moved most, and what is equal last."""
+    if found.shapes[0] != found.shapes[1]:
+        return 0, 0.0
+    if found.only_finite_first or found.only_finite_second:
+        return 1, -float(found.only_finite_first + found.only_finite_second)
+    relative = found.relative
+    if found.equal:
+        return 4, 0.0
+    return (3 if not found.num_changed else 2), -(relative if relative is not None else math.inf)
+
+
+def _retied(first: WeightsExplorer, second: WeightsExplorer, pairs: dict[str, str]) -> tuple[str, ...]:
+    """Return the names in the first of weights that share their memory with others in the second."""
+    # A file tells nothing of what was tied.
+    live = {a: b for a, b in pairs.items() if isinstance(first[a], LiveEntry) and isinstance(second[b], LiveEntry)}
+    own, others = (_together({name: explorer[one] for name, one in names.items()}) for explorer, names in (
+        (first, {a: a for a in live}), (second, live)
+    ))  # fmt: skip
+    return tuple(name for name in live if own[name] != others[name])
+
+
+@unnoticed
+def _together(entries: Mapping[str, WeightEntry]) -> dict[str, frozenset[str]]:
+    """Return the names of the same elements of memory, by each of them."""
+    groups: dict[object, list[str]] = {}
+    for name, entry in entries.items():
+        groups.setdefault(_elements_of(entry), []).append(name)
+    return {name: frozenset(names) for names in groups.values() for name in names}
+
+
+def _elements_of(entry: WeightEntry) -> object:
+    """Return what is equal for two weights of the same elements."""
+    extents = extents_of(entry.tensor) if isinstance(entry, LiveEntry) and not entry.problem else ()
+    return (extents, entry.shape, entry.dtype) if extents else id(entry)

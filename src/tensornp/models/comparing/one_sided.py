@@ -1,0 +1,55 @@
+"""What only one of two models has and the other need not have, or has no values of yet: neither is a difference."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.listed import same_elements_as
+from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.names.matching import Matched
+from tensornp.models.names.quoted import shown_name
+
+SIDES = ("first", "second")
+_EXTRA_STATE = "_extra_state"
+"""Under which `torch.nn.Module.state_dict` keeps what a module makes when it is asked."""
+
+
+def without_exempt(
+    names: Matched, explorers: tuple[WeightsExplorer, WeightsExplorer]
+) -> tuple[Matched, dict[str, str]]:
+    """Return the names without those that need not be in both, and of each of these why."""
+    first, second = explorers
+    kept: list[tuple[str, ...]] = []
+    exempt = dict(_pending(explorers))
+    for own, other, alone, paired, side in (
+        (first, second, names.missing, names.pairs.keys(), SIDES[0]),
+        (second, first, names.unexpected, set(names.pairs.values()), SIDES[1]),
+    ):
+        why = {name: _why_alone(own, other, name, paired) for name in alone}
+        exempt |= {name: f"only in the {side}, {said}" for name, said in why.items() if said}
+        kept.append(tuple(name for name in alone if not why[name]))
+    return names._replace(missing=kept[0], unexpected=kept[1]), exempt
+
+
+def _pending(explorers: tuple[Mapping[str, WeightEntry], Mapping[str, WeightEntry]]) -> Iterator[tuple[str, str]]:
+    """Yield what has no values yet, and on which side; the other may have them, under names of their own."""
+    sides = [{name: one.problem for name, one in explorer.items() if one.is_pending} for explorer in explorers]
+    for name, problem in (sides[1] | sides[0]).items():
+        where = [side for own, side in zip(sides, SIDES, strict=True) if name in own]
+        yield name, f"without values in {'both' if len(where) > 1 else f'the {where[0]}'} ({problem})"
+
+
+def _why_alone(own: WeightsExplorer, other: WeightsExplorer, name: str, paired: Collection[str]) -> str:
+    """Return why a weight need not be in the other; empty where it is a difference, as between any two modules."""
+    if other.is_of_module:
+        is_extra = not own.is_of_module and _EXTRA_STATE in name.split(".")
+        return "where it is the extra state of a module" if is_extra else ""
+    entry = own[name]
+    if own.is_of_module and entry.saved_as is None:
+        return "not persistent" if entry.kind == "buffer" else "not registered"
+    # Files keep what is tied once.
+    if own.is_of_module or any(one.extents for one in other.values()):
+        twin = next((one for one in (*entry.tied_to, *same_elements_as(entry)) if one in paired), None)
+        return f"tied to {shown_name(twin)}" if twin is not None else ""
+    return ""

@@ -1,0 +1,44 @@
+"""Everything that a card says of one weight: its facts are those of the entry, and what NumPy prints is read here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tensornp.core.lowlevel.attributes import error_text
+from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.values.shown.preview import Preview, preview
+from tensornp.core.values.shown.window_values import subject_of
+from tensornp.errors import TensornpError
+from tensornp.models.entries.entry import WeightEntry
+
+_MAX_ELEMENTS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class EntrySummary:
+    """A weight as a card shows it; `refusal` says why no value is shown."""
+
+    entry: WeightEntry
+    preview: Preview
+    refusal: str = ""
+
+
+def preview_of(entry: WeightEntry, printoptions: Mapping[str, Any]) -> Preview:
+    """Return what NumPy prints of a weight, of which the printed elements are read; raises as `to_numpy` does."""
+    subject = subject_of(entry.values())
+    return preview(subject.tensor, subject.info, subject.plan, max_elements=_MAX_ELEMENTS, printoptions=printoptions)
+
+
+def summarize_entry(entry: WeightEntry, options: DisplayOptions) -> EntrySummary:
+    """Return the summary of a weight; never raises."""
+    if entry.problem:
+        return EntrySummary(entry, Preview(""), f"no values: {entry.problem}")
+    try:
+        return EntrySummary(entry, preview_of(entry, options.printoptions))
+    except TensornpError as error:
+        return EntrySummary(entry, Preview(""), str(error))
+    except Exception as error:
+        # Looking never fails: the facts are there all the same.
+        return EntrySummary(entry, Preview(""), error_text(error))

@@ -1,0 +1,264 @@
+"""`WeightsExplorer`: all weights of a model by name, in memory or on disk, of which no value is read unasked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Executor
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+from tensornp.core.lowlevel.attributes import an_instance
+from tensornp.core.lowlevel.collector import uncollected
+from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.errors import BadRequestError, NoSuchWeightError
+from tensornp.models.entries.entry import COMPUTED, WeightEntry
+from tensornp.models.entries.listed import NotListed, first_of_each
+from tensornp.models.names.quoted import closest, shown_name
+from tensornp.models.names.search import matcher
+from tensornp.models.scan.frame import frame_of
+from tensornp.models.scan.progress import Progress, progress_of
+from tensornp.models.scan.run import scan_entries
+from tensornp.models.scan.table import ScanTable
+from tensornp.models.storage.totals import held_by, identity_of, stored_in_files, stored_in_memory
+
+_CLOSED = " (closed)"
+_COLUMNS = "kind shape dtype nbytes location requires_grad tied_to related note problem code".split()
+
+
+class Totals(NamedTuple):
+    """Three numbers that are easily confused.
+
+    Attributes
+    ----------
+    parameters : int
+        Elements of parameters, or of the tensors of a file; those of one object with several names once, packed ones
+        as many as they are, where that is told, and sharded ones as many as all ranks have together.
+    elements_stored : int
+        Elements that lie in the memory of this process or in the file, each once, whatever refers to them.
+    nbytes : int
+        Bytes of the storages that are held, or of the file that the tensors take; each once.
+    """
+
+    parameters: int
+    elements_stored: int
+    nbytes: int
+
+
+class Spread(NamedTuple):
+    """What is told besides of weights that are sharded over ranks.
+
+    Attributes
+    ----------
+    parameters_here : int
+        Of the parameters, the elements that this rank holds.
+    nbytes_of_all : int
+        Bytes of the elements of all weights, on whatever rank they are.
+    """
+
+    parameters_here: int
+    nbytes_of_all: int
+
+
+class WeightsExplorer(Mapping[str, WeightEntry]):
+    """A mapping from name to `WeightEntry`; ``[prefix]`` and `find` give explorers of some of them.
+
+    Attributes
+    ----------
+    source : str
+        What it was made of: an expression, or a path.
+    metadata : mapping
+        What a file says of itself, and what a checkpoint holds besides tensors.
+    problems : list of str
+        What is wrong, a sentence each.
+    is_of_module : bool
+        Whether it lists a module, of which the parameters alone count as such.
+    """
+
+    def __init__(
+        self,
+        entries: Iterable[WeightEntry],
+        source: str,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        problems: Iterable[str] = (),
+        is_of_module: bool = False,
+    ) -> None:
+        self._entries = {entry.name: entry for entry in entries}
+        # Not copied: some values are read only when one asks for them.
+        self.source, self.metadata = source, metadata if metadata is not None else {}
+        self.problems = list(problems)
+        self.is_of_module = is_of_module
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the weight of that name, or an explorer of those below it; NoSuchWeightError where there is none."""
+        if not isinstance(name, str):
+            raise NoSuchWeightError(f"a weight is taken by its name, not by {an_instance(name)}; list(w) has them")
+        if name in self._entries:
+            return self._entries[name]
+        below = [entry for entry in self._entries.values() if entry.name.startswith(f"{name.removesuffix('.')}.")]
+        if not below:
+            raise NoSuchWeightError(
+                f"there is no weight {shown_name(name)} in {legible(self.source)}{closest(name, self)}"
+            )
+        return self._some(below, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in self._entries
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self._entries)
+
+    def find(self, pattern: str | re.Pattern[str]) -> WeightsExplorer:
+        """Return an explorer of the weights whose name fits: a glob, a part of the name, or a compiled expression."""
+        fits = matcher(pattern)
+        text = pattern if isinstance(pattern, str) else pattern.pattern
+        return self._some([entry for entry in self._entries.values() if fits(entry.name)], text)
+
+    def _some(self, entries: list[WeightEntry], said: str) -> WeightsExplorer:
+        return WeightsExplorer(
+            entries, f"{self.source}, {shown_name(said)}", metadata=self.metadata, is_of_module=self.is_of_module
+        )
+
+    @property
+    def num_weights(self) -> int:
+        """How many of the names are of weights: all but those that a module has registered as None."""
+        return sum(not one.is_nothing for one in self._entries.values())
+
+    @property
+    def totals(self) -> Totals:
+        """Parameters, elements stored and bytes; of files they are counted once."""
+        with uncollected():
+            return self._of_files or self._count()
+
+    @cached_property
+    def _of_files(self) -> Totals | None:
+        """What lies in files alone, which does not change as a tensor in memory can; None where one is held."""
+        return None if any(held_by(one) is not None for one in self._entries.values()) else self._count()
+
+    def _count(self) -> Totals:
+        every = list(self._entries.values())
+        parameters = [one for one in every if self._is_counted(one)]
+        counted = {identity_of(one): one for one in first_of_each(parameters)}
+        held = [held_by(one) for one in every]
+        elements, nbytes = stored_in_memory([one for one in held if one is not None])
+        others, of_files = stored_in_files([one for one, its in zip(every, held, strict=True) if its is None])
+        return Totals(sum(one.num_parameters or 0 for one in counted.values()), elements + others, nbytes + of_files)
+
+    def _is_counted(self, entry: WeightEntry) -> bool:
+        """Return whether a weight counts among the parameters: of a module, those that are some alone."""
+        return entry.kind == "parameter" or (not self.is_of_module and entry.kind in ("tensor", "array"))
+
+    def told_parameters(self, number: int) -> str:
+        """Return a number of parameters in words, or of elements where nothing tells which tensors are parameters."""
+        kinds = {one.kind for one in self._entries.values() if self._is_counted(one)}
+        if kinds <= {"parameter"}:
+            return counted(number, "parameter")
+        has_states = any(one.kind == "state" for one in self._entries.values())
+        return counted(number, "element") + (" besides states" if has_states else "")
+
+    @property
+    def spread(self) -> Spread | None:
+        """What this rank holds of sharded weights, and all ranks together; None where none is sharded."""
+        if not any(one.numel_elsewhere for one in self._entries.values()):
+            return None
+        every = {identity_of(one): one for one in self._entries.values()}.values()
+        elsewhere = sum(one.numel_elsewhere for one in every if self._is_counted(one))
+        nbytes = sum(one.nbytes + one.nbytes_elsewhere for one in every)
+        return Spread(self.totals.parameters - elsewhere, nbytes)
+
+    def scan(
+        self,
+        executor: Executor | None = None,
+        names: str | re.Pattern[str] | Iterable[str] | None = None,
+        *,
+        resume: ScanTable | None = None,
+        progress: Progress | Literal[False] | None = None,
+    ) -> ScanTable:
+        """Return the statistics of all weights by name, the worst first; Ctrl-C returns what was finished.
+
+        Parameters
+        ----------
+        executor : concurrent.futures.Executor, optional
+            Reads files elsewhere, where they have the same paths: processes, ipyparallel, dask. The result is the same
+            to the last bit. None: here, by two threads.
+        names : str, compiled regular expression, or list of str, optional
+            Only these: as of `find`, or the names themselves, or what they begin with. What a module computes from
+            its weights is left out, unless its own name is given.
+        resume : ScanTable, optional
+            What an earlier scan has finished is not read again.
+        progress : callable or False, optional
+            Is told how many bytes of how many were read; where it returns False, the scan ends as by Ctrl-C. None: a
+            bar, if it takes longer than a second.
+
+        Raises
+        ------
+        BadRequestError
+            If `executor` is none, or is to read what lies in the memory of this process.
+        NoSuchWeightError
+            For a name that is not there.
+
+        Notes
+        -----
+        What was read of a file is kept, and not read again while the file is the same (by inode, size and time). What
+        a module has registered as None is no weight, and left out.
+        """
+        if names is None:
+            chosen = _stored(self)
+        elif isinstance(names, str) and names in self._entries:
+            chosen = [self._entries[names], *(one for one in _stored(self.find(names)) if one.name != names)]
+        elif isinstance(names, (str, re.Pattern)):
+            chosen = _stored(self.find(names))
+        elif isinstance(names, Iterable):
+            chosen = self._by_names(names)
+        else:
+            raise BadRequestError(
+                f"names are a glob, a regular expression or a list of names, not {an_instance(names)}"
+            )
+        with progress_of(progress, "scan") as told:
+            table = scan_entries(chosen, executor=executor, resume=resume, progress=told)
+        table.not_listed = self.not_listed if names is None else ()
+        return table
+
+    @property
+    def not_listed(self) -> tuple[str, ...]:
+        """Those problems that hide weights, of which nothing is listed."""
+        return tuple(one for one in self.problems if isinstance(one, NotListed))
+
+    def _by_names(self, names: Iterable[str]) -> list[WeightEntry]:
+        found = [self[name] for name in names]
+        parts = [_stored(one) if isinstance(one, WeightsExplorer) else (one,) for one in found]
+        return list({entry.name: entry for part in parts for entry in part}.values())
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""
+        rows = ([getattr(entry, column) for column in _COLUMNS] for entry in self._entries.values())
+        return frame_of(self, _COLUMNS, rows)
+
+    def close(self) -> None:
+        """Let go of the tensors; files are not held open."""
+        self.source = self.source if self.source.endswith(_CLOSED) else f"{self.source}{_CLOSED}"
+        self._entries = {}
+        self.__dict__.pop("_of_files", None)
+
+    def __repr__(self) -> str:
+        totals, spread, num_nothing = self.totals, self.spread, len(self) - self.num_weights
+        here = f"on this rank {spread.parameters_here:,} and {format_nbytes(totals.nbytes)}" if spread else ""
+        said = [
+            counted(self.num_weights, "weight"), f"{num_nothing:,} registered as None" if num_nothing else "",
+            self.told_parameters(totals.parameters), format_nbytes(spread.nbytes_of_all if spread else totals.nbytes),
+            here, counted(len(self.problems), "problem") if self.problems else "",
+        ]  # fmt: skip
+        return f"<WeightsExplorer of {legible(self.source)}: {', '.join(filter(None, said))}>"
+
+
+def _stored(explorer: WeightsExplorer) -> list[WeightEntry]:
+    """Return the weights that need not be computed."""
+    return [one for one in explorer.values() if one.kind != COMPUTED]

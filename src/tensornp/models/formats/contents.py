@@ -1,0 +1,29 @@
+"""What a file or a folder of weights was found to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.names.quoted import shown_name
+from tensornp.models.optimizers.saved import SavedOptimizer
+
+
+class Contents(NamedTuple):
+    """The weights, what is said besides, what is wrong, a sentence each, and the optimizers whose states are there."""
+
+    entries: list[WeightEntry]
+    metadata: Mapping[str, Any]
+    problems: list[str]
+    optimizers: Sequence[SavedOptimizer] = ()
+
+
+def problem_of_part(name: str, problem: str) -> str:
+    """Return a problem of one of several files, which is told by its name."""
+    return type(problem)(f"{shown_name(name)}: {problem}")
+
+
+def problems_of(entries: Iterable[WeightEntry]) -> list[str]:
+    """Return a sentence for each weight that has no values."""
+    return [f"{shown_name(entry.name)}: {entry.problem}" for entry in entries if entry.problem]

@@ -1,0 +1,114 @@
+"""Folders of `torch.distributed.checkpoint`: each tensor one entry, however many ranks have written its chunks.
+
+Items lie in `.distcp` files, and `.metadata` says where; it is seen through, and never run. No item of a tensor is
+looked into before its values are asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from tensornp.core.tensor.dtypes import KNOWN
+from tensornp.errors import CheckpointError
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.listed import NotListed
+from tensornp.models.files.source_file import SourceFile
+from tensornp.models.formats.dcp.chunk import StoredChunk
+from tensornp.models.formats.dcp.chunked import ChunkedEntry
+from tensornp.models.formats.dcp.item_files import ItemFiles
+from tensornp.models.formats.dcp.metadata import Told, ToldTensor, read_dcp_metadata
+from tensornp.models.formats.dcp.ranks import put_together
+from tensornp.models.formats.dcp.values import MAX_LOOKED_INTO, ByteValue, ByteValues
+from tensornp.models.names.quoted import shown_name
+from tensornp.models.reading.boxes import Box, why_not_whole
+
+METADATA = ".metadata"
+ITEMS_SUFFIX = ".distcp"
+_OF_RANK = re.compile(r"__(?P<rank>\d{1,9})\.metadata")
+_MAX_CHUNKS = 2**16
+
+
+def is_dcp_metadata(name: str) -> bool:
+    """Return whether a file of this name tells what lies in its folder."""
+    return name == METADATA or _OF_RANK.fullmatch(name) is not None
+
+
+def metadata_among(names: list[str]) -> list[str]:
+    """Return the files of a folder that tell what it holds: that of all ranks, else those of each, in their order."""
+    if METADATA in names:
+        return [METADATA]
+    of_ranks = [match for match in map(_OF_RANK.fullmatch, names) if match is not None]
+    return [match[0] for match in sorted(of_ranks, key=lambda match: int(match["rank"]))]
+
+
+class Checkpoint:
+    """What a checkpoint holds: weights, other values, and what is wrong."""
+
+    def __init__(self, folder: Path, names: list[str]) -> None:
+        told, self.problems = _told(folder, names)
+        files = ItemFiles(folder)
+        # The word of one rank is not what the folder says.
+        source = str(folder / names[0] if _OF_RANK.fullmatch(names[0]) and len(names) == 1 else folder)
+        entries = [_entry(files, source, name, tensor, told) for name, tensor in told.tensors.items()]
+        values = {name: ByteValue.of(files, item) for name, item in told.values.items()}
+        _mark_overlaps(entries, values)
+        self.entries: list[WeightEntry] = [*entries]
+        self.values = ByteValues(told.said, values)
+        self.problems += [*told.problems, *self.values.problems(MAX_LOOKED_INTO)]
+
+
+def _told(folder: Path, names: list[str]) -> tuple[Told, list[str]]:
+    """Return what the files of all ranks say together; what is wrong with one hides no other."""
+    found: dict[str, Told] = {}
+    problems: list[str] = []
+    for name in names:
+        try:
+            found[name] = read_dcp_metadata(SourceFile.at(folder / name))
+        except CheckpointError as error:
+            if len(names) == 1:
+                raise
+            problems.append(NotListed(error))
+    if not found:
+        raise CheckpointError(f"{os.fspath(folder)!r} has no metadata that can be read: {problems[0]}")
+    return put_together(found), problems
+
+
+def _entry(files: ItemFiles, source: str, name: str, tensor: ToldTensor, told: Told) -> ChunkedEntry:
+    """Return the entry of one tensor; it is read only if all of its chunks are there."""
+    chunks: list[StoredChunk] = []
+    problem = tensor.problem or _why_unread(tensor)
+    for one in tensor.chunks[:_MAX_CHUNKS] if tensor.dtype in KNOWN else ():
+        made = files.chunk(name, one, tensor.dtype)
+        if isinstance(made, str):
+            problem = problem or made
+        else:
+            chunks.append(made)
+    entry = ChunkedEntry(name, tensor.shape, tensor.dtype, source, tuple(chunks))
+    entry.problem, entry.note, entry.wanted_imports = problem or entry.problem, tensor.note, told.wanted
+    return entry
+
+
+def _why_unread(tensor: ToldTensor) -> str:
+    if tensor.dtype not in KNOWN:
+        return f"its dtype {shown_name(tensor.dtype)} is not read"
+    if len(tensor.chunks) > _MAX_CHUNKS:
+        return f"it has {len(tensor.chunks):,} chunks, and {_MAX_CHUNKS:,} are read"
+    return why_not_whole(tensor.shape, [Box(one.offsets, one.sizes) for one in tensor.chunks])
+
+
+def _mark_overlaps(entries: list[ChunkedEntry], values: dict[str, ByteValue]) -> None:
+    """Give a problem to those whose items have bytes of the one before."""
+    items: list[tuple[str, int, int, ChunkedEntry | ByteValue]] = [
+        (chunk.file.path, chunk.offset, chunk.nbytes, entry)
+        for entry in entries
+        for chunk in entry.chunks
+        if chunk.form != "plain"
+    ]
+    items += [(one.file.path, one.offset, one.nbytes, one) for one in values.values() if one.file is not None]
+    path, end = "", 0
+    for at, offset, nbytes, owner in sorted(items, key=lambda item: item[:3]):
+        if at == path and offset < end:
+            owner.problem = owner.problem or f"its item at byte {offset:,} overlaps another one"
+        path, end = at, max(end, offset + nbytes) if at == path else offset + nbytes

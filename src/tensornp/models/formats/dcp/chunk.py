@@ -1,0 +1,92 @@
+"""A chunk of a tensor in a file: its elements as they are, or an item that `torch.save` wrote, packed or not.
+
+Where in an item the elements lie is known only when it is looked into, which is done when values are asked for.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from tensornp.core.tensor.indexing import is_in_order
+from tensornp.core.values.reading.decode import stored_dtype
+from tensornp.errors import CheckpointError
+from tensornp.models.files.byte_range import ByteRange, ByteSource
+from tensornp.models.files.source_file import OpenFile, SourceFile
+from tensornp.models.files.zstd import Unpacked
+from tensornp.models.formats.torch.archive import read_torch_zip, why_unread
+from tensornp.models.names.quoted import shown_name
+from tensornp.models.pickles.contents import values_of
+from tensornp.models.pickles.tensors import PickledTensor
+from tensornp.models.reading.boxes import Box
+from tensornp.models.reading.lazy_signs import AS_STORED, LazyBits, applied
+from tensornp.models.reading.selection import Array, Shape, select
+
+Form = Literal["plain", "torch.save", "zstd"]
+MAX_BESIDES_NBYTES = 2**20
+"""What the directory and the pickle of an item may have each: there is one tensor in it."""
+
+
+class Place(NamedTuple):
+    """Where the elements of a chunk lie in its item, in bytes, how far apart, in elements, and how they are meant."""
+
+    offset: int
+    strides: Shape | None
+    dtype: str = ""
+    lazy: LazyBits = AS_STORED
+
+    def meant(self, bits: Array) -> Array:
+        """Return elements that were read there as they are meant."""
+        return bits if self.lazy == AS_STORED else applied(bits, self.dtype, self.lazy)
+
+
+class StoredChunk(NamedTuple):
+    """A box of a tensor, and the bytes of a file that hold it."""
+
+    offsets: Shape
+    sizes: Shape
+    file: SourceFile
+    offset: int
+    nbytes: int
+    form: Form
+
+    @property
+    def box(self) -> Box:
+        """Where it lies in the tensor."""
+        return Box(self.offsets, self.sizes)
+
+    def source(self, there: OpenFile, limit: int) -> ByteSource:
+        """Return the bytes of its item, unpacked; more than `limit` of those are not."""
+        said = f"{self.file.path!r}, from byte {self.offset:,} on,"
+        stored = ByteRange(there, self.offset, self.nbytes, said)
+        return Unpacked(stored, limit) if self.form == "zstd" else stored
+
+    def place(self, source: ByteSource, dtype: str) -> Place:
+        """Return where its elements lie; CheckpointError if the item is not of its shape and dtype, or not sound."""
+        if self.form == "plain":
+            return Place(0, None)
+        found, storages, is_swapped = read_torch_zip(source, MAX_BESIDES_NBYTES)
+        tensors = list(islice(values_of(found.root), 2))
+        if len(tensors) != 1 or not isinstance(tensors[0], PickledTensor) or tensors[0].path:
+            raise CheckpointError(f"{source.said} is no tensor of torch.save")
+        tensor, record = tensors[0], storages.get(tensors[0].key)
+        problem = why_unread(tensor, record)
+        if tensor.is_quantized:
+            problem = problem or "it is quantized, which no chunk is"
+        if is_swapped:
+            problem = problem or "its storage has its bytes in big-endian order"
+        if problem or record is None:
+            raise CheckpointError(f"{source.said} has no values to read: {problem}")
+        if (tensor.dtype, tensor.shape) != (dtype, self.sizes):
+            has = f"{shown_name(tensor.dtype)} of shape {tensor.shape}"
+            raise CheckpointError(f"{source.said} holds {has}, where {dtype} of shape {self.sizes} should be")
+        strides = None if is_in_order(self.sizes, tensor.strides) else tensor.strides
+        return Place(record.offset + tensor.offset * stored_dtype(dtype).itemsize, strides, dtype, tensor.lazy)
+
+
+def read_part(source: ByteSource, place: Place, index: Any, sizes: Shape, dtype: np.dtype[Any]) -> Array:
+    """Return what an index takes of a chunk."""
+    selection = select(index, sizes, dtype.itemsize, place.strides)
+    return place.meant(selection.read(lambda target, first: source.read_into(target, place.offset + first), dtype))

@@ -1,0 +1,101 @@
+"""The files of a checkpoint's folder in which its items lie: each is looked for once, by a name that stays inside."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from tensornp.core.values.reading.decode import stored_dtype
+from tensornp.errors import CheckpointError
+from tensornp.models.files.inside_folder import why_outside
+from tensornp.models.files.source_file import SourceFile
+from tensornp.models.files.zstd import zstd_library
+from tensornp.models.formats.dcp.chunk import Form, StoredChunk
+from tensornp.models.formats.dcp.metadata import Item, ToldChunk
+from tensornp.models.formats.safetensors.header import StoredTensor, read_header
+from tensornp.models.formats.safetensors.saved_offsets import saved_offsets
+from tensornp.models.names.quoted import shown_name
+from tensornp.models.reading.selection import Shape
+
+_PACKED = re.compile(r"stream\.zstd(@[^/]*)?/1(\..*)?")
+"""As `torch.distributed.checkpoint._extension` calls it."""
+
+
+class _Header(NamedTuple):
+    """What a safetensors file says that begins at `start`; `problem` says why it says nothing."""
+
+    start: int
+    tensors: dict[str, StoredTensor]
+    offsets: dict[str, Shape]
+    problem: str = ""
+
+
+class ItemFiles:
+    """The files of a folder; each item is checked before it is believed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._found: dict[str, SourceFile | str] = {}
+        self._headers: dict[str, _Header] = {}
+
+    def of_item(self, item: Item) -> tuple[SourceFile, Form] | str:
+        """Return the file of an item, and of what form the item is, or why it is not read."""
+        if why := why_outside(item.place):
+            return why
+        if item.place not in self._found:
+            try:
+                self._found[item.place] = SourceFile.at(self.folder / item.place)
+            except CheckpointError as error:
+                self._found[item.place] = f"its file is not read: {error}"
+        file = self._found[item.place]
+        if isinstance(file, str):
+            return file
+        if item.offset < 0 or item.nbytes < 0 or item.offset + item.nbytes > file.nbytes:
+            return f"its item at byte {item.offset:,} lies outside of {shown_name(item.place)}"
+        if not item.transforms:
+            return file, "torch.save"
+        if len(item.transforms) > 1 or not _PACKED.fullmatch(item.transforms[0]):
+            return f"it is transformed by {', '.join(map(shown_name, item.transforms[:3]))}, which is not known"
+        return (file, "zstd") if zstd_library() else "it is packed by Zstandard; install zstandard to read it"
+
+    def chunk(self, name: str, told: ToldChunk, dtype: str) -> StoredChunk | str:
+        """Return a chunk of the tensor of that name, or why it is not read."""
+        offsets, sizes, item = told
+        if item is None:
+            return f"where its chunk at {offsets} lies is not told"
+        found = self.of_item(item)
+        if isinstance(found, str):
+            return found
+        file, form = found
+        nbytes = math.prod(sizes) * stored_dtype(dtype).itemsize
+        if form == "torch.save" and item.nbytes == nbytes:
+            # A zip is longer than what it holds.
+            return self._in_safetensors(file, item.offset, name, told, dtype)
+        if form == "torch.save" and item.nbytes < nbytes:
+            return f"its chunk at {offsets} needs {nbytes:,} bytes, and its item has {item.nbytes:,}"
+        return StoredChunk(offsets, sizes, file, item.offset, item.nbytes, form)
+
+    def _in_safetensors(
+        self, file: SourceFile, start: int, name: str, told: ToldChunk, dtype: str
+    ) -> StoredChunk | str:
+        """Return a chunk of a file whose own header says where it lies: behind other values, and before all tensors."""
+        header = self._headers.get(file.path) or self._headers.setdefault(file.path, _header(file, start))
+        if header.problem:
+            return header.problem
+        stored = header.tensors.get(name)
+        if stored is None or start != header.start or header.offsets.get(name, told.offsets) != told.offsets:
+            return f"its chunk at {told.offsets} is not in {shown_name(Path(file.path).name)}"
+        if stored.problem or (stored.dtype, stored.shape) != (dtype, told.sizes):
+            why = stored.problem or f"it is {stored.dtype} of shape {stored.shape} there"
+            return f"its chunk at {told.offsets} is not read: {why}"
+        return StoredChunk(told.offsets, told.sizes, file, stored.offset, stored.nbytes, "plain")
+
+
+def _header(file: SourceFile, start: int) -> _Header:
+    try:
+        header = read_header(file, start)
+    except CheckpointError as error:
+        return _Header(start, {}, {}, str(error))
+    return _Header(start, {one.name: one for one in header.tensors}, saved_offsets(header.metadata))

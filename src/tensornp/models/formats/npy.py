@@ -1,0 +1,175 @@
+"""Arrays as `numpy.save` writes them: the header is parsed as a literal, and no element is a pickle that is run."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tensornp.core.lowlevel.units import counted
+from tensornp.core.tensor.dtypes import KNOWN
+from tensornp.core.values.reading.decode import stored_dtype
+from tensornp.errors import CheckpointError
+from tensornp.models.entries.file import FileEntry
+from tensornp.models.files.source_file import Reader, Source, SourceFile
+from tensornp.models.formats.contents import Contents
+from tensornp.models.names.quoted import MAX_SHOWN, cut, shown_name
+from tensornp.models.reading.selection import contiguous
+
+NPY_MAGIC = b"\x93NUMPY"
+SUFFIX = ".npy"
+_LENGTH_NBYTES = {(1, 0): 2, (2, 0): 4, (3, 0): 4}
+"""Bytes that tell the length of the header, for each version of the format."""
+_MAX_HEADER_NBYTES = 10_000
+"""What NumPy takes at most: longer literals have crashed Python."""
+_MAX_NBYTES = 2**63 - 1
+_MAX_DTYPE = 32
+"""Characters of a dtype."""
+_KEYS = {"descr", "fortran_order", "shape"}
+_NUMBERS = re.compile(r"[<>=|]?(?:[biufc]\d{1,2}|[?bBhHiIlLqQefdgFDG])")
+_OTHERS = re.compile(r"[<>=|]?([OSaUVMm])(\d{0,9})(\[\w*\])?")
+_OTHER_WORDS = {
+    "O": "its elements are Python objects in a pickle, which is not run",
+    "S": "its elements are strings of bytes",
+    "a": "its elements are strings of bytes",
+    "U": "its elements are strings",
+    "M": "its elements are dates",
+    "m": "its elements are times",
+}
+_BYTES_PER_UNIT = {"U": 4}
+_PERHAPS = {1: "perhaps float8; view them as what they are", 2: "perhaps bfloat16; view them as what they are"}
+"""What NumPy writes of the dtypes that it does not have."""
+
+
+class NpyHeader(NamedTuple):
+    """What the header says; `first` is where the elements begin, and `problem` says why they are not read."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    is_swapped: bool
+    is_fortran: bool
+    first: int
+    nbytes: int
+    problem: str = ""
+
+
+def read_npy(file: SourceFile) -> Contents:
+    """Return what a file of `numpy.save` holds, and read no element; CheckpointError if it is not sound."""
+    with file.opened() as there:
+        try:
+            header = read_npy_header(there, 0, file.nbytes)
+        except CheckpointError as error:
+            raise CheckpointError(f"{file.path!r} is no sound {SUFFIX} file: {error}") from None
+    entry = npy_entry(FileEntry, header, "array", f"numpy.load({file.path!r})", file)
+    rest = file.nbytes - header.first - header.nbytes
+    problems = [f"{counted(rest, 'byte')} at its end can belong to no array that is listed"] if rest else []
+    return Contents([entry], {}, problems)
+
+
+def npy_entry(made: type[FileEntry], header: NpyHeader, name: str, code: str, source: Source) -> FileEntry:
+    """Return the weight of class `made` that a header tells of."""
+    strides = None
+    if header.is_fortran:
+        strides = contiguous(header.shape[::-1])[::-1]
+    entry = made(name, header.shape, header.dtype, code, source, header.first, strides, is_swapped=header.is_swapped)
+    entry.kind, entry.nbytes = "array", header.nbytes
+    entry.problem = header.problem or entry.problem
+    said = ["other byte order"] if header.is_swapped else []
+    entry.note = ", ".join([*said, "Fortran order"] if header.is_fortran and len(header.shape) > 1 else said)
+    return entry
+
+
+def read_npy_header(there: Reader, start: int, nbytes: int) -> NpyHeader:
+    """Return what is said at the beginning of the `nbytes` bytes from `start` on.
+
+    Raises
+    ------
+    CheckpointError
+        If the header is malformed, or tells of more elements than there are; in the words of the sentence's end.
+    """
+    stop = start + nbytes
+    at = len(NPY_MAGIC) + 2
+    begins = there.read(start, min(nbytes, at + 4)).tobytes()
+    if not begins.startswith(NPY_MAGIC) or len(begins) < at:
+        raise CheckpointError("it does not begin as NumPy's files do")
+    version = (begins[at - 2], begins[at - 1])
+    if version not in _LENGTH_NBYTES:
+        raise CheckpointError(f"its format is of version {version[0]}.{version[1]}, which is not known")
+    taken = at + _LENGTH_NBYTES[version]
+    length = int.from_bytes(begins[at:taken], "little")
+    if length > _MAX_HEADER_NBYTES:
+        raise CheckpointError(f"its header would have {length:,} bytes, and {_MAX_HEADER_NBYTES:,} are read")
+    if taken + length > nbytes:
+        raise CheckpointError(f"its header would have {length:,} bytes, and {max(nbytes - taken, 0):,} follow")
+    first = start + taken + length
+    # What is compressed is read upwards, each byte once.
+    rest = there.read(start + len(begins), max(taken + length - len(begins), 0)).tobytes()
+    text = (begins[taken : taken + length] + rest).decode("utf-8" if version == (3, 0) else "latin1", "replace")
+    shape, described, is_fortran = _parsed(text)
+    return _checked(shape, described, is_fortran, first, stop - first)
+
+
+def _parsed(text: str) -> tuple[tuple[int, ...], Any, bool]:
+    """Return shape, description of the dtype, and whether the first index runs fastest."""
+    if "\\" in text:
+        # Python would warn of some; no number is told with one.
+        raise CheckpointError("its header has a backslash")
+    try:
+        told = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        raise CheckpointError("its header is no literal of Python") from None
+    if not isinstance(told, dict) or told.keys() != _KEYS:
+        raise CheckpointError("its header does not tell of descr, fortran_order and shape alone")
+    shape, is_fortran = told["shape"], told["fortran_order"]
+    if not isinstance(shape, tuple) or not all(type(size) is int and size >= 0 for size in shape):
+        raise CheckpointError("its shape is no tuple of sizes")
+    if not isinstance(is_fortran, bool):
+        raise CheckpointError("its fortran_order is neither True nor False")
+    return shape, told["descr"], is_fortran
+
+
+def _checked(shape: tuple[int, ...], described: Any, is_fortran: bool, first: int, left: int) -> NpyHeader:
+    """Return the header, whose elements are all there."""
+    dtype, itemsize, is_swapped, problem = _dtype_of(described)
+    if math.prod(size for size in shape if size) * max(itemsize or 1, 1) > _MAX_NBYTES:
+        raise CheckpointError("its shape is too large for any memory")
+    # How long a pickle or a structure is, nothing tells.
+    nbytes = math.prod(shape) * itemsize if itemsize is not None else left
+    if nbytes > left:
+        raise CheckpointError(
+            f"its shape {cut(str(shape), MAX_SHOWN)} of {shown_name(dtype)} needs {nbytes:,} bytes, "
+            f"and {left:,} follow its header"
+        )
+    return NpyHeader(shape, dtype, is_swapped, is_fortran, first, nbytes, problem)
+
+
+def _dtype_of(described: Any) -> tuple[str, int | None, bool, str]:
+    """Return the name of a dtype, its bytes if they are told, if they are swapped, and why values are not read.
+
+    NumPy makes a dtype of short words for numbers only: nothing else reaches its parser.
+    """
+    if isinstance(described, (list, tuple)):
+        return "structured", None, False, "its elements are structures of several fields"
+    if isinstance(described, str) and _NUMBERS.fullmatch(described):
+        try:
+            dtype = np.dtype(described)
+        except TypeError:
+            if described.endswith("f1"):
+                return described, 1, False, f"its elements are 1-byte floats, {_PERHAPS[1]}"
+            return described, None, False, f"its dtype {shown_name(described)} is not known"
+        if dtype.name in KNOWN and stored_dtype(dtype.name).itemsize == dtype.itemsize:
+            return dtype.name, dtype.itemsize, not dtype.isnative, ""
+        return dtype.name, dtype.itemsize, False, f"its elements are of {dtype.name}, which not every machine has"
+    other = _OTHERS.fullmatch(described) if isinstance(described, str) else None
+    if other is None:
+        return "unknown", None, False, f"its dtype {shown_name(str(described)[:_MAX_DTYPE])} is not known"
+    letter, length = other[1], int(other[2] or 0)
+    if letter == "O":
+        return "object", None, False, _OTHER_WORDS[letter]
+    if letter != "V":
+        return described, length * _BYTES_PER_UNIT.get(letter, 1), False, _OTHER_WORDS[letter]
+    said = f", {_PERHAPS[length]}" if length in _PERHAPS else ""
+    return f"V{length}", length, False, f"its elements are {length}-byte voids{said}"

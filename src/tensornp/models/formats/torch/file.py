@@ -1,0 +1,209 @@
+"""Files of `torch.save`: the zip and the format before it, looked through without running them or reading values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from tensornp.core.values.reading.decode import stored_dtype
+from tensornp.errors import CheckpointError
+from tensornp.models.entries.absent import NothingEntry
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.file import FileEntry
+from tensornp.models.entries.listed import NotListed
+from tensornp.models.entries.wrapper import WrapperEntry
+from tensornp.models.files.byte_range import ByteRange
+from tensornp.models.files.source_file import Reader, SourceFile
+from tensornp.models.files.zip_directory import Record
+from tensornp.models.formats.contents import Contents
+from tensornp.models.formats.torch.archive import looked_through, of_torch, why_unread
+from tensornp.models.names.quoted import part_of_storage, shown_name
+from tensornp.models.optimizers.saved import optimizers_in
+from tensornp.models.pickles.contents import OfSet, PickledValue, Unlisted, as_container, dotted, shown_key, values_of
+from tensornp.models.pickles.look_through import MAX_NBYTES, xray
+from tensornp.models.pickles.records import XRay
+from tensornp.models.pickles.tensors import KNOWN_IMPORTS, PickledTensor, storage_key, told_storage
+from tensornp.models.quantization.affine import AffineEntry
+from tensornp.models.quantization.quantizer import Rows
+
+LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
+_MAX_SAID = 1000
+_MAX_SAID_IMPORTS = 100
+_PIECE_NBYTES = 2**18
+"""Bytes that are read of a pickle of which nobody tells the size; most are far shorter."""
+_FREE_NAME_CHARACTERS, _NAMES_PER_NBYTES = 2**20, 8
+"""Characters that the names of any file may have together, and how many more for each byte of its pickle."""
+
+
+def is_legacy(data: bytes) -> bool:
+    """Return whether a file that begins so is of the format before the zip: its first pickle is a known number."""
+    try:
+        return bool(xray(data[:64]).root == LEGACY_MAGIC)
+    except CheckpointError:
+        return False
+
+
+def read_zip(file: SourceFile, members: dict[str, Record]) -> Contents:
+    """Return what a zip of these members holds; CheckpointError if it is none of `torch.save`, or not sound."""
+    with file.opened() as there:
+        found, storages, is_swapped = of_torch(ByteRange(there, 0, file.nbytes, repr(file.path)), members)
+    return _listed(file, found, storages, is_swapped=is_swapped)
+
+
+def read_legacy(file: SourceFile) -> Contents:
+    """Return what a file of the format before the zip holds; CheckpointError if it is not sound."""
+    with file.opened() as there:
+        at, scans = 0, []
+        for _ in range(5):
+            scans.append(_pickle_at(there, at, file))
+            at += scans[-1].nbytes
+        _, _, _, found, keys = scans
+        if scans[0].root != LEGACY_MAGIC or type(keys.root) is not list:
+            raise CheckpointError(f"{file.path!r} is no file of torch.save")
+        # Also those of which no tensor is listed: each lies behind the one before.
+        told = {one.key: one.itemsize for one in map(told_storage, found.persistent) if one is not None}
+        storages: dict[str, Record] = {}
+        for key in map(storage_key, keys.root):
+            if key is None or key not in told or at + 8 > file.nbytes:
+                # Where the next one begins is not told.
+                break
+            nbytes = int.from_bytes(there.read(at, 8).tobytes(), "little") * told[key]
+            if at + 8 + nbytes > file.nbytes:
+                break
+            storages[key] = Record(at + 8, nbytes)
+            at += 8 + nbytes
+    return _listed(file, found, storages)
+
+
+def _pickle_at(there: Reader, at: int, file: SourceFile) -> XRay:
+    """Return what the pickle from byte `at` on would build; its end is found by reading it, some more each time."""
+    most = min(file.nbytes - at, MAX_NBYTES)
+    nbytes = _PIECE_NBYTES
+    while nbytes < most:
+        try:
+            return xray(there.read(at, nbytes).tobytes())
+        except CheckpointError:
+            nbytes *= 4
+    return looked_through(repr(file.path), there.read(at, most).tobytes())
+
+
+def _listed(file: SourceFile, found: XRay, storages: dict[str, Record], *, is_swapped: bool = False) -> Contents:
+    """Return the entries of what the pickle would build, with what it would import."""
+    wanted = [str(one) for one in found.imports if tuple(one) not in KNOWN_IMPORTS]
+    problems = [
+        f"it wants to import {shown_name(name)}, and nothing was imported" for name in wanted[:_MAX_SAID_IMPORTS]
+    ]
+    if len(wanted) > _MAX_SAID_IMPORTS:
+        problems.append(f"it wants to import {len(wanted) - _MAX_SAID_IMPORTS:,} things more")
+    values: list[PickledTensor | PickledValue] = []
+    unlisted, num_said = Unlisted(), 0
+    left = _FREE_NAME_CHARACTERS + _NAMES_PER_NBYTES * found.nbytes
+    for one in values_of(found.root, unlisted):
+        if isinstance(one, PickledValue):
+            num_said += 1
+            if num_said > _MAX_SAID:
+                continue
+        left -= len(dotted(one.path))
+        if left < 0:
+            problems.append(NotListed("its names are too long, and only the first are listed"))
+            break
+        values.append(one)
+    problems += map(NotListed, unlisted.problems())
+    if unlisted.is_repeated:
+        problems.append("some values are reached in endlessly many ways, and not listed by each")
+    entries: list[WeightEntry] = []
+    laying = _Laying(file, storages, tuple(wanted), is_swapped)
+    besides: dict[str, Any] = {}
+    for one, name in zip(values, _names([one.path for one in values]), strict=True):
+        if isinstance(one, PickledTensor):
+            entries.append(laying.entry(one, name))
+        else:
+            besides[name] = one.value
+    paths = [one.path for one in values if isinstance(one, PickledTensor)]
+    optimizers = optimizers_in(found.root, as_container, lambda: zip(paths, entries, strict=True))
+    return Contents(entries, besides, problems, optimizers)
+
+
+def _names(paths: list[tuple[Any, ...]]) -> list[str]:
+    """Return a name of its own for each path: its keys and dots; where two were alike, its keys in brackets."""
+    joined = [dotted(path) or "tensor" for path in paths]
+    times = Counter(joined)
+    taken: set[str] = set()
+    again: Counter[str] = Counter()
+    names = []
+    for path, plain in zip(paths, joined, strict=True):
+        name = whole = plain if times[plain] == 1 else _in_brackets(path)
+        # Also a key can be spelled like such brackets, and long ones be cut.
+        while name in taken or (name in times and name != plain):
+            again[whole] += 1
+            name = f"{whole} ({again[whole] + 1})"
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+def _in_brackets(path: tuple[Any, ...]) -> str:
+    return "".join(f"[{dotted((key,))!r}]" if type(key) is str else f"[{shown_key(key)}]" for key in path)
+
+
+def _stored(tensor: PickledTensor) -> Iterator[PickledTensor]:
+    """Yield the tensors that lie in storages, of which another one consists."""
+    for _, one in tensor.inner:
+        if one.is_wrapper:
+            yield from _stored(one)
+        elif one.dtype:
+            yield one
+
+
+class _Laying:
+    """Makes the entries of a file: `storages` by their keys, and `wanted` is what it would import."""
+
+    def __init__(
+        self, file: SourceFile, storages: dict[str, Record], wanted: tuple[str, ...], is_swapped: bool
+    ) -> None:
+        self._file, self._storages, self._wanted, self._is_swapped = file, storages, wanted, is_swapped
+        self._rows: Rows = {}
+
+    def entry(self, tensor: PickledTensor, name: str) -> WeightEntry:
+        """Return the entry of one tensor: none of its bytes is read unless all of them are there."""
+        code = f"torch.load({self._file.path!r}, map_location='cpu', weights_only=True){_in_brackets(tensor.path)}"
+        if self._wanted or any(type(key) is OfSet for key in tensor.path):
+            # torch would refuse it, or import what the file names; no number reaches into a set.
+            code = f"tnp.weights({self._file.path!r})[{name!r}].to_numpy()"
+        laid = partial(self._laid, name, code)
+        if not tensor.dtype:
+            made: WeightEntry = NothingEntry(name, "", code, tensor.problem, self._file.path)
+        elif tensor.is_wrapper:
+            made = WrapperEntry(name, tensor, code, tuple(map(laid, _stored(tensor))), self._file.path)
+        elif tensor.is_quantized:
+            made = AffineEntry(laid(tensor), tensor.quantizer, laid, self._rows)
+        else:
+            made = laid(tensor)
+        made.kind = "parameter" if tensor.is_parameter else "tensor"
+        made.wanted_imports = self._wanted
+        return made
+
+    def _laid(self, name: str, code: str, tensor: PickledTensor) -> FileEntry:
+        """Return what a tensor of a known dtype shows of its storage."""
+        record = self._storages.get(tensor.key)
+        problem = why_unread(tensor, record)
+        if self._is_swapped and tensor.dtype == "complex32":
+            problem = problem or "its halves are in another byte order, which is not read"
+        itemsize = stored_dtype(tensor.dtype).itemsize
+        offset = (record.offset if record is not None else 0) + tensor.offset * itemsize
+        made = FileEntry(
+            name, tensor.shape, tensor.dtype, code, self._file, offset, tensor.strides if tensor.is_sound else None,
+            is_swapped=self._is_swapped, lazy=tensor.lazy,
+        )  # fmt: skip
+        made.problem = problem or made.problem
+        if not tensor.is_sound:
+            # What is said of it is not believed.
+            made.nbytes = 0
+        said = [tensor.class_name] if tensor.class_name else []
+        said += ["other byte order"] if self._is_swapped and not problem else []
+        if not problem and tensor.storage_nbytes > made.nbytes:
+            said.append(part_of_storage(made.numel, tensor.storage_nbytes, itemsize, "on disk"))
+        made.note = ", ".join(said)
+        return made

@@ -1,0 +1,174 @@
+"""The weights of a live module: what is registered, under every name, and tensors that are merely attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+
+from tensornp.core.lowlevel.attributes import an_instance, class_name, is_subclass, mro_of
+from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.namespace.members import registered_names, unregistered
+from tensornp.core.tensor.paths import Path, expression_of
+from tensornp.errors import BadRequestError
+from tensornp.models.entries.absent import NothingEntry
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.live import LiveEntry
+from tensornp.models.live.accelerate import Shelf, Shelves, shelves_of
+from tensornp.models.live.parametrized import computed_by_hooks, computed_of, is_parametrized
+from tensornp.models.live.torch_ao import PackedParamsEntry, is_packed, packed_of
+from tensornp.models.names.naming import own_names
+
+MAX_REPEATED = 2000
+"""Names that are given to what has one already: of modules that hold a shared one twice, each, there are 2**depth."""
+_COMPILED = "_orig_mod"
+"""The name under which `torch.compile` keeps a module; it is not shown, and stays in the expression."""
+_PARALLEL = (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)
+
+
+class _Place(NamedTuple):
+    """Where a module stands: the names that lead to it, as they are shown and all of them, and the path.
+
+    `shelves` are those of accelerate's hooks, on it and above, that have its weights.
+    """
+
+    names: tuple[str, ...]
+    every: tuple[str, ...]
+    path: Path
+    shelves: tuple[Shelf, ...] = ()
+
+    @property
+    def code(self) -> str:
+        """The expression of the module."""
+        return expression_of(self.path)
+
+
+@unnoticed
+def entries_of_module(module: torch.nn.Module, expression: str) -> tuple[list[WeightEntry], list[str]]:
+    """Return the weights of `module`, which `expression` reaches, and what is wrong; nothing of the user's runs."""
+    walk = _Walk()
+    found = list(walk.entries(module, _Place((), (), (None, expression))))
+    entries = [entry for entry, _ in found]
+    names = own_names([entry.name for entry in entries], [every for _, every in found])
+    for entry, name in zip(entries, names, strict=True):
+        entry.name = name
+    return entries, list(_problems(walk.num_skipped, entries))
+
+
+def _problems(num_skipped: int, entries: list[WeightEntry]) -> Iterator[str]:
+    if num_skipped:
+        yield (
+            f"more than {MAX_REPEATED:,} names are of modules that have one already; {num_skipped:,} "
+            "places of shared modules are not listed, whose weights are under other names"
+        )
+    num_untold = sum(isinstance(entry, PackedParamsEntry) and entry.shape is None for entry in entries)
+    if num_untold:
+        yield f"whether {num_untold:,} packed biases are there is not told before they are read, and none is counted"
+
+
+class _Walk:
+    """One walk through a module, depth first and without recursion."""
+
+    def __init__(self) -> None:
+        self.num_skipped = 0
+        self._seen: set[int] = set()
+        self._num_repeated = 0
+        self._shelves = Shelves()
+
+    def entries(self, module: Any, place: _Place) -> Iterator[tuple[WeightEntry, str]]:
+        """Yield each weight, and its name with what is not shown of it."""
+        above: set[int] = set()
+        stack: list[tuple[Any, _Place | None]] = [(module, place)]
+        while stack:
+            one, its_place = stack.pop()
+            if its_place is None:
+                above.remove(id(one))
+                continue
+            if id(one) in above:
+                continue
+            members = list(registered_names(one))
+            if members and id(one) in self._seen:
+                self._num_repeated += len(members)
+                if self._num_repeated > MAX_REPEATED:
+                    self.num_skipped += 1
+                    continue
+            self._seen.add(id(one))
+            above.add(id(one))
+            stack.append((one, None))
+            if "_hf_hook" in object.__getattribute__(one, "__dict__"):
+                its_place = its_place._replace(shelves=(*shelves_of(one, its_place.code), *its_place.shelves))
+            yield from _own_entries(one, members, its_place, self._shelves)
+            yield from _made_entries(one, its_place)
+            stack.extend(reversed(list(_below(one, members, its_place))))
+
+
+def _own_entries(
+    module: Any, members: list[tuple[Any, ...]], place: _Place, shelves: Shelves
+) -> Iterator[tuple[WeightEntry, str]]:
+    passing = object.__getattribute__(module, "__dict__").get("_non_persistent_buffers_set", ())
+    for name, step, child, kind in members:
+        if kind == "":
+            continue
+        shown, every = ".".join((*place.names, name)), ".".join((*place.every, name))
+        code = expression_of((place.path, step))
+        if child is None:
+            yield NothingEntry(shown, kind, code, "it is registered as None"), every
+            continue
+        live = LiveEntry(shown, kind, child, code)
+        is_aside = bool(place.shelves) and live.location == "meta"
+        entry = shelves.entry_for(live, name, place.shelves) if is_aside else live
+        if kind == "buffer" and name in passing:
+            entry.note, entry.saved_as = ", ".join(filter(None, ["not in the state dict", entry.note])), None
+        yield entry, every
+    known = {id(child) for _, _, child, _ in members}
+    hooked: dict[str, str] | None = None
+    for step, child in unregistered(module):
+        if is_subclass(type(child), torch.Tensor) and id(child) not in known:
+            name = step.lstrip(".")
+            entry = LiveEntry(".".join((*place.names, name)), "tensor", child, expression_of((place.path, step)))
+            hooked = computed_by_hooks(module) if hooked is None else hooked
+            entry.note = ", ".join(filter(None, ["not registered", hooked.get(name, ""), entry.note]))
+            entry.saved_as = None
+            yield entry, ".".join((*place.every, name))
+
+
+def _made_entries(module: Any, place: _Place) -> Iterator[tuple[WeightEntry, str]]:
+    """Yield what the module unpacks or computes when it is asked."""
+    for is_met, source in ((is_packed, packed_of), (is_parametrized, computed_of)):
+        if is_met(module):
+            for entry in source(module, place.code):
+                every = ".".join((*place.every, entry.name))
+                entry.name = ".".join((*place.names, entry.name))
+                yield entry, every
+
+
+def _below(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[tuple[Any, _Place]]:
+    for name, step, child, kind in members:
+        if kind == "" and child is not None:
+            names = place.names if _is_wrapped(module, name) else (*place.names, name)
+            shelves = tuple(shelf.below(name) for shelf in place.shelves if shelf.reaches_below)
+            yield child, _Place(names, (*place.every, name), (place.path, step), shelves)
+
+
+def _is_wrapped(module: Any, name: str) -> bool:
+    """Return whether a module stands for the one that it holds by that name."""
+    if name == _COMPILED:
+        return any(class_name(cls) == "OptimizedModule" for cls in mro_of(type(module)))
+    return name == "module" and any(is_subclass(type(module), cls) for cls in _PARALLEL)
+
+
+def parameters_of(model: torch.nn.Module | None) -> list[LiveEntry] | None:
+    """Return the parameters of a model, each once, by its first name, in the order of `model.parameters()`.
+
+    None has none; of what is no module, BadRequestError.
+    """
+    if model is None:
+        return None
+    if not is_subclass(type(model), torch.nn.Module):
+        raise BadRequestError(f"model is the module whose parameters are optimized, not {an_instance(model)}")
+    found: dict[int, LiveEntry] = {}
+    for entry in entries_of_module(model, "model")[0]:
+        if isinstance(entry, LiveEntry) and entry.kind == "parameter":
+            found.setdefault(id(entry.tensor), entry)
+    return list(found.values())

@@ -1,0 +1,236 @@
+"""A weight that a module computes from others at each access: parametrized, by `torch.nn.utils.parametrize`.
+
+It is listed without being computed, and computed on copies: a spectral norm writes its vectors each time it is asked.
+"""
+
+from __future__ import annotations
+
+import _random
+import copy
+import random
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from operator import call
+from typing import Any
+
+import numpy as np
+import torch
+
+from tensornp.core.lowlevel import threads, torch_private
+from tensornp.core.lowlevel.attributes import (
+    class_members,
+    class_name,
+    dict_of,
+    error_text,
+    is_tensor,
+    module_name,
+    mro_of,
+)
+from tensornp.core.lowlevel.modes import unnoticed, with_overrides
+from tensornp.core.lowlevel.private_names import find
+from tensornp.core.namespace.members import members_of
+from tensornp.core.tensor.form import form_of
+from tensornp.core.tensor.paths import is_attribute_name
+from tensornp.errors import NoDataError
+from tensornp.models.entries.entry import COMPUTED
+from tensornp.models.entries.live import IN_PARTS, LiveEntry
+from tensornp.models.live.made import MadeEntry, Recipe
+
+_set_default_dtype = find("_C._set_default_dtype") or torch.set_default_dtype
+_LISTS = "parametrizations"
+_OWN = "torch.nn.utils.parametrizations"
+_KEEP_SHAPE = ("_SpectralNorm", "_Orthogonal", "_WeightNorm")
+"""Those of torch, which are deterministic: as `_WeightNorm`, whose second original has the shape of the weight."""
+_HOOKS = {"WeightNorm": "name", "SpectralNorm": "name", "BasePruningMethod": "_tensor_name"}
+"""Hooks that compute an attribute before each forward, and what they call its name."""
+_SUFFIXES = ("_orig", "_g", "_u", "_v", "_mask")
+_NEEDS_RANKS = "it is computed from what is spread over ranks, which takes all of them"
+
+
+class ComputedEntry(MadeEntry):
+    """A weight that is computed for whoever asks, on copies of all that it is computed from; none of it is stored."""
+
+    __slots__ = ()
+    requires_grad = None
+
+    def __init__(self, name: str, code: str, module: Any, holder: str, parametrization: Any) -> None:
+        originals = dict(_originals(parametrization))
+        told = _told_by(parametrization, originals)
+        shape, dtype = (told.shape, told.dtype) if told is not None else (None, "")
+        lives = [LiveEntry("", "", one, "") for one in originals.values()]
+        places = {one.location for one in lives}
+        super().__init__(
+            name, COMPUTED, shape, dtype, 0, code,
+            module=module, recipe=Recipe(holder, computed_of, name), location=places.pop() if len(places) == 1 else "",
+        )  # fmt: skip
+        self.note = f"computed from {_LISTS}.{name}.{', '.join(originals)}"
+        if self._location == "meta":
+            self.problem = "what it is computed from is on the meta device"
+        if any(one.problem == IN_PARTS for one in lives):
+            self.problem = _NEEDS_RANKS
+
+    def make(self) -> Any:
+        """Return what the module would compute now, with hooks; what it is computed from stays as it is."""
+        lists = dict(_lists_of(self.module))
+        if self.recipe.name not in lists:
+            raise NoDataError(f"{self.code or self.name} is not computed any more; list the weights again")
+        return _computed(lists[self.recipe.name])
+
+
+def is_parametrized(module: Any) -> bool:
+    """Return whether a module computes some of its weights."""
+    return next(_lists_of(module), None) is not None
+
+
+def computed_of(module: Any, code: str) -> Iterator[ComputedEntry]:
+    """Yield the computed weights of a module that `code` reaches, by their names in it; nothing is computed."""
+    for name, parametrization in _lists_of(module):
+        own_code = f"{code}.{name}" if is_attribute_name(name) else f"getattr({code}, {name!r})"
+        yield ComputedEntry(name, own_code, module, code, parametrization)
+
+
+def computed_by_hooks(module: Any) -> dict[str, str]:
+    """Return what is computed before each forward and kept as an attribute, and from what: pruned, or normed before."""
+    held = dict_of(module) or {}
+    found = {}
+    for _, hook in members_of(held.get("_forward_pre_hooks")):
+        for cls in mro_of(type(hook)):
+            name = (dict_of(hook) or {}).get(_HOOKS.get(class_name(cls), ""))
+            if type(name) is str and module_name(cls).startswith("torch.nn.utils."):
+                tables = (dict(members_of(held.get(table))) for table in ("_parameters", "_buffers"))
+                every = {key for table in tables for key in table}
+                parts = ", ".join(name + suffix for suffix in _SUFFIXES if name + suffix in every)
+                found[name] = f"computed from {parts} at each forward"
+    return found
+
+
+def _lists_of(module: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the names that are parametrized, and by what."""
+    modules: Any = (dict_of(module) or {}).get("_modules")
+    holder = modules.get(_LISTS) if type(modules) in (dict, OrderedDict) else None
+    for name, child in members_of((dict_of(holder) or {}).get("_modules")) if holder is not None else ():
+        if any(class_name(cls) == "ParametrizationList" for cls in mro_of(type(child))):
+            yield name, child
+
+
+def _originals(parametrization: Any) -> Iterator[tuple[str, Any]]:
+    held = dict_of(parametrization) or {}
+    for table in ("_parameters", "_buffers"):
+        yield from ((name, one) for name, one in members_of(held.get(table)) if is_tensor(one))
+
+
+def _told_by(parametrization: Any, originals: Mapping[str, Any]) -> LiveEntry | None:
+    """Return the original that has the shape and the dtype of what is computed; None where none is known to."""
+    held = dict_of(parametrization) or {}
+    steps = [type(step) for _, step in members_of(held.get("_modules"))]
+    are_own = [_is_own(cls) for cls in steps]
+    # Without an inverse the original was the weight, of which torch has made sure that it keeps both.
+    are_plain = [not any("right_inverse" in class_members(base) for base in mro_of(cls)) for cls in steps]
+    is_safe = held.get("unsafe") is False
+    if not all(own or (plain and is_safe) for own, plain in zip(are_own, are_plain, strict=True)):
+        return None
+    is_normed = bool(steps) and are_own[0] and class_name(steps[0]) == "_WeightNorm"
+    name = "original1" if is_normed else "original"
+    return LiveEntry("", "", originals[name], "") if name in originals else None
+
+
+def _is_own(cls: type) -> bool:
+    """Return whether a parametrization is one of torch's that keep the shape, and draw no random numbers."""
+    return module_name(cls) == _OWN and class_name(cls) in _KEEP_SHAPE
+
+
+@unnoticed
+def _computed(parametrization: Any) -> Any:
+    """Return what a parametrization gives now, run as a copy; the random numbers that it takes are given back."""
+    steps = members_of((dict_of(parametrization) or {}).get("_modules"))
+    if all(_is_own(type(step)) for _, step in steps):
+        with with_overrides():
+            return _copy_of(parametrization)()
+    # Behind the gate no cell begins. Were random numbers given back while another thread draws, its would come again.
+    with threads.GATE:
+        if threads.others_run():
+            raise NoDataError("it is computed by code that may draw random numbers, and another thread runs; ask again")
+        set_back = map(call, _setters(parametrization))
+        try:
+            with with_overrides():
+                return _copy_of(parametrization)()
+        finally:
+            # One call of C, which no Ctrl-C ends before the last of them.
+            list(set_back)
+
+
+def _setters(parametrization: Any) -> list[Callable[[], object]]:
+    """Return what sets back the generators that may be asked, and the default dtype: functions written in C."""
+    devices = {one.device for _, one in _originals(parametrization)}
+    generators = [torch.default_generator]
+    generators += [torch.cuda.default_generators[device.index] for device in devices if device.type == "cuda"]
+    # The module's own functions are methods of it.
+    ours: Any = getattr(random.getstate, "__self__")  # noqa: B009
+    return [
+        *(partial(one.set_state, one.get_state()) for one in generators),
+        partial(np.random.set_state, np.random.get_state()),
+        partial(_random.Random.setstate, ours, _random.Random.getstate(ours)),
+        partial(setattr, ours, "gauss_next", ours.gauss_next),
+        partial(_set_default_dtype, torch.get_default_dtype()),
+    ]
+
+
+def _copy_of(parametrization: Any) -> Any:
+    """Return a copy of all that a parametrization holds, by which nothing that is written reaches the original.
+
+    Modules that are merely attributes are not copied: a whole model may be one.
+    """
+    memo: dict[int, Any] = {}
+    every = list(_registered(parametrization))
+    for module in every:
+        for value in _reached((dict_of(module) or {}).values()):
+            if is_tensor(value):
+                if form_of(value).state == "remote":
+                    raise NoDataError(f"{_NEEDS_RANKS}; compute the weight yourself, on each")
+                # Of what autograd has computed, Python makes no copy.
+                memo[id(value)] = value.detach().clone()
+            elif isinstance(value, torch.nn.Module) and not any(value is one for one in every):
+                memo[id(value)] = value
+    try:
+        made = copy.deepcopy(parametrization, memo)
+    except Exception as error:
+        why = f"a parametrization that cannot be copied ({error_text(error)}) would be run in place"
+        raise NoDataError(f"{why}; compute the weight yourself") from None
+    for module in _registered(made):
+        own = dict_of(module)
+        for name in ("_compiled_call_impl", *(("forward", "_old_forward") if own and "_hf_hook" in own else ())):
+            # accelerate and the compiler bind them to what they were made for.
+            (own or {}).pop(name, None)
+    return made
+
+
+def _registered(module: Any) -> Iterator[Any]:
+    """Yield a module and all that are registered in it, each once."""
+    seen: set[int] = set()
+    waiting = [module]
+    while waiting:
+        one = waiting.pop()
+        held = dict_of(one)
+        if one is None or id(one) in seen:
+            continue
+        if held is None or torch_private.is_scripted_table(held.get("_modules")):
+            raise NoDataError("a parametrization in TorchScript would be run in place; compute the weight yourself")
+        seen.add(id(one))
+        yield one
+        waiting.extend(child for _, child in members_of(held.get("_modules")))
+
+
+def _reached(values: Iterable[Any]) -> Iterator[Any]:
+    """Yield values, and what built-in containers among them hold."""
+    waiting, seen = list(values), set[int]()
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        yield value
+        if type(value) in (dict, OrderedDict):
+            waiting.extend(list(value.values()))
+        elif type(value) in (list, tuple, set):
+            waiting.extend(list(value))

@@ -1,0 +1,194 @@
+"""Weights that torch's quantized modules keep packed in an object of C++, where no parameter and no buffer is.
+
+What is listed is told by the module's sizes: unpacking makes a copy of the whole weight, and takes long.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from operator import methodcaller
+from typing import Any
+
+import torch
+
+from tensornp.core.lowlevel.attributes import class_name, dict_of, module_name, mro_of
+from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.tensor.dtypes import name_of
+from tensornp.core.values.stats.compute import stats
+from tensornp.core.values.stats.record import TensorStats
+from tensornp.models.live.made import MadeEntry, Recipe
+
+_ROOM = "torch.ao.nn.quantized"
+_MAYBE = "if there is one"
+_BITS = {"qint8": 8, "quint8": 8, "quint4x2": 4, "float16": 16, "float32": 32}
+_GATES = {"LSTM": 4, "GRU": 3}
+_Held = Mapping[str, Any]
+
+
+class PackedParamsEntry(MadeEntry):
+    """A weight or a bias that is packed; `dtype` and `nbytes` are those of what is stored."""
+
+    __slots__ = ("_identity", "_unpack")
+    requires_grad = False
+
+    def __init__(self, name: str, code: str, facts: _Facts) -> None:
+        nbytes = math.prod(facts.shape) * _BITS.get(facts.dtype, 8) // 8 if facts.shape is not None else 0
+        super().__init__(
+            name, "parameter", facts.shape, facts.dtype, nbytes, code,
+            module=facts.module, recipe=facts.recipe(name), location="cpu",
+        )  # fmt: skip
+        self._unpack: Callable[[Any], Any] = facts.unpack
+        self._identity = id(facts.packed), name
+        self.note = facts.note
+
+    @property
+    def identity(self) -> object:
+        """The packed object, which two names may have."""
+        return self._identity
+
+    @unnoticed
+    def make(self) -> Any:
+        """Return what torch unpacks."""
+        return self._unpack(self.module)
+
+    def stats(self) -> TensorStats:
+        """Return the statistics of all values; of a bias that is not there, those of no value."""
+        if self.shape is None and self.make() is None:
+            return stats(torch.empty(0))
+        return super().stats()
+
+
+class _Facts:
+    """What is known of one module, and of the weight that is listed next."""
+
+    def __init__(self, module: Any, code: str, held: _Held) -> None:
+        self.module, self.code, self.held = module, code, held
+        is_dynamic = any(module_name(cls).startswith(f"{_ROOM}.dynamic") for cls in mro_of(type(module)))
+        self._said = f"packed for {'dynamic' if is_dynamic else 'static'} quantization"
+        self.shape: tuple[int, ...] | None = None
+        self.dtype = self.note = ""
+        self.packed: Any = module
+        self.unpack: Callable[[Any], Any]
+
+    def recipe(self, name: str) -> Recipe:
+        """Return how a weight of the module is found again."""
+        return Recipe(self.code, packed_of, name)
+
+    def entry(
+        self, name: str, shape: tuple[Any, ...] | None, dtype: str, call: str, key: str = "", *, note: str = ""
+    ) -> PackedParamsEntry:
+        """Return a weight that a method of the module gives, alone or in a dictionary under `key`."""
+        is_told = shape is not None and all(type(size) is int and size >= 0 for size in shape)
+        self.shape, self.dtype = shape if is_told else None, dtype
+        self.note = ", ".join(filter(None, [self._said, note]))
+        whole = methodcaller(call)
+        self.unpack = (lambda module: whole(module)[key]) if key else whole
+        return PackedParamsEntry(name, f"{self.code}.{call}()" + (f"[{key!r}]" if key else ""), self)
+
+
+_Lister = Callable[[_Facts], Iterator[PackedParamsEntry]]
+
+
+def is_packed(module: Any) -> bool:
+    """Return whether a module is one of those that pack their weights."""
+    return _lister_of(type(module)) is not None
+
+
+def packed_of(module: Any, code: str) -> Iterator[PackedParamsEntry]:
+    """Yield the packed weights of a module that `code` reaches, by their names in it; nothing is unpacked."""
+    lister, held = _lister_of(type(module)), dict_of(module)
+    if lister is not None and held is not None:
+        yield from lister(_Facts(module, code, held))
+
+
+def _lister_of(cls: type) -> _Lister | None:
+    for base in mro_of(cls):
+        place = module_name(base)
+        if place.startswith(_ROOM) and (lister := _LISTERS.get((place, class_name(base)))) is not None:
+            return lister
+    return None
+
+
+def _linear(facts: _Facts) -> Iterator[PackedParamsEntry]:
+    inner = _inner(facts)
+    facts.packed = inner.get("_packed_params", facts.module)
+    shape = facts.held.get("out_features"), facts.held.get("in_features")
+    yield facts.entry("weight", shape, _name_of(inner.get("dtype")), "weight")
+    yield facts.entry("bias", None, "float32", "bias", note=_MAYBE)
+
+
+def _conv(facts: _Facts) -> Iterator[PackedParamsEntry]:
+    facts.packed = facts.held.get("_packed_params", facts.module)
+    sizes = [facts.held.get(name) for name in ("out_channels", "in_channels", "groups")]
+    kernel, shape = facts.held.get("kernel_size"), None
+    if all(type(size) is int and size > 0 for size in sizes) and type(kernel) is tuple:
+        num_out, num_in, groups = sizes
+        is_turned = facts.held.get("transposed") is True
+        lead = (num_in, num_out // groups) if is_turned else (num_out, num_in // groups)  # type: ignore[operator]
+        shape = (*lead, *kernel)
+    yield facts.entry("weight", shape, "qint8", "weight")
+    yield facts.entry("bias", None, "float32", "bias", note=_MAYBE)
+
+
+def _embedding(facts: _Facts) -> Iterator[PackedParamsEntry]:
+    inner = _inner(facts)
+    facts.packed = inner.get("_packed_weight", facts.module)
+    shape = facts.held.get("num_embeddings"), facts.held.get("embedding_dim")
+    yield facts.entry("weight", shape, _name_of(inner.get("dtype")), "weight")
+
+
+def _rnn(facts: _Facts) -> Iterator[PackedParamsEntry]:
+    """Yield the weights of all layers and directions, by the names that the module had before."""
+    held = facts.held
+    num_gates, num_layers = _GATES.get(held.get("mode", ""), 1), held.get("num_layers")
+    size, width, is_double = held.get("hidden_size"), held.get("input_size"), held.get("bidirectional") is True
+    if type(size) is not int or type(width) is not int or type(num_layers) is not int:
+        return
+    dtype = _name_of(held.get("dtype"))
+    for layer in range(num_layers):
+        for suffix in ("", "_reverse") if is_double else ("",):
+            tail = f"l{layer}{suffix}"
+            num_in = width if not layer else size * (1 + is_double)
+            for name, n in ((f"weight_ih_{tail}", num_in), (f"weight_hh_{tail}", size)):
+                yield facts.entry(name, (num_gates * size, n), dtype, "get_weight", name)
+            for name in (f"bias_ih_{tail}", f"bias_hh_{tail}") if held.get("bias") is True else ():
+                yield facts.entry(name, (num_gates * size,), "float32", "get_bias", name)
+
+
+def _cell(facts: _Facts) -> Iterator[PackedParamsEntry]:
+    """Yield the weights of a cell; tensors by the names of its biases are attributes, which do not have the values."""
+    held = facts.held
+    gates = next((n for name, n in _GATES.items() if _is_called(facts.module, f"{name}Cell")), 1)
+    size, width, dtype = held.get("hidden_size"), held.get("input_size"), _name_of(held.get("weight_dtype"))
+    if type(size) is not int or type(width) is not int:
+        return
+    for side, n in (("ih", width), ("hh", size)):
+        facts.packed = held.get(f"_packed_weight_{side}", facts.module)
+        yield facts.entry(f"weight_{side}", (gates * size, n), dtype, "get_weight", f"weight_{side}")
+        if held.get("bias") is True:
+            key = f"bias_{side}"
+            yield facts.entry(f"_packed_weight_{side}.bias", (gates * size,), "float32", "get_bias", key)
+
+
+def _inner(facts: _Facts) -> _Held:
+    """Return what the submodule holds that keeps the packed object."""
+    return dict_of(facts.held.get("_modules", {}).get("_packed_params")) or {}
+
+
+def _name_of(dtype: Any) -> str:
+    return name_of(dtype) if isinstance(dtype, torch.dtype) else ""
+
+
+def _is_called(module: Any, name: str) -> bool:
+    return any(class_name(cls) == name for cls in mro_of(type(module)))
+
+
+_LISTERS: dict[tuple[str, str], _Lister] = {
+    (f"{_ROOM}.modules.linear", "Linear"): _linear,
+    (f"{_ROOM}.modules.conv", "_ConvNd"): _conv,
+    (f"{_ROOM}.modules.embedding_ops", "Embedding"): _embedding,
+    (f"{_ROOM}.dynamic.modules.rnn", "RNNBase"): _rnn,
+    (f"{_ROOM}.dynamic.modules.rnn", "RNNCellBase"): _cell,
+}
+"""By module and name of a class, also where one that derives from it is met."""

@@ -1,0 +1,24 @@
+"""The names of weights, no two of which are equal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import count
+
+
+def own_names(names: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Return a name for each, no two equal: where several have one, those of `others`, with numbers if need be."""
+    times = Counter(names)
+    found = [name if times[name] == 1 else other for name, other in zip(names, others, strict=True)]
+    taken = {name for name in names if times[name] == 1}
+    numbers: dict[str, count[int]] = {}
+    for i, name in enumerate(found):
+        if times[names[i]] == 1:
+            continue
+        unlike = name
+        while unlike in taken:
+            unlike = f"{name} ({next(numbers.setdefault(name, count(2)))})"
+        taken.add(unlike)
+        found[i] = unlike
+    return found

@@ -1,0 +1,48 @@
+"""Names as sentences quote them: cut, and never with a control character; and the name most like one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.units import format_nbytes
+
+MAX_SHOWN = 120
+"""Characters of a name in a sentence."""
+MAX_TOLD = 500
+"""Characters of what is told of a weight, such as its problem or the path of its file."""
+_MAX_NAMED = 6
+_MAX_COMPARED = 5000
+"""Names among which the closest is looked for: some tenths of a second."""
+
+
+def shown_name(name: str) -> str:
+    """Return a name in quotes, as one line that a terminal and a page can show."""
+    return f"'{cut(name, MAX_SHOWN)}'"
+
+
+def shown_names(names: Sequence[str]) -> str:
+    """Return the first of some names as `shown_name` does."""
+    return ", ".join(map(shown_name, names[:_MAX_NAMED])) + (", …" if len(names) > _MAX_NAMED else "")
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text as one line that can be shown, of so many characters at most; cut before it is escaped."""
+    shown = legible(text[: most + 1])
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+def part_of_storage(numel: int, nbytes: int, itemsize: int, where: str) -> str:
+    """Return how much of a storage of so many bytes a weight uses; all of it is `where`: held, or on disk."""
+    return (
+        f"view of a larger storage: {numel:,} of {nbytes // itemsize:,} elements used, {format_nbytes(nbytes)} {where}"
+    )
+
+
+def closest(name: str, names: Iterable[str]) -> str:
+    """Return the name most like `name`, in words that follow a sentence; empty where none is like it."""
+    some = [legible(one[:MAX_SHOWN]) for one in islice(names, _MAX_COMPARED)]
+    found = difflib.get_close_matches(name[:MAX_SHOWN], some, 1)
+    return f"; the closest is {shown_name(found[0])}" if found else ""

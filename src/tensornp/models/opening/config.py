@@ -1,0 +1,44 @@
+"""One safetensors file as entries, and the JSON that lies beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from tensornp.errors import ChangedFileError, CheckpointError
+from tensornp.models.files.source_file import SourceFile
+from tensornp.models.opening import lora as adapters
+
+UNREADABLE = (CheckpointError, ChangedFileError)
+"""What one file raises, and hides no other."""
+CONFIG = "config.json"
+_MAX_JSON_NBYTES = 100_000_000
+
+
+def config_beside(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    """Return the configurations that lie in the folder, as `config` and `adapter_config`, and what is wrong."""
+    found: dict[str, Any] = {}
+    problems: list[str] = []
+    for name in (CONFIG, adapters.CONFIG):
+        path = folder / name
+        try:
+            found[path.stem] = json_in(path)
+        except UNREADABLE as error:
+            problems += [str(error)] if os.path.lexists(path) else []
+    return found, problems
+
+
+def json_in(path: Path) -> dict[str, Any]:
+    """Return the mapping in a file of JSON; CheckpointError if it has none."""
+    file = SourceFile.at(path)
+    if file.nbytes > _MAX_JSON_NBYTES:
+        raise CheckpointError(f"{str(path)!r} has {file.nbytes:,} bytes, and {_MAX_JSON_NBYTES:,} are read")
+    try:
+        told = json.loads(file.read(0, file.nbytes))
+    except (ValueError, RecursionError):
+        raise CheckpointError(f"{str(path)!r} is no JSON that can be read") from None
+    if not isinstance(told, dict):
+        raise CheckpointError(f"{str(path)!r} holds no mapping")
+    return told

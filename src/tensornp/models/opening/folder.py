@@ -1,0 +1,112 @@
+"""A folder of weights: which of its files are those of the model."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tensornp.errors import CheckpointError
+from tensornp.models.formats.contents import Contents, problems_of
+from tensornp.models.formats.dcp.checkpoint import ITEMS_SUFFIX, Checkpoint, metadata_among
+from tensornp.models.formats.dcp.rank_files import are_of_ranks, read_shards
+from tensornp.models.formats.offloaded import OFFLOAD_SUFFIX
+from tensornp.models.formats.suffixes import SUFFIX, TORCH_SUFFIXES
+from tensornp.models.names.quoted import shown_names
+from tensornp.models.opening.config import config_beside
+from tensornp.models.opening.index import INDEX_SUFFIX, open_index
+from tensornp.models.opening.offload_index import OFFLOAD_INDEX, open_offload_folder
+from tensornp.models.opening.one_file import open_file
+from tensornp.models.opening.shards import are_shards, open_together, shards_among
+
+_TORCH_SUFFIX = ".bin"
+_OTHER_SUFFIXES = (*TORCH_SUFFIXES, ".npz", ".gguf")
+
+
+def open_folder(folder: Path) -> Contents:
+    """Return what the weights of a folder are; CheckpointError if it has none, or several candidates."""
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError as error:
+        raise CheckpointError(f"{str(folder)!r} cannot be listed: {error.strerror}") from None
+    if told := metadata_among(names):
+        return open_dcp(folder, told)
+    if any(name.endswith(ITEMS_SUFFIX) for name in names):
+        raise CheckpointError(f"{str(folder)!r} has {ITEMS_SUFFIX} files, and no .metadata that tells what they hold")
+    found = _of_safetensors(folder, names) or _of_torch(folder, names)
+    if found is None and OFFLOAD_INDEX in names and _ending(names, OFFLOAD_SUFFIX):
+        return open_offload_folder(folder)
+    return found or _of_others(folder, names)
+
+
+def _of_safetensors(folder: Path, names: list[str]) -> Contents | None:
+    """Return what the safetensors files hold; None where there are none."""
+    indices, files = _ending(names, SUFFIX + INDEX_SUFFIX), _ending(names, SUFFIX)
+    if not files and _has_torch_shards(names):
+        # Of both kinds that the hub has, these were brought here; the other one left its index.
+        return None
+    if len(indices) == 1:
+        return open_index(folder / indices[0])
+    if are_of_ranks(files):
+        return _open_ranks(folder, files)
+    if len(indices) > 1 or (len(files) > 1 and not are_shards(files)):
+        raise _several(folder, indices or files)
+    return open_together(folder, dict.fromkeys(files, "")) if files else None
+
+
+def _has_torch_shards(names: list[str]) -> bool:
+    has_index = bool(_ending(names, _TORCH_SUFFIX + INDEX_SUFFIX) and _ending(names, _TORCH_SUFFIX))
+    return has_index or are_shards(shards_among(names, _TORCH_SUFFIX))
+
+
+def _of_torch(folder: Path, names: list[str]) -> Contents | None:
+    """Return what the shards of torch hold; None where there are none, but perhaps other files of torch.
+
+    What else lies beside them belongs to the training: its arguments, the optimizer, the state of generators.
+    """
+    indices, parts = _ending(names, _TORCH_SUFFIX + INDEX_SUFFIX), shards_among(names, _TORCH_SUFFIX)
+    if len(indices) == 1:
+        return open_index(folder / indices[0])
+    if indices:
+        raise _several(folder, indices)
+    return open_together(folder, dict.fromkeys(parts, "")) if are_shards(parts) else None
+
+
+def _of_others(folder: Path, names: list[str]) -> Contents:
+    """Return what the components hold, which lie in folders, or else the one file of another kind."""
+    parts = {f"{name}/{file}": f"{name}." for name in names for file in _files_in(folder / name)}
+    if parts:
+        return open_together(folder, parts)
+    others = [name for name in names if name.endswith(_OTHER_SUFFIXES)]
+    if len(others) == 1:
+        return open_file(folder / others[0])
+    if others:
+        raise _several(folder, others)
+    raise CheckpointError(f"{str(folder)!r} has no file of weights, nor a folder with a {SUFFIX} file")
+
+
+def _ending(names: list[str], suffix: str) -> list[str]:
+    return [name for name in names if name.endswith(suffix)]
+
+
+def open_dcp(folder: Path, names: list[str]) -> Contents:
+    """Return what a folder of torch.distributed.checkpoint holds, as the files of these names tell it."""
+    found = Checkpoint(folder, names)
+    return Contents(found.entries, found.values, [*found.problems, *problems_of(found.entries)])
+
+
+def _open_ranks(folder: Path, files: list[str]) -> Contents:
+    found = read_shards(folder, files)
+    config, problems = config_beside(folder)
+    return Contents(found.entries, {**found.said, **config}, [*found.problems, *problems, *problems_of(found.entries)])
+
+
+def _files_in(folder: Path) -> list[str]:
+    """Return the files of a component, which lies in a folder of its own."""
+    try:
+        return sorted(_ending(os.listdir(folder), SUFFIX)) if folder.is_dir() else []
+    except OSError:
+        return []
+
+
+def _several(folder: Path, names: list[str]) -> CheckpointError:
+    return CheckpointError(f"{str(folder)!r} has several: {shown_names(names)}; name one of them")

@@ -1,0 +1,115 @@
+"""The index of a model in several files: which weight lies in which of them."""
+
+from __future__ import annotations
+
+import math
+import posixpath
+from pathlib import Path
+from typing import Any
+
+from tensornp.errors import CheckpointError
+from tensornp.models.entries.absent import NothingEntry
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.listed import NotListed
+from tensornp.models.files.inside_folder import why_outside
+from tensornp.models.formats.contents import Contents, problem_of_part, problems_of
+from tensornp.models.formats.suffixes import SUFFIX, TORCH_SUFFIXES
+from tensornp.models.names.quoted import shown_name
+from tensornp.models.opening.config import UNREADABLE, config_beside, json_in
+from tensornp.models.opening.one_file import read_part
+from tensornp.models.quantization.layouts import with_meaning
+from tensornp.models.storage.totals import stored_in_files
+
+INDEX_SUFFIX = ".index.json"
+_MAX_NBYTES = 2**63
+"""More than any disk has."""
+
+
+def open_index(path: Path) -> Contents:
+    """Return what an index lists; what it lists wrongly is a problem, and hides nothing else.
+
+    Raises
+    ------
+    CheckpointError
+        If it is none, or all of its files are of a format that is not read.
+    """
+    told = json_in(path)
+    places = told.get("weight_map")
+    if not isinstance(places, dict):
+        raise CheckpointError(f"{str(path)!r} has no weight_map, and is no index")
+    refused = {name: why for name, place in places.items() if (why := _refused(place))}
+    if places and all(not why_outside(place) and _is_foreign(place) for place in places.values()):
+        first = next(iter(places.values()))
+        raise CheckpointError(f"{str(path)!r} is an index of files that are not read, such as {shown_name(first)}")
+    sound = {name: posixpath.normpath(place) for name, place in places.items() if name not in refused}
+    shards = _Shards(path.parent, sound)
+    config, unread = config_beside(path.parent)
+    metadata = {**shards.said, **_metadata_of(told), **config}
+    entries, untold = with_meaning(shards.entries, metadata.get("config"))
+    problems: list[str] = [NotListed(f"{shown_name(name)} is refused: {why}") for name, why in refused.items()]
+    problems += [*shards.problems, *unread, *untold, *problems_of(entries), *_wrong_total(told, entries)]
+    return Contents(entries, metadata, problems)
+
+
+class _Shards:
+    """What the files hold that `places` names, by the weights which lie there, and what is not as it says."""
+
+    def __init__(self, folder: Path, places: dict[str, str]) -> None:
+        self._places = places
+        self._found: dict[str, WeightEntry] = {}
+        self.problems: list[str] = []
+        self.said: dict[str, Any] = {}
+        # Of each weight, why it has no values: but for those that are found.
+        why = {shard: self._read(folder, shard) for shard in dict.fromkeys(places.values())}
+        self.entries: list[WeightEntry] = [
+            self._found.pop(name) if name in self._found else NothingEntry(name, "tensor", "", why[shard], shard)
+            for name, shard in places.items()
+            # A number or a text, which old indices list as well.
+            if name in self._found or name not in self.said
+        ]
+        self.entries.extend(self._found.values())
+
+    def _read(self, folder: Path, shard: str) -> str:
+        """Take what a file holds; return why it does not hold the others."""
+        try:
+            contents = read_part(folder / shard)
+        except UNREADABLE as error:
+            self.problems.append(NotListed(error))
+            return f"its file {shown_name(shard)} cannot be read"
+        self.problems += [problem_of_part(shard, problem) for problem in contents.problems]
+        self.said |= contents.metadata
+        for entry in contents.entries:
+            lies = f"{shown_name(entry.name)} lies in {shown_name(shard)}"
+            if self._places.get(entry.name, shard) != shard:
+                self.problems.append(f"{lies}, where the index has it not")
+                continue
+            if entry.name not in self._places:
+                entry.note = ", ".join(filter(None, ["not in the index", entry.note]))
+                self.problems.append(f"{lies}, and is not in the index")
+            self._found[entry.name] = entry
+        return f"it is not in {shown_name(shard)}"
+
+
+def _refused(place: Any) -> str:
+    """Return why the name of a shard is not opened."""
+    return why_outside(place) or (f"its file {shown_name(place)} is not one that is read" if _is_foreign(place) else "")
+
+
+def _is_foreign(place: str) -> bool:
+    return not place.endswith((SUFFIX, *TORCH_SUFFIXES))
+
+
+def _metadata_of(index: dict[str, Any]) -> dict[str, Any]:
+    metadata = index.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _wrong_total(index: dict[str, Any], entries: list[WeightEntry]) -> list[str]:
+    total: Any = _metadata_of(index).get("total_size")
+    stored = sum(entry.nbytes for entry in entries)
+    # Some count what has two names once.
+    is_told = type(total) is int or (type(total) is float and math.isfinite(total))
+    if not is_told or total == stored or total == stored_in_files(entries)[1]:
+        return []
+    said = f"{total:,}" if abs(total) < _MAX_NBYTES else "more"
+    return [f"the index tells of {said} bytes, and its tensors have {stored:,}"]

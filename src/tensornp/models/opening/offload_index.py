@@ -1,0 +1,37 @@
+"""Folders to which accelerate has offloaded weights: bare elements in a file for each, and an index."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from tensornp.errors import CheckpointError
+from tensornp.models.entries.absent import NothingEntry
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.file import FileEntry
+from tensornp.models.formats.contents import Contents, problems_of
+from tensornp.models.formats.offloaded import OFFLOAD_SUFFIX, offloaded_file
+from tensornp.models.opening.config import UNREADABLE, json_in
+
+OFFLOAD_INDEX = "index.json"
+
+
+def open_offload_folder(folder: Path) -> Contents:
+    """Return what accelerate has offloaded to a folder; CheckpointError if it has no index that tells of weights."""
+    path = folder / OFFLOAD_INDEX
+    told = json_in(path)
+    if not told or not all(isinstance(one, dict) and "dtype" in one for one in told.values()):
+        raise CheckpointError(f"{str(path)!r} is no index of weights that accelerate has offloaded")
+    entries = [_entry(folder, name, one) for name, one in told.items()]
+    return Contents(entries, {}, problems_of(entries))
+
+
+def _entry(folder: Path, name: str, told: dict[str, Any]) -> WeightEntry:
+    path = os.path.join(folder, f"{name}{OFFLOAD_SUFFIX}")
+    code = f"accelerate.utils.offload.load_offloaded_weight({path!r}, {told!r})"
+    try:
+        shape, dtype, file = offloaded_file(folder, name, told)
+    except UNREADABLE as error:
+        return NothingEntry(name, "tensor", code, str(error), str(folder))
+    return FileEntry(name, shape, dtype, code, file, 0)

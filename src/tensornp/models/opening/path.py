@@ -1,0 +1,101 @@
+"""What lies at a path: a file of weights, an index of several, or a folder."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from pathlib import Path
+
+import torch
+
+from tensornp.core.lowlevel.collector import uncollected
+from tensornp.errors import BadRequestError, CheckpointError
+from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.files.source_file import reason_of
+from tensornp.models.formats.contents import Contents
+from tensornp.models.formats.dcp.checkpoint import ITEMS_SUFFIX, is_dcp_metadata
+from tensornp.models.formats.offloaded import OFFLOAD_SUFFIX
+from tensornp.models.formats.suffixes import WEIGHT_SUFFIXES
+from tensornp.models.live.module import parameters_of
+from tensornp.models.names.quoted import MAX_TOLD, cut
+from tensornp.models.opening.folder import open_dcp, open_folder
+from tensornp.models.opening.index import INDEX_SUFFIX, open_index
+from tensornp.models.opening.lora import note_pairs
+from tensornp.models.opening.offload_index import OFFLOAD_INDEX, open_offload_folder
+from tensornp.models.opening.one_file import open_file
+from tensornp.models.optimizers.saved import name_states
+
+
+def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None = None) -> WeightsExplorer:
+    """Return an explorer of the weights at `path`: a file of them, an index of several, or a folder.
+
+    Raises
+    ------
+    CheckpointError
+        If nothing is there, if it is of another format, or if its structure is not sound.
+    BadRequestError
+        If the file has no state of an optimizer that `model` could name.
+    """
+    typed = str(Path(os.path.expanduser(os.fsdecode(path))))
+    with uncollected():
+        found = _open(Path(_found(typed)))
+        _name_states(found, model, f"'{cut(typed, MAX_TOLD)}'")
+        explorer = WeightsExplorer(found.entries, typed, metadata=found.metadata, problems=found.problems)
+        note_pairs(explorer.values(), explorer.metadata.get("adapter_config"))
+        return explorer
+
+
+def _name_states(found: Contents, model: torch.nn.Module | None, said: str) -> None:
+    why = name_states(found.optimizers, parameters_of(model))
+    if model is None or not all(why):
+        return
+    if not why:
+        raise BadRequestError(f"there is no state of an optimizer in {said} that model could name; leave model out")
+    raise BadRequestError(f"the states in {said} are not named by this model, {why[0]}; leave model out")
+
+
+def _found(typed: str) -> str:
+    """Return the absolute path, since the current folder may be another one when values are read."""
+    try:
+        os.lstat(typed)
+        # Not normalized: what is above a symbolic link is not what its name says.
+        return typed if os.path.isabs(typed) else os.path.join(os.getcwd(), typed)
+    except (FileNotFoundError, NotADirectoryError):
+        raise CheckpointError(f"there is no '{cut(typed, MAX_TOLD)}'{closest_path(typed)}") from None
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"'{cut(typed, MAX_TOLD)}' cannot be opened: {reason_of(error)}") from None
+
+
+def _open(there: Path) -> Contents:
+    if os.path.isdir(there):
+        return open_folder(there)
+    if is_dcp_metadata(there.name):
+        return open_dcp(there.parent, [there.name])
+    if there.name.endswith(ITEMS_SUFFIX):
+        raise CheckpointError(f"{str(there)!r} holds items of torch.distributed.checkpoint; open its folder")
+    if there.name.endswith(INDEX_SUFFIX):
+        return open_index(there)
+    if there.name == OFFLOAD_INDEX:
+        return open_offload_folder(there.parent)
+    if there.name.endswith(OFFLOAD_SUFFIX) and os.path.lexists(there.parent / OFFLOAD_INDEX):
+        raise CheckpointError(f"{str(there)!r} holds bare elements, which accelerate has offloaded; open its folder")
+    return open_file(there)
+
+
+def closest_path(typed: str) -> str:
+    """Return the path most like what is not there of it, in words that follow a sentence; empty where none is.
+
+    It is a folder, or ends as a file of weights does.
+    """
+    path = Path(typed)
+    while path != path.parent and not os.path.isdir(path.parent):
+        path = path.parent
+    try:
+        with os.scandir(path.parent) as there:
+            names = [one.name for one in there if one.name.endswith(WEIGHT_SUFFIXES) or one.is_dir()]
+    except OSError:
+        return ""
+    # It may have come to be meanwhile.
+    names = [name for name in names if path.parent / name != Path(typed)]
+    found = difflib.get_close_matches(path.name, names, 1)
+    return f"; the closest is '{cut(str(path.parent / found[0]), MAX_TOLD)}'" if found else ""

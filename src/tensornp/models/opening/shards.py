@@ -1,0 +1,72 @@
+"""Several files of a folder that belong together: the parts of one whole, by their names, or components."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.listed import NotListed
+from tensornp.models.formats.contents import Contents, problem_of_part, problems_of
+from tensornp.models.names.quoted import shown_name, shown_names
+from tensornp.models.opening.config import UNREADABLE, config_beside
+from tensornp.models.opening.one_file import read_part
+from tensornp.models.quantization.layouts import with_meaning
+
+_MAX_SHARDS = 100_000
+_SHARD = re.compile(r"(?P<stem>.*)-(?P<number>\d{1,9})-of-(?P<count>\d{1,9})(?P<suffix>\.safetensors|\.bin)")
+
+
+def are_shards(names: list[str]) -> bool:
+    """Return whether the names are those of the parts of one whole: ``model-00001-of-00004.safetensors``."""
+    found = [_SHARD.fullmatch(name) for name in names]
+    wholes = {(match["stem"], match["count"], match["suffix"]) for match in found if match is not None}
+    return all(found) and len(wholes) == 1
+
+
+def shards_among(names: list[str], suffix: str) -> list[str]:
+    """Return the names that are those of parts, and end so."""
+    return [name for name in names if name.endswith(suffix) and _SHARD.fullmatch(name)]
+
+
+def open_together(folder: Path, files: dict[str, str]) -> Contents:
+    """Return what several files hold, each with what its names begin with; a broken one hides no other."""
+    entries: list[WeightEntry] = []
+    metadata, problems = config_beside(folder)
+    problems.extend(_missing(list(files)))
+    for name, prefix in files.items():
+        try:
+            found = read_part(folder / name)
+        except UNREADABLE as error:
+            if len(files) == 1:
+                raise
+            problems.append(NotListed(error))
+            continue
+        for entry in found.entries:
+            entry.name = prefix + entry.name
+            entry.tied_to = tuple(prefix + other for other in entry.tied_to)
+            entry.related = tuple(one._replace(name=prefix + one.name) for one in entry.related)
+        entries.extend(found.entries)
+        problems.extend(problem_of_part(name, problem) for problem in found.problems)
+        metadata |= {prefix + key: value for key, value in found.metadata.items()}
+    entries, untold = with_meaning(entries, metadata.get("config"))
+    problems.extend([*_twice(entries), *untold, *problems_of(entries)])
+    return Contents(entries, metadata, problems)
+
+
+def _missing(names: list[str]) -> list[str]:
+    """Return which parts of one whole are not there, by the names of those that are."""
+    found = [match for match in map(_SHARD.fullmatch, names) if match is not None]
+    if not found or len(found) < len(names) or int(found[0]["count"]) > _MAX_SHARDS:
+        return []
+    count, numbers = found[0]["count"], {int(match["number"]) for match in found}
+    absent = [i for i in range(1, int(count) + 1) if i not in numbers]
+    parts = [f"{found[0]['stem']}-{i:0{len(found[0]['number'])}}-of-{count}{found[0]['suffix']}" for i in absent]
+    verb = "is" if len(parts) == 1 else "are"
+    return [NotListed(f"{shown_names(parts)} {verb} missing; what may be there is not known")] if parts else []
+
+
+def _twice(entries: list[WeightEntry]) -> list[str]:
+    times = Counter(entry.name for entry in entries)
+    return [f"{shown_name(name)} is in {count} files" for name, count in times.items() if count > 1]

@@ -1,0 +1,167 @@
+"""The state dicts of optimizers, alone or in a checkpoint, in memory or in a file: whose state each of them is."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.live import LiveEntry
+from tensornp.models.names.quoted import shown_name
+from tensornp.models.optimizers.param_groups import GROUPS, STATE, params_of, told_names
+
+_MAX_DEPTH = 4
+"""Keys that lead to a state dict, as ``["optimizer_states"][0]`` are two."""
+_MAX_LOOKED_INTO = 10_000
+_MAX_PARAMETERS = 1_000_000
+
+_OF_ELEMENTS = frozenset(
+    "exp_avg exp_avg_sq max_exp_avg_sq exp_inf momentum_buffer square_avg grad_avg acc_delta "
+    "sum prev step_size ax".split()
+)
+"""What optimizers keep of each element of a parameter: Adafactor keeps rows and columns, LBFGS vectors of all."""
+
+AsContainer = Callable[[Any], Mapping[Any, Any] | Sequence[Any] | None]
+"""Gives the mapping or the list that a value is; None for any other one."""
+Placed = Iterable[tuple[tuple[Any, ...], WeightEntry]]
+"""Weights, each with the keys that lead to it."""
+
+
+class SavedOptimizer:
+    """A state dict of an optimizer.
+
+    Attributes
+    ----------
+    path : tuple
+        The keys that lead to it.
+    params : list
+        The keys of the states, in the order of its groups.
+    told : dict
+        The names that it gives to them itself.
+    """
+
+    def __init__(self, path: tuple[Any, ...], groups: Iterable[Mapping[Any, Any]], most: int) -> None:
+        self.path = path
+        self.params: list[Any] = []
+        self._sizes: list[int] = []
+        self.told: dict[int | str, str] = {}
+        for group in groups:
+            params = params_of(group)[: most - len(self.params)]
+            told = told_names(group) if params else {}
+            self.params.extend(params)
+            self._sizes.append(len(params))
+            self.told |= {key: told[j] for j, key in enumerate(params) if type(key) in (int, str) and j in told}
+        self._numbers = {key: number for number, key in enumerate(self.params) if type(key) in (int, str)}
+        self._states: dict[int | str, list[tuple[str, WeightEntry]]] = {}
+        self._shapes: dict[int | str, list[tuple[Any, tuple[int, ...]]]] = {}
+
+    def put(self, keys: tuple[Any, ...], entry: WeightEntry) -> None:
+        """Take a weight, if it is of a state; `keys` lead to it from here."""
+        if not keys or keys[0] != STATE:
+            return
+        entry.kind = "state"
+        if len(keys) > 1 and type(keys[1]) in (int, str):
+            tail = "".join(f".{key}" for key in keys[2:])
+            self._states.setdefault(keys[1], []).append((tail, entry))
+            if keys[1] in self._numbers:
+                entry.saved_as = (f"{STATE}.{self._numbers[keys[1]]}{tail}",)
+            if len(keys) == 3 and entry.shape is not None:
+                self._shapes.setdefault(keys[1], []).append((keys[2], entry.shape))
+
+    def name_by(self, parameters: Sequence[LiveEntry] | None) -> str:
+        """Note of each state to which parameter it belongs; return why that cannot be told by these parameters.
+
+        They are taken in their order, as `model.parameters()` gives them to an optimizer, if they are as many. What has
+        texts as keys is named by them.
+        """
+        names, why = self.told, ""
+        if not names and parameters is not None and all(type(key) is int for key in self.params):
+            why = self._why_not_of(parameters)
+            names = {} if why else {key: one.name for key, one in zip(self.params, parameters, strict=True)}
+        for key, name in names.items():
+            for tail, entry in self._states.get(key, ()):
+                entry.note = ", ".join(filter(None, [f"of {shown_name(name)}", entry.note]))
+                entry.saved_as = (f"{STATE}.{name}{tail}", *(entry.saved_as or ()))
+        return why
+
+    def _why_unordered(self, parameters: Sequence[LiveEntry]) -> str:
+        """Return why the order of the parameters is not told: several groups could have parameters of one shape."""
+        left, own = iter(parameters), dict[object, int]()
+        for number, size in enumerate(self._sizes):
+            for one in islice(left, size):
+                if own.setdefault(one.shape, number) != number:
+                    many = f"where the optimizer has {len(self._sizes):,} groups and no param_names"
+                    return f"whose order in it is not told, {many}"
+        return ""
+
+    def _why_not_of(self, parameters: Sequence[LiveEntry]) -> str:
+        if len(parameters) != len(self.params):
+            return f"which has {len(parameters):,} parameters, where the optimizer has {len(self.params):,}"
+        if why := self._why_unordered(parameters):
+            return why
+        # Groups may have another order: a state of another shape than its parameter tells so.
+        kept: dict[Any, list[tuple[Any, LiveEntry, tuple[int, ...]]]] = {}
+        for key, one in zip(self.params, parameters, strict=True):
+            for what, shape in self._shapes.get(key, ()):
+                kept.setdefault(what, []).append((key, one, shape))
+        for what, every in kept.items():
+            is_of_elements = Counter(shape for *_, shape in every) == Counter(one.shape for _, one, _ in every)
+            for key, one, shape in every if is_of_elements or what in _OF_ELEMENTS else ():
+                if shape not in (one.shape, ()):
+                    return f"whose {shown_name(one.name)} has shape {one.shape}, where state {key} has {shape}"
+        return ""
+
+
+def optimizers_in(root: Any, as_container: AsContainer, placed: Callable[[], Placed]) -> list[SavedOptimizer]:
+    """Return the state dicts of optimizers in a tree, with the weights in them, which are now of kind "state"."""
+    found: list[SavedOptimizer] = []
+    met: set[int] = set()
+    num_groups, num_params = _MAX_LOOKED_INTO, _MAX_PARAMETERS
+    waiting: deque[tuple[tuple[Any, ...], Any]] = deque([((), root)])
+    while waiting and len(met) < _MAX_LOOKED_INTO:
+        path, value = waiting.popleft()
+        table = as_container(value)
+        if table is None or id(value) in met:
+            continue
+        met.add(id(value))
+        groups = _groups_of(table, as_container)
+        if groups is not None:
+            # Small files can have many that share long lists.
+            own = [group for group in map(as_container, islice(groups, num_groups)) if isinstance(group, Mapping)]
+            found.append(SavedOptimizer(path, own, num_params))
+            num_groups, num_params = num_groups - len(groups), num_params - len(found[-1].params)
+            if num_groups <= 0:
+                break
+        elif len(path) < _MAX_DEPTH:
+            pairs = list(table.items()) if isinstance(table, Mapping) else enumerate(table)
+            below = (((*path, key), one) for key, one in pairs if type(key) in (int, str) and as_container(one))
+            waiting.extend(islice(below, max(_MAX_LOOKED_INTO - len(waiting), 0)))
+    by_path = {one.path: one for one in found}
+    for keys, entry in placed() if found else ():
+        for num in range(min(len(keys), _MAX_DEPTH + 1)):
+            if keys[:num] in by_path:
+                by_path[keys[:num]].put(keys[num:], entry)
+    return found
+
+
+def is_saved_optimizer(obj: Any) -> bool:
+    """Return whether `obj` is the state dict of an optimizer, which has no tensor before the first step."""
+    return type(obj) is dict and _groups_of(obj, lambda value: value) is not None
+
+
+def _groups_of(table: Any, as_container: AsContainer) -> Sequence[Any] | None:
+    """Return the groups of parameters of what is the state dict of an optimizer; None for another thing."""
+    if not isinstance(table, Mapping) or not isinstance(as_container(table.get(STATE)), Mapping):
+        return None
+    groups = as_container(table.get(GROUPS))
+    return groups if isinstance(groups, (list, tuple)) else None
+
+
+def name_states(optimizers: Iterable[SavedOptimizer], parameters: Sequence[LiveEntry] | None) -> list[str]:
+    """Note of each state to which parameter it belongs, where that is known; return why a model does not tell it.
+
+    `parameters` are those of the model, in its order; None where there is none.
+    """
+    return [one.name_by(parameters) for one in optimizers]

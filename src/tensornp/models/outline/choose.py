@@ -1,0 +1,114 @@
+"""Which weights are listed, and in what order: searched by name, filtered by what they are, sorted by a column."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tensornp.errors import BadRequestError
+from tensornp.models.entries.listed import Listed, is_trained
+from tensornp.models.names.search import matcher
+from tensornp.models.names.timed_regex import found_by
+
+MAX_PATTERN = 1000
+"""Characters that may be searched for."""
+STATES = ("trained", "frozen", "tied", "no values")
+_DIGITS = re.compile(r"(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be seen.
+
+    Attributes
+    ----------
+    search : str
+        A glob or a part of the names; between slashes, a regular expression.
+    sort : str
+        The column that orders the list; empty for the order of the model.
+    descending : bool
+        Whether the last comes first.
+    filters : tuple of (str, str)
+        Columns with the one value that is wanted: "dtype", "where", "kind", "state", or "bytes" with the fewest.
+    toggled : frozenset of int
+        Branches of the tree that are open where they would be closed, and the other way round.
+    """
+
+    search: str = ""
+    sort: str = ""
+    descending: bool = False
+    filters: tuple[tuple[str, str], ...] = ()
+    toggled: frozenset[int] = frozenset()
+
+    @property
+    def is_list(self) -> bool:
+        """Whether weights are listed by their full names, and not in a tree."""
+        return bool(self.search or self.sort or self.filters)
+
+
+def searched(text: str, names: Sequence[str]) -> list[object]:
+    """Return of each name whether it is looked for.
+
+    Raises
+    ------
+    BadRequestError
+        For a regular expression that is none, or takes too long.
+    """
+    if len(text) > MAX_PATTERN:
+        raise BadRequestError(f"what is searched for has more than {MAX_PATTERN:,} characters")
+    if len(text) > 1 and text[0] == text[-1] == "/":
+        return [*found_by(text[1:-1], names)]
+    return list(map(matcher(text), names))
+
+
+def passes(one: Listed, filters: tuple[tuple[str, str], ...]) -> bool:
+    """Return whether a weight is what the filters want."""
+    for column, wanted in filters:
+        if column == "bytes":
+            if one.nbytes < int(wanted):
+                return False
+        elif column == "state":
+            if not has_state(one, wanted):
+                return False
+        elif _FACTS[column](one) != wanted:
+            return False
+    return True
+
+
+def has_state(one: Listed, state: str) -> bool:
+    """Return whether a weight is trained, frozen, tied, or has no values."""
+    if state == "tied":
+        return bool(one.tied_to)
+    if state == "no values":
+        return bool(one.problem)
+    return is_trained(one) is (state == "trained")
+
+
+def _natural(one: Listed) -> list[Any]:
+    """Return what puts layer 10 behind layer 2."""
+    parts: list[Any] = _DIGITS.split(one.name)
+    parts[1::2] = [int(digits) if len(digits) < 20 else 0 for digits in parts[1::2]]
+    return parts
+
+
+_FACTS: dict[str, Callable[[Listed], str]] = {
+    "dtype": lambda one: one.dtype,
+    "where": lambda one: one.location,
+    "kind": lambda one: one.kind,
+}
+VARYING: dict[str, Callable[[Listed], Any]] = {
+    **_FACTS,
+    "grad": is_trained,
+}
+SORTED: dict[str, Callable[[Listed], Any]] = {
+    **_FACTS,
+    "name": _natural,
+    "shape": lambda one: one.numel,
+    "bytes": lambda one: one.nbytes,
+    "grad": lambda one: {True: 0, False: 1, None: 2}[is_trained(one)],
+    "notes": lambda one: (not one.problem, not one.tied_to, not one.related, not one.note, one.note),
+}
+COLUMNS = (*SORTED, "findings")
+FILTERS = (*_FACTS, "state", "bytes")

@@ -1,0 +1,253 @@
+"""Names that repeat: ``layers.{0..31}.weight`` stands for 32 weights of one shape and dtype."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple, Protocol
+
+from tensornp.models.entries.entry import Related
+
+
+class Listable(Protocol):
+    """What is folded: a weight, or what is listed of it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...] | None: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def note(self) -> str: ...
+    @property
+    def problem(self) -> str: ...
+    @property
+    def tied_to(self) -> tuple[str, ...]: ...
+    @property
+    def related(self) -> tuple[Related, ...]: ...
+
+
+_MIN_FOLDED = 2
+_MAX_DIGITS = 18
+_MAX_COMPARED = 200
+"""Weights of a part that are compared with those of its neighbours."""
+_FIGURES = re.compile(r", (?:scale|zero point) [^,]*")
+"""What each quantized weight has of its own."""
+_Kind = tuple[Any, ...]
+
+
+class Row(NamedTuple):
+    """One name, or a pattern of names, and its weights, which are alike."""
+
+    pattern: str
+    entries: tuple[Any, ...]
+    unlike: str = ""
+
+
+@dataclass(slots=True)
+class Branch:
+    """A part of the names, and what is below it.
+
+    Attributes
+    ----------
+    label : str
+        What the names have there; ``{0..31}`` for numbers below which all is alike.
+    entries : tuple
+        The weights of this very name: one, or one for each number in it.
+    below : sequence of Branch
+        What the names go on with.
+    unlike : str
+        How it differs from the numbers beside it.
+    """
+
+    label: str
+    entries: tuple[Any, ...] = ()
+    below: Sequence[Branch] = ()
+    unlike: str = ""
+    signature: int = -1
+
+
+def folded(entries: Iterable[Listable]) -> list[Row]:
+    """Return the weights in rows: numbered parts that consist of the same are folded, the others stand alone."""
+    rows: list[Row] = []
+    stack = [("", "", branch) for branch in reversed(tree_of(entries))]
+    while stack:
+        before, unlike, branch = stack.pop()
+        pattern, unlike = before + branch.label, branch.unlike or unlike
+        if branch.entries:
+            rows.append(Row(pattern, branch.entries, unlike))
+        stack.extend((f"{pattern}.", unlike, child) for child in reversed(branch.below))
+    return rows
+
+
+def tree_of(entries: Iterable[Listable]) -> list[Branch]:
+    """Return the weights as a tree of their names, folded; without recursion, since a name may have any number of dots.
+
+    What alone goes on from a name is one branch with it: ``conv1.weight`` where there is no bias.
+    """
+    signatures: dict[Any, int] = {}
+    root = Branch("")
+    order, stack = [], [(root, _nested(entries))]
+    while stack:
+        branch, node = stack.pop()
+        order.append(branch)
+        own = node.pop((), None)
+        branch.entries = () if own is None else (own,)
+        children = branch.below = []
+        for key, value in node.items():
+            label, below = _chain(key, value)
+            child = Branch(label)
+            children.append(child)
+            if type(below) is dict:
+                stack.append((child, below))
+            else:
+                child.entries = (below,)
+                child.signature = _signature(child, signatures)
+    for branch in reversed(order):
+        branch.below = _of_children(branch.below)
+        if not branch.entries and len(branch.below) == 1 and branch is not root:
+            only = branch.below[0]
+            branch.label, branch.entries = f"{branch.label}.{only.label}", only.entries
+            branch.below, branch.unlike = only.below, only.unlike
+        branch.signature = _signature(branch, signatures)
+    return list(root.below)
+
+
+def _nested(entries: Iterable[Listable]) -> dict[Any, Any]:
+    """Return the weights by their keys, in dictionaries; one whose name others go on from is that of no key, ()."""
+    root: dict[Any, Any] = {}
+    for entry in entries:
+        *keys, last = entry.name.split(".")
+        node = root
+        for key in keys:
+            child = node.get(key)
+            if type(child) is not dict:
+                child = node[key] = {} if child is None else {(): child}
+            node = child
+        if type(node.get(last)) is dict:
+            node[last][()] = entry
+        else:
+            node[last] = entry
+    return root
+
+
+def _chain(key: str, value: Any) -> tuple[str, Any]:
+    """Return the keys that alone go on from one, and what the last of them has."""
+    if type(value) is not dict or len(value) > 1:
+        return key, value
+    keys = [key]
+    while type(value) is dict and len(value) == 1:
+        ((key, value),) = value.items()
+        keys.append(key)
+    return ".".join(keys), value
+
+
+def _signature(branch: Branch, known: dict[Any, int]) -> int:
+    """Return a number that branches have in common below whose first key all is alike."""
+    own_kind = _kind(branch.entries[0]) if branch.entries else None
+    tail = branch.label.partition(".")[2]
+    facts = (own_kind, tail, *((child.label, child.signature) for child in branch.below))
+    return known.setdefault(facts, len(known))
+
+
+def _kind(entry: Listable) -> _Kind:
+    """Return what weights have in common that may be folded."""
+    related = tuple(one.relation for one in entry.related)
+    note = _FIGURES.sub("", entry.note) if entry.note else ""
+    return entry.kind, entry.shape, entry.dtype, note, bool(entry.problem), bool(entry.tied_to), related
+
+
+def note_of(entries: Sequence[Listable]) -> str:
+    """Return what is said of all weights of a row: without the figures, where these differ."""
+    first = entries[0].note
+    return first if all(one.note == first for one in entries) else _FIGURES.sub("", first)
+
+
+def _of_children(children: Sequence[Branch]) -> Sequence[Branch]:
+    """Return the children in their order; those with numbers that are alike as one, at the place of the first."""
+    alike: dict[Any, list[Branch]] = {}
+    for child in children:
+        alike.setdefault(child.signature if _is_number(child.label.partition(".")[0]) else child.label, []).append(
+            child
+        )
+    if len(alike) == len(children):
+        return children
+    usual = max(alike.values(), key=len)
+    found = []
+    for key, group in alike.items():
+        one = _merged(group) if len(group) >= _MIN_FOLDED else group[0]
+        if type(key) is int and group is not usual:
+            one.unlike = _difference(one, usual[0], one.unlike)
+        found.append(one)
+    return found
+
+
+def _is_number(key: str) -> bool:
+    """Return whether a key is a number that no other key is: one with a leading zero would be taken for another."""
+    return key.isdecimal() and key.isascii() and len(key) <= _MAX_DIGITS and str(int(key)) == key
+
+
+def _merged(group: list[Branch]) -> Branch:
+    """Return branches that are alike as one."""
+    numbers = sorted(int(one.label.partition(".")[0]) for one in group)
+    rest = group[0].label.partition(".")[2]
+    top = Branch("{" + ",".join(_ranges(numbers)) + "}" + (f".{rest}" if rest else ""))
+    stack: list[tuple[Branch, Sequence[Branch]]] = [(top, group)]
+    while stack:
+        target, same = stack.pop()
+        target.entries = tuple(chain.from_iterable(one.entries for one in same))
+        target.signature, target.unlike = same[0].signature, same[0].unlike
+        together = list(zip(*(one.below for one in same), strict=True))
+        target.below = [Branch(children[0].label) for children in together]
+        stack.extend(zip(target.below, together, strict=True))
+    return top
+
+
+def _difference(one: Branch, usual: Branch, otherwise: str) -> str:
+    """Return in a few words how a branch differs from another one; `otherwise` where no word is found for it."""
+    own, others = _patterns(one), _patterns(usual)
+    if own.keys().isdisjoint(others):
+        # Another kind of layer, which lacks nothing.
+        return otherwise
+    missing = next((pattern for pattern in others if pattern not in own), None)
+    if missing is not None:
+        return f"has no {missing}" if missing else otherwise
+    extra = next((pattern for pattern in own if pattern not in others), None)
+    if extra:
+        return f"has {extra} besides"
+    for pattern, mine in own.items():
+        # The kind, the shape, the dtype and the note of each; states have the shapes of their parameters.
+        for i, (a, b) in enumerate(zip(mine[:4], others.get(pattern, mine)[:4], strict=True)):
+            if a != b and not (i == 1 and mine[0] == "state"):
+                return f"{pattern or 'it'} is {a or 'plain'}, elsewhere {b or 'plain'}"
+    return otherwise
+
+
+def _patterns(branch: Branch) -> dict[str, _Kind]:
+    """Return the kinds of the first weights of a branch, by the rest of their names."""
+    rest = branch.label.partition("}")[2] if branch.label.startswith("{") else branch.label.partition(".")[2]
+    stack = [(rest.lstrip("."), branch)]
+    found: list[tuple[str, _Kind]] = []
+    while stack and len(found) < _MAX_COMPARED:
+        before, node = stack.pop()
+        if node.entries:
+            found.append((before, _kind(node.entries[0])))
+        stack.extend((f"{before}.{child.label}" if before else child.label, child) for child in reversed(node.below))
+    return dict(found)
+
+
+def _ranges(numbers: list[int]) -> Iterator[str]:
+    """Yield numbers that follow each other as ``0..31``."""
+    first = last = numbers[0]
+    for number in [*numbers[1:], None]:
+        if number is not None and number == last + 1:
+            last = number
+            continue
+        yield f"{first}..{last}" if last > first else str(first)
+        if number is not None:
+            first = last = number

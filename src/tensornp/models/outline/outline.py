@@ -1,0 +1,212 @@
+"""What is seen of many weights: the tree of their names, or a list that was searched, filtered and sorted."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from tensornp.errors import BadRequestError
+from tensornp.models.entries.listed import Listed
+from tensornp.models.outline.choose import SORTED, STATES, VARYING, Asked, has_state, passes, searched
+from tensornp.models.outline.fold import Branch, tree_of
+
+MAX_OPEN = 40
+"""Lines up to which branches are open from the beginning."""
+
+
+class Line(NamedTuple):
+    """One line: a weight, a pattern of names with its weights, or a branch with all that is below it.
+
+    `branch` is the number of what can be opened or closed, and `parent` that of the line above which it belongs to; -1
+    where there is none. `position` of `size` lines of one `level` counts from 1, as ARIA does.
+    """
+
+    label: str
+    branch: int
+    parent: int
+    level: int
+    position: int
+    size: int
+    is_open: bool
+    weights: tuple[Listed, ...]
+    sums: Sums
+    unlike: str = ""
+
+
+class Sums(NamedTuple):
+    """Of some weights: how many, their elements and bytes; what several names share, once."""
+
+    num_weights: int
+    numel: int
+    nbytes: int
+
+
+class Outline:
+    """The weights of an explorer, as a page shows them."""
+
+    def __init__(self, weights: Sequence[Listed]) -> None:
+        self.weights = weights
+        self._top = tree_of(weights)
+        self._numbers: dict[int, int] = {}
+        self._branches: list[Branch] = []
+        self._sums: list[Sums] = []
+        self._number()
+        self._open = self._opened()
+        self._orders: dict[str, list[int]] = {}
+        self._last: tuple[Any, Sequence[Any]] = (None, ())
+
+    def _number(self) -> None:
+        """Number the branches from the top down, and add up what is below each."""
+        stack = list(reversed(self._top))
+        while stack:
+            branch = stack.pop()
+            self._numbers[id(branch)] = len(self._branches)
+            self._branches.append(branch)
+            stack.extend(reversed(branch.below))
+        sums = [sums_of(branch.entries) for branch in self._branches]
+        for number in reversed(range(len(sums))):
+            below = [sums[self._numbers[id(child)]] for child in self._branches[number].below]
+            sums[number] = Sums(*map(sum, zip(sums[number], *below, strict=True)))
+        self._sums = sums
+
+    def _opened(self) -> set[int]:
+        """Return the branches that are open at first: from the top, as many as leave few lines."""
+        found, num_lines, waiting = set(), len(self._top), deque(self._top)
+        while waiting:
+            branch = waiting.popleft()
+            if branch.below and num_lines + len(branch.below) <= MAX_OPEN:
+                found.add(self._numbers[id(branch)])
+                num_lines += len(branch.below)
+                waiting.extend(branch.below)
+        return found
+
+    def is_open(self, branch: int, asked: Asked) -> bool:
+        """Return whether what is below a branch is seen."""
+        return (branch in self._open) != (branch in asked.toggled)
+
+    def lines(self, asked: Asked, first: int, count: int, ranks: Callable[[str], int] | None = None) -> list[Line]:
+        """Return some of the lines; `ranks` tells how bad the findings of a name are, 0 the worst.
+
+        Raises
+        ------
+        BadRequestError
+            For a regular expression that is none or takes too long, or an unknown column.
+        """
+        if not asked.is_list:
+            return [self._line(asked, *one) for one in self._visible(asked)[first : first + count]]
+        chosen = self.chosen(asked, ranks)
+        return [
+            Line(one.name, -1, -1, 1, first + i + 1, len(chosen), False, (one,), sums_of((one,)))
+            for i, one in enumerate(chosen[first : first + count])
+        ]
+
+    def num_lines(self, asked: Asked, ranks: Callable[[str], int] | None = None) -> int:
+        """Return how many lines there are; raises as `lines`."""
+        return len(self.chosen(asked, ranks) if asked.is_list else self._visible(asked))
+
+    def _visible(self, asked: Asked) -> Sequence[Any]:
+        """Return what is open: branches, and the weights of patterns, with level, position and size."""
+        if self._last[0] == asked:
+            return self._last[1]
+        found: list[Any] = []
+        stack = [(branch, -1, 1, i + 1, len(self._top)) for i, branch in enumerate(self._top)][::-1]
+        while stack:
+            one = branch, _, level, _, _ = stack.pop()
+            found.append(one)
+            at = len(found) - 1
+            if not isinstance(branch, Branch) or not self.is_open(self._numbers[id(branch)], asked):
+                continue
+            # A pattern opens into the weights that it stands for.
+            own: tuple[Any, ...] = branch.entries if len(branch.entries) > 1 else ()
+            below = [*own, *branch.below]
+            stack.extend((child, at, level + 1, i + 1, len(below)) for i, child in reversed(list(enumerate(below))))
+        self._last = asked, found
+        return found
+
+    def _line(self, asked: Asked, one: Any, parent: int, level: int, position: int, size: int) -> Line:
+        if not isinstance(one, Branch):
+            return Line(one.name, -1, parent, level, position, size, False, (one,), sums_of((one,)))
+        number = self._numbers[id(one)]
+        can_open = bool(one.below) or len(one.entries) > 1
+        is_open = can_open and self.is_open(number, asked)
+        branch = number if can_open else -1
+        return Line(
+            one.label, branch, parent, level, position, size, is_open, one.entries, self._sums[number], one.unlike
+        )
+
+    def chosen(self, asked: Asked, ranks: Callable[[str], int] | None = None) -> Sequence[Listed]:
+        """Return the weights of a list, in its order."""
+        key = asked, ranks
+        if self._last[0] == key:
+            return self._last[1]
+        found = [one for one in self.weights if passes(one, asked.filters)] if asked.filters else self.weights
+        if asked.search:
+            fits = searched(asked.search, [one.name for one in found])
+            found = [one for one, is_found in zip(found, fits, strict=True) if is_found]
+        if asked.sort:
+            found = self._sorted(found, asked.sort, ranks)
+            if asked.descending:
+                found = found[::-1]
+        self._last = key, found
+        return found
+
+    def _sorted(self, weights: Sequence[Listed], column: str, ranks: Callable[[str], int] | None) -> list[Listed]:
+        if column == "findings":
+            worst = ranks or (lambda name: 0)
+            return sorted(weights, key=lambda one: worst(one.name))
+        if column not in SORTED:
+            raise BadRequestError(f"there is no column {column[:20]!r} to sort by")
+        if column not in self._orders:
+            order = sorted(range(len(self.weights)), key=lambda i: SORTED[column](self.weights[i]))
+            places = [0] * len(order)
+            for place, i in enumerate(order):
+                places[i] = place
+            self._orders[column] = places
+        places = self._orders[column]
+        return sorted(weights, key=lambda one: places[one.number])
+
+    def forget(self) -> None:
+        """Forget the last order: what weights are sorted by has changed."""
+        self._last = (None, ())
+
+    def counted_below(self, names: Collection[str]) -> list[int]:
+        """Return how many of these weights each branch has, by its number."""
+        counts = [sum(one.name in names for one in branch.entries) for branch in self._branches]
+        for number in reversed(range(len(counts))):
+            counts[number] += sum(counts[self._numbers[id(child)]] for child in self._branches[number].below)
+        return counts
+
+    @cached_property
+    def sums(self) -> Sums:
+        """How much all weights are."""
+        return sums_of(self.weights)
+
+    @cached_property
+    def varying(self) -> list[str]:
+        """The columns that are not the same of all weights, and "notes" where there are any."""
+        found = [name for name, of in VARYING.items() if len({of(one) for one in self.weights}) > 1]
+        has_notes = any(one.note or one.problem or one.tied_to or one.related for one in self.weights)
+        return found + (["notes"] if has_notes else [])
+
+    @cached_property
+    def choices(self) -> dict[str, list[str]]:
+        """The values that each filter can have, of those columns that have several."""
+        found = {
+            "dtype": sorted({one.dtype for one in self.weights if one.dtype}),
+            "where": sorted({one.location for one in self.weights if one.location}),
+            "kind": sorted({one.kind for one in self.weights}),
+            "state": [state for state in STATES if any(has_state(one, state) for one in self.weights)],
+        }
+        return {column: values for column, values in found.items() if len(values) > 1 or column == "state"}
+
+
+def sums_of(weights: Iterable[Listed]) -> Sums:
+    """Return how many weights these are, with their elements and bytes."""
+    num_weights = numel = nbytes = 0
+    for one in weights:
+        num_weights += 1
+        if not one.is_repeated:
+            numel, nbytes = numel + one.numel, nbytes + one.nbytes
+    return Sums(num_weights, numel, nbytes)

@@ -1,0 +1,68 @@
+"""What a pickle would build, without building it: nothing is imported, called or compared, whatever the pickle says.
+
+Arguments are read by the standard library's own disassembler, and the opcodes carried out on a stack of plain values
+and inert records: what would be a call is a `Call`, and what would be imported is a `Global`.
+"""
+
+from __future__ import annotations
+
+import io
+
+from tensornp.errors import CheckpointError
+from tensornp.models.pickles.machine import Machine, UnsoundError
+from tensornp.models.pickles.opcodes import BY_CODE, STOP, why_not
+from tensornp.models.pickles.records import XRay
+
+MAX_NBYTES = 2**28
+"""Bytes of a pickle that are read: without the values of tensors, which lie elsewhere."""
+MAX_OPCODES = 20_000_000
+FREE_RECORDS, NBYTES_PER_RECORD = 200_000, 4
+"""Containers and calls that any pickle may make, and in how many bytes one more; memos, as many again.
+
+Those that torch and others write take five bytes each, and more.
+"""
+
+
+def xray(data: bytes | memoryview) -> XRay:
+    """Return what the pickle at the beginning of `data` would build.
+
+    Raises
+    ------
+    CheckpointError
+        If it is no pickle, is cut off, or larger than any that is met.
+    """
+    if len(data) > MAX_NBYTES:
+        raise CheckpointError(f"a pickle of {len(data):,} bytes is not read; {MAX_NBYTES:,} are allowed")
+    stream = io.BytesIO(data)
+    try:
+        return _carried_out(stream, len(data))
+    except CheckpointError:
+        raise
+    except RecursionError:
+        raise CheckpointError("the pickle is nested too deeply") from None
+    except Exception as error:
+        raise CheckpointError(f"the pickle is not sound before byte {stream.tell():,}: {_why(error)}") from None
+
+
+def _why(error: Exception) -> str:
+    """Return what is wrong, in words that are not Python's own."""
+    if isinstance(error, UnsoundError):
+        return str(error)
+    if isinstance(error, KeyError):
+        return "it takes what it has not remembered"
+    return "it takes what is not there" if isinstance(error, IndexError) else "an argument is malformed, or cut off"
+
+
+def _carried_out(stream: io.BytesIO, nbytes: int) -> XRay:
+    machine = Machine(FREE_RECORDS + nbytes // NBYTES_PER_RECORD)
+    for _ in range(MAX_OPCODES):
+        code = stream.read(1)
+        if code not in BY_CODE:
+            raise CheckpointError(why_not(code))
+        act, read = BY_CODE[code]
+        act(machine, read(stream) if read is not None else None)
+        if code == STOP:
+            if len(machine.stack) != 1:
+                raise UnsoundError(f"it makes {len(machine.stack):,} values, and not one")
+            return XRay(machine.stack[0], tuple(machine.imports), stream.tell(), tuple(machine.persistent))
+    raise CheckpointError(f"the pickle has more than {MAX_OPCODES:,} opcodes")

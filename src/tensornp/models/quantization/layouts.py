@@ -1,0 +1,180 @@
+"""What integers and short floats of a checkpoint mean, by the names beside them and by the model's configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from tensornp.core.values.reading.decode import stored_dtype
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.file import FileEntry
+from tensornp.models.names.quoted import shown_name
+from tensornp.models.quantization.block_scaled import ScaledEntry, block_of
+from tensornp.models.quantization.packed import PackedEntry
+
+SCALES = "_scale_inv"
+_FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
+_INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
+_FLOAT_METHODS = {"fp8", "fbgemm_fp8", "modelopt"}
+"""Methods that pack nothing."""
+_MAX_BITS = 16
+
+
+class Layout(NamedTuple):
+    """How the weights of a module are named: its codes, what is always beside them, and what may be."""
+
+    codes: str
+    scales: str
+    others: tuple[str, ...] = ()
+
+
+_GPTQ = (Layout(".qweight", ".scales", (".qzeros", ".g_idx")),)
+_BESIDE = (
+    "quant_map",
+    "nested_absmax",
+    "nested_quant_map",
+    "quant_state.bitsandbytes__nf4",
+    "quant_state.bitsandbytes__fp4",
+)
+LAYOUTS = {
+    "gptq": _GPTQ,
+    "awq": _GPTQ,
+    "auto-round": _GPTQ,
+    "bitsandbytes": (
+        Layout(".weight", ".weight.absmax", tuple(f".weight.{name}" for name in _BESIDE)),
+        Layout(".weight", ".SCB", (".weight_format",)),
+    ),
+    "mlx": (Layout(".weight", ".scales", (".biases",)),),
+    "compressed-tensors": (
+        Layout(".weight_packed", ".weight_scale", (".weight_shape", ".weight_zero_point", ".weight_g_idx")),
+        Layout(".weight", ".weight_scale", (".weight_zero_point",)),
+    ),
+    "mxfp4": (Layout("_blocks", "_scales"),),
+}  # fmt: skip
+"""The layouts of each packed format, by the `quant_method` of its configuration."""
+
+
+def with_meaning(entries: Iterable[WeightEntry], config: Any) -> tuple[list[WeightEntry], list[str]]:
+    """Return the entries, those of codes as what they mean or as packed, and what is not told of them, in sentences.
+
+    `config` is what ``config.json`` says, or anything.
+    """
+    every = list(entries)
+    by_name = {one.name: one for one in every if isinstance(one, FileEntry)}
+    said = _told_by(config)
+    made: dict[str, FileEntry] = {}
+    for name, codes in by_name.items():
+        scales = by_name.get(f"{name}{SCALES}")
+        if scales is not None and codes.dtype in _FLOAT8:
+            made[name] = _scaled(codes, scales, said.get("weight_block_size"))
+    method = said.get("quant_method")
+    if isinstance(method, str) and method not in _FLOAT_METHODS:
+        made |= _packed(by_name, method, said)
+    num_untold = sum(one.num_parameters is None for one in made.values())
+    problems = []
+    if num_untold:
+        problems = [f"how many parameters {num_untold:,} packed weights have is not told, and they are not counted"]
+    return [made.get(one.name, one) for one in every], problems
+
+
+def _told_by(config: Any) -> dict[str, Any]:
+    """Return what a configuration says of its packed or scaled weights, with a `quant_method`."""
+    if not isinstance(config, dict):
+        return {}
+    places = (config, config.get("text_config"))
+    for place in places:
+        for key in ("quantization_config", "quantization"):
+            said = place.get(key) if isinstance(place, dict) else None
+            if isinstance(said, dict) and said:
+                # Only MLX, and old bitsandbytes, name no method.
+                is_bitsandbytes = "load_in_4bit" in said or "load_in_8bit" in said
+                return {"quant_method": "bitsandbytes" if is_bitsandbytes else "mlx", **said}
+    return {}
+
+
+def _scaled(codes: FileEntry, scales: FileEntry, told: Any) -> FileEntry:
+    """Return what the codes mean; the codes themselves where it cannot be told which scale is whose."""
+    scales.kind = "state"
+    assert codes.shape is not None and scales.shape is not None
+    block = block_of(codes.shape, scales.shape, told)
+    if block is None or codes.problem or scales.problem or not _is_float(scales.dtype):
+        codes.note = f"float8 codes, to which the scales {shown_name(scales.name)} are not applied"
+        return codes
+    return ScaledEntry(codes, scales, block)
+
+
+def _is_float(dtype: str) -> bool:
+    return dtype.startswith(("float", "bfloat")) and dtype != "float4_e2m1fn_x2"
+
+
+def _packed(by_name: dict[str, FileEntry], method: str, said: dict[str, Any]) -> dict[str, FileEntry]:
+    """Return the packed weights by name, and the integers that belong to them."""
+    found: dict[str, FileEntry] = {}
+    if method not in LAYOUTS:
+        codes = [one for one in by_name.values() if one.dtype in _INTEGERS and len(one.shape or ()) > 1]
+        return {one.name: PackedEntry(one, f"codes ({shown_name(method)})", None) for one in codes}
+    for layout in LAYOUTS[method]:
+        for name, one in by_name.items():
+            module = name.removesuffix(layout.codes)
+            scales = by_name.get(module + layout.scales)
+            if module == name or one.dtype not in _INTEGERS or scales is None or name in found:
+                continue
+            bits = _bits(method, said, module, one)
+            found[name] = PackedEntry(one, _note(method, bits, one), _count(method, said, module, one, scales, bits))
+            for suffix in (layout.scales, *layout.others):
+                beside = by_name.get(module + suffix)
+                if beside is not None:
+                    beside.kind = "state"
+                    if beside.dtype in _INTEGERS:
+                        found[beside.name] = PackedEntry(beside, f"codes that belong to {shown_name(name)}", 0)
+    return found
+
+
+def _note(method: str, bits: int | None, codes: FileEntry) -> str:
+    if bits is None:
+        return f"packed codes ({method})"
+    return f"{bits}-bit codes ({method})" if bits == _bits_of_element(codes) else f"packed {bits}-bit codes ({method})"
+
+
+def _bits_of_element(codes: FileEntry) -> int:
+    return 8 * stored_dtype(codes.dtype).itemsize
+
+
+def _bits(method: str, said: dict[str, Any], module: str, codes: FileEntry) -> int | None:
+    """Return the bits of one code, where the configuration tells a number that can be true."""
+    told: Any = said.get("bits", said.get("w_bit"))
+    if method == "mxfp4":
+        told = 4
+    elif method == "bitsandbytes":
+        told = 4 if codes.dtype == "uint8" else 8
+    elif method == "mlx":
+        told = _of_module(said, module, "bits")
+    elif method == "compressed-tensors":
+        groups = said.get("config_groups")
+        weights = (
+            [group.get("weights") for group in groups.values() if isinstance(group, dict)]
+            if isinstance(groups, dict)
+            else []
+        )
+        every = {one.get("num_bits") for one in weights if isinstance(one, dict) and type(one.get("num_bits")) is int}
+        told = every.pop() if len(every) == 1 else None
+    return told if type(told) is int and 0 < told <= min(_MAX_BITS, _bits_of_element(codes)) else None
+
+
+def _of_module(said: dict[str, Any], module: str, key: str) -> Any:
+    """Return what is said of one module, or else of all."""
+    own = said.get(module)
+    return own.get(key, said.get(key)) if isinstance(own, dict) else said.get(key)
+
+
+def _count(
+    method: str, said: dict[str, Any], module: str, codes: FileEntry, scales: FileEntry, bits: int | None
+) -> int | None:
+    """Return how many codes there are, where all that is said agrees."""
+    if bits is None or codes.numel * _bits_of_element(codes) % bits:
+        return None
+    count = codes.numel * _bits_of_element(codes) // bits
+    group = _of_module(said, module, "group_size")
+    if method == "mlx" and (type(group) is not int or scales.numel * group != count):
+        return None
+    return count

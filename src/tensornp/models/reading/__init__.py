@@ -1,0 +1,5 @@
+"""What a reading of stored elements needs, before any byte is read.
+
+In: an index, a shape and strides. Out: ranges of bytes, boxes of indices, and the statistics that are still known.
+No format is known here. Start with `selection.py`.
+"""

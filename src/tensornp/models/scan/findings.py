@@ -1,0 +1,83 @@
+"""What stands out of a weight, told from its statistics alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tensornp.core.tensor.dtypes import KNOWN, largest
+from tensornp.core.values.stats.channels import MIN_RATIO, ChannelNorms
+from tensornp.core.values.stats.record import TensorStats
+from tensornp.models.entries.entry import WeightEntry
+
+QUIET_RANK = 5
+"""From this rank on, a finding may be so on purpose."""
+PLAIN_RANK = QUIET_RANK + 2
+"""Of what is all ones or all zeros, as biases and norms are before training."""
+EQUAL_RANK = QUIET_RANK + 3
+UNRANKED = 99
+"""The rank of a weight without findings."""
+
+
+class Finding(NamedTuple):
+    """What stands out of a weight: how bad it is (0 is the worst), and a sentence with its numbers."""
+
+    rank: int
+    text: str
+
+
+def findings_of(entry: WeightEntry, stats: TensorStats) -> Iterator[Finding]:
+    """Yield what stands out, from the statistics alone."""
+    if stats.nan:
+        yield Finding(0, _share(stats.nan, stats.count, "NaN"))
+    if stats.num_infinite:
+        yield Finding(1, _share(stats.num_infinite, stats.count, "infinite"))
+    if stats.min is None:
+        return
+    if entry.name.rpartition(".")[2] == "running_var" and stats.min <= 0:
+        yield Finding(2, f"a running variance is {stats.min:.6g}, and not positive")
+    top = _edge_of(entry.dtype_of_values)
+    if top is not None and max(abs(stats.min), abs(stats.max)) >= top:
+        yield Finding(3, f"a value is {top:.6g}, the largest that {entry.dtype} has")
+    if stats.count == stats.finite > 1 and stats.min == stats.max:
+        yield Finding(PLAIN_RANK if stats.min in (0, 1) else 4, f"all {stats.count:,} are {stats.min:.6g}")
+    for norms in stats.channels:
+        if norms.num_dead:
+            yield Finding(QUIET_RANK, _dead(norms, entry))
+        if norms.num_outliers:
+            yield Finding(QUIET_RANK + 1, _outlying(norms, entry))
+
+
+def _share(number: int, count: int, what: str) -> str:
+    return f"{number:,} of {count:,} {'is' if number == 1 else 'are'} {what}"
+
+
+def _dead(norms: ChannelNorms, entry: WeightEntry) -> str:
+    more = ", …" if norms.num_dead > len(norms.dead) else ""
+    which = ", ".join(f"{i:,}" for i in norms.dead)
+    verb = "is" if norms.num_dead == 1 else "are"
+    return f"{norms.num_dead:,} of {_channels(norms, entry)} {verb} zero throughout: {which}{more}"
+
+
+def _outlying(norms: ChannelNorms, entry: WeightEntry) -> str:
+    more = ", …" if norms.num_outliers > len(norms.outliers) else ""
+    which = ", ".join(f"{i:,} ({ratio:.3g} times)" for i, ratio in norms.outliers)
+    verb = "has" if norms.num_outliers == 1 else "have"
+    return (
+        f"{norms.num_outliers:,} of {_channels(norms, entry)} {verb} {MIN_RATIO:g} times the median norm or more: "
+        f"{which}{more}"
+    )
+
+
+def _channels(norms: ChannelNorms, entry: WeightEntry) -> str:
+    if len(entry.shape or ()) == 2:
+        return f"{norms.num:,} {('rows', 'columns')[norms.axis]}"
+    return f"{norms.num:,} channels along axis {norms.axis}"
+
+
+def _edge_of(name: str) -> float | None:
+    """Return the largest value of a float dtype of 8 or 16 bits; those of longer ones lie beyond any weight."""
+    is_short = (
+        name in KNOWN and KNOWN[name].values_per_element == 1 and name.startswith(("float8", "float16", "bfloat16"))
+    )
+    return largest(name) if is_short else None

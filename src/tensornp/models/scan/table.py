@@ -1,0 +1,174 @@
+"""What a scan has found: the statistics of each weight, and what is wrong with it, the worst first."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from tensornp.core.lowlevel.attributes import an_instance
+from tensornp.core.lowlevel.units import counted
+from tensornp.core.values.reading.scopes import ALL
+from tensornp.core.values.stats.record import TensorStats
+from tensornp.errors import NoSuchWeightError
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.listed import same_elements_as
+from tensornp.models.entries.stored import StoredEntry
+from tensornp.models.names.quoted import closest, shown_name
+from tensornp.models.scan.findings import EQUAL_RANK, QUIET_RANK, UNRANKED, Finding, findings_of
+from tensornp.models.scan.frame import frame_of
+
+_COLUMNS = "count nan posinf neginf zeros min max mean std norm scope".split()
+_MAX_NAMED = 3
+
+
+class ScanTable(Mapping[str, TensorStats]):
+    """A mapping from name to `TensorStats`, the worst first.
+
+    Attributes
+    ----------
+    complete : bool
+        Whether all weights were read, or said why not.
+    failed : dict
+        By name, why a weight was not read.
+    num_alarms, num_quiet : int
+        Weights with findings, and those of which every finding may be so on purpose, such as all ones.
+    not_listed : tuple of str
+        Why weights are not even listed, and so were not read: a file of several is missing, or cannot be read.
+    seconds : float
+        How long the scan took.
+    num_left : int
+        Weights that were neither read nor said why not, since the scan was stopped.
+    """
+
+    def __init__(self, entries: Iterable[WeightEntry], earlier: ScanTable | None = None) -> None:
+        self._entries = {entry.name: entry for entry in entries}
+        self._stats: dict[str, TensorStats] = {}
+        self._names = list(self._entries)
+        self._numbers = {name: i for i, name in enumerate(self._names)}
+        # By fingerprint, the numbers of the weights in their order, of those in the same bytes the first.
+        self._alike: dict[str, list[int]] = {}
+        self._ranked: dict[str, int] | None = None
+        self.failed: dict[str, str] = {}
+        self.not_listed: tuple[str, ...] = ()
+        self.complete, self.seconds = False, 0.0
+        if earlier is not None:
+            self._resume(earlier)
+
+    def _resume(self, earlier: ScanTable) -> None:
+        for name, stats in earlier._stats.items():
+            # By its name alone, a weight may be one of another model, or of a file that has changed.
+            if name in self._entries and _key_of(self._entries[name]) == _key_of(earlier._entries[name]):
+                self.note(self._entries[name], stats)
+
+    def note(self, entry: WeightEntry, found: TensorStats | str) -> None:
+        """Take what was found, or why nothing was."""
+        self._ranked = None
+        if isinstance(found, str):
+            self.failed[entry.name] = found
+        else:
+            self._stats[entry.name] = found
+            # What is one number throughout is equal to many, and says nothing.
+            if found.fingerprint and found.min != found.max:
+                alike, first = self._alike.setdefault(found.fingerprint, []), self._first_of(entry)
+                at = bisect_left(alike, first)
+                if alike[at : at + 1] != [first]:
+                    alike.insert(at, first)
+
+    def __getitem__(self, name: str) -> TensorStats:
+        if name in self:
+            return self._stats[name]
+        if not isinstance(name, str):
+            raise NoSuchWeightError(f"statistics are taken by a name, not by {an_instance(name)}")
+        why = f": {self.failed[name]}" if name in self.failed else closest(name, self._stats)
+        raise NoSuchWeightError(f"there are no statistics of {shown_name(name)}{why}")
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names, those with the worst finding first, and else in their order."""
+        ranks = self._ranks()
+        return iter(sorted(ranks, key=lambda name: (ranks[name], self._numbers[name])))
+
+    def __len__(self) -> int:
+        return len(self._stats)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in self._stats
+
+    def _ranks(self) -> dict[str, int]:
+        """Return how bad the worst finding of each weight is."""
+        if self._ranked is None:
+            self._ranked = {
+                name: min((one.rank for one in self.findings(name)), default=UNRANKED) for name in self._stats
+            }
+        return self._ranked
+
+    @property
+    def num_alarms(self) -> int:
+        """Weights with a finding that is hardly so on purpose."""
+        return sum(rank < QUIET_RANK for rank in self._ranks().values())
+
+    @property
+    def num_quiet(self) -> int:
+        """Weights with findings, all of which may be so on purpose."""
+        return sum(QUIET_RANK <= rank < UNRANKED for rank in self._ranks().values())
+
+    @property
+    def num_left(self) -> int:
+        """Weights that were neither read nor said why not."""
+        return sum(name not in self._stats and name not in self.failed for name in self._entries)
+
+    def each_once(self) -> list[tuple[WeightEntry, TensorStats]]:
+        """Return the weights that were read and their statistics, of names for the same elements one."""
+        some = {self._first_of(self._entries[name]): name for name in self._stats}
+        return [(self._entries[name], self._stats[name]) for name in some.values()]
+
+    def told(self) -> list[str]:
+        """Return what came of the scan, in numbers: as its line, its table and a page begin."""
+        quiet, left = self.num_quiet, self.num_left
+        said = [
+            counted(len(self), "weight"),
+            f"{self.num_alarms:,} with findings" + (f", {quiet:,} with what may be on purpose" if quiet else ""),
+        ]
+        if self.failed:
+            said.append(f"{len(self.failed):,} could not be read")
+        if not self.complete:
+            said.append("stopped" + (f", {left:,} {'was' if left == 1 else 'were'} not read" if left else ""))
+        return said
+
+    def findings(self, name: str) -> list[Finding]:
+        """Return what stands out of a weight, the worst first, and of which part of it where that is not all."""
+        found, entry = self[name], self._entries[name]
+        of = "" if found.scope == ALL else f" ({found.scope})"
+        every = (*findings_of(entry, found), *self._equal(entry, found))
+        return sorted(one._replace(text=one.text + of) for one in every)
+
+    def _equal(self, entry: WeightEntry, found: TensorStats) -> Iterator[Finding]:
+        """Yield which other weights have the same values, in memory of their own."""
+        alike, first = self._alike.get(found.fingerprint, ()), self._first_of(entry)
+        others = list(islice((number for number in alike if number != first), _MAX_NAMED))
+        if others:
+            more = len(alike) - 1 - len(others)
+            names = ", ".join(shown_name(self._names[number]) for number in others)
+            yield Finding(EQUAL_RANK, f"the same values as {names}" + (f" and {more:,} more" if more > 0 else ""))
+
+    def _first_of(self, entry: WeightEntry) -> int:
+        """Return the number of the first weight of the same elements: that these have the same values is no finding."""
+        names = (entry.name, *entry.tied_to, *same_elements_as(entry))
+        return min(self._numbers[name] for name in names if name in self._numbers)
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""
+        rows = (
+            [*(getattr(stats, column) for column in _COLUMNS), "; ".join(one.text for one in self.findings(name))]
+            for name, stats in self.items()
+        )
+        return frame_of(self, [*_COLUMNS, "findings"], rows)
+
+    def __repr__(self) -> str:
+        return f"<ScanTable of {', '.join(self.told())}>"
+
+
+def _key_of(entry: WeightEntry) -> object:
+    """Return what is equal for weights of the same values: in a file as it was listed, or one object."""
+    return entry.values_key if isinstance(entry, StoredEntry) else entry.identity

@@ -1,0 +1,107 @@
+"""How much lies in memory and in files, each byte once, whatever refers to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any
+
+from tensornp.core.lowlevel.attributes import is_tensor
+from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.memory.footprint import Span, extents_of, spans_of
+from tensornp.core.memory.storages import Piece, each_once, merged
+from tensornp.core.tensor.stand_ins import own_tensor_of
+from tensornp.models.entries.array import ArrayEntry
+from tensornp.models.entries.entry import COMPUTED, WeightEntry
+from tensornp.models.entries.file import FileEntry
+from tensornp.models.entries.live import PLAIN, LiveEntry
+from tensornp.models.entries.wrapper import WrapperEntry
+
+
+def held_by(entry: WeightEntry) -> Any:
+    """Return the tensor or the array that an entry holds; None where it is in a file, or made anew."""
+    if isinstance(entry, LiveEntry):
+        return entry.tensor if is_tensor(entry.tensor) else own_tensor_of(entry.tensor)
+    return entry.array if isinstance(entry, ArrayEntry) else None
+
+
+def identity_of(entry: WeightEntry) -> object:
+    """Return what is equal for names of one object: one tensor, or the same elements of an array or a file."""
+    tied = view_of(entry)
+    return entry.identity if tied is None else tied
+
+
+def view_of(entry: WeightEntry) -> object:
+    """Return what is equal for weights of a file that are the same elements of it, in the same order; None if unknown.
+
+    Elsewhere than in files of `torch.save`, no two weights lie in the same bytes.
+    """
+    if not isinstance(entry, FileEntry) or entry.problem or not entry.numel or entry.meaning is None:
+        return None
+    return entry.place, entry.shape, entry.strides, entry.note, entry.meaning
+
+
+@unnoticed
+def stored_in_memory(objects: Iterable[Any]) -> tuple[int, int]:
+    """Return how many elements tensors and arrays have in memory, and the bytes of their storages."""
+    pieces = []
+    spans = []
+    for one in objects:
+        own = spans_of(one)
+        spans.extend(own)
+        # Most weights are a storage of their own, which is told in a tenth of the time.
+        if len(own) == 1 and _fills(one, own[0]):
+            pieces.append(Piece(*own[0], one.numel() * one.element_size(), one.numel()))
+            continue
+        for extent in extents_of(one):
+            low, high = extent.bounds
+            numel = min(_num_stored(extent.shape, extent.strides), (high - low) // extent.itemsize)
+            pieces.append(Piece(extent.device, low, high, numel * extent.itemsize, numel))
+    return each_once(pieces)[0], sum(merged(spans).values())
+
+
+def _fills(one: Any, span: Span) -> bool:
+    """Return whether the elements of an ordinary tensor are all that its storage has, each once."""
+    if type(one) not in PLAIN or one.is_nested or not one.is_contiguous():
+        return False
+    return bool(one.numel() * one.element_size() == span[2] - span[1])
+
+
+def stored_in_files(entries: Iterable[WeightEntry]) -> tuple[int, int]:
+    """Return how many elements the weights have in files, or packed where no tensor is, and their bytes."""
+    pieces, elements, nbytes = [], 0, 0
+    packed: dict[object, WeightEntry] = {}
+    parts = (
+        entry.parts if isinstance(entry, WrapperEntry) else (entry,) for entry in entries if entry.kind != COMPUTED
+    )
+    for entry in chain.from_iterable(parts):
+        extents = () if entry.problem else entry.extents
+        if len(extents) == 1 and extents[0].nbytes and not _is_packed(entry):
+            path, offset, length = extents[0]
+            pieces.append(Piece(path, offset, offset + length, min(entry.nbytes, length), _num_in_file(entry)))
+        else:
+            # Several chunks, or bytes that are packed: those are of one weight alone.
+            packed[(extents, entry.shape) if extents else entry.identity] = entry
+    for entry in packed.values():
+        elements, nbytes = elements + entry.numel, nbytes + entry.nbytes
+    own = each_once(pieces)
+    return elements + own[0], nbytes + own[1]
+
+
+def _is_packed(entry: WeightEntry) -> bool:
+    """Return whether the bytes in the file are fewer than those of the elements, or are not all its own."""
+    return not isinstance(entry, FileEntry) or type(entry).extents is not FileEntry.extents
+
+
+def _num_in_file(entry: WeightEntry) -> int:
+    """Return how many elements there are bytes for: of one that is expanded, some stand for many."""
+    if not isinstance(entry, FileEntry) or entry.meaning is None:
+        return entry.numel
+    return min(entry.numel, entry.nbytes // entry.bits_dtype.itemsize)
+
+
+def _num_stored(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    stored = 1
+    for size, step in zip(shape, strides, strict=True):
+        stored *= size if step else 1
+    return stored

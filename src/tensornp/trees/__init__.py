@@ -1,1 +1,0 @@
-"""Models and checkpoints: a file for each source, a file for each format."""

@@ -1,6 +1,0 @@
-"""How the names of files of weights end: by which they are suggested and completed, and never how they are read."""
-
-WEIGHT_SUFFIXES = (
-    ".safetensors", ".safetensors.index.json", ".pt", ".pth", ".bin", ".bin.index.json", ".ckpt", ".npy", ".npz",
-    ".gguf",
-)  # fmt: skip

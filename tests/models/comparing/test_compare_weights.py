@@ -1,0 +1,242 @@
+"""Two models side by side, in memory and on disk: what is missing, and what moved most."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from unchanged import unchanged
+
+import tensornp as tnp
+from tensornp.models.comparing.comparison import WeightsComparison
+from tensornp.models.names.matching import matched
+from tensornp.render.weights_comparison import weights_comparison_html, weights_comparison_text
+
+
+def net() -> torch.nn.Module:
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(40, 40), torch.nn.Linear(40, 40), torch.nn.BatchNorm1d(40))
+
+
+def tuned(model: torch.nn.Module) -> torch.nn.Module:
+    """A fine-tune of `model`: a change of low rank, a NaN, a scaled and a cast weight."""
+    torch.manual_seed(1)
+    made = copy.deepcopy(model)
+    with torch.no_grad():
+        made[0].weight += torch.randn(40, 4) @ torch.randn(4, 40) * 1e-3
+        made[1].bias[3] = torch.nan
+        made[2].weight *= 0.5
+    made[1].weight = torch.nn.Parameter(made[1].weight.bfloat16())
+    return made
+
+
+def compared(a: object, b: object) -> WeightsComparison:
+    found = tnp.compare(a, b)
+    assert isinstance(found, WeightsComparison)
+    return found
+
+
+def test_what_moved_is_told_by_name_and_comes_first():
+    """Each as of two tensors; what is the same comes last."""
+    first = net()
+    second = tuned(first)
+    with unchanged(first[0].weight):
+        found = compared(first, second)
+    verdicts = {name: found[name].verdict for name in found}
+    assert verdicts["1.bias"] == "1 of 40 differs, first at [3]"
+    assert verdicts["2.weight"] == "scaled by 0.5"
+    assert verdicts["0.weight"] == "dense change"
+    assert verdicts["1.weight"] == "cast from float32"
+    assert next(iter(found)) == "1.bias"
+    assert found.changed() == list(found)[:4]
+    assert found.retyped == ("1.weight",)
+    assert found.verdict == verdicts
+    expected = (second[0].weight - first[0].weight).double().norm() / first[0].weight.double().norm()
+    assert found.relative["0.weight"] == pytest.approx(expected.item(), rel=1e-6)
+    assert not found.equal
+    assert compared(first, net()).same_bits
+    assert "4 of 9 weights differ" in repr(found)
+
+
+def test_files_are_compared_with_what_is_in_memory(tmp_path):
+    """In any mix, with the prefix of one side taken off, and what only one has named."""
+    first = net()
+    second = tuned(first)
+    save_file(first.state_dict(), tmp_path / "base.safetensors")
+    kept = {f"module.{name}": value for name, value in second.state_dict().items() if name != "2.bias"}
+    torch.save({"model": {**kept, "module.extra": torch.ones(1)}}, tmp_path / "tuned.pt")
+    assert compared(tmp_path / "base.safetensors", first).same_bits
+    assert compared(first.state_dict(), str(tmp_path / "base.safetensors")).same_bits
+    found = compared(tnp.weights(tmp_path / "base.safetensors"), tmp_path / "tuned.pt")
+    assert found.missing == ("2.bias",)
+    assert found.unexpected == ("model.module.extra",)
+    assert found.renamed["0.weight"] == "model.module.0.weight"
+    assert found.verdict == {name: one for name, one in compared(first, second).verdict.items() if name != "2.bias"}
+    text = weights_comparison_text(found)
+    assert "'model.module.' is taken off the names of the second" in text
+    assert "1 only in the first: 2.bias" in text
+
+
+def test_the_directions_of_a_change_leave_the_weights_as_they_are():
+    """An array that shared a weight's memory would end the resizability of its storage."""
+    first = torch.eye(4)
+    second = first + 1
+    assert compared({"w": first}, {"w": second}).directions("w", 1) == pytest.approx(1)
+    assert first.untyped_storage().resizable()
+    assert second.untyped_storage().resizable()
+
+
+def test_a_merged_adapter_is_seen_by_its_directions():
+    """And looking moves no random state; a dense change of full rank is in many."""
+    first = net()
+    second = tuned(first)
+    found = compared(first, second)
+    state = torch.random.get_rng_state()
+    assert found.directions("0.weight") > 0.999
+    assert torch.equal(torch.random.get_rng_state(), state)
+    difference = (second[0].weight - first[0].weight).detach().double()
+    sizes = torch.linalg.svdvals(difference).square()
+    assert found.directions("0.weight", 2) == pytest.approx((sizes[:2].sum() / sizes.sum()).item(), rel=1e-3)
+    assert "100% of the change lies in 8 directions" in weights_comparison_text(found)
+    with torch.no_grad():
+        second[0].weight += torch.randn(40, 40)
+    assert compared(first, second).directions("0.weight") < 0.7
+    assert compared({"w": torch.zeros(4, 4)}, {"w": torch.eye(4) * 1e38}).directions("w", 1) == pytest.approx(0.25)
+    turned = torch.diag(torch.tensor([1, 1j, 1j, 1j]))
+    assert compared({"w": torch.zeros_like(turned)}, {"w": turned}).directions("w", 1) == pytest.approx(0.25)
+    for odd in (-1, 2.5, None):
+        with pytest.raises(tnp.BadRequestError, match="num_directions is a number"):
+            found.directions("0.weight", odd)
+    for name, says in (("2.bias", "is no matrix"), ("1.weight.x", "there is no comparison")):
+        with pytest.raises(tnp.TensornpError, match=says):
+            found.directions(name)
+
+
+def test_shapes_and_ties_are_told():
+    """What cannot be compared is no error."""
+    a, b = net(), net()
+    b[1].weight = b[0].weight
+    found = compared(a, b)
+    assert set(found.retied) == {"0.weight", "1.weight"}
+    assert compared(b, b.state_dict()).retied == ()
+    found = compared({"x": torch.ones(3), "y": torch.ones(2)}, {"x": torch.ones(4), "y": torch.ones(2)})
+    assert found.reshaped == ("x",)
+    assert found["x"].verdict == "shapes differ: (3,) and (4,)"
+    found = compared({"x": torch.ones(3, device="meta"), "y": torch.ones(2)}, {"x": torch.ones(3), "y": torch.ones(2)})
+    assert "x" in found.failed
+    assert not found.equal
+    assert "x was not compared: " in weights_comparison_text(found)
+
+
+def test_two_of_one_name_are_told_apart():
+    """In text as in HTML; those of two names bear them alone."""
+    same, other = torch.nn.Linear(2, 2), {"weight": torch.ones(2, 2)}
+    found = compared(same, copy.deepcopy(same))
+    assert weights_comparison_text(found) == "Linear (first) and Linear (second): same bits"
+    assert "<b>Linear</b> (first) and <b>Linear</b> (second) " in weights_comparison_html(found)
+    found = compared(same, other)
+    assert weights_comparison_text(found).startswith("Linear and dict: ")
+    assert "<b>Linear</b> and <b>dict</b> " in weights_comparison_html(found)
+
+
+def trained(seed: int, num_steps: int) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
+    torch.manual_seed(seed)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2))
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(num_steps):
+        model(torch.randn(5, 3)).sum().backward()
+        optimizer.step()
+    return model, optimizer
+
+
+def test_optimizers_are_compared_by_their_states():
+    """By the names of the parameters, where those are found, and nothing is changed; with any that has weights."""
+    model, first = trained(0, 2)
+    again, second = trained(0, 2)
+    before = copy.deepcopy(first.state_dict())
+    # Not by a function of the tests, which sees no model.
+    found = tnp.compare(first, second)
+    assert found.same_bits
+    assert len(found) == 12
+    assert "state.0.weight.exp_avg" in found
+    second.state[again[1].bias]["exp_avg"][0] += 1
+    found = tnp.compare(first, second)
+    assert found.changed() == ["state.1.bias.exp_avg"]
+    assert found["state.1.bias.exp_avg"].max_abs == pytest.approx(1, rel=1e-6)
+    assert tnp.compare(first, tnp.weights(first)).same_bits
+    after = first.state_dict()
+    assert after["param_groups"] == before["param_groups"]
+    for i, kept in before["state"].items():
+        assert all(torch.equal(after["state"][i][key], one) for key, one in kept.items())
+    with pytest.raises(tnp.BadRequestError, match="cannot be compared with all weights of an Adam"):
+        tnp.compare(model[0].weight, first)
+
+
+def test_optimizers_whose_parameters_are_called_otherwise_are_compared_by_place():
+    """A copy of an optimizer has parameters that no module has."""
+    model, first = trained(0, 1)
+    copied = copy.deepcopy(first)
+    found = compared(first, copied)
+    assert found.same_bits
+    assert len(found) == 12
+    assert model[0].weight in first.state
+
+
+def test_optimizers_without_states_are_compared_and_said_so():
+    """Before the first step there is nothing that differs; after it, each state is one that only one side has."""
+    (_, fresh), (_, stepped) = trained(0, 0), trained(0, 1)
+    found = compared(fresh, fresh)
+    assert (len(found), len(found.failed), len(found.exempt), found.equal) == (0, 0, 4, True)
+    assert "equal, without values in either" in weights_comparison_text(found)
+    assert "4 without values in both (no state yet): " in weights_comparison_text(found)
+    found = compared(fresh, stepped)
+    assert (len(found.missing), len(found.unexpected), len(found.exempt), found.equal) == (0, 12, 4, False)
+    assert "no name is in both" in weights_comparison_text(found)
+
+
+def test_a_tensor_beside_a_model_is_refused():
+    """With the cure; an entry stands for its values."""
+    with pytest.raises(tnp.BadRequestError, match=r"take one of them, such as tnp.weights"):
+        tnp.compare(net(), torch.ones(3))
+    entry = tnp.weights(net())["0.bias"]
+    assert tnp.compare(entry, net()[0].bias).same_bits
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "prefixes"),
+    [
+        (["a.w", "b.w"], ["a.w", "b.w"], ("", "")),
+        (["a.w", "b.w"], ["module.a.w", "module.b.w"], ("", "module.")),
+        (["model.a.w"], ["_orig_mod.a.w"], ("model.", "_orig_mod.")),
+        (["a.w"], ["_orig_mod.module.a.w"], ("", "_orig_mod.module.")),
+        (["model.a.w", "model.b.w", "head"], ["model.a.w", "model.b.w", "head"], ("", "")),
+        ([], ["module.a"], ("", "")),
+        (["module.w", "w"], ["module.module.w", "module.w"], ("", "module.")),
+    ],
+)
+def test_common_prefixes_are_taken_off_where_more_names_are_equal_then(first, second, prefixes):
+    """Of either side, or both; and never where names are equal as they are."""
+    found = matched(first, second)
+    assert found.prefixes == prefixes
+    assert len(found.pairs) == min(len(first), len(second))
+
+
+def test_what_is_shown_is_escaped():
+    """Names come from files."""
+    hostile = "<script>\x1b[2J"
+    found = compared({hostile: torch.ones(1)}, {hostile: torch.zeros(1)})
+    assert "<script>" not in weights_comparison_html(found)
+    assert "\x1b" not in weights_comparison_text(found) + repr(found)
+
+
+@pytest.mark.parametrize(
+    "broken", [torch.full((64, 64), torch.nan), torch.full((64, 64), torch.inf), torch.full((64, 64), 1e-30)]
+)
+def test_a_training_that_blew_up_is_told_like_any_other(broken):
+    """And the other weights are."""
+    torch.manual_seed(0)
+    first = {"w": torch.zeros(64, 64), "b": torch.ones(3)}
+    text = weights_comparison_text(compared(first, {"w": broken, "b": torch.zeros(3)}))
+    assert "2 of 2 weights differ" in text

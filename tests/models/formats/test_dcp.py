@@ -1,0 +1,651 @@
+"""Folders of `torch.distributed.checkpoint`: the values are torch's, only what is needed is read, nothing is run."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import tempfile
+import tracemalloc
+import warnings
+import zipfile
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed.checkpoint as dcp
+import written_dcp
+from child import in_child
+from forked import Forked
+from older import CAN_SAVE_UINT16
+from torch.distributed.checkpoint.filesystem import FileSystemWriter
+from torch.distributed.checkpoint.metadata import ChunkStorageMetadata, Metadata, MetadataIndex
+from written_dcp import ITEMS, in_rows, of_ranks, save, whole, written
+
+import tensornp as tnp
+from tensornp.models.files.source_file import OpenFile
+from tensornp.models.formats.dcp import item_files as dcp_files
+from tensornp.models.formats.dcp import metadata as dcp_metadata
+
+FORMS = ("torch.save", "safetensors", "ranks", "shards")
+
+
+class Runs:
+    """Makes a folder, should anybody unpickle it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.folder),)
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory) -> Path:
+    """What two ranks have saved together, a folder for each form."""
+    folder = tmp_path_factory.mktemp("ranks")
+    children = [Forked([written_dcp.save_rank], str(folder), rank) for rank in (0, 1)]
+    endings = [ending for child in children for ending in child.endings()]
+    assert [how for how, _ in endings] == ["returned", "returned"], endings
+    return folder
+
+
+@pytest.fixture
+def count(monkeypatch) -> Counter[str]:
+    """How many bytes were read of each file, by its name."""
+    found: Counter[str] = Counter()
+    read_some = OpenFile._read_some
+
+    def counting(self, view, offset):
+        done = read_some(self, view, offset)
+        found[Path(self._source.path).name] += done
+        return done
+
+    monkeypatch.setattr(OpenFile, "_read_some", counting)
+    return found
+
+
+def tree() -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "model": {
+            "a": torch.arange(35.0).view(5, 7), "turned": torch.arange(24.0).view(4, 6).T,
+            "part": torch.arange(1000.0)[10:20], "expanded": torch.ones(1).expand(4, 5),
+            "list": [torch.arange(6), torch.tensor(2.5), 4], "empty": torch.zeros(0, 3),
+            "permuted": torch.arange(24.0).view(2, 3, 4).permute(2, 0, 1), "trained": torch.nn.Parameter(torch.ones(3)),
+        },
+        "step": 3, "none": None, "config": ("adam", {"lr": 0.1}),
+    }  # fmt: skip
+    saved = ("bfloat16", "float16", "float8_e4m3fn", "int64", "complex64", "bool", "float64")
+    for name in (*saved, *(("uint16",) if CAN_SAVE_UINT16 else ())):
+        made[name] = torch.arange(5).float().to(getattr(torch, name))
+    return made
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Any:
+    if isinstance(value, torch.Tensor):
+        yield ".".join(map(str, path)), value
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, child in pairs:
+        yield from leaves(child, (*path, key))
+
+
+def forms_of_one() -> list[str]:
+    return [form for form in ("torch.save", "safetensors") if written_dcp.writer_of(form, "x") is not None]
+
+
+@pytest.mark.parametrize("form", forms_of_one())
+def test_the_values_are_those_that_were_saved(tmp_path, form):
+    """Of nested dictionaries, in every dtype and layout; parts of them; statistics; the code that reaches each."""
+    made = tree()
+    if form == "safetensors":
+        # That library wants its tensors without gaps.
+        made = {name: tensor.detach().contiguous() for name, tensor in leaves(made)} | {"step": 3, "none": None}
+        made["config"] = ("adam", {"lr": 0.1})
+    save(made, written_dcp.writer_of(form, str(tmp_path)))
+    expected = dict(leaves(made))
+    for path in (tmp_path, tmp_path / ".metadata"):
+        explorer = tnp.weights(path)
+        assert sorted(explorer) == sorted(expected)
+        assert explorer.problems == []
+    for name, tensor in expected.items():
+        entry, array = explorer[name], tnp.to_numpy(tensor)
+        assert (entry.shape, entry.dtype) == (tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."))
+        assert np.array_equal(entry.to_numpy(), array), name
+        assert entry.to_numpy().dtype == array.dtype
+        assert entry.stats() == tnp.stats(tensor.contiguous())
+        assert np.array_equal(eval(entry.code, {"tnp": tnp}), array)
+        if tensor.dim():
+            assert np.array_equal(entry.to_numpy((slice(None, None, -2), ...)), array[::-2])
+        assert entry.plan().nbytes_read == tensor.numel() * tensor.element_size()
+    metadata = dict(explorer.metadata)
+    assert (metadata["step"], metadata["none"]) == (3, None)
+    assert metadata.get("version", "1.0.0") == "1.0.0"
+    assert metadata["config"].values == {"0": "adam", "1.lr": 0.1}
+    assert metadata["config"].wanted_imports == ()
+
+
+def test_torch_reads_the_same(tmp_path):
+    """Its own reader, of a checkpoint of one tensor in several chunks."""
+    made = {"w": torch.randn(9, 4), "b": torch.randn(4)}
+    written(tmp_path, {"w": in_rows(made["w"], 2, 3, 4), "b": whole(made["b"])})
+    loaded = {name: torch.zeros_like(tensor) for name, tensor in made.items()}
+    with warnings.catch_warnings():
+        # It says that no other process takes part.
+        warnings.simplefilter("ignore")
+        dcp.load(loaded, checkpoint_id=tmp_path)
+    for name, entry in tnp.weights(tmp_path).items():
+        assert np.array_equal(entry.to_numpy(), loaded[name].numpy())
+        assert np.array_equal(entry.to_numpy(), made[name].numpy())
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_shards_of_a_tensor_are_one_entry(ranks, form):
+    """By rows or columns, uneven, or all on one rank; each index takes what NumPy takes of the whole."""
+    if not (ranks / form).exists():
+        pytest.skip("this torch does not write it")
+    explorer, made = tnp.weights(ranks / form), of_ranks()
+    assert explorer.problems == []
+    assert set(explorer) == set(made)
+    for name, tensor in made.items():
+        if name == "plain" and form != "ranks":
+            continue
+        entry, array = explorer[name], tnp.to_numpy(tensor)
+        assert (entry.shape, entry.nbytes) == (tensor.shape, tensor.nbytes)
+        assert np.array_equal(entry.to_numpy(), array), name
+        assert entry.stats() == tnp.stats(tensor)
+        for index in ((0,), (-1, ...), (slice(None, None, -3),), (..., slice(1, None, 2)), (..., -1), (None, ..., 0)):
+            assert np.array_equal(entry.to_numpy(index), array[index]), (name, index)
+        for index in ((slice(2, 2),), (slice(5, 1, -2), slice(3, 40, 7))):
+            if len(index) <= array.ndim:
+                assert np.array_equal(entry.to_numpy(index), array[index]), (name, index)
+    places = [Path(extent.path).name for extent in explorer["rows"].extents]
+    assert len(set(places)) == 2
+    assert explorer["rows"].location == str(ranks / form)
+    if form != "shards":
+        assert explorer.metadata["step"] in (7, 8)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_only_what_an_index_needs_is_read(ranks, form, count):
+    """Of the files that hold it, and nothing at all when it is listed, where the place is known from elsewhere."""
+    if not (ranks / form).exists():
+        pytest.skip("this torch does not write it")
+    entry = tnp.weights(ranks / form)["rows"]
+    first, second = (Path(extent.path).name for extent in entry.extents)
+    for index, names in ((slice(3, 7), {first}), (slice(-1, None), {second}), (slice(30, 34), {first, second})):
+        plan = entry.plan(index)
+        assert plan.nbytes_read == 2000 * plan.shape[0]
+        assert plan.num_reads == len(names)
+        count.clear()
+        assert entry.to_numpy(index).shape == plan.shape
+        assert set(count) == names
+        assert count.total() == plan.nbytes_read
+    count.clear()
+    assert np.array_equal(entry.to_numpy((slice(None), 7)), of_ranks()["rows"].numpy()[:, 7])
+
+
+def test_listing_reads_no_item_of_a_tensor(tmp_path, count):
+    """The metadata alone; an item is looked into for its values, with some kB besides them."""
+    written(tmp_path, {"w": in_rows(torch.randn(1000, 100), 400, 600), "v": whole(torch.ones(5))})
+    entry = tnp.weights(tmp_path)["w"]
+    assert set(count) == {".metadata"}
+    assert entry.to_numpy(slice(0, 2)).shape == (2, 100)
+    assert 800 < count[ITEMS] < 800 + 4096
+    assert [extent.nbytes > 100 * 4 * n for extent, n in zip(entry.extents, (400, 600), strict=True)] == [True, True]
+
+
+def test_a_listed_tensor_takes_little_memory(tmp_path):
+    """Under a kB, names and all."""
+    written(tmp_path, {f"model.layers.{i}.weight": whole(torch.ones(3, 4)) for i in range(500)})
+    tnp.weights(tmp_path)
+    tracemalloc.start()
+    explorer = tnp.weights(tmp_path)
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert len(explorer) == 500
+    assert held / 500 < 1000
+
+
+def test_ranks_without_coordination_tell_what_is_in_several_files(ranks):
+    """The first one's is shown, and each rank's file can be opened by itself."""
+    if not (ranks / "ranks").exists():
+        pytest.skip("this torch does not write it")
+    explorer = tnp.weights(ranks / "ranks")
+    for name in ("plain", "replicated"):
+        assert explorer[name].note == "__1.metadata has one too, which is not compared"
+    assert explorer["rows"].note == ""
+    assert (explorer.metadata["step"], explorer.metadata["__1.step"]) == (7, 8)
+    assert explorer["plain"].to_numpy().tolist() == [1, 1, 1]
+    second = tnp.weights(ranks / "ranks" / "__1.metadata")
+    assert second["plain"].to_numpy().tolist() == [2, 2, 2]
+    assert second["rows"].problem == "chunks with 16,000 of its 32,000 elements are missing"
+
+
+@in_child
+def test_every_engine_gives_the_bits_of_the_tensors():
+    """Of chunks in columns, of which one task needs several."""
+    g = torch.Generator().manual_seed(0)
+    large = torch.randn(3000, 3001, generator=g).bfloat16()
+    columns = [((0, 0), (3000, 1000)), ((0, 1000), (3000, 2000)), ((0, 3000), (3000, 1))]
+    rows = torch.randn(700, 300, generator=g)
+    rows[3, 4] = float("nan")
+    made = {"large": large, "rows": rows, "turned": torch.randn(300, 200, generator=g).T, "one": torch.tensor(3)}
+    with tempfile.TemporaryDirectory() as folder:
+        boxes = {"large": (large, columns), "rows": in_rows(rows, 1, 600, 99)}
+        path = written(Path(folder, "x"), boxes | {name: whole(made[name]) for name in ("turned", "one")})
+        explorer = tnp.weights(path)
+        assert explorer["large"].num_tasks() == 2
+        expected = {name: tnp.stats(tensor.contiguous()) for name, tensor in made.items()}
+        import multiprocessing
+
+        spawned = multiprocessing.get_context("spawn")
+        with ThreadPoolExecutor(3) as pool, ProcessPoolExecutor(1, mp_context=spawned) as processes:
+            for engine in (None, pool, processes):
+                table = explorer.scan(engine)
+                assert table.complete
+                assert not table.failed
+                assert dict(table) == expected
+
+
+def test_a_tensor_of_more_chunks_than_files_can_be_open(tmp_path, count):
+    """Each chunk in a file of its own, and a grid of them."""
+    side = 40
+    tensor = torch.arange(side * side * 6.0).view(side * 2, side * 3)
+    boxes = [((2 * i, 3 * j), (2, 3)) for i in range(side) for j in range(side)]
+
+    def spread(metadata: Metadata) -> None:
+        for number, one in enumerate(metadata.storage_data.values()):
+            one.relative_path = f"__{number}_0.distcp"
+
+    written(tmp_path, {"w": (tensor, boxes)}, change=spread)
+    for number in range(1, len(boxes)):
+        (tmp_path / f"__{number}_0.distcp").hardlink_to(tmp_path / ITEMS)
+    entry = tnp.weights(tmp_path)["w"]
+    assert entry.problem == ""
+    assert np.array_equal(entry.to_numpy(), tensor.numpy())
+    count.clear()
+    assert np.array_equal(entry.to_numpy((5, slice(4, 8))), tensor.numpy()[5, 4:8])
+    assert len(count) == 2
+
+
+def test_nothing_that_the_metadata_wants_is_run(tmp_path):
+    """It is named, and the weights are there; torch would have run it."""
+    folder = written(
+        tmp_path / "x",
+        {"w": whole(torch.ones(2))},
+        change=lambda m: setattr(m, "planner_data", Runs(tmp_path / "made")),
+    )
+    explorer = tnp.weights(folder)
+    module = os.mkdir.__module__
+    assert explorer.problems == [f"it wants to import '{module}.mkdir', and nothing was imported"]
+    assert explorer["w"].wanted_imports == (f"{module}.mkdir",)
+    assert explorer["w"].to_numpy().tolist() == [1, 1]
+    (folder / ".metadata").write_bytes(pickle.dumps(Runs(tmp_path / "made")))
+    with pytest.raises(tnp.CheckpointError, match=r"holds no metadata of torch\.distributed\.checkpoint"):
+        tnp.weights(folder)
+    assert not (tmp_path / "made").exists()
+
+
+def test_nothing_that_a_value_wants_is_run(tmp_path):
+    """An item that is no tensor is a pickle of its own."""
+    made = {"w": torch.ones(2), "bad": (Runs(tmp_path / "made"), 5), "inner": (torch.ones(3),)}
+    save(made, FileSystemWriter(tmp_path / "x"))
+    explorer = tnp.weights(tmp_path / "x")
+    module = os.mkdir.__module__
+    assert explorer.problems == [f"'bad' wants to import '{module}.mkdir', and nothing was imported"]
+    assert explorer.metadata["bad"] == ({"1": 5}, (f"{module}.mkdir",))
+    assert explorer.metadata["inner"].values == {"0": "a float32 tensor of shape (3,)"}
+    assert explorer["w"].to_numpy().tolist() == [1, 1]
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_value_is_shown_whatever_its_name(tmp_path):
+    """Also one that is called as what the file says of itself; many are looked into only when one asks."""
+    made = {"version": 5, **{f"lr.{i}": i / 10 for i in range(150)}, "w": torch.ones(2)}
+    save(made, FileSystemWriter(tmp_path))
+    values = {name: value for name, value in made.items() if name != "w"}
+    first, second = tnp.weights(tmp_path), tnp.weights(tmp_path)
+    assert list(first) == ["w"]
+    assert {name: first.metadata[name] for name in values} == values
+    (tmp_path / ITEMS).unlink()
+    assert (first.metadata["lr.149"], second.metadata["lr.9"]) == (14.9, 0.9)
+    assert "cannot be opened any more" in second.metadata["lr.149"]
+
+
+def bad(**fields: Any) -> Any:
+    """Return what changes the item of the first chunk of 'w'."""
+
+    def change(metadata: Metadata) -> None:
+        one = metadata.storage_data[MetadataIndex("w", (0, 0))]
+        for name, value in fields.items():
+            setattr(one, name, value)
+
+    return change
+
+
+def chunks(*boxes: tuple[tuple[int, ...], tuple[int, ...]]) -> Any:
+    """Return what changes the chunks of 'w'."""
+
+    def change(metadata: Metadata) -> None:
+        made = [ChunkStorageMetadata(torch.Size(offsets), torch.Size(sizes)) for offsets, sizes in boxes]
+        metadata.state_dict_metadata["w"].chunks = made
+
+    return change
+
+
+def forgotten(metadata: Metadata) -> None:
+    del metadata.storage_data[MetadataIndex("w", (0, 0))]
+
+
+def shared(metadata: Metadata) -> None:
+    """Let the item of 'w' begin within that of 'good'."""
+    one = metadata.storage_data[MetadataIndex("w", (0, 0))]
+    one.offset -= 8
+
+
+HOSTILE = {
+    "above": (bad(relative_path="../x.distcp"), "its file '../x.distcp' would lie outside of the folder"),
+    "absolute": (bad(relative_path="/etc/passwd"), "its file '/etc/passwd' would lie outside of the folder"),
+    "drive": (bad(relative_path="C:\\x.distcp"), "would lie outside of the folder"),
+    "share": (bad(relative_path="\\\\srv\\x"), "would lie outside of the folder"),
+    "backslashes": (bad(relative_path="a\\..\\..\\x"), "would lie outside of the folder"),
+    "NUL": (bad(relative_path="a\0b"), "would lie outside of the folder"),
+    "number": (bad(relative_path=3), "its file is no text"),
+    "folder": (bad(relative_path="."), "is no regular file, and is not opened"),
+    "missing file": (bad(relative_path="__9_0.distcp"), "cannot be opened: No such file or directory"),
+    "past the end": (bad(offset=10**9), "its item at byte 1,000,000,000 lies outside of '__0_0.distcp'"),
+    "endless": (bad(length=2**70), "lies outside of '__0_0.distcp'"),
+    "negative": (bad(offset=-1), "its item at byte -1 lies outside of '__0_0.distcp'"),
+    "negative length": (bad(length=-1), "lies outside of '__0_0.distcp'"),
+    "short": (bad(length=5), "its chunk at (0, 0) needs 48 bytes, and its item has 5"),
+    "transformed": (bad(transform_descriptors=["stream.rot13/1"]), "it is transformed by 'stream.rot13/1', which"),
+    "transformed twice": (bad(transform_descriptors=["stream.zstd/1"] * 2), "by 'stream.zstd/1', 'stream.zstd/1'"),
+    "no item": (forgotten, "where its chunk at (0, 0) lies is not told"),
+    "shared": (shared, "overlaps another one"),
+    "no chunk": (chunks(), "chunks with 12 of its 12 elements are missing"),
+    "missing chunk": (chunks(((0, 0), (2, 4))), "chunks with 4 of its 12 elements are missing"),
+    "overlap": (chunks(((0, 0), (2, 4)), ((1, 0), (2, 4))), "its chunks overlap"),
+    "twice": (chunks(((0, 0), (3, 4)), ((0, 0), (3, 4))), "its chunks overlap"),
+    "beyond": (chunks(((0, 0), (4, 4))), "the chunk at (0, 0) of (4, 4) reaches beyond its shape"),
+    "dimensions": (chunks(((0,), (12,))), "a chunk has another number of dimensions"),
+    "header": (bad(length=48), "is no sound safetensors file"),
+    "dtype": (lambda m: setattr(m.state_dict_metadata["w"].properties, "dtype", torch.quint8), "'quint8' is not read"),
+    "no dtype": (
+        lambda m: setattr(m.state_dict_metadata["w"].properties, "dtype", "float32"), "its dtype is not told"
+    ),
+    "no shape": (lambda m: setattr(m.state_dict_metadata["w"], "size", "3x4"), "it has no shape of up to 1,000"),
+    "negative shape": (lambda m: setattr(m.state_dict_metadata["w"], "size", (-3, 4)), "it has no shape of"),
+    "endless shape": (
+        lambda m: setattr(m.state_dict_metadata["w"], "size", (2**61, 4)), "of its 9,223,372,036,854,775,808 elements"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_does_not_fit_is_a_problem_of_its_own_tensor(tmp_path, name):
+    """Said when it is listed; the others are read."""
+    change, says = HOSTILE[name]
+    w, good = torch.arange(12.0).view(3, 4), torch.ones(5)
+    explorer = tnp.weights(written(tmp_path, {"good": whole(good), "w": whole(w)}, change=change))
+    assert says in explorer["w"].problem
+    assert explorer.problems == [f"'w': {explorer['w'].problem}"]
+    assert explorer["good"].to_numpy().tolist() == [1] * 5
+    with pytest.raises(tnp.NoDataError):
+        explorer["w"].to_numpy()
+    assert dict(explorer.scan()).keys() == {"good"}
+
+
+def rezipped(tensor: torch.Tensor, compression: int) -> bytes:
+    made = BytesIO()
+    with zipfile.ZipFile(BytesIO(written_dcp.item(tensor))) as old, zipfile.ZipFile(made, "w") as new:
+        for one in old.infolist():
+            new.writestr(one.filename, old.read(one), compression)
+    return made.getvalue()
+
+
+ITEMS_THAT_LIE = {
+    "deflated": (lambda t: rezipped(t, zipfile.ZIP_DEFLATED), "its data.pkl is compressed"),
+    "another dtype": (lambda t: written_dcp.item(t.double()), "holds 'float64' of shape (300,), where float32"),
+    "another shape": (lambda t: written_dcp.item(t.view(3, 100)), "holds 'float32' of shape (3, 100), where float32"),
+    "two tensors": (lambda t: written_dcp.item([t, t + 1]), "is no tensor of torch.save"),
+    "a value": (lambda t: written_dcp.item("x" * 2000), "is no tensor of torch.save"),
+    "no zip": (lambda t: b"x" * 2000, "is no sound zip file"),
+    "cut": (lambda t: written_dcp.item(t)[:-30], "is no sound zip file"),
+    "legacy": (lambda t: written_dcp.item(t).replace(b"PK\x05\x06", b"PK\x05\x07"), "is no sound zip file"),
+    "sparse": (lambda t: written_dcp.item(t.to_sparse()), "is made by _rebuild_sparse_tensor, which is not read yet"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ITEMS_THAT_LIE)
+def test_an_item_that_lies_is_told_when_it_is_read(tmp_path, name):
+    """In a sentence that names its place; a scan marks it, and goes on."""
+    item, says = ITEMS_THAT_LIE[name]
+    written(tmp_path, {"w": whole(torch.arange(300.0))}, item=item)
+    explorer = tnp.weights(tmp_path)
+    assert explorer.problems == []
+    for use in (explorer["w"].to_numpy, explorer["w"].stats, explorer["w"].plan):
+        with pytest.raises(tnp.CheckpointError) as raised:
+            use()
+        assert says in str(raised.value)
+        assert "__0_0.distcp', from byte 0 on," in str(raised.value)
+    assert says in explorer.scan().failed["w"]
+
+
+def test_a_stored_zip_of_another_writer_is_read(tmp_path):
+    """Its local headers are of another length."""
+    written(tmp_path, {"w": whole(torch.arange(300.0))}, item=lambda t: rezipped(t, zipfile.ZIP_STORED))
+    assert np.array_equal(tnp.weights(tmp_path)["w"].to_numpy(), np.arange(300.0))
+
+
+def test_what_is_no_whole_checkpoint_is_told(tmp_path):
+    """A file of items alone, and a folder whose writer did not finish."""
+    written(tmp_path, {"w": whole(torch.ones(100))})
+    with pytest.raises(tnp.CheckpointError, match=r"holds items of torch\.distributed\.checkpoint; open its folder"):
+        tnp.weights(tmp_path / ITEMS)
+    (tmp_path / ".metadata").rename(tmp_path / ".metadata.tmp")
+    with pytest.raises(tnp.CheckpointError, match=r"has \.distcp files, and no \.metadata that tells"):
+        tnp.weights(tmp_path)
+    (tmp_path / ".metadata").write_bytes(pickle.dumps({"a": 1}))
+    with pytest.raises(tnp.CheckpointError, match=r"holds no metadata of torch\.distributed\.checkpoint"):
+        tnp.weights(tmp_path)
+
+
+def test_what_is_shared_endlessly_ends(tmp_path, monkeypatch):
+    """A list of chunks that many tensors have, and a shape of many dimensions."""
+    monkeypatch.setattr(dcp_metadata, "MAX_ENTRIES", 1000)
+
+    def share(metadata: Metadata) -> None:
+        told = metadata.state_dict_metadata
+        told["w"].chunks = told["w"].chunks * 600
+        told |= {f"again.{i}": told["w"] for i in range(3)}
+        told["deep"] = type(told["w"])(told["w"].properties, torch.Size([1] * 1001), [])
+
+    explorer = tnp.weights(written(tmp_path, {"w": whole(torch.ones(3))}, change=share))
+    assert explorer["w"].problem == "its chunks overlap"
+    assert explorer["again.0"].problem == "with its chunks there are more than 1,000"
+    assert explorer["deep"].problem == "it has no shape of up to 1,000 dimensions"
+
+
+def test_a_file_that_is_cut_off_keeps_what_is_whole(tmp_path):
+    """What lies behind the cut says so."""
+    written(tmp_path, {name: whole(torch.ones(100)) for name in "abc"})
+    os.truncate(tmp_path / ITEMS, os.path.getsize(tmp_path / ITEMS) - 10)
+    explorer = tnp.weights(tmp_path)
+    assert [bool(explorer[name].problem) for name in "abc"] == [False, False, True]
+    assert explorer["b"].to_numpy().sum() == 100
+
+
+def test_what_is_no_file_is_not_opened(tmp_path):
+    """A pipe in the place of a file of items would hang whoever opens it."""
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("no pipes with names here")
+    written(tmp_path, {"w": whole(torch.ones(100))})
+    (tmp_path / ITEMS).unlink()
+    os.mkfifo(tmp_path / ITEMS)
+    assert "is no regular file, and is not opened" in tnp.weights(tmp_path)["w"].problem
+
+
+@pytest.mark.parametrize("change", ["write", "shrink", "replace", "remove"])
+def test_a_file_that_changes_is_not_read(tmp_path, change):
+    """Nor is it looked into."""
+    path = tmp_path / ITEMS
+    written(tmp_path, {"w": in_rows(torch.ones(100, 3), 50, 50)})
+    entries = [tnp.weights(tmp_path)["w"] for _ in range(2)]
+    assert entries[0].to_numpy().sum() == 300
+    if change == "write":
+        os.utime(path, ns=(1, 1))
+    elif change == "shrink":
+        os.truncate(path, 100)
+    elif change == "replace":
+        path.rename(tmp_path / "old")
+        path.write_bytes((tmp_path / "old").read_bytes())
+    else:
+        path.unlink()
+    says = {"write": "was written to", "shrink": "shrank from", "replace": "was replaced", "remove": "any more"}
+    for entry in entries:
+        for use in (entry.to_numpy, entry.stats):
+            with pytest.raises(tnp.ChangedFileError, match=says[change]):
+                use()
+
+
+def test_compressed_chunks_are_named_without_the_library(tmp_path, monkeypatch):
+    """And the others are read."""
+    monkeypatch.setattr(dcp_files, "zstd_library", lambda: "")
+    change = bad(transform_descriptors=["stream.zstd/1"])
+    explorer = tnp.weights(written(tmp_path, {"w": whole(torch.ones(3, 4)), "v": whole(torch.ones(5))}, change=change))
+    assert explorer["w"].problem == "it is packed by Zstandard; install zstandard to read it"
+    assert explorer["v"].to_numpy().sum() == 5
+
+
+def packed(tensor: torch.Tensor) -> bytes:
+    import zstandard
+
+    return zstandard.ZstdCompressor().compress(written_dcp.item(tensor))
+
+
+def zstd(metadata: Metadata) -> None:
+    for one in metadata.storage_data.values():
+        one.transform_descriptors = ["stream.zstd/1"]
+
+
+@pytest.fixture(params=["zstandard", "compression.zstd"])
+def _library(request, monkeypatch):
+    """Unpack by one library, as if no other one were here."""
+    monkeypatch.setattr("tensornp.models.files.zstd._LIBRARIES", (request.param,))
+    if request.param == "compression.zstd" and sys.version_info < (3, 14):
+        pytest.skip("compression.zstd comes with Python 3.14")
+
+
+@pytest.mark.usefixtures("_library")
+def test_compressed_chunks_are_unpacked_as_they_are_read(tmp_path):
+    """As torch packs them, and in several chunks; backwards too, and in bounded memory."""
+    pytest.importorskip("zstandard")
+    extension = pytest.importorskip("torch.distributed.checkpoint._extension")
+    made = tree()
+    save(made, FileSystemWriter(tmp_path / "torch", _extensions=[extension.ZStandard()]))
+    explorer = tnp.weights(tmp_path / "torch")
+    assert explorer.problems == []
+    for name, tensor in leaves(made):
+        assert np.array_equal(explorer[name].to_numpy(), tnp.to_numpy(tensor)), name
+        assert explorer[name].stats() == tnp.stats(tensor.contiguous())
+    assert explorer.metadata["step"] == 3
+    large = torch.arange(3_000_000.0).view(3000, 1000)
+    columns = [((0, 0), (3000, 300)), ((0, 300), (3000, 700))]
+    entry = tnp.weights(written(tmp_path / "x", {"w": (large, columns)}, change=zstd, item=packed))["w"]
+    assert entry.plan(0).nbytes_read == sum(extent.nbytes for extent in entry.extents) < large.nbytes
+    assert np.array_equal(entry.to_numpy((slice(None, None, -700), slice(299, 302))), large.numpy()[::-700, 299:302])
+    tracemalloc.start()
+    assert entry.stats() == tnp.stats(large)
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    tracemalloc.stop()
+
+
+@pytest.mark.usefixtures("_library")
+def test_what_unpacks_to_more_than_it_should_is_refused(tmp_path):
+    """Before it takes any memory."""
+    zstandard = pytest.importorskip("zstandard")
+
+    def bomb(_: torch.Tensor) -> bytes:
+        return zstandard.ZstdCompressor().compress(bytes(2**28))
+
+    entry = tnp.weights(written(tmp_path / "x", {"w": whole(torch.ones(5))}, change=zstd, item=bomb))["w"]
+    tracemalloc.start()
+    with pytest.raises(tnp.CheckpointError, match=r"unpacks to more than 1,048,596 bytes"):
+        entry.to_numpy()
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    tracemalloc.stop()
+    entry = tnp.weights(written(tmp_path / "y", {"w": whole(torch.ones(50))}, change=zstd))["w"]
+    with pytest.raises(tnp.CheckpointError, match="is not packed soundly"):
+        entry.to_numpy()
+
+
+def test_shards_tell_which_is_missing_or_broken(ranks, tmp_path):
+    """The others are put together."""
+    if not (ranks / "shards").exists():
+        pytest.skip("this torch does not write it")
+    names = sorted(path.name for path in (ranks / "shards").glob("*.safetensors"))
+    for name in names:
+        (tmp_path / name).write_bytes((ranks / "shards" / name).read_bytes())
+    (tmp_path / names[0]).write_bytes(b"1234")
+    explorer = tnp.weights(tmp_path)
+    assert "is no sound safetensors file" in explorer.problems[0]
+    assert "elements are missing" in explorer["rows"].problem
+    assert explorer["replicated"].to_numpy().tolist() == [1, 1, 1, 1]
+    (tmp_path / names[0]).unlink()
+    assert tnp.weights(tmp_path).problems[0] == "there is no file of shard 1; what it may have held is not known"
+
+
+def test_a_shard_by_itself_tells_that_it_is_one(ranks):
+    """Where in its tensor a chunk begins."""
+    if not (ranks / "shards").exists():
+        pytest.skip("this torch does not write it")
+    last = max((ranks / "shards").glob("*.safetensors"))
+    explorer = tnp.weights(last)
+    assert explorer["rows"].note == "a chunk of a tensor, from (32, 0) on"
+    assert explorer["columns"].note == "a chunk of a tensor, from (0, 32) on"
+    assert np.array_equal(explorer["rows"].to_numpy(), of_ranks()["rows"].numpy()[32:])
+
+
+def test_a_rank_whose_metadata_is_broken_hides_no_other(ranks, tmp_path):
+    """What it had is missing."""
+    if not (ranks / "ranks").exists():
+        pytest.skip("this torch does not write it")
+    for path in (ranks / "ranks").iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "__0.metadata").write_bytes(b"nonsense")
+    explorer = tnp.weights(tmp_path)
+    assert "__0.metadata' cannot be looked through" in explorer.problems[0]
+    assert explorer["plain"].to_numpy().tolist() == [2, 2, 2]
+    assert "elements are missing" in explorer["rows"].problem
+    (tmp_path / "__1.metadata").write_bytes(b"nonsense")
+    with pytest.raises(tnp.CheckpointError, match="has no metadata that can be read"):
+        tnp.weights(tmp_path)
+
+
+@pytest.mark.parametrize("name", [".metadata", ITEMS])
+def test_whatever_is_in_the_files_ends_in_a_sentence(tmp_path, name):
+    """Bytes are changed, put in and cut out, anywhere."""
+    source = tmp_path / "x"
+    save({"a": torch.ones(2, 3), "b": {"c": torch.arange(4)}, "step": 3}, FileSystemWriter(source))
+    data, seen = (source / name).read_bytes(), Counter[str]()
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        at, cut, put = map(int, rng.integers([len(data), 9, 9]))
+        if seed % 2:
+            cut = put = 1
+        (source / name).write_bytes(data[:at] + rng.bytes(put) + data[at + cut :])
+        try:
+            explorer = tnp.weights(source)
+            dict(explorer.metadata)
+            for entry in explorer.values():
+                entry.to_numpy((0, ...))
+            seen["read"] += 1
+        except tnp.TensornpError as error:
+            assert str(error)
+            seen["refused"] += 1
+    assert min(seen["read"], seen["refused"]) > 10

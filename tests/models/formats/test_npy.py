@@ -1,0 +1,248 @@
+"""`.npy`: the values are NumPy's, only the bytes of an index are read, and no header is believed or run."""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from child import in_child
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from memory_limit import limit_memory, on_linux
+
+import tensornp as tnp
+from tensornp.models.files.source_file import OpenFile
+
+NUMBERS = "? i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8 c8 c16 >i2 >u4 >i8 >f2 >f4 >f8 >c8".split()
+FORMATS = [(1, 0), (2, 0), (3, 0)]
+
+
+def saved(array: Any, version: tuple[int, int] | None = None) -> bytes:
+    file = io.BytesIO()
+    np.lib.format.write_array(file, np.asanyarray(array), version)
+    return file.getvalue()
+
+
+def headed(header: str | bytes, data: bytes = b"", version: bytes = b"\x01\x00", length: int | None = None) -> bytes:
+    """Return a file of this header, whatever it says."""
+    text = header.encode() if isinstance(header, str) else header
+    count = len(text) if length is None else length
+    return b"\x93NUMPY" + version + struct.pack("<H" if version[0] == 1 else "<I", count) + text + data
+
+
+def described(descr: str = "'<f4'", shape: str = "(2,)", order: str = "False") -> str:
+    return f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}\n"
+
+
+def opened(folder: Path, data: bytes) -> Any:
+    path = folder / "x.npy"
+    path.write_bytes(data)
+    return tnp.weights(path)
+
+
+def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the list to which the bytes of each read of a file are added from now on."""
+    read: list[int] = []
+    read_into = OpenFile.read_into
+    monkeypatch.setattr(OpenFile, "read_into", lambda *a: read.append(a[1].size) or read_into(*a))
+    return read
+
+
+@pytest.mark.parametrize("version", FORMATS)
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_the_values_are_those_of_numpy(tmp_path, dtype, order, version):
+    """With their statistics, and the dtype as this machine has it."""
+    g = np.random.default_rng(0)
+    array = np.asarray(g.integers(0, 90, (5, 6, 7)).astype(dtype), order=order)
+    explorer = opened(tmp_path, saved(array, version))
+    entry = explorer["array"]
+    expected = np.load(tmp_path / "x.npy")
+    assert (entry.shape, entry.dtype, entry.nbytes) == (array.shape, array.dtype.name, array.nbytes)
+    assert explorer.totals == (210, 210, array.nbytes)
+    assert explorer.problems == []
+    for index in (..., 2, (slice(None, None, -2), 1), (..., slice(1, 5, 3)), (None, 4, ..., -1)):
+        found = entry.to_numpy(index)
+        assert np.array_equal(found, expected[index])
+        assert found.dtype == array.dtype.newbyteorder("=")
+        assert found.dtype.isnative
+    assert entry.stats() == tnp.stats(array.astype(array.dtype.newbyteorder("="), order="K"))
+    assert ("other byte order" in entry.note, "Fortran order" in entry.note) == (dtype.startswith(">"), order == "F")
+    assert np.array_equal(eval(entry.code, {"numpy": np}), expected)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (1, 1, 1)])
+def test_single_numbers_and_empty_arrays(tmp_path, shape):
+    """Are arrays like any other."""
+    entry = opened(tmp_path, saved(np.full(shape, 2.5)))["array"]
+    assert entry.to_numpy().shape == shape
+    assert np.array_equal(entry.to_numpy(), np.full(shape, 2.5))
+    assert entry.stats().count == np.prod(shape, dtype=int)
+
+
+def test_only_the_bytes_of_an_index_are_read(tmp_path, monkeypatch):
+    """Columns of an array in Fortran order lie together, as rows do of another one."""
+    array = np.arange(3_000_000.0).reshape(1000, 3000)
+    for order, index in (("C", slice(7, 9)), ("F", (slice(None), slice(7, 9)))):
+        entry = opened(tmp_path, saved(np.asarray(array, order=order)))["array"]
+        read = counted_reads(monkeypatch)
+        assert np.array_equal(entry.to_numpy(index), array[index])
+        assert sum(read) == entry.plan(index).nbytes_read == array[index].nbytes
+        (extent,) = entry.extents
+        assert (extent.nbytes, extent.offset) == (array.nbytes, (tmp_path / "x.npy").stat().st_size - array.nbytes)
+
+
+def test_a_large_array_is_shared_out_whatever_its_order(tmp_path):
+    """The same bits from tasks, threads, and the array in memory."""
+    array = np.random.default_rng(0).standard_normal((3001, 3001)).astype(np.float32)
+    for stored in (array, np.asfortranarray(array), array.astype(">f4")):
+        explorer = opened(tmp_path, saved(stored))
+        entry = explorer["array"]
+        native = stored.astype(np.float32, order="K")
+        assert entry.num_tasks() == 2
+        assert entry.put_together(map(entry.tally, range(2))) == entry.stats() == tnp.stats(native)
+        assert dict(explorer.scan()) == {"array": entry.stats()}
+
+
+ODD = {
+    "objects": (np.array([1, "a", None], dtype=object), "object", "Python objects in a pickle, which is not run"),
+    "structures": (np.zeros(3, [("a", "f4"), ("b", "i2", (2,))]), "structured", "structures of several fields"),
+    "strings": (np.array(["ab", "c"]), "<U2", "its elements are strings"),
+    "bytes": (np.array([b"ab", b"c"]), "|S2", "its elements are strings of bytes"),
+    "dates": (np.array(["2020-01-01"], "M8[D]"), "<M8[D]", "its elements are dates"),
+    "times": (np.array([5], "m8[s]"), "<m8[s]", "its elements are times"),
+    "bfloat16": (np.ones(3, ml_dtypes.bfloat16), "V2", "2-byte voids, perhaps bfloat16"),
+    "float8": (np.ones(3, ml_dtypes.float8_e4m3fn), "V1", "1-byte voids, perhaps float8"),
+    "other float8": (np.ones(3, ml_dtypes.float8_e5m2), "<f1", "1-byte floats, perhaps float8"),
+    "voids": (np.zeros(3, "V5"), "V5", "its elements are 5-byte voids"),
+    "long doubles": (np.zeros(3, np.longdouble), np.dtype(np.longdouble).name, "which not every machine has"),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_what_has_no_numbers_is_listed(tmp_path, name):
+    """With the reason why it has no values; a pickle is not run."""
+    array, dtype, says = ODD[name]
+    if name == "long doubles" and array.itemsize == 8:
+        pytest.skip("they are as long as others here")
+    explorer = opened(tmp_path, saved(array))
+    entry = explorer["array"]
+    assert (entry.shape, entry.dtype) == (array.shape, dtype)
+    assert says in entry.problem
+    assert explorer.problems == [f"'array': {entry.problem}"]
+    if name != "objects":
+        assert entry.nbytes == array.nbytes
+    for use in (entry.to_numpy, entry.stats, entry.plan):
+        with pytest.raises(tnp.NoDataError, match="'array' has no values to read: its elements are"):
+            use()
+    assert "array" in explorer.scan().failed or len(explorer.scan()) == 0
+
+
+REFUSED = {
+    "only the magic": (b"\x93NUMPY", "does not begin as NumPy's files do"),
+    "no length": (b"\x93NUMPY\x01\x00", "its header would have 0 bytes, and 0 follow"),
+    "version 4": (headed(described(), bytes(8), b"\x04\x00"), "is of version 4.0, which is not known"),
+    "a header past the end": (headed(described(), length=9000), "would have 9,000 bytes, and"),
+    "a header of 4 GB": (headed(b"", version=b"\x02\x00", length=2**32 - 1), "and 10,000 are read"),
+    "a call": (headed("__import__('os').mkdir('made')"), "is no literal of Python"),
+    "a shape that is computed": (headed(described(shape="(2**70,)")), "is no literal of Python"),
+    "nested": (headed("[" * 9000), "is no literal of Python"),
+    "nested signs": (headed("-" * 9000 + "1"), "is no literal of Python"),
+    "nested sums": (headed("1" + "+1j" * 3000), "is no literal of Python"),
+    "a number of 9000 digits": (headed(described(shape=f"({'9' * 9000},)")), "is no literal of Python"),
+    "no header": (headed(b""), "is no literal of Python"),
+    "NUL": (headed(b"\0\0"), "is no literal of Python"),
+    "an escape": (headed("{'\\l': 1}"), "its header has a backslash"),
+    "another literal": (headed("[1]"), "does not tell of descr, fortran_order and shape alone"),
+    "another key": (headed("{'descr': '<f4', 'fortran_order': False, 'shape': (), 'x': 1}"), "alone"),
+    "a negative size": (headed(described(shape="(-1,)"), bytes(8)), "its shape is no tuple of sizes"),
+    "a list": (headed(described(shape="[2]"), bytes(8)), "its shape is no tuple of sizes"),
+    "sizes of True": (headed(described(shape="(True, 2)"), bytes(8)), "its shape is no tuple of sizes"),
+    "an order of 1": (headed(described(order="1"), bytes(8)), "its fortran_order is neither True nor False"),
+    "a shape of 10**12": (headed(described(shape=f"({10**12},)"), bytes(8)), "needs 4,000,"),
+    "an endless shape": (headed(described(shape=f"({2**62}, {2**62})"), bytes(8)), "too large for any memory"),
+    "nothing of an endless shape": (headed(described(shape=f"(0, {2**62})")), "too large for any memory"),
+    "cut off": (saved(np.ones(5))[:-1], "its shape (5,) of 'float64' needs 40 bytes, and 39 follow its header"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_sound_is_refused(tmp_path, name, monkeypatch):
+    """In one sentence, and nothing of it is run; NumPy refuses it too, or would not have the memory."""
+    monkeypatch.chdir(tmp_path)
+    data, says = REFUSED[name]
+    with pytest.raises(tnp.CheckpointError) as raised:
+        opened(tmp_path, data)
+    assert says in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 400 + len(str(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
+
+
+@pytest.mark.parametrize("descr", ["'<i3'", "'<W4'", "'f4,f4'", "'(2,2)f4'", "3", "None", "'float32'", "{}"])
+def test_an_odd_dtype_is_named_and_not_read(tmp_path, descr):
+    """What NumPy's parser would make of such words is not tried."""
+    entry = opened(tmp_path, headed(described(descr), bytes(8)))["array"]
+    assert entry.problem.startswith("its dtype ")
+    assert entry.problem.endswith(" is not known")
+
+
+def test_what_follows_an_array_is_told(tmp_path):
+    """One file may have several, of which NumPy reads the first."""
+    explorer = opened(tmp_path, saved(np.ones(3)) * 2)
+    assert explorer.problems == ["152 bytes at its end can belong to no array that is listed"]
+    assert explorer["array"].to_numpy().tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("change", ["shrink", "write", "replace"])
+def test_a_file_that_changes_is_not_read(tmp_path, change):
+    """Nor does one that shrinks end the process."""
+    entry = opened(tmp_path, saved(np.ones(1000)))["array"]
+    path = tmp_path / "x.npy"
+    if change == "shrink":
+        os.truncate(path, 500)
+    elif change == "write":
+        os.utime(path, ns=(1, 1))
+    else:
+        path.rename(tmp_path / "old")
+        path.write_bytes(saved(np.ones(1000)))
+    for use in (entry.to_numpy, entry.stats):
+        with pytest.raises(tnp.ChangedFileError):
+            use()
+
+
+@given(st.integers(0, 200), st.binary(min_size=1, max_size=4), st.integers(0, 3))
+@settings(
+    max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_whatever_is_in_the_file_ends_in_a_sentence(tmp_path, at, put, cut):
+    """And what is read is what NumPy reads."""
+    data = saved(np.arange(6, dtype=np.int16).reshape(2, 3))
+    changed = data[:at] + put + data[at + cut :]
+    try:
+        entry = opened(tmp_path, changed)["array"]
+        found = entry.to_numpy()
+    except tnp.TensornpError as error:
+        assert str(error)
+        return
+    assert np.array_equal(found, np.load(io.BytesIO(changed)), equal_nan=True)
+
+
+@on_linux
+@in_child
+def test_a_lie_takes_no_memory():
+    """Neither a length of a header nor a shape is allocated before it is known to be true."""
+    import tempfile
+
+    tnp.weights([np.ones(3)])
+    limit_memory(50_000_000)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in REFUSED:
+            with pytest.raises(tnp.CheckpointError):
+                opened(Path(folder), REFUSED[name][0])

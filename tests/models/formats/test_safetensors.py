@@ -1,0 +1,282 @@
+"""The header of a safetensors file: what the library refuses is refused, in one sentence, and nothing is allocated."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors.torch import save, save_file
+
+import tensornp as tnp
+from tensornp.models.files.source_file import SourceFile
+from tensornp.models.formats.safetensors.header import DTYPES, read_header
+
+GOOD = {"a": torch.arange(6.0).view(2, 3), "b": torch.ones(4, dtype=torch.bfloat16), "c": torch.tensor(True)}
+
+
+def made(header: Any, data: bytes = b"") -> bytes:
+    """Return a file of this header, which may be text."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def one(**facts: Any) -> bytes:
+    return made({"x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8], **facts}}, bytes(8))
+
+
+TWICE = b'{"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}'
+REFUSED = {
+    "empty": (b"", "is empty"),
+    "seven bytes": (bytes(7), "it has 7 bytes"),
+    "a header of 2**63 bytes": (struct.pack("<Q", 2**63) + b"{}", "100,000,000 are allowed"),
+    "a header past the end": (struct.pack("<Q", 99) + b"{}", "would have 99 bytes, and 2 follow"),
+    "no brace": (made(b"[]"), "does not begin with a brace"),
+    "no JSON": (made(b'{"x":'), "is not JSON"),
+    "no UTF-8": (made(b'{"\xff":1}'), "is not UTF-8"),
+    "nested": (made(b'{"a":' + b"[" * 100_000), "is nested too deeply"),
+    "a name twice": (made(TWICE, bytes(1)), "has the key 'x' twice"),
+    "a constant": (made(b'{"x":NaN}'), "has NaN where a number should be"),
+    "no mapping": (made({"x": 3}), "'x' has no dtype, shape and data_offsets"),
+    "metadata": (made({"__metadata__": {"a": 1}}), "its __metadata__ is no mapping from text to text"),
+    "a negative size": (one(shape=[-2]), "of a wrong type"),
+    "a size of half": (one(shape=[2.0]), "of a wrong type"),
+    "a size of true": (one(shape=[True, 2]), "of a wrong type"),
+    "three offsets": (one(data_offsets=[0, 4, 8]), "of a wrong type"),
+    "too few bytes": (one(shape=[3]), "of shape (3,) and dtype F32 needs 12 bytes, and has 8"),
+    "an endless shape": (one(shape=[2**40, 2**40]), "is too large for any memory"),
+    "a hole": (one(data_offsets=[4, 12]), "leave a hole before"),
+    "backwards": (one(data_offsets=[8, 0]), "leave a hole before"),
+    "cut off": (one()[:-1], "bytes, and has"),
+    "a rest": (one() + b"x", "1 byte at its end can belong to no tensor"),
+    "overlap": (
+        made({n: {"dtype": "U8", "shape": [4], "data_offsets": [i, i + 4]} for i, n in enumerate("xy")}, bytes(5)),
+        "overlap with those before",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_sound_is_refused(tmp_path, name):
+    """With what is wrong; the library refuses it too, but for a name that comes twice."""
+    data, says = REFUSED[name]
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(data)
+    with pytest.raises(tnp.CheckpointError) as raised:
+        tnp.weights(path)
+    assert says in str(raised.value)
+    assert "\n" not in str(raised.value)
+    if name != "a name twice":
+        with pytest.raises(Exception):  # noqa: B017  # whichever it is
+            safetensors.deserialize(data)
+
+
+def test_good_files_say_what_the_library_says(tmp_path):
+    """Every dtype that both know, with metadata, empty tensors and numbers alone."""
+    tensors = dict(GOOD)
+    for name, (dtype, bits) in DTYPES.items():
+        if hasattr(torch, dtype) and bits >= 8 and dtype != "float4_e2m1fn_x2":
+            tensors[name] = torch.arange(12, dtype=torch.uint8).view(4, 3).float().to(getattr(torch, dtype))
+    tensors |= {"empty": torch.zeros(0, 3), "number": torch.tensor(2.5)}
+    path = tmp_path / "good.safetensors"
+    path.write_bytes(save(tensors, metadata={"made by": "a test"}))
+    explorer = tnp.weights(path)
+    assert explorer.metadata == {"made by": "a test"}
+    assert explorer.problems == []
+    with safetensors.safe_open(path, "pt") as library:
+        assert set(explorer) == set(library.keys())
+        for name, entry in explorer.items():
+            expected = library.get_tensor(name)
+            assert (entry.shape, entry.dtype) == (tuple(expected.shape), str(expected.dtype).removeprefix("torch."))
+            assert np.array_equal(entry.to_numpy(), tnp.to_numpy(expected), equal_nan=True)
+            assert entry.to_numpy().dtype == tnp.to_numpy(expected).dtype
+            with open(path, "rb") as file:
+                (extent,) = entry.extents
+                file.seek(extent.offset)
+                assert file.read(extent.nbytes) == bytes(expected.contiguous().reshape(-1).view(torch.uint8).tolist())
+
+
+def test_an_empty_shape_too_large_for_numpy_gets_a_sentence(tmp_path):
+    """The library lists it too."""
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(made({"x": {"dtype": "F32", "shape": [0, 2**62], "data_offsets": [0, 0]}}))
+    entry = tnp.weights(path)["x"]
+    assert entry.stats().count == 0
+    assert entry.to_numpy((..., slice(5))).shape == (0, 5)
+    with pytest.raises(tnp.BadRequestError, match="NumPy makes no array of shape"):
+        entry.to_numpy()
+
+
+def test_an_unknown_dtype_hides_its_own_tensor_alone(tmp_path):
+    """Said up front, and when its values are asked for."""
+    path = tmp_path / "x.safetensors"
+    header = {
+        "new": {"dtype": "Q4_K", "shape": [5], "data_offsets": [0, 3]},
+        "odd": {"dtype": "F6_E2M3", "shape": [4], "data_offsets": [3, 6]},
+        "good": {"dtype": "I8", "shape": [2], "data_offsets": [6, 8]},
+    }
+    path.write_bytes(made(header, bytes([0, 0, 0, 0, 0, 0, 7, 249])))
+    explorer = tnp.weights(path)
+    assert explorer.problems == [
+        "'new': its dtype 'Q4_K' is not known", "'odd': torch has no dtype for F6_E2M3",
+    ]  # fmt: skip
+    assert explorer["good"].to_numpy().tolist() == [7, -7]
+    with pytest.raises(tnp.NoDataError, match="'new' has no values to read: its dtype 'Q4_K' is not known"):
+        explorer["new"].to_numpy()
+
+
+@given(st.binary(max_size=6), st.integers(0, 400), st.integers(0, 400))
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_is_in_the_file_ends_in_a_sentence(tmp_path, put, at, cut):
+    """Bytes are put in, and others are cut out: ours refuses what the library refuses, and never fails otherwise."""
+    data = save(GOOD)
+    changed = data[:at] + put + data[at + cut % 7 :]
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(changed)
+    try:
+        header = read_header(SourceFile.at(path))
+    except tnp.CheckpointError:
+        return
+    if any(tensor.problem for tensor in header.tensors):
+        # The one exception: an unknown dtype.
+        return
+    library = dict(safetensors.deserialize(changed))
+    for tensor in header.tensors:
+        assert tensor.shape == tuple(library[tensor.name]["shape"])
+        assert changed[tensor.offset : tensor.offset + tensor.nbytes] == bytes(library[tensor.name]["data"])
+
+
+def test_what_is_no_file_is_not_opened(tmp_path):
+    """A pipe would hang whoever opens it."""
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe.safetensors")
+        with pytest.raises(tnp.CheckpointError, match="is no regular file, and is not opened"):
+            tnp.weights(tmp_path / "pipe.safetensors")
+    (tmp_path / "model.safetensors").write_bytes(save(GOOD))
+    with pytest.raises(tnp.CheckpointError, match=r"there is no '.*modle.safetensors'; the closest is '.*model.saf"):
+        tnp.weights(tmp_path / "modle.safetensors")
+    (tmp_path / "x.safetensors").write_bytes(b"\x1f\x8b" + bytes(50))
+    with pytest.raises(tnp.CheckpointError, match="seems to be a gzip file; unpack it first"):
+        tnp.weights(tmp_path / "x.safetensors")
+    (tmp_path / "x.gguf").write_bytes(b"GGUX" + bytes(50))
+    with pytest.raises(tnp.CheckpointError, match=r"does not begin as a \.gguf file does"):
+        tnp.weights(tmp_path / "x.gguf")
+
+
+@pytest.mark.parametrize("change", ["write", "shrink", "replace", "remove"])
+def test_a_file_that_changes_is_not_read(tmp_path, change):
+    """Nor does it end the process, as a mapped one would that shrinks."""
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(save(GOOD))
+    entry = tnp.weights(path)["a"]
+    assert entry.to_numpy().tolist() == [[0, 1, 2], [3, 4, 5]]
+    if change == "write":
+        with open(path, "r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            file.write(b"\x00")
+        os.utime(path, ns=(1, 1))
+    elif change == "shrink":
+        os.truncate(path, path.stat().st_size - 20)
+    elif change == "replace":
+        path.rename(tmp_path / "old")
+        path.write_bytes(save(GOOD))
+    else:
+        path.unlink()
+    says = {"write": "was written to", "shrink": "shrank from", "replace": "was replaced", "remove": "any more"}
+    for use in (entry.to_numpy, entry.stats):
+        with pytest.raises(tnp.ChangedFileError, match=says[change]):
+            use()
+
+
+def test_a_file_larger_than_memory_lists_and_reads(tmp_path):
+    """It is sparse, and takes no disk: four rows of 40 GB are four rows."""
+    path, num_rows = tmp_path / "huge.safetensors", 10_000_000
+    text = json.dumps({"w": {"dtype": "F32", "shape": [num_rows, 1000], "data_offsets": [0, num_rows * 4000]}}).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        file.truncate(8 + len(text) + num_rows * 4000)
+    entry = tnp.weights(path)["w"]
+    assert entry.nbytes == 40_000_000_000
+    plan = entry.plan(slice(-4, None))
+    assert (plan.nbytes_read, plan.num_reads, plan.shape) == (16_000, 1, (4, 1000))
+    assert entry.to_numpy(slice(-4, None)).shape == (4, 1000)
+
+
+def test_names_and_metadata_are_escaped(tmp_path):
+    """Neither tags nor control and bidirectional characters reach a page or a terminal."""
+    from tensornp.render.weights import weights_html, weights_text
+
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(save({"<script>\x00\u202e\n": torch.ones(1)}, metadata={"<b>\u202e": "<img onerror=x>\x1b[2J"}))
+    explorer = tnp.weights(path)
+    for text in (weights_text(explorer), weights_html(explorer)):
+        assert not any(character in text for character in "\x00\u202e\x1b")
+        assert "\\u202e" in text
+    assert "<script>" not in weights_html(explorer)
+    assert "<img" not in weights_html(explorer)
+
+
+def test_totals_of_files_are_counted_once(tmp_path, monkeypatch):
+    """Whoever asks again; of tensors in memory, which may change, each time; of what was closed there are none."""
+    from tensornp.models import explorer as module
+
+    num_counted = 0
+    count = module.stored_in_files
+
+    def counted(entries: object) -> tuple[int, int]:
+        nonlocal num_counted
+        num_counted += 1
+        return count(entries)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "stored_in_files", counted)
+    save_file({"a": torch.ones(3), "b": torch.ones(2)}, tmp_path / "x.safetensors")
+    explorer = tnp.weights(tmp_path / "x.safetensors")
+    assert "5 elements" in repr(explorer) and explorer.totals == explorer.totals == (5, 5, 20)
+    assert num_counted == 1
+    explorer.close()
+    assert explorer.totals == (0, 0, 0)
+    held = [torch.ones(3)]
+    live = tnp.weights(held)
+    assert live.totals.nbytes == 12
+    held[0].untyped_storage().resize_(40)
+    assert live.totals.nbytes == 40
+
+
+@pytest.mark.parametrize("size", ["-0", "1" * 309, " -0.0", "[-0"])
+def test_an_odd_number_is_refused_wherever_it_stands(tmp_path, size):
+    """Also where it is the only one."""
+    header = f'{{"w":{{"dtype":"F32","shape":[1,{size}],"data_offsets":[0,4]}}}}'.encode()
+    (tmp_path / "x.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(4))
+    with pytest.raises(tnp.CheckpointError):
+        tnp.weights(tmp_path / "x.safetensors")
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_tensors_that_are_called_like_their_own_facts_are_listed(tmp_path, is_named):
+    """With the names of the facts or without them, as the library takes both."""
+    names = ("dtype", "shape", "data_offsets")
+    facts = [["F32", [1], [4 * i, 4 * i + 4]] for i in range(3)]
+    told = [dict(zip(names, one, strict=True)) for one in facts] if is_named else facts
+    header = json.dumps(dict(zip(names, told, strict=True))).encode()
+    (tmp_path / "x.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(12))
+    with safetensors.safe_open(tmp_path / "x.safetensors", "np") as library:
+        assert set(library.keys()) == set(names)
+    explorer = tnp.weights(tmp_path / "x.safetensors")
+    assert {name: entry.shape for name, entry in explorer.items()} == dict.fromkeys(names, (1,))
+
+
+def test_what_is_nested_too_deeply_is_refused_wherever_it_stands(tmp_path):
+    """Also in what looks like the facts of a tensor, beside those of one."""
+    deep = "[" * 126 + "]" * 126
+    inner = f'{{"dtype":"F32","shape":[{deep}],"data_offsets":[]}}'
+    header = f'{{"w":{{"dtype":"F32","shape":[1],"data_offsets":[0,4],"more":{inner}}}}}'.encode()
+    (tmp_path / "x.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(4))
+    with pytest.raises(tnp.CheckpointError, match="nested too deeply"):
+        tnp.weights(tmp_path / "x.safetensors")

@@ -1,0 +1,304 @@
+"""Files of `torch.save`: the values are torch's, and nothing that a file says is imported, run or believed."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import pickle
+import struct
+import sys
+import zipfile
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import tensornp as tnp
+from tensornp.models.pickles.look_through import xray
+
+FORMATS = {"zip": {}, "legacy": {"_use_new_zipfile_serialization": False}}
+
+
+class Runs:
+    """Makes a folder, should anybody unpickle it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.folder),)
+
+
+def tree() -> dict[str, Any]:
+    large = torch.arange(1000.0)
+    made: dict[str, Any] = {
+        "a": torch.arange(35.0).view(5, 7), "turned": torch.arange(24.0).view(4, 6).T, "part": large[10:20],
+        "every third": large[::3], "nested": {"list": [torch.arange(6), torch.tensor(2.5)]}, "none": torch.zeros(0, 3),
+        "expanded": torch.ones(1).expand(4, 5), "turned twice": torch.arange(24.0).view(2, 3, 4).permute(2, 0, 1),
+        "trained": torch.nn.Parameter(torch.ones(3)), "ordered": OrderedDict(w=torch.ones(2)),
+        "object": argparse.Namespace(w=torch.ones(2), lr=0.1), "step": 3, "name": "x",
+    }  # fmt: skip
+    for name in ("bfloat16", "float16", "float8_e4m3fn", "uint16", "int64", "complex64", "bool", "float64"):
+        one = torch.arange(5).float().to(getattr(torch, name))
+        try:
+            torch.save(one, io.BytesIO(), _use_new_zipfile_serialization=False)
+        except KeyError:
+            # Before torch 2.5 it writes no uint16.
+            continue
+        made[name] = one
+    return made
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Any:
+    if isinstance(value, torch.Tensor):
+        yield ".".join(map(str, path)), value
+    value = vars(value) if isinstance(value, argparse.Namespace) else value
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, child in pairs:
+        yield from leaves(child, (*path, key))
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_the_values_are_those_that_torch_loads(tmp_path, kind):
+    """Views, strides, dtypes, nested containers; parts of them; statistics."""
+    path, made = tmp_path / "x.pt", tree()
+    torch.save(made, path, **FORMATS[kind])
+    explorer = tnp.weights(path)
+    expected = dict(leaves(made))
+    assert list(explorer) == list(expected)
+    for name, tensor in expected.items():
+        entry, array = explorer[name], tnp.to_numpy(tensor)
+        assert entry.shape == tuple(tensor.shape)
+        assert np.array_equal(entry.to_numpy(), array), name
+        assert entry.to_numpy().dtype == array.dtype
+        if tensor.dim():
+            assert np.array_equal(entry.to_numpy((slice(None, None, -2), ...)), array[::-2])
+        found, wanted = entry.stats(), tnp.stats(tensor)
+        assert (found.count, found.min, found.max, found.sum) == (wanted.count, wanted.min, wanted.max, wanted.sum)
+    assert explorer["part"].note == "view of a larger storage: 10 of 1,000 elements used, 3.9 KiB on disk"
+    assert explorer["trained"].kind == "parameter"
+    assert explorer["expanded"].nbytes == 4
+    assert explorer.metadata == {"step": 3, "name": "x", "object.lr": 0.1}
+    assert explorer.problems == ["it wants to import 'argparse.Namespace', and nothing was imported"]
+    assert explorer["a"].wanted_imports == ("argparse.Namespace",)
+
+
+def test_a_transposed_weight_is_shared_out_as_any_other(tmp_path):
+    """It has no gaps, so that it is read in the order of its bytes."""
+    large = torch.arange(9_000_000.0).view(3000, 3000)
+    torch.save({"turned": large.T, "gaps": large[:, ::2]}, tmp_path / "x.pt")
+    explorer = tnp.weights(tmp_path / "x.pt")
+    turned = explorer["turned"]
+    assert (turned.num_tasks(), explorer["gaps"].num_tasks()) == (2, 0)
+    assert turned.put_together([turned.tally(0), turned.tally(1)]) == turned.stats() == tnp.stats(large.T)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_whole_module_shows_its_weights(tmp_path, kind):
+    """By the names of its parameters and buffers."""
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+    torch.save(model, tmp_path / "x.pt", **FORMATS[kind])
+    explorer = tnp.weights(tmp_path / "x.pt")
+    assert list(explorer) == list(model.state_dict())
+    assert np.array_equal(explorer["0.weight"].to_numpy(), model[0].weight.detach().numpy())
+    assert "it wants to import 'torch.nn.modules.linear.Linear', and nothing was imported" in explorer.problems
+
+
+def test_a_scripted_module_shows_its_weights(tmp_path):
+    """An archive with code beside, which is not looked at."""
+    model = torch.nn.Linear(3, 4)
+    torch.jit.script(model).save(tmp_path / "x.pt")
+    explorer = tnp.weights(tmp_path / "x.pt")
+    assert np.array_equal(explorer["weight"].to_numpy(), model.weight.detach().numpy())
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_nothing_that_a_file_wants_is_run(tmp_path, kind):
+    """It is named instead, and the weights are there."""
+    torch.save({"w": torch.ones(2), "bad": Runs(tmp_path / "made")}, tmp_path / "x.pt", **FORMATS[kind])
+    explorer = tnp.weights(tmp_path / "x.pt")
+    assert explorer["w"].to_numpy().tolist() == [1, 1]
+    module = os.mkdir.__module__
+    assert explorer.problems == [f"it wants to import '{module}.mkdir', and nothing was imported"]
+    assert not (tmp_path / "made").exists()
+
+
+def rewritten(path: Path, change: Any) -> None:
+    """Write a zip anew, with each member as `change` gives it: its bytes, and whether they are compressed."""
+    with zipfile.ZipFile(path) as old:
+        members = [(one, old.read(one)) for one in old.infolist()]
+    with zipfile.ZipFile(path, "w") as new:
+        for one, data in members:
+            for made, is_compressed in change(one.filename, data):
+                new.writestr(one.filename, made, zipfile.ZIP_DEFLATED if is_compressed else zipfile.ZIP_STORED)
+
+
+HOSTILE = {
+    "compressed": (lambda name, data: [(data, "/data/" in name)], "its storage is compressed"),
+    "shorter": (lambda name, data: [(data[:-4] if "/data/" in name else data, False)], "bytes, and 4,000 are declared"),
+    "missing": (lambda name, data: [] if "/data/" in name else [(data, False)], "its storage is not in the file"),
+    "twice": (lambda name, data: [(data, False)] * (2 if "/data/" in name else 1), "is there more than once"),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
+def test_a_file_of_a_machine_with_the_other_byte_order_is_read(tmp_path):
+    """As torch reads it: slices, views and figures too; what has halves in an element is not."""
+    values = torch.arange(60.0).view(5, 12)
+    kinds = ("float32", "float64", "float16", "bfloat16", "int16", "int64", "complex64", "bool", "uint8")
+    made = {kind: values.to(getattr(torch, kind)) for kind in kinds}
+    made |= {
+        "view": values[:, 2:7].T,
+        "conj": torch.complex(values, values).conj(),
+        "float8": values.to(torch.float8_e5m2),
+    }
+    torch.save(made | {"halves": torch.zeros(3, dtype=torch.complex32)}, tmp_path / "x.pt")
+    other = b"big" if sys.byteorder == "little" else b"little"
+    rewritten(tmp_path / "x.pt", lambda name, data: [(other if "byteorder" in name else data, False)])
+    explorer, library = tnp.weights(tmp_path / "x.pt"), torch.load(tmp_path / "x.pt", weights_only=True)
+    for name in made:
+        entry, expected = explorer[name], library[name].resolve_conj()
+        assert np.array_equal(entry.to_numpy(), tnp.to_numpy(expected), equal_nan=True), name
+        assert np.array_equal(entry.to_numpy((1, slice(3))), tnp.to_numpy(expected)[1, :3], equal_nan=True), name
+        assert entry.stats() == tnp.stats(library[name]), name
+        assert "other byte order" in entry.note
+    assert "byte order" in explorer["halves"].problem
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_storage_that_is_not_as_declared_is_not_read(tmp_path, name):
+    """Not one byte of it; torch, reading by offsets, gives garbage for some of these."""
+    change, says = HOSTILE[name]
+    path = tmp_path / "x.pt"
+    torch.save({"w": torch.ones(1000)}, path)
+    rewritten(path, change)
+    explorer = tnp.weights(path)
+    assert says in explorer["w"].problem
+    with pytest.raises(tnp.NoDataError):
+        explorer["w"].to_numpy()
+
+
+def test_members_that_overlap_are_not_read(tmp_path):
+    """Two names of the same bytes, one of them a lie."""
+    path = tmp_path / "x.pt"
+    torch.save({"a": torch.ones(1000), "b": torch.zeros(1000)}, path)
+    data = bytearray(path.read_bytes())
+    first, second = (data.rfind(f"/data/{i}".encode()) - 46 for i in (0, 1))
+    while data[first : first + 4] != b"PK\x01\x02":
+        first -= 1
+    while data[second : second + 4] != b"PK\x01\x02":
+        second -= 1
+    data[second + 42 : second + 46] = data[first + 42 : first + 46]
+    path.write_bytes(data)
+    problems = [tnp.weights(path)[name].problem for name in "ab"]
+    assert "its storage overlaps another one" in problems
+
+
+def test_a_view_beyond_its_storage_is_not_read():
+    """Nor one of endless shape."""
+    from tensornp.models.pickles.contents import values_of
+    from tensornp.models.pickles.records import Call, Global, Persistent
+
+    storage = Persistent(("storage", Global("torch", "FloatStorage"), "0", "cpu", 10))
+    for offset, shape, strides, says in (
+        (5, (6,), (1,), "it reaches beyond its storage"),
+        (0, (2, 2), (9, 2), "it reaches beyond its storage"),
+        (0, (2**61,), (0,), "its shape is too large for any memory"),
+        (0, (2,), (1, 1), "its strides are not those of its shape"),
+        (-1, (2,), (1,), "its storage is not told"),
+        (0, "ab", (1,), "it has no shape and strides of up to 1,000 dimensions"),
+    ):
+        call = Call(Global("torch._utils", "_rebuild_tensor_v2"), (storage, offset, shape, strides))
+        (tensor,) = values_of({"w": call})
+        assert tensor.problem == says
+
+
+PICKLES = {
+    "a cycle": b"\x80\x02]q\x00h\x00a.",
+    "a memo far away": b"\x80\x02Nr\xff\xff\xff\xff.",
+    "many to come": b"\x80\x02X\xff\xff\xff\x7fabc.",
+    "a long array to come": b"\x80\x05\x96" + struct.pack("<Q", 2**40) + b"abc.",
+    "a long integer": b"\x80\x02\x8b" + struct.pack("<i", 4000) + b"\x01" * 4000 + b".",
+    "nested": b"\x80\x02)" + b"\x85" * 200_000 + b".",
+    "nested keys": b"\x80\x02})" + b"\x85" * 200_000 + b"Ns.",
+    "an extension": b"\x80\x02\x82\x01.",
+    "nothing": b"",
+    "no end": b"\x80\x02]",
+    "an empty stack": b"\x80\x020.",
+    "a build of nothing": b"\x80\x02}}b.",
+}
+
+
+@pytest.mark.parametrize("name", PICKLES)
+def test_no_pickle_takes_memory_or_time(tmp_path, name):
+    """It is seen through, or refused in a sentence."""
+    path = tmp_path / "x.pt"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x/data.pkl", PICKLES[name])
+    try:
+        explorer = tnp.weights(path)
+    except tnp.CheckpointError as error:
+        assert "\n" not in str(error)
+    else:
+        assert len(explorer) == 0
+
+
+def test_a_value_that_is_reached_in_endlessly_many_ways_ends(monkeypatch):
+    """Each list holds the one before twice."""
+    from tensornp.models.pickles import contents as unpickled
+
+    monkeypatch.setattr(unpickled, "MAX_ENTRIES", 1000)
+    value: Any = []
+    for _ in range(60):
+        value = [value, value]
+    assert len(list(unpickled.values_of(xray(pickle.dumps(value)).root))) == 0
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@given(put=st.binary(max_size=8), at=st.integers(0, 3000), cut=st.integers(0, 9))
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_is_in_the_file_ends_in_a_sentence(tmp_path, kind, put, at, cut):
+    """Bytes are put in, and others are cut out, anywhere."""
+    path = tmp_path / "x.pt"
+    torch.save({"a": torch.ones(2, 3), "b": {"c": torch.arange(4)}, "step": 3}, path, **FORMATS[kind])
+    data = path.read_bytes()
+    at %= len(data)
+    path.write_bytes(data[:at] + put + data[at + cut :])
+    try:
+        explorer = tnp.weights(path)
+        for entry in explorer.values():
+            entry.to_numpy()
+    except tnp.TensornpError as error:
+        assert str(error)
+
+
+def test_what_torch_did_not_write_is_refused(tmp_path):
+    """A zip of other things, a pickle of other things, a file that is cut off."""
+    path = tmp_path / "x.pt"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("readme.txt", "hello")
+    with pytest.raises(tnp.CheckpointError, match=r"is a zip file with 0 data.pkl, and none of torch.save"):
+        tnp.weights(path)
+    path.write_bytes(pickle.dumps({"a": 1}))
+    with pytest.raises(tnp.CheckpointError, match=r"seems to be a pickle, but none of torch.save"):
+        tnp.weights(path)
+    torch.save({"a": torch.ones(1000)}, path)
+    os.truncate(path, 2000)
+    with pytest.raises(tnp.CheckpointError, match="is no sound zip file"):
+        tnp.weights(path)
+
+
+@pytest.mark.parametrize("obj", [torch.nn.Sequential(torch.nn.Linear(2, 2)), {"model": torch.nn.Linear(2, 2)}])
+def test_the_code_of_a_pickled_module_runs(obj, tmp_path):
+    """torch would refuse the file, whose weights are attributes there."""
+    path = tmp_path / "m.pt"
+    torch.save(obj, path)
+    for entry in tnp.weights(path).values():
+        assert eval(entry.code, {"tnp": tnp}).tolist() == entry.to_numpy().tolist()

@@ -1,0 +1,236 @@
+"""What is asked for and is not there, or cannot be: one sentence each, and what is good is still shown."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+from test_damaged_files import VALUES
+
+import tensornp as tnp
+from tensornp.models.reading.stats_cache import KEPT
+
+NAME = "model.safetensors"
+
+
+def says(error: type[Exception], ask: Callable[[], object], *words: str) -> None:
+    """Expect one sentence of a kind that has all these words."""
+    with pytest.raises(error) as raised:
+        ask()
+    said = str(raised.value)
+    assert isinstance(raised.value, tnp.TensornpError)
+    assert said.isprintable()
+    assert not said.endswith(".")
+    assert len(said) < 500
+    assert all(word in said for word in words), said
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "models").mkdir()
+    save_file({"a.weight": torch.ones(2, 3), "b": torch.zeros(4)}, tmp_path / "models" / NAME)
+    return tmp_path
+
+
+def test_a_path_that_is_not_there_names_the_nearest_that_is(folder):
+    """Whichever part of it is wrong."""
+    for wrong in (f"models/{NAME[1:]}", f"modles/{NAME}", f"modles/x/{NAME}", f"models/{NAME}/x"):
+        right = f"models/{NAME}" if wrong.startswith("models") else "models"
+        says(tnp.CheckpointError, lambda wrong=wrong: tnp.weights(folder / wrong), "there is no", f"'{folder / right}'")
+    with pytest.raises(tnp.CheckpointError) as raised:
+        tnp.weights(folder / "nothing like it" / "x")
+    assert "closest" not in str(raised.value)
+
+
+def test_no_file_is_suggested_that_holds_no_weights(tmp_path):
+    """However alike its name is; a folder may hold some."""
+    (tmp_path / "pre.py").write_text("")
+    with pytest.raises(tnp.CheckpointError, match=r"there is no '.*pre\.pt'$"):
+        tnp.weights(tmp_path / "pre.pt")
+    (tmp_path / "pre").mkdir()
+    with pytest.raises(tnp.CheckpointError, match=r"the closest is '.*pre'$"):
+        tnp.weights(tmp_path / "pre.pt")
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors", ".npz", ".gguf", ""])
+def test_a_file_of_no_bytes_is_said_to_be_empty(tmp_path, suffix):
+    """Whatever its name says."""
+    path = tmp_path / f"model{suffix}"
+    path.touch()
+    with pytest.raises(tnp.CheckpointError, match=r"is empty$"):
+        tnp.weights(path)
+
+
+def test_beside_a_tensor_a_path_is_opened_first(folder):
+    """Of what is not there, none can be taken."""
+    t = torch.ones(2, 3)
+    with pytest.raises(tnp.BadRequestError, match=r"cannot be compared with all weights of .*; take one of them"):
+        tnp.compare(t, folder / "models")
+    for path, says in (("nope.pt", "there is no 'nope.pt'"), (folder / "models" / NAME[1:], "the closest is")):
+        for pair in ((t, path), (path, t)):
+            with pytest.raises(tnp.CheckpointError, match=says):
+                tnp.compare(*pair)
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".pt", ".gguf", ".npz", ".safetensors.index.json"])
+def test_a_folder_of_several_names_them(tmp_path, suffix):
+    """And reads none; one of them is opened by its name."""
+    for i in range(8):
+        save_file({"w": torch.ones(1)}, tmp_path / f"part{i}{suffix}")
+    says(tnp.CheckpointError, lambda: tnp.weights(tmp_path), "has several", f"'part0{suffix}'", "…", "name one of them")
+
+
+def test_a_folder_without_weights_says_so(tmp_path):
+    """Empty, or of other things; nor is what is no folder taken for one."""
+    says(tnp.CheckpointError, lambda: tnp.weights(tmp_path), "has no file of weights")
+    (tmp_path / "readme.md").write_text("# hello")
+    (tmp_path / "below").mkdir()
+    says(tnp.CheckpointError, lambda: tnp.weights(tmp_path), "has no file of weights")
+
+
+def test_what_may_not_be_read_says_so(folder, monkeypatch):
+    """A file, a folder; root may read all, so that the system's answer is put in its place."""
+
+    def denied(*_: object, **__: object) -> Any:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    for name, path in (("open", folder / "models" / NAME), ("listdir", folder / "models")):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, name, denied)
+            says(tnp.CheckpointError, lambda path=path: tnp.weights(path), f"'{path}' cannot be", "Permission denied")
+
+
+def test_an_index_or_a_name_that_is_not_there_is_told(folder):
+    """With its bounds, and with the name that is closest."""
+    explorer = tnp.weights(folder / "models")
+    entry = explorer["a.weight"]
+    for use in (entry.to_numpy, entry.plan):
+        says(tnp.BadRequestError, lambda use=use: use(2), "index 2 is out of bounds", "axis 0 has 2 indices")
+        says(tnp.BadRequestError, lambda use=use: use((0, -4)), "index -4 is out of bounds", "axis 1 has 3 indices")
+        says(tnp.BadRequestError, lambda use=use: use((0, 0, 0)), "an index of 3 dimensions is too long for 2")
+        for odd in ("a", 1.5, [0], np.array([0]), True, {}):
+            says(tnp.BadRequestError, lambda use=use, odd=odd: use(odd), "an index takes integers, slices")
+        says(tnp.BadRequestError, lambda use=use: use(slice(None, None, 0)), "slice")
+        says(tnp.BadRequestError, lambda use=use: use(slice("a", None)), "slice")
+    says(tnp.NoSuchWeightError, lambda: explorer["a.wieght"], "no weight 'a.wieght'", "the closest is 'a.weight'")
+    says(tnp.NoSuchWeightError, lambda: explorer["zzz"], "no weight 'zzz'")
+    says(tnp.NoSuchWeightError, lambda: explorer.scan()["a.wieght"], "the closest is 'a.weight'")
+    says(tnp.CopyRequiredError, lambda: entry.to_numpy(copy=False), "leave copy=False out")
+
+
+class Odd:
+    """An executor that does not do what it is asked for."""
+
+    def __init__(self, submit: Callable[..., Any]) -> None:
+        self.submit = submit
+
+
+def _raising(*_: object) -> Any:
+    raise ValueError("no")
+
+
+@pytest.mark.parametrize("odd", [3, "threads", object(), ThreadPoolExecutor, Odd, torch.nn.Linear(1, 1)])
+def test_what_is_no_executor_is_refused(folder, odd):
+    """Before anything is read."""
+    says(tnp.BadRequestError, lambda: tnp.weights(folder / "models").scan(odd), "concurrent.futures.Executor")
+
+
+def test_an_executor_that_gives_nonsense_ends_in_words(folder):
+    """It raises, or what it gives is no promise; a result that is none marks its weight."""
+    explorer = tnp.weights(folder / "models")
+    for submit in (_raising, lambda *_: None, lambda *_: 3):
+        says(tnp.BadRequestError, lambda submit=submit: explorer.scan(Odd(submit)), "the executor takes no work")
+
+    def wrong(*_: object) -> Future[Any]:
+        done: Future[Any] = Future()
+        done.set_result("nonsense")
+        return done
+
+    KEPT.clear()
+    table = explorer.scan(Odd(wrong))
+    assert table.failed == dict.fromkeys(explorer, "its worker brought a str, and no Tally")
+
+
+@pytest.mark.parametrize("error", [MemoryError(), AssertionError(), EOFError(), ValueError("no")], ids=repr)
+def test_a_worker_that_fails_of_a_part_fails_of_the_whole(tmp_path, error):
+    """Though its error says nothing: of what the others have read alone no figures are made."""
+    save_file({"large": torch.ones(9_000_001, dtype=torch.bfloat16), "b": torch.zeros(4)}, tmp_path / NAME)
+    explorer = tnp.weights(tmp_path)
+
+    def failing(task: Callable[..., Any], entry: Any, number: int) -> Future[Any]:
+        done: Future[Any] = Future()
+        if number:
+            done.set_exception(error)
+        else:
+            done.set_result(task(entry, number))
+        return done
+
+    KEPT.clear()
+    table = explorer.scan(Odd(failing))
+    assert (list(table), list(table.failed)) == (["b"], ["large"])
+    assert table.failed["large"].endswith(str(error) or type(error).__name__)
+
+
+STALE = OSError(errno.ESTALE, "Stale file handle")
+
+
+def vanished(*_: object, **__: object) -> Any:
+    raise STALE
+
+
+@pytest.mark.parametrize("call", ["open", "fstat", "preadv", "close", "posix_fadvise", "stat"])
+@pytest.mark.parametrize("name", VALUES)
+def test_a_share_that_vanishes_is_told_wherever_it_does(tmp_path, monkeypatch, name, call):
+    """Opened, looked at, read, closed: while values are read, and while a file is listed."""
+    if not hasattr(os, call):
+        pytest.skip("this system has no such call")
+    path, file = VALUES[name](tmp_path)
+    explorer = tnp.weights(path)
+    expected = {key: entry.to_numpy() for key, entry in explorer.items()}
+    monkeypatch.setattr("tensornp.models.entries.file.MIN_GIVEN_BACK", 1)
+    really, closed = getattr(os, call), []
+
+    def close(descriptor: int) -> None:
+        really(descriptor)
+        closed.append(descriptor)
+        raise STALE
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, close if call == "close" else vanished)
+        table = explorer.scan()
+        if call in ("open", "fstat", "preadv"):
+            assert set(table.failed) == set(explorer)
+            assert all("Stale file handle" in why and file.name in why for why in table.failed.values())
+            for entry in explorer.values():
+                says(tnp.ChangedFileError, entry.to_numpy, file.name, "any more: Stale file handle")
+        else:
+            assert table.failed == {}
+            assert all(np.array_equal(entry.to_numpy(), expected[key]) for key, entry in explorer.items())
+        try:
+            tnp.weights(path)
+        except tnp.TensornpError as error:
+            assert "Stale file handle" in str(error)
+    assert len(tnp.weights(path)) == len(explorer)
+
+
+def test_a_closed_explorer_is_empty_and_its_entries_are_still_read(folder):
+    """Twice closed is closed; nothing of it raises anything but that a name is not there."""
+    explorer = tnp.weights(folder / "models")
+    entry = explorer["b"]
+    explorer.close()
+    explorer.close()
+    assert (len(explorer), list(explorer), explorer.totals) == (0, [], (0, 0, 0))
+    assert explorer.scan().complete
+    assert len(explorer.find("*")) == 0
+    assert "0 weights" in repr(explorer)
+    says(tnp.NoSuchWeightError, lambda: explorer["b"], "no weight 'b'")
+    assert entry.to_numpy().tolist() == [0, 0, 0, 0]
+    tnp.weights({"a": torch.ones(1)}).close()

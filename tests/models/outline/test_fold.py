@@ -1,0 +1,100 @@
+"""Names that repeat are folded: what is unlike stands alone, and nothing is lost."""
+
+from __future__ import annotations
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tensornp as tnp
+from tensornp.models.outline.fold import folded
+
+
+def patterns(names: dict[str, int]) -> list[str]:
+    return [
+        row.pattern for row in folded(tnp.weights({name: torch.zeros(size) for name, size in names.items()}).values())
+    ]
+
+
+def test_numbered_parts_that_are_alike_are_one_row():
+    """Ranges with gaps; one that is unlike the others is seen."""
+    names = {f"layers.{i}.{part}": 4 for i in range(6) for part in ("q", "k")}
+    assert patterns(names) == ["layers.{0..5}.q", "layers.{0..5}.k"]
+    names["layers.3.k"] = 5
+    assert patterns(names) == ["layers.{0..2,4..5}.q", "layers.{0..2,4..5}.k", "layers.3.q", "layers.3.k"]
+    assert patterns({"a.0.w": 1, "a.1.w": 2, "norm": 3}) == ["a.0.w", "a.1.w", "norm"]
+    assert patterns({f"{i}.{j}": 1 for i in range(3) for j in range(2)}) == ["{0..2}.{0..1}"]
+
+
+def test_the_bytes_of_all_are_told_where_they_differ():
+    """Sparse weights of one shape may store more or less."""
+
+    def diagonal(numel):
+        return torch.sparse_coo_tensor(torch.arange(numel).repeat(2, 1), torch.ones(numel), (9, 9)).coalesce()
+
+    explorer = tnp.weights({f"{i}.w": diagonal(i + 1) for i in range(3)})
+    total = sum(entry.nbytes for entry in explorer.values())
+    assert f"{total} bytes in all" in tnp.card(explorer).text
+    assert "3 × 40 bytes" in tnp.card(tnp.weights({f"{i}.w": diagonal(2) for i in range(3)})).text
+
+
+def unlike(names: dict[str, tuple[int, ...]]) -> dict[str, str]:
+    explorer = tnp.weights({name: torch.zeros(shape) for name, shape in names.items()})
+    return {row.pattern: row.unlike for row in folded(explorer.values()) if row.unlike}
+
+
+def test_a_part_that_is_unlike_the_others_says_how():
+    """By the first difference."""
+    usual = {f"h.{i}.{part}": (4,) for i in range(5) for part in ("q.weight", "k.weight")}
+    assert unlike(usual) == {}
+    assert unlike({**usual, "h.3.q.weight": (5,)})["h.3.q.weight"] == "q.weight is (5,), elsewhere (4,)"
+    assert unlike({**usual, "h.3.q.bias": (1,)})["h.3.q.bias"] == "has q.bias besides"
+    assert unlike({**usual, "h.5.q.weight": (4,)}) == {"h.5.q.weight": "has no k.weight"}
+    # Where none is usual, none is unusual.
+    assert unlike({"net.0.weight": (3,), "net.2.weight": (4,), "net.2.bias": (4,)}) == {}
+
+
+@given(
+    st.dictionaries(
+        st.lists(st.sampled_from(["a", "0", "1", "2", "x"]), min_size=1, max_size=4).map(".".join), st.integers(1, 2)
+    )
+)
+@settings(max_examples=200, deadline=None)
+def test_no_weight_is_lost(names):
+    """Each is in one row."""
+    explorer = tnp.weights({"root": torch.zeros(1), **{name: torch.zeros(size) for name, size in names.items()}})
+    rows = folded(explorer.values())
+    assert sorted(entry.name for row in rows for entry in row.entries) == sorted(explorer)
+    for row in rows:
+        assert len({(entry.shape, entry.dtype) for entry in row.entries}) == 1
+
+
+def test_a_name_of_many_dots_is_no_danger():
+    """Nor does it recurse."""
+    assert len(folded(tnp.weights({"a." * 50_000: torch.zeros(1)}).values())) == 1
+
+
+def test_what_only_looks_like_a_number_is_not_folded():
+    """Leading zeros, and more digits than any number of layers has."""
+    assert patterns({"01.w": 1, "1.w": 1, "001.w": 1}) == ["01.w", "1.w", "001.w"]
+    assert len(patterns({"1" * 5000 + ".w": 1, "2" * 5000 + ".w": 1})) == 2
+
+
+def test_states_of_parameters_of_other_shapes_are_nothing_odd():
+    """They follow the parameters; what one state lacks is said all the same."""
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4), torch.nn.Conv1d(10, 16, 3))
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimizer = torch.optim.Adam(model.parameters())
+    optimizer.step()
+    saved = optimizer.state_dict()
+    assert {row.unlike for row in folded(tnp.weights(saved).values())} == {""}
+    del saved["state"][5]["exp_avg"]
+    assert {row.unlike for row in folded(tnp.weights(saved).values())} == {"", "has no exp_avg"}
+
+
+def test_another_kind_of_layer_lacks_nothing():
+    """Of which a search for biases finds some by other names."""
+    layers = [torch.nn.MultiheadAttention(16, 4), torch.nn.LayerNorm(8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 5)]
+    found = tnp.weights(torch.nn.Sequential(*layers)).find("*bias")
+    assert not [row for row in folded(found.values()) if "has no" in row.unlike]

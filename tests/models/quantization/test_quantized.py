@@ -1,0 +1,288 @@
+"""Codes of checkpoints: block-scaled float8 gives what it means, packed integers are named and never counted."""
+
+from __future__ import annotations
+
+import json
+import math
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+from test_npy import counted_reads
+
+import tensornp as tnp
+from tensornp.models.quantization.block_scaled import ScaledEntry, block_of
+from tensornp.models.quantization.packed import PackedEntry
+
+FP8 = {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}
+
+
+def model(folder: Path, tensors: dict[str, torch.Tensor], config: Any = None) -> Path:
+    save_file(tensors, folder / "model.safetensors")
+    if config is not None:
+        (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def meant(codes: torch.Tensor, scales: torch.Tensor, block: tuple[int, ...]) -> np.ndarray:
+    """Return what torch computes: each block of codes times its scale."""
+    wide = scales.float()
+    for axis, size in enumerate(block):
+        wide = wide.repeat_interleave(size, axis).narrow(axis, 0, codes.shape[axis])
+    return (codes.float() * wide).numpy()
+
+
+def some(shape: tuple[int, ...], block: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Any:
+    g = torch.Generator().manual_seed(0)
+    codes = (torch.randn(shape, generator=g) * 100).to(torch.float8_e4m3fn)
+    scales = torch.rand([-(-n // size) for n, size in zip(shape, block, strict=True)], generator=g).to(dtype) + 0.01
+    return codes, scales
+
+
+@pytest.mark.parametrize(
+    ("shape", "block", "dtype"),
+    [
+        ((300, 200), (128, 128), torch.float32),
+        ((256, 384), (128, 128), torch.bfloat16),
+        ((129, 7), (128, 128), torch.float32),
+        ((40, 60), (1, 60), torch.float32),
+        ((3, 130, 140), (1, 128, 128), torch.float32),
+        ((1000,), (128,), torch.float32),
+        ((3, 400_000), (2, 128), torch.float32),
+    ],
+)
+def test_block_scaled_float8_gives_what_it_means(tmp_path, shape, block, dtype):
+    """Whole and in parts; the codes are there besides, and the scales are no parameters."""
+    codes, scales = some(shape, block, dtype)
+    config = {"quantization_config": {"quant_method": "fp8", "weight_block_size": list(block)}}
+    explorer = tnp.weights(model(tmp_path, {"a.weight": codes, "a.weight_scale_inv": scales}, config))
+    entry, expected = explorer["a.weight"], meant(codes, scales, block)
+    assert isinstance(entry, ScaledEntry)
+    assert (entry.dtype, entry.shape, entry.block) == ("float8_e4m3fn", shape, block)
+    assert entry.note == "block-scaled float8, scales 'a.weight_scale_inv'"
+    assert explorer.totals.parameters == codes.numel()
+    assert explorer["a.weight_scale_inv"].kind == "state"
+    for index in (..., 2, slice(4, 0, -1), (..., slice(1, None, 3)), (None, ..., -1), slice(0), (slice(1, 3), ...)):
+        found = entry.to_numpy(index)
+        assert found.dtype == np.float32
+        assert np.array_equal(found, expected[index], equal_nan=True)
+        assert entry.plan(index).shape == expected[index].shape
+    assert np.array_equal(entry.codes.to_numpy(), codes.float().numpy(), equal_nan=True)
+    assert entry.stats() == tnp.stats(expected)
+    assert entry.to_numpy(dtype="float16").dtype == np.float16
+
+
+def test_only_the_bytes_of_an_index_are_read(tmp_path, monkeypatch):
+    """Of codes and of scales."""
+    codes, scales = some((4096, 4096), (128, 128))
+    entry = tnp.weights(model(tmp_path, {"w": codes, "w_scale_inv": scales}, FP8))["w"]
+    read = counted_reads(monkeypatch)
+    assert np.array_equal(entry.to_numpy(slice(700, 702)), meant(codes, scales, (128, 128))[700:702])
+    assert sum(read) == entry.plan(slice(700, 702)).nbytes_read == 2 * 4096 + 32 * 4
+
+
+def test_every_engine_gives_the_same_bits(tmp_path):
+    """Also of a weight whose tasks end within a row, and whose scales lie in another file."""
+    codes, scales = some((3001, 3001), (128, 128))
+    save_file({"w": codes}, tmp_path / "model-00001-of-00002.safetensors")
+    save_file({"w_scale_inv": scales}, tmp_path / "model-00002-of-00002.safetensors")
+    places = {"w": "model-00001-of-00002.safetensors", "w_scale_inv": "model-00002-of-00002.safetensors"}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+    explorer = tnp.weights(tmp_path)
+    expected = tnp.stats(meant(codes, scales, (128, 128)))
+    with ThreadPoolExecutor(2) as pool:
+        assert explorer.scan(pool)["w"] == explorer.scan()["w"] == explorer["w"].stats() == expected
+    assert explorer["w"].num_tasks() == 2
+    assert not [one for one in explorer.scan().findings("w") if "float8" in one.text]
+
+
+@pytest.mark.parametrize(
+    ("shape", "scales", "told", "block"),
+    [
+        ((300, 200), (3, 2), [128, 128], (128, 128)),
+        ((300, 200), (3, 2), None, (128, 128)),
+        ((512, 512), (2, 2), None, (256, 256)),
+        ((300, 200), (3, 2), [64, 64], (128, 128)),
+        ((300, 200), (3, 2), [True, 0], (128, 128)),
+        ((300, 200), (3, 2), "128", (128, 128)),
+        ((300, 200), (300, 1), [128, 128], (1, 200)),
+        ((300, 200), (1,), None, (300, 200)),
+        ((300, 200), (), None, (300, 200)),
+        ((4, 300, 200), (4, 3, 2), [128, 128], (1, 128, 128)),
+        ((300, 200), (7, 7), None, None),
+        ((300, 200), (3,), None, None),
+        ((0, 200), (0, 2), None, None),
+        ((300, 200), (3, 2), [1, 1, 128, 128], (128, 128)),
+    ],
+)
+def test_the_size_of_blocks_is_told_by_the_configuration_or_the_shapes(shape, scales, told, block):
+    """And by nothing where they disagree."""
+    assert block_of(shape, scales, told) == block
+
+
+def test_one_scale_of_all_is_applied_to_all(tmp_path):
+    """Whatever shape it has."""
+    codes, _ = some((30, 40), (128, 128))
+    for shape in ((), (1,), (1, 1)):
+        scale = torch.full(shape, 0.5)
+        entry = tnp.weights(model(tmp_path, {"w": codes, "w_scale_inv": scale}))["w"]
+        assert np.array_equal(entry.to_numpy(slice(3, 5)), codes[3:5].float().numpy() / 2)
+        assert entry.stats() == tnp.stats(codes.float() / 2)
+        assert entry.plan(3).nbytes_read == 44
+
+
+def test_scales_that_fit_to_no_block_are_not_applied(tmp_path):
+    """The codes are given, and it is said that they are codes."""
+    codes, _ = some((300, 200), (128, 128))
+    for scales in (torch.ones(7, 7), torch.ones(3, 2, dtype=torch.int32)):
+        entry = tnp.weights(model(tmp_path, {"w": codes, "w_scale_inv": scales}))["w"]
+        assert not isinstance(entry, ScaledEntry)
+        assert entry.note == "float8 codes, to which the scales 'w_scale_inv' are not applied"
+        assert np.array_equal(entry.to_numpy(), codes.float().numpy())
+
+
+def test_a_scale_file_that_changes_is_not_read(tmp_path):
+    """Nor are values without it given."""
+    codes, scales = some((300, 200), (128, 128))
+    entry = tnp.weights(model(tmp_path, {"w": codes, "w_scale_inv": scales}))["w"]
+    model(tmp_path, {"w": codes, "w_scale_inv": scales * 2, "x": scales})
+    for use in (entry.to_numpy, entry.stats):
+        with pytest.raises(tnp.ChangedFileError):
+            use()
+
+
+def words(*shape: int, dtype: torch.dtype = torch.int32) -> torch.Tensor:
+    return torch.randint(0, 100, shape, dtype=dtype)
+
+
+PACKED = {
+    "gptq": (
+        {"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 128}},
+        {"m.qweight": words(32, 64), "m.qzeros": words(2, 8), "m.scales": torch.ones(2, 64), "m.g_idx": words(256)},
+        "m.qweight", "packed 4-bit codes (gptq)", 256 * 64,
+    ),
+    "gptq of 3 bits": (
+        {"quantization_config": {"quant_method": "gptq", "bits": 3}},
+        {"m.qweight": words(24, 64), "m.scales": torch.ones(2, 64)}, "m.qweight", "packed 3-bit codes (gptq)", 256 * 64,
+    ),
+    "awq": (
+        {"quantization_config": {"quant_method": "awq", "w_bit": 4}},
+        {"m.qweight": words(256, 8), "m.qzeros": words(2, 8), "m.scales": torch.ones(2, 64)},
+        "m.qweight", "packed 4-bit codes (awq)", 256 * 64,
+    ),
+    "bitsandbytes of 4 bits": (
+        {"quantization_config": {"load_in_4bit": True, "quant_method": "bitsandbytes"}},
+        {
+            "m.weight": words(8192, 1, dtype=torch.uint8), "m.weight.absmax": words(256, dtype=torch.uint8),
+            "m.weight.quant_map": torch.ones(16), "m.weight.nested_absmax": torch.ones(1),
+            "m.weight.quant_state.bitsandbytes__nf4": words(80, dtype=torch.uint8),
+        },
+        "m.weight", "packed 4-bit codes (bitsandbytes)", 256 * 64,
+    ),
+    "bitsandbytes of 8 bits": (
+        {"quantization_config": {"load_in_8bit": True}},
+        {"m.weight": words(256, 64, dtype=torch.int8), "m.SCB": torch.ones(256)},
+        "m.weight", "8-bit codes (bitsandbytes)", 256 * 64,
+    ),
+    "mlx": (
+        {"quantization": {"bits": 4, "group_size": 64}},
+        {"m.weight": words(256, 8).to(torch.uint32), "m.scales": torch.ones(256, 1), "m.biases": torch.ones(256, 1)},
+        "m.weight", "packed 4-bit codes (mlx)", 256 * 64,
+    ),
+    "mlx of its own bits": (
+        {"quantization": {"bits": 4, "group_size": 64, "m": {"bits": 8, "group_size": 32}}},
+        {"m.weight": words(256, 16).to(torch.uint32), "m.scales": torch.ones(256, 2), "m.biases": torch.ones(256, 2)},
+        "m.weight", "packed 8-bit codes (mlx)", 256 * 64,
+    ),
+    "compressed-tensors": (
+        {"text_config": {"quantization_config": {
+            "quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights": {"num_bits": 4}}},
+        }}},
+        {"m.weight_packed": words(256, 8), "m.weight_scale": torch.ones(256, 1), "m.weight_shape": words(2)},
+        "m.weight_packed", "packed 4-bit codes (compressed-tensors)", 256 * 64,
+    ),
+    "mxfp4": (
+        {"quantization_config": {"quant_method": "mxfp4"}},
+        {"m_blocks": words(2, 128, 2, 32, dtype=torch.uint8), "m_scales": words(2, 128, 2, dtype=torch.uint8)},
+        "m_blocks", "packed 4-bit codes (mxfp4)", 2 * 256 * 64,
+    ),
+    "of bits that are not told": (
+        {"quantization_config": {"quant_method": "gptq", "bits": "four"}},
+        {"m.qweight": words(32, 64), "m.scales": torch.ones(2, 64)}, "m.qweight", "packed codes (gptq)", None,
+    ),
+    "of bits that do not fit": (
+        {"quantization": {"bits": 8, "group_size": 64}},
+        {"m.weight": words(256, 8).to(torch.uint32), "m.scales": torch.ones(256, 1)},
+        "m.weight", "packed 8-bit codes (mlx)", None,
+    ),
+    "of another method": (
+        {"quantization_config": {"quant_method": "aqlm"}}, {"m.codes": words(256, 8), "m.codebooks": torch.ones(4)},
+        "m.codes", "codes ('aqlm')", None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_packed_codes_are_named_and_never_counted(tmp_path, name):
+    """Their raw elements are there, and how many weights they are, where that is told."""
+    config, tensors, packed, note, count = PACKED[name]
+    plain = torch.ones(10)
+    explorer = tnp.weights(model(tmp_path, {**tensors, "norm.weight": plain}, config))
+    entry = explorer[packed]
+    assert isinstance(entry, PackedEntry)
+    assert (entry.note, entry.num_parameters) == (note, count)
+    assert np.array_equal(entry.to_numpy(), tensors[packed].numpy())
+    assert entry.numel == tensors[packed].numel()
+    untold = tensors["m.codebooks"].numel() if name == "of another method" else 0
+    assert explorer.totals.parameters == (count or 0) + 10 + untold
+    assert (count is None) == ("how many parameters 1 packed weights have is not told" in "".join(explorer.problems))
+    with pytest.raises(tnp.NoDataError, match="statistics mean nothing; to_numpy gives them"):
+        entry.stats()
+    table = explorer.scan()
+    assert "statistics mean nothing" in table.failed[packed]
+    assert table["norm.weight"] == tnp.stats(plain)
+    for other in set(tensors) - {packed, "m.codebooks"}:
+        assert explorer[other].kind == "state"
+        assert (other in table) == tensors[other].is_floating_point()
+
+
+TENSORS = "compressed-tensors"
+CONFIGS = [
+    None,
+    [],
+    "gptq",
+    {"text_config": 3},
+    {"quantization_config": []},
+    {"quantization_config": {"bits": 1e999}},
+    {"quantization_config": {"quant_method": ["gptq"]}},
+    {"quantization_config": {"quant_method": "gptq", "bits": -4}},
+    {"quantization_config": {"quant_method": TENSORS, "config_groups": {"a": {"weights": {"num_bits": []}}}}},
+    {"quantization_config": {"quant_method": TENSORS, "config_groups": [1]}},
+    {"quantization_config": {"quant_method": "fp8", "weight_block_size": [[1]]}},
+    {"quantization": {"bits": 4, "group_size": "x", "m": 3}},
+    {"quantization_config": {"quant_method": "\x1b<b>\u202e"}},
+]
+
+
+@pytest.mark.parametrize("number", range(len(CONFIGS)))
+def test_an_odd_configuration_hides_nothing(tmp_path, number):
+    """Whatever it says, all elements are read."""
+    codes, scales = some((300, 200), (128, 128))
+    tensors = {"m.qweight": words(4, 4), "m.weight": words(4, 4).to(torch.uint32), "m.scales": torch.ones(4, 1)}
+    tensors |= {"m.weight_packed": words(4, 4), "m.weight_scale": torch.ones(4, 1), "w": codes, "w_scale_inv": scales}
+    explorer = tnp.weights(model(tmp_path, tensors, CONFIGS[number]))
+    assert len(explorer) == len(tensors)
+    for name, entry in explorer.items():
+        assert math.prod(entry.to_numpy().shape) == tensors[name].numel()
+        assert not set(repr(entry)) & set("\x1b\u202e")
+
+
+def test_without_a_configuration_integers_are_integers(tmp_path):
+    """A name alone says too little."""
+    explorer = tnp.weights(model(tmp_path, {"m.qweight": words(4, 4), "m.scales": torch.ones(4)}))
+    assert explorer["m.qweight"].stats().count == 16
+    assert explorer.totals.parameters == 20

@@ -1,0 +1,370 @@
+"""Tensors that torch has quantized, in files of `torch.save`: what they mean is what torch itself makes of the file."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from child import in_child
+from test_npy import counted_reads
+from test_torch_file import rewritten
+
+import tensornp as tnp
+from tensornp.core.convert.plan import decide
+from tensornp.core.values.shown.preview import preview
+from tensornp.core.values.shown.window import window_of
+from tensornp.core.values.shown.window_values import read_window, subject_of
+from tensornp.models.quantization.affine import AffineEntry
+from tensornp.models.reading.stats_cache import KEPT
+from tensornp.render.weights import weights_text
+
+FORMATS = {"zip": {}, "legacy": {"_use_new_zipfile_serialization": False}}
+QINTS = {"qint8": np.int8, "quint8": np.uint8, "qint32": np.int32}
+HAS_FBGEMM = "fbgemm" in torch.backends.quantized.supported_engines
+pytestmark = pytest.mark.filterwarnings("ignore")
+"""Torch deprecates these tensors, and typed storages."""
+
+
+def per_tensor(shape: tuple[int, ...], dtype: str = "qint8", scale: float = 0.1, zero: int = 3) -> torch.Tensor:
+    """Return codes of all sizes."""
+    most = np.iinfo(QINTS[dtype])
+    codes = np.random.default_rng(0).integers(most.min, most.max, shape, dtype=QINTS[dtype], endpoint=True)
+    return torch._make_per_tensor_quantized_tensor(torch.from_numpy(codes), scale, zero)
+
+
+def per_channel(
+    shape: tuple[int, ...], axis: int, dtype: str = "qint8", *, floats: bool = False, turned: bool = False
+) -> torch.Tensor:
+    """Return codes of all sizes with scales and zero points of all sizes."""
+    g = np.random.default_rng(0)
+    most, n = np.iinfo(QINTS[dtype]), shape[axis]
+    codes = torch.from_numpy(g.integers(most.min, most.max, shape, dtype=QINTS[dtype], endpoint=True))
+    scales = torch.from_numpy(g.random(n) * 10.0 ** g.integers(-9, 9, n))
+    zeros = torch.from_numpy(g.integers(most.min, most.max, n, dtype=np.int64, endpoint=True))
+    if floats:
+        scales, zeros = scales.float(), torch.from_numpy(g.normal(0, 50, n)).float()
+    made = torch._empty_per_channel_affine_quantized(
+        shape, scales=scales, zero_points=zeros, axis=axis, dtype=getattr(torch, dtype),
+        **({"memory_format": torch.channels_last} if turned else {}),
+    )  # fmt: skip
+    # Whatever torch rounds to, codes are put where they belong.
+    torch.empty(0, dtype=codes.dtype).set_(made.untyped_storage(), 0, made.shape, made.stride()).copy_(codes)
+    return made
+
+
+def dequantized(path: Path, name: str = "w") -> np.ndarray:
+    loaded = torch.load(path, weights_only=False)
+    return (loaded[name] if isinstance(loaded, dict) else loaded).dequantize().detach().contiguous().numpy()
+
+
+def same_bits(found: np.ndarray, expected: np.ndarray, *, is_exact: bool = True) -> bool:
+    """Return whether all bits are the same; without fbgemm, torch computes with the double that a scale is."""
+    if not is_exact:
+        return np.allclose(found, expected, rtol=3e-7, atol=0)
+    return found.dtype == expected.dtype == np.float32 and np.array_equal(found.view("u4"), expected.view("u4"))
+
+
+INDICES = (
+    ..., 1, -1, slice(2), slice(None, None, -2), (..., 0), (..., slice(None, None, 2)), (..., slice(-1, None, -3)),
+    (None, ..., slice(1, 3)), slice(0), (slice(1, None, 3), ...),
+)  # fmt: skip
+SAMPLES = {
+    "per tensor": (lambda: per_tensor((5, 7)), "quantized per tensor, scale 0.1, zero point 3"),
+    "unsigned": (
+        lambda: per_tensor((4, 3, 5), "quint8", 1 / 3, 250),
+        "quantized per tensor, scale 0.333333, zero point 250",
+    ),
+    "wide": (
+        lambda: per_tensor((6, 9), "qint32", 1e-8, -(2**31)),
+        "quantized per tensor, scale 1e-08, zero point -2147483648",
+    ),
+    "negative": (lambda: per_tensor((5, 7), scale=-0.5), "quantized per tensor, scale -0.5, zero point 3"),
+    "strided": (lambda: per_tensor((8, 9)).t()[1::2, ::3], "quantized per tensor, scale 0.1, zero point 3, view"),
+    "expanded": (
+        lambda: per_tensor((5, 1)).as_strided((5, 4), (1, 0)),
+        "quantized per tensor, scale 0.1, zero point 3",
+    ),
+    "rows": (lambda: per_channel((5, 7), 0), "quantized per channel along axis 0"),
+    "columns": (lambda: per_channel((5, 7), 1, "quint8"), "quantized per channel along axis 1"),
+    "middle": (lambda: per_channel((5, 6, 3, 2), 1), "quantized per channel along axis 1"),
+    "wide rows": (lambda: per_channel((4, 6), 0, "qint32"), "quantized per channel along axis 0"),
+    "floats": (lambda: per_channel((5, 7), 0, "quint8", floats=True), "quantized per channel along axis 0"),
+    "float columns": (lambda: per_channel((5, 7), 1, floats=True), "quantized per channel along axis 1"),
+    "part": (lambda: per_channel((8, 9), 1)[2:5], "quantized per channel along axis 1, view"),
+    "gaps": (lambda: per_channel((8, 9), 1)[::2], "quantized per channel along axis 1, view"),
+    "channels last": (lambda: per_channel((4, 5, 3, 2), 0, turned=True), "quantized per channel along axis 0"),
+    "channels last, by channel": (
+        lambda: per_channel((4, 5, 3, 2), 1, turned=True),
+        "quantized per channel along axis 1",
+    ),
+    "none": (lambda: per_tensor((0, 3)), "quantized per tensor, scale 0.1, zero point 3"),
+    "no channels": (lambda: per_channel((0, 3), 0), "quantized per channel along axis 0"),
+    "one": (lambda: per_tensor(()), "quantized per tensor, scale 0.1, zero point 3"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_values_are_those_that_torch_makes_of_the_file(tmp_path, name, kind):
+    """Bit for bit: whole, in parts, one after the other, and for statistics."""
+    make, note = SAMPLES[name]
+    made, path = make(), tmp_path / "x.pt"
+    torch.save({"w": made, "plain": torch.ones(2)}, path, **FORMATS[kind])
+    explorer, expected = tnp.weights(path), dequantized(path)
+    entry = explorer["w"]
+    is_exact = HAS_FBGEMM or made.qscheme() != torch.per_tensor_affine
+    assert isinstance(entry, AffineEntry)
+    assert (entry.dtype, entry.dtype_of_values, entry.problem) == (str(made.dtype)[6:], "float32", "")
+    assert (entry.shape, entry.kind) == (tuple(made.shape), "tensor")
+    assert entry.note.startswith(note)
+    assert explorer.problems == []
+    for index in INDICES:
+        try:
+            part = expected[index]
+        except IndexError:
+            with pytest.raises(tnp.BadRequestError):
+                entry.to_numpy(index)
+            continue
+        assert same_bits(entry.to_numpy(index), np.asarray(part), is_exact=is_exact), index
+        assert entry.plan(index).shape == part.shape
+    assert entry.to_numpy(dtype="float16").dtype == np.float16
+    found, wanted = entry.stats(), tnp.stats(entry.to_numpy())
+    assert (found.count, found.min, found.max, found.zeros) == (wanted.count, wanted.min, wanted.max, wanted.zeros)
+    assert found.count == expected.size
+    if found.count:
+        assert found.sum == pytest.approx(wanted.sum)
+        assert found.norm == pytest.approx(wanted.norm)
+    assert tnp.stats(entry.values()).sum == wanted.sum
+    assert tnp.compare(entry, torch.from_numpy(entry.to_numpy())).same_bits
+    assert eval(entry.code).dequantize().shape == made.shape
+
+
+@pytest.mark.parametrize("name", ["rows", "columns", "per tensor"])
+def test_a_tensor_by_itself_and_a_parameter_are_listed(tmp_path, name):
+    """As others are."""
+    made = SAMPLES[name][0]()
+    torch.save(made, tmp_path / "x.pt")
+    explorer = tnp.weights(tmp_path / "x.pt")
+    assert list(explorer) == ["tensor"]
+    assert same_bits(explorer["tensor"].to_numpy(), dequantized(tmp_path / "x.pt"), is_exact=HAS_FBGEMM)
+    torch.save({"w": torch.nn.Parameter(made, requires_grad=False)}, tmp_path / "y.pt")
+    entry = tnp.weights(tmp_path / "y.pt")["w"]
+    assert (entry.kind, entry.shape, entry.problem) == ("parameter", tuple(made.shape), "")
+
+
+@pytest.mark.parametrize("name", ["wide", "wide rows", "floats", "columns"])
+def test_a_file_of_the_other_byte_order_is_read(tmp_path, name):
+    """Codes, scales and zero points."""
+    path = tmp_path / "x.pt"
+    torch.save({"w": SAMPLES[name][0]()}, path)
+    expected = dequantized(path)
+    other = b"big" if sys.byteorder == "little" else b"little"
+    sizes = {"0": {"qint32": 4}.get(tnp.weights(path)["w"].dtype, 1), "1": 4 if name == "floats" else 8}
+    sizes["2"] = sizes["1"]
+
+    def turned(member: str, data: bytes) -> Any:
+        folder, _, key = member.rpartition("/")
+        if folder.endswith("/data"):
+            data = np.frombuffer(data, f"V{sizes[key]}").view("u1").reshape(-1, sizes[key])[:, ::-1].tobytes()
+        return [(other if "byteorder" in member else data, False)]
+
+    rewritten(path, turned)
+    entry = tnp.weights(path)["w"]
+    assert same_bits(entry.to_numpy(), expected, is_exact=HAS_FBGEMM or "per channel" in entry.note)
+    assert "other byte order" in entry.note
+
+
+class Model(torch.nn.Module):
+    """Layers that are quantized in their own ways."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc, self.rnn = torch.nn.Linear(4, 3), torch.nn.LSTM(4, 3)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_the_state_of_a_dynamically_quantized_module_shows_its_weights(tmp_path, kind):
+    """They lie in tuples of packed parameters, also of a recurrent layer."""
+    quantize_dynamic = pytest.importorskip("torch.ao.quantization").quantize_dynamic
+
+    model = quantize_dynamic(Model(), {torch.nn.Linear, torch.nn.LSTM}, dtype=torch.qint8)
+    torch.save(model.state_dict(), tmp_path / "x.pt", **FORMATS[kind])
+    explorer = tnp.weights(tmp_path / "x.pt")
+    coded = [one for one in explorer.values() if one.dtype == "qint8"]
+    assert [one.shape for one in coded] == [(3, 4), (12, 4), (12, 3)]
+    found = explorer["fc._packed_params._packed_params.0"].to_numpy()
+    assert same_bits(found, model.fc.weight().dequantize().numpy(), is_exact=HAS_FBGEMM)
+    weights = dict(model.rnn.get_weight())
+    for one, name in zip(coded[1:], ("weight_ih_l0", "weight_hh_l0"), strict=True):
+        assert same_bits(one.to_numpy(), weights[name].dequantize().numpy(), is_exact=HAS_FBGEMM)
+    assert explorer.problems == ["it wants to import 'torch.ScriptObject', and nothing was imported"]
+    assert not explorer.scan().failed
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_the_state_of_a_statically_quantized_module_shows_its_weights(tmp_path, kind):
+    """Convolutions by channel, embeddings by row with zero points that are floats; four bits are told, and not read."""
+    from torch.ao.nn import quantized
+
+    model = torch.nn.Sequential(
+        quantized.Linear(4, 3), quantized.Conv2d(2, 4, 3), quantized.Embedding(5, 12),
+        quantized.EmbeddingBag(5, 12, dtype=torch.quint4x2),
+    )  # fmt: skip
+    model[1].set_weight_bias(per_channel((4, 2, 3, 3), 0), torch.zeros(4))
+    rows = torch.quantize_per_channel(torch.randn(5, 12), torch.rand(5) + 0.1, torch.rand(5), 0, torch.quint8)
+    model[2].set_weight(rows)
+    beside = torch.quantize_per_channel(torch.randn(5, 12), torch.rand(5) + 0.1, torch.rand(5), 0, torch.quint4x2)
+    model[3].set_weight(beside)
+    embedding = "2._packed_params._packed_weight"
+    torch.save(model.state_dict(), tmp_path / "x.pt", **FORMATS[kind])
+    explorer = tnp.weights(tmp_path / "x.pt")
+    assert explorer["0._packed_params._packed_params.0"].to_numpy().shape == (3, 4)
+    assert same_bits(explorer["1.weight"].to_numpy(), dequantized(tmp_path / "x.pt", "1.weight"))
+    assert same_bits(explorer[embedding].to_numpy(), dequantized(tmp_path / "x.pt", embedding))
+    (four,) = [one for one in explorer.values() if one.problem]
+    assert four.problem in ("its codes are quint4x2, several in a byte, which is not read yet",)
+    assert explorer.problems == [f"{four.name!r}: {four.problem}"]
+    assert set(explorer.scan().failed) == {four.name}
+
+
+def test_a_traced_module_shows_its_weights(tmp_path):
+    """TorchScript writes the same of them."""
+    quantize_dynamic = pytest.importorskip("torch.ao.quantization").quantize_dynamic
+
+    model = quantize_dynamic(torch.nn.Sequential(torch.nn.Linear(4, 3)), dtype=torch.qint8)
+    torch.jit.trace(model, torch.ones(1, 4)).save(tmp_path / "x.pt")
+    (entry,) = [one for one in tnp.weights(tmp_path / "x.pt").values() if one.dtype == "qint8"]
+    assert same_bits(entry.to_numpy(), model[0].weight().dequantize().numpy(), is_exact=HAS_FBGEMM)
+
+
+LARGE = {
+    "rows": lambda: per_channel((3001, 3001), 0), "columns": lambda: per_channel((3001, 3001), 1, "quint8"),
+    "middle": lambda: per_channel((3, 5, 600_001), 1, floats=True), "one row": lambda: per_channel((9_000_001,), 0),
+    "channels last": lambda: per_channel((40, 300, 30, 25), 1, turned=True), "codes": lambda: per_tensor((3001, 3001)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_every_engine_gives_the_same_bits(tmp_path, name):
+    """Blocks and tasks end anywhere within channels."""
+    torch.save({"w": LARGE[name]()}, tmp_path / "x.pt")
+    explorer = tnp.weights(tmp_path / "x.pt")
+    entry, expected = explorer["w"], dequantized(tmp_path / "x.pt")
+    assert same_bits(entry.to_numpy(), expected, is_exact=HAS_FBGEMM or name != "codes")
+    found = entry.stats()
+    if name != "channels last":
+        assert found == tnp.stats(entry.to_numpy())
+    assert tnp.stats(entry.values()).sum == tnp.stats(expected).sum or not HAS_FBGEMM
+    KEPT.clear()
+    assert entry.num_tasks() == 2
+    with ThreadPoolExecutor(2) as pool:
+        assert explorer.scan(pool)["w"] == found
+    KEPT.clear()
+    assert explorer.scan()["w"] == found
+    value, index = float(expected.max()), np.unravel_index(int(expected.argmax()), expected.shape)
+    if HAS_FBGEMM:
+        assert found.max == value
+        assert tnp.locate(entry.values(), "max").indices[0] == tuple(map(int, index))
+
+
+@in_child
+def test_another_process_reads_it():
+    """Lists of scales and all."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "x.pt")
+        torch.save({"w": LARGE["rows"]()}, path)
+        explorer = tnp.weights(path)
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            found = explorer.scan(pool)["w"]
+        KEPT.clear()
+        assert found == explorer["w"].stats()
+
+
+def test_only_the_bytes_of_an_index_are_read(tmp_path, monkeypatch):
+    """Of codes, and of as many scales and zero points."""
+    torch.save({"rows": per_channel((4096, 2048), 0), "columns": per_channel((4096, 2048), 1)}, tmp_path / "x.pt")
+    explorer = tnp.weights(tmp_path / "x.pt")
+    read = counted_reads(monkeypatch)
+    for name, index, nbytes in (
+        ("rows", slice(700, 702), 2 * 2048 + 2 * 16), ("columns", slice(700, 702), 2 * 2048 + 2048 * 16),
+        ("columns", (5, slice(10, 20)), 10 + 160), ("rows", (5, slice(10, 20)), 10 + 16), ("rows", slice(0), 0),
+    ):  # fmt: skip
+        read.clear()
+        made = explorer[name].to_numpy(index)
+        assert sum(read) == explorer[name].plan(index).nbytes_read == nbytes
+        assert same_bits(made, dequantized(tmp_path / "x.pt", name)[index])
+
+
+def test_the_same_tensor_under_two_names_is_tied(tmp_path):
+    """Its bytes count once; the same codes with another scale are other values."""
+    one, rows = per_tensor((6, 8)), per_channel((6, 8), 0)
+    codes = one.int_repr()
+    made = {"a": one, "b": one, "rows": rows, "again": rows, "part": one[2:4], "apart": per_tensor((6, 8), scale=0.2)}
+    torch.save({**made, "codes": codes}, tmp_path / "x.pt")
+    explorer = tnp.weights(tmp_path / "x.pt")
+    assert (explorer["a"].tied_to, explorer["again"].tied_to, explorer["apart"].tied_to) == (("b",), ("rows",), ())
+    assert [(one.relation, one.name) for one in explorer["part"].related] == [("overlapping", "a")]
+    assert explorer.totals.elements_stored == 4 * 48
+    assert explorer.totals.nbytes == 4 * 48
+    assert explorer.totals.parameters == 4 * 48 + 16
+
+
+def test_kept_statistics_know_scales_apart(tmp_path):
+    """Also of tensors that lie in the same bytes of one file."""
+    import os
+
+    one = per_tensor((50, 8))
+    other = torch._empty_affine_quantized((50, 8), scale=7.0, zero_point=0, dtype=torch.qint8)
+    other.set_(one.storage(), 0, one.shape, one.stride())
+    rows = [per_channel((50, 8), 0, floats=floats) for floats in (False, True)]
+    rows[1].set_(rows[0].storage(), 0, rows[0].shape, rows[0].stride())
+    torch.save({"a": one, "b": other, "c": rows[0], "d": rows[1]}, tmp_path / "x.pt")
+    os.utime(tmp_path / "x.pt", (1, 1))
+    explorer = tnp.weights(tmp_path / "x.pt")
+    for name, tensor in (("a", one), ("b", other), ("c", rows[0]), ("d", rows[1])):
+        for _ in range(2):
+            assert explorer[name].stats().max == tensor.dequantize().max().item()
+        assert explorer[name].tied_to == ()
+        assert tnp.weights(tmp_path / "x.pt")[name].kept() is not None
+    assert explorer["a"].extents == explorer["b"].extents
+
+
+def test_layers_of_other_scales_are_folded(tmp_path):
+    """The row says what they have in common."""
+    made = {f"layers.{i}.weight": per_tensor((2, 3), scale=0.5 + i, zero=i) for i in range(8)}
+    torch.save(made, tmp_path / "x.pt")
+    *_, said = weights_text(tnp.weights(tmp_path / "x.pt")).split("\n")
+    assert said.split() == "layers.{0..7}.weight tensor (2, 3) qint8 x.pt 8 × 6 bytes quantized per tensor".split()
+
+
+def test_files_of_quantized_tensors_are_compared(tmp_path):
+    """With each other, and with what they were before."""
+    values = torch.linspace(-1, 1, 60).view(6, 10)
+    for name, scale in (("a", 0.01), ("b", 0.02)):
+        torch.save({"w": torch.quantize_per_tensor(values, scale, 0, torch.qint8)}, tmp_path / f"{name}.pt")
+    torch.save({"w": values}, tmp_path / "plain.pt")
+    a, b, plain = (tmp_path / f"{name}.pt" for name in ("a", "b", "plain"))
+    assert tnp.compare(a, a).same_bits
+    assert not tnp.compare(a, b).equal
+    assert 0 < tnp.compare(plain, a)["w"].max_abs <= 0.0051
+    assert tnp.compare(tnp.weights(a)["w"], torch.load(a, weights_only=False)["w"].dequantize()).equal
+
+
+@pytest.mark.parametrize("name", ["rows", "columns", "gaps", "channels last", "floats"])
+def test_the_navigator_shows_the_values(tmp_path, name):
+    """Text and window are those of the floats."""
+    torch.save({"w": SAMPLES[name][0]()}, tmp_path / "x.pt")
+    values, expected = tnp.weights(tmp_path / "x.pt")["w"].values(), dequantized(tmp_path / "x.pt")
+    assert preview(values, values.info, decide(values.info), max_elements=5000).text == repr(expected)
+    subject, own = subject_of(values), subject_of(torch.from_numpy(expected))
+    window = window_of(subject.shape, axes=None, corner=(), num_rows=2, num_columns=2)
+    assert read_window(subject, window) == read_window(own, window)
+    some = values.few([(0, *range(1, n)) for n in expected.shape]).numpy()
+    assert same_bits(some, expected)

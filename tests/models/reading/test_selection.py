@@ -1,0 +1,90 @@
+"""Which bytes an index needs: the result is NumPy's, and little else is read."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tensornp as tnp
+from tensornp.models.reading import selection
+from tensornp.models.reading.selection import select
+
+SIZES = st.sampled_from([0, 1, 2, 3, 7, 40])
+
+
+@st.composite
+def shapes_and_indices(draw):
+    shape = tuple(draw(st.lists(SIZES, max_size=4)))
+    items = []
+    for size in shape[: draw(st.integers(0, len(shape)))]:
+        ends = st.none() | st.integers(-size - 2, size + 2)
+        steps = st.sampled_from([None, 1, 2, 3, 9, -1, -2, -7])
+        slices = st.builds(slice, ends, ends, steps)
+        items.append(draw(slices | st.integers(-size, size - 1) if size else slices))
+    for other in (None, ...):
+        if draw(st.booleans()):
+            items.insert(draw(st.integers(0, len(items))), other)
+    return shape, tuple(items)
+
+
+@given(shapes_and_indices(), st.sampled_from([0, 16, 4096]), st.sampled_from([8, 100, 2**22]))
+@settings(max_examples=400, deadline=None)
+def test_an_index_gives_what_numpy_gives(case, max_gap, max_span):
+    """Of any shape, whatever is read at once; what the plan says is read is."""
+    shape, index = case
+    array = np.arange(math.prod(shape), dtype=np.int32).reshape(shape)
+    data, num_read = array.reshape(-1).view(np.uint8), 0
+
+    def read_into(target, offset):
+        nonlocal num_read
+        num_read += target.size
+        target[:] = data[offset : offset + target.size]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selection, "MAX_GAP_NBYTES", max_gap)
+        patch.setattr(selection, "_MAX_SPAN_NBYTES", max_span)
+        try:
+            expected = array[index]
+        except IndexError:
+            with pytest.raises(tnp.BadRequestError):
+                select(index, shape, 4)
+            return
+        chosen = select(index, shape, 4)
+        found = chosen.read(read_into, np.dtype(np.int32))
+        assert num_read == chosen.nbytes
+    assert np.array_equal(found, expected)
+    assert found.shape == np.shape(expected) == chosen.result_shape
+
+
+def test_rows_are_read_without_their_neighbours():
+    """Four rows in one piece; a narrow part of each row in one piece each; a thin slice in pieces of some MiB."""
+    assert [run.nbytes for run in select(slice(4, 8), (4096, 4096), 2).runs()] == [4 * 4096 * 2]
+    assert [run.nbytes for run in select((slice(0, 3), slice(0, 8)), (4096, 4096), 4).runs()] == [32, 32, 32]
+    assert [run.nbytes for run in select(..., (10**6, 10**6), 4).runs()] == [4 * 10**12]
+    thin = [run.nbytes for run in select(slice(None, None, 2), (10**8,), 4).runs()]
+    assert max(thin) <= 2**22
+    assert sum(thin) <= 4 * 10**8
+
+
+@pytest.mark.parametrize(
+    ("index", "says"),
+    [
+        (5, "index 5 is out of bounds: axis 0 has 3 indices"),
+        ((0, 0, 0), "an index of 3 dimensions is too long for 2"),
+        ((..., 0, ...), "an index has one '...' at most"),
+        (np.array([0, 1]), "an index takes integers, slices, '...' and None, not ndarray; read the rows first"),
+        (True, "an index takes integers, slices, '...' and None, not bool"),
+        (slice("a"), "the slice of axis 0 is none"),
+        (slice(None, None, 0), "slice step cannot be zero"),
+    ],
+)
+def test_what_is_no_index_is_refused(index, says):
+    """In one sentence."""
+    with pytest.raises(tnp.BadRequestError) as raised:
+        select(index, (3, 4), 4)
+    assert says in str(raised.value)
+    assert ("read the rows first" in str(raised.value)) == isinstance(index, np.ndarray)

@@ -1,0 +1,149 @@
+"""A checkpoint that is scanned by other processes, of several kinds: the same bits, whatever becomes of them."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import multiprocessing
+import os
+import signal
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from child import in_child
+from safetensors.torch import save_file
+
+import tensornp as tnp
+from tensornp.models.reading.stats_cache import KEPT
+
+TIMEOUT_S = 400
+
+
+def saved(folder: Path) -> dict[str, torch.Tensor]:
+    """Write a checkpoint of two files, of which one weight takes several tasks."""
+    g = torch.Generator().manual_seed(0)
+    large = torch.randn(9_000_001, generator=g).to(torch.bfloat16)
+    large[8_765_432] = math.nan
+    made = {"large": large, "w": torch.randn(300, 701, generator=g), "f8": torch.ones(9).to(torch.float8_e4m3fn)}
+    more = {"b": torch.tensor([1.0, -math.inf]), "i": torch.arange(-50, 50), "empty": torch.zeros(0, 3)}
+    save_file(made, folder / "model-00001-of-00002.safetensors")
+    save_file(more, folder / "model-00002-of-00002.safetensors")
+    return made | more
+
+
+@contextlib.contextmanager
+def threads(folder: Path) -> Iterator[Executor]:
+    """Of this process."""
+    with ThreadPoolExecutor(2) as pool:
+        yield pool
+
+
+@contextlib.contextmanager
+def processes(folder: Path) -> Iterator[Executor]:
+    """That are made anew."""
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield pool
+
+
+@contextlib.contextmanager
+def ipyparallel(folder: Path) -> Iterator[Executor]:
+    """Two engines on this machine."""
+    os.environ["IPYTHONDIR"] = str(folder / "ipython")
+    import ipyparallel
+
+    with ipyparallel.Cluster(n=2, controller_ip="127.0.0.1", log_level=30) as client:
+        client.wait_for_engines(2)
+        yield client.executor()
+
+
+@contextlib.contextmanager
+def dask(folder: Path) -> Iterator[Executor]:
+    """Two workers on this machine."""
+    import distributed
+
+    options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "local_directory": str(folder / "dask")}
+    with (
+        distributed.LocalCluster(processes=True, dashboard_address=None, **options) as cluster,
+        distributed.Client(cluster) as client,
+        client.get_executor() as executor,
+    ):
+        yield executor
+
+
+ENGINES = {"threads": threads, "processes": processes, "ipyparallel": ipyparallel, "dask": dask}
+
+
+def end_in_time() -> None:
+    """Have this process be interrupted if it takes too long, so that what it has started is ended."""
+
+    def too_long(*_: Any) -> None:
+        raise TimeoutError(f"no answer within {TIMEOUT_S} s")
+
+    if hasattr(signal, "alarm"):
+        signal.signal(signal.SIGALRM, too_long)
+        signal.alarm(TIMEOUT_S)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@in_child
+def test_every_engine_gives_the_bits_of_a_scan_without_one(name):
+    """And those of the tensors in memory."""
+    end_in_time()
+    with tempfile.TemporaryDirectory() as place:
+        made = saved(Path(place))
+        explorer = tnp.weights(place)
+        assert explorer["large"].num_tasks() > 1
+        expected = {key: tnp.stats(one) for key, one in made.items()}
+        assert dict(explorer.scan()) == expected
+        KEPT.clear()
+        with ENGINES[name](Path(place)) as executor:
+            assert (executor.submit(os.getpid).result() == os.getpid()) == (name == "threads")
+            table = explorer.scan(executor)
+            assert table.complete
+            assert table.failed == {}
+            assert dict(table) == expected
+            found = [found.text for found in table.findings("large")]
+            assert found == ["1 of 9,000,001 is NaN"]
+            # A worker sees for itself that it is not the file that was listed.
+            os.utime(explorer["b"].location, ns=(1, 1))
+            failed = explorer.scan(executor).failed
+            assert sorted(failed) == sorted(["b", "i", "empty"])
+            assert all("was written to since it was listed" in why for why in failed.values())
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no such signal")
+@in_child
+def test_what_a_killed_worker_had_is_marked_and_read_by_the_next_scan():
+    """Nothing hangs, and what was finished is kept."""
+    end_in_time()
+    with tempfile.TemporaryDirectory() as place:
+        # More than an executor has at once.
+        made = {f"w{i}": torch.full((10,), float(i)) for i in range(100)}
+        save_file(made, Path(place, "x.safetensors"))
+        explorer = tnp.weights(place)
+        expected = {key: tnp.stats(one) for key, one in made.items()}
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+            worker = pool.submit(os.getpid).result()
+            killed: list[int] = []
+
+            def kill(done: int, total: int) -> None:
+                if not killed:
+                    killed.append(worker)
+                    os.kill(worker, signal.SIGKILL)
+
+            table = explorer.scan(pool, progress=kill)
+            assert killed
+            assert table.complete
+            assert set(table).isdisjoint(table.failed)
+            assert set(table) | set(table.failed) == set(explorer)
+            assert all(why.startswith("its worker died: ") for why in table.failed.values())
+            assert len(table.failed) > 60
+            assert {key: expected[key] for key in table} == dict(table)
+            KEPT.clear()
+            assert set(explorer.scan(pool).failed) == set(explorer)
+        assert dict(explorer.scan(resume=table)) == expected

@@ -1,0 +1,477 @@
+"""A scan of all weights: the same bits from every engine, the worst first, and what was finished is kept."""
+
+from __future__ import annotations
+
+import io
+import math
+import multiprocessing
+import os
+import pickle
+import shutil
+import sys
+import tempfile
+import time
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from child import in_child
+from safetensors.torch import save_file
+from tqdm import tqdm
+
+import tensornp as tnp
+from tensornp.core.values.stats import tasks
+from tensornp.models.entries.file import FileEntry
+from tensornp.models.files import source_file
+from tensornp.models.reading import stats_cache as kept
+from tensornp.models.scan import findings, progress
+from tensornp.models.scan import run as scan
+
+
+def weights_of(folder: Path) -> dict[str, torch.Tensor]:
+    g = torch.Generator().manual_seed(0)
+    made = {f"layers.{i}.w": torch.randn(300, 701, generator=g) for i in range(3)}
+    made["layers.1.w"][5, 6] = math.nan
+    made["embed"] = torch.randn(9_000_001, generator=g).to(torch.bfloat16)
+    made |= {
+        "bn.running_var": torch.tensor([1.0, 0.0]), "full": torch.tensor([1.0, 65504.0]).half(),
+        "ones": torch.ones(5), "empty": torch.zeros(0), "f8": torch.full((3,), 448.0).to(torch.float8_e4m3fn),
+        "number": torch.tensor(7), "inf": torch.tensor([1.0, -math.inf]), "z": torch.tensor([1 + 2j, 3j]),
+    }  # fmt: skip
+    save_file(made, folder / "model.safetensors")
+    return made
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """Weights in a file, and the same in memory."""
+    folder = tmp_path_factory.mktemp("model")
+    made = weights_of(folder)
+    return folder / "model.safetensors", made
+
+
+@in_child
+def test_every_engine_gives_the_bits_of_the_tensors():
+    """Threads, processes that are made anew, and none; with tasks of a part of a weight each."""
+    with tempfile.TemporaryDirectory() as folder:
+        check_engines(Path(folder, "model.safetensors"), weights_of(Path(folder)))
+
+
+def check_engines(path: Path, made: dict[str, torch.Tensor]) -> None:
+    """Hold all engines to what the tensors themselves give."""
+    explorer = tnp.weights(path)
+    expected = {name: tnp.stats(tensor) for name, tensor in made.items()}
+    spawned = multiprocessing.get_context("spawn")
+    with ThreadPoolExecutor(3) as pool, ProcessPoolExecutor(1, mp_context=spawned) as processes:
+        for engine in (None, pool, processes):
+            table = explorer.scan(engine)
+            assert table.complete
+            assert dict(table) == expected
+            assert not table.failed
+    assert dict(tnp.weights(made).scan()) == expected
+
+
+def test_the_worst_comes_first_with_its_numbers(model):
+    """Each finding is a sentence."""
+    table = tnp.weights(model[0]).scan()
+    said = {name: [finding.text for finding in table.findings(name)] for name in table if table.findings(name)}
+    assert list(said.items()) == [
+        ("layers.1.w", ["1 of 210,300 is NaN"]),
+        ("inf", ["1 of 2 is infinite"]),
+        ("bn.running_var", ["a running variance is 0, and not positive"]),
+        ("full", ["a value is 65504, the largest that float16 has"]),
+        ("f8", ["a value is 448, the largest that float8_e4m3fn has", "all 3 are 448"]),
+        ("ones", ["all 5 are 1"]),
+    ]
+    assert repr(table) == f"<ScanTable of {len(model[1])} weights, 5 with findings, 1 with what may be on purpose>"
+    assert (table.num_alarms, table.num_quiet, table.num_left) == (5, 1, 0)
+    with pytest.raises(KeyError, match=r"there are no statistics of 'layers\.9\.w'; the closest is 'layers\."):
+        table["layers.9.w"]
+
+
+def test_dead_rows_and_outlying_columns_are_found(tmp_path):
+    """Quietly: what is pruned or a padding has such rows on purpose. Of more dimensions, channels are told by axis."""
+    wide = torch.randn(30, 40, generator=torch.Generator().manual_seed(0))
+    wide[[3, 17]] = 0
+    wide[:, 5] *= 100
+    wide[:, 7] *= 60
+    convolution = torch.ones(8, 9, 3, 3)
+    convolution[:, 4] = 0
+    convolution[:, :, 0, 0] *= torch.arange(8.0).add(1)[:, None]
+    made = {"w": wide, "c": convolution, "half": wide.half(), "zero": torch.zeros(20, 20)}
+    save_file(made, tmp_path / "model.safetensors")
+    for source in (made, tmp_path):
+        table = tnp.weights(source).scan()
+        median = wide.norm(dim=0).quantile(0.5)
+        ratios = [f"{float(wide[:, i].norm() / median):.3g} times" for i in (5, 7)]
+        dead = "2 of 30 rows are zero throughout: 3, 17"
+        out = f"2 of 40 columns have 10 times the median norm or more: 5 ({ratios[0]}), 7 ({ratios[1]})"
+        said = {name: [finding.text for finding in table.findings(name)] for name in table}
+        assert said["w"] == [dead, out]
+        assert said["half"][0] == dead
+        assert said["c"] == ["1 of 9 channels along axis 1 is zero throughout: 4"]
+        assert said["zero"] == ["all 400 are 0"]
+        assert all(finding.rank >= findings.QUIET_RANK for name in table for finding in table.findings(name))
+
+
+def test_weights_of_equal_content_are_found(tmp_path):
+    """They lie twice in memory, or in the file; what is tied is one, and what is one number throughout says nothing."""
+    values = torch.randn(400, 500, generator=torch.Generator().manual_seed(0))
+    made = {
+        "embed": values, "head": values.clone(), "other": values + 1, "half": values.half(), "flat": values.reshape(-1),
+        "turned": values.t().contiguous(), "ones": torch.ones(9), "more ones": torch.ones(9),
+        **{f"layers.{i}.inv_freq": torch.arange(8.0) for i in range(6)},
+    }  # fmt: skip
+    save_file({name: tensor.clone() for name, tensor in made.items()}, tmp_path / "model.safetensors")
+    for source in (made, tmp_path):
+        table = tnp.weights(source).scan()
+        said = {name: [one.text for one in table.findings(name)] for name in table if table.findings(name)}
+        assert said.pop("ones") == said.pop("more ones") == ["all 9 are 1"]
+        assert said.pop("embed") == ["the same values as 'head'"]
+        assert said.pop("head") == ["the same values as 'embed'"]
+        first = "the same values as 'layers.1.inv_freq', 'layers.2.inv_freq', 'layers.3.inv_freq' and 2 more"
+        assert said.pop("layers.0.inv_freq") == [first]
+        assert set(said) == {f"layers.{i}.inv_freq" for i in range(1, 6)}
+
+
+def test_what_is_tied_is_no_equal_content():
+    """One tensor under two names is one."""
+    model = torch.nn.Sequential(torch.nn.Linear(5, 6), torch.nn.Linear(5, 6), torch.nn.Linear(5, 6))
+    model[1].weight = model[0].weight
+    model[2].weight.data = model[0].weight.data.clone()
+    table = tnp.weights(model).scan(names="*weight")
+    assert [one.text for one in table.findings("0.weight")] == ["the same values as '2.weight'"]
+    assert [one.text for one in table.findings("2.weight")] == ["the same values as '0.weight'"]
+
+
+def test_what_is_tied_is_read_and_counted_once(tmp_path):
+    """In a file and in memory; each name has the statistics."""
+    weight = torch.randn(30, 40)
+    made = {"embed": weight, "other": torch.randn(7), "head": weight}
+    torch.save(made, tmp_path / "tied.pt")
+    for source in (tmp_path / "tied.pt", made):
+        told: list[tuple[int, int]] = []
+        table = tnp.weights(source).scan(progress=lambda *seen, told=told: told.append(seen))
+        assert list(table) == list(made)
+        assert told[-1] == (4 * 1207, 4 * 1207)
+        assert table["embed"] == table["head"]
+        assert sorted(stats.count for _, stats in table.each_once()) == [7, 1200]
+        some = tnp.weights(source).scan(names=["embed", "other"])
+        assert dict(tnp.weights(source).scan(resume=some)) == dict(table)
+
+
+def test_some_are_scanned_by_name(model):
+    """By a glob, a part, or the names themselves."""
+    explorer = tnp.weights(model[0])
+    assert set(explorer.scan(names="layers.*")) == {"layers.0.w", "layers.1.w", "layers.2.w"}
+    assert list(explorer.scan(names=["ones", "empty"])) == ["ones", "empty"]
+    with pytest.raises(tnp.NoSuchWeightError):
+        explorer.scan(names=["one"])
+
+
+@pytest.mark.parametrize("engine", [None, ThreadPoolExecutor(1)])
+def test_what_was_finished_is_kept(model, engine):
+    """Ctrl-C gives a table that is not complete, with which the next scan goes on."""
+    explorer = tnp.weights(model[0])
+    told: list[tuple[int, int]] = []
+
+    def stop(done: int, total: int) -> None:
+        told.append((done, total))
+        raise KeyboardInterrupt
+
+    table = explorer.scan(engine, progress=stop)
+    assert not table.complete
+    assert 0 < len(table) < len(explorer)
+    assert repr(table).endswith(f", stopped, {table.num_left} were not read>")
+    assert table.num_left == len(explorer) - len(table)
+    whole = explorer.scan(engine, resume=table)
+    assert whole.complete
+    assert dict(whole) == dict(explorer.scan())
+    assert 0 <= told[0][0] < told[0][1] == sum(entry.nbytes for entry in explorer.values())
+
+
+class Failing(Executor):
+    """An engine whose workers die of one weight, so many times."""
+
+    def __init__(self, name: str, times: int) -> None:
+        self.name, self.times, self.asked = name, times, 0
+
+    def submit(self, fn, /, *args, **kwargs):
+        """Do it at once."""
+        done: Future = Future()
+        entry = args[0]
+        if entry.name == self.name and self.asked < self.times:
+            self.asked += 1
+            done.set_exception(EOFError("the pipe is closed"))
+        else:
+            done.set_result(fn(*args, **kwargs))
+        return done
+
+
+def test_a_task_whose_worker_died_is_tried_once_more(model):
+    """Then the weight is marked, and all others have their statistics."""
+    explorer = tnp.weights(model[0])
+    assert dict(explorer.scan(Failing("ones", 1))) == dict(explorer.scan())
+    kept.KEPT.clear()
+    table = explorer.scan(Failing("ones", 2))
+    assert table.complete
+    assert table.failed == {"ones": "its worker died: the pipe is closed"}
+    with pytest.raises(KeyError, match="there are no statistics of 'ones': its worker died"):
+        table["ones"]
+
+
+def test_a_file_that_changed_is_marked(tmp_path):
+    """Also where a worker sees it."""
+    weights_of(tmp_path)
+    explorer = tnp.weights(tmp_path)
+    os.utime(tmp_path / "model.safetensors", ns=(1, 1))
+    with ThreadPoolExecutor(1) as pool:
+        for engine in (None, pool):
+            table = explorer.scan(engine)
+            assert len(table) == 0
+            assert all("was written to since it was listed" in why for why in table.failed.values())
+
+
+def test_what_is_registered_as_none_is_no_weight_to_read():
+    """Neither read nor failed, by itself or among others; a parameter without a state is told."""
+    model = torch.nn.Linear(3, 2, bias=False)
+    table = tnp.weights(model).scan()
+    assert (list(table), table.failed, table.complete, table.num_left) == (["weight"], {}, True, 0)
+    assert len(tnp.weights(model).scan(names=["bias"])) == 0
+    state = tnp.weights(torch.optim.Adam(model.parameters()), model=model).scan()
+    assert list(state.failed) == ["state.weight"]
+    assert repr(state) == "<ScanTable of 0 weights, 0 with findings, 1 could not be read>"
+
+
+def test_what_is_no_executor_is_refused(model):
+    """And so is one that would have to read the memory of this process."""
+    with pytest.raises(tnp.BadRequestError, match=r"executor is a concurrent.futures.Executor, not an int"):
+        tnp.weights(model[0]).scan(3)
+    with ThreadPoolExecutor(1) as pool, pytest.raises(tnp.BadRequestError, match="lies in the memory of this process"):
+        tnp.weights(torch.nn.Linear(2, 2)).scan(pool)
+
+
+def test_tasks_are_of_bounded_size(model):
+    """A large weight is read in several, and a result is small."""
+    explorer = tnp.weights(model[0])
+    entry = explorer["embed"]
+    assert isinstance(entry, FileEntry)
+    assert entry.num_tasks() == -(-9_000_001 // (2**17 * tasks.TASK_BLOCKS))
+    assert scan.tally_of(entry, 0).numel == 2**17 * tasks.TASK_BLOCKS
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="this system is not told what it need not keep")
+def test_what_was_scanned_of_a_large_file_is_not_kept_in_the_cache(model, monkeypatch):
+    """It would crowd everything else out; a smaller one may soon be loaded."""
+    told = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda _, offset, nbytes, advice: told.append((offset, nbytes, advice)))
+    explorer = tnp.weights(model[0])
+    explorer.scan(names=["embed"])
+    assert told == []
+    kept.KEPT.clear()
+    monkeypatch.setattr("tensornp.models.entries.file.MIN_GIVEN_BACK", 1)
+    explorer.scan(names=["embed"])
+    ((_, offset, nbytes),) = explorer["embed"].extents
+    assert told == [(offset, nbytes, os.POSIX_FADV_DONTNEED)]
+
+
+def settled(path: Path, ns: int = 10**18) -> None:
+    """Make a file of a time ago: what was written just now might be written to again in the same tick of its clock."""
+    os.utime(path, ns=(ns, ns))
+
+
+def test_what_was_read_of_a_file_is_kept(tmp_path, monkeypatch):
+    """By the file and its time: neither a scan nor a row that opens reads it once more, nor does another explorer."""
+    made = weights_of(tmp_path)
+    file = tmp_path / "model.safetensors"
+    settled(file)
+    first = tnp.weights(tmp_path).scan()
+    reads = []
+    monkeypatch.setattr(FileEntry, "_flat", lambda *args: reads.append(args))
+    again = tnp.weights(file)
+    assert dict(again.scan()) == dict(first)
+    assert again["embed"].stats() == first["embed"]
+    assert again.scan()["layers.0.w"].channels == first["layers.0.w"].channels
+    assert not reads
+    monkeypatch.undo()
+    # A listing of before does not pass off what it knows as what is there now.
+    save_file({name: torch.zeros_like(tensor) for name, tensor in made.items()}, file)
+    settled(file, 10**18 + 1)
+    with pytest.raises(tnp.ChangedFileError):
+        again["embed"].stats()
+    assert all("since it was listed" in why for why in again.scan().failed.values())
+    assert tnp.weights(file)["embed"].stats().zeros == 9_000_001
+
+
+@pytest.mark.parametrize(("age_s", "is_kept"), [(0, False), (1.9, False), (2.1, True)])
+def test_what_was_written_just_now_is_not_kept(tmp_path, monkeypatch, age_s, is_kept):
+    """Some file systems have clocks of two seconds."""
+    path = tmp_path / "a.safetensors"
+    save_file({"a": torch.ones(3)}, path)
+    now = path.stat().st_mtime_ns + int(age_s * 10**9)
+    monkeypatch.setattr(time, "time_ns", lambda: now)
+    explorer = tnp.weights(tmp_path)
+    explorer.scan()
+    assert explorer["a"].kept() == (tnp.stats(torch.ones(3)) if is_kept else None)
+
+
+def test_no_more_is_kept_than_a_bounded_number_of_bytes(monkeypatch, tmp_path):
+    """What was not asked for longest goes first."""
+    (tmp_path / "file").touch()
+    settled(tmp_path / "file")
+    found = tnp.stats(torch.ones(3))
+    monkeypatch.setattr(kept, "MAX_NBYTES", 10_000)
+    store, path = kept.KeptStats(), str(tmp_path / "file")
+    for number in range(20):
+        store.keep(number, found, [path])
+        assert store.get(0, [path]) is not None
+    assert store.get(1, [path]) is None
+    assert store.get(19, [path]) is not None
+    store.keep("gone", found, [str(tmp_path / "no file")])
+    assert store.get("gone", [str(tmp_path / "no file")]) is None
+
+
+def scanned(path: Path) -> tnp.TensorStats:
+    """Return the statistics of the only weight of a file."""
+    (found,) = tnp.weights(path).scan().values()
+    return found
+
+
+def test_what_is_written_without_another_time_is_read_again(tmp_path, monkeypatch):
+    """Through a map of memory, of which the first write alone gives a time; and where somebody sets the time back."""
+    path = tmp_path / "a.npy"
+    np.save(path, np.ones((300, 100), np.float32))
+    mapped = np.load(path, mmap_mode="r+")
+    mapped[0, 0] = 7
+    # Some seconds later.
+    settled(path)
+    monkeypatch.setattr(kept.KEPT, "_asked_ns", 0)
+    assert scanned(path).nan == 0
+    mapped[5] = np.nan
+    assert scanned(path).nan == 100
+    del mapped
+    np.save(path, np.ones((300, 100), np.float32))
+    settled(path)
+    kept.KEPT.clear()
+    assert scanned(path).max == 1
+    with open(path, "r+b") as file:
+        np.save(file, np.full((300, 100), 5, np.float32))
+    settled(path)
+    assert scanned(path).max == 5
+
+
+def test_a_scan_goes_on_with_the_same_weights_alone(tmp_path):
+    """By its name, a weight may be one of another model, or of a file that has changed."""
+    zeros = tnp.weights({"w": torch.zeros(4, 4)}).scan()
+    assert tnp.weights({"w": torch.full((9,), math.nan)}).scan(resume=zeros)["w"].nan == 9
+    save_file({"w": torch.zeros(4, 4)}, tmp_path / "a.safetensors")
+    of_file = tnp.weights(tmp_path).scan()
+    save_file({"w": torch.ones(5)}, tmp_path / "a.safetensors")
+    assert tnp.weights(tmp_path).scan(resume=of_file)["w"].count == 5
+    assert tnp.weights(tmp_path).scan(resume=of_file).complete
+
+
+def test_a_bar_appears_where_it_takes_long(model, monkeypatch, capsys):
+    """And nothing is written where it does not, or is not wanted."""
+    tnp.weights(model[0]).scan()
+    monkeypatch.setattr(progress, "_DELAY_S", 0.0)
+    monkeypatch.setattr(scan, "_TOLD_EVERY_S", 0.0)
+    tnp.weights(model[0]).scan(progress=False)
+    tnp.compare(model[1], model[1], progress=False)
+    assert capsys.readouterr().err == ""
+    tnp.weights(model[0]).scan()
+    assert "scan:" in capsys.readouterr().err
+    tnp.compare(model[1], model[1])
+    assert "compare:" in capsys.readouterr().err
+    told: list[str] = []
+
+    class Own:
+        def __init__(self, what: str) -> None:
+            told.append(what)
+
+        def tell(self, done: int, total: int) -> None:
+            told.append("told")
+
+        def close(self) -> None:
+            told.append("closed")
+
+    progress.put_in(Own)
+    try:
+        tnp.weights(model[0]).scan()
+    finally:
+        progress.take_out(Own)
+    assert (told[0], told[1], told[-1]) == ("scan", "told", "closed")
+    assert capsys.readouterr().err == ""
+    with pytest.raises(tnp.BadRequestError, match="progress is a function of two numbers, or False, not an int"):
+        tnp.weights(model[0]).scan(progress=3)
+
+
+class BrokenPipe(io.StringIO):
+    """Nobody listens any more."""
+
+    def write(self, _):
+        raise BrokenPipeError(32, "Broken pipe")
+
+
+def closed() -> io.StringIO:
+    out = io.StringIO()
+    out.close()
+    return out
+
+
+@pytest.mark.parametrize("make", [lambda: None, closed, BrokenPipe], ids=["none", "closed", "broken pipe"])
+def test_a_scan_goes_on_where_no_bar_can_be_written(model, monkeypatch, make):
+    """And the bars of others too: no lock of tqdm's is left taken."""
+    monkeypatch.setattr(progress, "_DELAY_S", 0.0)
+    monkeypatch.setattr(scan, "_TOLD_EVERY_S", 0.0)
+    monkeypatch.setattr(sys, "stderr", make())
+    assert tnp.weights(model[0]).scan().complete
+
+    def are_free() -> bool:
+        taken = [lock for lock in tqdm.get_lock().locks if lock.acquire(False)]
+        for lock in taken:
+            lock.release()
+        return len(taken) == len(tqdm.get_lock().locks)
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(are_free).result()
+
+
+def test_a_worker_elsewhere_knows_the_file_of_a_share_again(tmp_path, monkeypatch):
+    """There it is on another device; by its size, its time, and what it begins and ends with it is the same."""
+    made = weights_of(tmp_path)
+    path = tmp_path / "model.safetensors"
+    settled(path)
+    entry = tnp.weights(path)["layers.0.w"]
+    expected = tnp.stats(made["layers.0.w"])
+    sent = pickle.dumps(entry)
+    here = source_file._mark_of
+    monkeypatch.setattr(source_file, "_mark_of", lambda status: here(status)._replace(device=99))
+    source_file._fingerprint_of.cache_clear()
+    received = pickle.loads(sent)
+    assert received.put_together([received.tally(i) for i in range(received.num_tasks())]) == expected
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    settled(path)
+    source_file._fingerprint_of.cache_clear()
+    kept.KEPT.clear()
+    with pytest.raises(tnp.ChangedFileError):
+        pickle.loads(sent).tally(0)
+
+
+def test_a_file_that_was_replaced_is_another_one_for_a_worker_too(tmp_path):
+    """On the same device an inode tells it."""
+    weights_of(tmp_path)
+    path = tmp_path / "model.safetensors"
+    settled(path)
+    sent = pickle.dumps(tnp.weights(path)["layers.0.w"])
+    shutil.copy2(path, tmp_path / "other")
+    os.replace(tmp_path / "other", path)
+    with pytest.raises(tnp.ChangedFileError, match="was replaced since it was listed"):
+        pickle.loads(sent).tally(0)
+    path.unlink()
+    with pytest.raises(tnp.ChangedFileError, match="cannot be opened any more"):
+        pickle.loads(sent).tally(0)

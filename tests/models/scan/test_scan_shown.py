@@ -1,0 +1,114 @@
+"""What a scan has found, as text and as static HTML."""
+
+from __future__ import annotations
+
+import math
+import re
+from html import unescape
+
+import torch
+
+import tensornp as tnp
+from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.models.scan.table import ScanTable
+from tensornp.render.scan_table import scan_table_html, scan_table_text
+
+
+def lines_of(table: ScanTable) -> list[str]:
+    return scan_table_text(table).split("\n")
+
+
+def noise(seed: int) -> torch.Tensor:
+    return torch.randn(3, 4, generator=torch.Generator().manual_seed(seed))
+
+
+def test_alarms_come_before_what_may_be_on_purpose():
+    """Under the numbers, with the figures of each; what is sound is not listed."""
+    broken = torch.tensor([2.0, 0.0, math.nan, -6.0])
+    dead = torch.randn(9, 9, generator=torch.Generator().manual_seed(0))
+    dead[4] = 0
+    made = {"dead": dead, "ones": torch.ones(5), "sound": noise(0), "broken": broken}
+    made |= {"inf": torch.tensor([math.inf, 1.0])} | {f"zeros.{i}": torch.zeros(4) for i in range(5)}
+    table = tnp.weights(made).scan()
+    heading, headings, *rows, rest = lines_of(table)
+    assert heading == "10 weights · 2 with findings, 7 with what may be on purpose"
+    assert rest == "6 weights of ones or zeros throughout: ones, zeros.0, zeros.1 and 3 more"
+    assert headings.split() == ["name", "finding", "min", "max", "mean", "std", "zeros"]
+    assert [row.split()[0] for row in rows] == ["broken", "inf", "dead"]
+    finite = broken[broken.isfinite()].double()
+    std = f"{finite.std(correction=0).item():.4g}"
+    assert rows[0].split()[1:] == ["1", "of", "4", "is", "NaN", "-6.0"[:2], "2", f"{finite.mean():.4g}", std, "1"]
+    html = scan_table_html(table)
+    assert heading in html
+    assert html.index("broken") < html.index("inf") < html.index("dead")
+    assert "sound" not in html + "".join(rows)
+
+
+def test_what_is_sound_needs_no_table():
+    """A line says what was looked at, and the figures of all of it; of nothing at all there is none."""
+    made = {"a": noise(0), "b": torch.tensor([0.0, -7.5, 0.25], dtype=torch.float64)}
+    table = tnp.weights(made).scan()
+    heading, line = lines_of(table)
+    assert heading == "2 weights · 0 with findings"
+    num, nbytes = 3 + made["a"].numel(), 24 + 4 * made["a"].numel()
+    time, high = (r"(less than 0\.1|[\d,]+\.\d) s", re.escape(f"{made['a'].max().item():.6g}"[:4]))
+    size = re.escape(format_nbytes(nbytes))
+    says = rf"nothing stands out of {num} elements, {size}, read in {time}, from [-−]7\.5 to {high}\d*, 1 zero"
+    assert re.fullmatch(says, line), line
+    assert line in unescape(scan_table_html(table))
+    heading, *lines = lines_of(tnp.weights({**made, "ones": torch.ones(5)}).scan())
+    assert lines[0].startswith(f"nothing else stands out of {num + 5} elements, ")
+    assert lines[1] == "1 weight of ones or zeros throughout: ones"
+    table = tnp.weights(torch.nn.ReLU()).scan()
+    assert scan_table_text(table) == "0 weights · 0 with findings"
+    assert "<table" not in scan_table_html(table)
+
+
+def test_a_long_table_is_cut_and_says_so():
+    """Of what could not be read, too; the worst stays."""
+    made = {f"w{i}": torch.full((2,), 3.0) for i in range(50)} | {"bad": torch.tensor([math.nan])}
+    made |= {f"m{i}": torch.ones(2, device="meta") for i in range(13)}
+    table = tnp.weights(made).scan()
+    heading, _, *lines = lines_of(table)
+    assert heading == "51 weights · 51 with findings · 13 could not be read"
+    assert lines[0].startswith("bad ")
+    assert lines[39].startswith("w38 ")
+    assert lines[40] == "… 11 more weights with findings; .to_frame() of the scan has all"
+    assert lines[41] == f"m0 was not read: {table.failed['m0']}"
+    assert lines[51] == "… 3 more weights could not be read; .failed of the scan tells why"
+    assert len(lines) == 52
+    html = scan_table_html(table)
+    assert html.count("<tr>") == 41
+    assert "m9 was not read" in html
+    assert "m10" not in html
+
+
+def test_a_scan_that_was_stopped_tells_what_it_left():
+    """And what it has read."""
+    table = tnp.weights({"a": noise(0), "b": noise(1), "c": noise(2)}).scan(progress=lambda done, total: False)
+    left = 3 - len(table)
+    assert left > 0
+    heading, *_ = lines_of(table)
+    verb = "was" if left == 1 else "were"
+    assert heading.endswith(f" · 0 with findings · stopped, {left} {verb} not read")
+    whole = tnp.weights({"a": noise(0)}).scan()
+    whole.complete = False
+    assert lines_of(whole)[0] == "1 weight · 0 with findings · stopped"
+
+
+def test_what_a_scan_shows_is_escaped_and_cut():
+    """Names come from files."""
+    hostile = "<script>\x1b[2J"
+    made = {
+        hostile: torch.full((2,), 3.0),
+        "": torch.full((3,), 3.0),
+        "n" * 5000: torch.ones(4),
+        hostile + "2": torch.ones(1, device="meta"),
+    }
+    table = tnp.weights(made).scan()
+    text, html = scan_table_text(table), scan_table_html(table)
+    assert "<script>" not in html
+    assert "&lt;script&gt;\\x1b[2J" in html
+    assert "\x1b" not in text + html + repr(table)
+    assert max(map(len, text.split("\n"))) < 1000
+    assert any(line.startswith("'' ") for line in text.split("\n"))

@@ -1,0 +1,104 @@
+"""One count: the line, the text, the HTML, the page, the frame and the totals of weights tell the same numbers."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+import tensornp as tnp
+from tensornp.models.entries.listed import listed
+from tensornp.models.outline.outline import Outline
+from tensornp.render.weights import weights_html, weights_text
+
+
+def net() -> nn.Module:
+    """With names that are None, one weight that is tied, and one of a single element."""
+    model = nn.ModuleDict({name: nn.Linear(3, 3, bias=False) for name in ("a", "b")})
+    model["b"].weight = model["a"].weight
+    model["one"] = nn.Linear(1, 1, bias=False)
+    return model
+
+
+def stepped() -> torch.optim.Optimizer:
+    model = net()
+    optimizer = torch.optim.SGD([model["a"].weight, model["one"].weight], lr=0.1, momentum=0.5)
+    model["one"](torch.ones(1)).sum().backward()
+    optimizer.step()
+    return optimizer
+
+
+def written(folder, kind):
+    state_dict = {"a.weight": torch.ones(3, 3), "one.weight": torch.ones(1, 1)}
+    path = folder / f"weights.{kind}"
+    if kind == "safetensors":
+        save_file(state_dict, path)
+    elif kind == "pt":
+        torch.save(state_dict, path)
+    else:
+        np.savez(path, **{name: one.numpy() for name, one in state_dict.items()})
+    return path
+
+
+# Of each: the names, those of weights, and the parameters.
+SOURCES = {
+    "module": (lambda folder: net(), 6, 3, 10),
+    "part": (lambda folder: tnp.weights(net())["one"], 2, 1, 1),
+    "found": (lambda folder: tnp.weights(net()).find("*bias"), 3, 0, 0),
+    "nothing": (lambda folder: nn.Identity(), 0, 0, 0),
+    "state dict": (lambda folder: net().state_dict(), 3, 3, 10),
+    "one tensor": (lambda folder: {"w": torch.ones(1)}, 1, 1, 1),
+    "optimizer": (lambda folder: stepped(), 2, 2, 0),
+    "safetensors": (lambda folder: written(folder, "safetensors"), 2, 2, 10),
+    "pt": (lambda folder: written(folder, "pt"), 2, 2, 10),
+    "npz": (lambda folder: written(folder, "npz"), 2, 2, 10),
+}
+
+
+def number_of(noun: str, text: str) -> int:
+    """The number that stands before a noun, which is plural unless it is 1."""
+    (found,) = re.findall(rf"([\d,]+) {noun}(s?)\b", text.partition("\n")[0])
+    assert (found[1] == "") == (found[0] == "1"), text
+    return int(found[0].replace(",", ""))
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_view_tells_the_same_counts(source, tmp_path):
+    """What is registered as None is a name, and told apart in each."""
+    make, num_names, num_weights, parameters = SOURCES[source]
+    explorer = tnp.weights(make(tmp_path))
+    assert len(explorer) == len(list(explorer)) == len(explorer.to_frame()) == num_names
+    assert explorer.num_weights == num_weights
+    assert explorer.totals.parameters == parameters
+    assert Outline(listed(explorer.values())).sums.num_weights == num_weights
+    heading = re.sub("<[^>]*>", "\n", weights_html(explorer)).strip()
+    noun = "parameter" if explorer.is_of_module or source == "optimizer" else "element"
+    for view in (repr(explorer), weights_text(explorer), heading):
+        assert number_of("weight", view) == num_weights
+        assert number_of(noun, view) == parameters
+    num_nothing = num_names - num_weights
+    for view in (repr(explorer), weights_text(explorer), weights_html(explorer)):
+        told = re.findall(r"([\d,]+) registered as None", view)
+        assert told == ([str(num_nothing)] if num_nothing else [])
+    scanned = explorer.scan(progress=False)
+    assert len(scanned) + len(scanned.failed) == num_weights
+
+
+def test_a_file_does_not_call_buffers_parameters(tmp_path):
+    """Which of its tensors are parameters, it does not tell; what is known to be one is called so."""
+    norm = nn.BatchNorm1d(7)
+    torch.save(norm.state_dict(), tmp_path / "norm.pt")
+    torch.save(dict(norm.named_parameters()), tmp_path / "own.pt")
+    states = {"state": {0: {"exp_avg": torch.ones(3)}}, "param_groups": [{"params": [0]}]}
+    for source, told in (
+        (norm, "14 parameters"), (norm.state_dict(), "29 elements"), (tmp_path / "norm.pt", "29 elements"),
+        (tmp_path / "own.pt", "14 parameters"),
+        ({"w": torch.ones(2), "opt": states}, "2 elements besides states"),
+    ):  # fmt: skip
+        explorer = tnp.weights(source)
+        assert f", {told}, " in repr(explorer)
+        assert f" · {told} · " in weights_text(explorer)
