@@ -8,7 +8,7 @@ import torch
 
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.render.card import tensor_html, tensor_text
+from tensornp.render.tensor.card import tensor_html, tensor_text
 
 
 def display(t: torch.Tensor) -> str:

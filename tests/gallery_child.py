@@ -27,7 +27,7 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.core.convert.view_share_copy import MODES, mode_arguments
-from tensornp.render.receipt import statements
+from tensornp.render.tensor.receipt import statements
 from tensornp.widget.toggle import TensorWidget
 
 

@@ -18,15 +18,16 @@ ROOMS = {
     "core/values": "reading -> shown, stats -> compare -> find, pictures",
     "models": "names -> reading, files -> pickles -> entries -> storage, quantization, optimizers, outline "
     "-> scan -> formats, explorer -> live -> opening -> weights -> comparing",
+    "render": "layout -> pictures -> tensor -> values, collections, models -> simple -> views -> view -> static_card",
 }
 """A room imports what is left of it: not what shares its place, between two commas."""
 MODULES = sorted(path for path in SRC.rglob("*.py") if path != SRC / "__init__.py")
 HOMES = {
-    "matplotlib": {"render/plot"},
-    "PIL": {"render/png"},
+    "matplotlib": {"render/pictures/plot"},
+    "PIL": {"render/pictures/png"},
     "xxhash": {"core/memory/fingerprint"},
     "numkong": {"core/values/stats/fused"},
-    "wcwidth": {"render/table"},
+    "wcwidth": {"render/layout/table"},
     "ctypes": {"core/lowlevel/raw_memory"},
     "ml_dtypes": {"core/tensor/dtypes"},
     "psutil": {"core/convert/budget"},

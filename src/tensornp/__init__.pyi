@@ -39,9 +39,9 @@ from .models.comparing.comparison import WeightsComparison as WeightsComparison
 from .models.entries.entry import WeightEntry as WeightEntry
 from .models.explorer import WeightsExplorer as WeightsExplorer
 from .models.weights import weights as weights
-from .render.image import Image as Image
-from .render.image import image as image
-from .render.plot import plot as plot
+from .render.pictures.image import Image as Image
+from .render.pictures.image import image as image
+from .render.pictures.plot import plot as plot
 from .render.static_card import Card as Card
 from .render.static_card import card as card
 from .widget.toggle import TensorWidget as TensorWidget

@@ -15,8 +15,8 @@ from tensornp.core.summary.card import summarize
 from tensornp.core.summary.container import summarize_container
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
-from tensornp.render.card import tensor_html, tensor_text
-from tensornp.render.container import container_html, container_text
+from tensornp.render.collections.container import container_html, container_text
+from tensornp.render.tensor.card import tensor_html, tensor_text
 
 SHAPES = ((10_000,), (100, 100), (100_000,), (250, 400), (1_000_000,), (1000, 1000), (100_000_000,), (10_000, 10_000))
 SLOW_NUMEL = 100_000_000

@@ -47,7 +47,7 @@ def measure(name: str) -> tuple[list[float], list[float]]:
     from tensornp import TensornpError, to_numpy
     from tensornp.core.summary.card import summarize
     from tensornp.core.summary.options import DisplayOptions
-    from tensornp.render.card import tensor_html, tensor_text
+    from tensornp.render.tensor.card import tensor_html, tensor_text
 
     case = KINDS[name][1]()
     cards, refusals = [], []

@@ -16,7 +16,7 @@ from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
 from tensornp.fronts.ipython.shell import ShellSession
-from tensornp.render.card import tensor_html, tensor_text
+from tensornp.render.tensor.card import tensor_html, tensor_text
 from tensornp.session.ledger import Ledger
 
 OPTIONS = DisplayOptions()

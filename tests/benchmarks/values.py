@@ -17,7 +17,7 @@ from tensornp.core.values.find.locate import locate
 from tensornp.core.values.pictures.planes import plane_map
 from tensornp.core.values.stats import fused
 from tensornp.core.values.stats.compute import scan
-from tensornp.render.card import tensor_html, tensor_text
+from tensornp.render.tensor.card import tensor_html, tensor_text
 
 NAIVE = "(t.isnan().sum(), t.isinf().sum(), (t == 0).sum(), t.min(), t.max(), t.mean(), t.std(correction=0))"
 """Seven figures as people write them."""

@@ -24,7 +24,7 @@ from tensornp.models.entries.listed import listed
 from tensornp.models.outline.choose import Asked
 from tensornp.models.outline.outline import Outline
 from tensornp.models.reading.stats_cache import KEPT
-from tensornp.render.weights import weights_html
+from tensornp.render.models.weights import weights_html
 
 LISTING_MS, SLICE_MS, MANY_S, ENTRY_NBYTES = 50, 5, 3, 1024
 PICTURE_MS, PICTURE_KB = 50, 100

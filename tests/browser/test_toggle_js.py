@@ -15,7 +15,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.render.card import tensor_html
+from tensornp.render.tensor.card import tensor_html
 from tensornp.session.ledger import Ledger
 from tensornp.widget.dock import module, stylesheet
 from tensornp.widget.toggle import TensorWidget

@@ -16,8 +16,8 @@ from tensornp.core.summary.card import summarize
 from tensornp.core.summary.container import summarize_container
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.fronts.ipython.shell import ShellSession
-from tensornp.render.card import tensor_text
-from tensornp.render.container import container_text
+from tensornp.render.collections.container import container_text
+from tensornp.render.tensor.card import tensor_text
 from tensornp.session.ledger import Ledger
 
 

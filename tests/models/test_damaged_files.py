@@ -17,7 +17,7 @@ from saved_files import FORMATS, VALUES
 from watched import Watch
 
 import tensornp as tnp
-from tensornp.render.weights import weights_html, weights_text
+from tensornp.render.models.weights import weights_html, weights_text
 
 NBYTES = 100_000_000
 """What a process may take to look at any of these files."""

@@ -17,7 +17,7 @@ import torch.distributed.checkpoint as dcp
 from safetensors.torch import save_file
 
 import tensornp as tnp
-from tensornp.render.weights import weights_html, weights_text
+from tensornp.render.models.weights import weights_html, weights_text
 
 NUMPY_MAX = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
 DEEP = (1,) * 65

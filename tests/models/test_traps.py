@@ -36,7 +36,7 @@ from torch.distributed.checkpoint.filesystem import FileSystemWriter
 from watched import Watch
 
 import tensornp as tnp
-from tensornp.render.weights import weights_html, weights_text
+from tensornp.render.models.weights import weights_html, weights_text
 
 NBYTES = 300_000_000
 """What a process may take to look at any of these files."""

@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 import tensornp as tnp
-from tensornp.render.weights import weights_html, weights_text
+from tensornp.render.models.weights import weights_html, weights_text
 
 
 class _Color(enum.Enum):

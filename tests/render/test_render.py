@@ -10,10 +10,10 @@ from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.core.summary.card import TensorSummary, summarize
 from tensornp.core.summary.container import summarize_container
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.render.badges import badges_of
-from tensornp.render.card import tensor_html, tensor_text
-from tensornp.render.container import container_html, container_text
-from tensornp.render.receipt import receipt_text
+from tensornp.render.collections.container import container_html, container_text
+from tensornp.render.tensor.badges import badges_of
+from tensornp.render.tensor.card import tensor_html, tensor_text
+from tensornp.render.tensor.receipt import receipt_text
 
 
 @pytest.mark.parametrize(

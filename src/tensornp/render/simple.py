@@ -9,8 +9,8 @@ from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.container import ContainerSummary
 from tensornp.core.summary.module import ModuleSummary
 from tensornp.core.summary.view import Unshown
-from tensornp.render.bundle import preformatted
-from tensornp.render.card import tensor_line
+from tensornp.render.layout.bundle import preformatted
+from tensornp.render.tensor.card import tensor_line
 
 
 def unshown_text(record: Unshown) -> str:

@@ -11,7 +11,7 @@ from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
 from tensornp.core.summary.view import Unshown, summary_of
-from tensornp.render.bundle import preformatted
+from tensornp.render.layout.bundle import preformatted
 from tensornp.render.simple import simple_text
 from tensornp.render.views import View, view_of
 

@@ -19,38 +19,38 @@ class View(NamedTuple):
     takes_options: bool = False
 
 
-_TENSOR = View("tensornp.render.card.tensor", takes_options=True)
-_ARRAY = View("tensornp.render.array.array", takes_options=True)
-_ENTRY = View("tensornp.render.entry.entry", takes_options=True)
+_TENSOR = View("tensornp.render.tensor.card.tensor", takes_options=True)
+_ARRAY = View("tensornp.render.tensor.array.array", takes_options=True)
+_ENTRY = View("tensornp.render.models.entry.entry", takes_options=True)
 VIEWS = {
     "tensornp.core.summary.card.TensorSummary": _TENSOR,
     "tensornp.core.summary.array.ArraySummary": _ARRAY,
-    "tensornp.core.summary.module.ModuleSummary": View("tensornp.render.container.module"),
-    "tensornp.core.summary.container.ContainerSummary": View("tensornp.render.container.container"),
-    "tensornp.core.summary.stats.StatsSummary": View("tensornp.render.stats.stats"),
-    "tensornp.core.summary.comparison.ComparisonSummary": View("tensornp.render.comparison.comparison"),
+    "tensornp.core.summary.module.ModuleSummary": View("tensornp.render.collections.container.module"),
+    "tensornp.core.summary.container.ContainerSummary": View("tensornp.render.collections.container.container"),
+    "tensornp.core.summary.stats.StatsSummary": View("tensornp.render.values.stats.stats"),
+    "tensornp.core.summary.comparison.ComparisonSummary": View("tensornp.render.values.comparison.comparison"),
     "tensornp.models.entries.summary.EntrySummary": _ENTRY,
     "tensornp.core.summary.view.Unshown": View("tensornp.render.simple.unshown"),
-    "tensornp.core.convert.plan.ConversionPlan": View("tensornp.render.receipt.plan"),
-    "tensornp.core.tensor.facts.TensorInfo": View("tensornp.render.info.info"),
-    "tensornp.core.memory.aliases.Aliases": View("tensornp.render.aliases.aliases"),
+    "tensornp.core.convert.plan.ConversionPlan": View("tensornp.render.tensor.receipt.plan"),
+    "tensornp.core.tensor.facts.TensorInfo": View("tensornp.render.tensor.info.info"),
+    "tensornp.core.memory.aliases.Aliases": View("tensornp.render.tensor.aliases.aliases"),
     "tensornp.core.values.stats.record.TensorStats": View(
-        "tensornp.render.stats.stats", "tensornp.core.summary.stats.summary_of_figures"
+        "tensornp.render.values.stats.stats", "tensornp.core.summary.stats.summary_of_figures"
     ),
     "tensornp.core.values.compare.compare.Comparison": View(
-        "tensornp.render.comparison.comparison", "tensornp.core.summary.comparison.summary_of_comparison"
+        "tensornp.render.values.comparison.comparison", "tensornp.core.summary.comparison.summary_of_comparison"
     ),
-    "tensornp.core.values.stats.histogram.Histogram": View("tensornp.render.histogram.histogram"),
-    "tensornp.core.values.find.locate.Location": View("tensornp.render.location.location"),
-    "tensornp.models.explorer.WeightsExplorer": View("tensornp.render.weights.weights"),
-    "tensornp.models.explorer.Totals": View("tensornp.render.totals.totals"),
-    "tensornp.models.explorer.Spread": View("tensornp.render.totals.totals"),
+    "tensornp.core.values.stats.histogram.Histogram": View("tensornp.render.pictures.histogram.histogram"),
+    "tensornp.core.values.find.locate.Location": View("tensornp.render.values.location.location"),
+    "tensornp.models.explorer.WeightsExplorer": View("tensornp.render.models.weights.weights"),
+    "tensornp.models.explorer.Totals": View("tensornp.render.models.totals.totals"),
+    "tensornp.models.explorer.Spread": View("tensornp.render.models.totals.totals"),
     "tensornp.models.entries.entry.WeightEntry": _ENTRY._replace(
         summarize="tensornp.models.entries.summary.summarize_entry"
     ),
-    "tensornp.models.scan.table.ScanTable": View("tensornp.render.scan_table.scan_table"),
+    "tensornp.models.scan.table.ScanTable": View("tensornp.render.models.scan.scan_table"),
     "tensornp.models.comparing.comparison.WeightsComparison": View(
-        "tensornp.render.weights_comparison.weights_comparison"
+        "tensornp.render.models.comparison.weights_comparison"
     ),
 }
 """By the module and the name of a class."""

@@ -137,7 +137,7 @@ def _num_objects(looks: Iterable[dict[str, Snapshot]]) -> int:
 
 def _left_out_text(look: WatchPass, max_read_nbytes: int) -> str:
     from tensornp.core.lowlevel.units import format_nbytes
-    from tensornp.render.words import listed
+    from tensornp.render.layout.words import listed
 
     words = {"sampled": "only a sample was read of", "unread": "not read:", "pending": "waiting for a collective:"}
     texts = [f"{words[reason]} {listed(list(names), MAX_NAMED)}" for reason, names in look.left_out.items() if names]

@@ -19,7 +19,7 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.paths import Kind, Path, expression_of
 from tensornp.core.values.compare.snapshots import snapshot_with_values, what_changed
 from tensornp.errors import BadRequestError
-from tensornp.render.changes import change_parts
+from tensornp.render.tensor.changes import change_parts
 
 MAX_TENSORS = 2000
 """Tensors and arrays that one watched name may hold."""

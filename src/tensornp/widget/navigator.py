@@ -20,7 +20,7 @@ from tensornp.core.values.shown.typed_index import expression_of, parse_index
 from tensornp.core.values.shown.window import Index, Window
 from tensornp.core.values.shown.window_values import Seen, Subject, read_window, subject_of
 from tensornp.errors import BadRequestError, NoDataError, TensornpError
-from tensornp.render.window import legend_of
+from tensornp.render.pictures.window import legend_of
 from tensornp.widget.dock import DockingWidget, module, stylesheet
 from tensornp.widget.window_request import NONSENSE, index_in, integer, integers, window_asked, window_turned
 

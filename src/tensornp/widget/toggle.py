@@ -22,10 +22,10 @@ from tensornp.core.tensor.info import check_tensor
 from tensornp.core.values.pictures.image_layout import looks_like_pictures
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError, NameTakenError, NoDataError, TensornpError
-from tensornp.render.bundle import bundle
-from tensornp.render.card import tensor_html, tensor_text
-from tensornp.render.image import image
-from tensornp.render.style import height_of
+from tensornp.render.layout.bundle import bundle
+from tensornp.render.layout.style import height_of
+from tensornp.render.pictures.image import image
+from tensornp.render.tensor.card import tensor_html, tensor_text
 from tensornp.widget.dock import DockingWidget, module, stylesheet
 from tensornp.widget.scanning import Scanning
 from tensornp.widget.toggle_data import body_text, card_data, choice_data, figures_data, image_data, is_scan_offered

@@ -10,12 +10,12 @@ from tensornp.core.summary.card import TensorSummary
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.values.reading.scopes import PARTIAL
 from tensornp.core.values.stats.record import TensorStats
-from tensornp.render.aliases import memory_lines
-from tensornp.render.badges import badges_of
-from tensornp.render.image import Image
-from tensornp.render.png import data_uri
-from tensornp.render.receipt import receipt_of
-from tensornp.render.stats_line import stats_line
+from tensornp.render.pictures.image import Image
+from tensornp.render.pictures.png import data_uri
+from tensornp.render.pictures.stats_line import stats_line
+from tensornp.render.tensor.aliases import memory_lines
+from tensornp.render.tensor.badges import badges_of
+from tensornp.render.tensor.receipt import receipt_of
 
 _MODE_TITLES = {
     "view": "Live and read-only: the array sees every write to the tensor, NumPy cannot write.",

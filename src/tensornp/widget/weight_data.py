@@ -15,13 +15,13 @@ from tensornp.models.entries.summary import preview_of
 from tensornp.models.outline.fold import Row
 from tensornp.models.outline.outline import Line
 from tensornp.models.scan.findings import QUIET_RANK
-from tensornp.render.entry import array_code, facts_of
-from tensornp.render.legend import heatmap_alt, legend_text
-from tensornp.render.png import data_uri, heatmap_png, histogram_png, size_of
-from tensornp.render.stats import stats_tables
-from tensornp.render.stats_line import HEIGHT, WIDTH, histogram_alt
-from tensornp.render.weights import cells_of
-from tensornp.render.words import cost_of_scan
+from tensornp.render.layout.words import cost_of_scan
+from tensornp.render.models.entry import array_code, facts_of
+from tensornp.render.models.weights import cells_of
+from tensornp.render.pictures.legend import heatmap_alt, legend_text
+from tensornp.render.pictures.png import data_uri, heatmap_png, histogram_png, size_of
+from tensornp.render.pictures.stats_line import HEIGHT, WIDTH, histogram_alt
+from tensornp.render.values.stats import stats_tables
 from tensornp.widget.toggle_data import figures_data
 
 

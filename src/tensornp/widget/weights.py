@@ -18,8 +18,8 @@ from tensornp.models.entries.listed import Listed
 from tensornp.models.outline.choose import Asked
 from tensornp.models.outline.outline import Outline, sums_of
 from tensornp.models.scan.findings import UNRANKED
-from tensornp.render.entry import array_code
-from tensornp.render.words import cost_of_scan
+from tensornp.render.layout.words import cost_of_scan
+from tensornp.render.models.entry import array_code
 from tensornp.widget.dock import DockingWidget, module, stylesheet
 from tensornp.widget.weight_data import Found, entry_data, line_data, stats_data
 from tensornp.widget.weight_requests import NONSENSE, asked_by, integer_of, pattern_code

@@ -11,7 +11,7 @@ from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.listed import Listed
 from tensornp.models.scan.findings import QUIET_RANK, UNRANKED
 from tensornp.models.scan.run import scan_entries
-from tensornp.render.stats_line import line_of
+from tensornp.render.pictures.stats_line import line_of
 from tensornp.widget.weight_data import Found
 
 

@@ -16,7 +16,7 @@ from child import in_fork, in_two_ranks
 
 import tensornp as tnp
 from tensornp.core.memory.changes import Change, Snapshot, change_between, take_snapshot
-from tensornp.render.changes import change_line, change_sentence, change_text
+from tensornp.render.tensor.changes import change_line, change_sentence, change_text
 
 ALL = 2**40
 

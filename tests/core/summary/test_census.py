@@ -11,7 +11,7 @@ import torch
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.survey import Survey
 from tensornp.core.summary.census import census_of
-from tensornp.render.census import census_text
+from tensornp.render.collections.census import census_text
 
 
 def history_of(tensor):

@@ -19,7 +19,7 @@ import tensornp as tnp
 from tensornp.core.summary.container import summarize_container
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.containers import walk
-from tensornp.render.container import container_text
+from tensornp.render.collections.container import container_text
 
 
 @dataclasses.dataclass

@@ -16,7 +16,7 @@ from tensornp.core.tensor import info, kinds
 from tensornp.core.tensor.form import Form, form_of
 from tensornp.core.tensor.kinds import KINDS, Kind
 from tensornp.core.tensor.reading import READINGS, Reading
-from tensornp.render.card import tensor_html, tensor_text
+from tensornp.render.tensor.card import tensor_html, tensor_text
 
 SRC = Path(tnp.__file__).parent
 

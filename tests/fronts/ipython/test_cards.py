@@ -13,7 +13,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 import tensornp as tnp
-from tensornp.render.receipt import statements
+from tensornp.render.tensor.receipt import statements
 
 
 @pytest.fixture

@@ -165,7 +165,7 @@ def test_a_magic_that_looks_ends_in_a_display_or_in_one_line(shell, line, no_las
 
 def test_the_log_tells_the_place_once(shell, no_last_resort, caplog, monkeypatch):
     """In one line, with the file and the line; the display says it too, and shows the values in plain lines."""
-    from tensornp.render import container
+    from tensornp.render.collections import container
 
     def raises(*_: Any) -> None:
         raise InjectedError("on purpose")
@@ -183,7 +183,7 @@ def test_the_log_tells_the_place_once(shell, no_last_resort, caplog, monkeypatch
 
 def test_in_our_own_tests_it_raises(monkeypatch):
     """And for whoever sets the environment variable: a simpler view would hide the fault."""
-    from tensornp.render import card
+    from tensornp.render.tensor import card
 
     monkeypatch.setattr(card, "tensor_text", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):

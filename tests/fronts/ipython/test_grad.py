@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import tensornp as tnp
-from tensornp.render.style import badge_style
+from tensornp.render.layout.style import badge_style
 
 AMBER = badge_style("warned")
 

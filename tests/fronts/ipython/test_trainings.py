@@ -10,7 +10,7 @@ from IPython.utils.capture import capture_output
 from older import needs_what_is_saved
 from trainings import TRAININGS, state_of
 
-from tensornp.render.style import badge_style
+from tensornp.render.layout.style import badge_style
 
 AMBER = badge_style("warned")
 LOOKS: dict[str, tuple[str, Any]] = {

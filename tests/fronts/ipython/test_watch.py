@@ -21,7 +21,7 @@ from unchanged import unchanged
 
 from tensornp.core.values.compare.snapshots import what_changed
 from tensornp.fronts.ipython.after_cell import MAX_REPORTS
-from tensornp.render.report import MAX_LINES
+from tensornp.render.collections.report import MAX_LINES
 from tensornp.session import watch_pass
 
 

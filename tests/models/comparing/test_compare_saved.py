@@ -14,7 +14,7 @@ from torch import nn
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 
 import tensornp as tnp
-from tensornp.render.weights_comparison import weights_comparison_html, weights_comparison_text
+from tensornp.render.models.comparison import weights_comparison_html, weights_comparison_text
 
 
 class Rotary(nn.Module):

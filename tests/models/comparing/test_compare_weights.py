@@ -12,7 +12,7 @@ from unchanged import unchanged
 import tensornp as tnp
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.names.matching import matched
-from tensornp.render.weights_comparison import weights_comparison_html, weights_comparison_text
+from tensornp.render.models.comparison import weights_comparison_html, weights_comparison_text
 
 
 def net() -> torch.nn.Module:

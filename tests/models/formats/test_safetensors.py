@@ -211,7 +211,7 @@ def test_a_file_larger_than_memory_lists_and_reads(tmp_path):
 
 def test_names_and_metadata_are_escaped(tmp_path):
     """Neither tags nor control and bidirectional characters reach a page or a terminal."""
-    from tensornp.render.weights import weights_html, weights_text
+    from tensornp.render.models.weights import weights_html, weights_text
 
     path = tmp_path / "x.safetensors"
     path.write_bytes(save({"<script>\x00\u202e\n": torch.ones(1)}, metadata={"<b>\u202e": "<img onerror=x>\x1b[2J"}))

@@ -31,7 +31,7 @@ from tensornp.fronts.ipython.live_weights import LiveWeights
 from tensornp.models.entries.listed import listed
 from tensornp.models.outline.choose import Asked
 from tensornp.models.outline.outline import Outline
-from tensornp.render.weights import weights_html, weights_text
+from tensornp.render.models.weights import weights_html, weights_text
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 

@@ -11,7 +11,7 @@ from child import in_fork
 from lone_rank import LoneRank, needs_fsdp
 
 import tensornp as tnp
-from tensornp.render.weights import weights_text
+from tensornp.render.models.weights import weights_text
 
 SIZES = [(6, 7), (6,), (5, 6), (5,), (5,), (5,)]
 """Of the parameters of the model."""

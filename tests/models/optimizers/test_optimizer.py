@@ -8,7 +8,7 @@ from older import since
 from torch import nn
 
 import tensornp as tnp
-from tensornp.render.weights import weights_text
+from tensornp.render.models.weights import weights_text
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from tensornp.core.values.shown.window import window_of
 from tensornp.core.values.shown.window_values import read_window, subject_of
 from tensornp.models.quantization.affine import AffineEntry
 from tensornp.models.reading.stats_cache import KEPT
-from tensornp.render.weights import weights_text
+from tensornp.render.models.weights import weights_text
 
 FORMATS = {"zip": {}, "legacy": {"_use_new_zipfile_serialization": False}}
 QINTS = {"qint8": np.int8, "quint8": np.uint8, "qint32": np.int32}

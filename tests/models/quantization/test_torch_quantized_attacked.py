@@ -12,7 +12,7 @@ from test_torch_file_attacked import number, text, written
 from test_torch_quantized import dequantized, per_channel, same_bits
 
 import tensornp as tnp
-from tensornp.render.weights import weights_text
+from tensornp.render.models.weights import weights_text
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -11,7 +11,7 @@ import torch
 import tensornp as tnp
 from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.models.scan.table import ScanTable
-from tensornp.render.scan_table import scan_table_html, scan_table_text
+from tensornp.render.models.scan import scan_table_html, scan_table_text
 
 
 def lines_of(table: ScanTable) -> list[str]:

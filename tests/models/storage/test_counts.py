@@ -13,7 +13,7 @@ from torch import nn
 import tensornp as tnp
 from tensornp.models.entries.listed import listed
 from tensornp.models.outline.outline import Outline
-from tensornp.render.weights import weights_html, weights_text
+from tensornp.render.models.weights import weights_html, weights_text
 
 
 def net() -> nn.Module:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import tensornp as tnp
-from tensornp.render.weights import weights_text
+from tensornp.render.models.weights import weights_text
 
 
 def shared() -> dict[str, torch.Tensor]:

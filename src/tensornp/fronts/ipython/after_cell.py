@@ -9,8 +9,8 @@ from IPython.display import display, update_display
 
 from tensornp.core.summary.report import Report, ReportLine
 from tensornp.fronts.ipython.shell import ShellSession
-from tensornp.render.bundle import bundle
-from tensornp.render.report import report_html, report_text
+from tensornp.render.collections.report import report_html, report_text
+from tensornp.render.layout.bundle import bundle
 from tensornp.session.watch import Watch
 
 if TYPE_CHECKING:

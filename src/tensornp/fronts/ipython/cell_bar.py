@@ -7,7 +7,7 @@ import time
 from IPython.display import DisplayHandle, display
 
 from tensornp.fronts.ipython.live import NOTHING
-from tensornp.render.progress import progress_html, progress_text
+from tensornp.render.layout.progress import progress_html, progress_text
 
 
 class CellBar:

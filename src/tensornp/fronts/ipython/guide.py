@@ -28,7 +28,7 @@ from tensornp.fronts.ipython.arguments import (
 
 if TYPE_CHECKING:
     from tensornp.fronts.ipython.config import TensorDisplay
-    from tensornp.render.table import TableRow
+    from tensornp.render.layout.table import TableRow
 
 GREETING = "tensornp {}: show a tensor, %tonumpy, %tensors; %tensornp for more"
 WHAT_THERE_IS = (
@@ -97,8 +97,8 @@ class GuideMagics(Magics):
 
     def _guide(self) -> tuple[str, str]:
         """Return the screen as text and as HTML."""
-        from tensornp.render.style import WIDE
-        from tensornp.render.table import Table, TableRow, table_html, table_text
+        from tensornp.render.layout.style import WIDE
+        from tensornp.render.layout.table import Table, TableRow, table_html, table_text
 
         tables = (
             Table(("type", "to get"), tuple(map(TableRow, WHAT_THERE_IS))),
@@ -112,7 +112,7 @@ class GuideMagics(Magics):
     def _options(self) -> Iterator[TableRow]:
         """Yield a row for each option: its value, of one that was set the default too, and what it means, shortened."""
         from tensornp.core.summary.options import DisplayOptions
-        from tensornp.render.table import TableRow
+        from tensornp.render.layout.table import TableRow
 
         for option in fields(DisplayOptions):
             meaning = option.metadata["help"]

@@ -258,8 +258,8 @@ class TensorMagics(Magics):
 
 
 def _show_receipts(receipts: list[ConversionPlan], expression: str, array: str, *, is_one: bool) -> None:
-    from tensornp.render.bundle import bundle
-    from tensornp.render.receipt import receipt_html, receipt_text, receipts_text
+    from tensornp.render.layout.bundle import bundle
+    from tensornp.render.tensor.receipt import receipt_html, receipt_text, receipts_text
 
     if not is_one:
         print(receipts_text(receipts))
@@ -270,8 +270,8 @@ def _show_receipts(receipts: list[ConversionPlan], expression: str, array: str, 
 
 def _show_way_back(array: np.ndarray[Any, Any]) -> None:
     from tensornp.core.convert.from_numpy import why_copied
-    from tensornp.render.bundle import bundle
-    from tensornp.render.receipt import way_back_html, way_back_text
+    from tensornp.render.layout.bundle import bundle
+    from tensornp.render.tensor.receipt import way_back_html, way_back_text
 
     said = why_copied(array), array.nbytes
     display(bundle("the receipt", lambda: way_back_text(*said), lambda: way_back_html(*said)), raw=True)
@@ -283,7 +283,7 @@ def _explained(value: Any, receipts: list[ConversionPlan]) -> str:
     from tensornp.core.tensor.form import is_storage
     from tensornp.core.tensor.paths import expression_of
     from tensornp.core.tensor.stand_ins import is_tensor_like
-    from tensornp.render.receipt import explained_text
+    from tensornp.render.tensor.receipt import explained_text
 
     names = [expression_of(path) for path, leaf in leaves(value) if is_tensor_like(leaf) or is_storage(leaf)]
     if len(names) != len(receipts):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tensornp.fronts.ipython.after_cell import ShellWatch
     from tensornp.fronts.ipython.config import TensorDisplay
     from tensornp.fronts.ipython.live import LiveToggle
-    from tensornp.render.census import CensusPage
+    from tensornp.render.collections.census import CensusPage
     from tensornp.session.ledger import Ledger
     from tensornp.session.release import Surveyor
     from tensornp.widget.table import TensorsTable
@@ -121,8 +121,8 @@ class MemoryMagics(Magics):
             self._show_table(sort, tuple(names), is_changed="changed" in options)
 
     def _show_table(self, sort: str, patterns: tuple[str, ...], *, is_changed: bool) -> None:
-        from tensornp.render.bundle import bundle
-        from tensornp.render.census import census_page, census_text
+        from tensornp.render.collections.census import census_page, census_text
+        from tensornp.render.layout.bundle import bundle
 
         is_live = can_show_live(self.shell, self._display)
         shown = self._display.options.max_rows

@@ -288,7 +288,7 @@ class TensorPrinters:
         if not _is_one(obj):
             return None
         from tensornp.core.summary.card import summarize_line
-        from tensornp.render.card import tensor_line
+        from tensornp.render.tensor.card import tensor_line
 
         return tensor_line(summarize_line(obj, self._config.options))
 

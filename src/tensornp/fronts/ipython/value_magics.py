@@ -64,8 +64,8 @@ class ValueMagics(Magics):
             %tensorstats --axis 0 conv.weight
         """
         from tensornp.core.summary.stats import summarize_stats
-        from tensornp.render.bundle import bundle
-        from tensornp.render.stats import stats_html, stats_text
+        from tensornp.render.layout.bundle import bundle
+        from tensornp.render.values.stats import stats_html, stats_text
 
         __tracebackhide__ = True
         usage = "%tensorstats [--axis D] EXPR"
@@ -102,9 +102,9 @@ class ValueMagics(Magics):
         from tensornp.core.summary.comparison import summarize_comparison
         from tensornp.models.comparing.compare import compare, is_model, opened
         from tensornp.models.comparing.comparison import WeightsComparison
-        from tensornp.render.bundle import bundle
-        from tensornp.render.comparison import comparison_html, comparison_text
-        from tensornp.render.weights_comparison import weights_comparison_html, weights_comparison_text
+        from tensornp.render.layout.bundle import bundle
+        from tensornp.render.models.comparison import weights_comparison_html, weights_comparison_text
+        from tensornp.render.values.comparison import comparison_html, comparison_text
 
         __tracebackhide__ = True
         usage = "%tensordiff A B"

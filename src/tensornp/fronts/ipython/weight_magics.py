@@ -79,8 +79,8 @@ class WeightMagics(Magics):
     def _show(self, line: str, local_ns: dict[str, Any] | None) -> None:
         """Show the weights of what stands in the line, and make the table live."""
         from tensornp.models.weights import weights
-        from tensornp.render.bundle import bundle
-        from tensornp.render.weights import html_of, see, text_of
+        from tensornp.render.layout.bundle import bundle
+        from tensornp.render.models.weights import html_of, see, text_of
 
         __tracebackhide__ = True
         options, rest = split_line(line, OPTIONS["weights"])

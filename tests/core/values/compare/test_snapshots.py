@@ -20,7 +20,7 @@ import tensornp as tnp
 from tensornp.core.memory.changes import Snapshot
 from tensornp.core.values.compare.differing import ranges_text, rows_and_delta
 from tensornp.core.values.compare.snapshots import snapshot_with_values, what_changed
-from tensornp.render.changes import change_line
+from tensornp.render.tensor.changes import change_line
 
 COPY = 2**20
 

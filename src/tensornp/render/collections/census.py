@@ -1,0 +1,130 @@
+"""The table of all tensors and arrays, as text and as static HTML."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html import escape
+from typing import NamedTuple
+
+from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.core.summary.census import Census, CensusGroup, CensusRow
+from tensornp.render.layout.style import WIDE
+from tensornp.render.layout.table import (
+    Table,
+    TableRow,
+    headed_html,
+    said_once,
+    table_text,
+    without_common,
+    without_empty,
+)
+from tensornp.render.layout.words import listed
+from tensornp.render.tensor.changes import change_sentence, change_text
+
+HEADINGS = ("name", "shape", "dtype", "device", "bytes", "shared with", "pinned by", "changed")
+ALWAYS = ("name", "shape", "dtype", "device", "bytes")
+"""Columns that are shown whatever they say; the others where one of their cells says anything."""
+COMMON = ("dtype", "device")
+"""Columns that stand in the heading where they are equal in all rows."""
+MAX_PINS = 6
+"""What pins a storage is shown up to here: each display of a tensor adds one."""
+_NOTHING = "no tensor or array here"
+
+
+def census_text(census: Census) -> str:
+    """Return the aligned table under its heading."""
+    if not census.groups:
+        return _NOTHING
+    table, common = _table(census)
+    return "\n".join(filter(None, [_heading(census, common), table_text(table), _left_out_text(census)]))
+
+
+class CensusPage(NamedTuple):
+    """The census as a static table, and all its rows in the same columns, for a view that filters and sorts them."""
+
+    html: str
+    rows: list[dict[str, object]]
+
+
+def census_page(census: Census, anchor: str = "", *, max_rows: int = 0) -> CensusPage:
+    """Return a page that prints up to `max_rows` rows, all of them for 0, in the columns that all of them need.
+
+    `anchor` is the class by which a live view finds the table. The exact bytes stand in the titles of their cells.
+    """
+    if not census.groups:
+        return CensusPage(f'<div class="tensornp {escape(anchor)}">{_NOTHING}</div>', [])
+    table, common = _table(census)
+    shown = census.abridged(max_rows) if max_rows else census
+    printed = replace(table, rows=_rows_of(shown, table, census))
+    left_out = f"<small>{escape(_left_out_text(shown))}</small>" if shown.num_left_out else ""
+    inside = headed_html(_heading(census, common), printed) + left_out
+    html = f'<div class="tensornp {escape(anchor)}" style="{WIDE}">{inside}</div>'
+    rows: list[dict[str, object]] = [
+        {"cells": row.cells, "titles": row.titles, "begins": row.begins_group} for row in table.rows
+    ]
+    return CensusPage(html, rows)
+
+
+def _rows_of(shown: Census, table: Table, census: Census) -> tuple[TableRow, ...]:
+    """Return those rows of `table`, which has all of `census`, that are `shown`."""
+    rows = iter(table.rows)
+    groups = [[next(rows) for _ in group.rows] for group in census.groups]
+    pairs = zip(shown.groups, groups, strict=False)
+    return tuple(row for group, of_group in pairs for row in of_group[: len(group.rows)])
+
+
+def _heading(census: Census, common: tuple[str, ...]) -> str:
+    """Return how many there are, how many bytes on each device and whose, each storage once, and what is `common`."""
+    arrays = f" and {counted(census.num_arrays, 'array')}" if census.num_arrays else ""
+    where = f"{counted(census.num_tensors, 'tensor')}{arrays} in {counted(census.num_storages, 'storage')}"
+    totals = [f"{device} {format_nbytes(nbytes)}" for device, nbytes in census.totals.items()]
+    owners = [f"{format_nbytes(nbytes)} of {owner}" for owner, nbytes in census.owners.items()]
+    whose = [", ".join(owners)] if len(owners) > 1 else []
+    stopped = [census.stopped] if census.stopped else []
+    is_whole = not census.num_left_out
+    # The totals name the device already.
+    told = tuple(text for text in common if not (is_whole and text in census.totals))
+    return " · ".join([where, *totals, *whose, *said_once(told, is_whole=is_whole), *stopped])
+
+
+def _left_out_text(census: Census) -> str:
+    """Return what the table leaves out, and how to see it; empty where it shows everything."""
+    if not census.num_left_out:
+        return ""
+    return (
+        f"… {census.num_left_out:,} more left out; name some (%tensors model.*), "
+        "or let %config TensorDisplay.max_rows show more"
+    )
+
+
+def _table(census: Census) -> tuple[Table, tuple[str, ...]]:
+    """Return the table, and what is the same in all of its rows."""
+    rows = tuple(
+        TableRow(_cells(group, row), _titles(row), begins_group=row is group.rows[0])
+        for group in census.groups
+        for row in group.rows
+    )
+    return without_common(without_empty(Table(HEADINGS, rows), ALWAYS), COMMON)
+
+
+def _cells(group: CensusGroup, row: CensusRow) -> tuple[str, ...]:
+    """Return what the columns say; what pins a storage stands in the first row of its group."""
+    is_first = row is group.rows[0]
+    # A small view may be all that is left of a large storage, and keeps the whole of it.
+    whole = f" of {format_nbytes(group.nbytes)}" if is_first and group.nbytes > row.nbytes else ""
+    name = row.name if row.kind != "array" else f"{row.name} (NumPy array)"
+    return (
+        name if is_first else f"└ {name}",
+        str(row.shape).replace("-1", "?") if row.shape is not None else "",
+        row.dtype,
+        row.device,
+        format_nbytes(row.nbytes) + whole,
+        row.shared_with,
+        listed(group.pinned_by, MAX_PINS) if is_first else "",
+        change_text(row.change) if row.change is not None else "",
+    )
+
+
+def _titles(row: CensusRow) -> tuple[str, ...]:
+    changed = change_sentence(row.change) if row.change is not None else ""
+    return (row.kind, "", "", "", f"{row.nbytes:,} bytes", "", "", changed)

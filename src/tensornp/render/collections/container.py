@@ -1,0 +1,118 @@
+"""The table of a container: its leaves by name, under a heading, as text and as static HTML."""
+
+from __future__ import annotations
+
+from html import escape
+
+from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.core.summary.container import ContainerSummary, Row
+from tensornp.core.summary.module import ModuleSummary
+from tensornp.render.layout.style import SMALL_TEXT, WIDE, array_style
+from tensornp.render.layout.table import (
+    Table,
+    TableRow,
+    headed_html,
+    said_once,
+    table_text,
+    without_common,
+    without_empty,
+)
+from tensornp.render.layout.words import on_this_rank
+from tensornp.render.tensor.badges import badges_of, memory_word
+
+HEADINGS = ("name", "shape", "dtype", "device", "bytes", "grad", "as NumPy", "values")
+COMMON = ("dtype", "device", "grad", "as NumPy")
+"""Columns that stand in the heading where they are equal in all rows."""
+
+
+def container_text(summary: ContainerSummary) -> str:
+    """Return the heading over the aligned table."""
+    table, common = _table(summary)
+    return "\n".join([_heading(summary, common), *([table_text(table)] if table.rows else [])])
+
+
+def container_html(summary: ContainerSummary) -> str:
+    """Return the heading over the compact table."""
+    table, common = _table(summary)
+    return f'<div class="tensornp" style="{WIDE}">{headed_html(_heading(summary, common), table)}</div>'
+
+
+def module_text(summary: ModuleSummary) -> str:
+    """Return what the module prints itself, and under it the heading of its table; else the heading over the table."""
+    table, common = _table(summary.table)
+    heading = _heading(summary.table, common, _parameters(summary))
+    return f"{summary.text}\n{heading}" if summary.text else f"{heading}\n{table_text(table)}"
+
+
+def module_html(summary: ModuleSummary) -> str:
+    """Return the heading over the table, and folded what the module prints itself."""
+    table, common = _table(summary.table)
+    headed = headed_html(_heading(summary.table, common, _parameters(summary)), table)
+    folded = ""
+    if summary.text:
+        said = escape(legible(summary.text, keep="\n"))
+        text = f'<pre style="{array_style(0)}">{said}</pre>'
+        folded = f'<details style="{SMALL_TEXT}"><summary>as torch prints it</summary>{text}</details>'
+    return f'<div class="tensornp" style="{WIDE}">{headed}{folded}</div>'
+
+
+def _parameters(summary: ModuleSummary) -> str:
+    """Return how many elements the parameters have; nothing where a generator yields none."""
+    at_least = "" if summary.table.is_complete else "at least "
+    is_told = summary.num_parameters or summary.text
+    here = ""
+    if summary.num_elsewhere:
+        here = on_this_rank(f"{summary.num_parameters - summary.num_elsewhere:,}")
+    return f"{at_least}{counted(summary.num_parameters, 'parameter')}{here}" if is_told else ""
+
+
+def _heading(summary: ContainerSummary, common: tuple[str, ...], parameters: str = "") -> str:
+    """Return what it is, how many tensors it holds, how many bytes, and what is `common` to all of them."""
+    at_least = "" if summary.is_complete else "at least "
+    arrays = f"{at_least}{counted(summary.num_arrays, 'array')}" if summary.num_arrays else ""
+    tensors = f"{at_least}{counted(summary.num_tensors, 'tensor')}" if summary.num_tensors or not arrays else ""
+    num_leaves = len(summary.rows) + summary.num_left_out
+    is_flat = summary.is_complete and summary.length == num_leaves in (summary.num_tensors, summary.num_arrays)
+    what = " · ".join(filter(None, ["" if is_flat and num_leaves else f"{summary.length:,}", tensors, arrays]))
+    is_counted = summary.is_measured and summary.is_complete
+    nbytes = ("" if is_counted else "at least ") + format_nbytes(summary.nbytes)
+    if summary.nbytes_elsewhere:
+        nbytes += on_this_rank(format_nbytes(summary.nbytes - summary.nbytes_elsewhere))
+    said = [
+        f"{summary.type_name} of {what}",
+        parameters,
+        nbytes,
+        *said_once(common, is_whole=summary.is_complete and not summary.num_left_out),
+    ]
+    return " · ".join(filter(None, said))
+
+
+def _table(summary: ContainerSummary) -> tuple[Table, tuple[str, ...]]:
+    """Return the table, and what is the same in all of its rows."""
+    rows = [TableRow(_cells(row), has_facts=row.tensor is not None or row.array is not None) for row in summary.rows]
+    if summary.num_left_out:
+        left_out = f"… {summary.num_left_out:,} more left out; %config TensorDisplay.max_rows sets how many are shown"
+        rows.insert(summary.num_first, TableRow((left_out,)))
+    full = without_empty(Table(HEADINGS, tuple(rows)), HEADINGS[:3])
+    table, common = without_common(full, COMMON)
+    if COMMON[-1] in full.headings and COMMON[-1] not in table.headings:
+        # Of the others, each word says by itself what it is.
+        *others, array = common
+        common = (*others, f"{COMMON[-1]} {array}")
+    return table, common
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    summary = row.tensor
+    if row.array is not None:
+        array = row.array
+        return (row.name, str(array.shape), array.dtype, "", format_nbytes(array.nbytes), "", "", row.text)
+    if summary is None:
+        return (row.name, "", "", "", "", "", "", row.text)
+    by_kind = {badge.kind: badge.text for badge in badges_of(summary)}
+    nbytes = format_nbytes(summary.info.held_nbytes) if summary.info is not None else ""
+    facts = (by_kind.get(kind, "") for kind in ("shape", "dtype", "device"))
+    # What is no leaf says what it is from.
+    grad = by_kind.get("grad", "").replace(" · leaf", "")
+    return (row.name, *facts, nbytes, grad, memory_word(summary), row.text or summary.refusal)

@@ -1,0 +1,66 @@
+"""What a watch has found changed, as text and as static HTML."""
+
+from __future__ import annotations
+
+from html import escape
+from math import isfinite
+from typing import Any
+
+from tensornp.core.summary.report import Report, ReportLine
+from tensornp.render.layout.style import SMALL_TEXT
+from tensornp.render.layout.words import listed
+
+MAX_LINES = 20
+MAX_UNFOLDED = 3
+"""Lines that need no summary."""
+MAX_NAMES = 3
+"""Names of what has changed alike."""
+
+
+def report_text(report: Report) -> str:
+    """Return a report as plain text, one line for what has changed alike, under one that sums up many."""
+    return "\n  ".join([f"{report.heading}:", *filter(None, [_summary(report)]), *_shown(report)])
+
+
+def report_html(report: Report) -> str:
+    """Return a report as static HTML; many lines are folded under the one that sums them up."""
+    lines = "".join(f"<div>{escape(line)}</div>" for line in _shown(report))
+    heading, summary = f"<b>{escape(report.heading)}</b>", _summary(report)
+    if summary:
+        inside = f"<details><summary>{heading} · {escape(summary)}</summary>{lines}</details>"
+    else:
+        inside = heading + lines
+    return f'<div class="tensornp" style="{SMALL_TEXT};padding:2px 0">{inside}</div>'
+
+
+def _summary(report: Report) -> str:
+    """Return how many have changed, by how much at most, and what holds for all; empty for a few."""
+    if len(report.lines) <= MAX_UNFOLDED:
+        return ""
+    largest = max(report.lines, key=lambda line: (not line.is_count and line.size > 0, line.size))
+    size = f"{largest.size:.3g} " if isfinite(largest.size) else ""
+    aside = ", single integers aside" if any(line.size > largest.size for line in report.lines) else ""
+    where = [f"largest |Δ| {size}in {largest.name}{aside}"] if largest.size else []
+    common = [part for part in report.lines[0].parts if all(part in line.parts for line in report.lines)]
+    common = [part if part.startswith("all ") else f"all {part}" for part in common]
+    num_changed = len(report.lines)
+    # What is new was not watched before.
+    of = f" of {report.num_watched:,}" if num_changed <= report.num_watched else ""
+    count = f"{num_changed:,}{of} tensors and arrays"
+    return " · ".join([count, *where, *common])
+
+
+def _shown(report: Report) -> list[str]:
+    """Return the lines up to a bound, of many those alike as one, and what was left out of the look."""
+    alike: dict[Any, list[ReportLine]] = {}
+    for i, line in enumerate(report.lines):
+        alike.setdefault(line.parts if len(report.lines) > MAX_UNFOLDED else i, []).append(line)
+    lines = [_line(group) for group in alike.values()]
+    num_more = len(lines) - MAX_LINES
+    lines = [*lines[:MAX_LINES], *([f"… and {num_more:,} more"] if num_more > 0 else [])]
+    return lines + ([report.left_out] if report.left_out else [])
+
+
+def _line(group: list[ReportLine]) -> str:
+    said = " · ".join(group[0].parts)
+    return f"{listed([line.name for line in group], MAX_NAMES)}: {said}" if group[0].name else said

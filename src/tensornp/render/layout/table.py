@@ -1,0 +1,147 @@
+"""The one table: aligned text that is as wide as a terminal shows it, and static HTML."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from html import escape
+
+from tensornp.render.layout.style import CELL, GROUP, HEADING, PRINTED, RIGHT_CELL, TABLE, WRAPPED_CELL
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """One row.
+
+    Attributes
+    ----------
+    cells : tuple of str
+        As many as the table has headings; or one, which stands across all columns.
+    titles : tuple of str
+        The sentences behind the cells, empty where there is none.
+    begins_group : bool
+        Whether a line divides it from the row above.
+    has_facts : bool
+        Whether it is of a tensor or an array; what is equal in all of those need not be said in each.
+    """
+
+    cells: tuple[str, ...]
+    titles: tuple[str, ...] = ()
+    begins_group: bool = False
+    has_facts: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Headings, and rows under them."""
+
+    headings: tuple[str, ...]
+    rows: tuple[TableRow, ...]
+
+
+RIGHT = ("bytes",)
+"""Columns of numbers, which are aligned by their last digit."""
+WRAPPED = ("to get", "what it means", "values", "where", "finding")
+"""Columns of words or numbers, which a page may break into lines."""
+
+
+def without_empty(table: Table, kept: tuple[str, ...]) -> Table:
+    """Return the table without those columns in which nothing is said; those that are `kept` stay."""
+    said = {heading for i, heading in enumerate(table.headings) if any(row.cells[i] for row in _full_rows(table))}
+    return _only(table, [heading for heading in table.headings if heading in said or heading in kept])
+
+
+def without_common(table: Table, columns: tuple[str, ...]) -> tuple[Table, tuple[str, ...]]:
+    """Return the table without those `columns` that are equal in all rows, and what these say; of one row, nothing.
+
+    One that the table does not have, since nothing is said in it, is common to none.
+    """
+    rows = [row for row in _full_rows(table) if row.has_facts]
+    common: dict[str, str] = {}
+    if len(rows) > 1:
+        for i, heading in enumerate(table.headings):
+            cells = {row.cells[i] for row in rows} if heading in columns else set()
+            common |= {heading: cells.pop()} if len(cells) == 1 else {}
+    said = tuple(text for text in common.values() if text)
+    return _only(table, [heading for heading in table.headings if heading not in common]), said
+
+
+def said_once(common: tuple[str, ...], *, is_whole: bool) -> list[str]:
+    """Return what a heading says that the rows have in common: of more than these nothing is claimed."""
+    return [f"each {'' if is_whole else 'row '}{', '.join(common)}"] if common else []
+
+
+def _full_rows(table: Table) -> list[TableRow]:
+    return [row for row in table.rows if len(row.cells) == len(table.headings)]
+
+
+def _only(table: Table, headings: list[str]) -> Table:
+    used = [table.headings.index(heading) for heading in headings]
+
+    def shortened(row: TableRow) -> TableRow:
+        if len(row.cells) < len(table.headings):
+            return row
+        return replace(
+            row, cells=tuple(row.cells[i] for i in used), titles=tuple(row.titles[i] for i in used if row.titles)
+        )
+
+    return Table(tuple(headings), tuple(map(shortened, table.rows)))
+
+
+def table_text(table: Table) -> str:
+    """Return the table as lines of text, its columns aligned."""
+    lines = [table.headings, *(row.cells for row in table.rows)]
+    columns = zip(*(cells for cells in lines if len(cells) == len(table.headings)), strict=True)
+    widths = [max(map(_width, column)) for column in columns]
+    to_right = [heading in RIGHT for heading in table.headings]
+    return "\n".join(_aligned(cells, widths, to_right) if len(cells) == len(widths) else cells[0] for cells in lines)
+
+
+def _aligned(cells: tuple[str, ...], widths: list[int], to_right: list[bool]) -> str:
+    padded = []
+    for cell, width, is_right in zip(cells, widths, to_right, strict=True):
+        space = " " * (width - _width(cell))
+        padded.append(space + cell if is_right else cell + space)
+    return "  ".join(padded).rstrip()
+
+
+def _width(text: str) -> int:
+    """Return how many columns of a terminal `text` takes: Chinese characters take two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    from wcwidth import wcswidth
+
+    # It has no width for control characters; names have none left.
+    width = wcswidth(text)
+    return width if width >= 0 else len(text)
+
+
+def headed_html(heading: str, table: Table) -> str:
+    """Return a heading over the table, as static HTML."""
+    return f'<div style="{HEADING}">{escape(heading)}</div>{table_html(table) if table.rows else ""}'
+
+
+def table_html(table: Table) -> str:
+    """Return the table as static HTML."""
+    styles = [
+        RIGHT_CELL if heading in RIGHT else WRAPPED_CELL if heading in WRAPPED else CELL for heading in table.headings
+    ]
+    head = "".join(
+        f'<th scope="col" style="{style}">{escape(heading)}</th>'
+        for heading, style in zip(table.headings, styles, strict=True)
+    )
+    body = "".join(_row_html(row, styles) for row in table.rows)
+    return f'<table style="{TABLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{PRINTED}'
+
+
+def _row_html(row: TableRow, styles: list[str]) -> str:
+    group = f";{GROUP}" if row.begins_group else ""
+    if len(row.cells) < len(styles):
+        return f'<tr><td colspan="{len(styles)}" style="{CELL}{group}">{escape(row.cells[0])}</td></tr>'
+    titles = row.titles or ("",) * len(styles)
+    cells = (
+        f'<td style="{style}{group}">{escape(cell)}</td>'
+        if not title
+        else f'<td title="{escape(title)}" style="{style}{group}">{escape(cell)}</td>'
+        for cell, title, style in zip(row.cells, titles, styles, strict=True)
+    )
+    return "<tr>" + "".join(cells) + "</tr>"

@@ -1,0 +1,135 @@
+"""Two models side by side: what is missing, and of what differs how much, what moved most first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from html import escape
+
+from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.lowlevel.units import counted
+from tensornp.core.values.compare.compare import Comparison
+from tensornp.models.comparing.comparison import WeightsComparison
+from tensornp.render.layout.style import SMALL_TEXT, WIDE, badge_style
+from tensornp.render.layout.table import Table, TableRow, table_html, table_text, without_common, without_empty
+from tensornp.render.layout.words import listed, share_text
+from tensornp.render.pictures.stats_line import number_text
+
+MAX_ROWS = 40
+"""Weights that are listed."""
+MAX_NAMED = 8
+"""Names in a line."""
+MAX_SVD_NBYTES = 64_000_000
+"""Bytes of a difference, in float32, of which the directions are found unasked."""
+MAX_DIRECTIONS = 8
+"""Matrices, those that moved most, of which it is told in how few directions the change lies."""
+_TOLD_SHARE = 0.9
+_HEADINGS = ("name", "verdict", "notes", "relative", "largest |Δ|", "not equal", "shape", "dtype")
+_ALWAYS = ("name", "verdict")
+
+
+@never_compiled
+def weights_comparison_text(found: WeightsComparison) -> str:
+    """Return the verdict over an aligned table, and under it what only one side has."""
+    table = _table(found)
+    lines = [_heading(found), table_text(table) if table.rows else "", *_said(found)]
+    return "\n".join(line for line in lines if line)
+
+
+@never_compiled
+def weights_comparison_html(found: WeightsComparison) -> str:
+    """Return the same as static HTML."""
+    table = _table(found)
+    tone = badge_style("shared" if found.equal else "plain")
+    names = " and ".join(f"<b>{escape(name)}</b>{side}" for name, side in _sources(found))
+    head = f'<div>{names} <span style="{tone}">{escape(found.told())}</span></div>'
+    under = "".join(f"<div>{escape(text)}</div>" for text in _said(found))
+    below = f'<div style="{SMALL_TEXT}">{under}</div>' if under else ""
+    return f'<div class="tensornp" style="{WIDE}">{head}{table_html(table) if table.rows else ""}{below}</div>'
+
+
+def _heading(found: WeightsComparison) -> str:
+    return f"{' and '.join(name + side for name, side in _sources(found))}: {found.told()}"
+
+
+def _sources(found: WeightsComparison) -> list[tuple[str, str]]:
+    """Return what was compared, and which of them it is where both are called the same."""
+    first, second = map(legible, found.sources)
+    sides = (" (first)", " (second)") if first == second else ("", "")
+    return list(zip((first, second), sides, strict=True))
+
+
+def _table(found: WeightsComparison) -> Table:
+    changed = found.changed()[:MAX_ROWS]
+    directions = _directions(found, changed)
+    rows = [TableRow(tuple(_row(found, name, directions.get(name, "")))) for name in changed]
+    table, _ = without_common(Table(_HEADINGS, tuple(rows)), ("dtype",))
+    return without_empty(table, _ALWAYS)
+
+
+def _row(found: WeightsComparison, name: str, direction: str) -> Iterator[str]:
+    one = found[name]
+    yield legible(name)
+    yield one.verdict
+    yield ", ".join(filter(None, [_odd(one), direction]))
+    yield f"{one.relative:.3g}" if one.relative is not None else ""
+    yield number_text(one.max_abs) if one.max_abs is not None else ""
+    yield share_text(one.num_changed, one.count) if one.count else ""
+    yield str(one.shapes[0]) if one.shapes[0] == one.shapes[1] else f"{one.shapes[0]} and {one.shapes[1]}"
+    yield one.dtypes[0] if one.dtypes[0] == one.dtypes[1] else f"{one.dtypes[0]} and {one.dtypes[1]}"
+
+
+def _odd(one: Comparison) -> str:
+    """Return what is finite on the other side alone."""
+    said = [
+        f"{count:,} NaN or infinite in the {side}"
+        for count, side in ((one.only_finite_first, "second"), (one.only_finite_second, "first"))
+        if count
+    ]
+    return ", ".join(said)
+
+
+def _directions(found: WeightsComparison, changed: list[str]) -> dict[str, str]:
+    """Return in how few directions the change of a few matrices lies, where that is telling."""
+    told: dict[str, str] = {}
+    matrices = [
+        name for name in changed
+        if len(found[name].shapes[0]) == 2 and found[name].shapes[0] == found[name].shapes[1]
+        and min(found[name].shapes[0]) > 16 and 4 * found[name].count <= MAX_SVD_NBYTES
+        and found[name].verdict.endswith("dense change")
+    ]  # fmt: skip
+    for name in matrices[:MAX_DIRECTIONS]:
+        # Of what is not finite nothing is told, nor of what is gone or another one by now.
+        with suppress(Exception):
+            share = found.directions(name)
+            if share >= _TOLD_SHARE:
+                told[name] = f"{100 * share:.3g}% of the change lies in 8 directions"
+    return told
+
+
+def _said(found: WeightsComparison) -> list[str]:
+    changed = found.changed()
+    equal = [name for name in found if found[name].same_bits]
+    lines = [
+        f"… {counted(len(changed) - MAX_ROWS, 'more weight')} that differ; tnp.compare(...).changed() names them"
+        if len(changed) > MAX_ROWS else "",
+        f"{counted(len(equal), 'weight')} with the same bits" if equal and changed else "",
+    ]  # fmt: skip
+    for names, words in (
+        (found.missing, "only in the first"),
+        (found.unexpected, "only in the second"),
+        (found.retied, "tied to others than before"),
+    ):
+        if names:
+            lines.append(f"{len(names):,} {words}: {listed([legible(name) for name in names], MAX_NAMED)}")
+    alike: dict[str, list[str]] = {}
+    for name, why in found.exempt.items():
+        alike.setdefault(why, []).append(legible(name))
+    lines += [f"{len(names):,} {legible(why)}: {listed(names, MAX_NAMED)}" for why, names in alike.items()]
+    for prefix, side in zip(found.prefixes, ("first", "second"), strict=True):
+        if prefix:
+            lines.append(f"{prefix!r} is taken off the names of the {side}")
+    lines += [f"{legible(name)} was not compared: {why}" for name, why in list(found.failed.items())[:MAX_NAMED]]
+    lines += [f"not all is listed of {legible(why)}" for why in found.not_listed[:MAX_NAMED]]
+    return [line for line in lines if line]

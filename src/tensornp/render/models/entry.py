@@ -1,0 +1,81 @@
+"""One weight of an explorer: its facts over what NumPy prints, as text and as static HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.units import counted
+from tensornp.core.summary.options import DisplayOptions
+from tensornp.models.entries.entry import COMPUTED, WeightEntry, shape_text
+from tensornp.models.entries.listed import is_trained
+from tensornp.models.entries.summary import EntrySummary
+from tensornp.models.names.quoted import MAX_TOLD, cut
+from tensornp.render.layout.style import CARD, HEADING
+from tensornp.render.layout.table import Table, TableRow, table_html, table_text
+from tensornp.render.models.weights import WORDS
+from tensornp.render.tensor.card import values_html
+
+MAX_SHOWN = 10
+"""Names that a weight is tied to, and pieces of files, that are told."""
+
+
+def entry_text(summary: EntrySummary) -> str:
+    """Return the name over the facts, and under them what NumPy prints, or why nothing is printed."""
+    seen = summary.preview
+    note = f"({seen.note})" if seen.note else ""
+    return "\n".join(filter(None, [_name(summary), table_text(_table(summary)), seen.text or summary.refusal, note]))
+
+
+def entry_html(summary: EntrySummary, options: DisplayOptions) -> str:
+    """Return the same as static HTML."""
+    seen = summary.preview
+    heading = f'<div style="{HEADING}"><b>{escape(_name(summary))}</b></div>'
+    values = values_html(seen.text, summary.refusal, options.max_height)
+    note = f"<small>{escape(seen.note)}</small>" if seen.note else ""
+    return f'<div class="tensornp" style="{CARD}">{heading}{table_html(_table(summary))}{values}{note}</div>'
+
+
+def _name(summary: EntrySummary) -> str:
+    # A name may be empty, and is none then that could be seen.
+    return cut(summary.entry.name, MAX_TOLD) or "''"
+
+
+def _table(summary: EntrySummary) -> Table:
+    facts = [(label, cut(said, MAX_TOLD)) for label, said in facts_of(summary.entry) if label != "no values"]
+    code = [("code", legible(summary.entry.code))] if summary.entry.code else []
+    return Table(("fact", "value"), tuple(map(TableRow, [*facts, *code])))
+
+
+def array_code(entry: WeightEntry, opened: str) -> str:
+    """Return the expression of the array of a weight, empty where none reaches it; `opened` is that of the explorer."""
+    if not entry.code:
+        return ""
+    if not entry.extents:
+        return f"tnp.to_numpy({entry.code})"
+    return f"{opened}[{entry.name!r}].to_numpy()"
+
+
+def facts_of(entry: WeightEntry) -> list[tuple[str, str]]:
+    """Return what is known of a weight, each with its label; what is not told of it is left out."""
+    return [(label, said) for label, said in _facts(entry) if said]
+
+
+def _facts(entry: WeightEntry) -> Iterator[tuple[str, str]]:
+    yield "kind", entry.kind
+    yield "shape", shape_text(entry.shape, entry.kind) or "not known yet"
+    yield "dtype", entry.dtype
+    elements = counted(entry.numel, "element")
+    yield "bytes", f"{entry.nbytes:,} ({elements})" if entry.kind != COMPUTED else f"none are stored ({elements})"
+    yield "where", entry.location
+    pieces = [f"{counted(one.nbytes, 'byte')} from {one.offset:,} on" for one in entry.extents[:MAX_SHOWN]]
+    more = len(entry.extents) - MAX_SHOWN
+    yield "in the file", ", ".join(pieces + ([f"{more:,} more pieces"] if more > 0 else []))
+    yield "grad", {True: "requires grad", False: "frozen", None: ""}[is_trained(entry)]
+    more = len(entry.tied_to) - MAX_SHOWN
+    yield "tied to", ", ".join([*entry.tied_to[:MAX_SHOWN], *([f"{more:,} more"] if more > 0 else [])])
+    yield "shares bytes", ", ".join(f"{WORDS[one.relation]} {one.name}" for one in entry.related)
+    yield "note", entry.note
+    yield "no values", entry.problem
+    yield "wants to import", ", ".join(entry.wanted_imports)

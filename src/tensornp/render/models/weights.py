@@ -1,0 +1,217 @@
+"""The weights of a model as a table, in which names that repeat are folded: as text and as static HTML."""
+
+from __future__ import annotations
+
+from html import escape
+from itertools import islice
+from typing import NamedTuple
+
+from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.models.entries.entry import shape_text
+from tensornp.models.entries.listed import is_trained
+from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.names.quoted import MAX_SHOWN, cut
+from tensornp.models.outline.fold import Row, folded, note_of
+from tensornp.render.layout.style import HEADING, SMALL_TEXT, WIDE
+from tensornp.render.layout.table import (
+    Table,
+    TableRow,
+    said_once,
+    table_html,
+    table_text,
+    without_common,
+    without_empty,
+)
+from tensornp.render.layout.words import listed, on_this_rank
+
+HEADINGS = ("name", "kind", "shape", "dtype", "where", "bytes", "grad", "notes")
+ALWAYS = ("name", "shape", "bytes")
+COMMON = ("kind", "dtype", "where", "grad")
+MAX_ROWS = 100
+"""Rows that a page prints."""
+MAX_SAID = 10
+"""Problems and items of metadata that are printed."""
+_MAX_RELATED = 3
+WORDS = {
+    "same elements": "same elements as", "reinterpreted": "same bytes as", "overlapping": "overlaps",
+    "may overlap": "may overlap",
+}  # fmt: skip
+_MAX_VALUE = 80
+_MAX_SOURCE = 200
+_MAX_PROBLEM = 400
+_MAX_KEY = 60
+_MAX_BITS = 1000
+"""Of a number that is written: Python refuses some thousands of digits."""
+
+
+class Seen(NamedTuple):
+    """What is seen of weights at once: the totals, a table, what it leaves out, and what else is to be said."""
+
+    heading: str
+    table: Table
+    rest: str
+    said: tuple[str, ...]
+
+
+def see(explorer: WeightsExplorer) -> Seen:
+    """Return what is seen of the weights, in text as in HTML."""
+    rows = folded(explorer.values())
+    table, common, rest = _table(rows, explorer.source)
+    return Seen(_heading(explorer, common), table, rest, tuple(_said(explorer, rows)))
+
+
+def weights_text(explorer: WeightsExplorer) -> str:
+    """Return the totals over an aligned table, and under it what is wrong."""
+    return text_of(see(explorer))
+
+
+def weights_html(explorer: WeightsExplorer, anchor: str = "") -> str:
+    """Return the same as static HTML; `anchor` is the class by which a live tree finds it."""
+    return html_of(see(explorer), anchor)
+
+
+def text_of(seen: Seen) -> str:
+    """Return what is seen as text."""
+    lines = [seen.heading, table_text(seen.table) if seen.table.rows else "", seen.rest, *seen.said]
+    return "\n".join(line for line in lines if line)
+
+
+def html_of(seen: Seen, anchor: str = "") -> str:
+    """Return what is seen as static HTML."""
+    more = f'<div style="{SMALL_TEXT}">{escape(seen.rest)}</div>' if seen.rest else ""
+    under = "".join(f"<div>{escape(text)}</div>" for text in seen.said)
+    below = f'<div style="{SMALL_TEXT}">{under}</div>' if under else ""
+    classes = " ".join(filter(None, ["tensornp", anchor]))
+    heading = f'<div style="{HEADING}">{escape(seen.heading)}</div>'
+    static = f'<div class="tensornp-static">{table_html(seen.table) if seen.table.rows else ""}{more}</div>'
+    return f'<div class="{classes}" style="{WIDE}">{heading}{static}{below}</div>'
+
+
+def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
+    totals, spread = explorer.totals, explorer.spread
+    parameters, nbytes = explorer.told_parameters(totals.parameters), format_nbytes(totals.nbytes)
+    here = spread.parameters_here if spread else totals.parameters
+    stored = f"{counted(totals.elements_stored, 'element')} stored" if totals.elements_stored != here else ""
+    if spread:
+        parameters += on_this_rank(f"{here:,}")
+        nbytes = format_nbytes(spread.nbytes_of_all) + on_this_rank(nbytes)
+    said = [
+        cut(explorer.source, _MAX_SOURCE), counted(explorer.num_weights, "weight"), parameters, stored, nbytes,
+        *said_once(common, is_whole=True),
+    ]  # fmt: skip
+    return " · ".join(filter(None, said))
+
+
+def _table(every: list[Row], source: str) -> tuple[Table, tuple[str, ...], str]:
+    """Return the table, what is the same in all of its rows, and what it leaves out."""
+    rows = [row for row in every if not row.entries[0].is_nothing]
+    table = Table(HEADINGS, tuple(map(_row, rows[:MAX_ROWS])))
+    hidden = sum(len(row.entries) for row in rows[MAX_ROWS:])
+    cure = "take a part of them, such as tnp.weights(...).find('*attn*')"
+    rest = f"… {counted(hidden, 'more weight')} left out; {cure}" if hidden else ""
+    table, common = without_common(table, COMMON)
+    # The heading names the file already, and that what it holds are tensors.
+    told = tuple(text for text in common if text not in ("tensor", _short(source)))
+    return without_empty(table, ALWAYS), told, rest
+
+
+def _nothing(rows: list[Row]) -> list[str]:
+    names = [cut(row.pattern, MAX_SHOWN) for row in rows if row.entries[0].is_nothing]
+    num = sum(len(row.entries) for row in rows if row.entries[0].is_nothing)
+    return [f"{num:,} registered as None: {listed(names, MAX_SAID)}"] if names else []
+
+
+def _row(row: Row) -> TableRow:
+    cells = cells_of(row)
+    nbytes = sum(entry.nbytes for entry in row.entries)
+    titles = {"bytes": counted(nbytes, "byte")}
+    return TableRow(tuple(cells[name] for name in HEADINGS), tuple(titles.get(name, "") for name in HEADINGS))
+
+
+def cells_of(row: Row) -> dict[str, str]:
+    """Return what is said of weights that are alike, by the heading."""
+    first = row.entries[0]
+    places = {entry.location for entry in row.entries}
+    grads = set(map(is_trained, row.entries))
+    notes = [
+        note_of(row.entries),
+        first.problem and f"no values: {first.problem}",
+        _tied(row),
+        _related(row),
+        row.unlike,
+    ]
+    return {
+        # A name may be empty, and is none then that could be seen.
+        "name": cut(row.pattern, MAX_SHOWN) or "''",
+        "kind": first.kind,
+        "shape": shape_text(first.shape, first.kind),
+        "dtype": cut(first.dtype, MAX_SHOWN),
+        "where": cut(_short(places.pop()), MAX_SHOWN) if len(places) == 1 else f"{len(places)} places",
+        "bytes": _bytes_of_each(row),
+        "grad": _grad(grads),
+        "notes": cut(", ".join(filter(None, notes)), _MAX_PROBLEM),
+    }
+
+
+def _short(place: str) -> str:
+    """Return the name of a file without its folders."""
+    return place.replace("\\", "/").rpartition("/")[2]
+
+
+def _grad(grads: set[bool | None]) -> str:
+    if grads == {True}:
+        return "grad"
+    return "frozen" if grads == {False} else "" if grads == {None} else "some frozen"
+
+
+def _bytes_of_each(row: Row) -> str:
+    """Return the bytes of a weight, how often they are taken, or those of all where they differ, as of sparse ones."""
+    every = [entry.nbytes for entry in row.entries]
+    if len(set(every)) > 1:
+        return f"{format_nbytes(sum(every))} in all"
+    return (f"{len(every):,} × " if len(every) > 1 else "") + format_nbytes(every[0])
+
+
+def _tied(row: Row) -> str:
+    first = row.entries[0]
+    if not first.tied_to:
+        return ""
+    return f"tied to {cut(first.tied_to[0], MAX_SHOWN)}" if len(row.entries) == 1 else "tied"
+
+
+def _related(row: Row) -> str:
+    """Return with which other weights bytes are shared, in a word each."""
+    found = row.entries[0].related
+    if len(row.entries) > 1:
+        return ", ".join(dict.fromkeys(one.relation for one in found))
+    named = [f"{WORDS[one.relation]} {cut(one.name, MAX_SHOWN)}" for one in found[:_MAX_RELATED]]
+    return ", ".join([*named, *(["…"] if len(found) > _MAX_RELATED else [])])
+
+
+def _said(explorer: WeightsExplorer, rows: list[Row]) -> list[str]:
+    return [*_nothing(rows), *_problems(explorer), *_metadata(explorer)]
+
+
+def _problems(explorer: WeightsExplorer) -> list[str]:
+    more = len(explorer.problems) - MAX_SAID
+    return [cut(text, _MAX_PROBLEM) for text in explorer.problems[:MAX_SAID]] + (
+        [f"… {counted(more, 'more problem')}"] if more > 0 else []
+    )
+
+
+def _metadata(explorer: WeightsExplorer) -> list[str]:
+    """Return what the file says of itself; longer texts are cut."""
+    said = [f"{cut(str(key), _MAX_KEY)}: {_value(value)}" for key, value in islice(explorer.metadata.items(), MAX_SAID)]
+    more = len(explorer.metadata) - MAX_SAID
+    return said + ([f"… {counted(more, 'more item')} of metadata"] if more > 0 else [])
+
+
+def _value(value: object) -> str:
+    """Return a value in a few words; a long one is cut before it is written."""
+    if isinstance(value, (dict, list)):
+        return counted(len(value), "item")
+    if isinstance(value, bytes):
+        return cut(repr(value[: _MAX_VALUE + 1]), _MAX_VALUE)
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+        return f"<int of {value.bit_length():,} bits>"
+    return cut(value if isinstance(value, str) else str(value), _MAX_VALUE)

@@ -1,0 +1,73 @@
+"""What a picture shows, in words and numbers: legends, alternative texts, and a histogram in block characters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from tensornp.core.lowlevel.units import counted, format_number
+from tensornp.core.values.pictures.heatmap import NAN, NEGINF, NOTHING, POSINF, Heatmap
+from tensornp.core.values.pictures.limits import Limits
+from tensornp.render.pictures.palette import NAMES
+
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+
+
+def legend_text(heatmap: Heatmap, limits: Limits) -> str:
+    """Return what the colours of a heat map mean, in one line: the scale, what lies beyond it, what a pixel covers."""
+    return " · ".join([_scale(limits), *_beyond(limits), *_marks(heatmap), _cover(heatmap)])
+
+
+def heatmap_alt(heatmap: Heatmap, limits: Limits, caption: str = "") -> str:
+    """Return the text that stands for the picture of a heat map."""
+    rows, columns = heatmap.shape
+    named = f", {caption}" if caption else ""
+    return f"heat map of {rows:,} × {columns:,} elements{named}: {legend_text(heatmap, limits)}"
+
+
+def _scale(limits: Limits) -> str:
+    if np.isnan(limits.low):
+        return "no finite value"
+    low, high = format_number(limits.low), format_number(limits.high)
+    if limits.low == limits.high:
+        return f"all {low}" if not limits.num_beyond else f"{low}"
+    if limits.centre is None:
+        return f"{NAMES['least']} {low} … {NAMES['greatest']} {high}"
+    centre = format_number(limits.centre)
+    return f"{NAMES['low']} {low} · {NAMES['centre']} {centre} · {NAMES['high']} {high}"
+
+
+def _beyond(limits: Limits) -> list[str]:
+    over = NAMES["above" if limits.centre is not None else "over"]
+    said = ((limits.num_below, "below", NAMES["below"]), (limits.num_above, "above", over))
+    return [f"{counted(count, 'pixel')} {word} ({colour})" for count, word, colour in said if count]
+
+
+def _marks(heatmap: Heatmap) -> list[str]:
+    said = ((NAN, "NaN", "nan"), (POSINF, "+Inf", "posinf"), (NEGINF, "−Inf", "neginf"))
+    found = [(heatmap.count(flag), word, NAMES[name]) for flag, word, name in said]
+    marks = [f"{counted(count, 'pixel')} with {word} ({colour})" for count, word, colour in found if count]
+    return marks + (["nothing was read where it is clear"] if heatmap.count(NOTHING) and not heatmap.is_tiled else [])
+
+
+def _cover(heatmap: Heatmap) -> str:
+    if heatmap.elements_per_pixel <= 1:
+        return "a pixel is an element"
+    rows, columns = (min(pair) for pair in zip(heatmap.cell, heatmap.shape, strict=True))
+    where = format_number(heatmap.centre)
+    return f"a pixel is the element farthest from {where} of up to {rows:,} × {columns:,}"
+
+
+def sparkline_text(counts: Sequence[float], encoding: str = "utf-8") -> str:
+    """Return a bar of one to eight eighths for each count, a space for none; empty where `encoding` has no bars.
+
+    The tallest bar is the greatest count; whatever is more than none is seen beside it.
+    """
+    try:
+        _BLOCKS.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return ""
+    greatest = max(counts, default=0)
+    return "".join(_BLOCKS[math.ceil(8 * (count / greatest))] if count else " " for count in counts)

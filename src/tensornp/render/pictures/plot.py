@@ -1,0 +1,209 @@
+"""Statistics and a heat map as a figure for publication, which touches nothing of matplotlib's that others share."""
+
+from __future__ import annotations
+
+import functools
+import io
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensornp.core.lowlevel.attributes import is_subclass
+from tensornp.core.lowlevel.float_errors import ignoring_float_errors
+from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.tensor.weight import values_of
+from tensornp.core.values.pictures.heatmap import FINITE, NAN, NEGINF, POSINF, Heatmap
+from tensornp.core.values.pictures.limits import Limits, limits
+from tensornp.core.values.pictures.planes import plane_map
+from tensornp.core.values.reading.description import described
+from tensornp.core.values.stats.compute import scan
+from tensornp.core.values.stats.histogram import NUM_BINS, Histogram
+from tensornp.core.values.stats.record import TensorStats
+from tensornp.errors import TensornpError
+from tensornp.render.pictures import palette
+from tensornp.render.pictures.legend import legend_text
+from tensornp.render.pictures.png import img_html
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Values = np.ndarray[Any, np.dtype[np.float64]]
+_EVEN = 1e-6
+"""By how much the widths of even bins may differ."""
+_DRAWN = 1e-280, 1e300
+"""Between these, the largest value of an axis is one that matplotlib can draw."""
+
+
+@never_compiled
+def plot(x: Any, *, title: str = "", index: tuple[int, ...] | None = None) -> Figure:
+    """Return a matplotlib `Figure` with the histogram and the heat map of a tensor or an array.
+
+    Parameters
+    ----------
+    x : torch.Tensor, an object that stands for one, numpy.ndarray, WeightEntry, or TensorStats
+        Of statistics there is the histogram alone.
+    title : str
+        What stands over it; the shape and the dtype where it is empty.
+    index : tuple of int, optional
+        Which plane the heat map shows of a tensor of more than two dimensions, by an index of each but the last two.
+
+    Raises
+    ------
+    NoDataError, NotATensorError, UnsupportedTensorError, UnsupportedArrayError
+        As `stats` does.
+    BadRequestError
+        For an index that leads to no plane.
+
+    Notes
+    -----
+    Made by the object interface: it is in no list of `pyplot`, and goes when nobody keeps it. Reads all elements.
+    """
+    if is_subclass(type(x), TensorStats):
+        return figure_of(x, title=title or "TensorStats")
+    x = values_of(x)
+    found = scan(x, caller="plot")
+    try:
+        picture = plane_map(x, index)
+    except TensornpError:
+        if index is not None:
+            raise
+        picture = None
+    named = title or str(described(x))
+    if picture is None:
+        return figure_of(found, title=named)
+    return figure_of(found, picture.heatmap, named, limits_of_colours=picture.limits, caption=picture.tiles.caption)
+
+
+@ignoring_float_errors
+def figure_of(
+    stats: TensorStats | None,
+    heatmap: Heatmap | None = None,
+    title: str = "",
+    *,
+    limits_of_colours: Limits | None = None,
+    dimensions: Sequence[str] = ("row", "column"),
+    caption: str = "",
+) -> Figure:
+    """Return a figure with a histogram, a heat map, or both side by side.
+
+    It belongs to nobody but the caller: `pyplot` is not imported, so no list of open figures keeps it. Notebooks show
+    it as a PNG, also where ``%matplotlib inline`` was never said; `Figure.savefig` writes it in any format.
+
+    Parameters
+    ----------
+    stats : TensorStats, optional
+    heatmap : Heatmap, optional
+    title, caption : str
+        What stands over it all, and under it besides the scope and what the colours mean.
+    limits_of_colours : Limits, optional
+        None finds robust ones.
+    dimensions : sequence of str
+        What the axes of the heat map are called, rows first.
+    """
+    counts = stats.histogram if stats is not None else None
+    num_parts = (counts is not None) + (heatmap is not None)
+    figure: Figure = _figure_class()(figsize=(4.8 * max(1, num_parts), 3.8), layout="constrained")
+    notes = [caption] if caption else []
+    at = 0
+    if counts is not None and stats is not None:
+        at += 1
+        _draw_histogram(figure.add_subplot(1, num_parts, at), counts)
+        notes.append(f"histogram: {stats.scope_of_histogram}")
+    if heatmap is not None:
+        colours = limits_of_colours or limits(heatmap)
+        _draw_heatmap(figure.add_subplot(1, num_parts, at + 1), heatmap, colours, dimensions)
+        notes.append(legend_text(heatmap, colours))
+    if title:
+        figure.suptitle(title)
+    if notes:
+        figure.supxlabel("\n".join(notes), fontsize="small", wrap=True)
+    return figure
+
+
+@functools.cache
+def _figure_class() -> type[Figure]:
+    """Return matplotlib's class, which a notebook shows as text only, with what shows it as a picture."""
+    from matplotlib.figure import Figure
+
+    class ShownFigure(Figure):
+        @ignoring_float_errors
+        def _repr_png_(self) -> bytes:
+            file = io.BytesIO()
+            self.savefig(file, format="png")
+            return file.getvalue()
+
+        def _static_bundle(self) -> dict[str, str]:
+            width, height = map(round, self.get_size_inches() * self.dpi)
+            said = ": ".join(filter(None, [f"figure of {width} × {height}", self.get_suptitle()]))
+            picture = img_html(self._repr_png_(), said, width, height)
+            return {"text/plain": said, "text/html": f'<div class="tensornp">{picture}</div>'}
+
+        def __reduce_ex__(self, protocol: Any) -> Any:
+            # Another process, where this class was not made, gets a plain figure.
+            return object.__new__, (Figure,), self.__getstate__()
+
+    return ShownFigure
+
+
+def _draw_histogram(axes: Axes, histogram: Histogram) -> None:
+    heights, label = histogram.counts, "elements"
+    edges, name = _drawn(histogram.edges)
+    if edges[0] == edges[-1]:
+        # One value, with a bar around it that can be seen.
+        edges = edges + np.array([-0.5, 0.5]) * (abs(edges[0]) or 1)
+    elif not np.allclose(np.diff(edges) * len(heights), edges[-1] - edges[0], rtol=_EVEN, atol=0):
+        # An area is what is seen: of uneven bins, a wide one would seem to hold more than it does.
+        heights, label = histogram.cells(NUM_BINS), f"elements in 1/{NUM_BINS} of the range"
+        edges = np.linspace(edges[0], edges[-1], NUM_BINS + 1)
+    axes.stairs(heights, edges, fill=True, color=_share(palette.BARS))
+    axes.set(xlabel=name, ylabel=label, ylim=(0, None))
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_heatmap(axes: Axes, heatmap: Heatmap, colours: Limits, dimensions: Sequence[str]) -> None:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LinearSegmentedColormap, Normalize
+
+    is_signed = colours.centre is not None
+    anchors = palette.DIVERGING if is_signed else palette.SEQUENTIAL
+    under, over = palette.BEYOND_DIVERGING if is_signed else palette.BEYOND_SEQUENTIAL
+    scale = LinearSegmentedColormap.from_list("tensornp", [_share(colour) for colour in anchors]).with_extremes(
+        under=_share(under), over=_share(over)
+    )
+    shares = colours.shares(np.where(heatmap.flags == FINITE, heatmap.values, 0.0))
+    # Far beyond is beyond: matplotlib multiplies them.
+    pixels = scale(np.clip(shares, -1, 2))
+    pixels[heatmap.flags != FINITE] = 0
+    for flag, colour in ((NAN, palette.NAN), (POSINF, palette.POSINF), (NEGINF, palette.NEGINF)):
+        pixels[heatmap.flags == flag] = (*_share(colour), 1)
+    # The last pixels may cover less than the others; between tiles, pixels count.
+    rows, columns = heatmap.flags.shape if heatmap.is_tiled else heatmap.shape
+    height, width = (pixels.shape[dim] * (1 if heatmap.is_tiled else heatmap.cell[dim]) for dim in (0, 1))
+    if pixels.size:
+        axes.imshow(pixels, aspect="auto", interpolation="nearest", extent=(-0.5, width - 0.5, height - 0.5, -0.5))
+    axes.set(xlabel=dimensions[1], ylabel=dimensions[0])
+    axes.set(xlim=(-0.5, max(1, columns) - 0.5), ylim=(max(1, rows) - 0.5, -0.5))
+    if colours.low < colours.high:
+        (low, high), name = _drawn(np.array([colours.low, colours.high]))
+        norm = Normalize(low, high)
+        ends = {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}
+        extend = ends[bool(colours.num_below), bool(colours.num_above)]
+        axes.figure.colorbar(ScalarMappable(norm, scale), ax=axes, extend=extend).set_label(name)
+
+
+def _drawn(values: Values) -> tuple[Values, str]:
+    """Return values as they lie on an axis, and what that is called: matplotlib draws none that are near its limits."""
+    largest = float(np.abs(values).max())
+    if not largest or _DRAWN[0] < largest < _DRAWN[1]:
+        return values, "value"
+    exponent = math.floor(math.log10(largest))
+    # In two steps, since the inverse of the power itself may be no float.
+    near = exponent // 2
+    return values * 10.0**-near * 10.0 ** (near - exponent), f"value, in units of 1e{exponent}"
+
+
+def _share(colour: palette.Colour) -> tuple[float, float, float]:
+    return colour[0] / 255, colour[1] / 255, colour[2] / 255

@@ -1,0 +1,136 @@
+"""Pictures as small PNGs: heat maps and histograms over a palette, and photographs as they are."""
+
+from __future__ import annotations
+
+import base64
+import io
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from tensornp.core.values.pictures.heatmap import FINITE, NAN, NEGINF, NOTHING, POSINF, Heatmap
+from tensornp.core.values.pictures.limits import Limits
+from tensornp.core.values.stats.histogram import Histogram
+from tensornp.render.pictures import palette
+
+MAX_MAGNIFICATION = 16
+_MAGNIFIED_SIDE = 256
+"""Pixels of a page that a small picture is magnified to at most."""
+_MIN_SIDE = 16
+"""Pixels of a page that even one row takes."""
+_CLEAR, _NAN, _POSINF, _NEGINF, _BELOW, _ABOVE, _FIRST = 0, 1, 3, 5, 7, 8, 9
+"""Places in the palette of a heat map; what has a pattern has two."""
+_MARKS = {NAN: _NAN, POSINF: _POSINF, NEGINF: _NEGINF, NOTHING: _CLEAR}
+Pixels = np.ndarray[Any, np.dtype[np.uint8]]
+
+
+def histogram_png(histogram: Histogram, width: int = 64, height: int = 16) -> bytes:
+    """Return the density over the axis of values, on a base line, as a PNG of about 160 bytes.
+
+    Each column is as high as the mean density in its interval of values, and the densest one as high as the picture;
+    one in which anything was counted is seen.
+    """
+    cells = histogram.cells(width)
+    picture = np.zeros((height, width), np.uint8)
+    picture[-1] = 1
+    if cells.max() > 0:
+        heights = np.ceil(cells / cells.max() * (height - 1))
+        picture[:-1][np.arange(height - 1, 0, -1)[:, None] <= heights] = 1
+    return _palette_png(picture, [(0, 0, 0), palette.BARS])
+
+
+def heatmap_png(heatmap: Heatmap, limits: Limits) -> bytes:
+    """Return a heat map in colours between `limits`, as a PNG; its size on the page is `size_of` the heat map.
+
+    Small ones are drawn with several pixels for each of theirs, in which NaN and infinities have a pattern besides
+    their colour: a checkerboard, stripes that rise for +Inf and fall for −Inf. Clear is where nothing was read.
+    """
+    tall, wide = magnification(heatmap.flags.shape)
+    steps = np.repeat(np.repeat(_steps(heatmap, limits), tall, axis=0), wide, axis=1)
+    if min(tall, wide) > 1:
+        rows, columns = np.ogrid[: steps.shape[0], : steps.shape[1]]
+        coarse = max(1, min(tall, wide) // 4)
+        patterns = {
+            _NAN: (rows // coarse + columns // coarse) % 2,
+            _POSINF: (rows + columns) // coarse % 3 == 0,
+            _NEGINF: (rows - columns) // coarse % 3 == 0,
+        }
+        for mark, pattern in patterns.items():
+            steps += ((steps == mark) & pattern.astype(bool)).astype(np.uint8)
+    is_signed = limits.centre is not None
+    return _palette_png(
+        steps,
+        [
+            (0, 0, 0),
+            *(palette.NAN, palette.ON_NAN, palette.POSINF, palette.ON_POSINF, palette.NEGINF, palette.ON_NEGINF),
+            *(palette.BEYOND_DIVERGING if is_signed else palette.BEYOND_SEQUENTIAL),
+            *palette.scale(palette.DIVERGING if is_signed else palette.SEQUENTIAL),
+        ],
+    )
+
+
+def _steps(heatmap: Heatmap, limits: Limits) -> Pixels:
+    """Return the place in the palette of each pixel."""
+    values = np.where(heatmap.flags == FINITE, heatmap.values, 0.0)
+    last = palette.NUM_STEPS - 1
+    steps = _FIRST + np.clip(limits.shares(values) * last + 0.5, 0, last).astype(np.uint8)
+    steps[values < limits.low], steps[values > limits.high] = _BELOW, _ABOVE
+    for flag, mark in _MARKS.items():
+        steps[heatmap.flags == flag] = mark
+    return steps
+
+
+def magnification(shape: tuple[int, int]) -> tuple[int, int]:
+    """Return by how many pixels of a page, in height and in width, a pixel of a picture of `shape` is drawn."""
+    height, width = shape
+    both = max(1, min(MAX_MAGNIFICATION, _MAGNIFIED_SIDE // max(height, width, 1)))
+    return max(both, -(-_MIN_SIDE // max(1, height))), max(both, -(-_MIN_SIDE // max(1, width)))
+
+
+def size_of(heatmap: Heatmap) -> tuple[int, int]:
+    """Return the width and the height of the picture of `heatmap`, in pixels of a page."""
+    tall, wide = magnification(heatmap.flags.shape)
+    height, width = heatmap.flags.shape
+    return max(1, width * wide), max(1, height * tall)
+
+
+def picture_png(pixels: Pixels) -> bytes:
+    """Return grey values (two dimensions), or a third dimension of grey and alpha, RGB, or RGBA, as a PNG."""
+    return _png(_image(pixels))
+
+
+def _palette_png(steps: Pixels, colours: list[palette.Colour]) -> bytes:
+    """Return a picture of places in a list of colours, of which the first one is clear."""
+    image = _image(steps if steps.size else np.zeros((1, 1), np.uint8))
+    image.putpalette([part for colour in colours for part in colour])
+    return _png(image, transparency=0)
+
+
+def _image(pixels: Pixels) -> Any:
+    from PIL import Image
+
+    return Image.fromarray(np.ascontiguousarray(pixels))
+
+
+def _png(image: Any, **options: Any) -> bytes:
+    file = io.BytesIO()
+    image.save(file, "PNG", **options)
+    return file.getvalue()
+
+
+def data_uri(png: bytes) -> str:
+    """Return a PNG as the address of itself."""
+    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
+
+
+def img_html(png: bytes, alt: str, width_px: int, height_px: int, title: str = "") -> str:
+    """Return a PNG as HTML, `alt` and `title` escaped; what a sanitizer drops of its style only smooths the edges.
+
+    The size on the page is to be in the PNG's own proportion, since a narrow page makes it smaller.
+    """
+    titled = f' title="{escape(title)}"' if title else ""
+    return (
+        f'<img src="{data_uri(png)}" alt="{escape(alt)}"{titled} width="{width_px}" height="{height_px}" '
+        'style="image-rendering:pixelated;vertical-align:middle;max-width:100%;height:auto">'
+    )

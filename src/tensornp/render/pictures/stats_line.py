@@ -1,0 +1,160 @@
+"""The figures of a tensor in one line, with a small histogram: as text in block characters, on a page as a picture."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from html import escape
+from typing import NamedTuple
+
+from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.lowlevel.units import counted
+from tensornp.core.tensor.dtypes import name_of
+from tensornp.core.tensor.facts import TensorInfo
+from tensornp.core.values.reading.scopes import ALL
+from tensornp.core.values.stats.histogram import Histogram
+from tensornp.core.values.stats.record import TensorStats
+from tensornp.render.layout.style import STATS_LINE, WARNED_TEXT
+from tensornp.render.pictures.legend import sparkline_text
+from tensornp.render.pictures.png import histogram_png, img_html
+
+NUM_BARS = 24
+"""Block characters of a histogram in text."""
+WIDTH, HEIGHT = 64, 16
+
+
+def number_text(value: float | int) -> str:
+    """Return an integer whole, and a float in four digits."""
+    return f"{value}" if isinstance(value, int) else f"{value:.4g}"
+
+
+@never_compiled
+def stats_line_text(stats: TensorStats, info: TensorInfo | None = None) -> str:
+    """Return the line, with a histogram where the output can encode one; empty where there is nothing to say."""
+    said = " · ".join([*_calm(stats, info), *(text for _, text in _alarms(stats))])
+    bars = "" if _is_bool(info) else sparkline_of(stats).rstrip()
+    return "  ".join(filter(None, [said, bars]))
+
+
+@never_compiled
+def stats_line_html(stats: TensorStats, info: TensorInfo | None = None, *, has_picture: bool = True) -> str:
+    """Return the line as static HTML; empty where there is nothing to say."""
+    line = stats_line(stats, info, has_picture=has_picture)
+    if not line.words and not line.alarms:
+        return ""
+    said = [*map(escape, line.words), *(_alarm_html(what, text) for what, text in line.alarms)]
+    image = img_html(line.png, line.alt, WIDTH, HEIGHT) + " " if line.png else ""
+    inside = f"{image}{' · '.join(said)}"
+    return f'<div class="tensornp-figures" style="{STATS_LINE}" title="{escape(line.title)}">{inside}</div>'
+
+
+def _alarm_html(what: str, text: str) -> str:
+    return f'<span class="tensornp-alarm-{what}" style="{WARNED_TEXT}">{escape(text)}</span>'
+
+
+class StatsLine(NamedTuple):
+    """The line as plain data: figures, what gives cause for alarm (and what that is to be looked for), a picture."""
+
+    words: list[str]
+    alarms: list[tuple[str, str]]
+    title: str
+    png: bytes
+    alt: str
+
+
+def stats_line(stats: TensorStats, info: TensorInfo | None = None, *, has_picture: bool = True) -> StatsLine:
+    """Return what the line says."""
+    histogram = told_histogram(stats, WIDTH) if has_picture and not _is_bool(info) else None
+    if histogram is None or len(histogram.counts) < 2:
+        png, alt = b"", ""
+    else:
+        png, alt = histogram_png(histogram, WIDTH, HEIGHT), histogram_alt(histogram)
+    return StatsLine(list(_calm(stats, info)), list(_alarms(stats)), _sentence(stats), png, alt)
+
+
+def line_of(stats: TensorStats) -> tuple[tuple[str, ...], Histogram | None]:
+    """Return the words of the line, and the histogram of which its picture is made."""
+    histogram = told_histogram(stats, WIDTH)
+    told = histogram if histogram is not None and len(histogram.counts) > 1 else None
+    return (*_calm(stats, None), *(text for _, text in _alarms(stats))), told
+
+
+def _calm(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
+    """Yield the figures in a few words each, and what they are of where that is not the whole."""
+    yield from _figures(stats, info)
+    if stats.scope != ALL:
+        yield stats.scope
+    if stats.distribution is not None and stats.distribution.is_sample:
+        yield f"histogram of a {stats.distribution.scope}"
+
+
+def _figures(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
+    if stats.min is None:
+        return
+    if _is_bool(info):
+        yield f"{stats.count - stats.zeros:,} of {stats.count:,} True"
+        return
+    of = "modulus: " if stats.real is not None else ""
+    if stats.min == stats.max and stats.finite == stats.count:
+        yield f"{of}all {number_text(stats.min)}"
+        return
+    yield f"{of}mean {stats.mean:.4g}"
+    yield f"std {stats.std:.4g}"
+    yield f"{number_text(stats.min)} … {number_text(stats.max)}"
+    if stats.zeros:
+        yield counted(stats.zeros, "zero")
+
+
+def _is_bool(info: TensorInfo | None) -> bool:
+    return info is not None and name_of(info.dtype) == "bool"
+
+
+def _alarms(stats: TensorStats) -> Iterator[tuple[str, str]]:
+    """Yield what gives cause for alarm, and what it is to be looked for."""
+    if stats.nan:
+        yield "nan", f"{stats.nan:,} NaN"
+    # What a complex number that is infinite has as its sign is told by no one sign.
+    plus = "" if stats.real is not None else "+"
+    if stats.posinf:
+        yield "inf", f"{stats.posinf:,} {plus}Inf"
+    if stats.neginf:
+        yield "inf", f"{stats.neginf:,} -Inf"
+
+
+def sparkline_of(stats: TensorStats) -> str:
+    """Return the histogram in block characters; empty without one, or where the output cannot encode them."""
+    histogram = told_histogram(stats, NUM_BARS)
+    if histogram is None or len(histogram.counts) < 2:
+        return ""
+    cells = histogram.cells(_num_told(stats, int(histogram.counts.sum()), NUM_BARS))
+    return sparkline_text(cells.tolist(), getattr(sys.stdout, "encoding", None) or "utf-8")
+
+
+def told_histogram(stats: TensorStats, num_bins: int) -> Histogram | None:
+    """Return the histogram in at most so many bins, fewer of few numbers; None where there is none."""
+    if stats.distribution is None or stats.min is None or not stats.distribution.num_seen:
+        return None
+    num_told = _num_told(stats, stats.distribution.num_seen, num_bins)
+    return stats.distribution.histogram(float(stats.min), float(stats.max), num_told)
+
+
+def _num_told(stats: TensorStats, count: int, most: int) -> int:
+    """Return in how many bins so many numbers are told: of few numbers, many bins would show each one."""
+    if isinstance(stats.min, int) and stats.max - stats.min < most:
+        # Each integer has a bin of its own, where fewer bins would hold one or two.
+        return most
+    return min(most, max(4, round(2 * math.sqrt(count))))
+
+
+def _sentence(stats: TensorStats) -> str:
+    finite = f"the {stats.finite:,} finite ones" if stats.finite < stats.count else "them"
+    return f"Of {counted(stats.count, 'element')} ({stats.scope}); mean, deviation and extremes of {finite}."
+
+
+def histogram_alt(histogram: Histogram) -> str:
+    """Return the text that stands for the picture of a histogram."""
+    low, high = (f"{histogram.edges[i]:.4g}" for i in (0, -1))
+    at = int(histogram.counts.argmax())
+    most = f"most, {int(histogram.counts[at]):,}, from {histogram.edges[at]:.4g} to {histogram.edges[at + 1]:.4g}"
+    return f"histogram of {int(histogram.counts.sum()):,} from {low} to {high} ({histogram.scope}): {most}"

@@ -1,0 +1,126 @@
+"""Who else sees a tensor's memory, as lines of a card: each a few words, and the names that they are true of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from html import escape
+from typing import NamedTuple
+
+from tensornp.core.memory.aliases import Alias, Aliases
+from tensornp.core.memory.relations import DANGLING
+from tensornp.core.summary.surroundings import Surroundings
+from tensornp.render.layout.once import once_for_each_card
+from tensornp.render.layout.style import WIDE
+from tensornp.render.layout.table import Table, TableRow, table_html, table_text, without_empty
+
+MAX_NAMES = 6
+"""Names that a line shows."""
+HEADINGS = ("name", "what", "relation", "shared bytes", "note")
+ALWAYS = HEADINGS[:3]
+_CLASSES = {"ndarray": "NumPy array", "": "NumPy array"}
+_GROUPS = (
+    ("also named", ("same object",)),
+    ("same memory as", ("same elements", "reinterpreted")),
+    ("overlaps", ("overlapping",)),
+    ("may overlap", ("may overlap",)),
+    ("other elements of the same storage:", ("same storage",)),
+    ("no longer shares with", ("stale",)),
+)
+
+
+class MemoryName(NamedTuple):
+    """One name in a line: the expression, what is said beside it, and the sentence behind it."""
+
+    name: str
+    beside: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLine:
+    """One line: its words, the names, and what follows them."""
+
+    words: str
+    names: tuple[MemoryName, ...]
+    rest: str = ""
+
+    @property
+    def text(self) -> str:
+        """The line as plain text."""
+        return f"{self.words} {', '.join(item.name + item.beside for item in self.names)}{self.rest}".strip()
+
+
+@once_for_each_card
+def memory_lines(around: Surroundings) -> tuple[MemoryLine, ...]:
+    """Return what is news of the memory, the closest relation first; nothing where nobody else sees it."""
+    lines = list(_lines(alias for alias in around.aliases if _is_news(alias)))
+    lines += [MemoryLine(f".grad: {line.words}", line.names, line.rest) for line in _lines(around.grad_aliases)]
+    lines += [MemoryLine(text, ()) for text in (around.left_out, around.untold) if text]
+    return tuple(lines)
+
+
+def folded_lines(around: Surroundings) -> list[str]:
+    """Return what is no news and stands behind the fold: other names, IPython's history, how far the search came."""
+    folded = [alias for alias in around.aliases if not _is_news(alias) and alias.name != around.name]
+    lines = [line.text for line in _lines(folded)]
+    return lines + ([stopped_text(around)] if around.stopped else [])
+
+
+def _is_news(alias: Alias) -> bool:
+    """Return whether a name tells more than that the tensor has it, or that IPython has kept it."""
+    return alias.note == DANGLING or not (alias.relation == "same object" or alias.name.startswith("Out["))
+
+
+def stopped_text(around: Surroundings) -> str:
+    """Return that the search was not through, and the cure; empty where it was. It is for the folded part of a card."""
+    return f"{around.stopped}; %config TensorDisplay.max_search_ms lets it take longer" if around.stopped else ""
+
+
+def _lines(aliases: Iterable[Alias]) -> Iterator[MemoryLine]:
+    aliases = list(aliases)
+    if not aliases:
+        return
+    for words, relations in _GROUPS:
+        group = [alias for alias in aliases if alias.relation in relations]
+        dangling = [alias for alias in group if alias.note == DANGLING]
+        group = [alias for alias in group if alias.note != DANGLING]
+        if group:
+            left_out = len(group) - MAX_NAMES
+            rest = f" and {left_out:,} more" if left_out > 0 else ""
+            yield MemoryLine(words, tuple(map(_named, group[:MAX_NAMES])), rest)
+        if dangling:
+            names = tuple(map(_named, dangling[:MAX_NAMES]))
+            yield MemoryLine("do not touch", names, ": the storage has moved, and what lies there was given back")
+
+
+def aliases_text(aliases: Aliases) -> str:
+    """Return who else sees the bytes as an aligned table, the closest first, and how far the search came."""
+    return "\n".join(filter(None, [table_text(_table(aliases)) if aliases else "", aliases.remark]))
+
+
+def aliases_html(aliases: Aliases) -> str:
+    """Return the same as a static table."""
+    table = table_html(_table(aliases)) if aliases else ""
+    remark = f"<small>{escape(aliases.remark)}</small>" if aliases.remark else ""
+    return f'<div class="tensornp" style="{WIDE}">{table}{remark}</div>'
+
+
+def _table(aliases: Aliases) -> Table:
+    rows = (TableRow((alias.name, _what(alias), alias.relation, _where(alias), alias.note)) for alias in aliases)
+    return without_empty(Table(HEADINGS, tuple(rows)), ALWAYS)
+
+
+def _what(alias: Alias) -> str:
+    return _CLASSES.get(alias.type_name, alias.type_name) if alias.kind == "array" else alias.kind
+
+
+def _where(alias: Alias) -> str:
+    return f"{alias.byte_range[0]:,} to {alias.byte_range[1]:,}" if alias.byte_range else ""
+
+
+def _named(alias: Alias) -> MemoryName:
+    where = f", bytes {_where(alias)}" if alias.byte_range else ""
+    note = f"; {alias.note}" if alias.note else ""
+    beside = f" ({_what(alias)})" if alias.kind == "array" else ""
+    return MemoryName(alias.name, beside, f"{alias.kind}: {alias.relation}{where}{note}")

@@ -1,0 +1,180 @@
+"""The badges of a tensor: a few words each, a sentence behind them, and a tone that colours them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+
+from tensornp.core.convert.receipt import ASKED_FOR, saved_text
+from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.core.summary.card import TensorSummary
+from tensornp.core.summary.surroundings import Surroundings
+from tensornp.core.tensor.dtypes import is_differentiable, name_of
+from tensornp.core.tensor.facts import TensorInfo
+from tensornp.render.layout.once import once_for_each_card
+from tensornp.render.layout.style import Tone, badge_style
+from tensornp.render.tensor.changes import change_sentence, change_text
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """One fact: `kind` names it, `text` is shown, `title` explains it in a sentence."""
+
+    kind: str
+    text: str
+    title: str
+    tone: Tone = "plain"
+
+
+def badge_html(badge: Badge) -> str:
+    """Return one badge as static HTML."""
+    return f'<span title="{escape(badge.title)}" style="{badge_style(badge.tone)}">{escape(badge.text)}</span>'
+
+
+@once_for_each_card
+def badges_of(summary: TensorSummary) -> tuple[Badge, ...]:
+    """Return the badges of a tensor in the order in which they are shown."""
+    info = summary.info
+    if info is None:
+        return (Badge("type", summary.type_name, "The type of the tensor; its metadata cannot be read.", "refused"),)
+    around = summary.surroundings
+    return (*_identity(info), *_grad(info, around), memory_badge(summary), *_hazards(summary), *_peculiarities(info))
+
+
+def _identity(info: TensorInfo) -> Iterator[Badge]:
+    if info.type_name != "Tensor":
+        yield Badge("type", info.type_name, f"The tensor is of type {info.type_name}.")
+    if info.data_state == "uninitialized":
+        yield Badge("shape", "no shape yet", "The shape is not known before the first forward pass.")
+    else:
+        yield _shape(info)
+    yield Badge("dtype", name_of(info.dtype), f"Each element takes {info.itemsize} bytes.".replace("1 bytes", "1 byte"))
+    where = "in main memory" if str(info.device) == "cpu" else f"on {info.device}"
+    yield Badge("device", str(info.device), f"The values live {where}.")
+
+
+def _shape(info: TensorInfo) -> Badge:
+    if -1 in info.shape:
+        text = str(tuple(info.shape)).replace("-1", "?")
+        return Badge("shape", text, "A size marked ? is symbolic, or differs from one part to the next.")
+    held = f"in {counted(info.held_nbytes, 'byte')}"
+    if info.part_nbytes is not None:
+        held = f"of which {info.detail}, {held}"
+    return Badge("shape", str(info.shape), f"Shape: {counted(info.numel, 'element')} {held}.")
+
+
+def _grad(info: TensorInfo, around: Surroundings) -> Iterator[Badge]:
+    """Yield what autograd knows of a tensor; nothing of integers, which it never tracks."""
+    if is_differentiable(name_of(info.dtype)) or info.requires_grad or info.is_parameter or info.is_buffer:
+        yield _tracked(info, around)
+
+
+def _tracked(info: TensorInfo, around: Surroundings) -> Badge:
+    """Return whether a tensor is tracked, where it comes from, and what its `.grad` is."""
+    filled = _filled(info)
+    if not info.requires_grad:
+        if info.is_parameter:
+            return Badge("grad", f"frozen{filled}", "A parameter that requires no grad: no optimizer step changes it.")
+        if info.is_buffer:
+            return Badge("grad", f"no grad · buffer{filled}", "A buffer of a module: autograd does not track it.")
+        return Badge("grad", f"no grad{filled}", "Autograd does not track this tensor.")
+    if not info.is_leaf:
+        retained = " · retains grad" if info.retains_grad and not info.has_grad else ""
+        behind = f" from {', '.join(info.next_functions)}" if info.next_functions else ""
+        sentence = f"Autograd made this tensor by {info.grad_fn}{behind}; it is not a leaf."
+        return Badge("grad", f"from {info.grad_fn}{retained}{filled}", sentence, "grad")
+    if around.module_with_grads:
+        sentence = (
+            f"Other parameters of {around.module_with_grads} have a .grad, and this one has none: "
+            "no backward has reached it so far, or it was set to None since."
+        )
+        return Badge("grad", "requires grad · leaf · no .grad, unlike its siblings", sentence, "grad")
+    state = "was not looked at, since another thread is running"
+    if info.has_grad is not None:
+        state = f"is {'filled' if info.has_grad else 'empty'}"
+    sentence = f"Autograd tracks this leaf and .grad {state}."
+    return Badge("grad", f"requires grad · leaf{filled}", sentence, "grad")
+
+
+def _filled(info: TensorInfo) -> str:
+    """Return that there is a `.grad`, and what it is where that is not what the tensor is."""
+    if not info.has_grad:
+        return ""
+    unlike = [name_of(info.grad_dtype)] if info.grad_dtype != info.dtype else []
+    unlike += [name_of(info.grad_layout)] if info.grad_layout != info.layout else []
+    return f" · has .grad ({', '.join(unlike)})" if unlike else " · has .grad"
+
+
+def _hazards(summary: TensorSummary) -> Iterator[Badge]:
+    """Yield what has changed, and what a write would spoil."""
+    plan, info, change = summary.plan, summary.info, summary.surroundings.change
+    # Every training writes, also without counting: that is no alarm.
+    tone: Tone = "warned" if summary.surroundings.is_spoiled else "plain"
+    if change is not None:
+        yield Badge("changed", change_text(change), change_sentence(change), tone)
+    if info is None or not info.saved_for:
+        return
+    if plan is not None and plan.shares_memory and plan.writeable:
+        sentence = saved_text(info.saved_for, frozen=False)
+        yield Badge("saved", f"saved for {info.saved_for[0]}", f"{sentence[0].upper()}{sentence[1:]}.", "refused")
+    elif summary.surroundings.is_spoiled:
+        name = info.saved_for[0]
+        sentence = f"If {name} saved it before that write, backward gives wrong gradients without an error."
+        yield Badge("saved", f"saved for {name}", sentence, "warned")
+
+
+def memory_badge(summary: TensorSummary) -> Badge:
+    """Return what the array would be to the tensor: live, a copy, or why there is none."""
+    plan, refusal, word = summary.plan, summary.refusal, memory_word(summary)
+    if plan is None:
+        sentence = f"{refusal[:1].upper()}{refusal[1:]}."
+        if summary.too_large:
+            return Badge("memory", f"{word}: {format_nbytes(summary.too_large)}", sentence)
+        return Badge("memory", word, sentence, "refused")
+    if plan.shares_memory:
+        access = "writeable" if plan.writeable else "read-only"
+        return Badge("memory", f"as NumPy: {word}, {access}", f"The array {plan.reason}.", "shared")
+    if not plan.nbytes_copied:
+        return Badge("memory", f"as NumPy: {word}", "There is nothing to share or to copy.")
+    told = "" if plan.reason.startswith(ASKED_FOR) else f"{plan.reason[:1].upper()}{plan.reason[1:]}. "
+    sentence = f"{told}The array is new memory: no later write is seen on the other side."
+    return Badge("memory", f"as NumPy: {word}, {format_nbytes(plan.nbytes_copied)}", sentence)
+
+
+def memory_word(summary: TensorSummary) -> str:
+    """Return what the array would be in a word or two: live, copy, float32 copy."""
+    plan, info = summary.plan, summary.info
+    if plan is None:
+        return "too large" if summary.too_large else "no array"
+    if plan.shares_memory:
+        return "live"
+    if not plan.nbytes_copied:
+        return "empty"
+    return "copy" if info is None or plan.dtype.name == name_of(info.dtype) else f"{plan.dtype} copy"
+
+
+def _peculiarities(info: TensorInfo) -> Iterator[Badge]:
+    """Yield what is said only where it applies."""
+    if info.kind.sentence:
+        text = info.kind.label or name_of(info.layout)
+        yield Badge(info.kind.name, f"{text} · {info.detail}" if info.detail else text, info.kind.sentence)
+    if info.array_shape != info.shape:
+        title = f"Each element packs several values, so the array has shape {info.array_shape}."
+        yield Badge("packed", f"packed · {info.array_shape}", title)
+    if info.has_tangent:
+        yield Badge("dual", "dual", "Forward-mode differentiation carries a tangent along, which the array leaves out.")
+    if info.is_shared:
+        yield Badge("process-shared", "process-shared", "Other processes may see and change this memory (is_shared()).")
+    if info.is_pinned:
+        yield Badge("pinned", "pinned", "Page-locked host memory, for faster transfers to a device.")
+    if info.is_inference:
+        yield Badge("inference", "inference", "Made in inference mode: autograd cannot use it.")
+    if info.is_conj:
+        yield Badge("conj", "conj", "A lazy conjugate: its memory holds the unconjugated values.")
+    if info.is_neg:
+        yield Badge("neg", "neg", "A lazy negative: its memory holds the values with the other sign.")
+    if info.is_expanded:
+        yield Badge("expanded", "expanded", f"Strides {info.stride}: several indices show the same element.")
+    elif info.stride is not None and not info.is_contiguous:
+        yield Badge("non-contiguous", "non-contiguous", f"Strides {info.stride}: elements are not in row order.")

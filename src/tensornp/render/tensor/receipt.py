@@ -1,0 +1,170 @@
+"""What a conversion did, or would do, as text and as static HTML."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html import escape
+
+from tensornp.core.convert.plan import ConversionPlan
+from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.core.summary.card import TensorSummary
+from tensornp.render.layout.style import CARD, CODE, SMALL_TEXT
+from tensornp.render.layout.words import listed
+from tensornp.render.tensor.aliases import folded_lines
+from tensornp.render.tensor.badges import Badge, badge_html, badges_of, memory_badge
+
+_READ_ONLY = "np.broadcast_to("
+MAX_NAMES = 6
+"""Names of tensors that are converted alike which are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What is said of one mode: its name, the code that does the same, and the lines behind the fold."""
+
+    mode: str
+    code: str
+    lines: tuple[str, ...]
+    has_hazard: bool = False
+
+
+def receipt_of(summary: TensorSummary) -> Receipt:
+    """Return the receipt of a card; where there is no array, the reason stands in place of the code."""
+    plan, around = summary.plan, summary.surroundings
+    # What the reason says already is not said again.
+    sentences = tuple(f"{badge.text} – {badge.title}" for badge in badges_of(summary) if badge.kind != "memory")
+    if plan is None:
+        return Receipt(summary.mode, "", (summary.refusal, *sentences))
+    return _receipt(plan, statements(plan.code, around.name), *folded_lines(around), *sentences)
+
+
+def _receipt(plan: ConversionPlan, code: str, *more: str) -> Receipt:
+    # What a write could spoil is not folded away.
+    has_hazard = plan.shares_memory and plan.writeable and bool(plan.warnings)
+    return Receipt(plan.mode, code, (*_plan_lines(plan), *more), has_hazard)
+
+
+@functools.lru_cache(maxsize=256)
+def statements(code: str, tensor: str = "", array: str = "") -> str:
+    """Return the `code` of a plan as a person would write it, on the expression `tensor` where that is known.
+
+    It is bound to `array`, by default ``a``, and made read-only by its flag.
+    """
+    source = code.encode()
+    expression = ast.parse(source, mode="eval").body
+    frozen = expression.args[0] if code.startswith(_READ_ONLY) and isinstance(expression, ast.Call) else None
+    expression = frozen or expression
+    begin, end = expression.col_offset, expression.end_col_offset
+    names = [node for node in ast.walk(expression) if isinstance(node, ast.Name) and node.id == "t"]
+    spelled, taken = _spelled(tensor, len(names))
+    pieces = []
+    for at in sorted(node.col_offset for node in names):
+        pieces += [source[begin:at], spelled.encode()]
+        begin = at + len("t")
+    array = array or next((name for name in "abcdefgh" if name not in taken), "array")
+    written = f"{array} = {b''.join([*pieces, source[begin:end]]).decode()}"
+    return f"{written}; {array}.flags.writeable = False" if frozen else written
+
+
+def _spelled(tensor: str, num_uses: int) -> tuple[str, set[str]]:
+    """Return how a tensor is written within a longer expression, and which names that takes.
+
+    It is ``t`` where that is not known, would run twice, or takes several lines.
+    """
+    try:
+        expression = ast.parse(tensor, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return "t", {"t"}
+    nodes = list(ast.walk(expression))
+    if expression.end_lineno != 1 or (num_uses > 1 and any(isinstance(node, ast.Call) for node in nodes)):
+        return "t", {"t"}
+    # Without a comment, or parentheses around it.
+    written = tensor.encode()[expression.col_offset : expression.end_col_offset].decode()
+    is_primary = isinstance(expression, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
+    taken = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return written if is_primary else f"({written})", taken
+
+
+def receipt_text(plan: ConversionPlan, tensor: str = "", array: str = "") -> str:
+    """Return the line of plain code that does the same, and under it what was done and why."""
+    copied = "" if plan.shares_memory else f" ({plan.nbytes_copied:,} bytes, {exactness(plan)})"
+    code = statements(plan.code, tensor, array)
+    return "\n  ".join([f"{plan.mode}: {code}", plan.reason + copied, *(f"note: {w}" for w in plan.warnings)])
+
+
+def explained_text(plans: Iterable[tuple[str, ConversionPlan]]) -> str:
+    """Return the plans of a container's tensors under their names, those that are alike told once."""
+    alike: dict[str, list[str]] = {}
+    for name, plan in plans:
+        alike.setdefault(str(plan), []).append(name)
+    return "\n\n".join("\n".join(filter(None, [listed(names, MAX_NAMES), told])) for told, names in alike.items())
+
+
+def receipts_text(plans: list[ConversionPlan]) -> str:
+    """Return one line that says what the conversion of a whole container did."""
+    copied = [plan for plan in plans if not plan.shares_memory]
+    nbytes = sum(plan.nbytes_copied for plan in copied)
+    lossy = sum(not plan.exact for plan in plans)
+    num_shared = len(plans) - len(copied)
+    parts = [f"{num_shared} share{'s' if num_shared == 1 else ''} memory", f"{len(copied)} copied ({nbytes:,} bytes)"]
+    parts += [f"{lossy} lossy"] if lossy else []
+    return f"{counted(len(plans), 'tensor')}: {', '.join(parts)}"
+
+
+def plan_text(plan: ConversionPlan) -> str:
+    """Return what would become of a tensor that the code calls ``t``, a line for each fact."""
+    return str(plan)
+
+
+def plan_html(plan: ConversionPlan) -> str:
+    """Return what would become of a tensor that the code calls ``t``: badges over the open receipt."""
+    what = f"Each element of the array takes {plan.dtype.itemsize:,} bytes."
+    how = "Each value is kept." if plan.exact else "Some values cannot be kept."
+    memory = memory_badge(TensorSummary("", plan.mode, None, plan, "", None))
+    badges = (Badge("dtype", str(plan.dtype), what), memory, Badge("exactness", exactness(plan), how))
+    # The badges say the first of its lines.
+    receipt = Receipt(plan.mode, statements(plan.code), tuple(_plan_lines(plan)[1:]))
+    inside = f"<div>{' '.join(map(badge_html, badges))}</div>{folded_receipt(receipt, is_open=True)}"
+    return f'<div class="tensornp" style="{CARD}">{inside}</div>'
+
+
+def _plan_lines(plan: ConversionPlan) -> list[str]:
+    """Return what was done and why, a line each."""
+    lines = [f"{plan.dtype} · {exactness(plan)} · {plan.nbytes_copied:,} bytes copied", plan.reason]
+    lines += [f"steps: {', '.join(plan.steps)}"] if plan.steps else []
+    return lines + [f"note: {warning}" for warning in plan.warnings]
+
+
+def exactness(plan: ConversionPlan) -> str:
+    """Return "exact" or "lossy"."""
+    return "exact" if plan.exact else "lossy"
+
+
+def way_back_text(why_copied: str, nbytes: int) -> str:
+    """Return what became of an array on its way to a tensor: shared memory, or a copy and why."""
+    if not why_copied:
+        return "shares memory: a write to the array is seen in the tensor, and the other way round"
+    return f"copied {format_nbytes(nbytes)}: {why_copied.removesuffix(',')} cannot share memory with a tensor"
+
+
+def way_back_html(why_copied: str, nbytes: int) -> str:
+    """Return the same as static HTML."""
+    return f'<div class="tensornp" style="{SMALL_TEXT}">{escape(way_back_text(why_copied, nbytes))}</div>'
+
+
+def receipt_html(plan: ConversionPlan, tensor: str = "", array: str = "") -> str:
+    """Return the receipt of a conversion that was done, as one line that unfolds."""
+    receipt = _receipt(plan, statements(plan.code, tensor, array))
+    return f'<div class="tensornp" style="{CARD}">{folded_receipt(receipt)}</div>'
+
+
+def folded_receipt(receipt: Receipt, *, is_open: bool = False, is_short: bool = False) -> str:
+    """Return the receipt as the part of a card that unfolds; a short one has its code behind the fold."""
+    lines = "<br>".join(escape(line) for line in receipt.lines)
+    code = f'<code style="{CODE}">{escape(receipt.code)}</code>'
+    said = f"<summary>{receipt.mode}</summary>{code}<br>" if is_short else f"<summary>{receipt.mode} · {code}</summary>"
+    opened = " open" if is_open or receipt.has_hazard else ""
+    return f'<details{opened} style="{SMALL_TEXT}">{said}{lines}</details>'

@@ -1,0 +1,67 @@
+"""Two tensors side by side: the verdict, the figures of their difference, and a heat map of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.lowlevel.units import counted
+from tensornp.core.summary.comparison import ComparisonSummary
+from tensornp.core.values.compare.compare import Comparison
+from tensornp.render.layout.style import PICTURES, WIDE, badge_style
+from tensornp.render.layout.table import Table, TableRow, table_html, table_text
+from tensornp.render.layout.words import share_text
+from tensornp.render.pictures.stats_line import number_text
+from tensornp.render.values.stats import picture_html
+
+
+@never_compiled
+def comparison_text(summary: ComparisonSummary) -> str:
+    """Return the verdict over the figures, as aligned text."""
+    table = _table(summary)
+    first = f"{' and '.join(summary.names)}: {summary.comparison.verdict}"
+    return "\n".join([first, table_text(table)]) if table.rows else first
+
+
+@never_compiled
+def comparison_html(summary: ComparisonSummary) -> str:
+    """Return the verdict over the figures and the heat map of the difference, as static HTML."""
+    comparison, names = summary.comparison, " and ".join(f"<b>{escape(name)}</b>" for name in summary.names)
+    tone = badge_style("shared" if comparison.equal else "plain")
+    head = f'<div>{names} <span style="{tone}">{escape(comparison.verdict)}</span></div>'
+    table = _table(summary)
+    said = table_html(table) if table.rows else ""
+    picture = "" if summary.picture is None else f'<div style="{PICTURES}">{picture_html(summary.picture)}</div>'
+    return f'<div class="tensornp" style="{WIDE}">{head}{picture}{said}</div>'
+
+
+def _table(summary: ComparisonSummary) -> Table:
+    rows = [TableRow((name, value, said)) for name, value, said in _rows(summary.comparison, summary.names)]
+    return Table(("figure", "value", "what it means"), tuple(rows))
+
+
+def _rows(found: Comparison, names: tuple[str, str]) -> Iterator[tuple[str, str, str]]:
+    if found.shapes[0] != found.shapes[1]:
+        return
+    yield "elements", f"{found.count:,}", found.scope
+    if found.dtypes[0] != found.dtypes[1]:
+        yield "dtypes", f"{found.dtypes[0]} and {found.dtypes[1]}", ""
+    if not found.num_changed:
+        return
+    share = share_text(found.num_changed, found.count)
+    yield "not equal", f"{found.num_changed:,} ({share})", "NaN equals NaN, and 0.0 equals -0.0"
+    if found.first_difference is not None and found.first_values is not None:
+        a, b = found.first_values
+        yield "first", str(list(found.first_difference)), f"{a!r} and {b!r}"
+    for count, name in ((found.only_finite_first, names[0]), (found.only_finite_second, names[1])):
+        if count:
+            yield "finite on one side", f"{count:,}", f"only in {name}"
+    if found.max_abs is None:
+        return
+    yield "largest |Δ|", number_text(found.max_abs), f"of {counted(found.finite, 'pair')}, finite on both sides"
+    if found.relative is not None and found.cosine_distance is not None:
+        yield "relative", f"{found.relative:.4g}", f"the norm of the difference over that of {names[0]}"
+        yield "1 − cos", f"{found.cosine_distance:.4g}", "of the angle between the two"
+    if found.max_ulp is not None:
+        yield "largest in ulp", f"{found.max_ulp:,}", f"representable {found.dtypes[0]} numbers apart"

@@ -1,0 +1,146 @@
+"""All that is said of the values of one tensor: figures, places, quantiles, a histogram and a heat map."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+import numpy as np
+
+from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.lowlevel.units import counted
+from tensornp.core.summary.stats import StatsSummary
+from tensornp.core.values.find.locate import Location
+from tensornp.core.values.pictures.planes import PlaneMap
+from tensornp.core.values.stats.histogram import NUM_BINS
+from tensornp.core.values.stats.record import TensorStats
+from tensornp.render.layout.style import PICTURE, PICTURES, SMALL_TEXT, WIDE
+from tensornp.render.layout.table import Table, TableRow, table_html, table_text
+from tensornp.render.layout.words import share_text
+from tensornp.render.pictures.legend import heatmap_alt, legend_text
+from tensornp.render.pictures.png import heatmap_png, histogram_png, img_html, size_of
+from tensornp.render.pictures.stats_line import histogram_alt, number_text, sparkline_of, told_histogram
+from tensornp.render.tensor.badges import badge_html, badges_of
+
+SHARES = (0.001, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
+MAX_INDICES = 10
+"""Indices of an axis of which the figures are listed."""
+_WIDTH, _HEIGHT = 256, 64
+
+
+@never_compiled
+def stats_text(summary: StatsSummary) -> str:
+    """Return the figures as aligned text, with a histogram in block characters."""
+    lines = [_heading(summary), *(table_text(table) for table in stats_tables(summary))]
+    bars = sparkline_of(summary.stats)
+    if bars and summary.stats.histogram is not None:
+        edges = summary.stats.histogram.edges
+        lines.insert(2, f"{number_text(float(edges[0]))} |{bars}| {number_text(float(edges[-1]))}")
+    return "\n".join(lines)
+
+
+@never_compiled
+def stats_html(summary: StatsSummary) -> str:
+    """Return the card of figures as static HTML."""
+    heading = f"<b>{escape(summary.name)}</b> " if summary.name else ""
+    badges = "" if summary.card is None else " ".join(map(badge_html, badges_of(summary.card)))
+    head = f"<div>{heading}{badges or escape(str(summary.description))}</div>"
+    tables = "".join(map(table_html, stats_tables(summary)))
+    pictures = "".join(_pictures(summary))
+    row = f'<div style="{PICTURES}">{pictures}</div>' if pictures else ""
+    return f'<div class="tensornp" style="{WIDE}">{head}{row}{tables}</div>'
+
+
+def _heading(summary: StatsSummary) -> str:
+    return f"{summary.name}: {summary.description}" if summary.name else str(summary.description)
+
+
+def stats_tables(summary: StatsSummary) -> Iterator[Table]:
+    """Yield the tables: figures with their places, quantiles, and the indices of an axis that stand out."""
+    if np.ndim(summary.stats.count):
+        yield _axis_table(summary.stats, "index")
+        return
+    yield Table(("figure", "value", "where"), tuple(_rows(summary)))
+    if summary.stats.distribution is not None and summary.stats.min is not None:
+        quantiles = summary.stats.quantile(SHARES)
+        headings = tuple(f"{share:.4g}%" for share in (100 * s for s in SHARES))
+        about = f"below it lie ({summary.stats.distribution.accuracy})"
+        yield Table((about, *headings), (TableRow(("value", *map(number_text, quantiles.tolist()))),))
+    if summary.by_axis is not None and summary.axis is not None:
+        yield _axis_table(summary.by_axis, f"axis {summary.axis}")
+
+
+def _rows(summary: StatsSummary) -> Iterator[TableRow]:
+    stats, places = summary.stats, {place.what: place for place in summary.places}
+    yield TableRow(("elements", f"{stats.count:,}", stats.scope))
+    yield TableRow(("NaN", f"{stats.nan:,}", _place(places.get("nan"))))
+    infinite = f"{stats.num_infinite:,}"
+    if stats.neginf and stats.posinf:
+        infinite += f" ({stats.posinf:,} plus, {stats.neginf:,} minus)"
+    yield TableRow(("infinite", infinite, _place(places.get("inf"))))
+    share = f" ({share_text(stats.zeros, stats.count)})" if stats.zeros and stats.count else ""
+    yield TableRow(("zero", f"{stats.zeros:,}{share}", ""))
+    if stats.min is None:
+        return
+    of = "of the modulus" if stats.real is not None else ""
+    finite = stats.count - stats.nan - stats.num_infinite
+    for name, value in (("min", stats.min), ("max", stats.max)):
+        yield TableRow((name, number_text(value), _place(places.get(name)) or of))
+    rows = (("mean", stats.mean), ("std", stats.std), ("norm", stats.norm), ("sum", stats.sum))
+    said = {"std": "of the population", **({"mean": f"of {finite:,} finite"} if finite < stats.count else {})}
+    for name, figure in rows:
+        yield TableRow((name, number_text(figure), said.get(name, of)))
+
+
+def _place(place: Location | None) -> str:
+    """Return the first coordinates, how many more there are, and what all have in common."""
+    if place is None or not place.count:
+        return ""
+    at = ", ".join(str(list(index)) for index in place.indices[:3])
+    more = f" and {place.count - 3:,} more" if place.count > 3 else ""
+    axes = "; ".join(filter(None, place.axes)) if place.count > 1 else ""
+    return f"{at}{more}{f' ({axes})' if axes else ''}"
+
+
+def _axis_table(stats: TensorStats, heading: str) -> Table:
+    """Return the figures of the indices that stand out most: by NaN and infinities, then by the largest size."""
+    size = np.fmax(np.abs(stats.min.astype(float)), np.abs(stats.max.astype(float)))
+    odd = stats.nan + stats.num_infinite
+    order = np.lexsort((-np.nan_to_num(size, nan=-1), -odd))[:MAX_INDICES]
+    rows = [
+        TableRow(
+            (
+                f"{i:,}", f"{stats.nan[i]:,}", f"{stats.num_infinite[i]:,}",
+                *(f"{getattr(stats, name)[i]:.4g}" for name in ("min", "max", "mean", "std", "norm")),
+            )
+        )
+        for i in order.tolist()
+    ]  # fmt: skip
+    total = len(stats.count)
+    if total > len(rows):
+        rows.append(TableRow((f"the {len(rows)} of {total:,} that stand out: by NaN and infinities, then by size",)))
+    return Table((heading, "NaN", "infinite", "min", "max", "mean", "std", "norm"), tuple(rows))
+
+
+def _pictures(summary: StatsSummary) -> Iterator[str]:
+    histogram = told_histogram(summary.stats, NUM_BINS)
+    if summary.has_pictures and histogram is not None and len(histogram.counts) > 1:
+        png, alt = histogram_png(histogram, _WIDTH, _HEIGHT), histogram_alt(histogram)
+        low, high = (number_text(float(histogram.edges[i])) for i in (0, -1))
+        legend = f"{low} … {high} · {counted(len(histogram.counts), 'bin')} · {summary.stats.scope_of_histogram}"
+        yield figure_html(img_html(png, alt, _WIDTH, _HEIGHT), legend)
+    if summary.picture is not None:
+        yield picture_html(summary.picture)
+
+
+def picture_html(picture: PlaneMap) -> str:
+    """Return a heat map with its legend, as static HTML."""
+    alt = heatmap_alt(picture.heatmap, picture.limits, picture.tiles.caption)
+    image = img_html(heatmap_png(picture.heatmap, picture.limits), alt, *size_of(picture.heatmap))
+    caption = [picture.tiles.caption] if picture.tiles.caption else []
+    return figure_html(image, " · ".join([*caption, legend_text(picture.heatmap, picture.limits)]))
+
+
+def figure_html(image: str, legend: str) -> str:
+    """Return a picture over its legend."""
+    return f'<div style="{PICTURE}">{image}<div style="{SMALL_TEXT}">{escape(legend)}</div></div>'

@@ -1,0 +1,77 @@
+"""The table: what stands in one column begins in one column, whatever the characters of a name."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+import torch
+from wcwidth import wcswidth
+
+from tensornp.core.summary.container import summarize_container
+from tensornp.core.summary.options import DisplayOptions
+from tensornp.render.collections.container import container_text
+from tensornp.render.layout.table import Table, TableRow, table_html, table_text, without_common, without_empty
+
+TABLE = Table(
+    ("name", "bytes"),
+    (
+        TableRow(("a<b", "1"), ("a title", ""), begins_group=True),
+        TableRow(("… 3 more",)),
+        TableRow(("层.权重", "22")),
+    ),
+)
+
+
+def test_columns_are_aligned_by_the_width_of_what_a_terminal_shows():
+    """A Chinese character takes two columns, and a row across all of them widens none."""
+    assert table_text(TABLE) == "name     bytes\na<b          1\n… 3 more\n层.权重     22"
+
+
+@pytest.mark.parametrize("key", ["层", "e\u0301", "👩‍👩‍👧", "\u200b", "plain", "한국어 模型"])
+def test_the_columns_of_a_container_are_where_the_headings_are(key):
+    """Keys of any script; the shape begins under its heading."""
+    _, heading, *lines = container_text(summarize_container({key: torch.ones(3), "b": 1}, DisplayOptions())).split("\n")
+    (line,) = (line for line in lines if "(3,)" in line)
+    assert wcswidth(line.partition("(3,)")[0]) == heading.index("shape")
+
+
+def test_html_escapes_cells_and_titles_and_spans_what_stands_across():
+    """No more attributes than are needed; a line over each group."""
+    html = table_html(TABLE)
+    assert [unescape(cell) for cell in re.findall(r"<t[dh]\b[^>]*>([^<]*)<", html)] == [
+        "name", "bytes", "a<b", "1", "… 3 more", "层.权重", "22",
+    ]  # fmt: skip
+    assert html.count("title=") == 1
+    assert html.count('colspan="2"') == 1
+    assert html.count("border-top") == 2
+
+
+def test_columns_that_say_nothing_are_left_out():
+    """But for the first ones, and with their titles."""
+    rows = (TableRow(("a", "", "", "x"), ("", "", "t", "u")),)
+    kept = without_empty(Table(("1", "2", "3", "4"), rows), ("1", "2"))
+    assert kept == Table(("1", "2", "4"), (TableRow(("a", "", "x"), ("", "", "u")),))
+
+
+def test_what_all_rows_have_in_common_is_said_once():
+    """Rows of other things do not count, nor does one that stands across; a single row keeps its cells."""
+    rows = tuple(TableRow((name, "float32", "cpu"), ("t", "", "")) for name in "ab")
+    other = TableRow(("n", "", ""), has_facts=False)
+    table = Table(("name", "dtype", "device"), (*rows, other, TableRow(("… 3 more",))))
+    assert without_common(table, ("dtype", "device")) == (
+        Table(("name",), (*(TableRow((name,), ("t",)) for name in "ab"), TableRow(("n",), has_facts=False),
+                          TableRow(("… 3 more",)))),
+        ("float32", "cpu"),
+    )  # fmt: skip
+    assert without_common(Table(table.headings, rows[:1]), ("dtype",)) == (Table(table.headings, rows[:1]), ())
+    mixed = Table(table.headings, (rows[0], TableRow(("b", "int8", "cpu"))))
+    assert without_common(mixed, ("dtype", "device"))[1] == ("cpu",)
+
+
+def test_a_column_in_which_nothing_is_said_is_common_to_no_row():
+    """It is not there any more when what is common is looked for."""
+    rows = tuple(TableRow((name, "", "cpu")) for name in "ab")
+    table, common = without_common(without_empty(Table(("name", "grad", "device"), rows), ()), ("grad", "device"))
+    assert (table.headings, common) == (("name",), ("cpu",))

@@ -1,0 +1,132 @@
+"""Every picture of a histogram, measured: its centre of mass is that of the data."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import tensornp as tnp
+from tensornp.render.pictures.png import histogram_png
+from tensornp.render.pictures.stats_line import line_of, sparkline_of
+from tensornp.widget.weight_data import Found
+
+BLOCKS = " ▁▂▃▄▅▆▇█"
+RNG = np.random.default_rng(0)
+NORMAL = RNG.standard_normal(2000)
+DATA = {
+    "symmetric": NORMAL,
+    "float32": NORMAL.astype(np.float32),
+    "skewed": RNG.exponential(size=3000),
+    "integers": RNG.poisson(5, 1000),
+    "few integers": np.arange(12),
+    "many integers": RNG.integers(-1000, 3000, 5000),
+    "bytes": RNG.integers(0, 256, 5000).astype(np.uint8),
+    "constant": np.full(7, 3.0),
+    "one outlier": np.append(NORMAL, 300.0),
+    "two values": np.repeat([0.0, 1.0], [900, 100]),
+    "a few wide bins": (1 + 0.01 * NORMAL).astype(np.float32),
+    "a sliver and a wide bin": np.append(np.full(500, 1.001), np.nextafter(np.float32(1), 0)).astype(np.float32),
+    "the largest": np.clip(NORMAL / 4, -1, 1) * 1.7e308,
+}
+
+
+def heights_of(png):
+    """Return how high each column of a PNG is, without its base line."""
+    return (np.array(Image.open(io.BytesIO(png)).convert("RGBA"))[:-1, :, 3] > 0).sum(axis=0)
+
+
+def centre_of(heights):
+    """Return where the centre of mass of columns lies, between 0 and 1."""
+    places = (np.arange(len(heights)) + 0.5) / len(heights)
+    return float((places * heights).sum() / np.sum(heights))
+
+
+def share_of(value, low, high):
+    """Return how far on the way from the least to the greatest a value lies; one that is both lies between."""
+    return (value / 2 - low / 2) / (high / 2 - low / 2) if low < high else 0.5
+
+
+def told(values, num_bins):
+    """Return a histogram, where the data's own centre lies, and by how much the middle of a bin may miss its values."""
+    stats = tnp.stats(values)
+    low, high = float(stats.min), float(stats.max)
+    found = stats.distribution.histogram(low, high, num_bins)
+    mean = math.fsum(v / len(values) for v in values.astype(np.float64).tolist())
+    places = [share_of(edge, low, high) for edge in found.edges.tolist()]
+    slack = float((np.diff(places) * found.counts).sum() / found.counts.sum()) / 2
+    return found, share_of(mean, low, high), slack
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_the_centre_of_a_picture_is_that_of_the_data_for_any_number_of_bins(name):
+    """As far as bins and pixels tell: with many steps of height, half a bin and half a pixel."""
+    for num_bins in (1, 2, 3, 5, 8, 24, 31, 32, 33, 40, 48, 63, 64, 65, 100, 127, 200, 500):
+        found, centre, slack = told(DATA[name], num_bins)
+        assert abs(centre_of(heights_of(histogram_png(found, 64, 1025))) - centre) <= slack + 0.6 / 64
+        assert abs(centre_of(found.cells(24)) - centre) <= slack + 0.5 / 24
+
+
+@pytest.mark.parametrize("count", [12, 50, 128, 256, 272, 300, 512, 700, 900, 1000, 5000])
+def test_what_is_symmetric_is_drawn_symmetric(count):
+    """On a card, in text, in the tree of weights and in a figure: in the middle, and to both ends."""
+    half = np.random.default_rng(count).standard_normal(count // 2)
+    values = torch.from_numpy(np.concatenate([half, -half])).float()
+    stats = tnp.stats(values)
+    html = tnp.card(values.view(2, -1)).html
+    (on_card,) = re.findall(r'<img src="data:image/png;base64,([^"]+)"', html)
+    words, histogram = line_of(stats)
+    in_tree = Found(0, (), words, histogram).picture["src"].partition(",")[2]
+    for picture in (on_card, in_tree):
+        heights = heights_of(base64.b64decode(picture))
+        assert len(heights) == 64
+        assert abs(centre_of(heights) - 0.5) < 1.5 / 64
+        assert heights[0] and heights[-1]
+    bars = sparkline_of(stats)
+    assert abs(centre_of([BLOCKS.index(bar) for bar in bars]) - 0.5) < 1 / len(bars)
+    assert " " not in (bars[0], bars[-1])
+    drawn = tnp.plot(stats).axes[0].patches[0].get_data()
+    middles = (drawn.edges[1:] + drawn.edges[:-1]) / 2
+    assert abs((middles * drawn.values).sum() / drawn.values.sum()) < 0.02 * float(values.max())
+
+
+def test_a_wide_bin_is_as_low_as_it_is_thin():
+    """As many elements over four times the width are a quarter as dense."""
+    values = np.concatenate([np.linspace(0, 1, 401)[:-1], np.linspace(1, 5, 401)])
+    stats = tnp.stats(values)
+    found = stats.distribution.histogram(0.0, 5.0, 5)
+    merged = type(found)(np.array([found.counts[0], found.counts[1:].sum()]), np.array([0.0, 1, 5]), "", 0.0)
+    heights = heights_of(histogram_png(merged, 100, 401))
+    assert heights[:20].tolist() == [400] * 20
+    assert abs(heights[20:] - 100).max() <= 1
+
+
+def test_one_outlier_does_not_move_the_rest():
+    """What one element is, is one step high at most, and stands at the very end."""
+    stats = tnp.stats(DATA["one outlier"])
+    heights = heights_of(histogram_png(line_of(stats)[1]))
+    assert heights[:2].max() == 15
+    assert heights[3:-1].max() == 0
+    assert heights[-1] == 1
+    assert sparkline_of(stats).strip(" ")[-1] == "▁"
+
+
+@pytest.mark.parametrize("spread", [1e-3, 1e-2, 0.1, 0.2])
+@pytest.mark.parametrize("centre", [1.0, 0.51, -3.0, 100.0])
+def test_many_around_a_centre_have_no_comb_and_quantiles_as_exact_as_is_said(centre, spread):
+    """Where bins are about as wide as keys: one hill, with no dip in it, whose counts are NumPy's."""
+    values = (centre * (1 + spread * np.random.default_rng(0).standard_normal(100_000))).astype(np.float32)
+    stats = tnp.stats(values)
+    assert stats.distribution.accuracy == "values ± 0.5%"
+    shares = np.linspace(0.001, 0.999, 201)
+    assert stats.quantile(shares) == pytest.approx(np.quantile(values.astype(np.float64), shares), rel=0.005)
+    assert np.array_equal(stats.histogram.counts, np.histogram(values, stats.histogram.edges)[0])
+    cells = stats.histogram.cells(64)
+    hill = np.minimum(np.maximum.accumulate(cells), np.maximum.accumulate(cells[::-1])[::-1])
+    assert (hill - cells).max() <= 0.02 * cells.max()

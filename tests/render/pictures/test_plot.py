@@ -1,0 +1,217 @@
+"""Figures for publication: labelled, with their scope, and nobody's but the caller's."""
+
+from __future__ import annotations
+
+import gc
+import io
+import pickle
+import subprocess
+import sys
+import weakref
+from fractions import Fraction
+from types import SimpleNamespace
+
+import matplotlib
+import numpy as np
+import pytest
+import torch
+from IPython.core.formatters import DisplayFormatter
+from matplotlib.figure import Figure
+from matplotlib.patches import StepPatch
+from PIL import Image
+
+import tensornp as tnp
+from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.summary.stats import summarize_stats
+from tensornp.core.values.pictures.heatmap import HeatmapBuilder
+from tensornp.core.values.pictures.limits import limits
+from tensornp.core.values.stats.histogram import Histogram
+from tensornp.render.pictures import palette
+from tensornp.render.pictures.plot import figure_of
+from tensornp.render.values.stats import stats_html, stats_text
+
+STATS = SimpleNamespace(
+    histogram=Histogram(np.array([1, 5, 2]), np.array([0.0, 1, 2, 3]), "sample of 8", 0.1),
+    scope_of_histogram="sample of 8",
+)
+
+
+def heatmap_of(plane):
+    builder = HeatmapBuilder(plane.shape)
+    builder.add(plane)
+    return builder.finish()
+
+
+@pytest.fixture
+def plane():
+    made = np.random.default_rng(0).normal(size=(500, 300))
+    made[250:300, 100:150] = np.nan
+    return made
+
+
+def shown(figure) -> Image.Image:
+    return Image.open(io.BytesIO(figure._repr_png_()))
+
+
+def test_both_parts_are_labelled_with_their_scope(plane):
+    """Axes, colour bar, title and caption; the rows count downwards, as in the array."""
+    heatmap = heatmap_of(plane)
+    figure = figure_of(STATS, heatmap, "weight", caption="a caption")
+    assert isinstance(figure, Figure)
+    histogram, picture, bar = figure.axes
+    assert (histogram.get_xlabel(), histogram.get_ylabel()) == ("value", "elements")
+    assert (picture.get_xlabel(), picture.get_ylabel()) == ("column", "row")
+    assert bar.get_ylabel() == "value"
+    assert bar.get_ylim() == (limits(heatmap).low, limits(heatmap).high)
+    assert (picture.get_xlim(), picture.get_ylim()) == ((-0.5, 299.5), (499.5, -0.5))
+    assert figure.get_suptitle() == "weight"
+    for said in ("a caption", "histogram: sample of 8", "with NaN (violet)", "farthest from 0"):
+        assert said in figure.get_supxlabel()
+
+
+def test_the_bars_are_the_counts(plane):
+    """Of even bins; of uneven ones they are densities, and the axis says so."""
+    (axes,) = figure_of(STATS).axes
+    (bars,) = (patch for patch in axes.patches if isinstance(patch, StepPatch))
+    assert bars.get_data().values.tolist() == [1, 5, 2]
+    uneven = Histogram(np.array([8, 8]), np.array([0.0, 1, 4]), "all elements", 0.0)
+    (axes,) = figure_of(SimpleNamespace(histogram=uneven, scope_of_histogram="all elements")).axes
+    drawn = axes.patches[0].get_data()
+    assert drawn.values.tolist() == pytest.approx([0.5] * 16 + [1 / 6] * 48)
+    assert drawn.edges.tolist() == pytest.approx([i / 16 for i in range(65)])
+    assert axes.get_ylabel() == "elements in 1/64 of the range"
+
+
+LARGEST = float(np.finfo(np.float64).max)
+SPREAD = np.random.default_rng(0).standard_normal(600)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("values", "ends", "unit"),
+    [
+        (SPREAD * 1e-310, None, "1e-310"),
+        (SPREAD * 1e-320, None, "1e-320"),
+        (np.array([0, 5e-324] * 9), (0, 4.94), "1e-324"),
+        (np.full(9, 5e-324), (2.47, 7.41), "1e-324"),
+        (np.array([-LARGEST, LARGEST] * 9), (-1.798, 1.798), "1e308"),
+        (np.full(9, -LARGEST), (-2.696, -0.899), "1e308"),
+        (np.clip(SPREAD / 4, -1, 1) * 1.7e308, None, "1e308"),
+        (np.array([1e-310, 1, LARGEST]), (0, 1.798), "1e308"),
+        (np.append(SPREAD[1:], LARGEST), None, "1e308"),
+    ],
+)
+def test_the_smallest_and_the_largest_floats_can_be_drawn(values, ends, unit):
+    """In a unit that the axis names, as a histogram and as a heat map with its bar of colours."""
+    figure = tnp.plot(values.reshape(3, -1))
+    assert shown(figure).size[0] > 100
+    histogram, _, *bars = figure.axes
+    assert histogram.get_xlabel() == f"value, in units of {unit}"
+    drawn = histogram.patches[0].get_data()
+    assert np.isfinite(drawn.edges).all() and drawn.values.sum() == pytest.approx(values.size)
+    exact = (float(Fraction(float(end)) / Fraction(unit)) for end in (values.min(), values.max()))
+    assert (drawn.edges[0], drawn.edges[-1]) == pytest.approx(ends or tuple(exact), rel=1e-3)
+    assert all("units of 1e" in bar.get_ylabel() or abs(bar.get_ylim()[1]) < 100 for bar in bars)
+
+
+def test_one_value_alone_has_a_bar():
+    """It has no width of its own."""
+    for value in (0.0, -3.0, 1e-5, 1e299):
+        axes = tnp.plot(np.full(7, value)).axes[0]
+        bar = axes.patches[0].get_data()
+        assert bar.values.tolist() == [7]
+        assert bar.edges[0] < value < bar.edges[1]
+        assert axes.get_ylabel() == "elements"
+
+
+@pytest.mark.parametrize("kind", ["storage", "stand-in", "nested", "mask"])
+def test_what_has_no_shape_or_dtype_of_its_own_is_named(kind):
+    """A class need not have such attributes, or may raise when it is asked."""
+    t = torch.arange(6.0).view(2, 3)
+    obj, title = {
+        "storage": (t.untyped_storage(), "UntypedStorage (24,) uint8"),
+        "stand-in": (StandsFor(t), "StandsFor (2, 3) float32"),
+        "nested": (torch.nested.nested_tensor([t[0], t[1]]), "Tensor (2, 3) float32"),
+        "mask": (np.ma.masked_array([1, 2], [False, True]), "MaskedArray (2,) int64"),
+    }[kind]
+    assert tnp.plot(obj).get_suptitle() == title
+    summary = summarize_stats(obj, DisplayOptions())
+    assert title in stats_text(summary).splitlines()[0]
+    assert stats_html(summary)
+
+
+class StandsFor:
+    """Has no attribute of a tensor."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self._tensor = tensor
+
+    def __tensornp__(self) -> torch.Tensor:
+        """Return what it stands for."""
+        return self._tensor
+
+
+def test_a_nan_has_its_colour_where_it_lies(plane):
+    """In the pixels of the axes, at the coordinates that the axes show."""
+    figure = figure_of(None, heatmap_of(plane), dimensions=("token", "channel"))
+    axes = figure.axes[0]
+    assert (axes.get_ylabel(), axes.get_xlabel()) == ("token", "channel")
+    picture = shown(figure)
+    x, y = axes.transData.transform((125, 275))
+    assert picture.convert("RGB").getpixel((int(x), picture.height - int(y))) == palette.NAN
+    x, y = axes.transData.transform((50, 100))
+    assert picture.convert("RGB").getpixel((int(x), picture.height - int(y))) != palette.NAN
+
+
+@pytest.mark.parametrize(
+    "plane", [np.full((3, 3), np.nan), np.ones((1, 1)), np.zeros((0, 4)), np.array([[1e308, -1e308]])]
+)
+def test_any_heat_map_can_be_drawn(plane):
+    """Nothing finite, one element, none at all."""
+    assert shown(figure_of(None, heatmap_of(plane), "t")).size[0] > 100
+
+
+def test_nothing_to_draw_is_an_empty_figure():
+    """With its title."""
+    assert figure_of(None, None, "nothing").axes == []
+    assert figure_of(SimpleNamespace(histogram=None, scope_of_histogram="all elements")).axes == []
+
+
+def test_a_notebook_shows_it_without_pyplot():
+    """As a PNG, where nobody has said ``%matplotlib inline``."""
+    bundle, _ = DisplayFormatter().format(figure_of(STATS))
+    assert bundle["image/png"].startswith(b"\x89PNG")
+
+
+def test_it_can_be_pickled_and_is_kept_by_nobody():
+    """Another process gets a plain figure."""
+    figure = figure_of(STATS)
+    again = pickle.loads(pickle.dumps(figure))
+    assert type(again) is Figure
+    assert again.axes[0].get_ylabel() == "elements"
+    gone = weakref.ref(figure)
+    del figure
+    gc.collect()
+    assert gone() is None
+
+
+def test_options_of_the_user_shape_it_and_stay_as_they_are():
+    """`rcParams` are read, never set."""
+    with matplotlib.rc_context({"font.size": 7}):
+        before = dict(matplotlib.rcParams)
+        figure = figure_of(STATS)
+        figure._repr_png_()
+        assert figure.axes[0].xaxis.label.get_size() == 7
+        assert dict(matplotlib.rcParams) == before
+
+
+def test_neither_pyplot_nor_a_window_is_opened():
+    """So there is no list of open figures: nothing but what writes PNGs is imported."""
+    code = (
+        "import sys; from types import SimpleNamespace as N; from tensornp.render.pictures.plot import figure_of; "
+        "assert 'matplotlib' not in sys.modules; "
+        "figure_of(N(histogram=N(counts=[1], edges=[0, 1]), scope_of_histogram='all'))._repr_png_(); "
+        "print(*(name for name in sys.modules if 'pyplot' in name or 'backends.backend_' in name))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.split() == ["matplotlib.backends.backend_agg"]

@@ -1,0 +1,262 @@
+"""Pictures by their decoded pixels: what was planted is there, in its colour, on any page."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from tensornp.core.values.pictures.heatmap import HeatmapBuilder
+from tensornp.core.values.pictures.limits import limits
+from tensornp.core.values.stats.histogram import Histogram
+from tensornp.render.pictures import palette
+from tensornp.render.pictures.legend import heatmap_alt, legend_text, sparkline_text
+from tensornp.render.pictures.png import data_uri, heatmap_png, histogram_png, img_html, magnification, size_of
+
+CLEAR = (0, 0, 0, 0)
+MARKS = {np.nan: palette.NAN, np.inf: palette.POSINF, -np.inf: palette.NEGINF}
+SECOND = {np.nan: palette.ON_NAN, np.inf: palette.ON_POSINF, -np.inf: palette.ON_NEGINF}
+
+
+def heatmap_of(plane, **options):
+    plane = np.asarray(plane)
+    builder = HeatmapBuilder(plane.shape, **options)
+    builder.add(plane)
+    return builder.finish()
+
+
+def even(counts):
+    """Return a histogram of bins of width 1."""
+    return Histogram(np.array(counts), np.arange(len(counts) + 1.0), "all elements", 0.0)
+
+
+def decoded(png):
+    """Return the pixels as RGBA."""
+    return np.array(Image.open(io.BytesIO(png)).convert("RGBA"))
+
+
+def colours_in(pixels):
+    return {tuple(int(part) for part in pixel) for pixel in pixels.reshape(-1, 4)}
+
+
+@pytest.mark.parametrize("planted", list(MARKS), ids=str)
+@pytest.mark.parametrize("side", [3, 20, 150, 1000])
+def test_what_was_planted_has_its_colour_at_its_place_and_nowhere_else(side, planted):
+    """A pattern where its pixel is drawn with several."""
+    plane = np.random.default_rng(0).normal(size=(side, side))
+    at = side // 3, side // 2
+    plane[at] = planted
+    heatmap = heatmap_of(plane)
+    pixels = decoded(heatmap_png(heatmap, limits(heatmap)))
+    times, _ = magnification(heatmap.flags.shape)
+    top, left = (times * (i // step) for i, step in zip(at, heatmap.cell, strict=True))
+    marked = pixels[top : top + times, left : left + times].copy()
+    assert colours_in(marked) == {(*MARKS[planted], 255), *([(*SECOND[planted], 255)] if times > 1 else [])}
+    pixels[top : top + times, left : left + times] = 0
+    assert (*MARKS[planted], 255) not in colours_in(pixels)
+
+
+def test_the_three_patterns_differ():
+    """So that no colour has to be told from another."""
+    heatmap = heatmap_of([[np.nan, np.inf, -np.inf]])
+    pixels = decoded(heatmap_png(heatmap, limits(heatmap)))
+    cells = np.split(pixels, 3, axis=1)
+    firsts = [(cell == (*colour, 255)).all(axis=-1) for cell, colour in zip(cells, MARKS.values(), strict=True)]
+    assert all(first.any() and not first.all() for first in firsts)
+    assert all((a != b).any() for a, b in [firsts[:2], firsts[1:], firsts[::2]])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=40, unique=True))
+def test_a_greater_value_never_has_a_lower_colour(values):
+    """In the order of the scale; what lies beyond has the colours of the two ends, carried on."""
+    heatmap = heatmap_of([values])
+    found = limits(heatmap)
+    pixels = decoded(heatmap_png(heatmap, found))[0, :: magnification(heatmap.flags.shape)[1], :3]
+    signed = found.centre is not None
+    below, above = palette.BEYOND_DIVERGING if signed else palette.BEYOND_SEQUENTIAL
+    scale = [below, *palette.scale(palette.DIVERGING if signed else palette.SEQUENTIAL), above]
+    steps = [scale.index(tuple(int(part) for part in pixels[i])) for i in np.argsort(values)]
+    assert steps == sorted(steps)
+    assert steps.count(0) == found.num_below
+    assert steps.count(len(scale) - 1) == found.num_above
+
+
+def test_the_centre_is_grey_and_the_signs_have_their_sides():
+    """Blue below, orange above."""
+    heatmap = heatmap_of([[-1.0, 0.0, 1.0]])
+    low, centre, high = decoded(heatmap_png(heatmap, limits(heatmap)))[0, ::16, :3].astype(int)
+    assert low[2] > low[0] + 60 and high[0] > high[2] + 60
+    assert np.ptp(centre) < 8
+
+
+def test_all_of_one_value_and_nothing_finite_have_a_picture_too():
+    """No division by zero."""
+    for plane in ([[3.0, 3.0]], [[np.nan, np.nan]], [[0.0]], [[-1.7e308, 1.7e308]]):
+        heatmap = heatmap_of(plane)
+        assert decoded(heatmap_png(heatmap, limits(heatmap))).shape[:2] == size_of(heatmap)[::-1]
+    empty = heatmap_of(np.zeros((0, 5)))
+    assert colours_in(decoded(heatmap_png(empty, limits(empty)))) == {CLEAR}
+
+
+def test_what_was_not_read_is_clear():
+    """Any page shines through."""
+    builder = HeatmapBuilder((2, 2))
+    builder.add(np.ones((1, 2)))
+    heatmap = builder.finish()
+    pixels = decoded(heatmap_png(heatmap, limits(heatmap)))
+    assert colours_in(pixels[pixels.shape[0] // 2 :]) == {CLEAR}
+    assert CLEAR not in colours_in(pixels[: pixels.shape[0] // 2])
+    assert "nothing was read where it is clear" in legend_text(heatmap, limits(heatmap))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5000), (5000, 1), (7, 9), (192, 192)])
+def test_a_picture_is_neither_too_thin_to_see_nor_too_large(shape):
+    """At least 16 and at most 256 pixels of a page, but for one that is long and thin, which is drawn no smaller."""
+    heatmap = heatmap_of(np.zeros(shape))
+    width, height = size_of(heatmap)
+    assert (height, width) == decoded(heatmap_png(heatmap, limits(heatmap))).shape[:2]
+    assert min(width, height) >= 16
+    assert max(width, height) <= 256
+
+
+def test_pictures_have_a_palette_and_are_small():
+    """A histogram is about 160 bytes; a heat map of noise is smaller than its numbers."""
+    counts = np.histogram(np.random.default_rng(0).normal(size=10_000), 64)[0]
+    histogram = histogram_png(even(counts))
+    image = Image.open(io.BytesIO(histogram))
+    assert (image.mode, image.size, image.info["transparency"]) == ("P", (64, 16), 0)
+    assert len(histogram) < 180
+    heatmap = heatmap_of(np.random.default_rng(0).normal(size=(192, 192)))
+    png = heatmap_png(heatmap, limits(heatmap))
+    assert Image.open(io.BytesIO(png)).mode == "P"
+    assert len(png) < 30_000
+
+
+def test_a_histogram_shows_each_count_and_is_clear_where_there_is_none():
+    """As high as its share of the greatest one; a count of one is seen, one of nothing is not."""
+    counts = [0, 1, 1000, 500]
+    is_bar = decoded(histogram_png(even(counts), 8, 16))[:-1, :, 3] > 0
+    assert is_bar.sum(axis=0).tolist() == [0, 0, 1, 1, 15, 15, 8, 8]
+    assert (np.diff(is_bar.astype(int), axis=0) >= 0).all(), "bars stand on the base line"
+    assert decoded(histogram_png(even([0, 0])))[:-1, :, 3].max() == 0
+
+
+def test_neighbours_add_up_where_there_are_more_counts_than_columns():
+    """No count is left out."""
+    is_bar = decoded(histogram_png(even([1, 0, 0, 0, 2, 2]), 3, 9))[:-1, :, 3] > 0
+    assert is_bar.sum(axis=0).tolist() == [2, 0, 8]
+
+
+class _Images(HTMLParser):
+    def __init__(self, html):
+        super().__init__()
+        self.found = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append((tag, dict(attributes)))
+
+
+def test_the_text_of_a_picture_is_escaped_and_the_address_holds_it():
+    """One element, with an inline style alone."""
+    png = histogram_png(even(range(5)))
+    alt, title = 'a "name" <script>', "it's <b>"
+    ((tag, attributes),) = _Images(img_html(png, alt, 64, 16, title)).found
+    assert tag == "img"
+    assert (attributes["alt"], attributes["title"]) == (alt, title)
+    assert (attributes["width"], attributes["height"]) == ("64", "16")
+    assert attributes["src"] == data_uri(png)
+    assert base64.b64decode(attributes["src"].removeprefix("data:image/png;base64,")) == png
+    assert "title" not in _Images(img_html(png, alt, 64, 16)).found[0][1]
+
+
+def test_the_legend_has_the_limits_what_lies_beyond_and_what_a_pixel_covers():
+    """In numbers; the alternative text has all of it."""
+    plane = np.linspace(-1, 1, 400 * 400).reshape(400, 400)
+    plane[7, 8], plane[100, 100], plane[300, 5], plane[200, 200] = np.nan, np.inf, -np.inf, 50
+    heatmap = heatmap_of(plane)
+    found = limits(heatmap, -0.5, 0.5)
+    legend = legend_text(heatmap, found)
+    assert legend.startswith("blue −0.5 · grey 0 · orange 0.5 · ")
+    assert f"{found.num_above:,} pixels above (darkest brown)" in legend
+    for said in ("1 pixel with NaN (violet)", "1 pixel with +Inf (cyan)", "1 pixel with −Inf (black)"):
+        assert said in legend
+    assert legend.endswith("a pixel is the element farthest from 0 of up to 3 × 3")
+    assert heatmap_alt(heatmap, found, "at [3]") == f"heat map of 400 × 400 elements, at [3]: {legend}"
+    small = heatmap_of([[1.0, 2.0]])
+    assert legend_text(small, limits(small)) == "dark blue 1 … yellow 2 · a pixel is an element"
+    same = heatmap_of([[2.0, 2.0]])
+    assert legend_text(same, limits(same)) == "all 2 · a pixel is an element"
+
+
+@given(st.lists(st.integers(0, 10**20), max_size=40))
+def test_a_sparkline_has_a_bar_for_each_count_and_a_space_for_none(counts):
+    """The greatest is a full block, and no bar is lower than that of a smaller count."""
+    bars = sparkline_text(counts)
+    assert len(bars) == len(counts)
+    assert [bar == " " for bar in bars] == [count == 0 for count in counts]
+    ordered = [bar for _, bar in sorted(zip(counts, bars, strict=True))]
+    assert ordered == sorted(ordered)
+    assert not any(counts) or ordered[-1] == "█"
+
+
+def test_a_sparkline_is_left_out_where_it_cannot_be_written():
+    """ASCII has no bars, and neither has an encoding that nobody knows."""
+    assert sparkline_text([1, 2], "ascii") == sparkline_text([1, 2], "latin-1") == sparkline_text([1], "none") == ""
+    assert sparkline_text([1, 0, 8]) == sparkline_text([0.01, 0, 8]) == "▁ █"
+
+
+# How the three kinds of colour-blind see, on linear light (Machado, Oliveira and Fernandes 2009, severity 1).
+SEEN = {
+    "all colours": np.eye(3),
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+
+
+def oklab(colours, seen):
+    """Return what colours look like, in a space where a distance of 0.02 can just be seen (Ottosson 2020)."""
+    share = np.array(colours) / 255
+    light = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    light = np.clip(light @ np.array(SEEN[seen]).T, 0, 1)
+    cones = np.array([[0.4122214708, 0.5363325363, 0.0514459929], [0.2119034982, 0.6806995451, 0.1073969566],
+                      [0.0883024619, 0.2817188376, 0.6299787005]])  # fmt: skip
+    to_lab = np.array([[0.2104542553, 0.7936177850, -0.0040720468], [1.9779984951, -2.4285922050, 0.4505937099],
+                       [0.0259040371, 0.7827717662, -0.8086757660]])  # fmt: skip
+    return np.cbrt(light @ cones.T) @ to_lab.T
+
+
+@pytest.mark.parametrize("seen", SEEN)
+@pytest.mark.parametrize("signed", [True, False])
+def test_no_mark_can_be_taken_for_a_value_or_another_mark(seen, signed):
+    """By those who see all colours, nor by the colour-blind; nor the two signs for each other."""
+    scale = palette.scale(palette.DIVERGING if signed else palette.SEQUENTIAL)
+    marks = [*MARKS.values(), *(palette.BEYOND_DIVERGING if signed else palette.BEYOND_SEQUENTIAL)]
+    values, others = oklab(scale, seen), oklab(marks, seen)
+    assert np.linalg.norm(values[:, None] - others[None], axis=-1).min() > 0.06
+    apart = np.linalg.norm(others[:, None] - others[None], axis=-1) + np.eye(len(others))
+    assert apart.min() > 0.06
+    assert np.linalg.norm(values[0] - values[-1]) > 0.2
+
+
+@pytest.mark.parametrize("page", [(255, 255, 255), (17, 17, 17)], ids=["light", "dark"])
+def test_bars_are_seen_on_a_light_and_a_dark_page(page):
+    """A contrast of 3 to 1, as WCAG 2.2 asks of graphics (1.4.11)."""
+    share = np.array([palette.BARS, page]) / 255
+    light = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
+    assert (light.max() + 0.05) / (light.min() + 0.05) > 3
+
+
+def test_a_sanitizer_finds_nothing_to_drop_but_the_rendering():
+    """No script, no class, no variable, no colour by name."""
+    html = img_html(b"", "a", 1, 1)
+    assert re.fullmatch(r'<img src="[^"]*" alt="a" width="1" height="1" style="[a-z0-9:;%-]*">', html)
