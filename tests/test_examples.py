@@ -80,7 +80,7 @@ def test_every_kind_of_tensor(tmp_path):
     story = "\n".join(executed("7-every-kind.ipynb", tmp_path))
     for promised in (
         "values widened exactly to float32", "values unpacked exactly to float32", "packed · (32,)", "4,000 stored",
-        "400,000,000,000,000 bytes", "nested · 2 parts", "masked_array(data=[0.0, --, 2.0, 3.0]",
+        "2 stored, in 40 bytes", "nested · 2 parts", "masked_array(data=[0.0, --, 2.0, 3.0]",
         "the storage holds 0 bytes", "wrapped by a torch.func transform", "Batch(tokens=array([0, 1, 2])",
         "array([3, 2, 1, 0], dtype=int16)",
     ):  # fmt: skip

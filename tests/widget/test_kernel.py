@@ -323,7 +323,8 @@ def test_ctrl_c_ends_a_loop_of_statistics_and_leaves_nothing_locked(kernel):
 
 def test_the_bar_of_a_scan_leaves_nothing_in_the_cell(kernel):
     """Neither when all was read, nor when it was interrupted: a widget would be saved with the notebook, and dead."""
-    kernel.run("import torch, tensornp as tnp\nfrom tensornp.models import progress, scan\nscan._TOLD_EVERY_S = 0.0")
+    kernel.run("import torch, tensornp as tnp\nfrom tensornp.models.scan import progress, run as scan")
+    kernel.run("scan._TOLD_EVERY_S = 0.0")
     kernel.run("w = tnp.weights({str(i): torch.ones(1000) for i in range(9)})")
     interrupt = """
 add, num = scan._Told.add, [0]

@@ -175,10 +175,10 @@ def test_the_log_tells_the_place_once(shell, no_last_resort, caplog, monkeypatch
         data = shell.ip.display_formatter.format({"a": torch.arange(3), "b": 1})[0]
         shell.ip.display_formatter.format([torch.arange(3)])
     assert data["text/plain"].split("\n")[:3] == ["dict of 2", "a: <Tensor (3,) int64: 0, 1, 2>", "b: 1"]
-    assert "InjectedError: on purpose, in render/container.py, line " in data["text/plain"]
+    assert "InjectedError: on purpose, in render/collections/container.py, line " in data["text/plain"]
     assert "a: &lt;Tensor (3,) int64" in data["text/html"]
     (record,) = caplog.records
-    assert "render/container.py, line " in record.getMessage() and "\n" not in record.getMessage()
+    assert "render/collections/container.py, line " in record.getMessage() and "\n" not in record.getMessage()
 
 
 def test_in_our_own_tests_it_raises(monkeypatch):
