@@ -317,3 +317,21 @@ def test_a_single_byte_of_float4_has_two_values():
     assert tnp.to_numpy(t).tolist() == [3, 0]
     assert eval(tnp.plan(t).code, {"t": t, "np": np, "torch": torch}).tolist() == [3, 0]
     assert tnp.weights({"a": t})["a"].to_numpy().tolist() == [3, 0]
+
+
+def test_a_complex_number_is_false_only_where_both_parts_are_zero():
+    """As NumPy and torch turn one into a bool, and as the code of the plan does."""
+    t = torch.tensor([1j, 0, 1, 2 + 3j])
+    array = tnp.to_numpy(t, dtype=bool)
+    assert array.tolist() == t.to(torch.bool).tolist() == [True, False, True, True]
+    assert eval(tnp.plan(t, dtype=bool).code, {"t": t, "np": np}).tolist() == array.tolist()
+
+
+def test_a_nested_tensor_whose_memory_was_freed_is_refused():
+    """In one sentence with its bytes, as any other tensor of which the storage was resized."""
+    t = torch.nested.nested_tensor([torch.ones(4, 3), torch.ones(2, 3)])
+    t.untyped_storage().resize_(0)
+    for function in (tnp.to_numpy, tnp.stats, tnp.plan):
+        with pytest.raises(tnp.NoDataError, match="holds 0 bytes but the shape needs 72"):
+            function(t)
+    assert "freed" in tnp.weights({"w": t}).scan().failed["w"]
