@@ -157,7 +157,7 @@ def test_what_is_tied_is_read_and_counted_once(tmp_path):
         assert list(table) == list(made)
         assert told[-1] == (4 * 1207, 4 * 1207)
         assert table["embed"] == table["head"]
-        assert sorted(stats.count for _, stats in table.each_once()) == [7, 1200]
+        assert sorted(stats.count for _, stats in table.distinct()) == [7, 1200]
         some = tnp.weights(source).scan(names=["embed", "other"])
         assert dict(tnp.weights(source).scan(resume=some)) == dict(table)
 

@@ -23,7 +23,7 @@ from tensornp.core.lowlevel.raw_memory import (
 )
 from tensornp.core.lowlevel.torch_private import address_of
 from tensornp.core.memory.arrays import extent_of_array
-from tensornp.core.tensor.indexing import Places, indexed, is_in_order
+from tensornp.core.tensor.indexing import Places, indexed, is_in_order, num_reached
 from tensornp.errors import NotReadError
 
 Bytes = np.ndarray[Any, Any]
@@ -77,7 +77,7 @@ def is_steady(raw: torch.Tensor) -> bool:
         return True
     memory = memory_of(raw)
     low, itemsize = _first_of(raw)
-    high = low + (sum((n - 1) * step for n, step in zip(raw.shape, raw.stride(), strict=True)) + 1) * itemsize
+    high = low + num_reached(raw.shape, raw.stride()) * itemsize
     memory.check(low, high)
     return can_be_read_in_place(memory, high - low)
 

@@ -112,7 +112,7 @@ class Piece(NamedTuple):
     numel: int
 
 
-def each_once(pieces: Iterable[Piece]) -> tuple[int, int]:
+def counted_once(pieces: Iterable[Piece]) -> tuple[int, int]:
     """Return the elements and the bytes of pieces that may lie over each other.
 
     Of those without gaps, what several have counts once. One with gaps, as a column has, counts in full unless it lies

@@ -16,7 +16,7 @@ from tensornp.core.lowlevel.attributes import class_name, is_array
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.memory.arrays import extent_of_array
 from tensornp.core.memory.footprint import extents_of
-from tensornp.core.memory.storages import Piece, each_once
+from tensornp.core.memory.storages import Piece, counted_once
 from tensornp.core.summary.array import ArraySummary, summarize_array
 from tensornp.core.summary.card import TensorSummary, summarize_line
 from tensornp.core.summary.options import DisplayOptions
@@ -201,7 +201,7 @@ def _nbytes(found: Iterable[Any]) -> int:
             continue
         pieces += places
         unplaced[id(one)] = nbytes
-    return sum(unplaced.values()) + each_once(pieces)[1]
+    return sum(unplaced.values()) + counted_once(pieces)[1]
 
 
 def _placed(one: Any) -> tuple[list[Piece], int]:

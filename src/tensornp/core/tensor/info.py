@@ -16,7 +16,7 @@ from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.unsharded import is_unsharded
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.core.tensor.form import Bare, Form, form_of, inner_names
-from tensornp.core.tensor.indexing import is_in_order
+from tensornp.core.tensor.indexing import is_in_order, num_reached
 from tensornp.core.tensor.kinds import SPARSE, STRIDED, Kind
 from tensornp.core.tensor.reading import detail_of, held_tensor, parts_of
 from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, read_stand_in, stand_in_for
@@ -64,15 +64,15 @@ def span_of(tensor: torch.Tensor) -> tuple[tuple[str, int, int] | None, int]:
         address = torch_private.address_of(tensor)
         if not address:
             return None, nbytes
-        steps = zip(tensor.shape, tensor.stride(), strict=True)
-        reach = nbytes if tensor.is_contiguous() else (1 + sum((n - 1) * s for n, s in steps)) * tensor.element_size()
-        return (str(tensor.device), address, address + reach), nbytes
+        device = "cpu" if tensor.is_cpu else str(tensor.device)
+        if tensor.is_contiguous():
+            return (device, address, address + nbytes), nbytes
+        return (device, address, address + num_reached(tensor.shape, tensor.stride()) * tensor.element_size()), nbytes
     info = _read(tensor)
     if info.storage is None:
         return None, info.held_nbytes
-    low = info.storage.address
-    steps = zip(info.shape, info.stride or (), strict=info.stride is not None)
-    reach = info.nbytes if info.is_contiguous else (1 + sum((n - 1) * s for n, s in steps)) * info.itemsize
+    low, is_row = info.storage.address, info.is_contiguous or info.stride is None
+    reach = info.nbytes if is_row else num_reached(info.shape, info.stride or ()) * info.itemsize
     return (str(info.device), low, low + reach), info.nbytes
 
 
@@ -286,8 +286,8 @@ def _storage_span(tensor: torch.Tensor, t: Any) -> StorageSpan | None:
         storage = t.untyped_storage()
         reach = 0
         if t.numel():
-            last = int(t.storage_offset()) + sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True))
-            reach = (last + 1) * t.element_size() * _PACKED_BITS.get(t.dtype, 8) // 8
+            numel = int(t.storage_offset()) + num_reached(t.shape, t.stride())
+            reach = numel * t.element_size() * _PACKED_BITS.get(t.dtype, 8) // 8
         return StorageSpan(torch_private.address_of(tensor), storage.nbytes(), reach, storage.resizable())
     except (RuntimeError, NotImplementedError):
         return None

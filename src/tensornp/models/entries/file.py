@@ -13,7 +13,7 @@ import torch
 from tensornp.core.convert.plan import MAX_NDIM
 from tensornp.core.memory.strided import order_of
 from tensornp.core.tensor.dtypes import KNOWN
-from tensornp.core.tensor.indexing import is_in_order
+from tensornp.core.tensor.indexing import is_in_order, num_reached
 from tensornp.core.values.reading.blocks import ReadPart
 from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.core.values.reading.stored import flat_from_boxes
@@ -101,8 +101,7 @@ class FileEntry(StoredEntry):
         nbytes = self.nbytes
         if self._strides is not None and self.numel:
             assert self.shape is not None
-            last = sum((n - 1) * step for n, step in zip(self.shape, self._strides, strict=True))
-            nbytes = (last + 1) * self.bits_dtype.itemsize
+            nbytes = num_reached(self.shape, self._strides) * self.bits_dtype.itemsize
         return (Extent(self._file.path, self._offset, nbytes),)
 
     @property
@@ -196,7 +195,7 @@ class FileEntry(StoredEntry):
 
     def _check_endless(self) -> None:
         shape, strides, _ = self._laid_once()
-        numel, reach = math.prod(shape), 1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
+        numel, reach = math.prod(shape), num_reached(shape, strides)
         if numel > max(reach, MAX_REPEATED):
             raise TooLargeError(
                 f"the statistics of {shown_name(self.name)} would read {numel:,} elements of which {reach:,} are "

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.tensor.dtypes import KNOWN
+from tensornp.core.tensor.indexing import num_reached
 from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.models.pickles.records import Call, Global, Persistent
 from tensornp.models.reading.lazy_signs import AS_STORED, LazyBits, why_not_applied
@@ -233,6 +234,6 @@ def _problem(tensor: PickledTensor) -> str:
         return "its strides are not those of its shape"
     if math.prod(tensor.shape) >= MAX_NUMEL:
         return "its shape is too large for any memory"
-    reach = tensor.offset + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.strides, strict=True)) + 1
+    reach = tensor.offset + num_reached(tensor.shape, tensor.strides)
     is_inside = 0 in tensor.shape or reach * stored_dtype(tensor.dtype).itemsize <= tensor.storage_nbytes
     return "" if is_inside else "it reaches beyond its storage"

@@ -118,7 +118,7 @@ class ScanTable(Mapping[str, TensorStats]):
         """Weights that were neither read nor said why not."""
         return sum(name not in self._stats and name not in self.failed for name in self._entries)
 
-    def each_once(self) -> list[tuple[WeightEntry, TensorStats]]:
+    def distinct(self) -> list[tuple[WeightEntry, TensorStats]]:
         """Return the weights that were read and their statistics, of names for the same elements one."""
         some = {self._first_of(self._entries[name]): name for name in self._stats}
         return [(self._entries[name], self._stats[name]) for name in some.values()]

@@ -9,7 +9,7 @@ from typing import Any
 from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.memory.footprint import Span, extents_of, spans_of
-from tensornp.core.memory.storages import Piece, each_once, merged
+from tensornp.core.memory.storages import Piece, counted_once, merged
 from tensornp.core.tensor.stand_ins import own_tensor_of
 from tensornp.models.entries.array import ArrayEntry
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
@@ -57,7 +57,7 @@ def stored_in_memory(objects: Iterable[Any]) -> tuple[int, int]:
             low, high = extent.bounds
             numel = min(_num_stored(extent.shape, extent.strides), (high - low) // extent.itemsize)
             pieces.append(Piece(extent.device, low, high, numel * extent.itemsize, numel))
-    return each_once(pieces)[0], sum(merged(spans).values())
+    return counted_once(pieces)[0], sum(merged(spans).values())
 
 
 def _fills(one: Any, span: Span) -> bool:
@@ -84,7 +84,7 @@ def stored_in_files(entries: Iterable[WeightEntry]) -> tuple[int, int]:
             packed[(extents, entry.shape) if extents else entry.identity] = entry
     for entry in packed.values():
         elements, nbytes = elements + entry.numel, nbytes + entry.nbytes
-    own = each_once(pieces)
+    own = counted_once(pieces)
     return elements + own[0], nbytes + own[1]
 
 

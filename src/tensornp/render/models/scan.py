@@ -76,7 +76,7 @@ def _see(found: ScanTable) -> _Seen:
 
 def _calm(found: ScanTable, has_plain: bool) -> str:
     """Return that nothing stands out of what was read, how much that was, and the figures of all of it."""
-    read = found.each_once()
+    read = found.distinct()
     every = [stats for _, stats in read]
     lows = [stats.min for stats in every if stats.min is not None]
     highs = [stats.max for stats in every if stats.max is not None]
