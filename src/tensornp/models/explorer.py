@@ -127,6 +127,13 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
             entries, f"{self.source}, {shown_name(said)}", metadata=self.metadata, is_of_module=self.is_of_module
         )
 
+    def without_code(self) -> WeightsExplorer:
+        """Return an explorer of the same weights, which no expression reaches."""
+        entries = [one.with_(code="") for one in self._entries.values()]
+        return WeightsExplorer(
+            entries, self.source, metadata=self.metadata, problems=self.problems, is_of_module=self.is_of_module
+        )
+
     @property
     def num_weights(self) -> int:
         """How many of the names are of weights: all but those that a module has registered as None."""

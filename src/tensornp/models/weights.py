@@ -18,9 +18,9 @@ from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.live.module import entries_of_module, parameters_of
 from tensornp.models.live.optimizer import entries_of_optimizer
 from tensornp.models.live.state_dict import contents_of_tree
-from tensornp.models.opening.lora import note_pairs
+from tensornp.models.opening.lora import with_pairs
 from tensornp.models.opening.path import open_checkpoint
-from tensornp.models.optimizers.saved import name_states
+from tensornp.models.optimizers.saved import with_names
 from tensornp.models.storage.relations import relate
 
 
@@ -78,10 +78,7 @@ def weights(
     if namespace is None:
         namespace = names_of_caller(sys._getframe())
     explorer = _of_object(obj, expression, model, namespace)
-    if not (expression or name_of(obj, namespace)):
-        for entry in explorer.values():
-            entry.code = ""
-    return explorer
+    return explorer if expression or name_of(obj, namespace) else explorer.without_code()
 
 
 def _of_object(
@@ -91,8 +88,7 @@ def _of_object(
     root = expression or name_of(obj, namespace)
     if is_subclass(type(obj), torch.nn.Module):
         entries, problems = entries_of_module(obj, root or "model")
-        relate(entries)
-        note_pairs(entries)
+        entries = with_pairs(relate(entries))
         return WeightsExplorer(entries, expression or class_name(type(obj)), problems=problems, is_of_module=True)
     if is_subclass(type(obj), torch.optim.Optimizer):
         entries, metadata = entries_of_optimizer(obj, root or "optimizer", model, namespace)
@@ -101,12 +97,11 @@ def _of_object(
         found = contents_of_tree(obj, root or "state_dict")
         if not found.entries and not found.optimizers:
             raise BadRequestError(f"this {class_name(type(obj))} holds no tensor and no array")
-        why = filter(None, name_states(found.optimizers, parameters_of(model)))
-        problems = [*found.problems, *(f"the states are not named by this model, {one}" for one in why)]
-        relate(found.entries)
-        note_pairs(found.entries)
+        entries, why = with_names(found.entries, found.optimizers, parameters_of(model))
+        problems = [*found.problems, *(f"the states are not named by this model, {one}" for one in why if one)]
+        entries = with_pairs(relate(entries))
         source = expression or class_name(type(obj))
-        return WeightsExplorer(found.entries, source, metadata=found.metadata, problems=problems)
+        return WeightsExplorer(entries, source, metadata=found.metadata, problems=problems)
     raise BadRequestError(
         f"weights takes a module, an optimizer, a dictionary or list of tensors, or a path, not {an_instance(obj)}"
     )

@@ -239,7 +239,7 @@ def test_every_engine_gives_the_bits_of_the_tensors():
         boxes = {"large": (large, columns), "rows": in_rows(rows, 1, 600, 99)}
         path = written(Path(folder, "x"), boxes | {name: whole(made[name]) for name in ("turned", "one")})
         explorer = tnp.weights(path)
-        assert explorer["large"].num_tasks() == 2
+        assert explorer["large"].source.num_tasks == 2
         expected = {name: tnp.stats(tensor.contiguous()) for name, tensor in made.items()}
         import multiprocessing
 

@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tensornp as tnp
+from tensornp.models.entries.source import Called
 from tensornp.models.pickles.look_through import xray
 
 FORMATS = {"zip": {}, "legacy": {"_use_new_zipfile_serialization": False}}
@@ -95,8 +96,9 @@ def test_a_transposed_weight_is_shared_out_as_any_other(tmp_path):
     torch.save({"turned": large.T, "gaps": large[:, ::2]}, tmp_path / "x.pt")
     explorer = tnp.weights(tmp_path / "x.pt")
     turned = explorer["turned"]
-    assert (turned.num_tasks(), explorer["gaps"].num_tasks()) == (2, 0)
-    assert turned.put_together([turned.tally(0), turned.tally(1)]) == turned.stats() == tnp.stats(large.T)
+    assert (turned.source.num_tasks, explorer["gaps"].source.num_tasks) == (2, 0)
+    tallies = [turned.source.tally(Called("turned", ""), number) for number in range(2)]
+    assert turned.source.put_together(tallies) == turned.stats() == tnp.stats(large.T)
 
 
 @pytest.mark.parametrize("kind", FORMATS)

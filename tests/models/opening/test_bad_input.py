@@ -195,7 +195,7 @@ def test_a_share_that_vanishes_is_told_wherever_it_does(tmp_path, monkeypatch, n
     path, file = VALUES[name](tmp_path)
     explorer = tnp.weights(path)
     expected = {key: entry.to_numpy() for key, entry in explorer.items()}
-    monkeypatch.setattr("tensornp.models.entries.file.MIN_GIVEN_BACK", 1)
+    monkeypatch.setattr("tensornp.models.entries.in_file.MIN_GIVEN_BACK", 1)
     really, closed = getattr(os, call), []
 
     def close(descriptor: int) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tensornp.models.reading.boxes import Box, boxes_of_row, meet, why_not_whole
-from tensornp.models.reading.selection import select
+from tensornp.models.reading.selection import taken_by
 
 
 def cut(rng: np.random.Generator, shape: tuple[int, ...]) -> list[Box]:
@@ -34,7 +34,7 @@ def test_each_index_is_taken_of_one_box(seed, sizes):
     boxes = cut(rng, shape)
     assert why_not_whole(shape, boxes) == ""
     index = tuple(some_slice(rng, size) for size in shape)
-    selection = select(index, shape, 8)
+    selection = taken_by(index, shape)
     made = np.full(selection.counts, -1)
     for box in boxes:
         met = meet(selection.ranges, box)

@@ -10,10 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tensornp as tnp
-from tensornp.models.reading import selection
-from tensornp.models.reading.selection import select
+from tensornp.models.reading import reads
+from tensornp.models.reading.reads import Reads
+from tensornp.models.reading.selection import contiguous, taken_by
 
 SIZES = st.sampled_from([0, 1, 2, 3, 7, 40])
+
+
+def reads_of(index, shape, itemsize):
+    """Return the reads of an index of elements that lie in the order of their indices."""
+    return Reads.of(taken_by(index, shape).ranges, tuple(n * itemsize for n in contiguous(shape)), itemsize)
 
 
 @st.composite
@@ -45,27 +51,28 @@ def test_an_index_gives_what_numpy_gives(case, max_gap, max_span):
         target[:] = data[offset : offset + target.size]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(selection, "MAX_GAP_NBYTES", max_gap)
-        patch.setattr(selection, "_MAX_SPAN_NBYTES", max_span)
+        patch.setattr(reads, "MAX_GAP_NBYTES", max_gap)
+        patch.setattr(reads, "_MAX_SPAN_NBYTES", max_span)
         try:
             expected = array[index]
         except IndexError:
             with pytest.raises(tnp.BadRequestError):
-                select(index, shape, 4)
+                taken_by(index, shape)
             return
-        chosen = select(index, shape, 4)
-        found = chosen.read(read_into, np.dtype(np.int32))
-        assert num_read == chosen.nbytes
+        taken, chosen = taken_by(index, shape), reads_of(index, shape, 4)
+        found = np.asarray(chosen.bring(read_into, np.dtype(np.int32))[taken.final])
+        assert num_read == chosen.nbytes == sum(run.nbytes for run in chosen.runs())
+        assert chosen.num == len(list(chosen.runs()))
     assert np.array_equal(found, expected)
-    assert found.shape == np.shape(expected) == chosen.result_shape
+    assert found.shape == np.shape(expected) == taken.shape
 
 
 def test_rows_are_read_without_their_neighbours():
     """Four rows in one piece; a narrow part of each row in one piece each; a thin slice in pieces of some MiB."""
-    assert [run.nbytes for run in select(slice(4, 8), (4096, 4096), 2).runs()] == [4 * 4096 * 2]
-    assert [run.nbytes for run in select((slice(0, 3), slice(0, 8)), (4096, 4096), 4).runs()] == [32, 32, 32]
-    assert [run.nbytes for run in select(..., (10**6, 10**6), 4).runs()] == [4 * 10**12]
-    thin = [run.nbytes for run in select(slice(None, None, 2), (10**8,), 4).runs()]
+    assert [run.nbytes for run in reads_of(slice(4, 8), (4096, 4096), 2).runs()] == [4 * 4096 * 2]
+    assert [run.nbytes for run in reads_of((slice(0, 3), slice(0, 8)), (4096, 4096), 4).runs()] == [32, 32, 32]
+    assert [run.nbytes for run in reads_of(..., (10**6, 10**6), 4).runs()] == [4 * 10**12]
+    thin = [run.nbytes for run in reads_of(slice(None, None, 2), (10**8,), 4).runs()]
     assert max(thin) <= 2**22
     assert sum(thin) <= 4 * 10**8
 
@@ -85,6 +92,6 @@ def test_rows_are_read_without_their_neighbours():
 def test_what_is_no_index_is_refused(index, says):
     """In one sentence."""
     with pytest.raises(tnp.BadRequestError) as raised:
-        select(index, (3, 4), 4)
+        taken_by(index, (3, 4))
     assert says in str(raised.value)
     assert ("read the rows first" in str(raised.value)) == isinstance(index, np.ndarray)

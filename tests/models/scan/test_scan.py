@@ -23,7 +23,8 @@ from tqdm import tqdm
 
 import tensornp as tnp
 from tensornp.core.values.stats import tasks
-from tensornp.models.entries.file import FileEntry
+from tensornp.models.entries.in_file import FileSource
+from tensornp.models.entries.source import Called
 from tensornp.models.files import source_file
 from tensornp.models.reading import stats_cache as kept
 from tensornp.models.scan import findings, progress
@@ -257,9 +258,9 @@ def test_tasks_are_of_bounded_size(model):
     """A large weight is read in several, and a result is small."""
     explorer = tnp.weights(model[0])
     entry = explorer["embed"]
-    assert isinstance(entry, FileEntry)
-    assert entry.num_tasks() == -(-9_000_001 // (2**17 * tasks.TASK_BLOCKS))
-    assert scan.tally_of(entry, 0).numel == 2**17 * tasks.TASK_BLOCKS
+    assert isinstance(entry.source, FileSource)
+    assert entry.source.num_tasks == -(-9_000_001 // (2**17 * tasks.TASK_BLOCKS))
+    assert scan.tally_of(scan.Sent(entry.source, "embed", ""), 0).numel == 2**17 * tasks.TASK_BLOCKS
 
 
 @pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="this system is not told what it need not keep")
@@ -271,7 +272,7 @@ def test_what_was_scanned_of_a_large_file_is_not_kept_in_the_cache(model, monkey
     explorer.scan(names=["embed"])
     assert told == []
     kept.KEPT.clear()
-    monkeypatch.setattr("tensornp.models.entries.file.MIN_GIVEN_BACK", 1)
+    monkeypatch.setattr("tensornp.models.entries.in_file.MIN_GIVEN_BACK", 1)
     explorer.scan(names=["embed"])
     ((_, offset, nbytes),) = explorer["embed"].extents
     assert told == [(offset, nbytes, os.POSIX_FADV_DONTNEED)]
@@ -289,7 +290,7 @@ def test_what_was_read_of_a_file_is_kept(tmp_path, monkeypatch):
     settled(file)
     first = tnp.weights(tmp_path).scan()
     reads = []
-    monkeypatch.setattr(FileEntry, "_flat", lambda *args: reads.append(args))
+    monkeypatch.setattr(FileSource, "row", lambda *args: reads.append(args))
     again = tnp.weights(file)
     assert dict(again.scan()) == dict(first)
     assert again["embed"].stats() == first["embed"]
@@ -314,7 +315,7 @@ def test_what_was_written_just_now_is_not_kept(tmp_path, monkeypatch, age_s, is_
     monkeypatch.setattr(time, "time_ns", lambda: now)
     explorer = tnp.weights(tmp_path)
     explorer.scan()
-    assert explorer["a"].kept() == (tnp.stats(torch.ones(3)) if is_kept else None)
+    assert explorer["a"].source.kept() == (tnp.stats(torch.ones(3)) if is_kept else None)
 
 
 def test_no_more_is_kept_than_a_bounded_number_of_bytes(monkeypatch, tmp_path):
@@ -444,14 +445,15 @@ def test_a_worker_elsewhere_knows_the_file_of_a_share_again(tmp_path, monkeypatc
     made = weights_of(tmp_path)
     path = tmp_path / "model.safetensors"
     settled(path)
-    entry = tnp.weights(path)["layers.0.w"]
+    entry = tnp.weights(path)["layers.0.w"].source
+    called = Called("w", "")
     expected = tnp.stats(made["layers.0.w"])
     sent = pickle.dumps(entry)
     here = source_file._mark_of
     monkeypatch.setattr(source_file, "_mark_of", lambda status: here(status)._replace(device=99))
     source_file._fingerprint_of.cache_clear()
     received = pickle.loads(sent)
-    assert received.put_together([received.tally(i) for i in range(received.num_tasks())]) == expected
+    assert received.put_together([received.tally(called, i) for i in range(received.num_tasks)]) == expected
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
@@ -459,7 +461,7 @@ def test_a_worker_elsewhere_knows_the_file_of_a_share_again(tmp_path, monkeypatc
     source_file._fingerprint_of.cache_clear()
     kept.KEPT.clear()
     with pytest.raises(tnp.ChangedFileError):
-        pickle.loads(sent).tally(0)
+        pickle.loads(sent).tally(Called("w", ""), 0)
 
 
 def test_a_file_that_was_replaced_is_another_one_for_a_worker_too(tmp_path):
@@ -467,11 +469,11 @@ def test_a_file_that_was_replaced_is_another_one_for_a_worker_too(tmp_path):
     weights_of(tmp_path)
     path = tmp_path / "model.safetensors"
     settled(path)
-    sent = pickle.dumps(tnp.weights(path)["layers.0.w"])
+    sent = pickle.dumps(tnp.weights(path)["layers.0.w"].source)
     shutil.copy2(path, tmp_path / "other")
     os.replace(tmp_path / "other", path)
     with pytest.raises(tnp.ChangedFileError, match="was replaced since it was listed"):
-        pickle.loads(sent).tally(0)
+        pickle.loads(sent).tally(Called("w", ""), 0)
     path.unlink()
     with pytest.raises(tnp.ChangedFileError, match="cannot be opened any more"):
-        pickle.loads(sent).tally(0)
+        pickle.loads(sent).tally(Called("w", ""), 0)

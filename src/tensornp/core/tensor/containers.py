@@ -22,6 +22,7 @@ from tensornp.core.lowlevel.attributes import (
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.tensor.paths import PLAIN_CLASSES, Path, expression_of
 from tensornp.core.tensor.stand_ins import stand_in_for
+from tensornp.core.tensor.weight import Weight
 
 MAX_DEPTH = 100
 """Levels that are followed; a container that holds itself is found before that."""
@@ -125,8 +126,8 @@ def is_mapping(cls: type) -> bool:
 
 
 def _is_dataclass(cls: type) -> bool:
-    # A module holds parameters, whatever its fields.
-    if is_subclass(cls, type) or is_subclass(cls, torch.nn.Module):
+    # A module holds parameters, whatever its fields, and a weight of an explorer is one thing.
+    if any(is_subclass(cls, base) for base in (type, torch.nn.Module, Weight)):
         return False
     return any("__dataclass_fields__" in class_members(base) for base in mro_of(cls))
 

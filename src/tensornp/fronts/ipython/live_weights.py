@@ -82,15 +82,14 @@ class LiveWeights:
         A variable `opened` that holds the explorer gives what its expression reaches no more.
         """
         from tensornp.errors import NoDataError
-        from tensornp.models.entries.absent import NothingEntry
-        from tensornp.models.entries.stored import StoredEntry
-        from tensornp.models.live.accelerate import OffloadedEntry
-        from tensornp.models.live.made import MadeEntry
+        from tensornp.models.live.accelerate import is_in_memory
+        from tensornp.models.live.made import MadeSource
 
+        every = list(explorer.values())
+        recipes = {entry.name: entry.source.recipe for entry in every if isinstance(entry.source, MadeSource)}
         # These hold nothing.
-        stored = {entry.name: entry for entry in explorer.values() if isinstance(entry, (StoredEntry, NothingEntry))}
-        recipes = {entry.name: entry.recipe for entry in explorer.values() if isinstance(entry, MadeEntry)}
-        shelved = {entry.name for entry in explorer.values() if isinstance(entry, OffloadedEntry)}
+        stored = {entry.name: entry for entry in every if entry.tensor is None and entry.name not in recipes}
+        shelved = {entry.name for entry in every if is_in_memory(entry)}
         views = self._views_of(explorer) if views is None else views
 
         def reach(one: Listed) -> WeightEntry:
@@ -119,9 +118,9 @@ class LiveWeights:
         """Return what gives the weights of an expression that is not looked up, since it calls something."""
         from tensornp.core.memory.weak_view import WeakView
         from tensornp.errors import NoDataError
-        from tensornp.models.entries.live import LiveEntry
+        from tensornp.models.entries.tensor import TensorSource
 
-        live = [entry for entry in explorer.values() if isinstance(entry, LiveEntry)]
+        live = [entry for entry in explorer.values() if isinstance(entry.source, TensorSource)]
         try:
             if live:
                 self._reached(live[0].code)
@@ -136,14 +135,13 @@ class LiveWeights:
         found = recipe.of(self._reached(recipe.holder))
         if found is None:
             raise NoDataError(f"{one.code or one.name} reaches no weight any more; run %weights again")
-        found.name = one.name
-        return self._checked(found, one)
+        return self._checked(found.with_(name=one.name), one)
 
     def _live(self, one: Listed, view: WeakView | None, *, is_shelved: bool) -> WeightEntry:
         """Return a weight that its expression reaches now, or whose memory is there still."""
         from tensornp.errors import NoDataError
-        from tensornp.models.entries.live import LiveEntry
-        from tensornp.models.live.accelerate import OffloadedEntry
+        from tensornp.models.entries.tensor import weight_of
+        from tensornp.models.live.accelerate import in_memory
 
         tensor = view.tensor() if view is not None else self._reached(one.code)
         if tensor is None:
@@ -151,11 +149,11 @@ class LiveWeights:
             is_gone = "is kept by nobody; bind it to a name first, and run %weights on that"
             raise NoDataError(f"{one.code or one.name} {is_none if view is None else is_gone}")
         if is_shelved:
-            return self._checked(OffloadedEntry(one.name, one.kind, tensor, one.code, one.requires_grad), one)
+            return self._checked(in_memory(one.name, one.kind, tensor, one.code, one.requires_grad), one)
         told = one.requires_grad if view is not None else None
-        found = self._checked(LiveEntry(one.name, one.kind, tensor, one.code, told), one)
+        found = self._checked(weight_of(one.name, one.kind, tensor, one.code, told), one)
         if view is not None and view.is_kept:
-            found.code, found.note = "", ", ".join(filter(None, [found.note, _KEPT_HERE]))
+            return found.with_(code="").noted(_KEPT_HERE, first=False)
         return found
 
     def _reached(self, expression: str) -> Any:
@@ -173,8 +171,7 @@ class LiveWeights:
         if (found.shape, found.dtype) != (one.shape, one.dtype):
             changed = f"{one.code or one.name} is {found.dtype} of shape {found.shape} by now"
             raise NoDataError(f"{changed}; run %weights again")
-        found.tied_to, found.related = one.tied_to, one.related
-        return found
+        return found.with_(tied_to=one.tied_to, related=one.related)
 
     def before_cell(self, *_: Any) -> None:
         """Close what the cell, which runs again, has left on the page."""

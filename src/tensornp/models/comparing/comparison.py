@@ -13,7 +13,7 @@ from tensornp.core.values.compare.compare import Comparison
 from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.models.comparing.low_rank import share_of_change
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.live import LiveEntry
+from tensornp.models.entries.tensor import TensorSource
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.names.matching import Matched
 from tensornp.models.names.quoted import closest, shown_name
@@ -199,11 +199,15 @@ def _moved(found: Comparison) -> tuple[int, float]:
 def _retied(first: WeightsExplorer, second: WeightsExplorer, pairs: dict[str, str]) -> tuple[str, ...]:
     """Return the names in the first of weights that share their memory with others in the second."""
     # A file tells nothing of what was tied.
-    live = {a: b for a, b in pairs.items() if isinstance(first[a], LiveEntry) and isinstance(second[b], LiveEntry)}
+    live = {a: b for a, b in pairs.items() if _is_live(first[a]) and _is_live(second[b])}
     own, others = (_together({name: explorer[one] for name, one in names.items()}) for explorer, names in (
         (first, {a: a for a in live}), (second, live)
     ))  # fmt: skip
     return tuple(name for name in live if own[name] != others[name])
+
+
+def _is_live(entry: WeightEntry) -> bool:
+    return isinstance(entry.source, TensorSource)
 
 
 @unnoticed
@@ -217,5 +221,5 @@ def _together(entries: Mapping[str, WeightEntry]) -> dict[str, frozenset[str]]:
 
 def _elements_of(entry: WeightEntry) -> object:
     """Return what is equal for two weights of the same elements."""
-    extents = extents_of(entry.tensor) if isinstance(entry, LiveEntry) and not entry.problem else ()
+    extents = extents_of(entry.tensor) if not entry.problem else ()
     return (extents, entry.shape, entry.dtype) if extents else id(entry)

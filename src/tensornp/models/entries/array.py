@@ -15,25 +15,38 @@ from tensornp.core.values.reading.stored import values_of_array
 from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError, CopyRequiredError
-from tensornp.models.entries.entry import Array, Extent, WeightEntry
-from tensornp.models.names.quoted import shown_name
-from tensornp.models.reading.selection import select
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.source import Called, Source
+from tensornp.models.reading.selection import Array, taken_by
 
 _MAX_SAID = 120
 """Characters of what NumPy has to say."""
 
 
-class ArrayEntry(WeightEntry):
+def array_weight(name: str, array: Any, code: str) -> WeightEntry:
+    """Return an array as a weight."""
+    source = ArraySource(np.ndarray.view(array, np.ndarray))
+    own = source.array
+    return WeightEntry(name, "array", own.shape, name_of(own.dtype), own.nbytes, source, code)
+
+
+class ArraySource(Source):
     """An array, which is held as any variable would."""
 
     __slots__ = ("array",)
-    requires_grad = None
-    location = "cpu"
-    extents: tuple[Extent, ...] = ()
 
-    def __init__(self, name: str, array: Any, code: str) -> None:
-        self.array = np.ndarray.view(array, np.ndarray)
-        super().__init__(name, "array", self.array.shape, name_of(self.array.dtype), self.array.nbytes, code)
+    def __init__(self, array: Array) -> None:
+        self.array = array
+
+    @property
+    def location(self) -> str:
+        """Main memory."""
+        return "cpu"
+
+    @property
+    def held(self) -> Array:
+        """The array."""
+        return self.array
 
     @property
     def identity(self) -> object:
@@ -43,40 +56,31 @@ class ArrayEntry(WeightEntry):
             return id(self)
         return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str
 
-    def plan(self, index: Any = ...) -> str:
+    def plan(self, called: Called, index: Any) -> str:
         """Say that nothing is converted."""
-        select(index, self.array.shape, 1)
+        taken_by(index, self.array.shape)
         return "it is an array already, and its memory is shared"
 
     def to_numpy(
-        self, index: Any = ..., *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
+        self, called: Called, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object
     ) -> Array:
         """Return the values at `index`: a view, read-only unless `writeable` is True, or a copy."""
-        select(index, self.array.shape, 1)
+        taken_by(index, self.array.shape)
         items = index if isinstance(index, tuple) else (index,)
         # With "..." a single element is a view too, and not a number.
         part = self.array[items if any(item is Ellipsis for item in items) else (*items, ...)]
         wanted = part.dtype if dtype is None else _dtype_of(dtype)
         if copy or wanted != part.dtype:
             if copy is False:
-                raise CopyRequiredError(f"{shown_name(self.name)} is {part.dtype}; another dtype takes a copy")
-            made = self._cast(part, wanted)
+                raise CopyRequiredError(f"{called.shown} is {part.dtype}; another dtype takes a copy")
+            made = _cast(called, part, wanted)
             made.flags.writeable = writeable is not False
             return made
         view = part.view()
         view.flags.writeable = view.flags.writeable and writeable is True
         return view
 
-    @ignoring_float_errors
-    def _cast(self, part: Array, wanted: np.dtype[Any]) -> Array:
-        try:
-            return part.astype(wanted)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise BadRequestError(
-                f"{shown_name(self.name)} is {part.dtype}, and no {wanted}: {error_text(error)[:_MAX_SAID]}"
-            ) from None
-
-    def values(self) -> Any:
+    def values(self, called: Called) -> Any:
         """Return a tensor of the same memory; where torch cannot share it, what is read of the array some at a time."""
         array = self.array
         if not why_copied(array):
@@ -84,9 +88,18 @@ class ArrayEntry(WeightEntry):
         is_read_as_it_lies = array.dtype.isnative and array.dtype.name != "complex32"
         return array if is_read_as_it_lies else values_of_array(array)
 
-    def stats(self) -> TensorStats:
+    def stats(self, called: Called) -> TensorStats:
         """Return the statistics of all values."""
         return scan(self.array, in_depth=True)
+
+
+@ignoring_float_errors
+def _cast(called: Called, part: Array, wanted: np.dtype[Any]) -> Array:
+    try:
+        return part.astype(wanted)
+    except (TypeError, ValueError, OverflowError) as error:
+        why = error_text(error)[:_MAX_SAID]
+        raise BadRequestError(f"{called.shown} is {part.dtype}, and no {wanted}: {why}") from None
 
 
 def _dtype_of(dtype: object) -> np.dtype[Any]:

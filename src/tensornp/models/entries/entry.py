@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from tensornp.core.tensor.weight import Weight
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import NoDataError
+from tensornp.models.entries.source import Called, NoSource, Source
+from tensornp.models.files.source_file import Extent
 from tensornp.models.names.quoted import MAX_TOLD, cut, shown_name
 
-Array = np.ndarray[Any, Any]
 COMPUTED = "computed"
 """The kind of a weight that is computed from others when it is asked for, and of which nothing is stored."""
 
 _MAX_INNER = 6
 """Tensors of which another consists that are told."""
-
-
-class Extent(NamedTuple):
-    """Bytes of a file."""
-
-    path: str
-    offset: int
-    nbytes: int
 
 
 class Related(NamedTuple):
@@ -37,6 +28,16 @@ class Related(NamedTuple):
     name: str
 
 
+class Packed(NamedTuple):
+    """That elements are codes which a packed format lays out: they are read, and never counted.
+
+    `num_parameters` is how many weights they are, or None where nothing tells.
+    """
+
+    num_parameters: int | None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class WeightEntry(Weight):
     """A tensor with a name, of which nothing is read before it is asked for.
 
@@ -53,97 +54,123 @@ class WeightEntry(Weight):
         As torch calls it; what torch does not know bears the name that the file gives it.
     nbytes : int
         Bytes that its elements take, in memory or in the file.
-    location : str
-        A device, the path of its file, or that of a folder in which each weight has a file.
+    source : Source
+        Where its values come from.
     code : str
         The expression that reaches it; empty where no name does.
-    tied_to : tuple of str
-        The other names of the same object.
-    related : tuple of Related
-        Other weights of which bytes are shared: ("same elements", name), ("overlapping", name).
-    requires_grad : bool or None
-        None of what a file holds.
     note : str
         What is unusual, in a few words.
     problem : str
         Why it has no values; empty where it has.
+    tied_to : tuple of str
+        The other names of the same object.
+    related : tuple of Related
+        Other weights of which bytes are shared: ("same elements", name), ("overlapping", name).
     wanted_imports : tuple of str
         What a pickle would have imported for it.
     saved_as : tuple of str or None
         What else it is called in state dicts, of an optimizer's state the parameter's name first and its number last;
         None of what no state dict has: a buffer that is not persistent, a tensor that is not registered.
+    packed : Packed or None
+        Where its elements are codes of several weights each.
     """
 
-    __slots__ = (
-        "code", "dtype", "kind", "name", "nbytes", "note", "problem", "related", "saved_as", "shape", "tied_to",
-        "wanted_imports",
-    )  # fmt: skip
+    name: str
+    kind: str
+    shape: tuple[int, ...] | None
+    dtype: str
+    nbytes: int
+    source: Source
+    code: str
+    note: str = ""
+    problem: str = ""
+    tied_to: tuple[str, ...] = ()
+    related: tuple[Related, ...] = ()
+    wanted_imports: tuple[str, ...] = ()
+    saved_as: tuple[str, ...] | None = ()
+    packed: Packed | None = None
 
-    def __init__(self, name: str, kind: str, shape: tuple[int, ...] | None, dtype: str, nbytes: int, code: str) -> None:
-        self.name, self.kind, self.shape, self.dtype, self.nbytes, self.code = name, kind, shape, dtype, nbytes, code
-        self.note = self.problem = ""
-        self.tied_to: tuple[str, ...] = ()
-        self.related: tuple[Related, ...] = ()
-        self.wanted_imports: tuple[str, ...] = ()
-        self.saved_as: tuple[str, ...] | None = ()
+    def with_(self, **facts: Any) -> WeightEntry:
+        """Return the same weight, of which something else is said."""
+        return replace(self, **facts)
+
+    def noted(self, note: str, *, first: bool = True) -> WeightEntry:
+        """Return the same weight with one note more, before the others or after them."""
+        some = (note, self.note) if first else (self.note, note)
+        return replace(self, note=", ".join(filter(None, some)))
+
+    @property
+    def location(self) -> str:
+        """A device, the path of its file, or that of a folder in which each weight has a file."""
+        return self.source.location
+
+    @property
+    def requires_grad(self) -> bool | None:
+        """Whether backward adds up a gradient for it; None of what a file holds."""
+        return self.source.requires_grad
+
+    @property
+    def extents(self) -> tuple[Extent, ...]:
+        """Where its bytes lie in files; empty in memory, and of elements that are not read."""
+        return () if self.problem and self.source.fills_extents else self.source.extents
 
     @property
     def numel(self) -> int:
         """How many elements it has; 0 where its shape is not known."""
+        told = self.source.numel
+        if told is not None:
+            return told
         return math.prod(self.shape) if self.shape is not None else 0
 
     @property
     def numel_elsewhere(self) -> int:
         """How many of its elements this rank does not hold, where it is sharded."""
-        return 0
+        return self.source.numel_elsewhere
 
     @property
     def nbytes_elsewhere(self) -> int:
         """The bytes of these; `nbytes` are those of the others."""
-        return 0
+        return self.source.nbytes_elsewhere
 
     @property
     def num_parameters(self) -> int | None:
         """How many weights it has: other than `numel` where several are packed into one element, None if not told."""
-        return self.numel
+        return self.packed.num_parameters if self.packed is not None else self.numel
 
     @property
     def dtype_of_values(self) -> str:
         """The dtype by which values are counted; another one than `dtype` where codes are stored."""
-        return self.dtype
+        return self.source.dtype_of_values or self.dtype
 
     @property
     def is_nothing(self) -> bool:
         """Whether a module has registered it as None."""
-        return False
+        return self.source.is_nothing
 
     @property
     def is_pending(self) -> bool:
         """Whether its values are yet to be made: it is lazy, or an optimizer has no state of it."""
-        return False
+        return self.source.is_pending
 
     @property
-    def identity(self) -> object:
-        """What is equal for names of one thing."""
-        return id(self)
+    def tensor(self) -> Any:
+        """The tensor or the array that it is, which is held as any variable would; None of what is not in memory."""
+        return self.source.held
 
     @property
-    @abstractmethod
-    def location(self) -> str: ...
+    def codes(self) -> WeightEntry | None:
+        """The codes as they are stored, where the values are what these mean; else None."""
+        codes = self.source.codes
+        return self.with_(source=codes, dtype=codes.dtype_of_values, note="") if codes is not None else None
 
-    @property
-    @abstractmethod
-    def requires_grad(self) -> bool | None: ...
+    def plan(self, index: Any = ...) -> Any:
+        """Return what `to_numpy` would do, or read of a file, of which no value is read; errors as of `to_numpy`."""
+        self.check_readable()
+        return self.source.plan(self._called, index)
 
-    @property
-    @abstractmethod
-    def extents(self) -> tuple[Extent, ...]:
-        """Where its bytes lie in files; empty in memory."""
-
-    @abstractmethod
     def to_numpy(
         self, index: Any = ..., *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
-    ) -> Array:
+    ) -> Any:
         """Return the values at `index` as an array; only those are read.
 
         Parameters
@@ -151,7 +178,8 @@ class WeightEntry(Weight):
         index : optional
             What basic indexing takes: integers, slices, ``...`` and None.
         copy, writeable, dtype : optional
-            As of `to_numpy`. The values of a file are always new memory, as are those that a module makes.
+            As of `to_numpy`. The values of a file are always new memory, as are those that a module makes. An array
+            is shared, read-only unless `writeable` is True. A nested tensor gives a list.
 
         Raises
         ------
@@ -164,30 +192,51 @@ class WeightEntry(Weight):
         BadRequestError
             For another index, or one out of bounds.
         """
+        self.check_readable()
+        return self.source.to_numpy(self._called, index, copy=copy, writeable=writeable, dtype=dtype)
 
-    @abstractmethod
     def values(self) -> Any:
         """Return what its values are read from: a tensor, or what reads them some at a time; errors as of `to_numpy`.
 
         Whatever reads a tensor block by block takes it: `tnp.stats`, `tnp.locate`, `tnp.compare`.
         """
+        self.check_readable()
+        return self.source.values(self._called)
 
-    @abstractmethod
     def stats(self) -> TensorStats:
         """Return the statistics of all values, which are read block by block; errors as of `to_numpy`.
 
         Of what is spread over ranks they are those of this rank's part, as of `tnp.stats`.
         """
+        if not self.source.is_part:
+            self.check_readable()
+        if self.packed is not None:
+            # What codes mean is told by the format alone.
+            said = f"{shown_name(self.name)} has {self.note}, whose statistics mean nothing; to_numpy gives them"
+            raise NoDataError(said)
+        return self.source.stats(self._called)
+
+    @property
+    def _called(self) -> Called:
+        return Called(self.name, self.code)
 
     def check_readable(self) -> None:
-        """Raise NoDataError if there are no values."""
+        """Raise NoDataError if there are no values, with the expressions of those that there are instead."""
         if self.problem:
-            raise NoDataError(f"{shown_name(self.name)} has no values to read: {cut(self.problem, MAX_TOLD)}")
+            tensor = self.code or "tensor"
+            cure = f"; take {tensor}.to_local(), or {tensor}.full_tensor() on all ranks together"
+            said = f"{shown_name(self.name)} has no values to read: {cut(self.problem, MAX_TOLD)}"
+            raise NoDataError(said + (cure if self.source.is_part else ""))
 
     def __repr__(self) -> str:
         said = [self.kind, shape_text(self.shape, self.kind) or "shape not known yet", self.dtype, self.location]
         said += list(filter(None, [self.note, self.problem]))
         return f"<{shown_name(self.name)}: {', '.join(cut(one, MAX_TOLD) for one in said)}>"
+
+
+def nothing(name: str, kind: str, code: str, problem: str, source: NoSource | None = None) -> WeightEntry:
+    """Return a name without values: what is registered as None, or what `source` lists and does not have."""
+    return WeightEntry(name, kind, None, "", 0, source or NoSource(), code, problem=problem)
 
 
 def inner_text(class_name: str, inner: Sequence[tuple[str, str, tuple[int, ...] | None]]) -> str:

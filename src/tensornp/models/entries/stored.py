@@ -1,10 +1,10 @@
-"""A weight whose values lie in files: how they become arrays and statistics, whatever brings their bits."""
+"""Values that lie in files: how they become arrays and statistics, whatever brings their bits."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from itertools import islice
 from typing import Any, NamedTuple
@@ -25,9 +25,9 @@ from tensornp.core.values.stats.compute import scan_supply
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.core.values.stats.tasks import Tally, Tasks
 from tensornp.errors import CopyRequiredError, TooLargeError
-from tensornp.models.entries.entry import Array, WeightEntry
-from tensornp.models.names.quoted import shown_name
-from tensornp.models.reading.selection import Selection, select
+from tensornp.models.entries.source import Called, Source
+from tensornp.models.files.source_file import Bytes
+from tensornp.models.reading.selection import Array, Ranges, Shape, taken_by
 from tensornp.models.reading.stats_cache import KEPT
 
 
@@ -49,15 +49,20 @@ class ReadPlan(NamedTuple):
     shape: tuple[int, ...]
 
 
-class StoredEntry(WeightEntry):
-    """A weight that lies in files, which are opened for as long as one reads."""
+class StoredSource(Source):
+    """Values in files, which are opened for as long as one reads; equal ones give the same values of the same files."""
 
     __slots__ = ()
-    requires_grad = None
+    shape: Shape
 
+    @property
     @abstractmethod
-    def plan(self, index: Any = ...) -> ReadPlan:
-        """Return what `to_numpy` would read; BadRequestError for an index that is none, or out of bounds."""
+    def dtype_of_values(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def files(self) -> frozenset[Bytes]:
+        """What is opened for all values."""
 
     @property
     @abstractmethod
@@ -65,139 +70,118 @@ class StoredEntry(WeightEntry):
         """Whether any block of it can be read by itself, so that a scan takes it in tasks of bounded size."""
 
     @abstractmethod
-    def _opened(self) -> AbstractContextManager[Any]:
-        """Open its files for some reads; ChangedFileError if they are not as they were listed."""
+    def reading(self, called: Called, *, is_whole: bool = False) -> AbstractContextManager[Any]:
+        """Open the files for some reads, or for all values; ChangedFileError if they are not as they were listed."""
 
     @abstractmethod
-    def _bits_at(self, opened: Any, selection: Selection) -> Array:
-        """Return the elements that a selection takes, as integers of their bits or as NumPy's own numbers."""
+    def elements(self, opened: Any, ranges: Ranges) -> Array:
+        """Return the elements in some ranges as they are meant: integers of their bits, or NumPy's own numbers."""
 
     @abstractmethod
-    def _flat(self, opened: Any, first: int, count: int) -> Array:
+    def row(self, opened: Any, first: int, count: int) -> Array:
         """Return so many elements from one on, in the order in which `stats` reads them."""
 
-    def _meant(self, bits: Array) -> Array:
-        """Return the elements that `_bits_at` and `_flat` bring as they are meant: any byte but 0 is True."""
-        return np.asarray(bits.view(np.uint8) != 0) if bits.dtype.kind == "b" else bits
+    @property
+    def order(self) -> tuple[int, ...] | None:
+        """The dimensions from the widest stride to the narrowest, as `row` reads them."""
+        return tuple(range(len(self.shape)))
 
     def to_numpy(
-        self, index: Any = ..., *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
+        self, called: Called, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object
     ) -> Array:
         """Return the values at `index`, in new memory; only their bytes are read."""
         if copy is False:
-            raise CopyRequiredError(f"the values of {shown_name(self.name)} lie in a file; leave copy=False out")
-        self.check_readable()
-        return _array_of(self._read(index), self.dtype_of_values, writeable=writeable is not False, dtype=dtype)
+            raise CopyRequiredError(f"the values of {called.shown} lie in a file; leave copy=False out")
+        made = self.read(called, index)
+        return _array_of(made, self.dtype_of_values, writeable=writeable is not False, dtype=dtype)
 
-    def values(self) -> Any:
+    def values(self, called: Called) -> Any:
         """Return what reads the values some at a time."""
-        self.check_readable()
-        assert self.shape is not None
         name = self.dtype_of_values
         return StoredValues(
-            self.shape, name, lambda box: tensor_of(native(self._read(box)), name), self._reader_in_order()
+            self.shape, name, lambda box: tensor_of(native(self.read(called, box)), name), self.reader_in_order(called)
         )
 
-    def stats(self) -> TensorStats:
+    def stats(self, called: Called) -> TensorStats:
         """Return the statistics of all values, read block by block."""
-        self.check_readable()
         if (kept := self.kept()) is not None:
             return kept
-        with self._opened() as opened:
-            found = _stats_of(self._supply(opened), None if self.is_shared_out else 1)
+        with self.reading(called, is_whole=True) as opened:
+            found = _stats_of(self.supply(opened), None if self.is_shared_out else 1)
         return self._keep(found)
 
+    @property
+    def key(self) -> object:
+        """The source itself, which is equal for the same values in the same files, as these were when listed."""
+        return self
+
+    @property
     def is_kept(self) -> bool:
-        """Return whether an earlier reading has brought its statistics."""
-        return KEPT.get(self.values_key, self._paths()) is not None
+        """Whether an earlier reading has brought the statistics."""
+        return KEPT.get(self, self._paths) is not None
 
     def kept(self) -> TensorStats | None:
         """Return the statistics that an earlier reading has brought, of the same files; ChangedFileError for others."""
-        found = KEPT.get(self.values_key, self._paths())
-        if found is not None:
-            self._check_unchanged()
+        found = KEPT.get(self, self._paths)
+        for file in self.files if found is not None else ():
+            with file.opened():
+                pass
         return found
 
+    @property
     def num_tasks(self) -> int:
-        """Return in how many tasks of bounded size all values are read; 0 of one that no other process reads."""
-        return _num_tasks(self._supply(None)) if self.is_shared_out else 0
+        """In how many tasks of bounded size all values are read; 0 of what no other process reads."""
+        return _num_tasks(self.supply(None)) if self.is_shared_out else 0
 
-    def tally(self, number: int) -> Tally:
+    def tally(self, called: Called, number: int) -> Tally:
         """Return what the task of that number finds."""
-        self.check_readable()
-        with self._opened() as opened:
-            return _tally(self._supply(opened), number)
+        with self.reading(called, is_whole=True) as opened:
+            return _tally(self.supply(opened), number)
 
     def put_together(self, tallies: Iterable[Tally]) -> TensorStats:
         """Return the statistics of all tasks, as `stats` would."""
-        return self._keep(_put_together(self._supply(None), tallies))
-
-    @property
-    @abstractmethod
-    def values_key(self) -> Hashable:
-        """What is equal for weights of the same values in the same files, as these were when they were listed."""
+        return self._keep(_put_together(self.supply(None), tallies))
 
     def give_back(self) -> None:
         """Let the system drop what was read of it from its cache: of a scan, nothing is read again."""
 
-    def select(self, index: Any) -> Selection:
-        """Return what an index takes of its elements, were they to lie in the order of their indices."""
-        assert self.shape is not None
-        return select(index, self.shape, self.bits_dtype.itemsize)
-
-    @property
-    def bits_dtype(self) -> np.dtype[Any]:
-        """The NumPy dtype by which its elements are read."""
-        return stored_dtype(self.dtype)
-
-    def _read(self, index: Any) -> Array:
-        """Return the elements at `index`, as they are stored, in new memory."""
-        selection = self.select(index)
-        Budget(None).take(math.prod(selection.counts) * stored_dtype(self.dtype_of_values).itemsize)
+    def read(self, called: Called, index: Any) -> Array:
+        """Return the elements at `index`, as `elements` does, in new memory."""
+        taken = taken_by(index, self.shape)
+        Budget(None).take(math.prod(taken.counts) * stored_dtype(self.dtype_of_values).itemsize)
         try:
-            with self._opened() as opened:
-                return self._meant(self._bits_at(opened, selection))
+            with self.reading(called) as opened:
+                return np.asarray(self.elements(opened, taken.ranges)[taken.final])
         except MemoryError as error:
             if isinstance(error, TooLargeError):
                 raise
             # The process may have less than the machine.
-            what = f"{shown_name(self.name)} at shape {selection.counts}"
+            what = f"{called.shown} at shape {taken.counts}"
             raise TooLargeError(f"there is no memory for {what}; take fewer indices") from None
 
-    def _check_unchanged(self) -> None:
-        """Raise ChangedFileError if a file is not as it was listed."""
-        with self._opened():
-            pass
-
-    def _keep(self, found: TensorStats) -> TensorStats:
-        KEPT.keep(self.values_key, found, self._paths())
-        return found
-
-    def _paths(self) -> set[str]:
-        """Return the files that its values are read from."""
-        return {extent.path for extent in self.extents}
-
-    def _reader_in_order(self) -> Callable[[int, int], Array]:
+    def reader_in_order(self, called: Called) -> Callable[[int, int], Array]:
         """Return what brings so many elements from one on, in the order of their indices."""
-        return self._in_order
 
-    def _in_order(self, first: int, count: int) -> Array:
-        """Return so many elements from one on, in the order of their indices."""
-        with self._opened() as opened:
-            return native(self._meant(self._flat(opened, first, count)))
-
-    def _supply(self, opened: Any) -> Supply:
         def read(first: int, count: int) -> Array:
-            return self._meant(self._flat(opened, first, count))
+            with self.reading(called) as opened:
+                return native(self.row(opened, first, count))
 
-        assert self.shape is not None
+        return read
+
+    def supply(self, opened: Any) -> Supply:
+        """Return what statistics are made of."""
         name = self.dtype_of_values
         # Flat, as a tensor without gaps is read: the same blocks give the same bits.
-        return Supply((ReadPart(read, (self.numel,), name),), name, self.shape, order=self._order())
+        part = ReadPart(lambda first, count: self.row(opened, first, count), (math.prod(self.shape),), name)
+        return Supply((part,), name, self.shape, order=self.order)
 
-    def _order(self) -> tuple[int, ...] | None:
-        """Return the dimensions from the widest stride to the narrowest, as `_flat` reads them."""
-        return tuple(range(len(self.shape or ())))
+    def _keep(self, found: TensorStats) -> TensorStats:
+        KEPT.keep(self, found, self._paths)
+        return found
+
+    @property
+    def _paths(self) -> set[str]:
+        return {file.path for file in self.files}
 
 
 def tensor_of(bits: Array, name: str) -> torch.Tensor:

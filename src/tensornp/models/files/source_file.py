@@ -52,12 +52,27 @@ class Reader(ABC):
         return made
 
 
-class Source(Protocol):
+class Extent(NamedTuple):
+    """Bytes of a file."""
+
+    path: str
+    offset: int
+    nbytes: int
+
+
+class Bytes(Protocol):
     """What can be opened to be read by positions: a file, or what is packed in one."""
 
     @property
     def path(self) -> str:
         """The path of the file."""
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it is read upwards, and all before a byte is read for it."""
+
+    def extent(self, offset: int, nbytes: int) -> Extent:
+        """Return where so many bytes from `offset` on lie in the file; of a stream, where all of it lies."""
 
     def opened(self) -> AbstractContextManager[Reader]:
         """Open it for some reads."""
@@ -102,6 +117,15 @@ class SourceFile:
     def nbytes(self) -> int:
         """How many bytes it has."""
         return self.mark.nbytes
+
+    @property
+    def is_stream(self) -> bool:
+        """Return False: each byte is read by itself."""
+        return False
+
+    def extent(self, offset: int, nbytes: int) -> Extent:
+        """Return so many bytes from `offset` on."""
+        return Extent(self.path, offset, nbytes)
 
     def read(self, offset: int, nbytes: int) -> bytes:
         """Return so many bytes from `offset` on."""

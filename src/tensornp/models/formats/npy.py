@@ -13,8 +13,9 @@ from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.errors import CheckpointError
-from tensornp.models.entries.file import FileEntry
-from tensornp.models.files.source_file import Reader, Source, SourceFile
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.in_file import FileSource, in_order, weight_in
+from tensornp.models.files.source_file import Bytes, Reader, SourceFile
 from tensornp.models.formats.contents import Contents
 from tensornp.models.names.quoted import MAX_SHOWN, cut, shown_name
 from tensornp.models.reading.selection import contiguous
@@ -63,23 +64,20 @@ def read_npy(file: SourceFile) -> Contents:
             header = read_npy_header(there, 0, file.nbytes)
         except CheckpointError as error:
             raise CheckpointError(f"{file.path!r} is no sound {SUFFIX} file: {error}") from None
-    entry = npy_entry(FileEntry, header, "array", f"numpy.load({file.path!r})", file)
+    entry = npy_weight(header, "array", f"numpy.load({file.path!r})", file)
     rest = file.nbytes - header.first - header.nbytes
     problems = [f"{counted(rest, 'byte')} at its end can belong to no array that is listed"] if rest else []
     return Contents([entry], {}, problems)
 
 
-def npy_entry(made: type[FileEntry], header: NpyHeader, name: str, code: str, source: Source) -> FileEntry:
-    """Return the weight of class `made` that a header tells of."""
-    strides = None
-    if header.is_fortran:
-        strides = contiguous(header.shape[::-1])[::-1]
-    entry = made(name, header.shape, header.dtype, code, source, header.first, strides, is_swapped=header.is_swapped)
-    entry.kind, entry.nbytes = "array", header.nbytes
-    entry.problem = header.problem or entry.problem
-    said = ["other byte order"] if header.is_swapped else []
-    entry.note = ", ".join([*said, "Fortran order"] if header.is_fortran and len(header.shape) > 1 else said)
-    return entry
+def npy_weight(header: NpyHeader, name: str, code: str, file: Bytes, note: str = "") -> WeightEntry:
+    """Return the weight that a header tells of."""
+    strides = in_order(header.shape, contiguous(header.shape[::-1])[::-1]) if header.is_fortran else None
+    source = FileSource(header.shape, header.dtype, file, header.first, strides, header.is_swapped)
+    said = [note, "other byte order" if header.is_swapped else ""]
+    said += ["Fortran order"] if header.is_fortran and len(header.shape) > 1 else []
+    note = ", ".join(filter(None, said))
+    return weight_in(source, name, code, kind="array", nbytes=header.nbytes, note=note, problem=header.problem)
 
 
 def read_npy_header(there: Reader, start: int, nbytes: int) -> NpyHeader:

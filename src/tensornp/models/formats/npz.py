@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from tensornp.errors import CheckpointError
-from tensornp.models.entries.absent import NothingEntry
-from tensornp.models.entries.deflated import InflatedEntry
-from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.file import FileEntry
+from tensornp.models.entries.entry import WeightEntry, nothing
+from tensornp.models.entries.source import NoSource
 from tensornp.models.files.deflate import Inflated
 from tensornp.models.files.source_file import OpenFile, SourceFile
 from tensornp.models.files.zip_directory import Record
 from tensornp.models.formats.contents import Contents
-from tensornp.models.formats.npy import SUFFIX, npy_entry, read_npy_header
+from tensornp.models.formats.npy import SUFFIX, npy_weight, read_npy_header
 from tensornp.models.names.quoted import shown_name
 
 
@@ -33,16 +31,14 @@ def _entry(file: SourceFile, there: OpenFile, member: str, record: Record) -> We
     name = member.removesuffix(SUFFIX)
     code = f"numpy.load({file.path!r})[{name!r}]"
     if record.problem:
-        return NothingEntry(name, "array", code, f"its member {record.problem}", file.path)
+        return nothing(name, "array", code, f"its member {record.problem}", NoSource(file.path))
     try:
         if record.packed_nbytes is None:
-            return npy_entry(FileEntry, read_npy_header(there, record.offset, record.nbytes), name, code, file)
+            return npy_weight(read_npy_header(there, record.offset, record.nbytes), name, code, file)
         packed = Inflated(file, record.offset, record.packed_nbytes, record.nbytes, record.checksum)
         with packed.opened() as stream:
             header = read_npy_header(stream, 0, packed.nbytes)
     except CheckpointError as error:
-        return NothingEntry(name, "array", code, str(error), file.path)
-    entry = npy_entry(InflatedEntry, header, name, code, packed)
+        return nothing(name, "array", code, str(error), NoSource(file.path))
     ratio = record.nbytes / max(record.packed_nbytes, 1)
-    entry.note = ", ".join(filter(None, [f"compressed {ratio:.3g} times", entry.note]))
-    return entry
+    return npy_weight(header, name, code, packed, f"compressed {ratio:.3g} times")

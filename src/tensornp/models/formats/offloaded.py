@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from typing import Any
 
 from tensornp.core.tensor.dtypes import KNOWN
+from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.errors import CheckpointError
-from tensornp.models.entries.file import FileEntry
 from tensornp.models.files.inside_folder import why_outside
 from tensornp.models.files.source_file import SourceFile
 from tensornp.models.names.quoted import shown_name
@@ -30,7 +31,7 @@ def offloaded_file(folder: Any, name: str, told: Mapping[str, Any]) -> tuple[tup
     if why := why_outside(place):
         raise CheckpointError(why)
     file = SourceFile.at(os.path.join(folder, place))
-    needed = FileEntry("", tuple(shape), dtype, "", file, 0).nbytes
+    needed = math.prod(shape) * stored_dtype(dtype).itemsize
     if needed > file.nbytes:
         raise CheckpointError(f"{file.path!r} has {file.nbytes:,} bytes, and {needed:,} are needed")
     return tuple(shape), dtype, file

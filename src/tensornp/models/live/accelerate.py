@@ -9,13 +9,14 @@ import os
 import sys
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.attributes import dict_of, is_tensor
 from tensornp.errors import CheckpointError, TensornpError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.file import FileEntry
-from tensornp.models.entries.live import PLAIN, LiveEntry
+from tensornp.models.entries.in_file import FileSource, weight_in
+from tensornp.models.entries.tensor import TensorSource, weight_of
 from tensornp.models.files.source_file import SourceFile
 from tensornp.models.formats.offloaded import offloaded_file
 from tensornp.models.formats.safetensors.header import StoredTensor, read_header
@@ -41,51 +42,27 @@ class Shelf(NamedTuple):
         return self._replace(prefix=f"{self.prefix}{name}.")
 
 
-class OffloadedEntry(LiveEntry):
-    """A tensor that a hook keeps in memory for a parameter or a buffer."""
+@dataclass(frozen=True, slots=True)
+class OffloadedFile(FileSource):
+    """Values in a file from which a hook reads them for each forward, perhaps in a `folder` of one file for each."""
 
-    __slots__ = ()
-
-    def __init__(self, name: str, kind: str, tensor: Any, code: str, requires_grad: bool | None) -> None:
-        super().__init__(name, kind, tensor, code, bool(requires_grad))
-        self.note = ", ".join(filter(None, [_IN_MEMORY, self.note]))
+    folder: str = ""
+    is_trained: bool | None = field(default=None, compare=False)
 
     @property
-    def identity(self) -> object:
-        """The elements: the hook of each name has a tensor of its own over those of a tied one."""
-        tensor = self.tensor
-        if type(tensor) not in PLAIN or self.problem or not self.nbytes:
-            return super().identity
-        return str(tensor.device), tensor.data_ptr(), self.shape, tensor.stride(), self.dtype
-
-
-class OffloadedFileEntry(FileEntry):
-    """A weight in a file from which a hook reads it for each forward."""
-
-    __slots__ = ("_folder", "_requires_grad")
-
-    def __init__(
-        self, live: LiveEntry, shape: tuple[int, ...], dtype: str, code: str, file: SourceFile, offset: int, *,
-        folder: str = "",
-    ) -> None:  # fmt: skip
-        super().__init__(live.name, shape, dtype, code, file, offset)
-        self.kind, self.note = live.kind, _ON_DISK
-        self._folder, self._requires_grad = folder, live.requires_grad
-
-    @property
-    def requires_grad(self) -> bool:  # type: ignore[override]
+    def requires_grad(self) -> bool | None:
         """That of the parameter."""
-        return self._requires_grad
+        return self.is_trained
 
     @property
     def location(self) -> str:
-        """The path of its file, or of the folder in which each weight has one."""
-        return self._folder or super().location
+        """The path of the file, or of the folder in which each weight has one."""
+        return self.folder or self.file.path
 
-    @property
-    def identity(self) -> object:
-        """The place in the file."""
-        return self.extents or id(self)
+
+def is_in_memory(entry: WeightEntry) -> bool:
+    """Return whether a weight is a tensor that a hook keeps in memory."""
+    return isinstance(entry.source, TensorSource) and entry.source.by_elements
 
 
 class _InFile(NamedTuple):
@@ -102,7 +79,7 @@ class Shelves:
     def __init__(self) -> None:
         self._files: dict[str, tuple[SourceFile, dict[str, StoredTensor]] | str] = {}
 
-    def entry_for(self, live: LiveEntry, name: str, shelves: tuple[Shelf, ...]) -> WeightEntry:
+    def entry_for(self, live: WeightEntry, name: str, shelves: tuple[Shelf, ...]) -> WeightEntry:
         """Return the weight that stands behind `live`, which a module has registered as `name`; itself if none does."""
         for shelf in shelves:
             key = shelf.prefix + name
@@ -110,7 +87,7 @@ class Shelves:
             try:
                 found = _found_in(shelf, key)
             except _UnknownError:
-                live.problem = _NOT_UNDERSTOOD
+                live = live.with_(problem=_NOT_UNDERSTOOD)
                 continue
             if isinstance(found, _InFile):
                 try:
@@ -118,26 +95,27 @@ class Shelves:
                 except Exception as error:
                     # An index may hold anything, and other weights are listed none the less.
                     said = str(error) if isinstance(error, TensornpError) else "accelerate's index of it is malformed"
-                    live.note, live.problem = _ON_DISK, said
-                    return live
+                    return live.with_(note=_ON_DISK, problem=said)
             if found is not None and not is_tensor(found[0]):
-                live.problem = _NOT_UNDERSTOOD
+                live = live.with_(problem=_NOT_UNDERSTOOD)
             elif found is not None:
                 tensor, code = found
-                return OffloadedEntry(live.name, live.kind, tensor, code, live.requires_grad)
+                return in_memory(live.name, live.kind, tensor, code, live.requires_grad)
         return live
 
-    def _in_file(self, live: LiveEntry, found: _InFile, code: str) -> OffloadedFileEntry:
+    def _in_file(self, live: WeightEntry, found: _InFile, code: str) -> WeightEntry:
         told = found.told if type(found.told) is dict else {}
         path = told.get("safetensors_file")
         if path is not None:
             return self._in_safetensors(live, os.fspath(path), told.get("weight_name", found.key), told, code)
         shape, dtype, file = offloaded_file(found.folder, found.key, told)
-        return OffloadedFileEntry(live, shape, dtype, code, file, 0, folder=os.fspath(found.folder))
+        folder = os.fspath(found.folder)
+        source = OffloadedFile(shape, dtype, file, 0, folder=folder, is_trained=live.requires_grad)
+        return weight_in(source, live.name, code, kind=live.kind, note=_ON_DISK)
 
     def _in_safetensors(
-        self, live: LiveEntry, path: str, name: str, told: Mapping[str, Any], code: str
-    ) -> OffloadedFileEntry:
+        self, live: WeightEntry, path: str, name: str, told: Mapping[str, Any], code: str
+    ) -> WeightEntry:
         if path not in self._files:
             self._files[path] = _tensors_of(path)
         known = self._files[path]
@@ -147,12 +125,18 @@ class Shelves:
         if name not in tensors:
             raise CheckpointError(f"{path!r} has no tensor {shown_name(str(name))}")
         one = tensors[name]
-        entry = OffloadedFileEntry(live, one.shape, one.dtype, code, file, one.offset)
-        entry.nbytes, entry.problem = one.nbytes, one.problem or entry.problem
         dtype = str(told.get("dtype", one.dtype)).removeprefix("torch.")
-        if dtype != one.dtype:
-            entry.note += f", and loaded as {dtype}"
-        return entry
+        note = _ON_DISK if dtype == one.dtype else f"{_ON_DISK}, and loaded as {dtype}"
+        source = OffloadedFile(one.shape, one.dtype, file, one.offset, is_trained=live.requires_grad)
+        return weight_in(source, live.name, code, kind=live.kind, nbytes=one.nbytes, note=note, problem=one.problem)
+
+
+def in_memory(name: str, kind: str, tensor: Any, code: str, requires_grad: bool | None) -> WeightEntry:
+    """Return a tensor that a hook keeps in memory for a parameter or a buffer.
+
+    The hook of each name has a tensor of its own over those of a tied one: what has the same elements is one.
+    """
+    return weight_of(name, kind, tensor, code, bool(requires_grad), by_elements=True).noted(_IN_MEMORY)
 
 
 def shelves_of(module: Any, code: str) -> Iterator[Shelf]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -11,94 +10,115 @@ import torch
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.lowlevel.attributes import an_instance, error_text, is_tensor
 from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.values.stats.compute import stats
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import CopyRequiredError, NoDataError, TensornpError
-from tensornp.models.entries.entry import Extent, WeightEntry
-from tensornp.models.entries.live import LiveEntry
-from tensornp.models.names.quoted import shown_name
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.source import Called, Source
+from tensornp.models.entries.tensor import TensorSource, weight_of
 
 _MAX_SAID = 200
 """Characters of what ended the making."""
-
-
-class MadeEntry(WeightEntry):
-    """A weight that a module can make; each request makes it once, in new memory.
-
-    Attributes
-    ----------
-    module : torch.nn.Module
-        The module that makes it.
-    recipe : Recipe
-        How the same weight is found again, by which the module need not be held.
-    """
-
-    __slots__ = ("_location", "module", "recipe")
-    extents: tuple[Extent, ...] = ()
-
-    def __init__(
-        self, name: str, kind: str, shape: tuple[int, ...] | None, dtype: str, nbytes: int, code: str, *,
-        module: Any, recipe: Recipe, location: str,
-    ) -> None:  # fmt: skip
-        super().__init__(name, kind, shape, dtype, nbytes, code)
-        self.module, self.recipe, self._location = module, recipe, location
-
-    @abstractmethod
-    def make(self) -> Any:
-        """Return the tensor; None where there is none after all."""
-
-    @property
-    def location(self) -> str:
-        """The device."""
-        return self._location
-
-    def plan(self, index: Any = ...) -> ConversionPlan:
-        """Return how the values at `index` would become an array; the tensor is made for it."""
-        return self._made().plan(index, copy=True)
-
-    def to_numpy(
-        self, index: Any = ..., *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
-    ) -> Any:
-        """Return the values at `index`, in new memory; the whole tensor is made for it."""
-        if copy is False:
-            raise CopyRequiredError(f"the values of {shown_name(self.name)} are made anew; leave copy=False out")
-        return self._made().to_numpy(index, copy=True, writeable=writeable, dtype=dtype)
-
-    def values(self) -> Any:
-        """Return the tensor, made for this call."""
-        return self._made().values()
-
-    def stats(self) -> TensorStats:
-        """Return the statistics of all values."""
-        return self._made().stats()
-
-    @unnoticed
-    def _made(self) -> LiveEntry:
-        self.check_readable()
-        name = shown_name(self.name)
-        try:
-            tensor = self.make()
-        except TensornpError:
-            raise
-        except (Exception, SystemExit) as error:
-            # What was made of the user's code, or of torch's in a state that it does not expect.
-            why = error_text(error).partition("\n")[0][:_MAX_SAID]
-            raise NoDataError(f"{name} cannot be made ({why}); see what {self.code or name} gives") from None
-        if tensor is None:
-            raise NoDataError(f"{name} has no values to read: the module has none of that name")
-        if not is_tensor(tensor):
-            raise NoDataError(f"{name} has no values to read: it is {an_instance(tensor)}, and no tensor")
-        return LiveEntry(self.name, self.kind, tensor, self.code)
 
 
 class Recipe(NamedTuple):
     """By what a weight is found again: the expression of its module, what lists those of one, and its name there."""
 
     holder: str
-    source: Callable[[Any, str], Iterable[MadeEntry]]
+    source: Callable[[Any, str], Iterable[WeightEntry]]
     name: str
 
-    def of(self, module: Any) -> MadeEntry | None:
+    def of(self, module: Any) -> WeightEntry | None:
         """Return the weight of `module`, which `holder` has reached; None where it has none such by now."""
         if not isinstance(module, torch.nn.Module):
             return None
         return next((entry for entry in self.source(module, self.holder) if entry.name == self.name), None)
+
+
+class MadeSource(Source):
+    """What a module can make; each request makes it once, in new memory.
+
+    Attributes
+    ----------
+    module : torch.nn.Module
+        The module that makes it.
+    make : callable
+        Gives the tensor, of the module; None where there is none after all.
+    recipe : Recipe
+        How the same weight is found again, by which the module need not be held.
+    may_be_none : bool
+        Whether it is told by the making alone that there is one.
+    """
+
+    __slots__ = ("_identity", "_location", "_requires_grad", "make", "may_be_none", "module", "recipe")
+
+    def __init__(
+        self, module: Any, make: Callable[[Any], Any], recipe: Recipe, *, location: str, identity: object = None,
+        requires_grad: bool | None = None, may_be_none: bool = False,
+    ) -> None:  # fmt: skip
+        self.module, self.make, self.recipe, self.may_be_none = module, make, recipe, may_be_none
+        self._location, self._identity, self._requires_grad = location, identity, requires_grad
+
+    @property
+    def location(self) -> str:
+        """The device."""
+        return self._location
+
+    @property
+    def identity(self) -> object:
+        """The packed object, which two names may have; or itself."""
+        return self._identity or id(self)
+
+    @property
+    def requires_grad(self) -> bool | None:
+        """Whether it is trained, where that is known."""
+        return self._requires_grad
+
+    def plan(self, called: Called, index: Any) -> ConversionPlan:
+        """Return how the values at `index` would become an array; the tensor is made for it."""
+        made = self._made(called)
+        made.check_readable()
+        assert isinstance(made.source, TensorSource)
+        return made.source.plan(called, index, copy=True)
+
+    def to_numpy(self, called: Called, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object) -> Any:
+        """Return the values at `index`, in new memory; the whole tensor is made for it."""
+        if copy is False:
+            raise CopyRequiredError(f"the values of {called.shown} are made anew; leave copy=False out")
+        return self._made(called).to_numpy(index, copy=True, writeable=writeable, dtype=dtype)
+
+    def values(self, called: Called) -> Any:
+        """Return the tensor, made for this call."""
+        return self._made(called).values()
+
+    def stats(self, called: Called) -> TensorStats:
+        """Return the statistics of all values; of what may be there and is not, those of no value."""
+        if self.may_be_none and self._tensor(called) is None:
+            return stats(torch.empty(0))
+        return self._made(called).stats()
+
+    @unnoticed
+    def _tensor(self, called: Called) -> Any:
+        try:
+            return self.make(self.module)
+        except TensornpError:
+            raise
+        except (Exception, SystemExit) as error:
+            # What was made of the user's code, or of torch's in a state that it does not expect.
+            why = error_text(error).partition("\n")[0][:_MAX_SAID]
+            cure = f"see what {called.code or called.shown} gives"
+            raise NoDataError(f"{called.shown} cannot be made ({why}); {cure}") from None
+
+    @unnoticed
+    def _made(self, called: Called) -> WeightEntry:
+        tensor = self._tensor(called)
+        if tensor is None:
+            raise called.without_values("the module has none of that name")
+        if not is_tensor(tensor):
+            raise called.without_values(f"it is {an_instance(tensor)}, and no tensor")
+        return weight_of(called.name, "", tensor, called.code)
+
+
+def is_maybe_none(source: Source) -> bool:
+    """Return whether it is told by the making alone that there is a weight."""
+    return isinstance(source, MadeSource) and source.may_be_none

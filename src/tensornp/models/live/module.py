@@ -12,12 +12,12 @@ from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.namespace.members import registered_names, unregistered
 from tensornp.core.tensor.paths import Path, expression_of
 from tensornp.errors import BadRequestError
-from tensornp.models.entries.absent import NothingEntry
-from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.live import LiveEntry
+from tensornp.models.entries.entry import WeightEntry, nothing
+from tensornp.models.entries.tensor import TensorSource, weight_of
 from tensornp.models.live.accelerate import Shelf, Shelves, shelves_of
+from tensornp.models.live.made import is_maybe_none
 from tensornp.models.live.parametrized import computed_by_hooks, computed_of, is_parametrized
-from tensornp.models.live.torch_ao import PackedParamsEntry, is_packed, packed_of
+from tensornp.models.live.torch_ao import is_packed, packed_of
 from tensornp.models.names.naming import own_names
 
 MAX_REPEATED = 2000
@@ -49,10 +49,8 @@ def entries_of_module(module: torch.nn.Module, expression: str) -> tuple[list[We
     """Return the weights of `module`, which `expression` reaches, and what is wrong; nothing of the user's runs."""
     walk = _Walk()
     found = list(walk.entries(module, _Place((), (), (None, expression))))
-    entries = [entry for entry, _ in found]
-    names = own_names([entry.name for entry in entries], [every for _, every in found])
-    for entry, name in zip(entries, names, strict=True):
-        entry.name = name
+    names = own_names([entry.name for entry, _ in found], [every for _, every in found])
+    entries = [one if one.name == name else one.with_(name=name) for (one, _), name in zip(found, names, strict=True)]
     return entries, list(_problems(walk.num_skipped, entries))
 
 
@@ -62,7 +60,7 @@ def _problems(num_skipped: int, entries: list[WeightEntry]) -> Iterator[str]:
             f"more than {MAX_REPEATED:,} names are of modules that have one already; {num_skipped:,} "
             "places of shared modules are not listed, whose weights are under other names"
         )
-    num_untold = sum(isinstance(entry, PackedParamsEntry) and entry.shape is None for entry in entries)
+    num_untold = sum(is_maybe_none(entry.source) for entry in entries)
     if num_untold:
         yield f"whether {num_untold:,} packed biases are there is not told before they are read, and none is counted"
 
@@ -113,24 +111,23 @@ def _own_entries(
         shown, every = ".".join((*place.names, name)), ".".join((*place.every, name))
         code = expression_of((place.path, step))
         if child is None:
-            yield NothingEntry(shown, kind, code, "it is registered as None"), every
+            yield nothing(shown, kind, code, "it is registered as None"), every
             continue
-        live = LiveEntry(shown, kind, child, code)
+        live = weight_of(shown, kind, child, code)
         is_aside = bool(place.shelves) and live.location == "meta"
         entry = shelves.entry_for(live, name, place.shelves) if is_aside else live
         if kind == "buffer" and name in passing:
-            entry.note, entry.saved_as = ", ".join(filter(None, ["not in the state dict", entry.note])), None
+            entry = entry.with_(saved_as=None).noted("not in the state dict")
         yield entry, every
     known = {id(child) for _, _, child, _ in members}
     hooked: dict[str, str] | None = None
     for step, child in unregistered(module):
         if is_subclass(type(child), torch.Tensor) and id(child) not in known:
             name = step.lstrip(".")
-            entry = LiveEntry(".".join((*place.names, name)), "tensor", child, expression_of((place.path, step)))
+            entry = weight_of(".".join((*place.names, name)), "tensor", child, expression_of((place.path, step)))
             hooked = computed_by_hooks(module) if hooked is None else hooked
-            entry.note = ", ".join(filter(None, ["not registered", hooked.get(name, ""), entry.note]))
-            entry.saved_as = None
-            yield entry, ".".join((*place.every, name))
+            note = ", ".join(filter(None, ["not registered", hooked.get(name, "")]))
+            yield entry.with_(saved_as=None).noted(note), ".".join((*place.every, name))
 
 
 def _made_entries(module: Any, place: _Place) -> Iterator[tuple[WeightEntry, str]]:
@@ -138,9 +135,8 @@ def _made_entries(module: Any, place: _Place) -> Iterator[tuple[WeightEntry, str
     for is_met, source in ((is_packed, packed_of), (is_parametrized, computed_of)):
         if is_met(module):
             for entry in source(module, place.code):
-                every = ".".join((*place.every, entry.name))
-                entry.name = ".".join((*place.names, entry.name))
-                yield entry, every
+                named = entry.with_(name=".".join((*place.names, entry.name)))
+                yield named, ".".join((*place.every, entry.name))
 
 
 def _below(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[tuple[Any, _Place]]:
@@ -158,7 +154,7 @@ def _is_wrapped(module: Any, name: str) -> bool:
     return name == "module" and any(is_subclass(type(module), cls) for cls in _PARALLEL)
 
 
-def parameters_of(model: torch.nn.Module | None) -> list[LiveEntry] | None:
+def parameters_of(model: torch.nn.Module | None) -> list[WeightEntry] | None:
     """Return the parameters of a model, each once, by its first name, in the order of `model.parameters()`.
 
     None has none; of what is no module, BadRequestError.
@@ -167,8 +163,8 @@ def parameters_of(model: torch.nn.Module | None) -> list[LiveEntry] | None:
         return None
     if not is_subclass(type(model), torch.nn.Module):
         raise BadRequestError(f"model is the module whose parameters are optimized, not {an_instance(model)}")
-    found: dict[int, LiveEntry] = {}
+    found: dict[int, WeightEntry] = {}
     for entry in entries_of_module(model, "model")[0]:
-        if isinstance(entry, LiveEntry) and entry.kind == "parameter":
-            found.setdefault(id(entry.tensor), entry)
+        if isinstance(entry.source, TensorSource) and entry.kind == "parameter":
+            found.setdefault(id(entry.source.tensor), entry)
     return list(found.values())

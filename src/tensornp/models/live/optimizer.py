@@ -13,9 +13,9 @@ from tensornp.core.namespace.search import search
 from tensornp.core.tensor.containers import leaves
 from tensornp.core.tensor.paths import Kind, Path, expression_of, is_plain_value, steps_of
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.models.entries.absent import NothingEntry
-from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.live import LiveEntry
+from tensornp.models.entries.entry import WeightEntry, nothing
+from tensornp.models.entries.source import NoSource
+from tensornp.models.entries.tensor import weight_of
 from tensornp.models.live.module import parameters_of
 from tensornp.models.live.state_dict import bracket_of, key_of
 from tensornp.models.names.naming import own_names
@@ -56,15 +56,13 @@ def entries_of_optimizer(
             code = f"{expression}.{STATE}[{expression}.{GROUPS}[{i}]['params'][{j}]]"
             # Not by `[]`, which would give it a state; a parameter is its key by identity.
             for entry, tail in _state_of(
-                _state_at(state, parameter), name, code, LiveEntry("", "", parameter, "").location
+                _state_at(state, parameter), name, code, weight_of("", "", parameter, "").location
             ):
-                entry.saved_as = (f"{STATE}.{number}{tail}",)
-                entries.append(entry)
+                entries.append(entry.with_(saved_as=(f"{STATE}.{number}{tail}",)))
                 names.append(entry.name)
                 every.append(f"{STATE}.{place}{tail}")
-    for entry, name in zip(entries, own_names(names, every), strict=True):
-        entry.name = name
-    return entries, metadata
+    own = zip(entries, own_names(names, every), strict=True)
+    return [entry if entry.name == name else entry.with_(name=name) for entry, name in own], metadata
 
 
 def _names_reached(parameters: Sequence[Any], namespace: Mapping[str, Any], optimizer: Any) -> dict[int, str]:
@@ -100,7 +98,7 @@ def _state_at(state: Any, parameter: Any) -> Any:
 
 def _state_of(state: Any, name: str, code: str, device: str) -> Iterator[tuple[WeightEntry, str]]:
     if not is_subclass(type(state), dict) or not state:
-        yield NothingEntry(f"{STATE}.{name}", "state", code, "no state yet", device), ""
+        yield nothing(f"{STATE}.{name}", "state", code, "no state yet", NoSource(device, is_pending=True)), ""
         return
     has_tensors = False
     for path, leaf in leaves(state, (None, "")):
@@ -109,9 +107,10 @@ def _state_of(state: Any, name: str, code: str, device: str) -> Iterator[tuple[W
         has_tensors = True
         steps = [*steps_of(path)][-2::-1]
         tail = "".join(f".{key_of(step)}" for step in steps)
-        yield LiveEntry(f"{STATE}.{name}{tail}", "state", leaf, code + "".join(map(bracket_of, steps))), tail
+        yield weight_of(f"{STATE}.{name}{tail}", "state", leaf, code + "".join(map(bracket_of, steps))), tail
     if not has_tensors:
-        yield NothingEntry(f"{STATE}.{name}", "state", code, "its state has no tensor", device), ""
+        source = NoSource(device, is_pending=True)
+        yield nothing(f"{STATE}.{name}", "state", code, "its state has no tensor", source), ""
 
 
 def _said_by(group: Mapping[str, Any], number: int) -> dict[str, Any]:

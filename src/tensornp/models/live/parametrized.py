@@ -33,9 +33,9 @@ from tensornp.core.namespace.members import members_of
 from tensornp.core.tensor.form import form_of
 from tensornp.core.tensor.paths import is_attribute_name
 from tensornp.errors import NoDataError
-from tensornp.models.entries.entry import COMPUTED
-from tensornp.models.entries.live import IN_PARTS, LiveEntry
-from tensornp.models.live.made import MadeEntry, Recipe
+from tensornp.models.entries.entry import COMPUTED, WeightEntry
+from tensornp.models.entries.tensor import IN_PARTS, weight_of
+from tensornp.models.live.made import MadeSource, Recipe
 
 _set_default_dtype = find("_C._set_default_dtype") or torch.set_default_dtype
 _LISTS = "parametrizations"
@@ -48,34 +48,26 @@ _SUFFIXES = ("_orig", "_g", "_u", "_v", "_mask")
 _NEEDS_RANKS = "it is computed from what is spread over ranks, which takes all of them"
 
 
-class ComputedEntry(MadeEntry):
-    """A weight that is computed for whoever asks, on copies of all that it is computed from; none of it is stored."""
+def _computed_weight(name: str, code: str, module: Any, holder: str, parametrization: Any) -> WeightEntry:
+    """Return a weight that is computed for whoever asks, on copies of all that it is computed from."""
+    originals = dict(_originals(parametrization))
+    told = _told_by(parametrization, originals)
+    shape, dtype = (told.shape, told.dtype) if told is not None else (None, "")
+    lives = [weight_of("", "", one, "") for one in originals.values()]
+    places = {one.location for one in lives}
+    location = places.pop() if len(places) == 1 else ""
+    problem = "what it is computed from is on the meta device" if location == "meta" else ""
+    if any(one.problem == IN_PARTS for one in lives):
+        problem = _NEEDS_RANKS
+    source = MadeSource(module, partial(_made, name), Recipe(holder, computed_of, name), location=location)
+    note = f"computed from {_LISTS}.{name}.{', '.join(originals)}"
+    return WeightEntry(name, COMPUTED, shape, dtype, 0, source, code, note, problem)
 
-    __slots__ = ()
-    requires_grad = None
 
-    def __init__(self, name: str, code: str, module: Any, holder: str, parametrization: Any) -> None:
-        originals = dict(_originals(parametrization))
-        told = _told_by(parametrization, originals)
-        shape, dtype = (told.shape, told.dtype) if told is not None else (None, "")
-        lives = [LiveEntry("", "", one, "") for one in originals.values()]
-        places = {one.location for one in lives}
-        super().__init__(
-            name, COMPUTED, shape, dtype, 0, code,
-            module=module, recipe=Recipe(holder, computed_of, name), location=places.pop() if len(places) == 1 else "",
-        )  # fmt: skip
-        self.note = f"computed from {_LISTS}.{name}.{', '.join(originals)}"
-        if self._location == "meta":
-            self.problem = "what it is computed from is on the meta device"
-        if any(one.problem == IN_PARTS for one in lives):
-            self.problem = _NEEDS_RANKS
-
-    def make(self) -> Any:
-        """Return what the module would compute now, with hooks; what it is computed from stays as it is."""
-        lists = dict(_lists_of(self.module))
-        if self.recipe.name not in lists:
-            raise NoDataError(f"{self.code or self.name} is not computed any more; list the weights again")
-        return _computed(lists[self.recipe.name])
+def _made(name: str, module: Any) -> Any:
+    """Return what the module would compute now, with hooks; what it is computed from stays as it is."""
+    lists = dict(_lists_of(module))
+    return _computed(lists[name]) if name in lists else None
 
 
 def is_parametrized(module: Any) -> bool:
@@ -83,11 +75,11 @@ def is_parametrized(module: Any) -> bool:
     return next(_lists_of(module), None) is not None
 
 
-def computed_of(module: Any, code: str) -> Iterator[ComputedEntry]:
+def computed_of(module: Any, code: str) -> Iterator[WeightEntry]:
     """Yield the computed weights of a module that `code` reaches, by their names in it; nothing is computed."""
     for name, parametrization in _lists_of(module):
         own_code = f"{code}.{name}" if is_attribute_name(name) else f"getattr({code}, {name!r})"
-        yield ComputedEntry(name, own_code, module, code, parametrization)
+        yield _computed_weight(name, own_code, module, code, parametrization)
 
 
 def computed_by_hooks(module: Any) -> dict[str, str]:
@@ -120,7 +112,7 @@ def _originals(parametrization: Any) -> Iterator[tuple[str, Any]]:
         yield from ((name, one) for name, one in members_of(held.get(table)) if is_tensor(one))
 
 
-def _told_by(parametrization: Any, originals: Mapping[str, Any]) -> LiveEntry | None:
+def _told_by(parametrization: Any, originals: Mapping[str, Any]) -> WeightEntry | None:
     """Return the original that has the shape and the dtype of what is computed; None where none is known to."""
     held = dict_of(parametrization) or {}
     steps = [type(step) for _, step in members_of(held.get("_modules"))]
@@ -132,7 +124,7 @@ def _told_by(parametrization: Any, originals: Mapping[str, Any]) -> LiveEntry | 
         return None
     is_normed = bool(steps) and are_own[0] and class_name(steps[0]) == "_WeightNorm"
     name = "original1" if is_normed else "original"
-    return LiveEntry("", "", originals[name], "") if name in originals else None
+    return weight_of("", "", originals[name], "") if name in originals else None
 
 
 def _is_own(cls: type) -> bool:

@@ -15,11 +15,11 @@ from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.tensor.containers import leaves
 from tensornp.core.tensor.paths import Path, is_plain_value, key_text, steps_of
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.models.entries.absent import NothingEntry
-from tensornp.models.entries.array import ArrayEntry
-from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.array import array_weight
+from tensornp.models.entries.entry import WeightEntry, nothing
 from tensornp.models.entries.listed import NotListed
-from tensornp.models.entries.live import LiveEntry
+from tensornp.models.entries.source import NoSource
+from tensornp.models.entries.tensor import weight_of
 from tensornp.models.formats.contents import Contents
 from tensornp.models.names.naming import own_names
 from tensornp.models.optimizers.saved import optimizers_in
@@ -53,16 +53,16 @@ def contents_of_tree(tree: Any, expression: str) -> Contents:
     besides: dict[str, Any] = {}
     for (_, leaf), name, bracket, place in zip(found, names, brackets, steps, strict=True):
         if is_tensor_like(leaf):
-            entries.append(LiveEntry(name, kind_of(leaf), leaf, expression + bracket))
+            entries.append(weight_of(name, kind_of(leaf), leaf, expression + bracket))
         elif is_subclass(type(leaf), np.ma.MaskedArray):
-            entries.append(NothingEntry(name, "array", expression + bracket, _MASKED, "cpu"))
+            entries.append(nothing(name, "array", expression + bracket, _MASKED, NoSource("cpu")))
         elif is_subclass(type(leaf), np.ndarray):
-            entries.append(ArrayEntry(name, leaf, expression + bracket))
+            entries.append(array_weight(name, leaf, expression + bracket))
         elif is_plain_value(leaf) and len(besides) < MAX_SAID:
             besides[name] = leaf
         if len(places) < len(entries):
             places.append(place)
-    optimizers = optimizers_in(tree, _as_container, lambda: zip(map(_keys_of, places), entries, strict=True))
+    optimizers, entries = optimizers_in(tree, _as_container, lambda: map(_keys_of, places), entries)
     return Contents(entries, besides, problems, optimizers)
 
 

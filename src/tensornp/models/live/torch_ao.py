@@ -13,50 +13,15 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel.attributes import class_name, dict_of, module_name, mro_of
-from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.tensor.dtypes import name_of
-from tensornp.core.values.stats.compute import stats
-from tensornp.core.values.stats.record import TensorStats
-from tensornp.models.live.made import MadeEntry, Recipe
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.live.made import MadeSource, Recipe
 
 _ROOM = "torch.ao.nn.quantized"
 _MAYBE = "if there is one"
 _BITS = {"qint8": 8, "quint8": 8, "quint4x2": 4, "float16": 16, "float32": 32}
 _GATES = {"LSTM": 4, "GRU": 3}
 _Held = Mapping[str, Any]
-
-
-class PackedParamsEntry(MadeEntry):
-    """A weight or a bias that is packed; `dtype` and `nbytes` are those of what is stored."""
-
-    __slots__ = ("_identity", "_unpack")
-    requires_grad = False
-
-    def __init__(self, name: str, code: str, facts: _Facts) -> None:
-        nbytes = math.prod(facts.shape) * _BITS.get(facts.dtype, 8) // 8 if facts.shape is not None else 0
-        super().__init__(
-            name, "parameter", facts.shape, facts.dtype, nbytes, code,
-            module=facts.module, recipe=facts.recipe(name), location="cpu",
-        )  # fmt: skip
-        self._unpack: Callable[[Any], Any] = facts.unpack
-        self._identity = id(facts.packed), name
-        self.note = facts.note
-
-    @property
-    def identity(self) -> object:
-        """The packed object, which two names may have."""
-        return self._identity
-
-    @unnoticed
-    def make(self) -> Any:
-        """Return what torch unpacks."""
-        return self._unpack(self.module)
-
-    def stats(self) -> TensorStats:
-        """Return the statistics of all values; of a bias that is not there, those of no value."""
-        if self.shape is None and self.make() is None:
-            return stats(torch.empty(0))
-        return super().stats()
 
 
 class _Facts:
@@ -66,28 +31,27 @@ class _Facts:
         self.module, self.code, self.held = module, code, held
         is_dynamic = any(module_name(cls).startswith(f"{_ROOM}.dynamic") for cls in mro_of(type(module)))
         self._said = f"packed for {'dynamic' if is_dynamic else 'static'} quantization"
-        self.shape: tuple[int, ...] | None = None
-        self.dtype = self.note = ""
         self.packed: Any = module
-        self.unpack: Callable[[Any], Any]
-
-    def recipe(self, name: str) -> Recipe:
-        """Return how a weight of the module is found again."""
-        return Recipe(self.code, packed_of, name)
 
     def entry(
         self, name: str, shape: tuple[Any, ...] | None, dtype: str, call: str, key: str = "", *, note: str = ""
-    ) -> PackedParamsEntry:
+    ) -> WeightEntry:
         """Return a weight that a method of the module gives, alone or in a dictionary under `key`."""
-        is_told = shape is not None and all(type(size) is int and size >= 0 for size in shape)
-        self.shape, self.dtype = shape if is_told else None, dtype
-        self.note = ", ".join(filter(None, [self._said, note]))
+        told = None
+        if shape is not None and all(type(size) is int and size >= 0 for size in shape):
+            told = shape
         whole = methodcaller(call)
-        self.unpack = (lambda module: whole(module)[key]) if key else whole
-        return PackedParamsEntry(name, f"{self.code}.{call}()" + (f"[{key!r}]" if key else ""), self)
+        source = MadeSource(
+            self.module, (lambda module: whole(module)[key]) if key else whole, Recipe(self.code, packed_of, name),
+            location="cpu", identity=(id(self.packed), name), requires_grad=False, may_be_none=told is None,
+        )  # fmt: skip
+        nbytes = math.prod(told) * _BITS.get(dtype, 8) // 8 if told is not None else 0
+        code = f"{self.code}.{call}()" + (f"[{key!r}]" if key else "")
+        # As it is stored.
+        return WeightEntry(name, "parameter", told, dtype, nbytes, source, code).noted(note).noted(self._said)
 
 
-_Lister = Callable[[_Facts], Iterator[PackedParamsEntry]]
+_Lister = Callable[[_Facts], Iterator[WeightEntry]]
 
 
 def is_packed(module: Any) -> bool:
@@ -95,7 +59,7 @@ def is_packed(module: Any) -> bool:
     return _lister_of(type(module)) is not None
 
 
-def packed_of(module: Any, code: str) -> Iterator[PackedParamsEntry]:
+def packed_of(module: Any, code: str) -> Iterator[WeightEntry]:
     """Yield the packed weights of a module that `code` reaches, by their names in it; nothing is unpacked."""
     lister, held = _lister_of(type(module)), dict_of(module)
     if lister is not None and held is not None:
@@ -110,7 +74,7 @@ def _lister_of(cls: type) -> _Lister | None:
     return None
 
 
-def _linear(facts: _Facts) -> Iterator[PackedParamsEntry]:
+def _linear(facts: _Facts) -> Iterator[WeightEntry]:
     inner = _inner(facts)
     facts.packed = inner.get("_packed_params", facts.module)
     shape = facts.held.get("out_features"), facts.held.get("in_features")
@@ -118,7 +82,7 @@ def _linear(facts: _Facts) -> Iterator[PackedParamsEntry]:
     yield facts.entry("bias", None, "float32", "bias", note=_MAYBE)
 
 
-def _conv(facts: _Facts) -> Iterator[PackedParamsEntry]:
+def _conv(facts: _Facts) -> Iterator[WeightEntry]:
     facts.packed = facts.held.get("_packed_params", facts.module)
     sizes = [facts.held.get(name) for name in ("out_channels", "in_channels", "groups")]
     kernel, shape = facts.held.get("kernel_size"), None
@@ -131,14 +95,14 @@ def _conv(facts: _Facts) -> Iterator[PackedParamsEntry]:
     yield facts.entry("bias", None, "float32", "bias", note=_MAYBE)
 
 
-def _embedding(facts: _Facts) -> Iterator[PackedParamsEntry]:
+def _embedding(facts: _Facts) -> Iterator[WeightEntry]:
     inner = _inner(facts)
     facts.packed = inner.get("_packed_weight", facts.module)
     shape = facts.held.get("num_embeddings"), facts.held.get("embedding_dim")
     yield facts.entry("weight", shape, _name_of(inner.get("dtype")), "weight")
 
 
-def _rnn(facts: _Facts) -> Iterator[PackedParamsEntry]:
+def _rnn(facts: _Facts) -> Iterator[WeightEntry]:
     """Yield the weights of all layers and directions, by the names that the module had before."""
     held = facts.held
     num_gates, num_layers = _GATES.get(held.get("mode", ""), 1), held.get("num_layers")
@@ -156,7 +120,7 @@ def _rnn(facts: _Facts) -> Iterator[PackedParamsEntry]:
                 yield facts.entry(name, (num_gates * size,), "float32", "get_bias", name)
 
 
-def _cell(facts: _Facts) -> Iterator[PackedParamsEntry]:
+def _cell(facts: _Facts) -> Iterator[WeightEntry]:
     """Yield the weights of a cell; tensors by the names of its biases are attributes, which do not have the values."""
     held = facts.held
     gates = next((n for name, n in _GATES.items() if _is_called(facts.module, f"{name}Cell")), 1)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tensornp.errors import CheckpointError
-from tensornp.models.entries.absent import NothingEntry
-from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.entry import WeightEntry, nothing
 from tensornp.models.entries.listed import NotListed
+from tensornp.models.entries.source import NoSource
 from tensornp.models.files.inside_folder import why_outside
 from tensornp.models.formats.contents import Contents, problem_of_part, problems_of
 from tensornp.models.formats.suffixes import SUFFIX, TORCH_SUFFIXES
@@ -62,7 +62,7 @@ class _Shards:
         # Of each weight, why it has no values: but for those that are found.
         why = {shard: self._read(folder, shard) for shard in dict.fromkeys(places.values())}
         self.entries: list[WeightEntry] = [
-            self._found.pop(name) if name in self._found else NothingEntry(name, "tensor", "", why[shard], shard)
+            self._found.pop(name) if name in self._found else nothing(name, "tensor", "", why[shard], NoSource(shard))
             for name, shard in places.items()
             # A number or a text, which old indices list as well.
             if name in self._found or name not in self.said
@@ -84,9 +84,9 @@ class _Shards:
                 self.problems.append(f"{lies}, where the index has it not")
                 continue
             if entry.name not in self._places:
-                entry.note = ", ".join(filter(None, ["not in the index", entry.note]))
                 self.problems.append(f"{lies}, and is not in the index")
-            self._found[entry.name] = entry
+            is_in = entry.name in self._places
+            self._found[entry.name] = entry if is_in else entry.noted("not in the index")
         return f"it is not in {shown_name(shard)}"
 
 

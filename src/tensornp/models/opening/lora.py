@@ -14,18 +14,20 @@ _HALF = re.compile(r"(?P<stem>.*)\.lora_(?P<embedding>embedding_)?(?P<side>[AB])
 _OTHER = {"A": "B", "B": "A"}
 
 
-def note_pairs(entries: Iterable[WeightEntry], config: Any = None) -> None:
-    """Have the two halves of each adapter say their rank, their scale and each other.
+def with_pairs(entries: Iterable[WeightEntry], config: Any = None) -> list[WeightEntry]:
+    """Return the weights, of which the two halves of each adapter say their rank, their scale and each other.
 
     `config` is what `adapter_config.json` holds.
     """
+    every = list(entries)
     halves: dict[tuple[str, ...], dict[str, WeightEntry]] = {}
-    for entry in entries:
+    for entry in every:
         # Most names are told by this, in a tenth of the time.
         found = _HALF.fullmatch(entry.name) if ".lora_" in entry.name else None
         if found and entry.shape is not None and len(entry.shape) == 2:
             key = found["stem"], found["embedding"] or "", found["rest"] or ""
             halves.setdefault(key, {})[found["side"]] = entry
+    notes: dict[str, str] = {}
     for pair in halves.values():
         rank = _rank_of(pair)
         if rank is None:
@@ -34,7 +36,8 @@ def note_pairs(entries: Iterable[WeightEntry], config: Any = None) -> None:
         said = f"adapter of rank {rank}" + (f", scale {scale:.4g}" if scale is not None else "")
         for side, entry in pair.items():
             other = pair[_OTHER[side]].name.rpartition(".lora_")[2]
-            entry.note = ", ".join(filter(None, [entry.note, f"{said}, with lora_{other}"]))
+            notes[entry.name] = f"{said}, with lora_{other}"
+    return [one.noted(notes[one.name], first=False) if one.name in notes else one for one in every] if notes else every
 
 
 def _rank_of(pair: Mapping[str, WeightEntry]) -> int | None:

@@ -21,8 +21,7 @@ def open_file(path: Path) -> Contents:
     if found is not None:
         if not (found.entries or found.metadata or found.problems or path.suffix == ".npz"):
             raise CheckpointError(f"{str(path)!r} holds nothing")
-        relate(found.entries)
-        return found._replace(problems=[*found.problems, *problems_of(found.entries)])
+        return found._replace(entries=relate(found.entries), problems=[*found.problems, *problems_of(found.entries)])
     found = _of_safetensors(file)
     config, problems = config_beside(path.parent)
     entries, untold = with_meaning(found.entries, config.get("config"))
@@ -35,8 +34,7 @@ def read_part(path: Path) -> Contents:
     found = contents_of(file)
     if found is None:
         return _of_safetensors(file)
-    relate(found.entries)
-    return found
+    return found._replace(entries=relate(found.entries))
 
 
 def _of_safetensors(file: SourceFile) -> Contents:

@@ -10,6 +10,7 @@ import torch
 
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.errors import BadRequestError, CheckpointError
+from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.files.source_file import reason_of
 from tensornp.models.formats.contents import Contents
@@ -20,10 +21,10 @@ from tensornp.models.live.module import parameters_of
 from tensornp.models.names.quoted import MAX_TOLD, cut
 from tensornp.models.opening.folder import open_dcp, open_folder
 from tensornp.models.opening.index import INDEX_SUFFIX, open_index
-from tensornp.models.opening.lora import note_pairs
+from tensornp.models.opening.lora import with_pairs
 from tensornp.models.opening.offload_index import OFFLOAD_INDEX, open_offload_folder
 from tensornp.models.opening.one_file import open_file
-from tensornp.models.optimizers.saved import name_states
+from tensornp.models.optimizers.saved import with_names
 
 
 def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None = None) -> WeightsExplorer:
@@ -39,16 +40,15 @@ def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None 
     typed = str(Path(os.path.expanduser(os.fsdecode(path))))
     with uncollected():
         found = _open(Path(_found(typed)))
-        _name_states(found, model, f"'{cut(typed, MAX_TOLD)}'")
-        explorer = WeightsExplorer(found.entries, typed, metadata=found.metadata, problems=found.problems)
-        note_pairs(explorer.values(), explorer.metadata.get("adapter_config"))
-        return explorer
+        entries = _with_names(found, model, f"'{cut(typed, MAX_TOLD)}'")
+        entries = with_pairs(entries, found.metadata.get("adapter_config"))
+        return WeightsExplorer(entries, typed, metadata=found.metadata, problems=found.problems)
 
 
-def _name_states(found: Contents, model: torch.nn.Module | None, said: str) -> None:
-    why = name_states(found.optimizers, parameters_of(model))
+def _with_names(found: Contents, model: torch.nn.Module | None, said: str) -> list[WeightEntry]:
+    entries, why = with_names(found.entries, found.optimizers, parameters_of(model))
     if model is None or not all(why):
-        return
+        return entries
     if not why:
         raise BadRequestError(f"there is no state of an optimizer in {said} that model could name; leave model out")
     raise BadRequestError(f"the states in {said} are not named by this model, {why[0]}; leave model out")

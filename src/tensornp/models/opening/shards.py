@@ -43,16 +43,19 @@ def open_together(folder: Path, files: dict[str, str]) -> Contents:
                 raise
             problems.append(NotListed(error))
             continue
-        for entry in found.entries:
-            entry.name = prefix + entry.name
-            entry.tied_to = tuple(prefix + other for other in entry.tied_to)
-            entry.related = tuple(one._replace(name=prefix + one.name) for one in entry.related)
-        entries.extend(found.entries)
+        entries.extend(_below(prefix, one) if prefix else one for one in found.entries)
         problems.extend(problem_of_part(name, problem) for problem in found.problems)
         metadata |= {prefix + key: value for key, value in found.metadata.items()}
     entries, untold = with_meaning(entries, metadata.get("config"))
     problems.extend([*_twice(entries), *untold, *problems_of(entries)])
     return Contents(entries, metadata, problems)
+
+
+def _below(prefix: str, entry: WeightEntry) -> WeightEntry:
+    """Return a weight of a component by its name in the whole."""
+    tied_to = tuple(prefix + other for other in entry.tied_to)
+    related = tuple(one._replace(name=prefix + one.name) for one in entry.related)
+    return entry.with_(name=prefix + entry.name, tied_to=tied_to, related=related)
 
 
 def _missing(names: list[str]) -> list[str]:

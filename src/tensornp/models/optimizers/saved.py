@@ -8,7 +8,6 @@ from itertools import islice
 from typing import Any
 
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.live import LiveEntry
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.optimizers.param_groups import GROUPS, STATE, params_of, told_names
 
@@ -25,8 +24,6 @@ _OF_ELEMENTS = frozenset(
 
 AsContainer = Callable[[Any], Mapping[Any, Any] | Sequence[Any] | None]
 """Gives the mapping or the list that a value is; None for any other one."""
-Placed = Iterable[tuple[tuple[Any, ...], WeightEntry]]
-"""Weights, each with the keys that lead to it."""
 
 
 class SavedOptimizer:
@@ -54,39 +51,41 @@ class SavedOptimizer:
             self._sizes.append(len(params))
             self.told |= {key: told[j] for j, key in enumerate(params) if type(key) in (int, str) and j in told}
         self._numbers = {key: number for number, key in enumerate(self.params) if type(key) in (int, str)}
-        self._states: dict[int | str, list[tuple[str, WeightEntry]]] = {}
+        self._states: dict[int | str, list[tuple[str, str]]] = {}
         self._shapes: dict[int | str, list[tuple[Any, tuple[int, ...]]]] = {}
 
-    def put(self, keys: tuple[Any, ...], entry: WeightEntry) -> None:
-        """Take a weight, if it is of a state; `keys` lead to it from here."""
+    def put(self, keys: tuple[Any, ...], entry: WeightEntry) -> WeightEntry:
+        """Return a weight, which is a state if `keys`, that lead to it from here, say so."""
         if not keys or keys[0] != STATE:
-            return
-        entry.kind = "state"
+            return entry
+        saved_as = entry.saved_as
         if len(keys) > 1 and type(keys[1]) in (int, str):
             tail = "".join(f".{key}" for key in keys[2:])
-            self._states.setdefault(keys[1], []).append((tail, entry))
+            self._states.setdefault(keys[1], []).append((tail, entry.name))
             if keys[1] in self._numbers:
-                entry.saved_as = (f"{STATE}.{self._numbers[keys[1]]}{tail}",)
+                saved_as = (f"{STATE}.{self._numbers[keys[1]]}{tail}",)
             if len(keys) == 3 and entry.shape is not None:
                 self._shapes.setdefault(keys[1], []).append((keys[2], entry.shape))
+        return entry.with_(kind="state", saved_as=saved_as)
 
-    def name_by(self, parameters: Sequence[LiveEntry] | None) -> str:
-        """Note of each state to which parameter it belongs; return why that cannot be told by these parameters.
+    def named(self, parameters: Sequence[WeightEntry] | None) -> tuple[dict[str, tuple[str, str]], str]:
+        """Return to which parameter each state belongs, and what it is called by that; and why it cannot be told.
 
-        They are taken in their order, as `model.parameters()` gives them to an optimizer, if they are as many. What has
-        texts as keys is named by them.
+        The parameters are taken in their order, as `model.parameters()` gives them to an optimizer, if they are as
+        many. What has texts as keys is named by them.
         """
         names, why = self.told, ""
         if not names and parameters is not None and all(type(key) is int for key in self.params):
             why = self._why_not_of(parameters)
             names = {} if why else {key: one.name for key, one in zip(self.params, parameters, strict=True)}
-        for key, name in names.items():
-            for tail, entry in self._states.get(key, ()):
-                entry.note = ", ".join(filter(None, [f"of {shown_name(name)}", entry.note]))
-                entry.saved_as = (f"{STATE}.{name}{tail}", *(entry.saved_as or ()))
-        return why
+        found = {
+            state: (name, f"{STATE}.{name}{tail}")
+            for key, name in names.items()
+            for tail, state in self._states.get(key, ())
+        }
+        return found, why
 
-    def _why_unordered(self, parameters: Sequence[LiveEntry]) -> str:
+    def _why_unordered(self, parameters: Sequence[WeightEntry]) -> str:
         """Return why the order of the parameters is not told: several groups could have parameters of one shape."""
         left, own = iter(parameters), dict[object, int]()
         for number, size in enumerate(self._sizes):
@@ -96,13 +95,13 @@ class SavedOptimizer:
                     return f"whose order in it is not told, {many}"
         return ""
 
-    def _why_not_of(self, parameters: Sequence[LiveEntry]) -> str:
+    def _why_not_of(self, parameters: Sequence[WeightEntry]) -> str:
         if len(parameters) != len(self.params):
             return f"which has {len(parameters):,} parameters, where the optimizer has {len(self.params):,}"
         if why := self._why_unordered(parameters):
             return why
         # Groups may have another order: a state of another shape than its parameter tells so.
-        kept: dict[Any, list[tuple[Any, LiveEntry, tuple[int, ...]]]] = {}
+        kept: dict[Any, list[tuple[Any, WeightEntry, tuple[int, ...]]]] = {}
         for key, one in zip(self.params, parameters, strict=True):
             for what, shape in self._shapes.get(key, ()):
                 kept.setdefault(what, []).append((key, one, shape))
@@ -114,8 +113,13 @@ class SavedOptimizer:
         return ""
 
 
-def optimizers_in(root: Any, as_container: AsContainer, placed: Callable[[], Placed]) -> list[SavedOptimizer]:
-    """Return the state dicts of optimizers in a tree, with the weights in them, which are now of kind "state"."""
+def optimizers_in(
+    root: Any, as_container: AsContainer, paths: Callable[[], Iterable[tuple[Any, ...]]], entries: list[WeightEntry]
+) -> tuple[list[SavedOptimizer], list[WeightEntry]]:
+    """Return the state dicts of optimizers in a tree, and the weights, of which those in them are of kind "state".
+
+    `paths` gives the keys that lead to each weight.
+    """
     found: list[SavedOptimizer] = []
     met: set[int] = set()
     num_groups, num_params = _MAX_LOOKED_INTO, _MAX_PARAMETERS
@@ -139,11 +143,12 @@ def optimizers_in(root: Any, as_container: AsContainer, placed: Callable[[], Pla
             below = (((*path, key), one) for key, one in pairs if type(key) in (int, str) and as_container(one))
             waiting.extend(islice(below, max(_MAX_LOOKED_INTO - len(waiting), 0)))
     by_path = {one.path: one for one in found}
-    for keys, entry in placed() if found else ():
+    made = list(entries)
+    for i, keys in enumerate(paths() if found else ()):
         for num in range(min(len(keys), _MAX_DEPTH + 1)):
             if keys[:num] in by_path:
-                by_path[keys[:num]].put(keys[num:], entry)
-    return found
+                made[i] = by_path[keys[:num]].put(keys[num:], made[i])
+    return found, made
 
 
 def is_saved_optimizer(obj: Any) -> bool:
@@ -159,9 +164,18 @@ def _groups_of(table: Any, as_container: AsContainer) -> Sequence[Any] | None:
     return groups if isinstance(groups, (list, tuple)) else None
 
 
-def name_states(optimizers: Iterable[SavedOptimizer], parameters: Sequence[LiveEntry] | None) -> list[str]:
-    """Note of each state to which parameter it belongs, where that is known; return why a model does not tell it.
+def with_names(
+    entries: list[WeightEntry], optimizers: Iterable[SavedOptimizer], parameters: Sequence[WeightEntry] | None
+) -> tuple[list[WeightEntry], list[str]]:
+    """Return the weights, of which each state says to which parameter it belongs, where that is known, and why not.
 
     `parameters` are those of the model, in its order; None where there is none.
     """
-    return [one.name_by(parameters) for one in optimizers]
+    told = [one.named(parameters) for one in optimizers]
+    names = {state: found for states, _ in told for state, found in states.items()}
+    made = [_named(one, *names[one.name]) if one.name in names else one for one in entries] if names else entries
+    return made, [why for _, why in told]
+
+
+def _named(state: WeightEntry, parameter: str, called: str) -> WeightEntry:
+    return state.with_(saved_as=(called, *(state.saved_as or ()))).noted(f"of {shown_name(parameter)}")

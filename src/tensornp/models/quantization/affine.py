@@ -1,175 +1,145 @@
-"""A weight that torch has quantized: a file holds integer codes, and each has a scale and a zero point."""
+"""Integer codes as torch quantizes them: each has a scale and a zero point, its own or those of its channel."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.memory.strided import BLOCK_NUMEL, blocks_of
-from tensornp.core.values.reading.decode import decoder
-from tensornp.core.values.reading.stored import StoredValues
 from tensornp.errors import NoDataError
-from tensornp.models.entries.entry import Array
-from tensornp.models.entries.file import FileEntry
-from tensornp.models.entries.stored import ReadPlan, native
-from tensornp.models.files.source_file import Reader
-from tensornp.models.names.quoted import shown_name
-from tensornp.models.quantization.codec import VALUES
-from tensornp.models.quantization.quantizer import MAX_VALUE, Affine, Laid, Numbers, Row, Rows, told_of
-from tensornp.models.reading.selection import Range, Selection
+from tensornp.models.entries.in_file import FileSource
+from tensornp.models.quantization.blocks import VALUES
+from tensornp.models.reading.codec import Codec
+from tensornp.models.reading.selection import Array, Range, Ranges
+
+MAX_VALUE = float(np.finfo(np.float32).max)
+"""The largest scale."""
 
 
-class AffineEntry(FileEntry):
-    """A weight of `codes`, whose values are float32; `affine` says which, and is None where that is not told.
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Numbers that stand in the pickle itself, as torch wrote them before 1.4; `key` is equal for the same ones."""
 
-    `quantizer` is what the pickle says of it, `laid` gives what a tensor in there shows of the file, and `rows` are
-    lists of numbers that were met in it.
+    values: np.ndarray[tuple[int], Any] = field(compare=False)
+    are_integers: bool
+    key: bytes
+
+    @classmethod
+    def of(cls, told: list[Any]) -> Row | None:
+        """Return the numbers of a list; None of one that has anything else, or what is not finite."""
+        if not all(map(is_number, told)):
+            return None
+        values, are_integers = np.array(list(map(float, told))), all(type(one) is int for one in told)
+        return cls(values, are_integers, blake2b(values.tobytes() + bytes([are_integers])).digest())
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many there are."""
+        return self.values.shape
+
+
+Numbers = FileSource | Row | float
+
+
+@dataclass(frozen=True, slots=True)
+class AffineCodes(Codec):
+    """Makes values of integer `codes`, by one scale and one zero point, or by those of each index along `axis`.
+
+    `has_float_zeros` tells that zero points are floats, as only those along an axis are.
     """
 
-    __slots__ = ("affine", "codes")
-
-    def __init__(self, codes: FileEntry, quantizer: Any, laid: Laid, rows: Rows) -> None:
-        self._begin_as(codes)
-        self.codes, self.affine = codes, None
-        told = told_of(quantizer, codes, laid, rows)
-        if isinstance(told, Affine):
-            self.affine = told
-            self.note = ", ".join(filter(None, [told.note, codes.note]))
-        else:
-            self.problem = self.problem or told
-        self.dtype = f"q{codes.dtype}"
+    codes: str
+    axis: int | None
+    scales: Numbers
+    zeros: Numbers
+    has_float_zeros: bool = False
 
     @property
-    def dtype_of_values(self) -> str:
-        """What the codes mean."""
+    def dtype(self) -> str:
+        """The dtype of the values."""
         return VALUES
 
-    def values(self) -> StoredValues:
-        """Return what reads the values some at a time, of a tensor that torch quantizes in the same way."""
-        found: StoredValues = super().values()
-        return replace(found, quantized=self.dtype)
+    @property
+    def quantized(self) -> str:
+        """The quantized dtype of torch."""
+        return f"q{self.codes}"
 
     @property
-    def bits_dtype(self) -> np.dtype[Any]:
-        """The NumPy dtype of the codes."""
-        return self.codes.bits_dtype
+    def is_elementwise(self) -> bool:
+        """Whether one scale is that of all."""
+        return self.axis is None
 
     @property
-    def meaning(self) -> Hashable:
-        """What is equal where equal codes are equal values."""
-        return self.dtype, self.affine.key if self.affine is not None else None
+    def note(self) -> str:
+        """What is said of it."""
+        if self.axis is None:
+            return f"quantized per tensor, scale {self.scales:g}, zero point {self.zeros}"
+        return f"quantized per channel along axis {self.axis}"
 
     @property
-    def values_key(self) -> tuple[Any, ...]:
-        """What is equal for the same values, the scales among it."""
-        return *super().values_key, self.meaning
+    def sources(self) -> tuple[FileSource, ...]:
+        """Those of the scales and zero points that lie in the file as tensors."""
+        return tuple(one for one in (self.scales, self.zeros) if isinstance(one, FileSource))
 
-    def plan(self, index: Any = ...) -> ReadPlan:
-        """Return what `to_numpy` would read, of codes and of the scales and zero points that lie in the file."""
-        self.check_readable()
-        codes = self.codes.plan(index)
-        assert self.affine is not None
-        found = [codes]
-        if self.affine.axis is not None and 0 not in codes.shape:
-            along = _slice_of(self.select(index).ranges[self.affine.axis])
-            beside = (self.affine.scales, self.affine.zeros)
-            found += [one.plan(along) for one in beside if isinstance(one, FileEntry)]
-        return ReadPlan(sum(one.nbytes_read for one in found), sum(one.num_reads for one in found), codes.shape)
+    def beside(self, ranges: Ranges) -> tuple[Any, ...]:
+        """Return the wanted indices along the axis, of each."""
+        return (ranges[self.axis].slice,) * len(self.sources) if self.axis is not None else ()
 
     @ignoring_float_errors
-    def _bits_at(self, opened: Reader, selection: Selection) -> Array:
-        whole = replace(selection, final=(slice(None),) * len(selection.ranges))
-        codes = super()._bits_at(opened, whole)
-        made = np.empty(codes.shape, VALUES)
+    def decode(self, stored: Array, ranges: Ranges, beside: Sequence[Array]) -> Array:
+        """Return the values, of some elements at a time."""
+        made = np.empty(stored.shape, VALUES)
         if not made.size:
-            return np.asarray(made[selection.final])
-        assert self.affine is not None
-        axis = self.affine.axis
-        scales, zeros = self._numbers(opened, selection.ranges[axis] if axis is not None else None)
+            return made
+        scales, zeros = self._numbers(ranges, beside)
         for start, sizes in blocks_of(made.shape, BLOCK_NUMEL):
             at = tuple(slice(i, i + n) for i, n in zip(start, sizes, strict=True))
             ours = (scales, zeros)
-            if axis is not None:
-                lined = [n if d == axis else 1 for d, n in enumerate(sizes)]
-                ours = scales[at[axis]].reshape(lined), zeros[at[axis]].reshape(lined)
-            made[at] = self.affine.values(codes[at], *ours)
-        return np.asarray(made[selection.final])
+            if self.axis is not None:
+                lined = [n if d == self.axis else 1 for d, n in enumerate(sizes)]
+                ours = scales[at[self.axis]].reshape(lined), zeros[at[self.axis]].reshape(lined)
+            made[at] = self._values(stored[at], *ours)
+        return made
 
-    @ignoring_float_errors
-    def _flat(self, opened: Reader, first: int, count: int) -> Array:
-        codes = super()._flat(opened, first, count)
-        if not codes.size:
-            return codes.astype(VALUES)
-        assert self.affine is not None
-        scales, zeros = self._numbers_in_row(opened, first, count)
-        return self.affine.values(codes, scales, zeros)
+    def _values(self, codes: Array, scales: Array, zeros: Array) -> Array:
+        """Return the values of codes as torch computes them on x86, to the last bit."""
+        if self.axis is None:
+            # By fbgemm: a difference of integers, which wraps around, and a product of floats.
+            wide = codes.astype(np.int32) - np.int32(zeros.item())
+            return np.asarray(wide.astype(VALUES) * np.float32(scales.item()))
+        made = codes.astype(VALUES)
+        made -= zeros
+        # The scales are floats, or doubles.
+        return np.asarray(np.multiply(made, scales).astype(VALUES, copy=False))
 
-    def _laid_once(self) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-        assert self.shape is not None and self._strides is not None and self.affine is not None
-        # What several indices show has another value for each channel.
-        return super()._laid_once() if self.affine.axis is None else (self.shape, self._strides, 1)
-
-    def _numbers_in_row(self, opened: Reader, first: int, count: int) -> tuple[Array, Array]:
-        """Return the scales and zero points of elements that follow one another in the file."""
-        assert self.affine is not None and self.shape is not None
-        axis, order = self.affine.axis, self._order()
-        if axis is None or order is None:
-            return self._numbers(opened, None)
-        size = self.shape[axis]
-        inner = math.prod(self.shape[d] for d in order[order.index(axis) + 1 :])
-        # Channels come again and again; each is told once, or as often as it is met.
-        start, stop = first // inner, -(-(first + count) // inner)
-        low, num = start % size, stop - start
-        met = [Range(0, size, 1)]
-        if num < size:
-            met = [Range(low, min(num, size - low), 1), Range(0, max(low + num - size, 0), 1)]
-        parts = [self._numbers(opened, one) for one in met if one.num]
-        scales, zeros = (np.concatenate(some) for some in zip(*parts, strict=True))
-        if num >= size:
-            scales, zeros = (np.resize(np.roll(some, -low), num) for some in (scales, zeros))
-        if inner == 1:
-            return scales, zeros
-        lengths = np.full(num, inner)
-        lengths[0] -= first - start * inner
-        lengths[-1] -= stop * inner - first - count
-        return np.repeat(scales, lengths), np.repeat(zeros, lengths)
-
-    def _numbers(self, opened: Reader, along: Range | None) -> tuple[Array, Array]:
-        """Return the scales and zero points of some indices along the axis, or of all codes; NoDataError for NaN."""
-        assert self.affine is not None
-        has_floats, most = self.affine.has_float_zeros, np.iinfo(self.codes.dtype)
-        scales, zeros = (_read(opened, one, along) for one in (self.affine.scales, self.affine.zeros))
-        low, high = (-MAX_VALUE, MAX_VALUE) if has_floats else (most.min, most.max)
+    def _numbers(self, ranges: Ranges, beside: Sequence[Array]) -> tuple[Array, Array]:
+        """Return the scales and zero points of all codes, or of the wanted indices; NoDataError for NaN."""
+        if self.axis is None:
+            return np.array(self.scales), np.array(self.zeros)
+        along, read = ranges[self.axis], iter(beside)
+        scales, zeros = (
+            one.values[along.slice] if isinstance(one, Row) else next(read) for one in (self.scales, self.zeros)
+        )
+        most = np.iinfo(self.codes)
+        low, high = (-MAX_VALUE, MAX_VALUE) if self.has_float_zeros else (most.min, most.max)
         self._check("scale", scales, np.abs(scales) <= MAX_VALUE, along)
         self._check("zero point", zeros, (zeros >= low) & (zeros <= high), along)
-        if self.affine.axis is not None:
-            zeros = zeros.astype(VALUES)
-        return scales.astype(np.float32 if has_floats else np.float64), zeros
+        return scales.astype(np.float32 if self.has_float_zeros else np.float64), zeros.astype(VALUES)
 
-    def _check(self, what: str, some: Array, is_right: Array, along: Range | None) -> None:
+    def _check(self, what: str, some: Array, is_right: Array, along: Range) -> None:
         """Raise NoDataError unless all are such as torch takes."""
-        if is_right.all() or along is None:
-            return
-        at = int(np.argmin(is_right))
-        said = f"its {what} of index {along.first + at * along.step:,} is {some[at]}, and none of {self.dtype}"
-        raise NoDataError(f"{shown_name(self.name)} has no values to read: {said}")
+        if not is_right.all():
+            at = int(np.argmin(is_right))
+            told = f"its {what} of index {along.first + at * along.step:,} is {some[at]}"
+            raise NoDataError(f"{told}, and none of {self.quantized}")
 
 
-def _slice_of(along: Range) -> slice:
-    return slice(along.first, along.first + (along.num - 1) * along.step + 1 if along.num else along.first, along.step)
-
-
-def _read(opened: Reader, numbers: Numbers, along: Range | None) -> Array:
-    """Return some of the scales or zero points; the only one, where there is one for all codes."""
-    if isinstance(numbers, (int, float)) or along is None:
-        return np.array(numbers)
-    part = _slice_of(along)
-    if isinstance(numbers, Row):
-        return np.asarray(numbers.values[part])
-    bits = numbers._meant(numbers._bits_at(opened, numbers.select(part)))
-    return np.asarray(decoder(numbers.dtype)(native(bits)))
+def is_number(value: Any) -> bool:
+    """Return whether a value is a number that a scale can be."""
+    # Integers may be too large for any float, and compare all the same.
+    return type(value) in (int, float) and abs(value) <= MAX_VALUE

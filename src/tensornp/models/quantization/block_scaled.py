@@ -1,145 +1,81 @@
-"""A weight of float8 codes, of which each block has a scale that stands in another weight."""
+"""Float8 codes of which each block has a scale that stands in another weight."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.memory.strided import BLOCK_NUMEL
-from tensornp.core.values.reading.blocks import ReadPart
 from tensornp.core.values.reading.decode import decoder
-from tensornp.core.values.reading.supply import Supply
-from tensornp.models.entries.entry import Array
-from tensornp.models.entries.file import FileEntry
-from tensornp.models.entries.stored import ReadPlan
-from tensornp.models.files.source_file import Reader
-from tensornp.models.names.quoted import shown_name
-from tensornp.models.quantization.codec import VALUES
-from tensornp.models.reading.selection import Selection
+from tensornp.models.entries.in_file import FileSource
+from tensornp.models.quantization.blocks import VALUES
+from tensornp.models.reading.codec import Codec
+from tensornp.models.reading.selection import Array, Ranges, Shape
 
 _USUAL = 128
 """The size of a block where shapes fit to several."""
 
 
-class ScaledEntry(FileEntry):
-    """A weight whose values are float32: each code times the scale of its block, as models compute with it.
+@dataclass(frozen=True, slots=True)
+class BlockScale(Codec):
+    """Makes each code of `codes` times the scale of its block, in float32, as models compute with it.
 
-    Attributes
-    ----------
-    codes, scales : FileEntry
-        The two weights of the file; the values of `codes` are those that `code` gives.
-    block : tuple of int
-        How many elements along each dimension have one scale.
+    `block` tells how many elements along each dimension have one scale.
     """
 
-    __slots__ = ("block", "codes", "scales")
-
-    def __init__(self, codes: FileEntry, scales: FileEntry, block: tuple[int, ...]) -> None:
-        self._begin_as(codes)
-        self.codes, self.scales, self.block = codes, scales, block
-        self.note = f"block-scaled float8, scales {shown_name(scales.name)}"
+    codes: str
+    scales: FileSource
+    block: Shape
 
     @property
-    def dtype_of_values(self) -> str:
-        """What the codes mean."""
+    def dtype(self) -> str:
+        """The dtype of the products."""
         return VALUES
 
     @property
-    def values_key(self) -> tuple[Any, ...]:
-        """What is equal for the same values, the scales among it."""
-        return *super().values_key, self.scales.values_key, self.block
+    def is_elementwise(self) -> bool:
+        """Return False: a code is scaled by its place."""
+        return False
 
-    def plan(self, index: Any = ...) -> ReadPlan:
-        """Return what `to_numpy` would read, of codes and scales."""
-        part = self._scales_of(self.select(index)) if self.scales.numel > 1 else ...
-        codes, scales = self.codes.plan(index), self.scales.plan(part)
-        return ReadPlan(codes.nbytes_read + scales.nbytes_read, codes.num_reads + scales.num_reads, codes.shape)
+    @property
+    def sources(self) -> tuple[FileSource, ...]:
+        """The scales."""
+        return (self.scales,)
 
-    def _check_unchanged(self) -> None:
-        super()._check_unchanged()
-        self.scales._check_unchanged()
-
-    def _paths(self) -> set[str]:
-        return super()._paths() | self.scales._paths()
-
-    def _scales(self, index: Any = ...) -> Array:
-        """Return some of the scales, along each dimension of the codes."""
-        made = self.scales.to_numpy() if self.scales.numel == 1 else self.scales.to_numpy(index)
-        return made.astype(VALUES).reshape(made.shape if made.size > 1 else (1,) * len(self.block))
-
-    def _scales_of(self, wanted: Selection) -> tuple[slice, ...]:
-        """Return where the scales of the wanted elements lie, from the first to the last."""
-        ranges = zip(wanted.ranges, self.block, strict=True)
-        return tuple(
-            slice(one.first // size, (one.first + (one.num - 1) * one.step) // size + 1 if one.num else 0)
-            for one, size in ranges
+    def beside(self, ranges: Ranges) -> tuple[Any, ...]:
+        """Return the scales of the wanted elements, from the first to the last along each dimension."""
+        if math.prod(self.scales.shape) == 1:
+            return (...,)
+        return (
+            tuple(
+                slice(one.first // size, (one.first + (one.num - 1) * one.step) // size + 1)
+                for one, size in zip(ranges, self.block, strict=True)
+            ),
         )
 
     @ignoring_float_errors
-    def _bits_at(self, opened: Reader, selection: Selection) -> Array:
-        wanted = selection
-        bits = super()._bits_at(opened, replace(wanted, final=(slice(None),) * len(self.block)))
-        made = np.empty(wanted.counts, VALUES)
-        if made.size:
-            part = self._scales_of(wanted)
-            scales = self._scales(part)
-            places = [
-                (one.first + one.step * np.arange(one.num)) // size - at.start
-                for one, size, at in zip(wanted.ranges, self.block, part, strict=True)
-            ]
-            decode = decoder(self.dtype)
-            step = max(BLOCK_NUMEL // math.prod(wanted.counts[1:]), 1)
-            for first in range(0, len(made), step):
-                rows = slice(first, first + step)
-                made[rows] = decode(bits[rows]) * scales[np.ix_(places[0][rows], *places[1:])]
-        return np.asarray(made[wanted.final])
-
-    def _supply(self, opened: Any) -> Supply:
-        scales: list[Array] = []
-
-        def read(first: int, count: int) -> Array:
-            # Read once for all blocks.
-            if not scales:
-                scales.append(self._scales())
-            return self._flat(opened, first, count, scales[0])
-
-        assert self.shape is not None
-        return Supply((ReadPart(read, (self.numel,), VALUES),), VALUES, self.shape, order=self._order())
-
-    def _flat(self, opened: Reader, first: int, count: int, scales: Array | None = None) -> Array:
-        values = decoder(self.dtype)(opened.read(self._offset + first, count))
-        self._scale(values, first, self._scales() if scales is None else scales)
-        return values
-
-    def _scale(self, values: Array, first: int, scales: Array) -> None:
-        """Multiply elements that lie in the order of their indices: parts of rows, and whole rows between them."""
-        assert self.shape is not None
-        width, size = self.shape[-1], self.block[-1]
-        at = 0
-        while at < len(values):
-            row, column = divmod(first + at, width)
-            left = len(values) - at
-            num_rows = max(left // width, 1) if not column else 1
-            count = min(num_rows * width - column, left)
-            lines = scales.reshape(-1, scales.shape[-1])[self._lines(row, num_rows)]
-            last = (column + min(count, width) - 1) // size
-            wide = np.repeat(lines[:, column // size : last + 1], size, axis=1)[:, column % size :]
-            part = values[at : at + count].reshape(num_rows, -1)
-            part *= wide[:, : part.shape[1]]
-            at += count
-
-    def _lines(self, row: int, num_rows: int) -> Array:
-        """Return which line of scales each of some rows has, all dimensions but the last one counted together."""
-        assert self.shape is not None
-        lead, found = self.shape[:-1], np.zeros(num_rows, np.int64)
-        places = np.unravel_index(np.arange(row, row + num_rows), lead) if lead else ()
-        for place, size, n in zip(places, self.block, lead, strict=False):
-            found = found * -(-n // size) + place // size
-        return found
+    def decode(self, stored: Array, ranges: Ranges, beside: Sequence[Array]) -> Array:
+        """Return the products, of some rows at a time."""
+        made = np.empty(stored.shape, VALUES)
+        if not made.size:
+            return made
+        scales = beside[0].astype(VALUES).reshape(beside[0].shape if beside[0].size > 1 else (1,) * len(self.block))
+        places = [
+            (one.first + one.step * np.arange(one.num)) // size - one.first // size
+            for one, size in zip(ranges, self.block, strict=True)
+        ]
+        decode = decoder(self.codes)
+        step = max(BLOCK_NUMEL // math.prod(made.shape[1:]), 1)
+        for first in range(0, len(made), step):
+            rows = slice(first, first + step)
+            made[rows] = decode(stored[rows])
+            made[rows] *= scales[np.ix_(places[0][rows], *places[1:])]
+        return made
 
 
 def block_of(shape: tuple[int, ...], scales: tuple[int, ...], told: Any) -> tuple[int, ...] | None:

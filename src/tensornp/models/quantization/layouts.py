@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tensornp.core.values.reading.decode import stored_dtype
-from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.file import FileEntry
+from tensornp.models.entries.entry import Packed, WeightEntry
+from tensornp.models.entries.in_file import FileSource
 from tensornp.models.names.quoted import shown_name
-from tensornp.models.quantization.block_scaled import ScaledEntry, block_of
-from tensornp.models.quantization.packed import PackedEntry
+from tensornp.models.quantization.block_scaled import BlockScale, block_of
 
 SCALES = "_scale_inv"
 _FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
@@ -60,12 +60,13 @@ def with_meaning(entries: Iterable[WeightEntry], config: Any) -> tuple[list[Weig
     `config` is what ``config.json`` says, or anything.
     """
     every = list(entries)
-    by_name = {one.name: one for one in every if isinstance(one, FileEntry)}
+    by_name = {one.name: one for one in every if isinstance(one.source, FileSource)}
     said = _told_by(config)
-    made: dict[str, FileEntry] = {}
+    made: dict[str, WeightEntry] = {}
     for name, codes in by_name.items():
         scales = by_name.get(f"{name}{SCALES}")
         if scales is not None and codes.dtype in _FLOAT8:
+            made[scales.name] = scales.with_(kind="state")
             made[name] = _scaled(codes, scales, said.get("weight_block_size"))
     method = said.get("quant_method")
     if isinstance(method, str) and method not in _FLOAT_METHODS:
@@ -92,27 +93,28 @@ def _told_by(config: Any) -> dict[str, Any]:
     return {}
 
 
-def _scaled(codes: FileEntry, scales: FileEntry, told: Any) -> FileEntry:
+def _scaled(codes: WeightEntry, scales: WeightEntry, told: Any) -> WeightEntry:
     """Return what the codes mean; the codes themselves where it cannot be told which scale is whose."""
-    scales.kind = "state"
-    assert codes.shape is not None and scales.shape is not None
-    block = block_of(codes.shape, scales.shape, told)
+    assert isinstance(codes.source, FileSource) and isinstance(scales.source, FileSource)
+    block = block_of(codes.source.shape, scales.source.shape, told)
+    said = shown_name(scales.name)
     if block is None or codes.problem or scales.problem or not _is_float(scales.dtype):
-        codes.note = f"float8 codes, to which the scales {shown_name(scales.name)} are not applied"
-        return codes
-    return ScaledEntry(codes, scales, block)
+        return codes.with_(note=f"float8 codes, to which the scales {said} are not applied")
+    source = replace(codes.source, codecs=(BlockScale(codes.dtype, scales.source, block),))
+    return codes.with_(source=source, note=f"block-scaled float8, scales {said}")
 
 
 def _is_float(dtype: str) -> bool:
     return dtype.startswith(("float", "bfloat")) and dtype != "float4_e2m1fn_x2"
 
 
-def _packed(by_name: dict[str, FileEntry], method: str, said: dict[str, Any]) -> dict[str, FileEntry]:
-    """Return the packed weights by name, and the integers that belong to them."""
-    found: dict[str, FileEntry] = {}
+def _packed(by_name: dict[str, WeightEntry], method: str, said: dict[str, Any]) -> dict[str, WeightEntry]:
+    """Return the packed weights by name, and what belongs to them."""
+    found: dict[str, WeightEntry] = {}
     if method not in LAYOUTS:
         codes = [one for one in by_name.values() if one.dtype in _INTEGERS and len(one.shape or ()) > 1]
-        return {one.name: PackedEntry(one, f"codes ({shown_name(method)})", None) for one in codes}
+        packed = Packed(None)
+        return {one.name: one.with_(note=f"codes ({shown_name(method)})", packed=packed) for one in codes}
     for layout in LAYOUTS[method]:
         for name, one in by_name.items():
             module = name.removesuffix(layout.codes)
@@ -120,27 +122,29 @@ def _packed(by_name: dict[str, FileEntry], method: str, said: dict[str, Any]) ->
             if module == name or one.dtype not in _INTEGERS or scales is None or name in found:
                 continue
             bits = _bits(method, said, module, one)
-            found[name] = PackedEntry(one, _note(method, bits, one), _count(method, said, module, one, scales, bits))
+            packed = Packed(_count(method, said, module, one, scales, bits))
+            found[name] = one.with_(note=_note(method, bits, one), packed=packed)
             for suffix in (layout.scales, *layout.others):
                 beside = by_name.get(module + suffix)
                 if beside is not None:
-                    beside.kind = "state"
+                    beside = beside.with_(kind="state")
                     if beside.dtype in _INTEGERS:
-                        found[beside.name] = PackedEntry(beside, f"codes that belong to {shown_name(name)}", 0)
+                        beside = beside.with_(note=f"codes that belong to {shown_name(name)}", packed=Packed(0))
+                    found[beside.name] = beside
     return found
 
 
-def _note(method: str, bits: int | None, codes: FileEntry) -> str:
+def _note(method: str, bits: int | None, codes: WeightEntry) -> str:
     if bits is None:
         return f"packed codes ({method})"
     return f"{bits}-bit codes ({method})" if bits == _bits_of_element(codes) else f"packed {bits}-bit codes ({method})"
 
 
-def _bits_of_element(codes: FileEntry) -> int:
+def _bits_of_element(codes: WeightEntry) -> int:
     return 8 * stored_dtype(codes.dtype).itemsize
 
 
-def _bits(method: str, said: dict[str, Any], module: str, codes: FileEntry) -> int | None:
+def _bits(method: str, said: dict[str, Any], module: str, codes: WeightEntry) -> int | None:
     """Return the bits of one code, where the configuration tells a number that can be true."""
     told: Any = said.get("bits", said.get("w_bit"))
     if method == "mxfp4":
@@ -168,7 +172,7 @@ def _of_module(said: dict[str, Any], module: str, key: str) -> Any:
 
 
 def _count(
-    method: str, said: dict[str, Any], module: str, codes: FileEntry, scales: FileEntry, bits: int | None
+    method: str, said: dict[str, Any], module: str, codes: WeightEntry, scales: WeightEntry, bits: int | None
 ) -> int | None:
     """Return how many codes there are, where all that is said agrees."""
     if bits is None or codes.numel * _bits_of_element(codes) % bits:

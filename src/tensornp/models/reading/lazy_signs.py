@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from tensornp.models.reading.codec import Codec
+from tensornp.models.reading.selection import Array, Ranges
+
 _SIGNS = {"bfloat16": (0, 0x8000), "complex32": (0x80000000, 0x80008000)}
 """Of those that NumPy lacks, the bits of an element that conjugate it, and those that negate it."""
 
@@ -35,3 +39,20 @@ def applied(bits: Array, name: str, lazy: LazyBits) -> Array:
         return bits ^ bits.dtype.type(flipped) if flipped else bits
     made = np.conjugate(bits) if lazy.is_conj and bits.dtype.kind == "c" else bits
     return np.asarray(np.negative(made) if lazy.is_neg else made)
+
+
+@dataclass(frozen=True, slots=True)
+class LazySigns(Codec):
+    """Applies the signs to elements of the dtype `own`."""
+
+    own: str
+    lazy: LazyBits
+
+    @property
+    def dtype(self) -> str:
+        """The same dtype."""
+        return self.own
+
+    def decode(self, stored: Array, ranges: Ranges, beside: Sequence[Array]) -> Array:
+        """Return the elements as they are meant, as bits of the same kind."""
+        return applied(stored, self.own, self.lazy)

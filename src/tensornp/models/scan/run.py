@@ -15,14 +15,15 @@ from concurrent.futures import (
 )
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.attributes import an_instance, class_name
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.core.values.stats.tasks import Tally
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.stored import StoredEntry
+from tensornp.models.entries.source import Called
+from tensornp.models.entries.stored import StoredSource
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.scan.progress import Progress
 from tensornp.models.scan.table import ScanTable
@@ -103,7 +104,7 @@ def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
     if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
         what = f"the class {class_name(executor)}" if isinstance(executor, type) else an_instance(executor)
         raise BadRequestError(f"executor is a concurrent.futures.Executor, not {what}")
-    live = next((entry for entry in entries if not isinstance(entry, StoredEntry) and not entry.problem), None)
+    live = next((one for one in entries if not isinstance(one.source, StoredSource) and not one.problem), None)
     if live is not None:
         raise BadRequestError(
             f"{shown_name(live.name)} lies in the memory of this process, and no executor reads it; leave executor out"
@@ -116,9 +117,12 @@ def _here(entries: list[WeightEntry], told: _Told) -> Generator[_Found, None, No
         yield from run
 
 
-def _is_at_once(entry: StoredEntry) -> bool:
-    """Return whether nothing is to be read of it: it has no values, or those are known."""
-    return bool(entry.problem) or entry.is_kept()
+def _shared(entry: WeightEntry) -> StoredSource | None:
+    """Return where a weight lies that is read in tasks; None of what is in memory, known, or has nothing to count."""
+    source = entry.source
+    if not isinstance(source, StoredSource) or entry.problem or entry.packed is not None or source.is_kept:
+        return None
+    return source
 
 
 def _at_once(entry: WeightEntry) -> _Found:
@@ -141,12 +145,13 @@ def _shared_out(entries: list[WeightEntry], executor: Executor, told: _Told) -> 
     tasks = _SharedTasks(executor, told)
     try:
         for entry in entries:
-            num_tasks = entry.num_tasks() if isinstance(entry, StoredEntry) and not _is_at_once(entry) else 0
-            if not isinstance(entry, StoredEntry) or not num_tasks:
+            source = _shared(entry)
+            num_tasks = source.num_tasks if source is not None else 0
+            if source is None or not num_tasks:
                 yield _at_once(entry)
                 told.add(entry.nbytes)
                 continue
-            reading = _Reading(entry, num_tasks)
+            reading = _Reading(entry, source, num_tasks)
             for number in range(num_tasks):
                 while tasks.num_asked >= _MAX_WAITING:
                     yield from tasks.finished()
@@ -161,7 +166,8 @@ def _shared_out(entries: list[WeightEntry], executor: Executor, told: _Told) -> 
 class _Reading:
     """A weight that is read in tasks: what they have brought, and why one has brought nothing."""
 
-    entry: StoredEntry
+    entry: WeightEntry
+    source: StoredSource
     num_tasks: int
     tallies: dict[int, Tally] = field(default_factory=dict)
     num_done: int = 0
@@ -169,7 +175,7 @@ class _Reading:
 
     def outcome(self) -> TensorStats | str:
         """Return the statistics of all tasks, or why there are none."""
-        return self.why or self.entry.put_together(self.tallies[number] for number in sorted(self.tallies))
+        return self.why or self.source.put_together(self.tallies[number] for number in sorted(self.tallies))
 
 
 class _SharedTasks:
@@ -187,7 +193,8 @@ class _SharedTasks:
     def ask(self, reading: _Reading, number: int, tries: int = 1) -> None:
         """Have one task done; BadRequestError if the executor takes none."""
         try:
-            future = self._executor.submit(tally_of, reading.entry, number)
+            sent = Sent(reading.source, reading.entry.name, reading.entry.code)
+            future = self._executor.submit(tally_of, sent, number)
         except BrokenExecutor as error:
             future = Future()
             future.set_exception(error)
@@ -219,7 +226,7 @@ class _SharedTasks:
             reading.num_done += 1
             self._told.add(reading.entry.nbytes / reading.num_tasks)
             if reading.num_done == reading.num_tasks:
-                reading.entry.give_back()
+                reading.source.give_back()
                 yield reading.entry, reading.outcome()
 
     def cancel(self) -> None:
@@ -233,6 +240,14 @@ def _words_of(error: Exception) -> str:
     return str(error) or class_name(type(error))
 
 
-def tally_of(entry: StoredEntry, number: int) -> Tally:
+class Sent(NamedTuple):
+    """A weight as an executor gets it: where its values lie, and by what it is spoken of."""
+
+    source: StoredSource
+    name: str
+    code: str
+
+
+def tally_of(sent: Sent, number: int) -> Tally:
     """Carry one task out; what an executor calls, where the same file can be read."""
-    return entry.tally(number)
+    return sent.source.tally(Called(sent.name, sent.code), number)

@@ -14,7 +14,6 @@ from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import NoSuchWeightError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.listed import same_elements_as
-from tensornp.models.entries.stored import StoredEntry
 from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.scan.findings import EQUAL_RANK, QUIET_RANK, UNRANKED, Finding, findings_of
 from tensornp.models.scan.frame import frame_of
@@ -59,7 +58,7 @@ class ScanTable(Mapping[str, TensorStats]):
     def _resume(self, earlier: ScanTable) -> None:
         for name, stats in earlier._stats.items():
             # By its name alone, a weight may be one of another model, or of a file that has changed.
-            if name in self._entries and _key_of(self._entries[name]) == _key_of(earlier._entries[name]):
+            if name in self._entries and self._entries[name].source.key == earlier._entries[name].source.key:
                 self.note(self._entries[name], stats)
 
     def note(self, entry: WeightEntry, found: TensorStats | str) -> None:
@@ -167,8 +166,3 @@ class ScanTable(Mapping[str, TensorStats]):
 
     def __repr__(self) -> str:
         return f"<ScanTable of {', '.join(self.told())}>"
-
-
-def _key_of(entry: WeightEntry) -> object:
-    """Return what is equal for weights of the same values: in a file as it was listed, or one object."""
-    return entry.values_key if isinstance(entry, StoredEntry) else entry.identity

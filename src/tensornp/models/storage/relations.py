@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import is_tensor
@@ -13,7 +13,6 @@ from tensornp.core.memory.extents import relation_of
 from tensornp.core.memory.footprint import Span, extents_of, spans_of
 from tensornp.core.memory.relations import RELATIONS
 from tensornp.models.entries.entry import Related, WeightEntry
-from tensornp.models.entries.file import FileEntry
 from tensornp.models.storage.totals import held_by, identity_of
 
 _MAX_COMPARED = 20_000
@@ -24,40 +23,46 @@ _MAX_TIED = 1000
 
 
 class _Held(NamedTuple):
-    """One object by the first of its names, and where its storage lies; `number` counts them."""
+    """One object by the number of the first of its names, and where its storage lies."""
 
     span: Span
     number: int
-    entry: WeightEntry
 
 
 @unnoticed
-def relate(entries: Iterable[WeightEntry]) -> None:
-    """Have the names of one object name each other in `tied_to`, and weights that share bytes in `related`."""
+def relate(entries: Iterable[WeightEntry]) -> list[WeightEntry]:
+    """Return the weights: names of one object name each other in `tied_to`, and what shares bytes in `related`."""
+    every = list(entries)
     # Nearly all have one name, and share nothing: no list is made for each of these.
-    first: dict[object, WeightEntry] = {}
-    tied: dict[int, list[WeightEntry]] = {}
-    for entry in entries:
-        one = first.setdefault(identity_of(entry), entry)
-        if one is not entry:
-            tied.setdefault(id(one), [one]).append(entry)
+    first: dict[object, int] = {}
+    tied: dict[int, list[int]] = {}
+    for number, entry in enumerate(every):
+        one = first.setdefault(identity_of(entry), number)
+        if one != number:
+            tied.setdefault(one, [one]).append(number)
+    told: dict[int, dict[str, Any]] = {}
     for some in tied.values():
-        if len(some) <= _MAX_TIED:
-            for entry in some:
-                entry.tied_to = tuple(other.name for other in some if other is not entry)
-    read = (one for one in first.values() if one.nbytes and not one.problem)
-    spans = ((_span_of(one), number, one) for number, one in enumerate(read))
-    held = sorted(_Held(span, number, one) for span, number, one in spans if span is not None)
-    left = _MAX_COMPARED
+        for number in some if len(some) <= _MAX_TIED else ():
+            told[number] = {"tied_to": tuple(every[other].name for other in some if other != number)}
+    read = (number for number in first.values() if every[number].nbytes and not every[number].problem)
+    spans = ((_span_of(every[number]), number) for number in read)
+    held = sorted(_Held(span, number) for span, number in spans if span is not None)
+    left, related = _MAX_COMPARED, dict[int, list[Related]]()
     for group in _meeting(held):
-        left -= _relate_some(group, tied, left)
+        left -= _relate_some(every, group, related, left)
+    for number, others in related.items():
+        # The closest first: those of the same elements are one in the totals.
+        closest = sorted(others, key=lambda one: RELATIONS.index(one.relation))[:_MAX_RELATED]
+        for name in tied.get(number, [number]):
+            told.setdefault(name, {})["related"] = tuple(closest)
+    return [entry.with_(**told[number]) if number in told else entry for number, entry in enumerate(every)]
 
 
 def _span_of(entry: WeightEntry) -> Span | None:
     """Return from where to where the storage goes, or what is read of a file; None of what has several, or none."""
-    if isinstance(entry, FileEntry):
-        extents = entry.extents if entry.meaning is not None else ()
-        return (extents[0].path, extents[0].offset, extents[0].offset + extents[0].nbytes) if extents else None
+    lies = entry.source.lies
+    if lies is not None:
+        return (lies.device, *lies.bounds)
     spans = spans_of(one) if (one := held_by(entry)) is not None else []
     return spans[0] if len(spans) == 1 else None
 
@@ -77,9 +82,9 @@ def _meeting(held: list[_Held]) -> Iterator[list[_Held]]:
         yield group
 
 
-def _relate_some(group: list[_Held], tied: Mapping[int, list[WeightEntry]], most: int) -> int:
-    """Have each of a group tell how it lies to the others; return how many pairs were compared, `most` at most."""
-    lying = [(where, one.entry) for one in group if (where := _bytes_of(one.entry)) is not None]
+def _relate_some(every: list[WeightEntry], group: list[_Held], related: dict[int, list[Related]], most: int) -> int:
+    """Note how each of a group lies to the others; return how many pairs were compared, `most` at most."""
+    lying = [(where, one.number) for one in group if (where := _bytes_of(every[one.number])) is not None]
     lying.sort(key=lambda pair: pair[0].bounds)
     num_compared = 0
     for i, (where, one) in enumerate(lying):
@@ -91,29 +96,18 @@ def _relate_some(group: list[_Held], tied: Mapping[int, list[WeightEntry]], most
             num_compared += 1
             relation = relation_of(where, other_where)
             if relation is not None:
-                _note(tied.get(id(one), [one]), other, relation)
-                _note(tied.get(id(other), [other]), one, relation)
+                related.setdefault(one, []).append(Related(relation, every[other].name))
+                related.setdefault(other, []).append(Related(relation, every[one].name))
     return num_compared
 
 
 def _bytes_of(entry: WeightEntry) -> Bytes | None:
     """Return where the elements lie; None of what consists of several, or shares bytes until it is written to."""
-    if isinstance(entry, FileEntry):
-        (place,), selection = entry.extents, entry.select(...)
-        assert entry.shape is not None
-        # No address is 0, and an offset may be.
-        at, meaning = place.offset + 1, repr(entry.meaning)
-        return Bytes(place.path, at, entry.shape, selection.strides, selection.itemsize, meaning)
+    if entry.source.lies is not None:
+        return entry.source.lies
     held = held_by(entry)
     if is_tensor(held) and torch_private.is_lazily_copied(held):
         # The first write gives it bytes of its own.
         return None
     found = extents_of(held)
     return found[0] if len(found) == 1 else None
-
-
-def _note(names: Iterable[WeightEntry], other: WeightEntry, relation: str) -> None:
-    for entry in names:
-        # The closest first: those of the same elements are one in the totals.
-        related = sorted((*entry.related, Related(relation, other.name)), key=lambda one: RELATIONS.index(one.relation))
-        entry.related = tuple(related[:_MAX_RELATED])

@@ -6,39 +6,30 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
-from tensornp.core.lowlevel.attributes import is_tensor
+from tensornp.core.lowlevel.attributes import is_array, is_tensor
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.memory.footprint import Span, extents_of, spans_of
 from tensornp.core.memory.storages import Piece, counted_once, merged
 from tensornp.core.tensor.stand_ins import own_tensor_of
-from tensornp.models.entries.array import ArrayEntry
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
-from tensornp.models.entries.file import FileEntry
-from tensornp.models.entries.live import PLAIN, LiveEntry
-from tensornp.models.entries.wrapper import WrapperEntry
+from tensornp.models.entries.source import NoSource
+from tensornp.models.entries.tensor import PLAIN
 
 
 def held_by(entry: WeightEntry) -> Any:
     """Return the tensor or the array that an entry holds; None where it is in a file, or made anew."""
-    if isinstance(entry, LiveEntry):
-        return entry.tensor if is_tensor(entry.tensor) else own_tensor_of(entry.tensor)
-    return entry.array if isinstance(entry, ArrayEntry) else None
+    held = entry.source.held
+    return held if held is None or is_tensor(held) or is_array(held) else own_tensor_of(held)
 
 
 def identity_of(entry: WeightEntry) -> object:
-    """Return what is equal for names of one object: one tensor, or the same elements of an array or a file."""
-    tied = view_of(entry)
-    return entry.identity if tied is None else tied
-
-
-def view_of(entry: WeightEntry) -> object:
-    """Return what is equal for weights of a file that are the same elements of it, in the same order; None if unknown.
+    """Return what is equal for names of one object: one tensor, or the same elements of an array or a file.
 
     Elsewhere than in files of `torch.save`, no two weights lie in the same bytes.
     """
-    if not isinstance(entry, FileEntry) or entry.problem or not entry.numel or entry.meaning is None:
-        return None
-    return entry.place, entry.shape, entry.strides, entry.note, entry.meaning
+    if not entry.source.itemsize:
+        return entry.source.identity
+    return id(entry.source) if entry.problem else (entry.source.identity, entry.note)
 
 
 @unnoticed
@@ -71,33 +62,30 @@ def stored_in_files(entries: Iterable[WeightEntry]) -> tuple[int, int]:
     """Return how many elements the weights have in files, or packed where no tensor is, and their bytes."""
     pieces, elements, nbytes = [], 0, 0
     packed: dict[object, WeightEntry] = {}
-    parts = (
-        entry.parts if isinstance(entry, WrapperEntry) else (entry,) for entry in entries if entry.kind != COMPUTED
-    )
+    parts = (_parts_of(entry) for entry in entries if entry.kind != COMPUTED)
     for entry in chain.from_iterable(parts):
         extents = () if entry.problem else entry.extents
-        if len(extents) == 1 and extents[0].nbytes and not _is_packed(entry):
+        if len(extents) == 1 and extents[0].nbytes and entry.source.fills_extents:
             path, offset, length = extents[0]
             pieces.append(Piece(path, offset, offset + length, min(entry.nbytes, length), _num_in_file(entry)))
         else:
             # Several chunks, or bytes that are packed: those are of one weight alone.
-            packed[(extents, entry.shape) if extents else entry.identity] = entry
+            packed[(extents, entry.shape) if extents else entry.source.identity] = entry
     for entry in packed.values():
         elements, nbytes = elements + entry.numel, nbytes + entry.nbytes
     own = counted_once(pieces)
     return elements + own[0], nbytes + own[1]
 
 
-def _is_packed(entry: WeightEntry) -> bool:
-    """Return whether the bytes in the file are fewer than those of the elements, or are not all its own."""
-    return not isinstance(entry, FileEntry) or type(entry).extents is not FileEntry.extents
+def _parts_of(entry: WeightEntry) -> tuple[WeightEntry, ...]:
+    """Return the weights of a file of which one consists, or itself."""
+    return (entry.source.consists_of if isinstance(entry.source, NoSource) else ()) or (entry,)
 
 
 def _num_in_file(entry: WeightEntry) -> int:
     """Return how many elements there are bytes for: of one that is expanded, some stand for many."""
-    if not isinstance(entry, FileEntry) or entry.meaning is None:
-        return entry.numel
-    return min(entry.numel, entry.nbytes // entry.bits_dtype.itemsize)
+    size = entry.source.itemsize
+    return min(entry.numel, entry.nbytes // size) if size else entry.numel
 
 
 def _num_stored(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:

@@ -16,7 +16,7 @@ from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.listed import NotListed
 from tensornp.models.files.source_file import SourceFile
 from tensornp.models.formats.dcp.chunk import StoredChunk
-from tensornp.models.formats.dcp.chunked import ChunkedEntry
+from tensornp.models.formats.dcp.chunked import ChunkSource, chunked
 from tensornp.models.formats.dcp.item_files import ItemFiles
 from tensornp.models.formats.dcp.metadata import Told, ToldTensor, read_dcp_metadata
 from tensornp.models.formats.dcp.ranks import put_together
@@ -53,8 +53,7 @@ class Checkpoint:
         source = str(folder / names[0] if _OF_RANK.fullmatch(names[0]) and len(names) == 1 else folder)
         entries = [_entry(files, source, name, tensor, told) for name, tensor in told.tensors.items()]
         values = {name: ByteValue.of(files, item) for name, item in told.values.items()}
-        _mark_overlaps(entries, values)
-        self.entries: list[WeightEntry] = [*entries]
+        self.entries = _without_overlaps(entries, values)
         self.values = ByteValues(told.said, values)
         self.problems += [*told.problems, *self.values.problems(MAX_LOOKED_INTO)]
 
@@ -75,7 +74,7 @@ def _told(folder: Path, names: list[str]) -> tuple[Told, list[str]]:
     return put_together(found), problems
 
 
-def _entry(files: ItemFiles, source: str, name: str, tensor: ToldTensor, told: Told) -> ChunkedEntry:
+def _entry(files: ItemFiles, source: str, name: str, tensor: ToldTensor, told: Told) -> WeightEntry:
     """Return the entry of one tensor; it is read only if all of its chunks are there."""
     chunks: list[StoredChunk] = []
     problem = tensor.problem or _why_unread(tensor)
@@ -85,9 +84,8 @@ def _entry(files: ItemFiles, source: str, name: str, tensor: ToldTensor, told: T
             problem = problem or made
         else:
             chunks.append(made)
-    entry = ChunkedEntry(name, tensor.shape, tensor.dtype, source, tuple(chunks))
-    entry.problem, entry.note, entry.wanted_imports = problem or entry.problem, tensor.note, told.wanted
-    return entry
+    entry = chunked(name, tensor.shape, tensor.dtype, source, tuple(chunks), problem)
+    return entry.with_(note=tensor.note, wanted_imports=told.wanted) if tensor.note or told.wanted else entry
 
 
 def _why_unread(tensor: ToldTensor) -> str:
@@ -98,17 +96,23 @@ def _why_unread(tensor: ToldTensor) -> str:
     return why_not_whole(tensor.shape, [Box(one.offsets, one.sizes) for one in tensor.chunks])
 
 
-def _mark_overlaps(entries: list[ChunkedEntry], values: dict[str, ByteValue]) -> None:
-    """Give a problem to those whose items have bytes of the one before."""
-    items: list[tuple[str, int, int, ChunkedEntry | ByteValue]] = [
-        (chunk.file.path, chunk.offset, chunk.nbytes, entry)
+def _without_overlaps(entries: list[WeightEntry], values: dict[str, ByteValue]) -> list[WeightEntry]:
+    """Return the weights, and give a problem to those, and to the values, whose items have bytes of the one before."""
+    items: list[tuple[str, int, int, str | ByteValue]] = [
+        (chunk.file.path, chunk.offset, chunk.nbytes, entry.name)
         for entry in entries
-        for chunk in entry.chunks
+        for chunk in (entry.source.chunks if isinstance(entry.source, ChunkSource) else ())
         if chunk.form != "plain"
     ]
     items += [(one.file.path, one.offset, one.nbytes, one) for one in values.values() if one.file is not None]
+    problems: dict[str, str] = {}
     path, end = "", 0
     for at, offset, nbytes, owner in sorted(items, key=lambda item: item[:3]):
         if at == path and offset < end:
-            owner.problem = owner.problem or f"its item at byte {offset:,} overlaps another one"
+            problem = f"its item at byte {offset:,} overlaps another one"
+            if isinstance(owner, str):
+                problems.setdefault(owner, problem)
+            else:
+                owner.problem = owner.problem or problem
         path, end = at, max(end, offset + nbytes) if at == path else offset + nbytes
+    return [one.with_(problem=one.problem or problems[one.name]) if one.name in problems else one for one in entries]

@@ -5,6 +5,7 @@ Where in an item the elements lie is known only when it is looked into, which is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
@@ -22,7 +23,8 @@ from tensornp.models.pickles.contents import values_of
 from tensornp.models.pickles.tensors import PickledTensor
 from tensornp.models.reading.boxes import Box
 from tensornp.models.reading.lazy_signs import AS_STORED, LazyBits, applied
-from tensornp.models.reading.selection import Array, Shape, select
+from tensornp.models.reading.reads import Reads
+from tensornp.models.reading.selection import Array, Shape, contiguous, taken_by
 
 Form = Literal["plain", "torch.save", "zstd"]
 MAX_BESIDES_NBYTES = 2**20
@@ -37,8 +39,15 @@ class Place(NamedTuple):
     dtype: str = ""
     lazy: LazyBits = AS_STORED
 
-    def meant(self, bits: Array) -> Array:
-        """Return elements that were read there as they are meant."""
+    def reads(self, index: Sequence[slice], sizes: Shape, itemsize: int) -> Reads:
+        """Return what brings the elements at `index` of a chunk."""
+        steps = self.strides if self.strides is not None else contiguous(sizes)
+        return Reads.of(taken_by(tuple(index), sizes).ranges, tuple(step * itemsize for step in steps), itemsize)
+
+    def read(self, source: ByteSource, index: Sequence[slice], sizes: Shape, dtype: np.dtype[Any]) -> Array:
+        """Return the elements at `index` of a chunk, as they are meant."""
+        reads = self.reads(index, sizes, dtype.itemsize)
+        bits = reads.bring(lambda target, first: source.read_into(target, self.offset + first), dtype)
         return bits if self.lazy == AS_STORED else applied(bits, self.dtype, self.lazy)
 
 
@@ -84,9 +93,3 @@ class StoredChunk(NamedTuple):
             raise CheckpointError(f"{source.said} holds {has}, where {dtype} of shape {self.sizes} should be")
         strides = None if is_in_order(self.sizes, tensor.strides) else tensor.strides
         return Place(record.offset + tensor.offset * stored_dtype(dtype).itemsize, strides, dtype, tensor.lazy)
-
-
-def read_part(source: ByteSource, place: Place, index: Any, sizes: Shape, dtype: np.dtype[Any]) -> Array:
-    """Return what an index takes of a chunk."""
-    selection = select(index, sizes, dtype.itemsize, place.strides)
-    return place.meant(selection.read(lambda target, first: source.read_into(target, place.offset + first), dtype))

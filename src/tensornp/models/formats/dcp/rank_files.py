@@ -14,7 +14,7 @@ from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.listed import NotListed
 from tensornp.models.files.source_file import SourceFile
 from tensornp.models.formats.dcp.chunk import StoredChunk
-from tensornp.models.formats.dcp.chunked import ChunkedEntry
+from tensornp.models.formats.dcp.chunked import chunked
 from tensornp.models.formats.safetensors.header import read_header
 from tensornp.models.formats.safetensors.saved_offsets import SHARDING_INFO, saved_offsets
 from tensornp.models.reading.boxes import why_not_whole
@@ -63,16 +63,14 @@ def read_shards(folder: Path, names: list[str]) -> Shards:
     return Shards([*entries], said, problems)
 
 
-def _entry(folder: Path, name: str, chunks: list[StoredChunk], dtypes: list[str], problem: str) -> ChunkedEntry:
+def _entry(folder: Path, name: str, chunks: list[StoredChunk], dtypes: list[str], problem: str) -> WeightEntry:
     ndims = {len(chunk.sizes) for chunk in chunks}
     if not problem and (len(dtypes) > 1 or len(ndims) > 1):
         problem = "its chunks are of several dtypes or numbers of dimensions"
     ends = [[offset + size for offset, size in zip(*chunk.box, strict=True)] for chunk in chunks]
     shape = tuple(map(max, zip(*ends, strict=False))) if not problem else chunks[0].sizes
     problem = problem or why_not_whole(shape, [chunk.box for chunk in chunks])
-    entry = ChunkedEntry(name, shape, dtypes[0], str(folder), tuple(chunks))
-    entry.problem = problem or entry.problem
-    return entry
+    return chunked(name, shape, dtypes[0], str(folder), tuple(chunks), problem)
 
 
 def _missing(names: list[str]) -> list[str]:

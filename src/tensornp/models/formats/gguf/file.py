@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import sys
 
-from tensornp.models.entries.file import FileEntry
+from tensornp.core.values.reading.decode import stored_dtype
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.files.overlap import overlapping
 from tensornp.models.files.source_file import SourceFile
 from tensornp.models.formats.contents import Contents
 from tensornp.models.formats.gguf.header import GgufTensor, read_gguf_header
 from tensornp.models.formats.gguf.values import GgmlType
-from tensornp.models.quantization.coded import CodedEntry
+from tensornp.models.quantization.blocks import Blocks
 
 PLAIN = {
     0: "float32", 1: "float16", 24: "int8", 25: "int16", 26: "int32", 27: "int64", 28: "float64", 30: "bfloat16",
@@ -40,26 +42,29 @@ def read_gguf(file: SourceFile) -> Contents:
     header = read_gguf_header(file)
     is_swapped = header.is_big_endian == (sys.byteorder == "little")
     entries = [_entry(file, tensor, is_swapped=is_swapped) for tensor in header.tensors]
-    by_name = {entry.name: entry for entry in entries}
     sound = {entry.name: entry.extents[0][1:] for entry in entries if not entry.problem}
-    for name in overlapping(sound):
-        by_name[name].problem = "its bytes overlap those of another one"
-    return Contents(list(entries), header.metadata, [])
+    overlap = set(overlapping(sound))
+    said = "its bytes overlap those of another one"
+    entries = [one.with_(problem=said) if one.name in overlap else one for one in entries]
+    return Contents(entries, header.metadata, [])
 
 
-def _entry(file: SourceFile, tensor: GgufTensor, *, is_swapped: bool) -> FileEntry:
+def _entry(file: SourceFile, tensor: GgufTensor, *, is_swapped: bool) -> WeightEntry:
     """Return the weight; its `problem` says why it is not read, and hides no other."""
     number, shape = tensor.type_number, tensor.shape
     read = "t.data" if number in PLAIN and PLAIN[number] != "bfloat16" else "gguf.dequantize(t.data, t.tensor_type)"
     code = f"next({read} for t in gguf.GGUFReader({file.path!r}).tensors if t.name == {tensor.name!r})"
+    note = "other byte order" if is_swapped else ""
     if number in QUANTIZED:
-        made: FileEntry = CodedEntry(tensor.name, shape, QUANTIZED[number], code, file, tensor.offset)
+        kind = QUANTIZED[number]
+        source = FileSource(shape, kind.name, file, tensor.offset, codecs=(Blocks(kind),))
+        nbytes = math.prod(shape) // kind.block_numel * kind.block_nbytes
     else:
         dtype = PLAIN.get(number, f"ggml type {number}")
-        made = FileEntry(tensor.name, shape, dtype, code, file, tensor.offset, is_swapped=is_swapped)
-    made.note = "other byte order" if is_swapped else ""
-    made.problem = _problem(file, tensor, made.nbytes, is_swapped=is_swapped) or made.problem
-    return made
+        source = FileSource(shape, dtype, file, tensor.offset, is_swapped=is_swapped)
+        nbytes = math.prod(shape) * stored_dtype(dtype).itemsize if number in PLAIN else 0
+    problem = _problem(file, tensor, nbytes, is_swapped=is_swapped)
+    return weight_in(source, tensor.name, code, nbytes=nbytes, note=note, problem=problem)
 
 
 def _problem(file: SourceFile, tensor: GgufTensor, nbytes: int, *, is_swapped: bool) -> str:

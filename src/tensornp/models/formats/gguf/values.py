@@ -8,7 +8,7 @@ import numpy as np
 
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.errors import MissingLibraryError, NoDataError
-from tensornp.models.entries.entry import Array
+from tensornp.models.reading.selection import Array
 
 
 @dataclass(frozen=True, slots=True)

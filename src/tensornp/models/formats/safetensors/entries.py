@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.file import FileEntry
+from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.files.lookalikes import NUM_LOOKED_AT, what_it_seems
 from tensornp.models.files.source_file import SourceFile
 from tensornp.models.formats.safetensors.header import Header, read_header
@@ -32,11 +32,8 @@ def header_of(file: SourceFile) -> Header:
 def entries_in(file: SourceFile, header: Header) -> Iterator[WeightEntry]:
     """Yield the weights of a file."""
     begins = saved_offsets(header.metadata)
-    for tensor in header.tensors:
-        code = f"safetensors.safe_open({file.path!r}, 'pt').get_tensor({tensor.name!r})"
-        entry = FileEntry(tensor.name, tensor.shape, tensor.dtype, code, file, tensor.offset)
-        entry.nbytes = tensor.nbytes
-        entry.problem = tensor.problem or entry.problem
-        if any(begins.get(tensor.name, ())):
-            entry.note = f"a chunk of a tensor, from {begins[tensor.name]} on"
-        yield entry
+    for one in header.tensors:
+        code = f"safetensors.safe_open({file.path!r}, 'pt').get_tensor({one.name!r})"
+        note = f"a chunk of a tensor, from {begins[one.name]} on" if any(begins.get(one.name, ())) else ""
+        source = FileSource(one.shape, one.dtype, file, one.offset)
+        yield weight_in(source, one.name, code, nbytes=one.nbytes, note=note, problem=one.problem)

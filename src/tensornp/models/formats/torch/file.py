@@ -9,11 +9,10 @@ from typing import Any
 
 from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.errors import CheckpointError
-from tensornp.models.entries.absent import NothingEntry
-from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.file import FileEntry
+from tensornp.models.entries.entry import WeightEntry, inner_text, nothing
+from tensornp.models.entries.in_file import FileSource, in_order, weight_in
 from tensornp.models.entries.listed import NotListed
-from tensornp.models.entries.wrapper import WrapperEntry
+from tensornp.models.entries.source import NoSource
 from tensornp.models.files.byte_range import ByteRange
 from tensornp.models.files.source_file import Reader, SourceFile
 from tensornp.models.files.zip_directory import Record
@@ -25,8 +24,8 @@ from tensornp.models.pickles.contents import OfSet, PickledValue, Unlisted, as_c
 from tensornp.models.pickles.look_through import MAX_NBYTES, xray
 from tensornp.models.pickles.records import XRay
 from tensornp.models.pickles.tensors import KNOWN_IMPORTS, PickledTensor, storage_key, told_storage
-from tensornp.models.quantization.affine import AffineEntry
-from tensornp.models.quantization.quantizer import Rows
+from tensornp.models.quantization.quantizer import Rows, quantized
+from tensornp.models.reading.lazy_signs import AS_STORED, LazySigns
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _MAX_SAID = 1000
@@ -122,7 +121,7 @@ def _listed(file: SourceFile, found: XRay, storages: dict[str, Record], *, is_sw
         else:
             besides[name] = one.value
     paths = [one.path for one in values if isinstance(one, PickledTensor)]
-    optimizers = optimizers_in(found.root, as_container, lambda: zip(paths, entries, strict=True))
+    optimizers, entries = optimizers_in(found.root, as_container, lambda: paths, entries)
     return Contents(entries, besides, problems, optimizers)
 
 
@@ -174,36 +173,43 @@ class _Laying:
             code = f"tnp.weights({self._file.path!r})[{name!r}].to_numpy()"
         laid = partial(self._laid, name, code)
         if not tensor.dtype:
-            made: WeightEntry = NothingEntry(name, "", code, tensor.problem, self._file.path)
+            made = nothing(name, "", code, tensor.problem, NoSource(self._file.path))
         elif tensor.is_wrapper:
-            made = WrapperEntry(name, tensor, code, tuple(map(laid, _stored(tensor))), self._file.path)
+            made = _wrapper(name, tensor, code, tuple(map(laid, _stored(tensor))), self._file.path)
         elif tensor.is_quantized:
-            made = AffineEntry(laid(tensor), tensor.quantizer, laid, self._rows)
+            made = quantized(laid(tensor), tensor.quantizer, laid, self._rows)
         else:
             made = laid(tensor)
-        made.kind = "parameter" if tensor.is_parameter else "tensor"
-        made.wanted_imports = self._wanted
-        return made
+        kind = "parameter" if tensor.is_parameter else "tensor"
+        return made.with_(kind=kind, wanted_imports=self._wanted)
 
-    def _laid(self, name: str, code: str, tensor: PickledTensor) -> FileEntry:
+    def _laid(self, name: str, code: str, tensor: PickledTensor) -> WeightEntry:
         """Return what a tensor of a known dtype shows of its storage."""
         record = self._storages.get(tensor.key)
         problem = why_unread(tensor, record)
         if self._is_swapped and tensor.dtype == "complex32":
             problem = problem or "its halves are in another byte order, which is not read"
         itemsize = stored_dtype(tensor.dtype).itemsize
-        offset = (record.offset if record is not None else 0) + tensor.offset * itemsize
-        made = FileEntry(
-            name, tensor.shape, tensor.dtype, code, self._file, offset, tensor.strides if tensor.is_sound else None,
-            is_swapped=self._is_swapped, lazy=tensor.lazy,
+        source = FileSource(
+            tensor.shape, tensor.dtype, self._file,
+            (record.offset if record is not None else 0) + tensor.offset * itemsize,
+            in_order(tensor.shape, tensor.strides) if tensor.is_sound else None, self._is_swapped,
+            () if tensor.lazy == AS_STORED else (LazySigns(tensor.dtype, tensor.lazy),),
         )  # fmt: skip
-        made.problem = problem or made.problem
-        if not tensor.is_sound:
-            # What is said of it is not believed.
-            made.nbytes = 0
+        # What is said of what is not sound is not believed.
+        made = weight_in(source, name, code, problem=problem, nbytes=None if tensor.is_sound else 0)
         said = [tensor.class_name] if tensor.class_name else []
         said += ["other byte order"] if self._is_swapped and not problem else []
         if not problem and tensor.storage_nbytes > made.nbytes:
             said.append(part_of_storage(made.numel, tensor.storage_nbytes, itemsize, "on disk"))
-        made.note = ", ".join(said)
-        return made
+        return made.with_(note=", ".join(said)) if said else made
+
+
+def _wrapper(name: str, tensor: PickledTensor, code: str, parts: tuple[WeightEntry, ...], path: str) -> WeightEntry:
+    """Return a weight whose class computes its values from `parts`, as those of torchao and a sharded DTensor do."""
+    # Two attributes can be one tensor.
+    nbytes = sum({part.extents: part.nbytes for part in parts}.values())
+    inner = [(name, one.dtype, one.shape) for name, one in tensor.inner]
+    note = inner_text(tensor.class_name, inner) if tensor.is_computed else tensor.class_name
+    source = NoSource(path, identity=(path, tensor.number), consists_of=parts)
+    return WeightEntry(name, "tensor", tensor.shape, tensor.dtype, nbytes, source, code, note, tensor.problem)

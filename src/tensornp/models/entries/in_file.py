@@ -1,0 +1,392 @@
+"""Values that lie in a file in one piece, as they are meant or as what a chain of codecs makes of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from tensornp.core.convert.plan import MAX_NDIM
+from tensornp.core.memory.extents import Extent as Laid
+from tensornp.core.memory.strided import order_of
+from tensornp.core.tensor.dtypes import KNOWN
+from tensornp.core.tensor.indexing import is_in_order, num_reached
+from tensornp.core.values.reading.blocks import ReadPart
+from tensornp.core.values.reading.decode import decoder, stored_dtype
+from tensornp.core.values.reading.stored import flat_from_boxes
+from tensornp.core.values.reading.supply import MAX_REPEATED, Supply
+from tensornp.core.values.stats.record import TensorStats
+from tensornp.errors import ChangedFileError, NoDataError, TooLargeError
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.source import Called
+from tensornp.models.entries.stored import ReadPlan, StoredSource, native, tensor_of
+from tensornp.models.files.deflate import Inflated, Marked
+from tensornp.models.files.source_file import Bytes, Extent, Reader, SourceFile
+from tensornp.models.reading.boxes import boxes_of_row
+from tensornp.models.reading.codec import Codec
+from tensornp.models.reading.reads import Reads
+from tensornp.models.reading.selection import Array, Range, Ranges, Shape, contiguous, taken_by
+
+MIN_GIVEN_BACK = 2**30
+"""Bytes of a file from which on a scan leaves nothing of it in the cache; a smaller one may soon be loaded."""
+_MAX_WHOLE_NBYTES = 2**22
+"""Bytes of what is compressed that are inflated at once."""
+_UNKNOWN_HERE = frozenset(dtype for dtype in KNOWN if not hasattr(torch, dtype))
+
+
+class _Route(NamedTuple):
+    """How the elements in some ranges are read: worked out once for a plan or a read.
+
+    `ranges` are those that each codec makes, the last one's first, and then what is read; `beside` has, of each codec
+    in that order, the index of each of its sources.
+    """
+
+    ranges: tuple[Ranges, ...]
+    reads: Reads
+    beside: tuple[tuple[Any, ...], ...]
+
+
+class _Opened(NamedTuple):
+    """A file that is read, for whom, and the numbers beside that are kept while all values are."""
+
+    file: Bytes
+    there: Reader
+    called: Called
+    kept: dict[int, Array] | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource(StoredSource):
+    """Elements that lie `strides` elements apart, from `offset` on; without these, in the order of their indices.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of what is meant, as of what is stored, unless a codec says otherwise.
+    dtype : str
+        Of the elements as they are stored.
+    file : Bytes
+        What is opened.
+    offset : int
+        In bytes.
+    strides : tuple of int or None
+        In elements; None where they lie in order without gaps.
+    is_swapped : bool
+        Whether the bytes of each are in the order that this machine does not have.
+    codecs : tuple of Codec
+        What makes of the stored elements what is meant, one after the other.
+    """
+
+    shape: Shape
+    dtype: str
+    file: Bytes
+    offset: int
+    strides: Shape | None = None
+    is_swapped: bool = False
+    codecs: tuple[Codec, ...] = ()
+
+    @property
+    def location(self) -> str:
+        """The path of the file."""
+        return self.file.path
+
+    @property
+    def dtype_of_values(self) -> str:
+        """What the last codec makes."""
+        return self.codecs[-1].dtype if self.codecs else self.dtype
+
+    @property
+    def files(self) -> frozenset[Bytes]:
+        """The file, and those of what codecs take besides."""
+        others = (one.files for codec in self.codecs for one in codec.sources)
+        return frozenset((self.file,)).union(*others)
+
+    @property
+    def extents(self) -> tuple[Extent, ...]:
+        """Where the bytes lie; with gaps, from the first to the last."""
+        return (self.file.extent(self.offset, self._nbytes),)
+
+    @property
+    def fills_extents(self) -> bool:
+        """Whether nothing is compressed."""
+        return not self.file.is_stream
+
+    @property
+    def lies(self) -> Laid | None:
+        """Where the elements lie; None of what is compressed, or in blocks of codes."""
+        size = self.itemsize
+        if not size:
+            return None
+        # No address is 0, and an offset may be.
+        at = self.offset + 1
+        steps = self.strides if self.strides is not None else contiguous(self.shape)
+        strides = tuple(step * size for step in steps)
+        return Laid(self.file.path, at, self.shape, strides, size, f"{self.dtype} {hash(self.codecs)}")
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element; 0 of what is compressed, or in blocks of codes."""
+        return 0 if self.file.is_stream or self.dtype not in KNOWN else stored_dtype(self.dtype).itemsize
+
+    @property
+    def identity(self) -> object:
+        """The elements, which several names may have."""
+        return self if self.itemsize and 0 not in self.shape else id(self)
+
+    @property
+    def codes(self) -> FileSource | None:
+        """The codes as they are stored."""
+        return replace(self, codecs=()) if self.codecs and self.dtype in KNOWN and self._has_meaning else None
+
+    @property
+    def _has_meaning(self) -> bool:
+        """Whether codecs make another dtype of the codes."""
+        return self.dtype_of_values != self.dtype
+
+    @property
+    def item(self) -> np.dtype[Any]:
+        """The NumPy dtype by which elements are read."""
+        laid = self.codecs[0].stored(self.shape) if self.codecs else None
+        item = laid[1] if laid is not None else stored_dtype(self.dtype)
+        return item.newbyteorder("S") if self.is_swapped else item
+
+    @property
+    def _stored_shape(self) -> Shape:
+        laid = self.codecs[0].stored(self.shape) if self.codecs else None
+        return laid[0] if laid is not None else self.shape
+
+    @property
+    def _nbytes(self) -> int:
+        """The bytes from the first element to the last."""
+        shape = self._stored_shape
+        numel = math.prod(shape) if self.strides is None else num_reached(shape, self.strides)
+        return numel * self.item.itemsize
+
+    @property
+    def is_shared_out(self) -> bool:
+        """Whether the elements lie without gaps; what is compressed begins at its beginning for each task."""
+        return self._is_dense and not self.file.is_stream
+
+    @property
+    def order(self) -> tuple[int, ...] | None:
+        """The dimensions from the widest stride to the narrowest."""
+        return tuple(range(len(self.shape))) if self.strides is None else order_of(self.shape, self.strides)
+
+    @property
+    def _is_dense(self) -> bool:
+        """Whether each byte from the first to the last belongs to one element, in whatever order they lie."""
+        return self.strides is None or is_dense(self.shape, self.strides)
+
+    @property
+    def _is_elementwise(self) -> bool:
+        return all(codec.is_elementwise for codec in self.codecs)
+
+    def plan(self, called: Called, index: Any) -> ReadPlan:
+        """Return what `to_numpy` would read, of codes and of what codecs take besides; of a stream, at most."""
+        taken = taken_by(index, self.shape)
+        route = self._route(taken.ranges, self.strides)
+        if self.file.is_stream:
+            return ReadPlan(self.extents[0].nbytes, 1, taken.shape)
+        found = [(route.reads.nbytes, route.reads.num)]
+        for codec, some in zip(reversed(self.codecs), route.beside, strict=True):
+            plans = (source.plan(called, own) for source, own in zip(codec.sources, some, strict=False))
+            found += [(one.nbytes_read, one.num_reads) for one in plans]
+        return ReadPlan(sum(nbytes for nbytes, _ in found), sum(num for _, num in found), taken.shape)
+
+    def values(self, called: Called) -> Any:
+        """Return what reads the values some at a time; of what is compressed and small, a tensor of all.
+
+        What is compressed in Fortran order is inflated anew for each 2**20 elements in the order of their indices.
+        """
+        source = self
+        if isinstance(self.file, Inflated):
+            if self._nbytes <= _MAX_WHOLE_NBYTES:
+                return tensor_of(native(self.read(called, ...)), self.dtype_of_values)
+            source = replace(self, file=Marked(self.file))
+        found = StoredSource.values(source, called)
+        quantized = self.codecs[-1].quantized if self.codecs else ""
+        return replace(found, quantized=quantized, is_sequential=self.file.is_stream)
+
+    def stats(self, called: Called) -> TensorStats:
+        """Return the statistics of all values, read block by block; what several indices show is read once.
+
+        TooLargeError if the same elements would be read over and over, for hours.
+        """
+        if not self._is_dense:
+            self._check_endless(called)
+        return StoredSource.stats(self, called)
+
+    def give_back(self) -> None:
+        """Let the system drop what was read of it from its cache, if the file is so large that it crowds others out."""
+        if isinstance(self.file, SourceFile) and self.file.nbytes >= MIN_GIVEN_BACK:
+            with suppress(ChangedFileError), self.file.opened() as there:
+                there.give_back(self.offset, self._nbytes)
+
+    @contextmanager
+    def reading(self, called: Called, *, is_whole: bool = False) -> Iterator[_Opened]:
+        """Open the file for some reads; for all values, what codecs take besides is read once."""
+        with self.file.opened() as there:
+            yield _Opened(self.file, there, called, {} if is_whole else None)
+
+    def elements(self, opened: _Opened, ranges: Ranges) -> Array:
+        """Return the elements in some ranges as they are meant."""
+        return self._read(opened, ranges, self.strides)
+
+    def row(self, opened: _Opened, first: int, count: int) -> Array:
+        """Return so many elements from one on, as they lie in the file."""
+        if self._is_elementwise:
+            made = np.empty(count, self.item)
+            opened.there.read_into(made.view(np.uint8), self.offset + first * made.itemsize)
+            return self._decoded(opened, made, _Route(((),) * len(self.codecs), _NO_READS, ((),) * len(self.codecs)))
+        order = self.order or tuple(range(len(self.shape)))
+        values, done = np.empty(count, self.dtype_of_values), 0
+        for box in boxes_of_row(first, count, tuple(self.shape[axis] for axis in order)):
+            ranges = [Range(0, 0, 1)] * len(order)
+            for axis, offset, size in zip(order, *box, strict=True):
+                ranges[axis] = Range(offset, size, 1)
+            part = self.elements(opened, tuple(ranges)).transpose(order)
+            values[done : done + part.size] = part.reshape(-1)
+            done += part.size
+        return values
+
+    def numbers(self, opened: _Opened, index: Any) -> Array:
+        """Return the values at `index` as numbers, for another source over `opened`, perhaps of the same file."""
+        taken = taken_by(index, self.shape)
+        if opened.file == self.file:
+            bits = self.elements(opened, taken.ranges)
+        else:
+            with self.reading(opened.called) as own:
+                bits = self.elements(own, taken.ranges)
+        return np.asarray(decoder(self.dtype_of_values)(native(bits)))
+
+    def supply(self, opened: Any) -> Supply:
+        """Return what statistics are made of: with gaps, each element that is stored once."""
+        if self._is_dense:
+            return StoredSource.supply(self, opened)
+        shape, strides, times = self._laid_once()
+
+        def read(box: tuple[slice, ...]) -> Array:
+            return self._read(opened, taken_by(box, shape).ranges, strides)
+
+        name = self.dtype_of_values
+        return Supply((ReadPart(flat_from_boxes(shape, read), shape, name, times=times),), name, self.shape)
+
+    def reader_in_order(self, called: Called) -> Callable[[int, int], Array]:
+        """Return what brings so many elements from one on, in the order of their indices."""
+        if self.strides is None:
+            return StoredSource.reader_in_order(self, called)
+        return flat_from_boxes(self.shape, lambda box: native(self.read(called, box)))
+
+    def _route(self, ranges: Ranges, strides: Shape | None) -> _Route:
+        """Return how the elements in some ranges are read, where neighbours lie so far apart; None: in their order."""
+        levels, beside = [ranges], []
+        for codec in reversed(self.codecs):
+            # Of nothing, nothing is needed.
+            beside.append(codec.beside(levels[-1]) if all(one.num for one in levels[-1]) else ())
+            levels.append(codec.needs(levels[-1]))
+        size = self.item.itemsize
+        steps = strides if strides is not None else contiguous(self._stored_shape)
+        reads = Reads.of(levels[-1], tuple(step * size for step in steps), size)
+        return _Route(tuple(levels), reads, tuple(beside))
+
+    def _read(self, opened: _Opened, ranges: Ranges, strides: Shape | None) -> Array:
+        route = self._route(ranges, strides)
+        bits = route.reads.bring(lambda target, first: opened.there.read_into(target, self.offset + first), self.item)
+        return self._decoded(opened, bits, route)
+
+    def _decoded(self, opened: _Opened, bits: Array, route: _Route) -> Array:
+        """Return what the codecs make of stored elements; any byte but 0 is True."""
+        made = np.asarray(bits.view(np.uint8) != 0) if bits.dtype.kind == "b" else bits
+        for number, codec in enumerate(self.codecs):
+            at = len(self.codecs) - 1 - number
+            beside = [
+                self._beside(opened, source, index)
+                for source, index in zip(codec.sources, route.beside[at], strict=False)
+            ]
+            try:
+                made = codec.decode(made, route.ranges[at], beside)
+            except NoDataError as error:
+                raise opened.called.without_values(str(error)) from None
+        return made
+
+    @staticmethod
+    def _beside(opened: _Opened, source: FileSource, index: Any) -> Array:
+        """Return the numbers that a codec takes of a source, of which all are read once where all values are."""
+        if opened.kept is None:
+            return source.numbers(opened, index)
+        if id(source) not in opened.kept:
+            opened.kept[id(source)] = source.numbers(opened, ...)
+        return np.asarray(opened.kept[id(source)][index])
+
+    def _laid_once(self) -> tuple[Shape, Shape, int]:
+        """Return by which shape and strides values are read where there are gaps, and how often each is meant."""
+        assert self.strides is not None
+        # What several indices show may have another value for each.
+        return each_once(self.shape, self.strides) if self._is_elementwise else (self.shape, self.strides, 1)
+
+    def _check_endless(self, called: Called) -> None:
+        shape, strides, _ = self._laid_once()
+        numel, reach = math.prod(shape), num_reached(shape, strides)
+        if numel > max(reach, MAX_REPEATED):
+            raise TooLargeError(
+                f"the statistics of {called.shown} would read {numel:,} elements of which {reach:,} are "
+                "stored; take its values by an index",
+                numel * self.item.itemsize,
+            )
+
+
+_NO_READS = Reads.of((), (), 1)
+
+
+def weight_in(
+    source: FileSource, name: str, code: str, *, kind: str = "tensor", nbytes: int | None = None, note: str = "",
+    problem: str = "",
+) -> WeightEntry:  # fmt: skip
+    """Return a weight that lies in a file; `nbytes` as the file tells, or of each stored element once."""
+    shape, dtype, strides = source.shape, source.dtype, source.strides
+    if nbytes is None:
+        sizes = shape if strides is None else (n if step else min(n, 1) for n, step in zip(shape, strides, strict=True))
+        nbytes = math.prod(sizes) * stored_dtype(dtype).itemsize if dtype in KNOWN else 0
+    problem = problem or why_no_array(shape, dtype)
+    return WeightEntry(name, kind, shape, dtype, nbytes, source, code, note, problem)
+
+
+def in_order(shape: Shape, strides: Shape | None) -> Shape | None:
+    """Return the strides; None where elements lie in the order of their indices."""
+    return None if strides is None or is_in_order(shape, strides) else strides
+
+
+def why_no_array(shape: tuple[int, ...], dtype: str) -> str:
+    """Return why no array can have this shape and dtype: this NumPy or this torch lacks it; empty where both do not."""
+    if len(shape) > MAX_NDIM:
+        return f"it has {len(shape):,} dimensions, and NumPy has {MAX_NDIM} at most"
+    if dtype in _UNKNOWN_HERE:
+        return f"torch {torch.__version__} has no {dtype}; install a newer one"
+    return ""
+
+
+def each_once(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Return a shape and strides that show the same elements in the order of the file, and how often each is meant.
+
+    As tensors in memory are read (`Strided.in_memory_order`): the same blocks give the same bits.
+    """
+    times = math.prod(n for n, step in zip(shape, strides, strict=True) if not step)
+    kept = sorted(((step, n) for n, step in zip(shape, strides, strict=True) if n != 1 and step), reverse=True)
+    merged: list[tuple[int, int]] = []
+    for step, n in kept:
+        if merged and merged[-1][0] == n * step:
+            merged[-1] = step, merged[-1][1] * n
+        else:
+            merged.append((step, n))
+    return tuple(n for _, n in merged), tuple(step for step, _ in merged), times
+
+
+def is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Return whether the elements lie without gaps, and each once, in some order."""
+    steps = sorted(((step, n) for n, step in zip(shape, strides, strict=True) if n > 1), reverse=True)
+    return is_in_order(tuple(n for _, n in steps), tuple(step for step, _ in steps))

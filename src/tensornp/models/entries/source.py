@@ -1,0 +1,190 @@
+"""`Source`: where the values of a weight come from; it knows no name, and is told by which one they are spoken of."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple, NoReturn
+
+from tensornp.core.memory.extents import Extent as Bytes
+from tensornp.core.values.stats.record import TensorStats
+from tensornp.errors import NoDataError
+from tensornp.models.files.source_file import Extent
+from tensornp.models.names.quoted import MAX_TOLD, cut, shown_name
+
+
+class Called(NamedTuple):
+    """By what a weight is spoken of: its name, and the expression that reaches it, or nothing."""
+
+    name: str
+    code: str
+
+    @property
+    def shown(self) -> str:
+        """The name as a sentence shows it."""
+        return shown_name(self.name)
+
+    def without_values(self, why: str) -> NoDataError:
+        """Return the error of a weight that has no values."""
+        return NoDataError(f"{self.shown} has no values to read: {cut(why, MAX_TOLD)}")
+
+
+class Source(ABC):
+    """Where the values of a weight come from: memory, a file, or a module that makes them.
+
+    What a weight says of itself stands in its `WeightEntry`, which alone asks most of this.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def location(self) -> str:
+        """A device, the path of a file, or that of a folder in which each weight has a file; or nothing."""
+
+    @abstractmethod
+    def plan(self, called: Called, index: Any) -> Any:
+        """Return what `to_numpy` would do, or read."""
+
+    @abstractmethod
+    def to_numpy(self, called: Called, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object) -> Any:
+        """Return the values at `index` as an array."""
+
+    @abstractmethod
+    def values(self, called: Called) -> Any:
+        """Return what the values are read from."""
+
+    @abstractmethod
+    def stats(self, called: Called) -> TensorStats:
+        """Return the statistics of all values."""
+
+    @property
+    def dtype_of_values(self) -> str:
+        """The dtype by which values are counted, where it is another one than that of the weight; else nothing."""
+        return ""
+
+    @property
+    def extents(self) -> tuple[Extent, ...]:
+        """Where the bytes lie in files; empty in memory."""
+        return ()
+
+    @property
+    def fills_extents(self) -> bool:
+        """Whether the bytes of `extents` are those of its elements: nothing is packed, and nothing lies besides."""
+        return False
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element in a file, where it is told which byte is whose; else 0."""
+        return 0
+
+    @property
+    def lies(self) -> Bytes | None:
+        """Where the elements lie in a file, where it is told which byte is whose; else None."""
+        return None
+
+    @property
+    def held(self) -> Any:
+        """The tensor or the array that is held; None of what is in a file, or made when it is asked for."""
+        return None
+
+    @property
+    def identity(self) -> object:
+        """What is equal for names of one thing."""
+        return id(self)
+
+    @property
+    def key(self) -> object:
+        """What is equal for the same values: by it an earlier scan is gone on with."""
+        return self.identity
+
+    @property
+    def requires_grad(self) -> bool | None:
+        """Whether backward adds up a gradient for it; None of what is in no graph."""
+        return None
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether a module has registered it as None."""
+        return False
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the values are yet to be made: it is lazy, or an optimizer has no state of it."""
+        return False
+
+    @property
+    def is_part(self) -> bool:
+        """Whether this rank may hold a part of it only, of which there are statistics all the same."""
+        return False
+
+    @property
+    def numel(self) -> int | None:
+        """How many elements there are, where the shape does not tell."""
+        return None
+
+    @property
+    def numel_elsewhere(self) -> int:
+        """How many of the elements this rank does not hold, where it is sharded."""
+        return 0
+
+    @property
+    def nbytes_elsewhere(self) -> int:
+        """The bytes of these."""
+        return 0
+
+    @property
+    def codes(self) -> Source | None:
+        """The codes as they are stored, where the values are what these mean."""
+        return None
+
+
+class NoSource(Source):
+    """What has no values: it is registered as None, or a file lists it and does not have it.
+
+    `consists_of` are the weights that lie in the file in its place, where its class computes the values from them.
+    """
+
+    __slots__ = ("_identity", "_is_pending", "_location", "consists_of")
+
+    def __init__(
+        self, location: str = "", *, is_pending: bool = False, identity: object = None,
+        consists_of: tuple[Any, ...] = (),
+    ) -> None:  # fmt: skip
+        self._location, self._is_pending, self._identity = location, is_pending, identity
+        self.consists_of = consists_of
+
+    @property
+    def location(self) -> str:
+        """The file that should have it, the device of a parameter without state, or nothing."""
+        return self._location
+
+    @property
+    def identity(self) -> object:
+        """The object of a pickle, or itself."""
+        return self._identity or id(self)
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether nothing should have it: no file, and no optimizer."""
+        return not self._location
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it is the state of a parameter that an optimizer has not stepped yet, or keeps nothing of."""
+        return self._is_pending
+
+    def to_numpy(self, called: Called, index: Any, **_: Any) -> NoReturn:
+        """Raise NoDataError."""
+        raise called.without_values("there are none")
+
+    def plan(self, called: Called, index: Any) -> NoReturn:
+        """Raise NoDataError."""
+        self.to_numpy(called, index)
+
+    def values(self, called: Called) -> NoReturn:
+        """Raise NoDataError."""
+        self.to_numpy(called, ...)
+
+    def stats(self, called: Called) -> TensorStats:
+        """Raise NoDataError."""
+        self.to_numpy(called, ...)
