@@ -247,8 +247,9 @@ def equal(array: Any, expected: Any) -> bool:
         array = array.astype(np.complex64 if array.dtype.name == "complex32" else np.float32)
     a, b = array.astype(wide), expected.astype(wide)
     is_float = wide.kind in "fc"
-    signs = np.signbit(a.real[~np.isnan(a)]) == np.signbit(b.real[~np.isnan(b)]) if is_float else np.True_
-    return bool(np.array_equal(a, b, equal_nan=is_float) and np.all(signs))
+    if not np.array_equal(a, b, equal_nan=is_float):
+        return False
+    return not is_float or np.array_equal(np.signbit(a.real[~np.isnan(a)]), np.signbit(b.real[~np.isnan(b)]))
 
 
 def _check_sharing(case: Case, array: Any, plan: Any) -> None:

@@ -20,6 +20,7 @@ from memory_limit import limit_memory, on_linux
 from test_npy import described, headed, saved
 
 import tensornp as tnp
+from tensornp.models.entries import in_file
 from tensornp.models.files import deflate as inflated
 
 SAVERS = {"stored": np.savez, "compressed": np.savez_compressed}
@@ -246,7 +247,7 @@ def test_a_bomb_takes_no_memory():
 @pytest.fixture
 def close_marks(monkeypatch):
     """Have places be kept every thousand bytes, four of them, and nothing be read whole."""
-    monkeypatch.setattr(inflated, "_MAX_WHOLE_NBYTES", -1)
+    monkeypatch.setattr(in_file, "_MAX_WHOLE_NBYTES", -1)
     monkeypatch.setattr(inflated, "_MARKED_NBYTES", 1000)
     monkeypatch.setattr(inflated, "_MAX_MARKS", 4)
 

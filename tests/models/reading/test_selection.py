@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tensornp as tnp
+from tensornp.core.tensor.strides import contiguous
 from tensornp.models.reading import reads
 from tensornp.models.reading.reads import Reads
-from tensornp.models.reading.selection import contiguous, taken_by
+from tensornp.models.reading.selection import taken_by
 
 SIZES = st.sampled_from([0, 1, 2, 3, 7, 40])
 

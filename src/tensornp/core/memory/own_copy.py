@@ -23,7 +23,8 @@ from tensornp.core.lowlevel.raw_memory import (
 )
 from tensornp.core.lowlevel.torch_private import address_of
 from tensornp.core.memory.arrays import extent_of_array
-from tensornp.core.tensor.indexing import Places, indexed, is_in_order, num_reached
+from tensornp.core.tensor.indexing import Places, indexed
+from tensornp.core.tensor.strides import is_in_order, num_reached
 from tensornp.errors import NotReadError
 
 Bytes = np.ndarray[Any, Any]

@@ -18,7 +18,7 @@ from tensornp.core.lowlevel.torch_private import address_of
 from tensornp.core.memory.arrays import extent_of_array
 from tensornp.core.memory.extents import Extent
 from tensornp.core.memory.own_copy import packed
-from tensornp.core.tensor.indexing import is_in_order
+from tensornp.core.tensor.strides import is_in_order, merged
 
 BLOCK_NUMEL = 2**17
 """Elements of a block: 512 KiB of float32."""
@@ -81,8 +81,8 @@ class Strided:
         address = self.address + backwards if self.numel else self.address
         times = self.times * math.prod(size for d, size in enumerate(sizes) if d not in kept)
         pairs = [(sizes[d], steps[d] if d == axis else abs(steps[d])) for d in kept]
-        merged, at = _merged(pairs, None if axis is None else kept.index(axis))
-        shape, strides = tuple(n for n, _ in merged), tuple(step for _, step in merged)
+        pairs, at = merged(pairs, None if axis is None else kept.index(axis))
+        shape, strides = tuple(n for n, _ in pairs), tuple(step for _, step in pairs)
         return Strided(self.memory, address, shape, strides, self.dtype, times), at
 
     def blocks(self, max_numel: int = BLOCK_NUMEL) -> Iterator[Block]:
@@ -163,19 +163,6 @@ def blocks_of(shape: tuple[int, ...], max_numel: int = BLOCK_NUMEL) -> Iterator[
             yield Block((*lead, first) + (0,) * len(rest), lengths + rest)
 
 
-def _merged(pairs: list[tuple[int, int]], axis: int | None) -> tuple[list[tuple[int, int]], int | None]:
-    """Merge neighbouring dimensions, of sizes and strides, that count on like one; but for `axis`, and where it is."""
-    merged: list[tuple[int, int]] = []
-    at = None
-    for d, (size, step) in enumerate(pairs):
-        if merged and d != axis and at != len(merged) - 1 and merged[-1][1] == size * step:
-            merged[-1] = (merged[-1][0] * size, step)
-        else:
-            merged.append((size, step))
-            at = len(merged) - 1 if d == axis else at
-    return merged, at
-
-
 def each_once(values: torch.Tensor) -> torch.Tensor:
     """Return a view of `values` with each element once and its dimensions from the widest stride to the narrowest."""
     for dim, step in reversed(list(enumerate(values.stride()))):
@@ -209,14 +196,3 @@ def strided_of_array(array: Array, dtype: np.dtype[Any]) -> Strided:
 
 
 silence_warnings(globals())
-
-
-def order_of(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the dimensions from the widest stride to the narrowest; None where there are gaps between elements."""
-    order = tuple(sorted(range(len(shape)), key=lambda d: strides[d] if shape[d] > 1 else 0, reverse=True))
-    step = 1
-    for d in reversed(order):
-        if shape[d] > 1 and strides[d] != step:
-            return None
-        step *= shape[d]
-    return order

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import torch
 
 from tensornp.core.lowlevel.silence import silence_warnings
@@ -38,21 +36,6 @@ def index_of(places: Places, device: torch.device) -> tuple[torch.Tensor, ...]:
         torch.tensor(place, dtype=torch.int64, device=device).view([-1] + [1] * (len(places) - dim - 1))
         for dim, place in enumerate(places)
     )
-
-
-def num_reached(shape: Iterable[int], strides: Iterable[int]) -> int:
-    """Return how many elements lie from the first to the last one, gaps included, by strides in elements from 0 on."""
-    return 1 + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
-
-
-def is_in_order(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int = 1) -> bool:
-    """Return whether elements lie in the order of their indices, without gaps; strides count as `itemsize` does."""
-    expected = itemsize
-    for size, step in zip(reversed(shape), reversed(strides), strict=True):
-        if size > 1 and step != expected:
-            return 0 in shape
-        expected *= size
-    return True
 
 
 silence_warnings(globals())

@@ -16,10 +16,10 @@ from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.unsharded import is_unsharded
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.core.tensor.form import Bare, Form, form_of, inner_names
-from tensornp.core.tensor.indexing import is_in_order, num_reached
 from tensornp.core.tensor.kinds import SPARSE, STRIDED, Kind
 from tensornp.core.tensor.reading import detail_of, held_tensor, parts_of
 from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, read_stand_in, stand_in_for
+from tensornp.core.tensor.strides import is_in_order, num_reached
 from tensornp.core.tensor.weight import is_weight, refused
 from tensornp.errors import NotATensorError
 

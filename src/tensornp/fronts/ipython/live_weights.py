@@ -140,6 +140,7 @@ class LiveWeights:
     def _live(self, one: Listed, view: WeakView | None, *, is_shelved: bool) -> WeightEntry:
         """Return a weight that its expression reaches now, or whose memory is there still."""
         from tensornp.errors import NoDataError
+        from tensornp.models.entries.entry import noted
         from tensornp.models.entries.tensor import weight_of
         from tensornp.models.live.accelerate import in_memory
 
@@ -153,7 +154,7 @@ class LiveWeights:
         told = one.requires_grad if view is not None else None
         found = self._checked(weight_of(one.name, one.kind, tensor, one.code, told), one)
         if view is not None and view.is_kept:
-            return found.with_(code="").noted(_KEPT_HERE, first=False)
+            return noted(found.with_(code=""), _KEPT_HERE, first=False)
         return found
 
     def _reached(self, expression: str) -> Any:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
+from tensornp.core.lowlevel.frozen import frozen
 from tensornp.core.tensor.weight import Weight
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import NoDataError
@@ -37,7 +38,14 @@ class Packed(NamedTuple):
     num_parameters: int | None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Elsewhere(NamedTuple):
+    """Elements that other ranks hold, and their bytes."""
+
+    numel: int
+    nbytes: int
+
+
+@frozen
 class WeightEntry(Weight):
     """A tensor with a name, of which nothing is read before it is asked for.
 
@@ -73,6 +81,12 @@ class WeightEntry(Weight):
         None of what no state dict has: a buffer that is not persistent, a tensor that is not registered.
     packed : Packed or None
         Where its elements are codes of several weights each.
+    several_numel : int or None
+        How many elements several tensors have together, where the shape does not tell.
+    elsewhere : Elsewhere or None
+        What other ranks hold, where it is sharded; `nbytes` are those of this rank.
+    is_pending : bool
+        Whether its values are yet to be made: it is lazy, or an optimizer has no state of it.
     """
 
     name: str
@@ -89,15 +103,13 @@ class WeightEntry(Weight):
     wanted_imports: tuple[str, ...] = ()
     saved_as: tuple[str, ...] | None = ()
     packed: Packed | None = None
+    several_numel: int | None = None
+    elsewhere: Elsewhere | None = None
+    is_pending: bool = False
 
     def with_(self, **facts: Any) -> WeightEntry:
         """Return the same weight, of which something else is said."""
         return replace(self, **facts)
-
-    def noted(self, note: str, *, first: bool = True) -> WeightEntry:
-        """Return the same weight with one note more, before the others or after them."""
-        some = (note, self.note) if first else (self.note, note)
-        return replace(self, note=", ".join(filter(None, some)))
 
     @property
     def location(self) -> str:
@@ -117,20 +129,19 @@ class WeightEntry(Weight):
     @property
     def numel(self) -> int:
         """How many elements it has; 0 where its shape is not known."""
-        told = self.source.numel
-        if told is not None:
-            return told
+        if self.several_numel is not None:
+            return self.several_numel
         return math.prod(self.shape) if self.shape is not None else 0
 
     @property
     def numel_elsewhere(self) -> int:
         """How many of its elements this rank does not hold, where it is sharded."""
-        return self.source.numel_elsewhere
+        return self.elsewhere.numel if self.elsewhere else 0
 
     @property
     def nbytes_elsewhere(self) -> int:
         """The bytes of these; `nbytes` are those of the others."""
-        return self.source.nbytes_elsewhere
+        return self.elsewhere.nbytes if self.elsewhere else 0
 
     @property
     def num_parameters(self) -> int | None:
@@ -145,12 +156,7 @@ class WeightEntry(Weight):
     @property
     def is_nothing(self) -> bool:
         """Whether a module has registered it as None."""
-        return self.source.is_nothing
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether its values are yet to be made: it is lazy, or an optimizer has no state of it."""
-        return self.source.is_pending
+        return isinstance(self.source, NoSource) and not self.source.location
 
     @property
     def tensor(self) -> Any:
@@ -208,7 +214,7 @@ class WeightEntry(Weight):
 
         Of what is spread over ranks they are those of this rank's part, as of `tnp.stats`.
         """
-        if not self.source.is_part:
+        if self.elsewhere is None:
             self.check_readable()
         if self.packed is not None:
             # What codes mean is told by the format alone.
@@ -226,7 +232,7 @@ class WeightEntry(Weight):
             tensor = self.code or "tensor"
             cure = f"; take {tensor}.to_local(), or {tensor}.full_tensor() on all ranks together"
             said = f"{shown_name(self.name)} has no values to read: {cut(self.problem, MAX_TOLD)}"
-            raise NoDataError(said + (cure if self.source.is_part else ""))
+            raise NoDataError(said + (cure if self.elsewhere is not None else ""))
 
     def __repr__(self) -> str:
         said = [self.kind, shape_text(self.shape, self.kind) or "shape not known yet", self.dtype, self.location]
@@ -234,9 +240,17 @@ class WeightEntry(Weight):
         return f"<{shown_name(self.name)}: {', '.join(cut(one, MAX_TOLD) for one in said)}>"
 
 
-def nothing(name: str, kind: str, code: str, problem: str, source: NoSource | None = None) -> WeightEntry:
-    """Return a name without values: what is registered as None, or what `source` lists and does not have."""
-    return WeightEntry(name, kind, None, "", 0, source or NoSource(), code, problem=problem)
+def noted(entry: WeightEntry, note: str, *, first: bool = True) -> WeightEntry:
+    """Return the same weight with one note more, before the others or after them."""
+    some = (note, entry.note) if first else (entry.note, note)
+    return entry.with_(note=", ".join(filter(None, some)))
+
+
+def nothing(
+    name: str, kind: str, code: str, problem: str, location: str = "", *, is_pending: bool = False
+) -> WeightEntry:
+    """Return a name without values: what is registered as None, or what a file at `location` does not have."""
+    return WeightEntry(name, kind, None, "", 0, NoSource(location), code, problem=problem, is_pending=is_pending)
 
 
 def inner_text(class_name: str, inner: Sequence[tuple[str, str, tuple[int, ...] | None]]) -> str:

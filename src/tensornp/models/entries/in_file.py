@@ -13,9 +13,8 @@ import torch
 
 from tensornp.core.convert.plan import MAX_NDIM
 from tensornp.core.memory.extents import Extent as Laid
-from tensornp.core.memory.strided import order_of
 from tensornp.core.tensor.dtypes import KNOWN
-from tensornp.core.tensor.indexing import is_in_order, num_reached
+from tensornp.core.tensor.strides import contiguous, merged, num_reached, order_of
 from tensornp.core.values.reading.blocks import ReadPart
 from tensornp.core.values.reading.decode import decoder, stored_dtype
 from tensornp.core.values.reading.stored import flat_from_boxes
@@ -28,27 +27,15 @@ from tensornp.models.entries.stored import ReadPlan, StoredSource, native, tenso
 from tensornp.models.files.deflate import Inflated, Marked
 from tensornp.models.files.source_file import Bytes, Extent, Reader, SourceFile
 from tensornp.models.reading.boxes import boxes_of_row
-from tensornp.models.reading.codec import Codec
+from tensornp.models.reading.codec import Codec, Route
 from tensornp.models.reading.reads import Reads
-from tensornp.models.reading.selection import Array, Range, Ranges, Shape, contiguous, taken_by
+from tensornp.models.reading.selection import Array, Range, Ranges, Shape, taken_by
 
 MIN_GIVEN_BACK = 2**30
 """Bytes of a file from which on a scan leaves nothing of it in the cache; a smaller one may soon be loaded."""
 _MAX_WHOLE_NBYTES = 2**22
 """Bytes of what is compressed that are inflated at once."""
 _UNKNOWN_HERE = frozenset(dtype for dtype in KNOWN if not hasattr(torch, dtype))
-
-
-class _Route(NamedTuple):
-    """How the elements in some ranges are read: worked out once for a plan or a read.
-
-    `ranges` are those that each codec makes, the last one's first, and then what is read; `beside` has, of each codec
-    in that order, the index of each of its sources.
-    """
-
-    ranges: tuple[Ranges, ...]
-    reads: Reads
-    beside: tuple[tuple[Any, ...], ...]
 
 
 class _Opened(NamedTuple):
@@ -136,7 +123,10 @@ class FileSource(StoredSource):
     @property
     def identity(self) -> object:
         """The elements, which several names may have."""
-        return self if self.itemsize and 0 not in self.shape else id(self)
+        if not self.itemsize or 0 in self.shape:
+            return id(self)
+        # Not the source: to compare files takes long, and of one path there is one.
+        return self.file.path, self.offset, self.shape, self.strides, self.dtype, self.codecs
 
     @property
     def codes(self) -> FileSource | None:
@@ -180,7 +170,7 @@ class FileSource(StoredSource):
     @property
     def _is_dense(self) -> bool:
         """Whether each byte from the first to the last belongs to one element, in whatever order they lie."""
-        return self.strides is None or is_dense(self.shape, self.strides)
+        return self.strides is None or order_of(self.shape, self.strides) is not None
 
     @property
     def _is_elementwise(self) -> bool:
@@ -189,14 +179,13 @@ class FileSource(StoredSource):
     def plan(self, called: Called, index: Any) -> ReadPlan:
         """Return what `to_numpy` would read, of codes and of what codecs take besides; of a stream, at most."""
         taken = taken_by(index, self.shape)
-        route = self._route(taken.ranges, self.strides)
         if self.file.is_stream:
             return ReadPlan(self.extents[0].nbytes, 1, taken.shape)
-        found = [(route.reads.nbytes, route.reads.num)]
-        for codec, some in zip(reversed(self.codecs), route.beside, strict=True):
-            plans = (source.plan(called, own) for source, own in zip(codec.sources, some, strict=False))
-            found += [(one.nbytes_read, one.num_reads) for one in plans]
-        return ReadPlan(sum(nbytes for nbytes, _ in found), sum(num for _, num in found), taken.shape)
+        route = Route.of(taken.ranges, self.codecs)
+        own = self._reads(route, self.strides)
+        others = [source.plan(called, at) for source, at in route.beside(self.codecs)]
+        nbytes = own.nbytes + sum(one.nbytes_read for one in others)
+        return ReadPlan(nbytes, own.num + sum(one.num_reads for one in others), taken.shape)
 
     def values(self, called: Called) -> Any:
         """Return what reads the values some at a time; of what is compressed and small, a tensor of all.
@@ -242,17 +231,15 @@ class FileSource(StoredSource):
         if self._is_elementwise:
             made = np.empty(count, self.item)
             opened.there.read_into(made.view(np.uint8), self.offset + first * made.itemsize)
-            return self._decoded(opened, made, _Route(((),) * len(self.codecs), _NO_READS, ((),) * len(self.codecs)))
+            return self._decoded(opened, made, Route.of((), self.codecs))
         order = self.order or tuple(range(len(self.shape)))
-        values, done = np.empty(count, self.dtype_of_values), 0
+        parts = []
         for box in boxes_of_row(first, count, tuple(self.shape[axis] for axis in order)):
             ranges = [Range(0, 0, 1)] * len(order)
             for axis, offset, size in zip(order, *box, strict=True):
                 ranges[axis] = Range(offset, size, 1)
-            part = self.elements(opened, tuple(ranges)).transpose(order)
-            values[done : done + part.size] = part.reshape(-1)
-            done += part.size
-        return values
+            parts.append(self.elements(opened, tuple(ranges)).transpose(order).reshape(-1))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def numbers(self, opened: _Opened, index: Any) -> Array:
         """Return the values at `index` as numbers, for another source over `opened`, perhaps of the same file."""
@@ -282,37 +269,25 @@ class FileSource(StoredSource):
             return StoredSource.reader_in_order(self, called)
         return flat_from_boxes(self.shape, lambda box: native(self.read(called, box)))
 
-    def _route(self, ranges: Ranges, strides: Shape | None) -> _Route:
-        """Return how the elements in some ranges are read, where neighbours lie so far apart; None: in their order."""
-        levels, beside = [ranges], []
-        for codec in reversed(self.codecs):
-            # Of nothing, nothing is needed.
-            beside.append(codec.beside(levels[-1]) if all(one.num for one in levels[-1]) else ())
-            levels.append(codec.needs(levels[-1]))
+    def _reads(self, route: Route, strides: Shape | None) -> Reads:
+        """Return what brings the stored elements, of which neighbours lie so far apart; None: in their order."""
         size = self.item.itemsize
         steps = strides if strides is not None else contiguous(self._stored_shape)
-        reads = Reads.of(levels[-1], tuple(step * size for step in steps), size)
-        return _Route(tuple(levels), reads, tuple(beside))
+        return Reads.of(route.stored, tuple(step * size for step in steps), size)
 
     def _read(self, opened: _Opened, ranges: Ranges, strides: Shape | None) -> Array:
-        route = self._route(ranges, strides)
-        bits = route.reads.bring(lambda target, first: opened.there.read_into(target, self.offset + first), self.item)
+        route = Route.of(ranges, self.codecs)
+        reads = self._reads(route, strides)
+        bits = reads.bring(lambda target, first: opened.there.read_into(target, self.offset + first), self.item)
         return self._decoded(opened, bits, route)
 
-    def _decoded(self, opened: _Opened, bits: Array, route: _Route) -> Array:
+    def _decoded(self, opened: _Opened, bits: Array, route: Route) -> Array:
         """Return what the codecs make of stored elements; any byte but 0 is True."""
         made = np.asarray(bits.view(np.uint8) != 0) if bits.dtype.kind == "b" else bits
-        for number, codec in enumerate(self.codecs):
-            at = len(self.codecs) - 1 - number
-            beside = [
-                self._beside(opened, source, index)
-                for source, index in zip(codec.sources, route.beside[at], strict=False)
-            ]
-            try:
-                made = codec.decode(made, route.ranges[at], beside)
-            except NoDataError as error:
-                raise opened.called.without_values(str(error)) from None
-        return made
+        try:
+            return route.decoded(made, self.codecs, lambda source, index: self._beside(opened, source, index))
+        except NoDataError as error:
+            raise opened.called.without_values(str(error)) from None
 
     @staticmethod
     def _beside(opened: _Opened, source: FileSource, index: Any) -> Array:
@@ -326,8 +301,15 @@ class FileSource(StoredSource):
     def _laid_once(self) -> tuple[Shape, Shape, int]:
         """Return by which shape and strides values are read where there are gaps, and how often each is meant."""
         assert self.strides is not None
-        # What several indices show may have another value for each.
-        return each_once(self.shape, self.strides) if self._is_elementwise else (self.shape, self.strides, 1)
+        if not self._is_elementwise:
+            # What several indices show may have another value for each.
+            return self.shape, self.strides, 1
+        every = list(zip(self.shape, self.strides, strict=True))
+        # As tensors in memory are read (`Strided.in_memory_order`): the same blocks give the same bits.
+        kept = sorted((pair for pair in every if pair[0] != 1 and pair[1]), key=lambda pair: (pair[1], pair[0]))
+        pairs, _ = merged(kept[::-1])
+        times = math.prod(n for n, step in every if not step)
+        return tuple(n for n, _ in pairs), tuple(step for _, step in pairs), times
 
     def _check_endless(self, called: Called) -> None:
         shape, strides, _ = self._laid_once()
@@ -338,9 +320,6 @@ class FileSource(StoredSource):
                 "stored; take its values by an index",
                 numel * self.item.itemsize,
             )
-
-
-_NO_READS = Reads.of((), (), 1)
 
 
 def weight_in(
@@ -356,11 +335,6 @@ def weight_in(
     return WeightEntry(name, kind, shape, dtype, nbytes, source, code, note, problem)
 
 
-def in_order(shape: Shape, strides: Shape | None) -> Shape | None:
-    """Return the strides; None where elements lie in the order of their indices."""
-    return None if strides is None or is_in_order(shape, strides) else strides
-
-
 def why_no_array(shape: tuple[int, ...], dtype: str) -> str:
     """Return why no array can have this shape and dtype: this NumPy or this torch lacks it; empty where both do not."""
     if len(shape) > MAX_NDIM:
@@ -368,25 +342,3 @@ def why_no_array(shape: tuple[int, ...], dtype: str) -> str:
     if dtype in _UNKNOWN_HERE:
         return f"torch {torch.__version__} has no {dtype}; install a newer one"
     return ""
-
-
-def each_once(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-    """Return a shape and strides that show the same elements in the order of the file, and how often each is meant.
-
-    As tensors in memory are read (`Strided.in_memory_order`): the same blocks give the same bits.
-    """
-    times = math.prod(n for n, step in zip(shape, strides, strict=True) if not step)
-    kept = sorted(((step, n) for n, step in zip(shape, strides, strict=True) if n != 1 and step), reverse=True)
-    merged: list[tuple[int, int]] = []
-    for step, n in kept:
-        if merged and merged[-1][0] == n * step:
-            merged[-1] = step, merged[-1][1] * n
-        else:
-            merged.append((step, n))
-    return tuple(n for _, n in merged), tuple(step for step, _ in merged), times
-
-
-def is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Return whether the elements lie without gaps, and each once, in some order."""
-    steps = sorted(((step, n) for n, step in zip(shape, strides, strict=True) if n > 1), reverse=True)
-    return is_in_order(tuple(n for _, n in steps), tuple(step for step, _ in steps))

@@ -103,36 +103,6 @@ class Source(ABC):
         return None
 
     @property
-    def is_nothing(self) -> bool:
-        """Whether a module has registered it as None."""
-        return False
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether the values are yet to be made: it is lazy, or an optimizer has no state of it."""
-        return False
-
-    @property
-    def is_part(self) -> bool:
-        """Whether this rank may hold a part of it only, of which there are statistics all the same."""
-        return False
-
-    @property
-    def numel(self) -> int | None:
-        """How many elements there are, where the shape does not tell."""
-        return None
-
-    @property
-    def numel_elsewhere(self) -> int:
-        """How many of the elements this rank does not hold, where it is sharded."""
-        return 0
-
-    @property
-    def nbytes_elsewhere(self) -> int:
-        """The bytes of these."""
-        return 0
-
-    @property
     def codes(self) -> Source | None:
         """The codes as they are stored, where the values are what these mean."""
         return None
@@ -144,13 +114,10 @@ class NoSource(Source):
     `consists_of` are the weights that lie in the file in its place, where its class computes the values from them.
     """
 
-    __slots__ = ("_identity", "_is_pending", "_location", "consists_of")
+    __slots__ = ("_identity", "_location", "consists_of")
 
-    def __init__(
-        self, location: str = "", *, is_pending: bool = False, identity: object = None,
-        consists_of: tuple[Any, ...] = (),
-    ) -> None:  # fmt: skip
-        self._location, self._is_pending, self._identity = location, is_pending, identity
+    def __init__(self, location: str = "", *, identity: object = None, consists_of: tuple[Any, ...] = ()) -> None:
+        self._location, self._identity = location, identity
         self.consists_of = consists_of
 
     @property
@@ -162,16 +129,6 @@ class NoSource(Source):
     def identity(self) -> object:
         """The object of a pickle, or itself."""
         return self._identity or id(self)
-
-    @property
-    def is_nothing(self) -> bool:
-        """Whether nothing should have it: no file, and no optimizer."""
-        return not self._location
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether it is the state of a parameter that an optimizer has not stepped yet, or keeps nothing of."""
-        return self._is_pending
 
     def to_numpy(self, called: Called, index: Any, **_: Any) -> NoReturn:
         """Raise NoDataError."""

@@ -18,7 +18,7 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError, NoDataError, TensornpError
-from tensornp.models.entries.entry import WeightEntry, inner_text
+from tensornp.models.entries.entry import Elsewhere, WeightEntry, inner_text
 from tensornp.models.entries.source import Called, Source
 from tensornp.models.names.quoted import part_of_storage
 from tensornp.models.reading.selection import taken_by
@@ -38,31 +38,38 @@ def weight_of(
 
     With `by_elements`, tensors over the same elements are one.
     """
-    source = TensorSource(tensor, requires_grad, by_elements=by_elements)
     facts = _Facts(tensor)
     try:
-        facts.read(source)
+        facts.read()
     except TensornpError as error:
         facts.problem = str(error)
     except Exception as error:
         # Other weights are listed none the less.
         facts.problem = error_text(error)
-    return WeightEntry(name, kind, source.shape, source.dtype, facts.nbytes, source, code, facts.note, facts.problem)
+    return WeightEntry(
+        name, kind, facts.shape, facts.dtype, facts.nbytes, TensorSource(facts, requires_grad, by_elements=by_elements),
+        code, facts.note, facts.problem, several_numel=facts.several_numel, elsewhere=facts.elsewhere,
+        is_pending=facts.is_pending,
+    )  # fmt: skip
 
 
 class _Facts:
     """What is said of a tensor."""
 
     def __init__(self, tensor: Any) -> None:
-        self.tensor, self.nbytes, self.note, self.problem = tensor, 0, "", ""
+        self.tensor = tensor
+        self.shape: tuple[int, ...] | None = None
+        self.dtype = self.device = self.note = self.problem = ""
+        self.nbytes, self.is_pending = 0, False
+        self.several_numel: int | None = None
+        self.elsewhere: Elsewhere | None = None
 
-    def read(self, source: TensorSource) -> None:
-        """Read the facts, and tell the source those that it needs."""
+    def read(self) -> None:
+        """Read them; what a class of the user's does not tell stays untold."""
         tensor = self.tensor
         # Of an ordinary one the attributes are true, and cost a fiftieth of all facts.
         if type(tensor) in PLAIN and tensor.layout is torch.strided and not tensor.is_nested:
-            source.shape, source.dtype = tuple(tensor.shape), name_of(tensor.dtype)
-            source.device = str(tensor.device)
+            self.shape, self.dtype, self.device = tuple(tensor.shape), name_of(tensor.dtype), str(tensor.device)
             numel, size = tensor.numel(), tensor.element_size()
             self.nbytes = numel * size
             if not tensor.is_meta and self.nbytes and not tensor.untyped_storage().nbytes():
@@ -74,20 +81,20 @@ class _Facts:
             elif (held := tensor.untyped_storage().nbytes()) > self.nbytes:
                 self.note = part_of_storage(numel, held, size, "held")
             return
+        self.is_pending = any(is_subclass(type(tensor), cls) for cls in _LAZY)
         info = inspect(tensor)
-        source.dtype, source.device, self.nbytes = name_of(info.dtype), str(info.device), info.nbytes
+        self.dtype, self.device, self.nbytes = name_of(info.dtype), str(info.device), info.nbytes
         if info.data_state == "uninitialized":
             self.problem = "it is lazy, and its shape is not known yet"
             return
-        source.shape = info.shape
-        if info.kind.gives_several:
-            source.several_numel = info.numel
+        self.shape = info.shape
+        self.several_numel = info.numel if info.kind.gives_several else None
         if info.data_state != "available":
             self.problem = f"its data are {info.data_state}"
         if info.data_state == "remote":
-            elsewhere, here = info.numel_elsewhere, info.numel - info.numel_elsewhere
-            source.elsewhere, self.problem = (elsewhere, elsewhere * info.itemsize), IN_PARTS
-            self.nbytes = here * info.itemsize
+            here = info.numel - info.numel_elsewhere
+            self.elsewhere = Elsewhere(info.numel_elsewhere, info.numel_elsewhere * info.itemsize)
+            self.nbytes, self.problem = here * info.itemsize, IN_PARTS
             self.note = f"{info.type_name}, {here:,} of {info.numel:,} elements on this rank"
         elif info.data_state == "wrapped" or info.kind.has_other_meaning:
             self._count_stored(_with_inner(info.type_name, tensor))
@@ -103,24 +110,19 @@ class _Facts:
 
 
 class TensorSource(Source):
-    """A tensor, which is held as any variable would.
+    """A tensor, which is held as any variable would; of one that holds `several`, each is taken by its number."""
 
-    `several_numel` counts the elements of a nested one, and `elsewhere` those that other ranks have, and their bytes.
-    """
+    __slots__ = ("_device", "_requires_grad", "_shape", "by_elements", "is_part", "several", "tensor")
 
-    __slots__ = ("_requires_grad", "by_elements", "device", "dtype", "elsewhere", "several_numel", "shape", "tensor")
-
-    def __init__(self, tensor: Any, requires_grad: bool | None = None, *, by_elements: bool = False) -> None:
-        self.tensor, self._requires_grad, self.by_elements = tensor, requires_grad, by_elements
-        self.shape: tuple[int, ...] | None = None
-        self.dtype = self.device = ""
-        self.several_numel: int | None = None
-        self.elsewhere: tuple[int, int] | None = None
+    def __init__(self, facts: _Facts, requires_grad: bool | None, *, by_elements: bool) -> None:
+        self.tensor, self._shape, self._device = facts.tensor, facts.shape, facts.device
+        self.several, self.is_part = facts.several_numel is not None, facts.elsewhere is not None
+        self._requires_grad, self.by_elements = requires_grad, by_elements
 
     @property
     def location(self) -> str:
         """The device."""
-        return self.device
+        return self._device
 
     @property
     def held(self) -> Any:
@@ -134,32 +136,7 @@ class TensorSource(Source):
         is_plain = self.by_elements and type(tensor) in PLAIN and tensor.layout is torch.strided
         if not is_plain or not tensor.numel() or tensor.is_meta or not tensor.untyped_storage().nbytes():
             return id(tensor)
-        return self.device, tensor.data_ptr(), self.shape, tensor.stride(), self.dtype
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether it is lazy."""
-        return any(is_subclass(type(self.tensor), cls) for cls in _LAZY)
-
-    @property
-    def is_part(self) -> bool:
-        """Whether it is spread over ranks."""
-        return self.elsewhere is not None
-
-    @property
-    def numel(self) -> int | None:
-        """How many elements a nested one has, whose shape does not tell."""
-        return self.several_numel
-
-    @property
-    def numel_elsewhere(self) -> int:
-        """How many of the elements this rank does not hold, where it is sharded."""
-        return self.elsewhere[0] if self.elsewhere else 0
-
-    @property
-    def nbytes_elsewhere(self) -> int:
-        """The bytes of these."""
-        return self.elsewhere[1] if self.elsewhere else 0
+        return self._device, tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype
 
     @property
     @unnoticed
@@ -204,12 +181,12 @@ class TensorSource(Source):
         """
         if index is Ellipsis:
             return self.tensor, ()
-        shape = self.shape or ()
-        if self.several_numel is not None:
+        shape = self._shape or ()
+        if self.several:
             # The others are different in each.
             shape = shape[:1]
         taken = taken_by(index, shape)
-        if self.several_numel is not None and taken.shape:
+        if self.several and taken.shape:
             raise BadRequestError(f"{called.shown} holds several tensors, and one is taken by its number")
         ranges = iter(zip(taken.ranges, shape, strict=True))
         upwards: list[Any] = []

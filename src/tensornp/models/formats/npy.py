@@ -11,14 +11,14 @@ import numpy as np
 
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.dtypes import KNOWN
+from tensornp.core.tensor.strides import contiguous, unless_in_order
 from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.in_file import FileSource, in_order, weight_in
+from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.files.source_file import Bytes, Reader, SourceFile
 from tensornp.models.formats.contents import Contents
 from tensornp.models.names.quoted import MAX_SHOWN, cut, shown_name
-from tensornp.models.reading.selection import contiguous
 
 NPY_MAGIC = b"\x93NUMPY"
 SUFFIX = ".npy"
@@ -72,7 +72,7 @@ def read_npy(file: SourceFile) -> Contents:
 
 def npy_weight(header: NpyHeader, name: str, code: str, file: Bytes, note: str = "") -> WeightEntry:
     """Return the weight that a header tells of."""
-    strides = in_order(header.shape, contiguous(header.shape[::-1])[::-1]) if header.is_fortran else None
+    strides = unless_in_order(header.shape, contiguous(header.shape[::-1])[::-1]) if header.is_fortran else None
     source = FileSource(header.shape, header.dtype, file, header.first, strides, header.is_swapped)
     said = [note, "other byte order" if header.is_swapped else ""]
     said += ["Fortran order"] if header.is_fortran and len(header.shape) > 1 else []

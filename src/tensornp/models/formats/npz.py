@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry, nothing
-from tensornp.models.entries.source import NoSource
 from tensornp.models.files.deflate import Inflated
 from tensornp.models.files.source_file import OpenFile, SourceFile
 from tensornp.models.files.zip_directory import Record
@@ -31,7 +30,7 @@ def _entry(file: SourceFile, there: OpenFile, member: str, record: Record) -> We
     name = member.removesuffix(SUFFIX)
     code = f"numpy.load({file.path!r})[{name!r}]"
     if record.problem:
-        return nothing(name, "array", code, f"its member {record.problem}", NoSource(file.path))
+        return nothing(name, "array", code, f"its member {record.problem}", file.path)
     try:
         if record.packed_nbytes is None:
             return npy_weight(read_npy_header(there, record.offset, record.nbytes), name, code, file)
@@ -39,6 +38,6 @@ def _entry(file: SourceFile, there: OpenFile, member: str, record: Record) -> We
         with packed.opened() as stream:
             header = read_npy_header(stream, 0, packed.nbytes)
     except CheckpointError as error:
-        return nothing(name, "array", code, str(error), NoSource(file.path))
+        return nothing(name, "array", code, str(error), file.path)
     ratio = record.nbytes / max(record.packed_nbytes, 1)
     return npy_weight(header, name, code, packed, f"compressed {ratio:.3g} times")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.attributes import dict_of, is_tensor
 from tensornp.errors import CheckpointError, TensornpError
-from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.entry import WeightEntry, noted
 from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.entries.tensor import TensorSource, weight_of
 from tensornp.models.files.source_file import SourceFile
@@ -136,7 +136,7 @@ def in_memory(name: str, kind: str, tensor: Any, code: str, requires_grad: bool 
 
     The hook of each name has a tensor of its own over those of a tied one: what has the same elements is one.
     """
-    return weight_of(name, kind, tensor, code, bool(requires_grad), by_elements=True).noted(_IN_MEMORY)
+    return noted(weight_of(name, kind, tensor, code, bool(requires_grad), by_elements=True), _IN_MEMORY)
 
 
 def shelves_of(module: Any, code: str) -> Iterator[Shelf]:

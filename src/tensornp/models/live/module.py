@@ -12,7 +12,7 @@ from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.namespace.members import registered_names, unregistered
 from tensornp.core.tensor.paths import Path, expression_of
 from tensornp.errors import BadRequestError
-from tensornp.models.entries.entry import WeightEntry, nothing
+from tensornp.models.entries.entry import WeightEntry, noted, nothing
 from tensornp.models.entries.tensor import TensorSource, weight_of
 from tensornp.models.live.accelerate import Shelf, Shelves, shelves_of
 from tensornp.models.live.made import is_maybe_none
@@ -117,7 +117,7 @@ def _own_entries(
         is_aside = bool(place.shelves) and live.location == "meta"
         entry = shelves.entry_for(live, name, place.shelves) if is_aside else live
         if kind == "buffer" and name in passing:
-            entry = entry.with_(saved_as=None).noted("not in the state dict")
+            entry = noted(entry.with_(saved_as=None), "not in the state dict")
         yield entry, every
     known = {id(child) for _, _, child, _ in members}
     hooked: dict[str, str] | None = None
@@ -127,7 +127,7 @@ def _own_entries(
             entry = weight_of(".".join((*place.names, name)), "tensor", child, expression_of((place.path, step)))
             hooked = computed_by_hooks(module) if hooked is None else hooked
             note = ", ".join(filter(None, ["not registered", hooked.get(name, "")]))
-            yield entry.with_(saved_as=None).noted(note), ".".join((*place.every, name))
+            yield noted(entry.with_(saved_as=None), note), ".".join((*place.every, name))
 
 
 def _made_entries(module: Any, place: _Place) -> Iterator[tuple[WeightEntry, str]]:

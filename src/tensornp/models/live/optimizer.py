@@ -14,7 +14,6 @@ from tensornp.core.tensor.containers import leaves
 from tensornp.core.tensor.paths import Kind, Path, expression_of, is_plain_value, steps_of
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.models.entries.entry import WeightEntry, nothing
-from tensornp.models.entries.source import NoSource
 from tensornp.models.entries.tensor import weight_of
 from tensornp.models.live.module import parameters_of
 from tensornp.models.live.state_dict import bracket_of, key_of
@@ -98,7 +97,7 @@ def _state_at(state: Any, parameter: Any) -> Any:
 
 def _state_of(state: Any, name: str, code: str, device: str) -> Iterator[tuple[WeightEntry, str]]:
     if not is_subclass(type(state), dict) or not state:
-        yield nothing(f"{STATE}.{name}", "state", code, "no state yet", NoSource(device, is_pending=True)), ""
+        yield nothing(f"{STATE}.{name}", "state", code, "no state yet", device, is_pending=True), ""
         return
     has_tensors = False
     for path, leaf in leaves(state, (None, "")):
@@ -109,8 +108,7 @@ def _state_of(state: Any, name: str, code: str, device: str) -> Iterator[tuple[W
         tail = "".join(f".{key_of(step)}" for step in steps)
         yield weight_of(f"{STATE}.{name}{tail}", "state", leaf, code + "".join(map(bracket_of, steps))), tail
     if not has_tensors:
-        source = NoSource(device, is_pending=True)
-        yield nothing(f"{STATE}.{name}", "state", code, "its state has no tensor", source), ""
+        yield nothing(f"{STATE}.{name}", "state", code, "its state has no tensor", device, is_pending=True), ""
 
 
 def _said_by(group: Mapping[str, Any], number: int) -> dict[str, Any]:

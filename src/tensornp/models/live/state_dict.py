@@ -18,7 +18,6 @@ from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.models.entries.array import array_weight
 from tensornp.models.entries.entry import WeightEntry, nothing
 from tensornp.models.entries.listed import NotListed
-from tensornp.models.entries.source import NoSource
 from tensornp.models.entries.tensor import weight_of
 from tensornp.models.formats.contents import Contents
 from tensornp.models.names.naming import own_names
@@ -55,7 +54,7 @@ def contents_of_tree(tree: Any, expression: str) -> Contents:
         if is_tensor_like(leaf):
             entries.append(weight_of(name, kind_of(leaf), leaf, expression + bracket))
         elif is_subclass(type(leaf), np.ma.MaskedArray):
-            entries.append(nothing(name, "array", expression + bracket, _MASKED, NoSource("cpu")))
+            entries.append(nothing(name, "array", expression + bracket, _MASKED, "cpu"))
         elif is_subclass(type(leaf), np.ndarray):
             entries.append(array_weight(name, leaf, expression + bracket))
         elif is_plain_value(leaf) and len(besides) < MAX_SAID:

@@ -47,8 +47,8 @@ class _Facts:
         )  # fmt: skip
         nbytes = math.prod(told) * _BITS.get(dtype, 8) // 8 if told is not None else 0
         code = f"{self.code}.{call}()" + (f"[{key!r}]" if key else "")
-        # As it is stored.
-        return WeightEntry(name, "parameter", told, dtype, nbytes, source, code).noted(note).noted(self._said)
+        said = ", ".join(filter(None, [self._said, note]))
+        return WeightEntry(name, "parameter", told, dtype, nbytes, source, code, said)
 
 
 _Lister = Callable[[_Facts], Iterator[WeightEntry]]

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tensornp.errors import CheckpointError
-from tensornp.models.entries.entry import WeightEntry, nothing
+from tensornp.models.entries.entry import WeightEntry, noted, nothing
 from tensornp.models.entries.listed import NotListed
-from tensornp.models.entries.source import NoSource
 from tensornp.models.files.inside_folder import why_outside
 from tensornp.models.formats.contents import Contents, problem_of_part, problems_of
 from tensornp.models.formats.suffixes import SUFFIX, TORCH_SUFFIXES
@@ -62,7 +61,7 @@ class _Shards:
         # Of each weight, why it has no values: but for those that are found.
         why = {shard: self._read(folder, shard) for shard in dict.fromkeys(places.values())}
         self.entries: list[WeightEntry] = [
-            self._found.pop(name) if name in self._found else nothing(name, "tensor", "", why[shard], NoSource(shard))
+            self._found.pop(name) if name in self._found else nothing(name, "tensor", "", why[shard], shard)
             for name, shard in places.items()
             # A number or a text, which old indices list as well.
             if name in self._found or name not in self.said
@@ -86,7 +85,7 @@ class _Shards:
             if entry.name not in self._places:
                 self.problems.append(f"{lies}, and is not in the index")
             is_in = entry.name in self._places
-            self._found[entry.name] = entry if is_in else entry.noted("not in the index")
+            self._found[entry.name] = entry if is_in else noted(entry, "not in the index")
         return f"it is not in {shown_name(shard)}"
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.entry import WeightEntry, noted
 
 CONFIG = "adapter_config.json"
 _HALF = re.compile(r"(?P<stem>.*)\.lora_(?P<embedding>embedding_)?(?P<side>[AB])(?P<rest>\..*)?", re.DOTALL)
@@ -37,7 +37,7 @@ def with_pairs(entries: Iterable[WeightEntry], config: Any = None) -> list[Weigh
         for side, entry in pair.items():
             other = pair[_OTHER[side]].name.rpartition(".lora_")[2]
             notes[entry.name] = f"{said}, with lora_{other}"
-    return [one.noted(notes[one.name], first=False) if one.name in notes else one for one in every] if notes else every
+    return [noted(one, notes[one.name], first=False) if one.name in notes else one for one in every] if notes else every
 
 
 def _rank_of(pair: Mapping[str, WeightEntry]) -> int | None:

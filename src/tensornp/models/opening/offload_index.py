@@ -9,7 +9,6 @@ from typing import Any
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
-from tensornp.models.entries.source import NoSource
 from tensornp.models.formats.contents import Contents, problems_of
 from tensornp.models.formats.offloaded import OFFLOAD_SUFFIX, offloaded_file
 from tensornp.models.opening.config import UNREADABLE, json_in
@@ -33,5 +32,5 @@ def _entry(folder: Path, name: str, told: dict[str, Any]) -> WeightEntry:
     try:
         shape, dtype, file = offloaded_file(folder, name, told)
     except UNREADABLE as error:
-        return nothing(name, "tensor", code, str(error), NoSource(str(folder)))
+        return nothing(name, "tensor", code, str(error), str(folder))
     return weight_in(FileSource(shape, dtype, file, 0), name, code)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.entry import WeightEntry, noted
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.optimizers.param_groups import GROUPS, STATE, params_of, told_names
 
@@ -178,4 +178,4 @@ def with_names(
 
 
 def _named(state: WeightEntry, parameter: str, called: str) -> WeightEntry:
-    return state.with_(saved_as=(called, *(state.saved_as or ()))).noted(f"of {shown_name(parameter)}")
+    return noted(state.with_(saved_as=(called, *(state.saved_as or ()))), f"of {shown_name(parameter)}")

@@ -73,8 +73,9 @@ class BlockScale(Codec):
         step = max(BLOCK_NUMEL // math.prod(made.shape[1:]), 1)
         for first in range(0, len(made), step):
             rows = slice(first, first + step)
-            made[rows] = decode(stored[rows])
-            made[rows] *= scales[np.ix_(places[0][rows], *places[1:])]
+            # Of few lines of scales, those along the last dimension come again and again.
+            lines = scales[np.ix_(places[0][rows], *places[1:-1])] if len(places) > 1 else scales
+            np.multiply(decode(stored[rows]), lines.take(places[-1][rows if len(places) == 1 else ...], -1), made[rows])
         return made
 
 

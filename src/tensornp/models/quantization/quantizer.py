@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel.legible import legible
-from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.entry import WeightEntry, noted
 from tensornp.models.entries.in_file import FileSource
 from tensornp.models.pickles.rebuilt import tensor_of
 from tensornp.models.pickles.records import Call, Global
@@ -37,7 +37,7 @@ def quantized(codes: WeightEntry, quantizer: Any, laid: Laid, rows: Rows) -> Wei
     if isinstance(told, str):
         return codes.with_(dtype=dtype, problem=codes.problem or told, note="")
     source = replace(codes.source, codecs=(*codes.source.codecs, told))
-    return codes.with_(dtype=dtype, source=source).noted(told.note)
+    return noted(codes.with_(dtype=dtype, source=source), told.note)
 
 
 def told_of(quantizer: Any, codes: FileSource, laid: Laid, rows: Rows) -> AffineCodes | str:

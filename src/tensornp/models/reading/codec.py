@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,3 +57,37 @@ class Codec(ABC):
 
         NoDataError, in words that follow a name, where they mean nothing.
         """
+
+
+class Route(NamedTuple):
+    """How the elements in some ranges come about: `levels` are what each codec makes, and first what is stored."""
+
+    levels: tuple[Ranges, ...]
+
+    @classmethod
+    def of(cls, ranges: Ranges, codecs: Sequence[Codec]) -> Route:
+        """Return the route to elements, which each codec makes of those that it needs."""
+        levels = [ranges]
+        for codec in reversed(codecs):
+            levels.append(codec.needs(levels[-1]))
+        return cls(tuple(levels[::-1]))
+
+    @property
+    def stored(self) -> Ranges:
+        """What is read."""
+        return self.levels[0]
+
+    def beside(self, codecs: Sequence[Codec]) -> Iterator[tuple[Any, Any]]:
+        """Yield each source besides, with the index that is read of it; of nothing, nothing is needed."""
+        for codec, ranges in zip(codecs, self.levels[1:], strict=True):
+            if all(one.num for one in ranges):
+                yield from zip(codec.sources, codec.beside(ranges), strict=False)
+
+    def decoded(self, stored: Array, codecs: Sequence[Codec], read: Callable[[Any, Any], Array]) -> Array:
+        """Return what the codecs make of stored elements; `read` brings the numbers of a source at an index."""
+        made = stored
+        for codec, ranges in zip(codecs, self.levels[1:], strict=True):
+            is_any = bool(made.size)
+            beside = [read(*one) for one in zip(codec.sources, codec.beside(ranges), strict=False)] if is_any else []
+            made = codec.decode(made, ranges, beside)
+        return made

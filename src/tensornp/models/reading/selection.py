@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from typing import Any, NamedTuple
 
@@ -59,11 +58,6 @@ class Taken(NamedTuple):
 def whole(shape: Shape) -> Ranges:
     """Return all indices."""
     return tuple(Range(0, size, 1) for size in shape)
-
-
-def contiguous(shape: Shape) -> Shape:
-    """Return the strides, in elements, of an array whose elements lie in the order of their indices."""
-    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 def taken_by(index: Any, shape: Shape) -> Taken:

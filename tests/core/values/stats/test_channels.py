@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tensornp.core.memory.strided import order_of
+from tensornp.core.tensor.strides import order_of
 from tensornp.core.values.stats.channels import ChannelNorms, ChannelSums, layout_of, norms_of
 from tensornp.core.values.stats.compute import scan
 

@@ -19,7 +19,6 @@ from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.units import with_article
 from tensornp.core.memory.still import parts_still, still
-from tensornp.core.memory.strided import order_of
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.dtypes import KNOWN, name_of
 from tensornp.core.tensor.facts import TensorInfo
@@ -27,6 +26,7 @@ from tensornp.core.tensor.form import form_of, is_storage, plain, tensor_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.reading import held_tensor, mask_of, stored_parts
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
+from tensornp.core.tensor.strides import order_of
 from tensornp.core.tensor.weight import ONE_OR_ALL, refused
 from tensornp.core.values.reading.blocks import (
     DevicePart,

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from tensornp.core.tensor.indexing import is_in_order
+from tensornp.core.tensor.strides import contiguous, is_in_order
 from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.models.files.byte_range import ByteRange, ByteSource
@@ -24,7 +24,7 @@ from tensornp.models.pickles.tensors import PickledTensor
 from tensornp.models.reading.boxes import Box
 from tensornp.models.reading.lazy_signs import AS_STORED, LazyBits, applied
 from tensornp.models.reading.reads import Reads
-from tensornp.models.reading.selection import Array, Shape, contiguous, taken_by
+from tensornp.models.reading.selection import Array, Shape, taken_by
 
 Form = Literal["plain", "torch.save", "zstd"]
 MAX_BESIDES_NBYTES = 2**20

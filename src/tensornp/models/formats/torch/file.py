@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from tensornp.core.tensor.strides import unless_in_order
 from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry, inner_text, nothing
-from tensornp.models.entries.in_file import FileSource, in_order, weight_in
+from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.entries.listed import NotListed
 from tensornp.models.entries.source import NoSource
 from tensornp.models.files.byte_range import ByteRange
@@ -173,7 +174,7 @@ class _Laying:
             code = f"tnp.weights({self._file.path!r})[{name!r}].to_numpy()"
         laid = partial(self._laid, name, code)
         if not tensor.dtype:
-            made = nothing(name, "", code, tensor.problem, NoSource(self._file.path))
+            made = nothing(name, "", code, tensor.problem, self._file.path)
         elif tensor.is_wrapper:
             made = _wrapper(name, tensor, code, tuple(map(laid, _stored(tensor))), self._file.path)
         elif tensor.is_quantized:
@@ -193,7 +194,7 @@ class _Laying:
         source = FileSource(
             tensor.shape, tensor.dtype, self._file,
             (record.offset if record is not None else 0) + tensor.offset * itemsize,
-            in_order(tensor.shape, tensor.strides) if tensor.is_sound else None, self._is_swapped,
+            unless_in_order(tensor.shape, tensor.strides) if tensor.is_sound else None, self._is_swapped,
             () if tensor.lazy == AS_STORED else (LazySigns(tensor.dtype, tensor.lazy),),
         )  # fmt: skip
         # What is said of what is not sound is not believed.

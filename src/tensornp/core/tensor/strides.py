@@ -1,0 +1,55 @@
+"""The geometry of strides: how elements lie that are so far apart in each dimension, by numbers alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+
+def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides, in elements, of an array whose elements lie in the order of their indices."""
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def num_reached(shape: Iterable[int], strides: Iterable[int]) -> int:
+    """Return how many elements lie from the first to the last one, gaps included, by strides in elements from 0 on."""
+    return 1 + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
+
+
+def is_in_order(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int = 1) -> bool:
+    """Return whether elements lie in the order of their indices, without gaps; strides count as `itemsize` does."""
+    expected = itemsize
+    for size, step in zip(reversed(shape), reversed(strides), strict=True):
+        if size > 1 and step != expected:
+            return 0 in shape
+        expected *= size
+    return True
+
+
+def unless_in_order(shape: tuple[int, ...], strides: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    """Return the strides; None where elements lie in the order of their indices."""
+    return None if strides is None or is_in_order(shape, strides) else strides
+
+
+def order_of(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Return the dimensions from the widest stride to the narrowest; None where there are gaps between elements."""
+    order = tuple(sorted(range(len(shape)), key=lambda d: strides[d] if shape[d] > 1 else 0, reverse=True))
+    step = 1
+    for d in reversed(order):
+        if shape[d] > 1 and strides[d] != step:
+            return None
+        step *= shape[d]
+    return order
+
+
+def merged(pairs: list[tuple[int, int]], axis: int | None = None) -> tuple[list[tuple[int, int]], int | None]:
+    """Merge neighbouring dimensions, of sizes and strides, that count on like one; but for `axis`, and where it is."""
+    found: list[tuple[int, int]] = []
+    at = None
+    for d, (size, step) in enumerate(pairs):
+        if found and d != axis and at != len(found) - 1 and found[-1][1] == size * step:
+            found[-1] = (found[-1][0] * size, step)
+        else:
+            found.append((size, step))
+            at = len(found) - 1 if d == axis else at
+    return found, at
