@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.collector import uncollected
@@ -17,11 +17,11 @@ from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.entries.listed import NotListed, first_of_each
 from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.names.search import matcher
-from tensornp.models.scan.frame import frame_of
-from tensornp.models.scan.progress import Progress, progress_of
-from tensornp.models.scan.run import scan_entries
-from tensornp.models.scan.table import ScanTable
 from tensornp.models.storage.totals import held_by, identity_of, stored_in_files, stored_in_memory
+
+if TYPE_CHECKING:
+    from tensornp.models.scan.progress import Progress
+    from tensornp.models.scan.table import ScanTable
 
 _CLOSED = " (closed)"
 _COLUMNS = "kind shape dtype nbytes location requires_grad tied_to related note problem code".split()
@@ -229,6 +229,9 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
             raise BadRequestError(
                 f"names are a glob, a regular expression or a list of names, not {an_instance(names)}"
             )
+        from tensornp.models.scan.progress import progress_of
+        from tensornp.models.scan.run import scan_entries
+
         with progress_of(progress, "scan") as told:
             table = scan_entries(chosen, executor=executor, resume=resume, progress=told)
         table.not_listed = self.not_listed if names is None else ()
@@ -246,6 +249,8 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""
+        from tensornp.models.scan.frame import frame_of
+
         rows = ([getattr(entry, column) for column in _COLUMNS] for entry in self._entries.values())
         return frame_of(self, _COLUMNS, rows)
 

@@ -15,13 +15,6 @@ from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.errors import BadRequestError
 from tensornp.models.explorer import WeightsExplorer
-from tensornp.models.live.module import entries_of_module, parameters_of
-from tensornp.models.live.optimizer import entries_of_optimizer
-from tensornp.models.live.state_dict import contents_of_tree
-from tensornp.models.opening.lora import with_pairs
-from tensornp.models.opening.path import open_checkpoint
-from tensornp.models.optimizers.saved import with_names
-from tensornp.models.storage.relations import relate
 
 
 @never_compiled
@@ -74,6 +67,9 @@ def weights(
     if is_subclass(type(obj), str) and not obj.strip():
         raise BadRequestError("an empty text is no path; '.' is the current folder")
     if is_path(obj):
+        # What is not met is not imported: the pickle machine for a .npy file, and any format for a module.
+        from tensornp.models.opening.path import open_checkpoint
+
         return open_checkpoint(obj, model)
     if namespace is None:
         namespace = names_of_caller(sys._getframe())
@@ -85,6 +81,13 @@ def _of_object(
     obj: Any, expression: str, model: torch.nn.Module | None, namespace: Mapping[str, Any]
 ) -> WeightsExplorer:
     """Return an explorer of what lies in memory, by the name that reaches it where no expression is given."""
+    from tensornp.models.live.module import entries_of_module, parameters_of
+    from tensornp.models.live.optimizer import entries_of_optimizer
+    from tensornp.models.live.state_dict import contents_of_tree
+    from tensornp.models.opening.lora import with_pairs
+    from tensornp.models.optimizers.saved import with_names
+    from tensornp.models.storage.relations import relate
+
     root = expression or name_of(obj, namespace)
     if is_subclass(type(obj), torch.nn.Module):
         entries, problems = entries_of_module(obj, root or "model")

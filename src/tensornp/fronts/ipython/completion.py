@@ -11,7 +11,7 @@ from typing import Any
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
 from tensornp.fronts.ipython import guide, magics, memory_magics, value_magics, weight_magics
-from tensornp.models.formats.suffixes import WEIGHT_SUFFIXES
+from tensornp.models.formats.table import weight_suffixes
 
 OPTIONS = {**magics.OPTIONS, **memory_magics.OPTIONS, **value_magics.OPTIONS, **weight_magics.OPTIONS, **guide.OPTIONS}
 _LINE = re.compile(rf"^[^#]*%{{1,2}}({'|'.join(OPTIONS)})\b(.*)$", re.DOTALL)
@@ -76,7 +76,7 @@ def _paths(fragment: str) -> list[tuple[str, str]]:
     fitting = [entry for entry in found if entry.name.startswith(name) and (name or not entry.name.startswith("."))]
     joined = [(os.path.join(folder, entry.name), entry) for entry in fitting if " " not in entry.name]
     return [(path + "/", "path") for path, entry in joined if entry.is_dir()] + [
-        (path, "path") for path, entry in joined if entry.name.endswith(WEIGHT_SUFFIXES)
+        (path, "path") for path, entry in joined if entry.name.endswith(weight_suffixes())
     ]
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensornp.core.lowlevel.frozen import frozen
 from tensornp.core.tensor.weight import Weight
-from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import NoDataError
 from tensornp.models.entries.source import Called, NoSource, Source
 from tensornp.models.files.source_file import Extent
 from tensornp.models.names.quoted import MAX_TOLD, cut, shown_name
+
+if TYPE_CHECKING:
+    from tensornp.core.values.stats.record import TensorStats
 
 COMPUTED = "computed"
 """The kind of a weight that is computed from others when it is asked for, and of which nothing is stored."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,7 +19,6 @@ from tensornp.core.values.reading.blocks import ReadPart
 from tensornp.core.values.reading.decode import decoder, stored_dtype
 from tensornp.core.values.reading.stored import flat_from_boxes
 from tensornp.core.values.reading.supply import MAX_REPEATED, Supply
-from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import ChangedFileError, NoDataError, TooLargeError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.source import Called
@@ -30,6 +29,9 @@ from tensornp.models.reading.boxes import boxes_of_row
 from tensornp.models.reading.codec import Codec, Route
 from tensornp.models.reading.reads import Reads
 from tensornp.models.reading.selection import Array, Range, Ranges, Shape, taken_by
+
+if TYPE_CHECKING:
+    from tensornp.core.values.stats.record import TensorStats
 
 MIN_GIVEN_BACK = 2**30
 """Bytes of a file from which on a scan leaves nothing of it in the cache; a smaller one may soon be loaded."""

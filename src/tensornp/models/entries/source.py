@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from tensornp.core.memory.extents import Extent as Bytes
-from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import NoDataError
 from tensornp.models.files.source_file import Extent
 from tensornp.models.names.quoted import MAX_TOLD, cut, shown_name
+
+if TYPE_CHECKING:
+    from tensornp.core.values.stats.record import TensorStats
 
 
 class Called(NamedTuple):

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,14 +21,15 @@ from tensornp.core.values.reading.blocks import ReadPart
 from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.core.values.reading.stored import StoredValues
 from tensornp.core.values.reading.supply import Supply
-from tensornp.core.values.stats.compute import scan_supply
-from tensornp.core.values.stats.record import TensorStats
-from tensornp.core.values.stats.tasks import Tally, Tasks
 from tensornp.errors import CopyRequiredError, TooLargeError
 from tensornp.models.entries.source import Called, Source
 from tensornp.models.files.source_file import Bytes
 from tensornp.models.reading.selection import Array, Ranges, Shape, taken_by
 from tensornp.models.reading.stats_cache import KEPT
+
+if TYPE_CHECKING:
+    from tensornp.core.values.stats.record import TensorStats
+    from tensornp.core.values.stats.tasks import Tally, Tasks
 
 
 class ReadPlan(NamedTuple):
@@ -210,6 +211,9 @@ def _array_of(bits: Array, name: str, *, writeable: bool, dtype: object) -> Arra
 
 
 def _tasks(supply: Supply) -> Tasks:
+    # Who lists weights need not count them.
+    from tensornp.core.values.stats.tasks import Tasks
+
     return Tasks(supply, "auto", in_depth=True)
 
 
@@ -230,4 +234,6 @@ def _put_together(supply: Supply, tallies: Iterable[Tally]) -> TensorStats:
 
 @apart
 def _stats_of(supply: Supply, num_threads: int | None) -> TensorStats:
+    from tensornp.core.values.stats.compute import scan_supply
+
     return scan_supply(supply, num_threads=num_threads, in_depth=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -15,13 +15,14 @@ from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.info import inspect
-from tensornp.core.values.stats.compute import scan
-from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError, NoDataError, TensornpError
 from tensornp.models.entries.entry import Elsewhere, WeightEntry, inner_text
 from tensornp.models.entries.source import Called, Source
 from tensornp.models.names.quoted import part_of_storage
 from tensornp.models.reading.selection import taken_by
+
+if TYPE_CHECKING:
+    from tensornp.core.values.stats.record import TensorStats
 
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 _LAZY = (torch.nn.parameter.UninitializedParameter, torch.nn.parameter.UninitializedBuffer)
@@ -170,6 +171,8 @@ class TensorSource(Source):
 
     def stats(self, called: Called) -> TensorStats:
         """Return the statistics of all values; of what is spread over ranks, of this rank's part, as `scope` says."""
+        from tensornp.core.values.stats.compute import scan
+
         # Rows and columns of a part have other numbers than those of the whole.
         return scan(self.tensor, in_depth=not self.is_part)
 

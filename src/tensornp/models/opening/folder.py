@@ -7,19 +7,18 @@ from pathlib import Path
 
 from tensornp.errors import CheckpointError
 from tensornp.models.formats.contents import Contents, problems_of
-from tensornp.models.formats.dcp.checkpoint import ITEMS_SUFFIX, Checkpoint, metadata_among
-from tensornp.models.formats.dcp.rank_files import are_of_ranks, read_shards
+from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, are_of_ranks, metadata_among
 from tensornp.models.formats.offloaded import OFFLOAD_SUFFIX
-from tensornp.models.formats.suffixes import SUFFIX, TORCH_SUFFIXES
+from tensornp.models.formats.table import INDEX_SUFFIX, model_suffixes
 from tensornp.models.names.quoted import shown_names
 from tensornp.models.opening.config import config_beside
-from tensornp.models.opening.index import INDEX_SUFFIX, open_index
+from tensornp.models.opening.index import open_index
 from tensornp.models.opening.offload_index import OFFLOAD_INDEX, open_offload_folder
 from tensornp.models.opening.one_file import open_file
 from tensornp.models.opening.shards import are_shards, open_together, shards_among
 
+SUFFIX = ".safetensors"
 _TORCH_SUFFIX = ".bin"
-_OTHER_SUFFIXES = (*TORCH_SUFFIXES, ".npz", ".gguf")
 
 
 def open_folder(folder: Path) -> Contents:
@@ -76,7 +75,7 @@ def _of_others(folder: Path, names: list[str]) -> Contents:
     parts = {f"{name}/{file}": f"{name}." for name in names for file in _files_in(folder / name)}
     if parts:
         return open_together(folder, parts)
-    others = [name for name in names if name.endswith(_OTHER_SUFFIXES)]
+    others = [name for name in names if name.endswith(model_suffixes())]
     if len(others) == 1:
         return open_file(folder / others[0])
     if others:
@@ -90,11 +89,15 @@ def _ending(names: list[str], suffix: str) -> list[str]:
 
 def open_dcp(folder: Path, names: list[str]) -> Contents:
     """Return what a folder of torch.distributed.checkpoint holds, as the files of these names tell it."""
+    from tensornp.models.formats.dcp.checkpoint import Checkpoint
+
     found = Checkpoint(folder, names)
     return Contents(found.entries, found.values, [*found.problems, *problems_of(found.entries)])
 
 
 def _open_ranks(folder: Path, files: list[str]) -> Contents:
+    from tensornp.models.formats.dcp.rank_files import read_shards
+
     found = read_shards(folder, files)
     config, problems = config_beside(folder)
     return Contents(found.entries, {**found.said, **config}, [*found.problems, *problems, *problems_of(found.entries)])

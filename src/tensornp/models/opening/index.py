@@ -12,14 +12,13 @@ from tensornp.models.entries.entry import WeightEntry, noted, nothing
 from tensornp.models.entries.listed import NotListed
 from tensornp.models.files.inside_folder import why_outside
 from tensornp.models.formats.contents import Contents, problem_of_part, problems_of
-from tensornp.models.formats.suffixes import SUFFIX, TORCH_SUFFIXES
+from tensornp.models.formats.table import sharded_suffixes
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.opening.config import UNREADABLE, config_beside, json_in
 from tensornp.models.opening.one_file import read_part
 from tensornp.models.quantization.layouts import with_meaning
 from tensornp.models.storage.totals import stored_in_files
 
-INDEX_SUFFIX = ".index.json"
 _MAX_NBYTES = 2**63
 """More than any disk has."""
 
@@ -95,7 +94,7 @@ def _refused(place: Any) -> str:
 
 
 def _is_foreign(place: str) -> bool:
-    return not place.endswith((SUFFIX, *TORCH_SUFFIXES))
+    return not place.endswith(sharded_suffixes())
 
 
 def _metadata_of(index: dict[str, Any]) -> dict[str, Any]:

@@ -7,8 +7,7 @@ from pathlib import Path
 from tensornp.errors import CheckpointError
 from tensornp.models.files.source_file import SourceFile
 from tensornp.models.formats.contents import Contents, problems_of
-from tensornp.models.formats.detect import contents_of
-from tensornp.models.formats.safetensors.entries import entries_in, header_of
+from tensornp.models.formats.table import read_contents
 from tensornp.models.opening.config import config_beside
 from tensornp.models.quantization.layouts import with_meaning
 from tensornp.models.storage.relations import relate
@@ -16,27 +15,17 @@ from tensornp.models.storage.relations import relate
 
 def open_file(path: Path) -> Contents:
     """Return what a file holds, with the configuration beside it; CheckpointError if it is not sound, or empty."""
-    file = SourceFile.at(path)
-    found = contents_of(file)
-    if found is not None:
-        if not (found.entries or found.metadata or found.problems or path.suffix == ".npz"):
-            raise CheckpointError(f"{str(path)!r} holds nothing")
-        return found._replace(entries=relate(found.entries), problems=[*found.problems, *problems_of(found.entries)])
-    found = _of_safetensors(file)
-    config, problems = config_beside(path.parent)
-    entries, untold = with_meaning(found.entries, config.get("config"))
-    return Contents(entries, {**found.metadata, **config}, [*problems, *untold, *problems_of(entries)])
+    form, found = read_contents(SourceFile.at(path))
+    if form.is_apart:
+        config, problems = config_beside(path.parent)
+        entries, untold = with_meaning(found.entries, config.get("config"))
+        return Contents(entries, {**found.metadata, **config}, [*problems, *untold, *problems_of(entries)])
+    if not (found.entries or found.metadata or found.problems or path.suffix == ".npz"):
+        raise CheckpointError(f"{str(path)!r} holds nothing")
+    return found._replace(entries=relate(found.entries), problems=[*found.problems, *problems_of(found.entries)])
 
 
 def read_part(path: Path) -> Contents:
     """Return what one of several files holds, as they lie in it; CheckpointError if it is not sound."""
-    file = SourceFile.at(path)
-    found = contents_of(file)
-    if found is None:
-        return _of_safetensors(file)
-    return found._replace(entries=relate(found.entries))
-
-
-def _of_safetensors(file: SourceFile) -> Contents:
-    header = header_of(file)
-    return Contents(list(entries_in(file, header)), header.metadata, [])
+    form, found = read_contents(SourceFile.at(path))
+    return found if form.is_apart else found._replace(entries=relate(found.entries))

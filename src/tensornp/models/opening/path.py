@@ -14,13 +14,12 @@ from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.files.source_file import reason_of
 from tensornp.models.formats.contents import Contents
-from tensornp.models.formats.dcp.checkpoint import ITEMS_SUFFIX, is_dcp_metadata
+from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, is_dcp_metadata
 from tensornp.models.formats.offloaded import OFFLOAD_SUFFIX
-from tensornp.models.formats.suffixes import WEIGHT_SUFFIXES
-from tensornp.models.live.module import parameters_of
+from tensornp.models.formats.table import INDEX_SUFFIX, weight_suffixes
 from tensornp.models.names.quoted import MAX_TOLD, cut
 from tensornp.models.opening.folder import open_dcp, open_folder
-from tensornp.models.opening.index import INDEX_SUFFIX, open_index
+from tensornp.models.opening.index import open_index
 from tensornp.models.opening.lora import with_pairs
 from tensornp.models.opening.offload_index import OFFLOAD_INDEX, open_offload_folder
 from tensornp.models.opening.one_file import open_file
@@ -46,12 +45,21 @@ def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None 
 
 
 def _with_names(found: Contents, model: torch.nn.Module | None, said: str) -> list[WeightEntry]:
-    entries, why = with_names(found.entries, found.optimizers, parameters_of(model))
+    entries, why = with_names(found.entries, found.optimizers, _parameters_of(model))
     if model is None or not all(why):
         return entries
     if not why:
         raise BadRequestError(f"there is no state of an optimizer in {said} that model could name; leave model out")
     raise BadRequestError(f"the states in {said} are not named by this model, {why[0]}; leave model out")
+
+
+def _parameters_of(model: torch.nn.Module | None) -> list[WeightEntry] | None:
+    if model is None:
+        return None
+    # What lies in memory is known to what reads files only if it is asked.
+    from tensornp.models.live.module import parameters_of
+
+    return parameters_of(model)
 
 
 def _found(typed: str) -> str:
@@ -92,7 +100,7 @@ def closest_path(typed: str) -> str:
         path = path.parent
     try:
         with os.scandir(path.parent) as there:
-            names = [one.name for one in there if one.name.endswith(WEIGHT_SUFFIXES) or one.is_dir()]
+            names = [one.name for one in there if one.name.endswith(weight_suffixes()) or one.is_dir()]
     except OSError:
         return ""
     # It may have come to be meanwhile.

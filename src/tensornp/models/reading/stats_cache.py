@@ -6,11 +6,13 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Collection, Hashable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tensornp.core.lowlevel.locks import Lock
 from tensornp.core.lowlevel.mapped_files import mapped_for_writing
-from tensornp.core.values.stats.record import TensorStats
+
+if TYPE_CHECKING:
+    from tensornp.core.values.stats.record import TensorStats
 
 MAX_NBYTES = 2**26
 """Bytes of all that is kept."""

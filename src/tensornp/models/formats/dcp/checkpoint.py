@@ -7,7 +7,6 @@ looked into before its values are asked for.
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 from tensornp.core.tensor.dtypes import KNOWN
@@ -19,28 +18,13 @@ from tensornp.models.formats.dcp.chunk import StoredChunk
 from tensornp.models.formats.dcp.chunked import ChunkSource, chunked
 from tensornp.models.formats.dcp.item_files import ItemFiles
 from tensornp.models.formats.dcp.metadata import Told, ToldTensor, read_dcp_metadata
+from tensornp.models.formats.dcp.names import is_of_rank
 from tensornp.models.formats.dcp.ranks import put_together
 from tensornp.models.formats.dcp.values import MAX_LOOKED_INTO, ByteValue, ByteValues
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.reading.boxes import Box, why_not_whole
 
-METADATA = ".metadata"
-ITEMS_SUFFIX = ".distcp"
-_OF_RANK = re.compile(r"__(?P<rank>\d{1,9})\.metadata")
 _MAX_CHUNKS = 2**16
-
-
-def is_dcp_metadata(name: str) -> bool:
-    """Return whether a file of this name tells what lies in its folder."""
-    return name == METADATA or _OF_RANK.fullmatch(name) is not None
-
-
-def metadata_among(names: list[str]) -> list[str]:
-    """Return the files of a folder that tell what it holds: that of all ranks, else those of each, in their order."""
-    if METADATA in names:
-        return [METADATA]
-    of_ranks = [match for match in map(_OF_RANK.fullmatch, names) if match is not None]
-    return [match[0] for match in sorted(of_ranks, key=lambda match: int(match["rank"]))]
 
 
 class Checkpoint:
@@ -50,7 +34,7 @@ class Checkpoint:
         told, self.problems = _told(folder, names)
         files = ItemFiles(folder)
         # The word of one rank is not what the folder says.
-        source = str(folder / names[0] if _OF_RANK.fullmatch(names[0]) and len(names) == 1 else folder)
+        source = str(folder / names[0] if is_of_rank(names[0]) and len(names) == 1 else folder)
         entries = [_entry(files, source, name, tensor, told) for name, tensor in told.tensors.items()]
         values = {name: ByteValue.of(files, item) for name, item in told.values.items()}
         self.entries = _without_overlaps(entries, values)

@@ -5,7 +5,6 @@ Each says where in its tensor a chunk begins; the shape of the whole is told by 
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,11 +14,10 @@ from tensornp.models.entries.listed import NotListed
 from tensornp.models.files.source_file import SourceFile
 from tensornp.models.formats.dcp.chunk import StoredChunk
 from tensornp.models.formats.dcp.chunked import chunked
+from tensornp.models.formats.dcp.names import rank_of
 from tensornp.models.formats.safetensors.header import read_header
 from tensornp.models.formats.safetensors.saved_offsets import SHARDING_INFO, saved_offsets
 from tensornp.models.reading.boxes import why_not_whole
-
-_OF_RANK = re.compile(r"shard-(?P<rank>\d{1,9})-model-\d+-of-\d+\.safetensors")
 
 
 class Shards(NamedTuple):
@@ -28,11 +26,6 @@ class Shards(NamedTuple):
     entries: list[WeightEntry]
     said: dict[str, str]
     problems: list[str]
-
-
-def are_of_ranks(names: list[str]) -> bool:
-    """Return whether these are the files of a folder that each rank has written, by their names."""
-    return bool(names) and all(map(_OF_RANK.fullmatch, names))
 
 
 def read_shards(folder: Path, names: list[str]) -> Shards:
@@ -75,7 +68,7 @@ def _entry(folder: Path, name: str, chunks: list[StoredChunk], dtypes: list[str]
 
 def _missing(names: list[str]) -> list[str]:
     """Return which ranks have no file, of those between others that have one."""
-    found = {int(match["rank"]) for match in map(_OF_RANK.fullmatch, names) if match is not None}
+    found = set(map(rank_of, names))
     absent = [str(rank) for rank in range(1, max(found, default=0)) if rank not in found]
     if not absent:
         return []

@@ -9,27 +9,32 @@ from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.files.lookalikes import NUM_LOOKED_AT, what_it_seems
 from tensornp.models.files.source_file import SourceFile
+from tensornp.models.formats.contents import Contents
 from tensornp.models.formats.safetensors.header import Header, read_header
 from tensornp.models.formats.safetensors.saved_offsets import saved_offsets
-from tensornp.models.formats.suffixes import TORCH_SUFFIXES
 
 
-def header_of(file: SourceFile) -> Header:
-    """Return what the header of a safetensors file says; CheckpointError, with what the file seems to be instead."""
+def read_safetensors(file: SourceFile) -> Contents:
+    """Return what a safetensors file holds; CheckpointError, with what the file seems to be instead."""
+    header = _header_of(file)
+    return Contents(list(_entries_in(file, header)), header.metadata, [])
+
+
+def _header_of(file: SourceFile) -> Header:
     try:
         return read_header(file)
     except CheckpointError:
         seems = what_it_seems(file.read(0, min(file.nbytes, NUM_LOOKED_AT)))
         if seems:
             raise CheckpointError(f"{file.path!r} seems to be {seems}") from None
-        if file.path.endswith(TORCH_SUFFIXES):
+        if file.path.endswith((".bin", ".pt", ".pth", ".ckpt")):
             raise CheckpointError(
                 f"{file.path!r} is neither a file of torch.save nor a sound one of safetensors"
             ) from None
         raise
 
 
-def entries_in(file: SourceFile, header: Header) -> Iterator[WeightEntry]:
+def _entries_in(file: SourceFile, header: Header) -> Iterator[WeightEntry]:
     """Yield the weights of a file."""
     begins = saved_offsets(header.metadata)
     for one in header.tensors:

@@ -37,7 +37,7 @@ _FREE_NAME_CHARACTERS, _NAMES_PER_NBYTES = 2**20, 8
 """Characters that the names of any file may have together, and how many more for each byte of its pickle."""
 
 
-def is_legacy(data: bytes) -> bool:
+def _is_legacy(data: bytes) -> bool:
     """Return whether a file that begins so is of the format before the zip: its first pickle is a known number."""
     try:
         return bool(xray(data[:64]).root == LEGACY_MAGIC)
@@ -52,8 +52,10 @@ def read_zip(file: SourceFile, members: dict[str, Record]) -> Contents:
     return _listed(file, found, storages, is_swapped=is_swapped)
 
 
-def read_legacy(file: SourceFile) -> Contents:
-    """Return what a file of the format before the zip holds; CheckpointError if it is not sound."""
+def read_legacy(file: SourceFile) -> Contents | None:
+    """Return what a file of the format before the zip holds; None of another one, CheckpointError if not sound."""
+    if not _is_legacy(file.read(0, min(file.nbytes, 64))):
+        return None
     with file.opened() as there:
         at, scans = 0, []
         for _ in range(5):

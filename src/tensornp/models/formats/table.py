@@ -1,0 +1,125 @@
+"""The formats of files that are read: a row says all that is known of one from outside, and its reader the rest.
+
+From the rows derive which file is read by what, which names are completed and suggested, and what a folder may hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from tensornp.errors import CheckpointError
+from tensornp.models.files.source_file import SourceFile
+
+if TYPE_CHECKING:
+    from tensornp.models.formats.contents import Contents
+
+INDEX_SUFFIX = ".index.json"
+_NUM_READ = 64
+
+
+class Format(NamedTuple):
+    """One format.
+
+    Attributes
+    ----------
+    name : str
+        As people call it.
+    suffixes : tuple of str
+        How names of its files end, the usual one first.
+    begins : tuple of bytes
+        With one of which each file begins; empty of a format without a beginning of its own, which stands last.
+    read : str
+        Its reader, as ``"module:function"``, imported when such a file is met: it takes a `SourceFile` and returns
+        `Contents`, or None of a file that only begins so; CheckpointError of one that is not sound.
+    extra : str
+        The extra of tensornp that brings a library which some values need; empty where none does.
+    is_told_by_name : bool
+        Whether a file of such a name is of no other format; ``.bin`` may be anything.
+    is_model : bool
+        Whether one such file in a folder is taken for the weights of a model.
+    is_sharded : bool
+        Whether a model may lie in several such files, with an index.
+    is_apart : bool
+        Whether no two weights of a file lie in the same bytes.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    begins: tuple[bytes, ...]
+    read: str
+    extra: str = ""
+    is_told_by_name: bool = True
+    is_model: bool = True
+    is_sharded: bool = False
+    is_apart: bool = False
+
+    def reader(self) -> Callable[[SourceFile], Contents | None]:
+        """Return what reads a file."""
+        module, _, function = self.read.partition(":")
+        found: Callable[[SourceFile], Contents | None] = getattr(import_module(module), function)
+        return found
+
+
+_HERE = "tensornp.models.formats"
+_TORCH = (".bin", ".pt", ".pth", ".ckpt")
+FORMATS = (
+    Format("NumPy array", (".npy",), (b"\x93NUMPY",), f"{_HERE}.npy:read_npy", is_model=False),
+    Format("NumPy archive", (".npz",), (b"PK\x03\x04", b"PK\x05\x06"), f"{_HERE}.zipped:read_zipped"),
+    Format("GGUF", (".gguf",), (b"GGUF",), f"{_HERE}.gguf.file:read_gguf", extra="gguf"),
+    Format(
+        "torch.save", _TORCH, (b"PK\x03\x04", b"PK\x05\x06"), f"{_HERE}.zipped:read_zipped",
+        is_told_by_name=False, is_sharded=True,
+    ),
+    # The number that the first pickle is, of any protocol.
+    Format("torch.save, legacy", _TORCH, (b"\x80", b"L"), f"{_HERE}.torch.file:read_legacy", is_told_by_name=False),
+    Format(
+        "safetensors", (".safetensors",), (), f"{_HERE}.safetensors.entries:read_safetensors",
+        is_told_by_name=False, is_sharded=True, is_apart=True,
+    ),
+)  # fmt: skip
+"""In this order a file is tried."""
+
+
+def read_contents(file: SourceFile) -> tuple[Format, Contents]:
+    """Return what a file holds, and of which format it is; CheckpointError if it is not sound, or of another one."""
+    if not file.nbytes:
+        raise CheckpointError(f"{file.path!r} is empty")
+    begins, suffix = file.read(0, min(file.nbytes, _NUM_READ)), Path(file.path).suffix
+    for one in FORMATS:
+        if one.begins and begins.startswith(one.begins):
+            found = one.reader()(file)
+            if found is not None:
+                return one, found
+    for one in FORMATS:
+        if one.is_told_by_name and suffix in one.suffixes:
+            raise CheckpointError(f"{file.path!r} does not begin as a {suffix} file does")
+    for one in FORMATS:
+        found = one.reader()(file) if not one.begins else None
+        if found is not None:
+            return one, found
+    raise CheckpointError(f"{file.path!r} is of no format that is read")
+
+
+def sharded_suffixes() -> tuple[str, ...]:
+    """Return how files end in several of which a model may lie."""
+    return tuple(suffix for one in FORMATS if one.is_sharded for suffix in one.suffixes)
+
+
+def model_suffixes() -> tuple[str, ...]:
+    """Return how a file ends that may be all of a model."""
+    return tuple(suffix for one in FORMATS if one.is_model for suffix in one.suffixes)
+
+
+def weight_suffixes() -> tuple[str, ...]:
+    """Return how the names of files of weights end: by which they are suggested and completed, and never read."""
+    return tuple(dict.fromkeys(_suffixes()))
+
+
+def _suffixes() -> Iterator[str]:
+    for one in FORMATS:
+        yield from one.suffixes
+        if one.is_sharded:
+            yield one.suffixes[0] + INDEX_SUFFIX

@@ -1,0 +1,25 @@
+"""Zip archives: those of `numpy.savez` and of `torch.save`, which their members tell apart, and what they are else."""
+
+from __future__ import annotations
+
+from tensornp.errors import CheckpointError
+from tensornp.models.files.byte_range import ByteRange
+from tensornp.models.files.lookalikes import what_zip_it_seems
+from tensornp.models.files.source_file import SourceFile
+from tensornp.models.files.zip_directory import records_of
+from tensornp.models.formats.contents import Contents
+
+
+def read_zipped(file: SourceFile) -> Contents:
+    """Return what a zip holds; CheckpointError if it is not sound, or of something else."""
+    with file.opened() as there:
+        members = records_of(ByteRange(there, 0, file.nbytes, repr(file.path)))
+    if seems := what_zip_it_seems(members):
+        raise CheckpointError(f"{file.path!r} is {seems}")
+    from tensornp.models.formats.npz import has_arrays, read_npz
+
+    if has_arrays(members):
+        return read_npz(file, members)
+    from tensornp.models.formats.torch.file import read_zip
+
+    return read_zip(file, members)
