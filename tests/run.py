@@ -50,14 +50,16 @@ def main() -> int:
     if options.torch:
         return run_with(options.torch, pytest_arguments)
     python = ensure("examples", "test")
-    browser = find_browser(python) or (options.browser_install and install_browser(python))
+    browser = None if options.quick else find_browser(python) or (options.browser_install and install_browser(python))
     print(f"Browser: {browser or 'none'}", flush=True)
     if browser:
         os.environ["TENSORNP_CHROMIUM"] = str(browser)
     if os.environ.get("CI"):
         os.environ["TENSORNP_REQUIRE_BROWSER"] = "1"
 
-    checks = {"pytest": ["pytest", *pytest_arguments]} if pytest_arguments else CHECKS
+    checks = {"pytest": ["pytest", *pytest_arguments]} if pytest_arguments else dict(CHECKS)
+    if options.quick:
+        checks["pytest"] = [*checks["pytest"], "-m", "not slow and not browser"]
     results = {name: run(name, [python, "-m", *command]) for name, command in checks.items()}
     print("\n" + ", ".join(f"{name} {'ok' if ok else 'FAILED'}" for name, ok in results.items()))
     return 0 if all(results.values()) else 1
@@ -68,6 +70,9 @@ def parse_options() -> tuple[argparse.Namespace, list[str]]:
     summary, _, usage = __doc__.partition("\n\n")
     parser = argparse.ArgumentParser(description=summary, epilog=usage, allow_abbrev=False)
     parser.add_argument("--torch", metavar="VERSION", help="test with this torch, in an environment of its own")
+    parser.add_argument(
+        "--quick", action="store_true", help="leave out what needs a browser, or more than some seconds"
+    )
     parser.add_argument(
         "--no-browser-install", dest="browser_install", action="store_false",
         help="if there is no Chromium, Chrome or Edge, do without one",

@@ -13,7 +13,7 @@ import pytest
 
 SRC = Path(__file__).parents[1] / "src" / "tensornp"
 ROOMS = {
-    "": "errors -> core -> models, ranks -> render -> widget, session -> fronts",
+    "": "errors -> core -> models, ranks -> render -> widget, session -> fronts, testing",
     "core": "lowlevel -> tensor -> namespace -> memory -> convert -> values, exchange -> summary",
     "core/values": "reading -> shown, stats -> compare -> find, pictures",
     "models": "names -> reading, files -> pickles -> entries -> storage, quantization, optimizers, outline "
@@ -39,7 +39,7 @@ HOMES = {
     "anywidget": {"widget"},
     "ipywidgets": {"widget"},
     "IPython": {"fronts/ipython"},
-    "torch": {"core", "models", "ranks", "widget", "session", "fronts"},
+    "torch": {"core", "models", "ranks", "widget", "session", "fronts", "testing"},
 }
 
 
