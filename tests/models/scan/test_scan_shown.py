@@ -10,6 +10,7 @@ import torch
 
 import tensornp as tnp
 from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.models.scan import findings
 from tensornp.models.scan.table import ScanTable
 from tensornp.render.models.scan import scan_table_html, scan_table_text
 
@@ -112,3 +113,20 @@ def test_what_a_scan_shows_is_escaped_and_cut():
     assert "\x1b" not in text + html + repr(table)
     assert max(map(len, text.split("\n"))) < 1000
     assert any(line.startswith("'' ") for line in text.split("\n"))
+
+
+def test_a_new_finding_is_a_row(monkeypatch):
+    """It is counted, ranked and shown wherever others are."""
+
+    def told(entry, stats):
+        if stats.max is not None and stats.max > 1000:
+            yield f"{entry.name} goes up to {stats.max:g}"
+
+    monkeypatch.setattr(findings, "RULES", (findings.Rule(3, told), *findings.RULES))
+    table = tnp.weights({"a": torch.tensor([1.0, 2000.0]), "b": noise(0), "c": torch.ones(3)}).scan()
+    assert [one.text for one in table.findings("a")] == ["a goes up to 2000"]
+    heading, _, row, *_ = lines_of(table)
+    assert heading == "3 weights · 1 with findings, 1 with what may be on purpose"
+    assert "a goes up to 2000" in row
+    assert "a goes up to 2000" in scan_table_html(table)
+    assert table.num_alarms == 1

@@ -53,6 +53,10 @@ class Kind:
         Whether it is several tensors in one, so that a list of arrays comes out.
     is_masked : bool
         Whether some elements are hidden, so that a masked array comes out.
+    indexed_by : str
+        What makes a tensor whose elements are taken by an index, where one cannot be indexed as it is: ``.to_dense()``.
+    axis_cure : str
+        What to take in the place of one whose statistics are not told by axis.
     """
 
     name: str
@@ -70,6 +74,8 @@ class Kind:
     has_other_meaning: bool = False
     gives_several: bool = False
     is_masked: bool = False
+    indexed_by: str = ""
+    axis_cure: str = "make a real one of it"
 
     def __str__(self) -> str:
         return self.name
@@ -86,6 +92,8 @@ SPARSE = Kind(
     step=Step.TO_DENSE,
     sentence="Only some elements are stored; the array has them all.",
     obstacle=Obstacle("of layout {layout}", "the layout is {layout}, so the values are laid out densely"),
+    indexed_by=".to_dense()",
+    axis_cure="take t.to_dense()",
 )
 MKLDNN = Kind(
     "mkldnn",
@@ -94,6 +102,7 @@ MKLDNN = Kind(
     sentence="An opaque layout that only oneDNN reads; the array has the values in row order.",
     obstacle=Obstacle("of the opaque layout mkldnn", "the layout is opaque, so the values are laid out densely"),
     is_out_of_reach=True,
+    indexed_by=".to_dense()",
 )
 QUANTIZED = Kind(
     "quantized",
@@ -103,6 +112,7 @@ QUANTIZED = Kind(
     obstacle=Obstacle("of codes with a scale", "{dtype} codes dequantized, so that each is the value it means"),
     values_dtype="float32",
     has_strides=True,
+    indexed_by=".dequantize()",
 )
 DEQUANTIZED = Kind(
     "dequantized",
@@ -111,6 +121,7 @@ DEQUANTIZED = Kind(
     sentence="The class stores codes with a scale; the array has the values that they mean.",
     obstacle=Obstacle("of class {type_name}", "{type_name} dequantized, so that each element is the value it means"),
     has_other_meaning=True,
+    indexed_by=".dequantize()",
 )
 """Of a class that says itself how: `dequantize` of its own."""
 ZERO = Kind(
@@ -136,6 +147,7 @@ NESTED = Kind(
     access="part",
     code="[{inner} for part in t.unbind()]",
     gives_several=True,
+    axis_cure="take one of its parts",
 )
 MASKED = Kind(
     "masked",
@@ -146,6 +158,7 @@ MASKED = Kind(
     access="t.get_data()",
     code="np.ma.array({inner}, mask=~t.get_mask(){host}{dense}.numpy())",
     is_masked=True,
+    indexed_by=".get_data()",
 )
 LOCAL = Kind(
     "local",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from tensornp.core.tensor.dtypes import KNOWN, largest
@@ -28,24 +28,68 @@ class Finding(NamedTuple):
 
 def findings_of(entry: WeightEntry, stats: TensorStats) -> Iterator[Finding]:
     """Yield what stands out, from the statistics alone."""
+    for rule in RULES:
+        for text in rule.told(entry, stats):
+            yield Finding(rule.rank, text)
+
+
+class Rule(NamedTuple):
+    """What stands out, and how bad it is: `told` yields a sentence for each time that it is so."""
+
+    rank: int
+    told: Callable[[WeightEntry, TensorStats], Iterator[str]]
+
+
+def _nan(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
     if stats.nan:
-        yield Finding(0, _share(stats.nan, stats.count, "NaN"))
+        yield _share(stats.nan, stats.count, "NaN")
+
+
+def _infinite(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
     if stats.num_infinite:
-        yield Finding(1, _share(stats.num_infinite, stats.count, "infinite"))
-    if stats.min is None:
-        return
-    if entry.name.rpartition(".")[2] == "running_var" and stats.min <= 0:
-        yield Finding(2, f"a running variance is {stats.min:.6g}, and not positive")
+        yield _share(stats.num_infinite, stats.count, "infinite")
+
+
+def _variance(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
+    if stats.min is not None and stats.min <= 0 and entry.name.rpartition(".")[2] == "running_var":
+        yield f"a running variance is {stats.min:.6g}, and not positive"
+
+
+def _largest(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
     top = _edge_of(entry.dtype_of_values)
-    if top is not None and max(abs(stats.min), abs(stats.max)) >= top:
-        yield Finding(3, f"a value is {top:.6g}, the largest that {entry.dtype} has")
-    if stats.count == stats.finite > 1 and stats.min == stats.max:
-        yield Finding(PLAIN_RANK if stats.min in (0, 1) else 4, f"all {stats.count:,} are {stats.min:.6g}")
-    for norms in stats.channels:
-        if norms.num_dead:
-            yield Finding(QUIET_RANK, _dead(norms, entry))
-        if norms.num_outliers:
-            yield Finding(QUIET_RANK + 1, _outlying(norms, entry))
+    if top is not None and stats.min is not None and max(abs(stats.min), abs(stats.max)) >= top:
+        yield f"a value is {top:.6g}, the largest that {entry.dtype} has"
+
+
+def _constant(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
+    if stats.count == stats.finite > 1 and stats.min == stats.max not in (0, 1):
+        yield f"all {stats.count:,} are {stats.min:.6g}"
+
+
+def _plain(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
+    if stats.count == stats.finite > 1 and stats.min == stats.max in (0, 1):
+        yield f"all {stats.count:,} are {stats.min:.6g}"
+
+
+def _dead_channels(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
+    yield from (_dead(norms, entry) for norms in stats.channels if norms.num_dead)
+
+
+def _outlying_channels(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
+    yield from (_outlying(norms, entry) for norms in stats.channels if norms.num_outliers)
+
+
+RULES = (
+    Rule(0, _nan),
+    Rule(1, _infinite),
+    Rule(2, _variance),
+    Rule(3, _largest),
+    Rule(4, _constant),
+    Rule(QUIET_RANK, _dead_channels),
+    Rule(QUIET_RANK + 1, _outlying_channels),
+    Rule(PLAIN_RANK, _plain),
+)
+"""The worst first; what the tree, the table and a page say of a scan derives from these."""
 
 
 def _share(number: int, count: int, what: str) -> str:

@@ -319,9 +319,8 @@ def refuse_endless(supply: Supply, caller: str) -> None:
 def refuse_axis(info: TensorInfo, axis: int | None) -> None:
     """Raise BadRequestError for an axis of a tensor whose elements are not told apart by it."""
     if axis is not None:
-        cures = {kinds.SPARSE.name: "take t.to_dense()", kinds.NESTED.name: "take one of its parts"}
-        cure = cures.get(info.kind.name, "make a real one of it")
-        raise BadRequestError(f"{with_article(str(info.kind))} tensor is not told by axis; {cure}, or leave axis out")
+        said = f"{with_article(str(info.kind))} tensor is not told by axis"
+        raise BadRequestError(f"{said}; {info.kind.axis_cure}, or leave axis out")
 
 
 silence_warnings(globals())

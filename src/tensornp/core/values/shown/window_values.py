@@ -34,15 +34,6 @@ FULL = 100
 NAN, POSITIVE_INF, NEGATIVE_INF, HIDDEN = 127, 126, -126, 125
 """The shades of what has no place on the scale."""
 
-_INDEXABLE = {
-    kinds.SPARSE.name: ".to_dense()",
-    kinds.MKLDNN.name: ".to_dense()",
-    kinds.QUANTIZED.name: ".dequantize()",
-    kinds.DEQUANTIZED.name: ".dequantize()",
-    kinds.MASKED.name: ".get_data()",
-}
-"""What makes a tensor of all elements of one that cannot be indexed as it is."""
-
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -71,7 +62,7 @@ class Subject:
         """
         if self.shape != self.info.shape:
             return ""
-        return name + self.access[1:] + _INDEXABLE.get(self.info.kind.name, "")
+        return name + self.access[1:] + self.info.kind.indexed_by
 
 
 @dataclass(frozen=True, slots=True)
