@@ -181,6 +181,20 @@ def is_held_by_tensors(storage: torch.UntypedStorage) -> bool:
     return _storage_use_count is None or int(_storage_use_count(storage._cdata)) > 1
 
 
+def has_constant_tensors(module: Any) -> bool:
+    """Return whether the graph of a scripted module has tensors as constants, as a frozen one has all weights."""
+    if not is_scripted_table(module.__dict__.get("_modules")):
+        return False
+    try:
+        nodes = list(module.__dict__["_c"]._get_method("forward").graph.nodes())
+    except (RuntimeError, KeyError, AttributeError):
+        # It has no such method, or this torch keeps it elsewhere.
+        return False
+    return any(
+        one.kind() == "prim::Constant" and one.hasAttribute("value") and one.kindOf("value") == "t" for one in nodes
+    )
+
+
 def is_scripted_table(table: Any) -> bool:
     """Return whether `table` is what `torch.jit.script` puts in the place of a module's dictionary of members."""
     return _scripted_table is not None and isinstance(table, _scripted_table)

@@ -37,6 +37,7 @@ _FOREIGN = frozenset(
 """Packages whose objects are not looked into: they reach the whole kernel, and no user thinks of them as holders."""
 _MODULE_OWN = frozenset(vars(torch.nn.Module()))
 """What every module holds: three dictionaries of what it consists of, flags and hooks."""
+_TRACED = "_actual_script_module"
 _BY_INDEX = frozenset(map(id, (torch.nn.ModuleList, torch.nn.ParameterList)))
 _BY_KEY = frozenset(map(id, (torch.nn.ModuleDict, torch.nn.ParameterDict)))
 _BY_PLACE = frozenset((id(torch.nn.Sequential),))
@@ -115,7 +116,7 @@ def in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
 def unregistered(module: Any) -> Iterator[tuple[Any, Any]]:
     """Yield what else a `torch.nn.Module` holds than it has registered, by the names that its users type."""
     for name, child in items_of(object.__getattribute__(module, "__dict__")):
-        if name not in _MODULE_OWN:
+        if name not in _MODULE_OWN and name != _TRACED:
             yield _own_attribute(name), child
 
 
@@ -127,6 +128,9 @@ def registered(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
 def registered_names(module: Any) -> Iterator[tuple[str, Any, Any, Kind]]:
     """Yield the name, the step, and the kind of all that is registered; what is registered as None too."""
     held = object.__getattribute__(module, "__dict__")
+    if "_parameters" not in held and _TRACED in held:
+        # What `torch.jit.trace` returns hands on all that it is asked for.
+        held = object.__getattribute__(held[_TRACED], "__dict__")
     # Asked of each module of a model, and so in one pass.
     bases = [id(cls) for cls in mro_of(type(module))]
     is_dict, is_list, is_row = (not names.isdisjoint(bases) for names in (_BY_KEY, _BY_INDEX, _BY_PLACE))

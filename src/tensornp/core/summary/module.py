@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -55,13 +55,21 @@ def summarize_module(module: torch.nn.Module, options: DisplayOptions) -> Module
 @modes.unnoticed
 def _summarize(module: torch.nn.Module, options: DisplayOptions) -> tuple[ContainerSummary, int, int]:
     found = list(islice(_tensors_of(module), MAX_LEAVES + 1))
-    return table_of(class_name(type(module)), found, options)
+    # As a module has them: those of a loaded script are tensors of no class of their own.
+    parameters = [child for _, child, kind in found if kind == "parameter"]
+    return table_of(class_name(type(module)), [(path, child) for path, child, _ in found], options, parameters)
 
 
-def table_of(type_name: str, found: list[Leaf], options: DisplayOptions) -> tuple[ContainerSummary, int, int]:
-    """Return the table of the first `MAX_LEAVES` that were found, and the elements of parameters, all and elsewhere."""
+def table_of(
+    type_name: str, found: list[Leaf], options: DisplayOptions, known: Sequence[Any] | None = None
+) -> tuple[ContainerSummary, int, int]:
+    """Return the table of the first `MAX_LEAVES` that were found, and the elements of parameters, all and elsewhere.
+
+    `known` are those of them that are parameters; None where their classes tell.
+    """
     shown = found[:MAX_LEAVES]
-    parameters = {id(leaf): leaf for _, leaf in shown if _is_parameter(leaf)}
+    among = [leaf for _, leaf in shown if _is_parameter(leaf)] if known is None else known[:MAX_LEAVES]
+    parameters = {id(leaf): leaf for leaf in among}
     table = summarize_leaves(shown, options)
     named = tuple(replace(row, name=row.name.removeprefix(".")) for row in table.rows)
     table = replace(table, type_name=type_name, rows=named, is_complete=len(found) <= MAX_LEAVES)
@@ -87,8 +95,8 @@ def _numel(parameter: torch.Tensor) -> int:
         return 0
 
 
-def _tensors_of(module: Any) -> Iterator[Leaf]:
-    """Yield parameters and buffers with the paths to them, depth first; a module that holds itself is left out."""
+def _tensors_of(module: Any) -> Iterator[tuple[Path, Any, str]]:
+    """Yield parameters and buffers, the paths to them and their kinds, depth first; but no module that holds itself."""
     stack = [_members(module, None, frozenset())]
     while stack:
         members, path, seen = stack[-1]
@@ -96,7 +104,7 @@ def _tensors_of(module: Any) -> Iterator[Leaf]:
         if kind is None:
             stack.pop()
         elif kind in ("parameter", "buffer") and is_tensor(child):
-            yield (path, step), child
+            yield (path, step), child, kind
         elif is_subclass(type(child), torch.nn.Module) and id(child) not in seen:
             stack.append(_members(child, (path, step), seen))
 

@@ -10,7 +10,14 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel import modes, torch_private
-from tensornp.core.lowlevel.attributes import an_instance, class_name, is_subclass, module_name, own_attributes
+from tensornp.core.lowlevel.attributes import (
+    an_instance,
+    class_name,
+    is_subclass,
+    is_tensor,
+    module_name,
+    own_attributes,
+)
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.unsharded import is_unsharded
@@ -187,13 +194,19 @@ def _with_shape(
         inner=inner,
         is_parameter=is_parameter,
         is_buffer=is_buffer,
-        part_nbytes=_part_nbytes(tensor) if kind is SPARSE and state == "available" else None,
+        part_nbytes=_part_nbytes(tensor, kind) if state == "available" else None,
         **_graph_facts(tensor, t),
     )
 
 
-def _part_nbytes(sparse: torch.Tensor) -> int:
-    return sum(part.numel() * part.element_size() for part in parts_of(sparse, SPARSE))
+def _part_nbytes(tensor: torch.Tensor, kind: Kind) -> int | None:
+    """Return the bytes of the tensors of which one consists; None where its elements are its own."""
+    if kind is SPARSE:
+        return sum(part.numel() * part.element_size() for part in parts_of(tensor, SPARSE))
+    if not kind.has_other_meaning:
+        return None
+    parts = {id(value): value for _, value in own_attributes(tensor) if is_tensor(value)}
+    return sum(_read(part).held_nbytes for part in parts.values()) if parts else None
 
 
 def _missing_part(tensor: torch.Tensor, kind: Kind) -> StorageSpan | None:

@@ -7,14 +7,17 @@ from typing import Any, NamedTuple
 
 import torch
 
+from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import an_instance, class_name, is_subclass, mro_of
 from tensornp.core.lowlevel.modes import unnoticed
-from tensornp.core.namespace.members import registered_names, unregistered
+from tensornp.core.namespace.members import registered_names
 from tensornp.core.tensor.paths import Path, expression_of
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, noted, nothing
+from tensornp.models.entries.listed import NotListed
 from tensornp.models.entries.tensor import TensorSource, weight_of
 from tensornp.models.live.accelerate import Shelf, Shelves, shelves_of
+from tensornp.models.live.attributes import attributes_of, holds_weights
 from tensornp.models.live.made import is_maybe_none
 from tensornp.models.live.parametrized import computed_by_hooks, computed_of, is_parametrized
 from tensornp.models.live.torch_ao import is_packed, packed_of
@@ -48,14 +51,14 @@ class _Place(NamedTuple):
 def entries_of_module(module: torch.nn.Module, expression: str) -> tuple[list[WeightEntry], list[str]]:
     """Return the weights of `module`, which `expression` reaches, and what is wrong; nothing of the user's runs."""
     walk = _Walk()
-    found = list(walk.entries(module, _Place((), (), (None, expression))))
+    found = walk.without_registered(list(walk.entries(module, _Place((), (), (None, expression)))))
     names = own_names([entry.name for entry, _ in found], [every for _, every in found])
     entries = [one if one.name == name else one.with_(name=name) for (one, _), name in zip(found, names, strict=True)]
-    return entries, list(_problems(walk.num_skipped, entries))
+    return entries, list(_problems(walk, entries))
 
 
-def _problems(num_skipped: int, entries: list[WeightEntry]) -> Iterator[str]:
-    if num_skipped:
+def _problems(walk: _Walk, entries: list[WeightEntry]) -> Iterator[str]:
+    if num_skipped := walk.num_skipped:
         yield (
             f"more than {MAX_REPEATED:,} names are of modules that have one already; {num_skipped:,} "
             "places of shared modules are not listed, whose weights are under other names"
@@ -63,6 +66,12 @@ def _problems(num_skipped: int, entries: list[WeightEntry]) -> Iterator[str]:
     num_untold = sum(is_maybe_none(entry.source) for entry in entries)
     if num_untold:
         yield f"whether {num_untold:,} packed biases are there is not told before they are read, and none is counted"
+    if num_hidden := walk.num_hidden():
+        said = "a module that is an attribute, or lies in a plain list or dictionary, is"
+        many = f"{num_hidden:,} modules that are attributes, or lie in plain lists or dictionaries, are"
+        yield NotListed(f"{said if num_hidden == 1 else many} not registered, and not listed")
+    if walk.has_constants:
+        yield NotListed("tensors that TorchScript holds as constants are not listed")
 
 
 class _Walk:
@@ -70,6 +79,9 @@ class _Walk:
 
     def __init__(self) -> None:
         self.num_skipped = 0
+        self.has_constants = False
+        self._loose: set[int] = set()
+        self._hidden: dict[int, Any] = {}
         self._seen: set[int] = set()
         self._num_repeated = 0
         self._shelves = Shelves()
@@ -97,8 +109,43 @@ class _Walk:
             if "_hf_hook" in object.__getattribute__(one, "__dict__"):
                 its_place = its_place._replace(shelves=(*shelves_of(one, its_place.code), *its_place.shelves))
             yield from _own_entries(one, members, its_place, self._shelves)
+            yield from self._attributes(one, members, its_place)
+            self.has_constants = self.has_constants or torch_private.has_constant_tensors(one)
             yield from _made_entries(one, its_place)
             stack.extend(reversed(list(_below(one, members, its_place))))
+
+    def _attributes(
+        self, module: Any, members: list[tuple[Any, ...]], place: _Place
+    ) -> Iterator[tuple[WeightEntry, str]]:
+        """Yield the tensors that the module has not registered; modules are noted."""
+        known = {id(child) for _, _, child, _ in members}
+        hooked: dict[str, str] | None = None
+        for step, names, brackets, value in attributes_of(module):
+            if is_subclass(type(value), torch.nn.Module):
+                self._hidden[id(value)] = value
+            elif id(value) not in known:
+                code = expression_of((place.path, step)) + brackets
+                entry = weight_of(".".join((*place.names, *names)), "tensor", value, code)
+                hooked = computed_by_hooks(module) if hooked is None else hooked
+                note = ", ".join(filter(None, ["not registered", hooked.get(names[0], "")]))
+                entry = noted(entry.with_(saved_as=None), note)
+                if brackets:
+                    self._loose.add(id(entry.source))
+                yield entry, ".".join((*place.every, *names))
+
+    def without_registered(self, found: list[tuple[WeightEntry, str]]) -> list[tuple[WeightEntry, str]]:
+        """Return the weights, but those in lists and dictionaries that are listed otherwise."""
+        if not self._loose:
+            return found
+        listed = {id(one.tensor) for one, _ in found if id(one.source) not in self._loose}
+        return [
+            (one, every) for one, every in found if id(one.source) not in self._loose or id(one.tensor) not in listed
+        ]
+
+    def num_hidden(self) -> int:
+        """Return how many modules with weights are attributes, and not registered; those that lead back are none."""
+        left = [one for key, one in self._hidden.items() if key not in self._seen]
+        return sum(holds_weights(one, self._seen) for one in left)
 
 
 def _own_entries(
@@ -119,15 +166,6 @@ def _own_entries(
         if kind == "buffer" and name in passing:
             entry = noted(entry.with_(saved_as=None), "not in the state dict")
         yield entry, every
-    known = {id(child) for _, _, child, _ in members}
-    hooked: dict[str, str] | None = None
-    for step, child in unregistered(module):
-        if is_subclass(type(child), torch.Tensor) and id(child) not in known:
-            name = step.lstrip(".")
-            entry = weight_of(".".join((*place.names, name)), "tensor", child, expression_of((place.path, step)))
-            hooked = computed_by_hooks(module) if hooked is None else hooked
-            note = ", ".join(filter(None, ["not registered", hooked.get(name, "")]))
-            yield noted(entry.with_(saved_as=None), note), ".".join((*place.every, name))
 
 
 def _made_entries(module: Any, place: _Place) -> Iterator[tuple[WeightEntry, str]]:

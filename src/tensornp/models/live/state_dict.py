@@ -43,7 +43,7 @@ def contents_of_tree(tree: Any, expression: str) -> Contents:
     Nothing of the user's runs; a module inside is left out.
     """
     found, problems = _listed(tree, expression)
-    steps = [_steps_below(path) for path, _ in found]
+    steps = [steps_below(path) for path, _ in found]
     brackets = ["".join(map(bracket_of, one)) for one in steps]
     # Two ways to the same name: what tells them apart are the brackets.
     names = own_names([".".join(map(key_of, one)) for one in steps], brackets)
@@ -101,7 +101,7 @@ def kind_of(tensor: Any) -> str:
     return "parameter" if is_subclass(type(tensor), torch.nn.Parameter) else "tensor"
 
 
-def _steps_below(path: Path) -> list[Any]:
+def steps_below(path: Path) -> list[Any]:
     """Return the steps that lead to a leaf, without what leads to the root."""
     return [*steps_of(path)][-2::-1]
 

@@ -59,7 +59,7 @@ def _shape(info: TensorInfo) -> Badge:
         text = str(tuple(info.shape)).replace("-1", "?")
         return Badge("shape", text, "A size marked ? is symbolic, or differs from one part to the next.")
     held = f"in {counted(info.held_nbytes, 'byte')}"
-    if info.part_nbytes is not None:
+    if info.part_nbytes is not None and info.detail:
         held = f"of which {info.detail}, {held}"
     return Badge("shape", str(info.shape), f"Shape: {counted(info.numel, 'element')} {held}.")
 

@@ -76,7 +76,7 @@ class StoredChunk(NamedTuple):
         """Return where its elements lie; CheckpointError if the item is not of its shape and dtype, or not sound."""
         if self.form == "plain":
             return Place(0, None)
-        found, storages, is_swapped = read_torch_zip(source, MAX_BESIDES_NBYTES)
+        found, storages, is_swapped, _ = read_torch_zip(source, MAX_BESIDES_NBYTES)
         tensors = list(islice(values_of(found.root), 2))
         if len(tensors) != 1 or not isinstance(tensors[0], PickledTensor) or tensors[0].path:
             raise CheckpointError(f"{source.said} is no tensor of torch.save")

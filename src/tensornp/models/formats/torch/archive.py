@@ -15,11 +15,15 @@ _MAX_ORDER_NBYTES = 8
 
 
 class TorchZip(NamedTuple):
-    """What the pickle would build, the storages by their keys, and if their bytes lie in the other order."""
+    """What the pickle would build, the storages by their keys, and if their bytes lie in the other order.
+
+    `num_constants` counts the tensors that TorchScript keeps beside the pickle, as `torch.jit.freeze` makes of weights.
+    """
 
     found: XRay
     storages: dict[str, Record]
     is_swapped: bool
+    num_constants: int
 
 
 def read_torch_zip(source: ByteSource, max_nbytes: int = MAX_NBYTES) -> TorchZip:
@@ -47,7 +51,8 @@ def of_torch(source: ByteSource, members: dict[str, Record], max_nbytes: int = M
         records = {name: one._replace(problem=one.problem or why) for name, one in records.items()}
     there = f"{prefix}data/"
     storages = {name.removeprefix(there): one for name, one in records.items() if name.startswith(there)}
-    return TorchZip(found, storages, is_swapped)
+    constants = (name.removeprefix(f"{prefix}constants/") for name in records)
+    return TorchZip(found, storages, is_swapped, sum(name.isdecimal() for name in constants))
 
 
 def looked_through(said: str, data: bytes) -> XRay:

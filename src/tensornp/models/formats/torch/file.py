@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.strides import unless_in_order
 from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.errors import CheckpointError
@@ -48,8 +49,12 @@ def _is_legacy(data: bytes) -> bool:
 def read_zip(file: SourceFile, members: dict[str, Record]) -> Contents:
     """Return what a zip of these members holds; CheckpointError if it is none of `torch.save`, or not sound."""
     with file.opened() as there:
-        found, storages, is_swapped = of_torch(ByteRange(there, 0, file.nbytes, repr(file.path)), members)
-    return _listed(file, found, storages, is_swapped=is_swapped)
+        archive = of_torch(ByteRange(there, 0, file.nbytes, repr(file.path)), members)
+    contents = _listed(file, archive.found, archive.storages, is_swapped=archive.is_swapped)
+    if archive.num_constants:
+        said = f"{counted(archive.num_constants, 'tensor')} that TorchScript holds as constants"
+        contents.problems.append(NotListed(f"{said} {'is' if archive.num_constants == 1 else 'are'} not listed"))
+    return contents
 
 
 def read_legacy(file: SourceFile) -> Contents | None:

@@ -1,0 +1,67 @@
+"""What a module holds that it has not registered: tensors as attributes, alone or in plain lists and dictionaries."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+import torch
+
+from tensornp.core.lowlevel.attributes import is_subclass
+from tensornp.core.namespace.members import registered, unregistered
+from tensornp.core.tensor.containers import leaves
+from tensornp.core.tensor.paths import PLAIN_CLASSES
+from tensornp.models.live.state_dict import bracket_of, key_of, steps_below
+
+MAX_HELD = 10_000
+"""Values of one attribute that are looked at."""
+_CONTAINERS = frozenset(map(id, (list, tuple, dict, OrderedDict)))
+
+
+class Attribute(NamedTuple):
+    """A tensor or a module, the step to the attribute that holds it, and how its name and its expression go on."""
+
+    step: Any
+    names: tuple[str, ...]
+    brackets: str
+    value: Any
+
+
+def attributes_of(module: Any) -> Iterator[Attribute]:
+    """Yield the tensors and modules that are attributes of a module, or lie in a list or a dictionary that is one."""
+    for step, child in unregistered(module):
+        name = step.lstrip(".")
+        if _is_meant(child):
+            yield Attribute(step, (name,), "", child)
+        elif id(type(child)) in _CONTAINERS and not _is_plain(child):
+            for path, leaf in islice(leaves(child, (None, "")), MAX_HELD):
+                if path is not None and _is_meant(leaf):
+                    steps = steps_below(path)
+                    yield Attribute(step, (name, *map(key_of, steps)), "".join(map(bracket_of, steps)), leaf)
+
+
+def _is_meant(value: Any) -> bool:
+    return is_subclass(type(value), torch.Tensor) or is_subclass(type(value), torch.nn.Module)
+
+
+def _is_plain(container: Any) -> bool:
+    """Return whether a container has numbers and texts alone, as most attributes do."""
+    values: Iterable[Any] = container.values() if isinstance(container, dict) else container
+    return PLAIN_CLASSES.issuperset(map(id, map(type, list(values))))
+
+
+def holds_weights(module: Any, besides: set[int]) -> bool:
+    """Return whether a module that is not registered has weights; not of one that has any of `besides` below it."""
+    waiting, seen, has_any = [module], {id(module)}, False
+    while waiting:
+        one = waiting.pop()
+        if id(one) in besides:
+            return False
+        for _, child, kind in registered(one):
+            has_any = has_any or kind != ""
+            if kind == "" and id(child) not in seen:
+                seen.add(id(child))
+                waiting.append(child)
+    return has_any
