@@ -220,6 +220,15 @@ def test_editing_shows_a_line_and_runs_nothing():
         assert page.answers[-1]["type"] == "error"
 
 
+def test_a_search_in_a_nested_tensor_says_which_part_it_has_seen():
+    """The others may have what is looked for, and larger values."""
+    t = torch.nested.nested_tensor([torch.zeros(3, 3), torch.full((2, 3), torch.nan)])
+    page = Page(t, seek=seek)
+    others = "; the others are not searched"
+    assert page.ask(seek="nan", size=[4, 4])["text"] == f"there is no NaN in part 0 of 2{others}"
+    assert page.ask(seek="nan", part=1, size=[4, 4])["text"] == f"looked for in part 1 of 2{others}"
+
+
 def test_parts_of_a_nested_tensor_are_one_more_index():
     """The expressions say which part."""
     t = torch.nested.nested_tensor([torch.ones(2, 3), torch.zeros(4, 3)])

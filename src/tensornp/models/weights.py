@@ -11,7 +11,7 @@ import torch
 from tensornp.core.lowlevel.attributes import an_instance, class_members, class_name, is_subclass, mro_of
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.namespace.caller import name_of, names_of_caller
-from tensornp.core.tensor.containers import is_container
+from tensornp.core.tensor.containers import is_container, is_seen
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.errors import BadRequestError
 from tensornp.models.explorer import WeightsExplorer
@@ -99,7 +99,7 @@ def _of_object(
     if is_container(obj) and not is_tensor_like(obj):
         found = contents_of_tree(obj, root or "state_dict")
         if not found.entries and not found.optimizers:
-            raise BadRequestError(f"this {class_name(type(obj))} holds no tensor and no array")
+            raise BadRequestError(_why_nothing(obj))
         entries, why = with_names(found.entries, found.optimizers, parameters_of(model))
         problems = [*found.problems, *(f"the states are not named by this model, {one}" for one in why if one)]
         entries = with_pairs(relate(entries))
@@ -108,6 +108,14 @@ def _of_object(
     raise BadRequestError(
         f"weights takes a module, an optimizer, a dictionary or list of tensors, or a path, not {an_instance(obj)}"
     )
+
+
+def _why_nothing(obj: Any) -> str:
+    """Return why no weight is found in a container; of its own class, a mapping may load or compute what it gives."""
+    name = class_name(type(obj))
+    if not is_seen(obj):
+        return f"a {name} may load or compute what it gives, and is not asked; pass a dict of its values"
+    return f"this {name} holds no tensor and no array"
 
 
 def is_path(obj: Any) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tensornp.core.lowlevel.attributes import class_members, module_name, mro_of
+from tensornp.core.lowlevel.attributes import class_members, class_name, module_name, mro_of
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.weight import refused
 from tensornp.errors import NotATensorError
 from tensornp.render.view import shown_of, summary_html, summary_text
@@ -81,6 +82,11 @@ def card(obj: Any, **options: Any) -> Card:
         static = obj._static_bundle()
         return Card(static["text/plain"], static["text/html"])
     summary = shown_of(obj, chosen)
+    if summary is None and is_container(obj):
+        name = class_name(type(obj))
+        raise NotATensorError(
+            f"a {name} may load or compute what it gives, and is not asked; pass a dict of its values"
+        )
     if summary is None:
         raise NotATensorError(
             f"card takes a tensor, an array, a module, a container of tensors, or what a function of tensornp returns, "

@@ -28,7 +28,7 @@ MAX_NBYTES = 19_000
 """Bytes of one answer, without the kernel's envelope."""
 _GONE = "the tensor of this card is gone; show it again"
 _UNREACHED = "no name reaches this tensor any more, so that no line of code would set it; bind one first"
-_NOT_FOUND = {"nan": "there is no NaN in this tensor", "inf": "there is no infinity in this tensor"}
+_NOT_FOUND = {"nan": "there is no NaN", "inf": "there is no infinity"}
 _SOUGHT = ("absmax", "min", "max", "nan", "inf")
 
 Held = Callable[[], torch.Tensor | StoredValues | None]
@@ -180,9 +180,11 @@ class NavigatorWidget(DockingWidget):
             # Of a tensor that has another shape by now, the search begins at the first element.
             place = self._seek(subject.tensor, what, after if _is_in(after, subject.shape) else None)
             if place is None:
-                return window, None, _NOT_FOUND.get(what, "there is no such element in this tensor")
+                return window, None, f"{_NOT_FOUND.get(what, 'there is no such element')} in {_searched(subject)}"
             place = tuple(place)
-            return window.moved_to_show(place), place, ""
+            # Of a nested tensor the other parts may have more, and larger ones.
+            said = f"looked for in {_searched(subject)}" if subject.num_parts > 1 else ""
+            return window.moved_to_show(place), place, said
         # Of a tensor that has lost dimensions meanwhile, another index is no use.
         if shown is None or not window.numel or len(integers(shown)) != len(subject.shape):
             return window, None, ""
@@ -272,3 +274,10 @@ def _next_place(tensor: torch.Tensor | StoredValues, what: str, after: Index | N
     from tensornp.core.values.find.locate import next_place
 
     return next_place(tensor, what, after)
+
+
+def _searched(subject: Subject) -> str:
+    """Return in what an element is looked for: the parts of a nested tensor are seen one by one."""
+    if subject.num_parts < 2:
+        return "this tensor"
+    return f"part {subject.part} of {subject.num_parts}; the others are not searched"

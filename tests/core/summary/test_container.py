@@ -58,3 +58,54 @@ def test_the_one_constant_that_numpy_hides_is_hidden():
     """`np.ma.masked` has a number inside, which stands for nothing."""
     assert tnp.card(np.ma.masked).text.splitlines()[-1] == "masked"
     assert summarize_container({"t": torch.ones(1), "m": np.ma.masked}, DisplayOptions()).rows[1].text == "--"
+
+
+class Codes(torch.Tensor):
+    """Int8 codes with a scale, as quantization libraries wrap them: half of the bytes of a bfloat16 weight."""
+
+    @staticmethod
+    def __new__(cls, codes: torch.Tensor, scale: torch.Tensor) -> Codes:
+        wrapper = torch.Tensor._make_wrapper_subclass(cls, codes.shape, dtype=torch.bfloat16)
+        wrapper.codes, wrapper.scale, wrapper.again = codes, scale, codes
+        return wrapper
+
+    def dequantize(self) -> torch.Tensor:
+        return self.codes.to(self.dtype) * self.scale
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten.detach.default:
+            return cls(args[0].codes, args[0].scale)
+        raise RuntimeError("raised by __torch_dispatch__")
+
+
+def test_what_stores_codes_takes_the_bytes_of_these():
+    """In its own facts, in a container's row and sum, for a module, and in the table of all tensors."""
+    weight = Codes(torch.ones(600, 512, dtype=torch.int8), torch.ones(600, 1, dtype=torch.bfloat16))
+    nbytes = 600 * 512 + 600 * 2
+    assert tnp.inspect(weight).held_nbytes == nbytes
+    assert tnp.inspect(weight).nbytes == 2 * 600 * 512
+    summary = summarize_container({"w": weight}, DisplayOptions())
+    assert summary.nbytes == nbytes
+    layer = torch.nn.Linear(512, 600, bias=False)
+    layer.weight = torch.nn.Parameter(weight, requires_grad=False)
+    (heading,) = (line for line in str(tnp.card(layer)).splitlines() if line.startswith("Linear of"))
+    assert "1 tensor · 307,200 parameters · 301.2 KiB" in heading
+    assert tnp.weights(layer).totals.nbytes == nbytes
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("values", "hidden", "says"),
+    [
+        ([0.0, 1.0, 2.0], [0, 1, 0], "0.0, --, 2.0"),
+        ([True, False], [1, 0], "--, False"),
+        ([1j, 2j], [0, 1], "1j, --"),
+        ([3, 4, 5], [0, 1, 0], "3, --, 5"),
+    ],
+)
+def test_the_hidden_elements_of_a_masked_array_are_not_numbers(values, hidden, says):
+    """As NumPy prints them."""
+    masked = np.ma.masked_array(values, mask=hidden)
+    assert says.split(", ") == repr(masked).split("data=[")[1].split("]")[0].split(", ")
+    assert f"  {says}" in str(tnp.card({"m": masked, "t": torch.ones(2)}))

@@ -441,3 +441,23 @@ def test_aliases_of_one_are_looked_for_outside_the_users_modes():
     with Mode() as mode:
         assert tnp.aliases(scaled, names) == []
     assert mode.seen == []
+
+
+def test_the_code_of_a_method_is_a_call_of_it():
+    """As the README registers one; and an index of a weight is one of its values."""
+
+    class Own:
+        def dequantize(self):
+            return torch.arange(6.0).view(3, 2)
+
+    tnp.register_kind(Own, values=Own.dequantize)
+    try:
+        own = Own()
+        code = tnp.plan(own).code
+        assert eval(code, {"t": own, "torch": torch, "np": np}).tolist() == tnp.to_numpy(own).tolist()
+        assert "t.dequantize()" in code
+        entry = tnp.weights({"w": own})["w"]
+        assert entry.to_numpy(slice(1, 3)).tolist() == [[2, 3], [4, 5]]
+        assert entry.to_numpy((0, 1)) == 1
+    finally:
+        tnp.unregister_kind(Own)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import io
+from collections import ChainMap
+from collections.abc import Mapping
+from dataclasses import dataclass
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -113,3 +117,54 @@ def test_what_is_frozen_into_a_graph_is_told(tmp_path):
         "4 tensors that TorchScript holds as constants are not listed",
     )
     assert not tnp.compare(tmp_path / "0.pt", tmp_path / "1.pt").equal
+
+
+class Elsewhere(Mapping):
+    """Loads what it gives."""
+
+    def __getitem__(self, key):
+        raise AssertionError("it was asked")
+
+    def __iter__(self):
+        raise AssertionError("it was asked")
+
+    def __len__(self):
+        return 1
+
+
+@dataclass
+class Apart:
+    """Keeps its fields elsewhere, as a tensorclass does."""
+
+    a: torch.Tensor
+
+    def __setattr__(self, name, value):
+        self.__dict__.setdefault("kept", {})[name] = value
+
+
+@pytest.mark.parametrize("held", [Elsewhere(), ChainMap({"a": torch.ones(2)}), Apart(torch.ones(2))])
+def test_what_is_not_asked_is_told_apart_from_what_is_empty(held):
+    """It may hold any number of weights; neither a card nor an explorer says that there are none."""
+    for take in (tnp.weights, tnp.card):
+        with pytest.raises(tnp.TensornpError, match="may load or compute what it gives, and is not asked; pass a dict"):
+            take(held)
+    with pytest.raises(tnp.BadRequestError, match="this dict holds no tensor and no array"):
+        tnp.weights({"a": 1})
+
+
+def test_tensors_of_an_optimizers_groups_are_listed():
+    """A learning rate of compiled steps is a tensor: as its state dict has it, so that both are equal."""
+    layer = nn.Linear(2, 2)
+
+    def made(lr):
+        optimizer = torch.optim.Adam(layer.parameters(), lr=torch.tensor(lr), capturable=False, foreach=False)
+        layer(torch.ones(2)).sum().backward()
+        optimizer.step()
+        return optimizer
+
+    optimizer, other = made(0.1), made(0.2)
+    w = tnp.weights(optimizer)
+    assert w["param_groups.0.lr"].to_numpy() == np.float32(0.1)
+    assert eval(w["param_groups.0.lr"].code, {"optimizer": optimizer}) is optimizer.param_groups[0]["lr"]
+    assert tnp.compare(optimizer, optimizer.state_dict()).equal
+    assert "param_groups.0.lr" in tnp.compare(optimizer, other).changed()

@@ -74,8 +74,13 @@ def _first_of(array: np.ndarray, options: DisplayOptions, number: int) -> str:
     if array is np.ma.masked:
         return str(array)
     more = ", …" if array.size > number else ""
+    some: Any = array.flat[:number]
+    if isinstance(some, np.ma.MaskedArray):
+        # As NumPy prints these: each element by itself, and a word for those that are hidden.
+        each: Any = some.astype(object)
+        return ", ".join(map(str, each.filled(str(np.ma.masked_print_option)))) + more
     with np.printoptions(**options.printoptions):
-        return np.array2string(array.flat[:number], separator=", ")[1:-1] + more
+        return np.array2string(some, separator=", ")[1:-1] + more
 
 
 def _order_of(array: np.ndarray) -> str:

@@ -14,7 +14,7 @@ from tensornp.core.summary.generator import leaves_of, summarize_generator
 from tensornp.core.summary.module import ModuleSummary, is_module, summarize_module
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
-from tensornp.core.tensor.containers import is_container
+from tensornp.core.tensor.containers import is_container, is_seen
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like
 
@@ -52,7 +52,7 @@ def _summary_of(obj: Any, options: DisplayOptions, look: Look | None) -> Summary
         return summarize_array(obj, options)
     if is_module(obj):
         return summarize_module(obj, options)
-    if is_container(obj):
+    if is_container(obj) and is_seen(obj):
         return summarize_container(obj, options)
     leaves = leaves_of(obj)
     return summarize_generator(leaves, options) if leaves else None

@@ -116,6 +116,16 @@ def is_container(obj: Any) -> bool:
     return container_of(cls) is not None or is_mapping(cls)
 
 
+def is_seen(container: Any) -> bool:
+    """Return whether it is told what a container holds; another mapping than `dict` may load or compute what it gives.
+
+    Nor is it of a dataclass that keeps its fields elsewhere than in itself.
+    """
+    if container_of(type(container)) is not DATACLASS:
+        return _children(container) is not None
+    return bool(list(_field_items(container))) or not dataclasses.fields(type(container))
+
+
 def is_mapping(cls: type) -> bool:
     """Return whether `cls` is a mapping, or says so."""
     try:

@@ -120,7 +120,9 @@ def register_kind(
     name = getattr(values, "__name__", "")
     # In the code, t is the object itself.
     name = name if is_attribute_name(name) and name != "t" else "values"
-    kind = replace(STAND_IN, label=legible(label) or STAND_IN.label, access=f"{name}(t)")
+    is_method = any(class_members(base).get(name) is values for base in mro_of(cls))
+    access = f"t.{name}()" if is_method else f"{name}(t)"
+    kind = replace(STAND_IN, label=legible(label) or STAND_IN.label, access=access)
     _put(_registered, cls, StandIn(kind, name, values, detail))
 
 

@@ -119,16 +119,18 @@ def compare_weights(
 
 
 def _matched(own: dict[str, WeightEntry], others: dict[str, WeightEntry]) -> Matched:
-    """Return which weights belong together by their names; where none do, by what else states of optimizers are called.
+    """Return which weights belong together by their names, or by what else states of optimizers are called.
 
     A state dict has the number of a parameter, and its name only if the optimizer was given it.
     """
     names, other_names = list(own), list(others)
+    first = matched(names, other_names)
+    if not any(one.saved_as for side in (own, others) for one in side.values()) or len(first.pairs) == len(own):
+        return first
     tried = (
-        (names, other_names), (names, _called(others, 0)), (_called(own, 0), other_names),
-        (_called(own, -1), _called(others, -1)),
+        (names, _called(others, 0)), (_called(own, 0), other_names), (_called(own, -1), _called(others, -1)),
     )  # fmt: skip
-    return next((found for found in starmap(matched, tried) if found.pairs), matched(names, other_names))
+    return max(first, *starmap(matched, tried), key=lambda found: len(found.pairs))
 
 
 def _called(entries: dict[str, WeightEntry], place: int) -> dict[str, str]:

@@ -15,6 +15,7 @@ from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.stand_ins import stood_for
 from tensornp.errors import BadRequestError, NoDataError, TensornpError
 from tensornp.models.entries.entry import Elsewhere, WeightEntry, inner_text
 from tensornp.models.entries.source import Called, Source
@@ -209,7 +210,10 @@ class TensorSource(Source):
         while upwards and upwards[-1] == slice(None):
             # Sparse tensors take no slices.
             upwards.pop()
-        part = self.tensor.detach()[tuple(upwards)] if upwards else self.tensor
+        if not upwards:
+            return self.tensor, ()
+        whole = self.tensor if is_tensor(self.tensor) else stood_for(self.tensor)
+        part = whole.detach()[tuple(upwards)]
         return part, tuple(turned) if any(one.step for one in turned) else ()
 
 

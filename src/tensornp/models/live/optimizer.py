@@ -16,7 +16,7 @@ from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.models.entries.entry import WeightEntry, nothing
 from tensornp.models.entries.tensor import weight_of
 from tensornp.models.live.module import parameters_of
-from tensornp.models.live.state_dict import bracket_of, key_of
+from tensornp.models.live.state_dict import bracket_of, key_of, kind_of
 from tensornp.models.names.naming import own_names
 from tensornp.models.optimizers.param_groups import GROUPS, NAMES, STATE, params_of, told_names
 
@@ -47,6 +47,10 @@ def entries_of_optimizer(
     number = -1
     for i, group in enumerate(groups):
         metadata |= _said_by(group, i)
+        for entry, key in _tensors_of(group, i, expression):
+            entries.append(entry)
+            names.append(entry.name)
+            every.append(f"{GROUPS}[{i}].{key}")
         told = told_names(group)
         for j, parameter in enumerate(params_of(group)):
             number += 1
@@ -109,6 +113,14 @@ def _state_of(state: Any, name: str, code: str, device: str) -> Iterator[tuple[W
         yield weight_of(f"{STATE}.{name}{tail}", "state", leaf, code + "".join(map(bracket_of, steps))), tail
     if not has_tensors:
         yield nothing(f"{STATE}.{name}", "state", code, "its state has no tensor", device, is_pending=True), ""
+
+
+def _tensors_of(group: Mapping[str, Any], number: int, expression: str) -> Iterator[tuple[WeightEntry, str]]:
+    """Yield the tensors of a group besides its parameters, as a learning rate may be one, by their names when saved."""
+    for key, value in group.items():
+        if key != "params" and is_tensor_like(value):
+            code = f"{expression}.{GROUPS}[{number}][{key!r}]"
+            yield weight_of(f"{GROUPS}.{number}.{key}", kind_of(value), value, code), key
 
 
 def _said_by(group: Mapping[str, Any], number: int) -> dict[str, Any]:

@@ -184,8 +184,10 @@ def _has_same_codes(first: Supply, second: Supply) -> bool:
 
 
 def _shapes_text(supply: Supply) -> str:
-    shown = ", ".join(str(shape) for shape in supply.part_shapes[:3])
-    return f"[{shown}{', ...' if len(supply.part_shapes) > 3 else ''}]"
+    # The last one stands for their end.
+    shapes = supply.nested_shapes[:-1] if supply.nested_shapes else (supply.shape,)
+    shown = ", ".join(map(str, shapes[:3]))
+    return f"[{shown}{', ...' if len(shapes) > 3 else ''}]"
 
 
 def _named(dtypes: tuple[str, str]) -> tuple[str, ...]:
