@@ -210,10 +210,10 @@ class TensorSource(Source):
         while upwards and upwards[-1] == slice(None):
             # Sparse tensors take no slices.
             upwards.pop()
-        if not upwards:
-            return self.tensor, ()
-        whole = self.tensor if is_tensor(self.tensor) else stood_for(self.tensor)
-        part = whole.detach()[tuple(upwards)]
+        part = self.tensor
+        if upwards:
+            whole = part if is_tensor(part) else stood_for(part)
+            part = whole.detach()[tuple(upwards)]
         return part, tuple(turned) if any(one.step for one in turned) else ()
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tensornp.errors import CheckpointError
-from tensornp.models.files.source_file import SourceFile
 
 if TYPE_CHECKING:
+    from tensornp.models.files.source_file import SourceFile
     from tensornp.models.formats.contents import Contents
 
 INDEX_SUFFIX = ".index.json"
