@@ -166,3 +166,38 @@ def test_a_masked_array_is_no_weight():
     with pytest.raises(tnp.NoDataError, match=r"masked.*filled"):
         explorer["m"].to_numpy()
     assert not tnp.compare(explorer, explorer).equal
+
+
+def test_a_nested_weight_says_that_a_part_of_it_is_shown():
+    """The others may hold anything."""
+    nested = torch.nested.nested_tensor([torch.zeros(2, 3), torch.full((1, 3), torch.nan)])
+    card = tnp.card(tnp.weights({"n": nested})["n"])
+    assert card.text.endswith("(part 0 of 2)")
+    assert "part 0 of 2" in card.html
+
+
+class Unsliced(torch.Tensor):
+    """Takes no index, and says so by an assertion of its own, as classes of quantization libraries do."""
+
+    @staticmethod
+    def __new__(cls, codes):
+        wrapper = torch.Tensor._make_wrapper_subclass(cls, codes.shape, dtype=torch.float32)
+        wrapper.codes = codes
+        return wrapper
+
+    def dequantize(self):
+        return self.codes.float()
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten.detach.default:
+            return cls(args[0].codes)
+        raise AssertionError("slices are incompatible with blocks")
+
+
+def test_what_a_class_raises_of_an_index_ends_in_a_sentence():
+    """Whatever it is."""
+    entry = tnp.weights({"w": Unsliced(torch.ones(4, 4, dtype=torch.int8))})["w"]
+    with pytest.raises(tnp.BadRequestError, match=r"torch does not take this of 'w'; take all of it, .*incompatible"):
+        entry.to_numpy((slice(0, 2), slice(1, 3)))
+    assert entry.to_numpy().shape == (4, 4)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tensornp.core.lowlevel.attributes import error_text
@@ -28,7 +28,11 @@ class EntrySummary:
 def preview_of(entry: WeightEntry, printoptions: Mapping[str, Any]) -> Preview:
     """Return what NumPy prints of a weight, of which the printed elements are read; raises as `to_numpy` does."""
     subject = subject_of(entry.values())
-    return preview(subject.tensor, subject.info, subject.plan, max_elements=_MAX_ELEMENTS, printoptions=printoptions)
+    found = preview(subject.tensor, subject.info, subject.plan, max_elements=_MAX_ELEMENTS, printoptions=printoptions)
+    if subject.num_parts < 2:
+        return found
+    said = f"part {subject.part} of {subject.num_parts}"
+    return replace(found, note=f"{said}, {found.note}" if found.note else said)
 
 
 def summarize_entry(entry: WeightEntry, options: DisplayOptions) -> EntrySummary:

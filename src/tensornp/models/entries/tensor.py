@@ -224,7 +224,8 @@ def _in_a_sentence(called: Called) -> Iterator[None]:
         yield
     except TensornpError:
         raise
-    except (RuntimeError, IndexError, TypeError, ValueError) as error:
+    except Exception as error:
+        # Of a class of its own, whatever that raises.
         why = error_text(error).partition("\n")[0].partition(". ")[0][:_MAX_SAID]
         raise BadRequestError(
             f"torch does not take this of {called.shown}; take all of it, and that of the array ({why})"

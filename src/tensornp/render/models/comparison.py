@@ -110,11 +110,13 @@ def _directions(found: WeightsComparison, changed: list[str]) -> dict[str, str]:
 
 def _said(found: WeightsComparison) -> list[str]:
     changed = found.changed()
-    equal = [name for name in found if found[name].same_bits]
+    same = sum(found[name].same_bits for name in found)
+    equal = sum(found[name].equal for name in found) - same
     lines = [
         f"… {counted(len(changed) - MAX_ROWS, 'more weight')} that differ; tnp.compare(...).changed() names them"
         if len(changed) > MAX_ROWS else "",
-        f"{counted(len(equal), 'weight')} with the same bits" if equal and changed else "",
+        f"{counted(same, 'weight')} with the same bits" if same and changed else "",
+        f"{counted(equal, 'weight')} equal, with other bits" if equal and changed else "",
     ]  # fmt: skip
     for names, words in (
         (found.missing, "only in the first"),
