@@ -616,3 +616,15 @@ def test_how_exact_quantiles_are_is_said_everywhere_in_the_same_words(numel, dty
     scope = sample if ranks else "all elements"
     assert f" · {scope}</div>" in tnp.card(found).html
     assert f"histogram: {scope}" in tnp.plot(found).get_supxlabel()
+
+
+def test_any_byte_but_zero_is_true():
+    """As in a mask of 0 and 255 that is viewed so: figures, means along an axis, and what is equal."""
+    mask = torch.tensor([[0, 255, 7], [1, 0, 0]], dtype=torch.uint8).view(torch.bool)
+    true = mask != 0
+    found, told = tnp.stats(mask), tnp.stats(true)
+    assert (found.max, found.mean, found.norm, found.zeros) == (told.max, told.mean, told.norm, told.zeros)
+    assert found.quantile(0.9) == told.quantile(0.9)
+    assert tnp.stats(mask, axis=0).mean.tolist() == tnp.stats(true, axis=0).mean.tolist()
+    assert tnp.compare(mask, true).equal
+    assert tnp.compare(mask, mask.clone()).equal

@@ -49,6 +49,9 @@ def decoder(name: str, *, is_conj: bool = False, is_neg: bool = False) -> Decode
 def _of_bits(name: str) -> Decoder:
     if name not in dtypes.KNOWN:
         return _unknown
+    if name == "bool":
+        # Any byte but 0 is True, as in a mask of 0 and 255 that is viewed so; its figures count ones.
+        return lambda block: np.asarray(block.view(np.uint8) != 0)
     if name in _OWN or name == "float16":
         own = _half if name == "float16" else _same
         return lambda block: own(block if block.dtype.isnative else block.astype(block.dtype.newbyteorder("=")))
