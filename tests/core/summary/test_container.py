@@ -109,3 +109,14 @@ def test_the_hidden_elements_of_a_masked_array_are_not_numbers(values, hidden, s
     masked = np.ma.masked_array(values, mask=hidden)
     assert says.split(", ") == repr(masked).split("data=[")[1].split("]")[0].split(", ")
     assert f"  {says}" in str(tnp.card({"m": masked, "t": torch.ones(2)}))
+
+
+def test_an_expanded_tensor_takes_the_bytes_that_it_holds():
+    """Alone, beside the tensor that it shows, and in its row; an attention mask is one."""
+    mask = torch.ones(1, 512).expand(64, 512)
+    assert tnp.inspect(mask).held_nbytes == 4 * 512
+    assert tnp.inspect(torch.ones(1).expand(0, 5)).held_nbytes == 0
+    for held in ([mask], {"mask": mask, "again": mask[0]}, [mask, mask.T]):
+        assert summarize_container(held, DisplayOptions()).nbytes == 4 * 512
+    (row,) = (line for line in str(tnp.card({"mask": mask})).splitlines() if line.startswith("mask"))
+    assert "2 KiB" in row

@@ -168,3 +168,14 @@ def test_tensors_of_an_optimizers_groups_are_listed():
     assert eval(w["param_groups.0.lr"].code, {"optimizer": optimizer}) is optimizer.param_groups[0]["lr"]
     assert tnp.compare(optimizer, optimizer.state_dict()).equal
     assert "param_groups.0.lr" in tnp.compare(optimizer, other).changed()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("layout", [torch.sparse_csr, torch.sparse_csc, torch.sparse_coo])
+def test_a_sparse_weight_without_elements_hides_no_other(layout):
+    """Of a layer that is pruned throughout."""
+    empty = torch.zeros(3, 4).to_sparse(layout=layout)
+    w = tnp.weights({"empty": empty, "full": torch.ones(2)})
+    assert w.totals.nbytes >= 8
+    assert "2 weights" in repr(w)
+    assert w["empty"].to_numpy().tolist() == np.zeros((3, 4)).tolist()

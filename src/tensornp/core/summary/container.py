@@ -210,7 +210,8 @@ def _placed(one: Any) -> tuple[list[Piece], int]:
         return [Piece("cpu", *extent_of_array(one).bounds, np.ndarray.view(one, np.ndarray).nbytes, 0)], 0
     place, nbytes = span_of(one)
     if place is not None:
-        return [Piece(*place, nbytes, 0)], 0
+        # Of an expanded tensor, an element stands for many.
+        return [Piece(*place, min(nbytes, place[2] - place[1]), 0)], 0
     # Those of a sparse tensor, or of a nested one, are parts that others can be views of.
     parts = extents_of(one) if one.layout is not torch.strided else ()
     pieces = [Piece(part.device, *part.bounds, math.prod(part.shape) * part.itemsize, 0) for part in parts]

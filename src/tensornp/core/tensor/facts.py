@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,8 +145,11 @@ class TensorInfo:
 
     @property
     def held_nbytes(self) -> int:
-        """Bytes of what it holds for them: of a sparse tensor, its indices and values."""
-        return self.nbytes if self.part_nbytes is None else self.part_nbytes
+        """Bytes of what it holds for them: of a sparse tensor, indices and values; of an expanded one, each once."""
+        if self.part_nbytes is not None or self.stride is None or not self.is_expanded:
+            return self.nbytes if self.part_nbytes is None else self.part_nbytes
+        sizes = (size if step else min(size, 1) for size, step in zip(self.shape, self.stride, strict=True))
+        return math.prod(sizes) * self.itemsize
 
     @property
     def ndim(self) -> int:

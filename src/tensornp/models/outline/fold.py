@@ -224,7 +224,9 @@ def _difference(one: Branch, usual: Branch, otherwise: str) -> str:
         # The kind, the shape, the dtype and the note of each; states have the shapes of their parameters.
         for i, (a, b) in enumerate(zip(mine[:4], others.get(pattern, mine)[:4], strict=True)):
             if a != b and not (i == 1 and mine[0] == "state"):
-                return f"{pattern or 'it'} is {a or 'plain'}, elsewhere {b or 'plain'}"
+                # Without a shape or a dtype nothing is known of it: its file is not there.
+                untold = "plain" if i == len(mine[:4]) - 1 else "not known"
+                return f"{pattern or 'it'} is {a or untold}, elsewhere {b or untold}"
     return otherwise
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
+import torch
+
 from tensornp.core.lowlevel.attributes import is_array, is_tensor
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.memory.footprint import Span, extents_of, spans_of
@@ -53,7 +55,7 @@ def stored_in_memory(objects: Iterable[Any]) -> tuple[int, int]:
 
 def _fills(one: Any, span: Span) -> bool:
     """Return whether the elements of an ordinary tensor are all that its storage has, each once."""
-    if type(one) not in PLAIN or one.is_nested or not one.is_contiguous():
+    if type(one) not in PLAIN or one.layout is not torch.strided or one.is_nested or not one.is_contiguous():
         return False
     return bool(one.numel() * one.element_size() == span[2] - span[1])
 
