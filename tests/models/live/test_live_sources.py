@@ -817,3 +817,19 @@ def test_an_object_that_stands_for_a_tensor_counts_its_memory_once():
         weights = tnp.weights(held)
         assert repr(weights) != ""
         assert (weights.totals.elements_stored, weights.totals.nbytes) == (elements, 4 * elements)
+
+
+def test_arrays_of_a_live_tree_are_found_again(tmp_path):
+    """A map of a file, another byte order, and what has another shape by now."""
+    np.save(tmp_path / "x.npy", np.arange(12.0).reshape(3, 4))
+    shell = types.SimpleNamespace(user_ns={})
+    held = {"map": np.load(tmp_path / "x.npy", mmap_mode="r"), "swapped": np.arange(3, dtype=">i4")}
+    shell.user_ns["held"] = held
+    w = tnp.weights(held, expression="held", namespace=shell.user_ns)
+    facts, reach = listed(w.values()), LiveWeights(shell, None, None).reach_of(w)
+    for fact in facts:
+        assert np.array_equal(reach(fact).to_numpy(), held[fact.name])
+        assert reach(fact).kind == "array"
+    held["swapped"] = np.arange(4, dtype=">i4")
+    with pytest.raises(tnp.NoDataError, match=r"is >i4 of shape \(4,\) by now; run %weights again"):
+        reach(facts[1])

@@ -139,7 +139,9 @@ class LiveWeights:
 
     def _live(self, one: Listed, view: WeakView | None, *, is_shelved: bool) -> WeightEntry:
         """Return a weight that its expression reaches now, or whose memory is there still."""
+        from tensornp.core.lowlevel.attributes import is_array
         from tensornp.errors import NoDataError
+        from tensornp.models.entries.array import array_weight
         from tensornp.models.entries.entry import noted
         from tensornp.models.entries.tensor import weight_of
         from tensornp.models.live.accelerate import in_memory
@@ -151,6 +153,8 @@ class LiveWeights:
             raise NoDataError(f"{one.code or one.name} {is_none if view is None else is_gone}")
         if is_shelved:
             return self._checked(in_memory(one.name, one.kind, tensor, one.code, one.requires_grad), one)
+        if is_array(tensor):
+            return self._checked(array_weight(one.name, tensor, one.code), one)
         told = one.requires_grad if view is not None else None
         found = self._checked(weight_of(one.name, one.kind, tensor, one.code, told), one)
         if view is not None and view.is_kept:
