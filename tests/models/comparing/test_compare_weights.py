@@ -10,6 +10,7 @@ from safetensors.torch import save_file
 from unchanged import unchanged
 
 import tensornp as tnp
+from tensornp.models.comparing import comparison
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.names.matching import matched
 from tensornp.render.models.comparison import weights_comparison_html, weights_comparison_text
@@ -240,3 +241,24 @@ def test_a_training_that_blew_up_is_told_like_any_other(broken):
     first = {"w": torch.zeros(64, 64), "b": torch.ones(3)}
     text = weights_comparison_text(compared(first, {"w": broken, "b": torch.zeros(3)}))
     assert "2 of 2 weights differ" in text
+
+
+def test_the_directions_of_a_change_are_computed_once_and_when_asked_for(monkeypatch):
+    """A comparison alone does not, and text and HTML of it together do once."""
+    calls = []
+    share_of_change = comparison.share_of_change
+
+    def counted(*args):
+        calls.append(args)
+        return share_of_change(*args)
+
+    monkeypatch.setattr(comparison, "share_of_change", counted)
+    generator = torch.Generator().manual_seed(0)
+    first = {name: torch.randn(40, 30, generator=generator) for name in "ab"}
+    thin = torch.randn(40, 2, generator=generator) @ torch.randn(2, 30, generator=generator)
+    found = tnp.compare(first, {"a": first["a"] + thin, "b": first["b"] + torch.randn(40, 30, generator=generator)})
+    assert calls == []
+    assert list(found.low_rank) == ["a"]
+    assert weights_comparison_text(found).count("of the change lies in 8 directions") == 1
+    assert weights_comparison_html(found).count("of the change lies in 8 directions") == 1
+    assert len(calls) == 2

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from tensornp.core.lowlevel.modes import unnoticed
@@ -19,6 +22,10 @@ from tensornp.models.names.matching import Matched
 from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.scan.frame import frame_of
 
+_MAX_SVD_NBYTES = 64_000_000
+"""Bytes of a difference, in float32, of which the directions are found unasked."""
+_MAX_MATRICES, _MIN_SIZE = 8, 16
+_TOLD_SHARE = 0.9
 _FIGURES = ("max_abs", "relative", "cosine_distance", "changed_fraction", "max_ulp", "verdict")
 
 
@@ -137,6 +144,27 @@ class WeightsComparison(Mapping[str, Comparison]):
         if num_changed:
             return f"{num_changed:,} of {counted(len(self), 'weight')} {verb}"
         return f"what {'could be compared' if self.failed else 'is in both'} is equal"
+
+    @cached_property
+    def low_rank(self) -> dict[str, float]:
+        """The share of the change that lies in 8 directions, of a few matrices that moved most, where it is telling.
+
+        Computed when it is asked for, and once: both weights are read whole for it.
+        """
+        told: dict[str, float] = {}
+        for name in islice(filter(self._is_dense_change, self.changed()), _MAX_MATRICES):
+            # Of what is not finite nothing is told, nor of what is gone or another one by now.
+            with suppress(Exception):
+                share = self.directions(name)
+                if share >= _TOLD_SHARE:
+                    told[name] = share
+        return told
+
+    def _is_dense_change(self, name: str) -> bool:
+        """Return whether a matrix of a bounded size has changed in no way that is told in a word."""
+        one = self[name]
+        is_matrix = len(one.shapes[0]) == 2 and one.shapes[0] == one.shapes[1] and min(one.shapes[0]) > _MIN_SIZE
+        return is_matrix and 4 * one.count <= _MAX_SVD_NBYTES and one.verdict.endswith("dense change")
 
     def directions(self, name: str, num_directions: int = 8) -> float:
         """Return the share of the change of one matrix that lies in so many directions, between 0 and 1.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from html import escape
 
 from tensornp.core.lowlevel.legible import legible
@@ -20,11 +19,6 @@ MAX_ROWS = 40
 """Weights that are listed."""
 MAX_NAMED = 8
 """Names in a line."""
-MAX_SVD_NBYTES = 64_000_000
-"""Bytes of a difference, in float32, of which the directions are found unasked."""
-MAX_DIRECTIONS = 8
-"""Matrices, those that moved most, of which it is told in how few directions the change lies."""
-_TOLD_SHARE = 0.9
 _HEADINGS = ("name", "verdict", "notes", "relative", "largest |Δ|", "not equal", "shape", "dtype")
 _ALWAYS = ("name", "verdict")
 
@@ -62,14 +56,14 @@ def _sources(found: WeightsComparison) -> list[tuple[str, str]]:
 
 def _table(found: WeightsComparison) -> Table:
     changed = found.changed()[:MAX_ROWS]
-    directions = _directions(found, changed)
-    rows = [TableRow(tuple(_row(found, name, directions.get(name, "")))) for name in changed]
+    rows = [TableRow(tuple(_row(found, name))) for name in changed]
     table, _ = without_common(Table(_HEADINGS, tuple(rows)), ("dtype",))
     return without_empty(table, _ALWAYS)
 
 
-def _row(found: WeightsComparison, name: str, direction: str) -> Iterator[str]:
-    one = found[name]
+def _row(found: WeightsComparison, name: str) -> Iterator[str]:
+    one, share = found[name], found.low_rank.get(name)
+    direction = f"{100 * share:.3g}% of the change lies in 8 directions" if share is not None else ""
     yield legible(name)
     yield one.verdict
     yield ", ".join(filter(None, [_odd(one), direction]))
@@ -88,24 +82,6 @@ def _odd(one: Comparison) -> str:
         if count
     ]
     return ", ".join(said)
-
-
-def _directions(found: WeightsComparison, changed: list[str]) -> dict[str, str]:
-    """Return in how few directions the change of a few matrices lies, where that is telling."""
-    told: dict[str, str] = {}
-    matrices = [
-        name for name in changed
-        if len(found[name].shapes[0]) == 2 and found[name].shapes[0] == found[name].shapes[1]
-        and min(found[name].shapes[0]) > 16 and 4 * found[name].count <= MAX_SVD_NBYTES
-        and found[name].verdict.endswith("dense change")
-    ]  # fmt: skip
-    for name in matrices[:MAX_DIRECTIONS]:
-        # Of what is not finite nothing is told, nor of what is gone or another one by now.
-        with suppress(Exception):
-            share = found.directions(name)
-            if share >= _TOLD_SHARE:
-                told[name] = f"{100 * share:.3g}% of the change lies in 8 directions"
-    return told
 
 
 def _said(found: WeightsComparison) -> list[str]:
