@@ -85,6 +85,8 @@ def test_what_stores_codes_takes_the_bytes_of_these():
     nbytes = 600 * 512 + 600 * 2
     assert tnp.inspect(weight).held_nbytes == nbytes
     assert tnp.inspect(weight).nbytes == 2 * 600 * 512
+    weight.itself, weight.other = weight, Codes(weight, weight.scale)
+    assert tnp.inspect(weight).held_nbytes == nbytes
     summary = summarize_container({"w": weight}, DisplayOptions())
     assert summary.nbytes == nbytes
     layer = torch.nn.Linear(512, 600, bias=False)

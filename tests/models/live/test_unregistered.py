@@ -78,6 +78,24 @@ def test_modules_in_lists_and_dictionaries_are_told(make):
     assert tnp.weights(Holder([nn.ReLU()])).problems == []
 
 
+def test_a_module_that_shares_a_layer_hides_its_own():
+    """What is listed of it does not tell what is not."""
+    model = Holder(None)
+    model.held = [nn.Sequential(model.layer, nn.Linear(3, 3))]
+    assert len(tnp.weights(model).not_listed) == 1
+    model.held = [nn.Sequential(model.layer)]
+    assert tnp.weights(model).problems == []
+
+
+def test_a_long_list_is_told_to_be_looked_at_in_part():
+    """What comes later may be a weight."""
+    model = Holder([torch.ones(1)] + [None] * 10_000 + [torch.ones(2)])
+    w = tnp.weights(model)
+    assert "held.0" in w
+    assert w.not_listed == ("a list or a dictionary of a module has more than 10,000 values, and is looked at in part",)
+    assert tnp.weights(Holder([0.5] * 20_000)).problems == []
+
+
 def net() -> nn.Module:
     return nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1)).eval()
 
@@ -152,7 +170,7 @@ def test_what_is_not_asked_is_told_apart_from_what_is_empty(held):
         tnp.weights({"a": 1})
 
 
-def test_tensors_of_an_optimizers_groups_are_listed():
+def test_tensors_of_an_optimizers_groups_are_listed(tmp_path):
     """A learning rate of compiled steps is a tensor: as its state dict has it, so that both are equal."""
     layer = nn.Linear(2, 2)
 
@@ -167,6 +185,10 @@ def test_tensors_of_an_optimizers_groups_are_listed():
     assert w["param_groups.0.lr"].to_numpy() == np.float32(0.1)
     assert eval(w["param_groups.0.lr"].code, {"optimizer": optimizer}) is optimizer.param_groups[0]["lr"]
     assert tnp.compare(optimizer, optimizer.state_dict()).equal
+    assert tnp.compare(optimizer, {"saved": {"optimizer": optimizer.state_dict()}}).equal
+    torch.save({"epoch": 3, "o": optimizer.state_dict()}, tmp_path / "x.pt")
+    assert tnp.compare(optimizer, tmp_path / "x.pt").equal
+    assert not tnp.compare(other, tmp_path / "x.pt").equal
     assert "param_groups.0.lr" in tnp.compare(optimizer, other).changed()
 
 

@@ -205,8 +205,21 @@ def _part_nbytes(tensor: torch.Tensor, kind: Kind) -> int | None:
         return sum(part.numel() * part.element_size() for part in parts_of(tensor, SPARSE))
     if not kind.has_other_meaning:
         return None
-    parts = {id(value): value for _, value in own_attributes(tensor) if is_tensor(value)}
-    return sum(_read(part).held_nbytes for part in parts.values()) if parts else None
+    # A class may wrap one that wraps others, and a tensor may be an attribute of itself.
+    waiting, seen, total = [tensor], {id(tensor)}, 0
+    while waiting:
+        one = waiting.pop()
+        inner = {id(value): value for _, value in own_attributes(one) if is_tensor(value)} if _consists(one) else {}
+        total += 0 if inner else one.numel() * one.element_size()
+        waiting += [value for key, value in inner.items() if key not in seen]
+        seen.update(inner)
+    return total
+
+
+def _consists(tensor: torch.Tensor) -> bool:
+    """Return whether the values of a tensor are those that its class makes of others."""
+    form = form_of(tensor)
+    return form.kind.has_other_meaning or form.state == "wrapped"
 
 
 def _missing_part(tensor: torch.Tensor, kind: Kind) -> StorageSpan | None:

@@ -21,7 +21,10 @@ _CONTAINERS = frozenset(map(id, (list, tuple, dict, OrderedDict)))
 
 
 class Attribute(NamedTuple):
-    """A tensor or a module, the step to the attribute that holds it, and how its name and its expression go on."""
+    """A tensor or a module, the step to the attribute that holds it, and how its name and its expression go on.
+
+    `value` is None where a list or a dictionary has more than is looked at.
+    """
 
     step: Any
     names: tuple[str, ...]
@@ -36,10 +39,13 @@ def attributes_of(module: Any) -> Iterator[Attribute]:
         if _is_meant(child):
             yield Attribute(step, (name,), "", child)
         elif id(type(child)) in _CONTAINERS and not _is_plain(child):
-            for path, leaf in islice(leaves(child, (None, "")), MAX_HELD):
+            found = leaves(child, (None, ""))
+            for path, leaf in islice(found, MAX_HELD):
                 if path is not None and _is_meant(leaf):
                     steps = steps_below(path)
                     yield Attribute(step, (name, *map(key_of, steps)), "".join(map(bracket_of, steps)), leaf)
+            if next(found, None) is not None:
+                yield Attribute(step, (name,), "", None)
 
 
 def _is_meant(value: Any) -> bool:
@@ -52,16 +58,17 @@ def _is_plain(container: Any) -> bool:
     return PLAIN_CLASSES.issuperset(map(id, map(type, list(values))))
 
 
-def holds_weights(module: Any, besides: set[int]) -> bool:
-    """Return whether a module that is not registered has weights; not of one that has any of `besides` below it."""
-    waiting, seen, has_any = [module], {id(module)}, False
+def hides_weights(module: Any, root: Any, listed: set[int]) -> bool:
+    """Return whether a module has weights besides those that are listed; not of one that has `root` below it."""
+    waiting, seen, hides_any = [module], {id(module)}, False
     while waiting:
         one = waiting.pop()
-        if id(one) in besides:
+        if one is root:
             return False
         for _, child, kind in registered(one):
-            has_any = has_any or kind != ""
-            if kind == "" and id(child) not in seen:
+            if kind != "":
+                hides_any = hides_any or id(child) not in listed
+            elif id(child) not in seen:
                 seen.add(id(child))
                 waiting.append(child)
-    return has_any
+    return hides_any

@@ -17,7 +17,7 @@ from tensornp.models.entries.entry import WeightEntry, noted, nothing
 from tensornp.models.entries.listed import NotListed
 from tensornp.models.entries.tensor import TensorSource, weight_of
 from tensornp.models.live.accelerate import Shelf, Shelves, shelves_of
-from tensornp.models.live.attributes import attributes_of, holds_weights
+from tensornp.models.live.attributes import MAX_HELD, attributes_of, hides_weights
 from tensornp.models.live.made import is_maybe_none
 from tensornp.models.live.parametrized import computed_by_hooks, computed_of, is_parametrized
 from tensornp.models.live.torch_ao import is_packed, packed_of
@@ -50,7 +50,7 @@ class _Place(NamedTuple):
 @unnoticed
 def entries_of_module(module: torch.nn.Module, expression: str) -> tuple[list[WeightEntry], list[str]]:
     """Return the weights of `module`, which `expression` reaches, and what is wrong; nothing of the user's runs."""
-    walk = _Walk()
+    walk = _Walk(module)
     found = walk.without_registered(list(walk.entries(module, _Place((), (), (None, expression)))))
     names = own_names([entry.name for entry, _ in found], [every for _, every in found])
     entries = [one if one.name == name else one.with_(name=name) for (one, _), name in zip(found, names, strict=True)]
@@ -66,7 +66,11 @@ def _problems(walk: _Walk, entries: list[WeightEntry]) -> Iterator[str]:
     num_untold = sum(is_maybe_none(entry.source) for entry in entries)
     if num_untold:
         yield f"whether {num_untold:,} packed biases are there is not told before they are read, and none is counted"
-    if num_hidden := walk.num_hidden():
+    if walk.is_cut:
+        yield NotListed(
+            f"a list or a dictionary of a module has more than {MAX_HELD:,} values, and is looked at in part"
+        )
+    if num_hidden := walk.num_hidden(entries):
         said = "a module that is an attribute, or lies in a plain list or dictionary, is"
         many = f"{num_hidden:,} modules that are attributes, or lie in plain lists or dictionaries, are"
         yield NotListed(f"{said if num_hidden == 1 else many} not registered, and not listed")
@@ -77,9 +81,10 @@ def _problems(walk: _Walk, entries: list[WeightEntry]) -> Iterator[str]:
 class _Walk:
     """One walk through a module, depth first and without recursion."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Any) -> None:
         self.num_skipped = 0
-        self.has_constants = False
+        self.has_constants = self.is_cut = False
+        self._root = root
         self._loose: set[int] = set()
         self._hidden: dict[int, Any] = {}
         self._seen: set[int] = set()
@@ -121,7 +126,9 @@ class _Walk:
         known = {id(child) for _, _, child, _ in members}
         hooked: dict[str, str] | None = None
         for step, names, brackets, value in attributes_of(module):
-            if is_subclass(type(value), torch.nn.Module):
+            if value is None:
+                self.is_cut = True
+            elif is_subclass(type(value), torch.nn.Module):
                 self._hidden[id(value)] = value
             elif id(value) not in known:
                 code = expression_of((place.path, step)) + brackets
@@ -142,10 +149,11 @@ class _Walk:
             (one, every) for one, every in found if id(one.source) not in self._loose or id(one.tensor) not in listed
         ]
 
-    def num_hidden(self) -> int:
-        """Return how many modules with weights are attributes, and not registered; those that lead back are none."""
+    def num_hidden(self, entries: list[WeightEntry]) -> int:
+        """Return how many modules with other weights are attributes, and not registered; what leads back is none."""
         left = [one for key, one in self._hidden.items() if key not in self._seen]
-        return sum(holds_weights(one, self._seen) for one in left)
+        listed = {id(one.tensor) for one in entries} if left else set()
+        return sum(hides_weights(one, self._root, listed) for one in left)
 
 
 def _own_entries(

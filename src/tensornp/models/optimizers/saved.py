@@ -55,9 +55,11 @@ class SavedOptimizer:
         self._shapes: dict[int | str, list[tuple[Any, tuple[int, ...]]]] = {}
 
     def put(self, keys: tuple[Any, ...], entry: WeightEntry) -> WeightEntry:
-        """Return a weight, which is a state if `keys`, that lead to it from here, say so."""
+        """Return a weight, which is a state, or an option of a group, if `keys` say so, which lead to it from here."""
         if not keys or keys[0] != STATE:
-            return entry
+            # A tensor of a group, as a learning rate may be one, by its name where the optimizer is alone.
+            is_option = bool(keys) and keys[0] == GROUPS
+            return entry.with_(saved_as=(".".join(map(str, keys)),)) if is_option else entry
         saved_as = entry.saved_as
         if len(keys) > 1 and type(keys[1]) in (int, str):
             tail = "".join(f".{key}" for key in keys[2:])

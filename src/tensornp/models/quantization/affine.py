@@ -13,8 +13,7 @@ from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.memory.strided import BLOCK_NUMEL, blocks_of
 from tensornp.errors import NoDataError
 from tensornp.models.entries.in_file import FileSource
-from tensornp.models.quantization.blocks import VALUES
-from tensornp.models.reading.codec import Codec
+from tensornp.models.reading.codec import VALUES, Codec
 from tensornp.models.reading.selection import Array, Range, Ranges
 
 MAX_VALUE = float(np.finfo(np.float32).max)
@@ -58,11 +57,6 @@ class AffineCodes(Codec):
     scales: Numbers
     zeros: Numbers
     has_float_zeros: bool = False
-
-    @property
-    def dtype(self) -> str:
-        """The dtype of the values."""
-        return VALUES
 
     @property
     def quantized(self) -> str:

@@ -13,8 +13,7 @@ from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.memory.strided import BLOCK_NUMEL
 from tensornp.core.values.reading.decode import decoder
 from tensornp.models.entries.in_file import FileSource
-from tensornp.models.quantization.blocks import VALUES
-from tensornp.models.reading.codec import Codec
+from tensornp.models.reading.codec import VALUES, Codec
 from tensornp.models.reading.selection import Array, Ranges, Shape
 
 _USUAL = 128
@@ -31,16 +30,6 @@ class BlockScale(Codec):
     codes: str
     scales: FileSource
     block: Shape
-
-    @property
-    def dtype(self) -> str:
-        """The dtype of the products."""
-        return VALUES
-
-    @property
-    def is_elementwise(self) -> bool:
-        """Return False: a code is scaled by its place."""
-        return False
 
     @property
     def sources(self) -> tuple[FileSource, ...]:

@@ -9,11 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from tensornp.core.memory.strided import BLOCK_NUMEL
-from tensornp.models.reading.codec import Codec
+from tensornp.models.reading.codec import VALUES, Codec
 from tensornp.models.reading.selection import Array, Range, Ranges, Shape
-
-VALUES = "float32"
-"""The dtype of what codes mean."""
 
 
 class BlockType(Protocol):
@@ -37,16 +34,6 @@ class Blocks(Codec):
     """Makes the values of blocks, of which whole ones are read, and what is not wanted of them left out."""
 
     type: BlockType
-
-    @property
-    def dtype(self) -> str:
-        """The dtype of the values."""
-        return VALUES
-
-    @property
-    def is_elementwise(self) -> bool:
-        """Return False: a value is known by its place in a block."""
-        return False
 
     def stored(self, shape: Shape) -> tuple[Shape, np.dtype[Any]]:
         """Return the blocks, each an item of so many bytes."""

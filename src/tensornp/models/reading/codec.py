@@ -10,6 +10,9 @@ import numpy as np
 
 from tensornp.models.reading.selection import Array, Ranges, Shape
 
+VALUES = "float32"
+"""The dtype of what codes mean."""
+
 
 class Codec(ABC):
     """Makes elements of stored ones, for any box of a tensor; it opens no file, and knows no name.
@@ -20,9 +23,9 @@ class Codec(ABC):
     __slots__ = ()
 
     @property
-    @abstractmethod
     def dtype(self) -> str:
-        """The dtype of what it makes."""
+        """The dtype of what it makes: of codes, that of what they mean."""
+        return VALUES
 
     @property
     def quantized(self) -> str:
@@ -32,7 +35,7 @@ class Codec(ABC):
     @property
     def is_elementwise(self) -> bool:
         """Whether equal elements mean the same wherever they stand, so that no ranges are told."""
-        return True
+        return False
 
     @property
     def sources(self) -> tuple[Any, ...]:

@@ -53,6 +53,11 @@ class LazySigns(Codec):
         """The same dtype."""
         return self.own
 
+    @property
+    def is_elementwise(self) -> bool:
+        """Return True."""
+        return True
+
     def decode(self, stored: Array, ranges: Ranges, beside: Sequence[Array]) -> Array:
         """Return the elements as they are meant, as bits of the same kind."""
         return applied(stored, self.own, self.lazy)
