@@ -143,7 +143,6 @@ def the_shell() -> Any:
 
 def send_messages(found: Found, name: str, obj: Any) -> None:
     """Send each widget all that a page may ask for."""
-    from tensornp.models.entries.listed import listed
     from tensornp.widget.weights import WeightsWidget
 
     if isinstance(obj, torch.Tensor):
@@ -160,7 +159,7 @@ def send_messages(found: Found, name: str, obj: Any) -> None:
         return
     answers: list[Any] = []
     widget = WeightsWidget(
-        listed(explorer.values()), lambda one: explorer[one.name], opened="w", anchor="a",
+        explorer.values(), opened="w", anchor="a",
         binder=lambda name, make, overwrite: make(),
     )  # fmt: skip
     widget.send = lambda content, buffers=None: answers.append(content)

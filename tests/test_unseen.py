@@ -23,7 +23,6 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.listed import listed
 from tensornp.widget.navigator import NavigatorWidget
 from tensornp.widget.toggle import TensorWidget
 from tensornp.widget.weights import WeightsWidget
@@ -113,7 +112,7 @@ def _explored(obj: Any) -> list[Any]:
         explorer.find("*weight"),
         scanned,
     ]
-    return [*found, explorer.to_frame().to_dict(), listed(explorer.values()), every, found[-1].to_frame().to_dict()]
+    return [*found, explorer.to_frame().to_dict(), every, found[-1].to_frame().to_dict()]
 
 
 def _page(widget: Any, *messages: dict[str, Any]) -> list[Any]:
@@ -136,7 +135,7 @@ def _page(widget: Any, *messages: dict[str, Any]) -> list[Any]:
 
 def _tree(a: Any) -> list[Any]:
     explorer = tnp.weights(a.m)
-    widget = WeightsWidget(listed(explorer.values()), lambda one: explorer[one.name], opened="w", anchor="a",
+    widget = WeightsWidget(explorer.values(), opened="w", anchor="a",
                            binder=lambda name, make, overwrite: make())  # fmt: skip
     one = [{"weight": 0}, {"weight": 0, "open": True}, {"weight": 0, "name": "bound"}]
     messages = [{"type": kind, **request} for kind, request in zip(("open", "values", "bind"), one, strict=True)]

@@ -20,7 +20,6 @@ from side_by_side import Spread, interleave, ratio, table, verdict
 from torch import nn
 
 import tensornp as tnp
-from tensornp.models.entries.listed import listed
 from tensornp.models.outline.choose import Asked
 from tensornp.models.outline.outline import Outline
 from tensornp.models.reading.stats_cache import KEPT
@@ -130,12 +129,12 @@ def _first_picture(quick: bool) -> str:
     arrays = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
     statements = {
         "static table": "weights_html(weights(model))",
-        "first lines of the tree": "Outline(listed(weights(model).values())).lines(Asked(), 0, 20)",
+        "first lines of the tree": "Outline(list(weights(model).values())).lines(Asked(), 0, 20)",
         # treescope 0.1.10 fails on tensors of torch 2.13.
         "treescope": "treescope.render_to_html(arrays)",
     }
     names = {
-        "weights": tnp.weights, "model": model, "weights_html": weights_html, "Outline": Outline, "listed": listed,
+        "weights": tnp.weights, "model": model, "weights_html": weights_html, "Outline": Outline,
         "Asked": Asked, "treescope": treescope, "arrays": arrays,
     }  # fmt: skip
     seconds = interleave(statements, names, rounds=3 if quick else 7)

@@ -14,24 +14,35 @@ from browser.test_toggle_js import LAB_DARK
 from playwright.sync_api import Locator, Page, expect
 
 import tensornp as tnp
-from tensornp.models.entries.listed import Listed, listed
+from tensornp.models.entries.released import Find, released
 from tensornp.widget.weights import WeightsWidget
+
+
+class Reached(Find):
+    """Finds the weights of a tree, unless the test says that they are gone."""
+
+    def __init__(self, tree: Tree, name: str) -> None:
+        self._tree, self._name = tree, name
+
+    def __call__(self, expression: str) -> Any:
+        if self._tree.is_gone:
+            raise tnp.NoDataError(f"{self._name} is gone")
+        return self._tree.explorer[self._name].tensor
 
 
 class Tree(ModulePage):
     """A tree of weights in a page, and the kernel's part in it."""
 
+    is_gone = False
+
     def __init__(self, page: Page, obj: Any, *, css: str = "") -> None:
         self.explorer = tnp.weights(obj)
-        every = listed(self.explorer.values())
-        widget = WeightsWidget(every, self._reach, opened="w", anchor="a", binder=lambda *_: None)
+        rows = [released(entry, Reached(self, entry.name)) for entry in self.explorer.values()]
+        widget = WeightsWidget(rows, opened="w", anchor="a", binder=lambda *_: None)
         super().__init__(page, widget, "weights", css=css)
         self.grid = page.get_by_role("treegrid")
         self.search = page.get_by_role("textbox", name="Search the names")
         self.settle()
-
-    def _reach(self, one: Listed) -> Any:
-        return self.explorer[one.name]
 
     def row(self, name: str) -> Locator:
         """Return the line of that name."""
@@ -214,10 +225,7 @@ def test_what_cannot_be_opened_says_so_and_can_be_closed(tree: MakeTree) -> None
     """By mouse too."""
     shown = tree(net())
 
-    def gone(one: Listed) -> Any:
-        raise tnp.NoDataError(f"{one.name} is gone")
-
-    shown.widget._reach = gone
+    shown.is_gone = True
     shown.search.fill("12.weight")
     shown.settle()
     shown.press("ArrowDown", "Enter")

@@ -6,6 +6,7 @@ import functools
 import json
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,9 +15,20 @@ from safetensors.torch import save_file
 
 import tensornp as tnp
 from tensornp.errors import NoDataError
-from tensornp.models.entries.listed import Listed, listed
+from tensornp.models.entries.released import Find, released
 from tensornp.widget.navigator import the_navigator
 from tensornp.widget.weights import MAX_LINES, WeightsWidget
+
+
+class Reached(Find):
+    """Finds what a page asks for as the test wants it to be found, and tells it the test."""
+
+    def __init__(self, shown: Shown) -> None:
+        self._shown = shown
+
+    def __call__(self, expression: str) -> Any:
+        self._shown.reached.append(expression)
+        return self._shown.found(expression)
 
 
 class Shown:
@@ -24,14 +36,13 @@ class Shown:
 
     def __init__(self, obj: Any, **options: Any) -> None:
         self.explorer = tnp.weights(obj, expression="model")
+        self.objects = {entry.code: entry.tensor for entry in self.explorer.values()}
         self.reached: list[str] = []
         self.answers: list[dict[str, Any]] = []
-        self.widget = WeightsWidget(listed(self.explorer.values()), self._reach, opened="w", anchor="a", **options)
+        self.found: Callable[[str], Any] = self.objects.__getitem__
+        rows = [released(entry, Reached(self)) for entry in self.explorer.values()]
+        self.widget = WeightsWidget(rows, opened="w", anchor="a", **options)
         self.widget.send = lambda content, buffers=None: self.answers.append(json.loads(json.dumps(content)))
-
-    def _reach(self, one: Listed) -> Any:
-        self.reached.append(one.name)
-        return self.explorer[one.name]
 
     def ask(self, kind: str, **request: Any) -> dict[str, Any]:
         """Return the answer to a request, which has its number."""
@@ -137,7 +148,6 @@ def test_one_weight_is_read_when_it_is_opened(shown, tmp_path):
     page.ask("lines", first=0, count=10)
     number = next(line["number"] for line in page.lines(search="weight"))
     answer = page.ask("open", weight=number)
-    assert page.reached == ["a.weight"]
     assert answer["text"] == repr(tensors["a.weight"].numpy())
     facts = dict(answer["facts"])
     assert facts["shape"] == "(300, 300)"
@@ -174,13 +184,23 @@ def test_a_scan_shows_findings_where_they_are(shown):
     assert repr(table) == f"<ScanTable of {', '.join(table.told())}>"
 
 
+def test_one_weight_is_reached_when_it_is_opened(shown):
+    """By its expression, and with what is said of it by now."""
+    page = shown(torch.nn.Linear(3, 4))
+    page.lines()
+    assert page.reached == []
+    assert dict(page.ask("open", weight=0)["facts"])["grad"] == "requires grad"
+    assert page.reached == ["model.weight"]
+    page.objects["model.weight"].requires_grad_(False)
+    assert dict(page.ask("open", weight=0)["facts"])["grad"] == "frozen"
+
+
 def test_a_scan_can_be_ended(shown, monkeypatch):
     """What was read stays."""
     page = shown({str(i): torch.ones(1000) for i in range(50)})
     page.ask("lines", first=0, count=1)
     monkeypatch.setattr("tensornp.models.scan.run._TOLD_EVERY_S", 0)
-    read = page.widget._reach
-    page.widget._reach = lambda one: (page.ask_end() if one.number == 5 else None) or read(one)
+    page.found = lambda code: (page.ask_end() if code == "model['5']" else None) or page.objects[code]
     page.ask_end = lambda: page.widget._receive(None, {"type": "end", "page": "p", "number": 99}, [])
     page.ask("scan")
     page.wait(lambda: page.widget.progress < 0)
@@ -190,14 +210,13 @@ def test_a_scan_can_be_ended(shown, monkeypatch):
 def test_a_weight_that_is_gone_hides_no_other_from_a_scan(shown):
     """It is counted as not read, and not among the findings."""
     page = shown({str(i): torch.randn(10) for i in range(4)})
-    read = page.widget._reach
 
-    def reach(one: Listed) -> Any:
-        if one.name == "2":
+    def found(expression: str) -> Any:
+        if expression == "model['2']":
             raise NoDataError("it reaches no weight any more")
-        return read(one)
+        return page.objects[expression]
 
-    page.widget._reach = reach
+    page.found = found
     page.scan()
     assert page.widget.scanned == "3 weights · 0 with findings · 1 could not be read"
     cells = {line["cells"]["name"]: line["cells"]["findings"] for line in page.lines(sort="name")}
@@ -236,10 +255,10 @@ def test_what_is_gone_is_said(shown):
     page = shown(net())
     page.ask("lines", first=0, count=5)
 
-    def gone(one: Listed) -> Any:
-        raise NoDataError(f"{one.name} is gone")
+    def gone(expression: str) -> Any:
+        raise NoDataError(f"{expression} is gone")
 
-    page.widget._reach = gone
+    page.found = gone
     for kind in ("open", "stats", "values", "bind"):
         answer = page.ask(kind, weight=0, open=True, name="x")
         assert answer["type"] == "error", kind
@@ -260,14 +279,13 @@ def test_an_array_is_bound_to_a_name(shown):
 def test_thirty_requests_for_statistics_take_one_thread(shown):
     """Of those that wait, the latest is answered; another page's is too."""
     page, begun, go_on = shown(net()), threading.Event(), threading.Event()
-    read = page.widget._reach
 
-    def reach(one: Listed) -> Any:
+    def found(expression: str) -> Any:
         begun.set()
         assert go_on.wait(60)
-        return read(one)
+        return page.objects[expression]
 
-    page.widget._reach = reach
+    page.found = found
     send = functools.partial(page.widget._receive, None, buffers=[])
     others = set(threading.enumerate())
     send(content={"type": "stats", "page": "p", "number": 0, "weight": 0})

@@ -14,7 +14,8 @@ from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
-from tensornp.models.entries.listed import NotListed, first_of_each
+from tensornp.models.entries.not_listed import NotListed
+from tensornp.models.entries.repeated import first_of_each
 from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.names.search import matcher
 from tensornp.models.storage.totals import held_by, identity_of, stored_in_files, stored_in_memory

@@ -54,22 +54,21 @@ def line_data(line: Line, found: Mapping[str, Found], num_found: int) -> dict[st
     """Return one line of the tree; `num_found` is how many weights of it have findings."""
     if line.weights:
         cells = cells_of(Row(line.label, line.weights, line.unlike))
-        number = line.weights[0].number if len(line.weights) == 1 else -1
     else:
-        number, weights = -1, counted(line.sums.num_weights, "weight")
+        weights = counted(line.sums.num_weights, "weight")
         cells = {
             "name": legible(line.label), "kind": "", "shape": weights, "dtype": "", "where": "",
             "bytes": format_nbytes(line.sums.nbytes), "grad": "", "notes": legible(line.unlike),
         }  # fmt: skip
     figures: dict[str, Any] = {}
-    own = found.get(line.weights[0].name) if number >= 0 else None
+    own = found.get(line.weights[0].name) if line.number >= 0 else None
     if own is not None:
         cells["findings"], cells["figures"], figures = "; ".join(own.findings), " · ".join(own.words), own.picture
     elif num_found:
         cells["findings"] = f"{num_found:,} of {line.sums.num_weights:,} with findings"
     return {
         "cells": cells, "branch": line.branch, "parent": line.parent, "level": line.level, "position": line.position,
-        "size": line.size, "open": line.is_open, "number": number, "picture": figures,
+        "size": line.size, "open": line.is_open, "number": line.number, "picture": figures,
         "title": f"{counted(line.sums.numel, 'element')}, {counted(line.sums.nbytes, 'byte')}",
         "isAlarm": own.is_alarm if own is not None else bool(num_found),
     }  # fmt: skip

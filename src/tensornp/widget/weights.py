@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import traitlets
@@ -14,9 +14,9 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.stats import summarize_stats
 from tensornp.errors import BadRequestError, NameTakenError, TensornpError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
-from tensornp.models.entries.listed import Listed
+from tensornp.models.entries.released import reached
 from tensornp.models.outline.choose import Asked
-from tensornp.models.outline.outline import Outline, sums_of
+from tensornp.models.outline.outline import Outline
 from tensornp.models.scan.findings import UNRANKED
 from tensornp.render.layout.words import cost_of_scan
 from tensornp.render.models.entry import array_code
@@ -29,8 +29,6 @@ from tensornp.widget.worker import Worker
 MAX_LINES = 100
 """Lines of one answer."""
 
-Reach = Callable[[Listed], WeightEntry]
-"""Gives the weight itself; NoDataError where it is gone."""
 Binder = Callable[[str, Callable[[], Any], bool], None]
 
 
@@ -42,10 +40,8 @@ class WeightsWidget(DockingWidget):
 
     Parameters
     ----------
-    weights : list of Listed
-        The facts of all weights.
-    reach : callable
-        What gives one of them.
+    weights : iterable of WeightEntry
+        All weights; those that are to be held by nobody have been released.
     opened : str
         The expression of the explorer, from which others are made.
     binder : callable, optional
@@ -64,8 +60,7 @@ class WeightsWidget(DockingWidget):
 
     def __init__(
         self,
-        weights: Sequence[Listed],
-        reach: Reach,
+        weights: Iterable[WeightEntry],
         *,
         opened: str,
         anchor: str = "",
@@ -75,7 +70,9 @@ class WeightsWidget(DockingWidget):
     ) -> None:
         # Requests may come in a thread of their own while a cell runs (a subshell of the kernel).
         self._lock, self._worker = Lock(), Worker()
-        self._weights, self._reach, self.opened = weights, reach, opened
+        # Of what is registered as None there is nothing to see.
+        self._weights: Sequence[WeightEntry] = [one for one in weights if not one.is_nothing]
+        self.opened = opened
         self._options, self._binder = options or DisplayOptions(), binder
         self._outline: Outline | None = None
         self._found: dict[str, Found] = {}
@@ -161,7 +158,8 @@ class WeightsWidget(DockingWidget):
     def _cost(self, asked: Asked, ranks: Any) -> str:
         """Return what a scan of what is listed costs."""
         assert self._outline is not None
-        sums = sums_of(self._outline.chosen(asked, ranks)) if asked.is_list else self._outline.sums
+        outline = self._outline
+        sums = outline.sums_of(outline.chosen(asked, ranks)) if asked.is_list else outline.sums
         return cost_of_scan(sums.nbytes)
 
     def _rank(self, name: str) -> int:
@@ -180,7 +178,7 @@ class WeightsWidget(DockingWidget):
         if len(chosen) == len(self._weights):
             # The heading has the totals, in which overlapping ones count once.
             return every
-        sums = sums_of(chosen)
+        sums = self._outline.sums_of(chosen)
         return f"{sums.num_weights:,} of {every} · {counted(sums.numel, 'element')} · {format_nbytes(sums.nbytes)}"
 
     def _columns(self) -> list[str]:
@@ -196,7 +194,7 @@ class WeightsWidget(DockingWidget):
         number = integer_of(request.get("weight"))
         if not 0 <= number < len(self._weights):
             raise BadRequestError(NONSENSE)
-        return self._reach(self._weights[number])
+        return reached(self._weights[number])
 
     def _open(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return what is shown of one weight."""
@@ -218,9 +216,9 @@ class WeightsWidget(DockingWidget):
         if request.get("open") is True:
             entry = self._weight(request)
             entry.check_readable()
-            fact = self._weights[integer_of(request.get("weight"))]
+            row = self._weights[integer_of(request.get("weight"))]
             the_navigator().show(
-                lambda: self._reach(fact).values(),
+                lambda: reached(row).values(),
                 anchor=self.place,
                 name=entry.code or entry.name,
                 array_name=array_code(entry, self.opened),
@@ -256,7 +254,7 @@ class WeightsWidget(DockingWidget):
             # What would be computed is read where nothing else is listed.
             stored = [one for one in chosen if one.kind != COMPUTED]
             self.progress, wanted = 0.0, stored or list(chosen)
-            self._scan = WeightsScan(wanted, self._reach, self._note_progress, self._note_found)
+            self._scan = WeightsScan(wanted, self._note_progress, self._note_found)
         return {"type": "scanning"}
 
     def _end(self, _: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.listed import Listed
+from tensornp.models.entries.released import reached
 from tensornp.models.scan.findings import QUIET_RANK, UNRANKED
 from tensornp.models.scan.run import scan_entries
 from tensornp.render.pictures.stats_line import line_of
@@ -16,17 +16,16 @@ from tensornp.widget.weight_data import Found
 
 
 class WeightsScan:
-    """Reads weights, which `reach` gives, and tells how far it is, and in the end what was found."""
+    """Reads weights, as they are by now, and tells how far it is, and in the end what was found."""
 
     def __init__(
         self,
-        weights: list[Listed],
-        reach: Callable[[Listed], WeightEntry],
+        weights: list[WeightEntry],
         note_progress: Callable[[WeightsScan, float], None],
         note_found: Callable[[WeightsScan, dict[str, Found], str], None],
     ) -> None:
         self.is_wanted = True
-        self._weights, self._reach, self._note_progress, self._note_found = weights, reach, note_progress, note_found
+        self._weights, self._note_progress, self._note_found = weights, note_progress, note_found
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
@@ -53,7 +52,7 @@ class WeightsScan:
         # Of what is known to have no values, that is said beside it.
         for one in (one for one in self._weights if not one.problem):
             try:
-                there.append(self._reach(one))
+                there.append(reached(one))
             except TensornpError as error:
                 gone[one.name] = str(error)
         return there, gone

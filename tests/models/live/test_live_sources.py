@@ -27,8 +27,8 @@ from torch.nn.utils import parametrizations
 from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.fronts.ipython.live_weights import LiveWeights
-from tensornp.models.entries.listed import listed
+from tensornp.models.entries.released import reached
+from tensornp.models.live.find import released_from
 from tensornp.models.outline.choose import Asked
 from tensornp.models.outline.outline import Outline
 from tensornp.render.models.weights import weights_html, weights_text
@@ -281,7 +281,7 @@ def test_packed_weights_are_listed_and_unpacked_when_asked(monkeypatch):
     unpack, calls = packer._weight_bias, []
     monkeypatch.setattr(packer, "_weight_bias", lambda self: (calls.append(1), unpack(self))[1])
     w = tnp.weights(model)
-    weights_text(w), weights_html(w), repr(w), listed(w.values())
+    weights_text(w), weights_html(w), repr(w), released_from(w, {}, "")
     assert not calls
     assert {name for name in w if name.startswith("rnn")} == {
         f"rnn.{kind}_{side}_l{layer}{way}"
@@ -477,7 +477,7 @@ def test_a_computed_weight_is_listed_without_being_computed(monkeypatch):
     text, page = weights_text(w), weights_html(w)
     assert text.count("computed when asked") == page.count("computed when asked") == 1
     assert "computed when asked" in repr(w["grown.weight"])
-    outline = Outline(listed(w.values()))
+    outline = Outline(list(w.values()))
     assert outline.sums.numel == w.totals.elements_stored
     assert "computed" in outline.choices["kind"]
     only = outline.chosen(Asked(filters=(("kind", "computed"),)))
@@ -607,9 +607,9 @@ def test_a_page_finds_each_again_and_holds_none(tmp_path):
     shell = types.SimpleNamespace(user_ns=namespace)
     for name in list(namespace):
         w = tnp.weights(namespace[name], expression=name)
-        facts, reach = listed(w.values()), LiveWeights(shell, None, None).reach_of(w)
-        for one in facts:
-            found = reach(one)
+        rows, _ = released_from(w, shell.user_ns, "")
+        for one in rows:
+            found = reached(one)
             facts_now = found.name, found.kind, found.shape, found.dtype, found.code, found.requires_grad
             assert facts_now == (one.name, one.kind, one.shape, one.dtype, one.code, one.requires_grad)
             if not found.problem and one.name != "plain.bias":
@@ -617,7 +617,7 @@ def test_a_page_finds_each_again_and_holds_none(tmp_path):
         w.close()
         gone = namespace.pop(name)
         with pytest.raises(tnp.NoDataError):
-            reach(facts[0])
+            reached(rows[0])
         namespace[name] = gone
 
 
@@ -627,23 +627,23 @@ def test_what_a_call_gives_is_found_again_while_its_memory_lives():
     model[1].weight = nn.Parameter(model[0].weight.data.t())
     shell = types.SimpleNamespace(user_ns={"model": model})
     w = tnp.weights(model.state_dict(), expression="model.state_dict()")
-    facts, reach = listed(w.values()), LiveWeights(shell, None, None).reach_of(w)
+    rows, _ = released_from(w, shell.user_ns, "")
     expected = {name: entry.to_numpy().copy() for name, entry in w.items()}
     related = {name: entry.related for name, entry in w.items()}
     w.close()
-    for one in facts:
-        found = reach(one)
+    for one in rows:
+        found = reached(one)
         assert np.array_equal(found.to_numpy(), expected[one.name])
         assert found.related == related[one.name]
         assert found.requires_grad is bool(one.requires_grad)
     with torch.no_grad():
         model[0].bias.fill_(7)
-    assert (reach(facts[1]).to_numpy() == 7).all()
+    assert (reached(rows[1]).to_numpy() == 7).all()
     del model, found, shell.user_ns["model"]
     gc.collect()
-    for one in facts:
+    for one in rows:
         with pytest.raises(tnp.NoDataError, match=r"model.state_dict\(\)\['.*'\] is kept by nobody; bind it to a name"):
-            reach(one)
+            reached(one)
 
 
 class Counting(nn.Module):
@@ -743,12 +743,12 @@ def test_a_variable_that_holds_the_explorer_gives_what_its_names_do_not():
     model = nn.Linear(3, 4)
     w = tnp.weights(model, expression="model")
     shell = types.SimpleNamespace(user_ns={"model": model, "w": w})
-    facts, reach = listed(w.values()), LiveWeights(shell, None, None).reach_of(w, "w")
+    rows, _ = released_from(w, shell.user_ns, "w")
     shell.user_ns["model"] = None
-    assert reach(facts[0]) is w["weight"]
+    assert reached(rows[0]).tensor is w["weight"].tensor
     shell.user_ns["w"] = tnp.weights(nn.Linear(3, 4), expression="other")
     with pytest.raises(tnp.NoDataError):
-        reach(facts[0])
+        reached(rows[0])
 
 
 def test_what_has_no_values_says_so_when_it_is_opened():
@@ -757,13 +757,13 @@ def test_what_has_no_values_says_so_when_it_is_opened():
     opt = torch.optim.AdamW(model.parameters())
     shell = types.SimpleNamespace(user_ns={"model": model, "opt": opt})
     w = tnp.weights(opt, expression="opt")
-    facts, reach = listed(w.values()), LiveWeights(shell, None, None).reach_of(w)
-    assert {reach(one).problem for one in facts} == {"no state yet"}
+    rows, _ = released_from(w, shell.user_ns, "")
+    assert {reached(one).problem for one in rows} == {"no state yet"}
     w = tnp.weights(model, expression="model")
-    facts, reach = listed(w.values()), LiveWeights(shell, None, None).reach_of(w)
+    rows, _ = released_from(w, shell.user_ns, "")
     model.bias = None
     with pytest.raises(tnp.NoDataError, match=r"model.bias is None by now; run %weights again"):
-        reach(facts[1])
+        reached(rows[1])
 
 
 def test_an_explorer_is_its_own(tmp_path):
@@ -826,10 +826,10 @@ def test_arrays_of_a_live_tree_are_found_again(tmp_path):
     held = {"map": np.load(tmp_path / "x.npy", mmap_mode="r"), "swapped": np.arange(3, dtype=">i4")}
     shell.user_ns["held"] = held
     w = tnp.weights(held, expression="held", namespace=shell.user_ns)
-    facts, reach = listed(w.values()), LiveWeights(shell, None, None).reach_of(w)
-    for fact in facts:
-        assert np.array_equal(reach(fact).to_numpy(), held[fact.name])
-        assert reach(fact).kind == "array"
+    rows, _ = released_from(w, shell.user_ns, "")
+    for fact in rows:
+        assert np.array_equal(reached(fact).to_numpy(), held[fact.name])
+        assert reached(fact).kind == "array"
     held["swapped"] = np.arange(4, dtype=">i4")
     with pytest.raises(tnp.NoDataError, match=r"is >i4 of shape \(4,\) by now; run %weights again"):
-        reach(facts[1])
+        reached(rows[1])

@@ -70,12 +70,11 @@ def test_layers_that_share_bytes_in_the_same_way_are_folded():
 
 def test_bytes_that_several_names_have_count_once_in_the_tree():
     """As they do in the totals."""
-    from tensornp.models.entries.listed import listed
-    from tensornp.models.outline.outline import sums_of
+    from tensornp.models.outline.outline import Outline
 
     flat = torch.zeros(10)
     explorer = tnp.weights({"a": flat, "b": flat.view(10), "c": flat.view(2, 5)})
-    assert sums_of(listed(explorer.values()))[1:] == (10, 40)
+    assert Outline(list(explorer.values())).sums[1:] == (10, 40)
     assert explorer.totals.nbytes == 40
 
 

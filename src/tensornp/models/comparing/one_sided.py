@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.listed import same_elements_as
+from tensornp.models.entries.repeated import same_elements_as
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.names.matching import Matched
 from tensornp.models.names.quoted import shown_name

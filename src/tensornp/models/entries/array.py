@@ -8,7 +8,7 @@ import numpy as np
 
 from tensornp.core.convert.from_numpy import why_copied
 from tensornp.core.exchange.to_tensor import to_tensor
-from tensornp.core.lowlevel.attributes import error_text
+from tensornp.core.lowlevel.attributes import error_text, is_array
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.tensor.dtypes import name_of, resolve
 from tensornp.core.values.reading.stored import values_of_array
@@ -16,7 +16,7 @@ from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError, CopyRequiredError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.source import Called, Source
+from tensornp.models.entries.source import Again, Called, Source
 from tensornp.models.reading.selection import Array, taken_by
 
 _MAX_SAID = 120
@@ -47,6 +47,11 @@ class ArraySource(Source):
     def held(self) -> Array:
         """The array."""
         return self.array
+
+    def again(self, called: Called, kind: str) -> Again:
+        """Return what makes the weight of the array that its expression reaches."""
+        name, code = called
+        return Again(code, lambda array: array_weight(name, array, code) if is_array(array) else None)
 
     @property
     def identity(self) -> object:

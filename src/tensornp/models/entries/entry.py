@@ -124,6 +124,11 @@ class WeightEntry(Weight):
         return self.source.requires_grad
 
     @property
+    def is_trained(self) -> bool | None:
+        """Whether a parameter requires a gradient; None of what nobody trains, and nobody freezes."""
+        return self.requires_grad if self.kind == "parameter" or self.requires_grad else None
+
+    @property
     def extents(self) -> tuple[Extent, ...]:
         """Where its bytes lie in files; empty in memory, and of elements that are not read."""
         return () if self.problem and self.source.fills_extents else self.source.extents
@@ -174,7 +179,7 @@ class WeightEntry(Weight):
     def plan(self, index: Any = ...) -> Any:
         """Return what `to_numpy` would do, or read of a file, of which no value is read; errors as of `to_numpy`."""
         self.check_readable()
-        return self.source.plan(self._called, index)
+        return self.source.plan(self.called, index)
 
     def to_numpy(
         self, index: Any = ..., *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
@@ -201,7 +206,7 @@ class WeightEntry(Weight):
             For another index, or one out of bounds.
         """
         self.check_readable()
-        return self.source.to_numpy(self._called, index, copy=copy, writeable=writeable, dtype=dtype)
+        return self.source.to_numpy(self.called, index, copy=copy, writeable=writeable, dtype=dtype)
 
     def values(self) -> Any:
         """Return what its values are read from: a tensor, or what reads them some at a time; errors as of `to_numpy`.
@@ -209,7 +214,7 @@ class WeightEntry(Weight):
         Whatever reads a tensor block by block takes it: `tnp.stats`, `tnp.locate`, `tnp.compare`.
         """
         self.check_readable()
-        return self.source.values(self._called)
+        return self.source.values(self.called)
 
     def stats(self) -> TensorStats:
         """Return the statistics of all values, which are read block by block; errors as of `to_numpy`.
@@ -222,10 +227,11 @@ class WeightEntry(Weight):
             # What codes mean is told by the format alone.
             said = f"{shown_name(self.name)} has {self.note}, whose statistics mean nothing; to_numpy gives them"
             raise NoDataError(said)
-        return self.source.stats(self._called)
+        return self.source.stats(self.called)
 
     @property
-    def _called(self) -> Called:
+    def called(self) -> Called:
+        """By what it is spoken of."""
         return Called(self.name, self.code)
 
     def check_readable(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from tensornp.core.memory.extents import Extent as Bytes
@@ -28,6 +29,13 @@ class Called(NamedTuple):
     def without_values(self, why: str) -> NoDataError:
         """Return the error of a weight that has no values."""
         return NoDataError(f"{self.shown} has no values to read: {cut(why, MAX_TOLD)}")
+
+
+class Again(NamedTuple):
+    """How a weight is had again: the expression of what has it, and what makes its entry of that; None if it cannot."""
+
+    expression: str
+    make: Callable[[Any], Any]
 
 
 class Source(ABC):
@@ -87,6 +95,10 @@ class Source(ABC):
     @property
     def held(self) -> Any:
         """The tensor or the array that is held; None of what is in a file, or made when it is asked for."""
+        return None
+
+    def again(self, called: Called, kind: str) -> Again | None:
+        """Return how a weight of that kind is had again by one who does not hold it; None where nothing is held."""
         return None
 
     @property

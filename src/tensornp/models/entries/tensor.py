@@ -18,7 +18,7 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import stood_for
 from tensornp.errors import BadRequestError, NoDataError, TensornpError
 from tensornp.models.entries.entry import Elsewhere, WeightEntry, inner_text
-from tensornp.models.entries.source import Called, Source
+from tensornp.models.entries.source import Again, Called, Source
 from tensornp.models.names.quoted import part_of_storage
 from tensornp.models.reading.selection import taken_by
 
@@ -130,6 +130,11 @@ class TensorSource(Source):
     def held(self) -> Any:
         """The tensor."""
         return self.tensor
+
+    def again(self, called: Called, kind: str) -> Again:
+        """Return what makes the weight of the tensor that its expression reaches."""
+        (name, code), told, by_elements = called, self._requires_grad, self.by_elements
+        return Again(code, lambda tensor: weight_of(name, kind, tensor, code, told, by_elements=by_elements))
 
     @property
     def identity(self) -> object:

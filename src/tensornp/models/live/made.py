@@ -14,7 +14,7 @@ from tensornp.core.values.stats.compute import stats
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import CopyRequiredError, NoDataError, TensornpError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.source import Called, Source
+from tensornp.models.entries.source import Again, Called, Source
 from tensornp.models.entries.tensor import TensorSource, weight_of
 
 _MAX_SAID = 200
@@ -63,6 +63,10 @@ class MadeSource(Source):
     def location(self) -> str:
         """The device."""
         return self._location
+
+    def again(self, called: Called, kind: str) -> Again:
+        """Return what finds the weight in the module that its expression reaches."""
+        return Again(self.recipe.holder, self.recipe.of)
 
     @property
     def identity(self) -> object:

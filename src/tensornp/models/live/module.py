@@ -14,7 +14,7 @@ from tensornp.core.namespace.members import registered_names
 from tensornp.core.tensor.paths import Path, expression_of
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, noted, nothing
-from tensornp.models.entries.listed import NotListed
+from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.entries.tensor import TensorSource, weight_of
 from tensornp.models.live.accelerate import Shelf, Shelves, shelves_of
 from tensornp.models.live.attributes import MAX_HELD, attributes_of, hides_weights

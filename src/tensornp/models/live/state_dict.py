@@ -17,7 +17,7 @@ from tensornp.core.tensor.paths import Path, is_plain_value, key_text, steps_of
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.models.entries.array import array_weight
 from tensornp.models.entries.entry import WeightEntry, nothing
-from tensornp.models.entries.listed import NotListed
+from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.entries.tensor import weight_of
 from tensornp.models.formats.contents import Contents
 from tensornp.models.names.naming import own_names

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.listed import NotListed
+from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.formats.contents import Contents, problem_of_part, problems_of
 from tensornp.models.names.quoted import shown_name, shown_names
 from tensornp.models.opening.config import UNREADABLE, config_beside

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensornp.errors import BadRequestError
-from tensornp.models.entries.listed import Listed, is_trained
+from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.names.search import matcher
 from tensornp.models.names.timed_regex import found_by
 
@@ -63,7 +63,7 @@ def searched(text: str, names: Sequence[str]) -> list[object]:
     return list(map(matcher(text), names))
 
 
-def passes(one: Listed, filters: tuple[tuple[str, str], ...]) -> bool:
+def passes(one: WeightEntry, filters: tuple[tuple[str, str], ...]) -> bool:
     """Return whether a weight is what the filters want."""
     for column, wanted in filters:
         if column == "bytes":
@@ -77,37 +77,37 @@ def passes(one: Listed, filters: tuple[tuple[str, str], ...]) -> bool:
     return True
 
 
-def has_state(one: Listed, state: str) -> bool:
+def has_state(one: WeightEntry, state: str) -> bool:
     """Return whether a weight is trained, frozen, tied, or has no values."""
     if state == "tied":
         return bool(one.tied_to)
     if state == "no values":
         return bool(one.problem)
-    return is_trained(one) is (state == "trained")
+    return one.is_trained is (state == "trained")
 
 
-def _natural(one: Listed) -> list[Any]:
+def _natural(one: WeightEntry) -> list[Any]:
     """Return what puts layer 10 behind layer 2."""
     parts: list[Any] = _DIGITS.split(one.name)
     parts[1::2] = [int(digits) if len(digits) < 20 else 0 for digits in parts[1::2]]
     return parts
 
 
-_FACTS: dict[str, Callable[[Listed], str]] = {
+_FACTS: dict[str, Callable[[WeightEntry], str]] = {
     "dtype": lambda one: one.dtype,
     "where": lambda one: one.location,
     "kind": lambda one: one.kind,
 }
-VARYING: dict[str, Callable[[Listed], Any]] = {
+VARYING: dict[str, Callable[[WeightEntry], Any]] = {
     **_FACTS,
-    "grad": is_trained,
+    "grad": lambda one: one.is_trained,
 }
-SORTED: dict[str, Callable[[Listed], Any]] = {
+SORTED: dict[str, Callable[[WeightEntry], Any]] = {
     **_FACTS,
     "name": _natural,
     "shape": lambda one: one.numel,
     "bytes": lambda one: one.nbytes,
-    "grad": lambda one: {True: 0, False: 1, None: 2}[is_trained(one)],
+    "grad": lambda one: {True: 0, False: 1, None: 2}[one.is_trained],
     "notes": lambda one: (not one.problem, not one.tied_to, not one.related, not one.note, one.note),
 }
 COLUMNS = (*SORTED, "findings")

@@ -6,31 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from tensornp.models.entries.entry import Related
-
-
-class Listable(Protocol):
-    """What is folded: a weight, or what is listed of it."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def shape(self) -> tuple[int, ...] | None: ...
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def note(self) -> str: ...
-    @property
-    def problem(self) -> str: ...
-    @property
-    def tied_to(self) -> tuple[str, ...]: ...
-    @property
-    def related(self) -> tuple[Related, ...]: ...
-
+from tensornp.models.entries.entry import WeightEntry
 
 _MIN_FOLDED = 2
 _MAX_DIGITS = 18
@@ -72,7 +50,7 @@ class Branch:
     signature: int = -1
 
 
-def folded(entries: Iterable[Listable]) -> list[Row]:
+def folded(entries: Iterable[WeightEntry]) -> list[Row]:
     """Return the weights in rows: numbered parts that consist of the same are folded, the others stand alone."""
     rows: list[Row] = []
     stack = [("", "", branch) for branch in reversed(tree_of(entries))]
@@ -85,7 +63,7 @@ def folded(entries: Iterable[Listable]) -> list[Row]:
     return rows
 
 
-def tree_of(entries: Iterable[Listable]) -> list[Branch]:
+def tree_of(entries: Iterable[WeightEntry]) -> list[Branch]:
     """Return the weights as a tree of their names, folded; without recursion, since a name may have any number of dots.
 
     What alone goes on from a name is one branch with it: ``conv1.weight`` where there is no bias.
@@ -118,7 +96,7 @@ def tree_of(entries: Iterable[Listable]) -> list[Branch]:
     return list(root.below)
 
 
-def _nested(entries: Iterable[Listable]) -> dict[Any, Any]:
+def _nested(entries: Iterable[WeightEntry]) -> dict[Any, Any]:
     """Return the weights by their keys, in dictionaries; one whose name others go on from is that of no key, ()."""
     root: dict[Any, Any] = {}
     for entry in entries:
@@ -155,14 +133,14 @@ def _signature(branch: Branch, known: dict[Any, int]) -> int:
     return known.setdefault(facts, len(known))
 
 
-def _kind(entry: Listable) -> _Kind:
+def _kind(entry: WeightEntry) -> _Kind:
     """Return what weights have in common that may be folded."""
     related = tuple(one.relation for one in entry.related)
     note = _FIGURES.sub("", entry.note) if entry.note else ""
     return entry.kind, entry.shape, entry.dtype, note, bool(entry.problem), bool(entry.tied_to), related
 
 
-def note_of(entries: Sequence[Listable]) -> str:
+def note_of(entries: Sequence[WeightEntry]) -> str:
     """Return what is said of all weights of a row: without the figures, where these differ."""
     first = entries[0].note
     return first if all(one.note == first for one in entries) else _FIGURES.sub("", first)

@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from tensornp.errors import BadRequestError
-from tensornp.models.entries.listed import Listed
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.repeated import not_counted
 from tensornp.models.outline.choose import SORTED, STATES, VARYING, Asked, has_state, passes, searched
 from tensornp.models.outline.fold import Branch, tree_of
 
@@ -19,18 +20,19 @@ MAX_OPEN = 40
 class Line(NamedTuple):
     """One line: a weight, a pattern of names with its weights, or a branch with all that is below it.
 
-    `branch` is the number of what can be opened or closed, and `parent` that of the line above which it belongs to; -1
-    where there is none. `position` of `size` lines of one `level` counts from 1, as ARIA does.
+    `number` is that of a single weight, `branch` of what can be opened or closed, and `parent` of the line above to
+    which it belongs; -1 where there is none. `position` of `size` lines of one `level` counts from 1, as ARIA does.
     """
 
     label: str
+    number: int
     branch: int
     parent: int
     level: int
     position: int
     size: int
     is_open: bool
-    weights: tuple[Listed, ...]
+    weights: tuple[WeightEntry, ...]
     sums: Sums
     unlike: str = ""
 
@@ -46,8 +48,10 @@ class Sums(NamedTuple):
 class Outline:
     """The weights of an explorer, as a page shows them."""
 
-    def __init__(self, weights: Sequence[Listed]) -> None:
+    def __init__(self, weights: Sequence[WeightEntry]) -> None:
         self.weights = weights
+        self._number_of = {one.name: number for number, one in enumerate(weights)}
+        self._not_counted = not_counted(weights)
         self._top = tree_of(weights)
         self._numbers: dict[int, int] = {}
         self._branches: list[Branch] = []
@@ -65,7 +69,7 @@ class Outline:
             self._numbers[id(branch)] = len(self._branches)
             self._branches.append(branch)
             stack.extend(reversed(branch.below))
-        sums = [sums_of(branch.entries) for branch in self._branches]
+        sums = [self.sums_of(branch.entries) for branch in self._branches]
         for number in reversed(range(len(sums))):
             below = [sums[self._numbers[id(child)]] for child in self._branches[number].below]
             sums[number] = Sums(*map(sum, zip(sums[number], *below, strict=True)))
@@ -98,8 +102,7 @@ class Outline:
             return [self._line(asked, *one) for one in self._visible(asked)[first : first + count]]
         chosen = self.chosen(asked, ranks)
         return [
-            Line(one.name, -1, -1, 1, first + i + 1, len(chosen), False, (one,), sums_of((one,)))
-            for i, one in enumerate(chosen[first : first + count])
+            self._line_of(one, -1, 1, first + i + 1, len(chosen)) for i, one in enumerate(chosen[first : first + count])
         ]
 
     def num_lines(self, asked: Asked, ranks: Callable[[str], int] | None = None) -> int:
@@ -127,16 +130,21 @@ class Outline:
 
     def _line(self, asked: Asked, one: Any, parent: int, level: int, position: int, size: int) -> Line:
         if not isinstance(one, Branch):
-            return Line(one.name, -1, parent, level, position, size, False, (one,), sums_of((one,)))
-        number = self._numbers[id(one)]
+            return self._line_of(one, parent, level, position, size)
+        at = self._numbers[id(one)]
         can_open = bool(one.below) or len(one.entries) > 1
-        is_open = can_open and self.is_open(number, asked)
-        branch = number if can_open else -1
+        is_open = can_open and self.is_open(at, asked)
+        number = self._number_of[one.entries[0].name] if len(one.entries) == 1 else -1
+        branch = at if can_open else -1
         return Line(
-            one.label, branch, parent, level, position, size, is_open, one.entries, self._sums[number], one.unlike
+            one.label, number, branch, parent, level, position, size, is_open, one.entries, self._sums[at], one.unlike
         )
 
-    def chosen(self, asked: Asked, ranks: Callable[[str], int] | None = None) -> Sequence[Listed]:
+    def _line_of(self, one: WeightEntry, parent: int, level: int, position: int, size: int) -> Line:
+        number = self._number_of[one.name]
+        return Line(one.name, number, -1, parent, level, position, size, False, (one,), self.sums_of((one,)))
+
+    def chosen(self, asked: Asked, ranks: Callable[[str], int] | None = None) -> Sequence[WeightEntry]:
         """Return the weights of a list, in its order."""
         key = asked, ranks
         if self._last[0] == key:
@@ -152,7 +160,9 @@ class Outline:
         self._last = key, found
         return found
 
-    def _sorted(self, weights: Sequence[Listed], column: str, ranks: Callable[[str], int] | None) -> list[Listed]:
+    def _sorted(
+        self, weights: Sequence[WeightEntry], column: str, ranks: Callable[[str], int] | None
+    ) -> list[WeightEntry]:
         if column == "findings":
             worst = ranks or (lambda name: 0)
             return sorted(weights, key=lambda one: worst(one.name))
@@ -165,7 +175,7 @@ class Outline:
                 places[i] = place
             self._orders[column] = places
         places = self._orders[column]
-        return sorted(weights, key=lambda one: places[one.number])
+        return sorted(weights, key=lambda one: places[self._number_of[one.name]])
 
     def forget(self) -> None:
         """Forget the last order: what weights are sorted by has changed."""
@@ -181,7 +191,16 @@ class Outline:
     @cached_property
     def sums(self) -> Sums:
         """How much all weights are."""
-        return sums_of(self.weights)
+        return self.sums_of(self.weights)
+
+    def sums_of(self, weights: Iterable[WeightEntry]) -> Sums:
+        """Return how many of its weights these are, with their elements and bytes."""
+        num_weights = numel = nbytes = 0
+        for one in weights:
+            num_weights += 1
+            if one.name not in self._not_counted:
+                numel, nbytes = numel + one.numel, nbytes + one.nbytes
+        return Sums(num_weights, numel, nbytes)
 
     @cached_property
     def varying(self) -> list[str]:
@@ -200,13 +219,3 @@ class Outline:
             "state": [state for state in STATES if any(has_state(one, state) for one in self.weights)],
         }
         return {column: values for column, values in found.items() if len(values) > 1 or column == "state"}
-
-
-def sums_of(weights: Iterable[Listed]) -> Sums:
-    """Return how many weights these are, with their elements and bytes."""
-    num_weights = numel = nbytes = 0
-    for one in weights:
-        num_weights += 1
-        if not one.is_repeated:
-            numel, nbytes = numel + one.numel, nbytes + one.nbytes
-    return Sums(num_weights, numel, nbytes)

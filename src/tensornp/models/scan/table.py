@@ -13,7 +13,7 @@ from tensornp.core.values.reading.scopes import ALL
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import NoSuchWeightError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.listed import same_elements_as
+from tensornp.models.entries.repeated import same_elements_as
 from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.scan.findings import EQUAL_RANK, QUIET_RANK, UNRANKED, Finding, findings_of
 from tensornp.models.scan.frame import frame_of

@@ -9,7 +9,6 @@ from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.models.entries.entry import COMPUTED, WeightEntry, shape_text
-from tensornp.models.entries.listed import is_trained
 from tensornp.models.entries.summary import EntrySummary
 from tensornp.models.names.quoted import MAX_TOLD, cut
 from tensornp.render.layout.style import CARD, HEADING
@@ -72,7 +71,7 @@ def _facts(entry: WeightEntry) -> Iterator[tuple[str, str]]:
     pieces = [f"{counted(one.nbytes, 'byte')} from {one.offset:,} on" for one in entry.extents[:MAX_SHOWN]]
     more = len(entry.extents) - MAX_SHOWN
     yield "in the file", ", ".join(pieces + ([f"{more:,} more pieces"] if more > 0 else []))
-    yield "grad", {True: "requires grad", False: "frozen", None: ""}[is_trained(entry)]
+    yield "grad", {True: "requires grad", False: "frozen", None: ""}[entry.is_trained]
     more = len(entry.tied_to) - MAX_SHOWN
     yield "tied to", ", ".join([*entry.tied_to[:MAX_SHOWN], *([f"{more:,} more"] if more > 0 else [])])
     yield "shares bytes", ", ".join(f"{WORDS[one.relation]} {one.name}" for one in entry.related)

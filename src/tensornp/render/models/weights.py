@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.models.entries.entry import shape_text
-from tensornp.models.entries.listed import is_trained
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.models.outline.fold import Row, folded, note_of
@@ -132,7 +131,7 @@ def cells_of(row: Row) -> dict[str, str]:
     """Return what is said of weights that are alike, by the heading."""
     first = row.entries[0]
     places = {entry.location for entry in row.entries}
-    grads = set(map(is_trained, row.entries))
+    grads = {entry.is_trained for entry in row.entries}
     notes = [
         note_of(row.entries),
         first.problem and f"no values: {first.problem}",

@@ -12,7 +12,7 @@ from pathlib import Path
 from tensornp.core.tensor.dtypes import KNOWN
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.listed import NotListed
+from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.files.source_file import SourceFile
 from tensornp.models.formats.dcp.chunk import StoredChunk
 from tensornp.models.formats.dcp.chunked import ChunkSource, chunked

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.errors import CheckpointError
-from tensornp.models.entries.listed import NotListed
+from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.files.source_file import SourceFile
 from tensornp.models.formats.torch.archive import looked_through
 from tensornp.models.names.quoted import shown_name

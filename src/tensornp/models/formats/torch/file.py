@@ -13,7 +13,7 @@ from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry, inner_text, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
-from tensornp.models.entries.listed import NotListed
+from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.entries.source import NoSource
 from tensornp.models.files.byte_range import ByteRange
 from tensornp.models.files.source_file import Reader, SourceFile

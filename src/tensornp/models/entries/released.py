@@ -1,0 +1,101 @@
+"""Weights that somebody else holds: their rows keep what is said of them, and find the values at each request."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from tensornp.errors import NoDataError
+from tensornp.models.entries.entry import WeightEntry, noted
+from tensornp.models.entries.source import Again, Called, Source
+
+if TYPE_CHECKING:
+    from tensornp.core.values.stats.record import TensorStats
+
+
+class Find(ABC):
+    """What gives the object that an expression reaches by now, and raises NoDataError where it reaches none."""
+
+    @property
+    def note(self) -> str:
+        """What is said of weights that no expression reaches, since this alone keeps them; nothing of others."""
+        return ""
+
+    @abstractmethod
+    def __call__(self, expression: str) -> Any:
+        """Return the object; None where the name is one of nothing by now."""
+
+
+def released(entry: WeightEntry, find: Find) -> WeightEntry:
+    """Return the same weight, of which nothing is held in memory: `find` gives it again at each request."""
+    again = entry.source.again(entry.called, entry.kind)
+    return entry.with_(source=Released(entry, again, find)) if again is not None else entry
+
+
+def reached(entry: WeightEntry) -> WeightEntry:
+    """Return the weight itself; of one that was released, what is found by now. NoDataError if that is gone."""
+    if not isinstance(entry.source, Released):
+        return entry
+    found, only_here = entry.source.found(entry.called), entry.source.note
+    now = entry.with_(source=found.source, nbytes=found.nbytes, problem=found.problem)
+    return noted(now.with_(code=""), only_here, first=False) if only_here else now
+
+
+class Released(Source):
+    """What is found again at each request, and held by nobody here; it has to be of the same shape and dtype."""
+
+    __slots__ = ("_again", "_dtype", "_find", "_location", "_requires_grad", "_shape")
+
+    def __init__(self, entry: WeightEntry, again: Again, find: Find) -> None:
+        self._again, self._find = again, find
+        self._shape, self._dtype = entry.shape, entry.dtype
+        self._location, self._requires_grad = entry.location, entry.requires_grad
+
+    @property
+    def location(self) -> str:
+        """The device."""
+        return self._location
+
+    @property
+    def requires_grad(self) -> bool | None:
+        """What was so when it was listed."""
+        return self._requires_grad
+
+    @property
+    def note(self) -> str:
+        """What is said of a weight that no expression reaches, since it is kept for this alone; nothing of others."""
+        return self._find.note
+
+    def found(self, called: Called) -> WeightEntry:
+        """Return the entry of the weight as it is by now; NoDataError if it is gone, or another one."""
+        said = called.code or called.name
+        there = self._find(self._again.expression)
+        if there is None:
+            raise NoDataError(f"{said} is None by now; run %weights again")
+        found: WeightEntry | None = self._again.make(there)
+        if found is None:
+            raise NoDataError(f"{said} reaches no weight any more; run %weights again")
+        if (found.shape, found.dtype) != (self._shape, self._dtype):
+            raise NoDataError(f"{said} is {found.dtype} of shape {found.shape} by now; run %weights again")
+        return found
+
+    def _source(self, called: Called) -> Source:
+        found = self.found(called)
+        found.check_readable()
+        return found.source
+
+    def plan(self, called: Called, index: Any) -> Any:
+        """Return what `to_numpy` would do with what is found."""
+        return self._source(called).plan(called, index)
+
+    def to_numpy(self, called: Called, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object) -> Any:
+        """Return the values at `index` of what is found."""
+        return self._source(called).to_numpy(called, index, copy=copy, writeable=writeable, dtype=dtype)
+
+    def values(self, called: Called) -> Any:
+        """Return what is found."""
+        return self._source(called).values(called)
+
+    def stats(self, called: Called) -> TensorStats:
+        """Return the statistics of what is found."""
+        return self._source(called).stats(called)

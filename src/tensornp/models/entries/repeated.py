@@ -1,0 +1,40 @@
+"""Weights that are listed twice: objects of the same elements, and bytes that lie under an earlier name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tensornp.models.entries.entry import COMPUTED, WeightEntry
+
+_SAME = "same elements"
+_WHOLE = (_SAME, "reinterpreted")
+"""Relations of which both sides take the same bytes."""
+
+
+def same_elements_as(entry: WeightEntry) -> list[str]:
+    """Return the names of other objects of the same elements in the same order; of many, the first."""
+    return [other.name for other in entry.related if other.relation == _SAME]
+
+
+def first_of_each(entries: Iterable[WeightEntry]) -> Iterator[WeightEntry]:
+    """Yield the weights, but of objects of the same elements the first: a state dict has two of what a model ties."""
+    earlier: set[str] = set()
+    for one in entries:
+        same = same_elements_as(one)
+        if earlier.isdisjoint(same):
+            yield one
+        if same:
+            earlier.add(one.name)
+
+
+def not_counted(entries: Iterable[WeightEntry]) -> frozenset[str]:
+    """Return the names that no sum counts: their bytes lie under an earlier one, or they are computed from others."""
+    found: list[str] = []
+    earlier: set[str] = set()
+    for one in entries:
+        same = [*one.tied_to, *(other.name for other in one.related if other.relation in _WHOLE)]
+        if one.kind == COMPUTED or (same and not earlier.isdisjoint(same)):
+            found.append(one.name)
+        if same:
+            earlier.add(one.name)
+    return frozenset(found)

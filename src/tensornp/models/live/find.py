@@ -1,0 +1,81 @@
+"""How a released weight is found again: by its expression in a namespace, or by its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tensornp.core.lowlevel.modes import undisturbed
+from tensornp.core.memory.weak_view import WeakView
+from tensornp.core.namespace.lookup import look_up
+from tensornp.errors import BadRequestError, NoDataError
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.released import Find, released
+from tensornp.models.entries.tensor import TensorSource
+from tensornp.models.explorer import WeightsExplorer
+
+_KEPT_HERE = "kept by this tree alone; for code that reaches it, bind it to a name first, and run %weights on that"
+
+
+def released_from(
+    explorer: WeightsExplorer, namespace: Mapping[str, Any], opened: str
+) -> tuple[list[WeightEntry], list[WeakView]]:
+    """Return the weights of `explorer`, of which those in memory are held by nobody, and views that may keep these.
+
+    What an expression with a call in it has given is not had by another call: its memory is known, weakly.
+    """
+    live = [entry for entry in explorer.values() if isinstance(entry.source, TensorSource)]
+    views: dict[str, WeakView] = {}
+    try:
+        look_up(live[0].code if live else "None", namespace)
+    except BadRequestError:
+        views = {entry.name: WeakView(entry.tensor) for entry in live}
+    rows = []
+    for entry in explorer.values():
+        find = ByMemory(entry, views[entry.name]) if entry.name in views else ByName(entry, namespace, opened)
+        rows.append(released(entry, find))
+    return rows, list(views.values())
+
+
+class ByName(Find):
+    """Looks expressions up; what they reach no more is had of the explorer in the variable `opened`, if any."""
+
+    def __init__(self, row: WeightEntry, namespace: Mapping[str, Any], opened: str) -> None:
+        self._name, self._code, self._namespace, self._opened = row.name, row.code, namespace, opened
+
+    def __call__(self, expression: str) -> Any:
+        """Return what an expression reaches by now."""
+        try:
+            return look_up(expression, self._namespace)
+        except BadRequestError:
+            held = self._held()
+        if held is None:
+            raise NoDataError(f"{expression} reaches no weight any more; run %weights again")
+        return held
+
+    def _held(self) -> Any:
+        explorer = self._namespace.get(self._opened)
+        if not isinstance(explorer, WeightsExplorer) or self._name not in explorer:
+            return None
+        found = explorer[self._name]
+        return found.tensor if found.code == self._code else None
+
+
+class ByMemory(Find):
+    """Gives a tensor for as long as its memory lives, which `view` may keep."""
+
+    def __init__(self, row: WeightEntry, view: WeakView) -> None:
+        self._said, self._requires_grad, self._view = row.code or row.name, bool(row.requires_grad), view
+
+    @property
+    def note(self) -> str:
+        """That nobody else has it."""
+        return _KEPT_HERE if self._view.is_kept else ""
+
+    def __call__(self, expression: str) -> Any:
+        """Return a tensor over the same elements; no expression that calls is run again."""
+        tensor = self._view.tensor()
+        if tensor is None:
+            raise NoDataError(f"{self._said} is kept by nobody; bind it to a name first, and run %weights on that")
+        with undisturbed():
+            return tensor.requires_grad_(self._requires_grad)
