@@ -12,12 +12,12 @@ from tensornp.core.values.shown.preview import Preview
 from tensornp.core.values.stats.histogram import Histogram
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.entries.summary import preview_of
+from tensornp.models.outline.columns import cells_of, columns
 from tensornp.models.outline.fold import Row
 from tensornp.models.outline.outline import Line
 from tensornp.models.scan.findings import QUIET_RANK
 from tensornp.render.layout.words import cost_of_scan
 from tensornp.render.models.entry import array_code, facts_of
-from tensornp.render.models.weights import cells_of
 from tensornp.render.pictures.legend import heatmap_alt, legend_text
 from tensornp.render.pictures.png import data_uri, heatmap_png, histogram_png, size_of
 from tensornp.render.pictures.stats_line import HEIGHT, WIDTH, histogram_alt
@@ -55,11 +55,9 @@ def line_data(line: Line, found: Mapping[str, Found], num_found: int) -> dict[st
     if line.weights:
         cells = cells_of(Row(line.label, line.weights, line.unlike))
     else:
-        weights = counted(line.sums.num_weights, "weight")
-        cells = {
-            "name": legible(line.label), "kind": "", "shape": weights, "dtype": "", "where": "",
-            "bytes": format_nbytes(line.sums.nbytes), "grad": "", "notes": legible(line.unlike),
-        }  # fmt: skip
+        weights, nbytes = counted(line.sums.num_weights, "weight"), format_nbytes(line.sums.nbytes)
+        told = {"name": legible(line.label), "shape": weights, "bytes": nbytes, "notes": legible(line.unlike)}
+        cells = {column.name: told.get(column.name, "") for column in columns(with_scanned=False)}
     figures: dict[str, Any] = {}
     own = found.get(line.weights[0].name) if line.number >= 0 else None
     if own is not None:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tensornp.errors import BadRequestError
-from tensornp.models.outline.choose import COLUMNS, FILTERS, Asked
+from tensornp.models.outline.choose import Asked, filters
+from tensornp.models.outline.columns import sortable
 
 MAX_TOGGLED = 10_000
 NONSENSE = "the page has asked for something that these weights do not have; reload the page"
@@ -17,12 +18,12 @@ _IS_SIZE = re.compile(r"[0-9]{1,18}")
 def asked_by(request: Mapping[str, Any]) -> Asked:
     """Return what a page wants to see, taken from a message that may be anything."""
     search, sort, toggled = request.get("search", ""), request.get("sort", ""), request.get("toggled", [])
-    filters = request.get("filters", {})
+    wanted = request.get("filters", {})
     if not isinstance(search, str) or not isinstance(toggled, list) or len(toggled) > MAX_TOGGLED:
         raise BadRequestError(NONSENSE)
-    if sort not in ("", *COLUMNS) or not isinstance(filters, dict) or not filters.keys() <= set(FILTERS):
+    if sort not in ("", *sortable()) or not isinstance(wanted, dict) or not wanted.keys() <= set(filters()):
         raise BadRequestError(NONSENSE)
-    chosen = tuple(sorted((column, value) for column, value in filters.items() if value))
+    chosen = tuple(sorted((column, value) for column, value in wanted.items() if value))
     if not all(isinstance(value, str) and (column != "bytes" or _IS_SIZE.fullmatch(value)) for column, value in chosen):
         raise BadRequestError(NONSENSE)
     return Asked(search.strip(), sort, request.get("descending") is True, chosen, frozenset(map(integer_of, toggled)))

@@ -16,6 +16,7 @@ from tensornp.errors import BadRequestError, NameTakenError, TensornpError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.entries.released import reached
 from tensornp.models.outline.choose import Asked
+from tensornp.models.outline.columns import columns
 from tensornp.models.outline.outline import Outline
 from tensornp.models.scan.findings import UNRANKED
 from tensornp.render.layout.words import cost_of_scan
@@ -182,11 +183,11 @@ class WeightsWidget(DockingWidget):
         return f"{sums.num_weights:,} of {every} · {counted(sums.numel, 'element')} · {format_nbytes(sums.nbytes)}"
 
     def _columns(self) -> list[str]:
-        """Return the columns in which something is said that is not the same of all."""
+        """Return the columns that are seen."""
         assert self._outline is not None
-        told = {"name", "shape", "bytes", *self._outline.varying} | ({"figures", "findings"} if self._found else set())
-        return [name for name in ("name", "kind", "shape", "dtype", "where", "bytes", "grad", "figures", "findings",
-                                  "notes") if name in told]  # fmt: skip
+        told = self._outline.told
+        seen = (column for column in columns() if column.name in told or (column.text is None and self._found))
+        return [column.name for column in seen]
 
     # --- one weight
 

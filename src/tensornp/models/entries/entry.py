@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 COMPUTED = "computed"
 """The kind of a weight that is computed from others when it is asked for, and of which nothing is stored."""
 
+_BEFORE_NAME = {
+    "same elements": "same elements as", "reinterpreted": "same bytes as", "overlapping": "overlaps",
+    "may overlap": "may overlap",
+}  # fmt: skip
 _MAX_INNER = 6
 """Tensors of which another consists that are told."""
 
@@ -29,6 +33,11 @@ class Related(NamedTuple):
 
     relation: str
     name: str
+
+    @property
+    def words(self) -> str:
+        """The relation before the name of the other: ``same elements as``."""
+        return _BEFORE_NAME[self.relation]
 
 
 class Packed(NamedTuple):

@@ -34,6 +34,11 @@ def cut(text: str, most: int) -> str:
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
+def file_name(path: str) -> str:
+    """Return the name of a file without its folders, of whatever system."""
+    return path.replace("\\", "/").rpartition("/")[2]
+
+
 def part_of_storage(numel: int, nbytes: int, itemsize: int, where: str) -> str:
     """Return how much of a storage of so many bytes a weight uses; all of it is `where`: held, or on disk."""
     return (

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.names.search import matcher
 from tensornp.models.names.timed_regex import found_by
+from tensornp.models.outline.columns import column_called, columns
 
 MAX_PATTERN = 1000
 """Characters that may be searched for."""
 STATES = ("trained", "frozen", "tied", "no values")
-_DIGITS = re.compile(r"(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ def passes(one: WeightEntry, filters: tuple[tuple[str, str], ...]) -> bool:
         elif column == "state":
             if not has_state(one, wanted):
                 return False
-        elif _FACTS[column](one) != wanted:
+        elif (choice := column_called(column).choice) is not None and choice(one) != wanted:
             return False
     return True
 
@@ -86,29 +84,6 @@ def has_state(one: WeightEntry, state: str) -> bool:
     return one.is_trained is (state == "trained")
 
 
-def _natural(one: WeightEntry) -> list[Any]:
-    """Return what puts layer 10 behind layer 2."""
-    parts: list[Any] = _DIGITS.split(one.name)
-    parts[1::2] = [int(digits) if len(digits) < 20 else 0 for digits in parts[1::2]]
-    return parts
-
-
-_FACTS: dict[str, Callable[[WeightEntry], str]] = {
-    "dtype": lambda one: one.dtype,
-    "where": lambda one: one.location,
-    "kind": lambda one: one.kind,
-}
-VARYING: dict[str, Callable[[WeightEntry], Any]] = {
-    **_FACTS,
-    "grad": lambda one: one.is_trained,
-}
-SORTED: dict[str, Callable[[WeightEntry], Any]] = {
-    **_FACTS,
-    "name": _natural,
-    "shape": lambda one: one.numel,
-    "bytes": lambda one: one.nbytes,
-    "grad": lambda one: {True: 0, False: 1, None: 2}[one.is_trained],
-    "notes": lambda one: (not one.problem, not one.tied_to, not one.related, not one.note, one.note),
-}
-COLUMNS = (*SORTED, "findings")
-FILTERS = (*_FACTS, "state", "bytes")
+def filters() -> tuple[str, ...]:
+    """Return by what weights can be chosen."""
+    return (*(column.name for column in columns() if column.choice is not None), "state", "bytes")

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.repeated import not_counted
-from tensornp.models.outline.choose import SORTED, STATES, VARYING, Asked, has_state, passes, searched
+from tensornp.models.outline.choose import STATES, Asked, has_state, passes, searched
+from tensornp.models.outline.columns import FINDINGS, Column, column_called, columns
 from tensornp.models.outline.fold import Branch, tree_of
 
 MAX_OPEN = 40
@@ -163,13 +164,14 @@ class Outline:
     def _sorted(
         self, weights: Sequence[WeightEntry], column: str, ranks: Callable[[str], int] | None
     ) -> list[WeightEntry]:
-        if column == "findings":
+        if column == FINDINGS:
             worst = ranks or (lambda name: 0)
             return sorted(weights, key=lambda one: worst(one.name))
-        if column not in SORTED:
-            raise BadRequestError(f"there is no column {column[:20]!r} to sort by")
+        rank = column_called(column).order
+        if rank is None:
+            raise BadRequestError(f"nothing is sorted by {column!r}")
         if column not in self._orders:
-            order = sorted(range(len(self.weights)), key=lambda i: SORTED[column](self.weights[i]))
+            order = sorted(range(len(self.weights)), key=lambda i: rank(self.weights[i]))
             places = [0] * len(order)
             for place, i in enumerate(order):
                 places[i] = place
@@ -203,19 +205,22 @@ class Outline:
         return Sums(num_weights, numel, nbytes)
 
     @cached_property
-    def varying(self) -> list[str]:
-        """The columns that are not the same of all weights, and "notes" where there are any."""
-        found = [name for name, of in VARYING.items() if len({of(one) for one in self.weights}) > 1]
-        has_notes = any(one.note or one.problem or one.tied_to or one.related for one in self.weights)
-        return found + (["notes"] if has_notes else [])
+    def told(self) -> frozenset[str]:
+        """The columns in which something is said that is not the same of all."""
+        return frozenset(column.name for column in columns(with_scanned=False) if self._is_told(column))
+
+    def _is_told(self, column: Column) -> bool:
+        if column.is_said_once and column.order is not None:
+            return len({column.order(one) for one in self.weights}) > 1
+        return column.is_always or (column.has_text is not None and any(map(column.has_text, self.weights)))
 
     @cached_property
     def choices(self) -> dict[str, list[str]]:
         """The values that each filter can have, of those columns that have several."""
         found = {
-            "dtype": sorted({one.dtype for one in self.weights if one.dtype}),
-            "where": sorted({one.location for one in self.weights if one.location}),
-            "kind": sorted({one.kind for one in self.weights}),
-            "state": [state for state in STATES if any(has_state(one, state) for one in self.weights)],
+            column.name: sorted(set(filter(None, map(column.choice, self.weights))))
+            for column in columns()
+            if column.choice is not None
         }
-        return {column: values for column, values in found.items() if len(values) > 1 or column == "state"}
+        several = {name: values for name, values in found.items() if len(values) > 1}
+        return {**several, "state": [state for state in STATES if any(has_state(one, state) for one in self.weights)]}

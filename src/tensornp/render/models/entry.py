@@ -13,7 +13,6 @@ from tensornp.models.entries.summary import EntrySummary
 from tensornp.models.names.quoted import MAX_TOLD, cut
 from tensornp.render.layout.style import CARD, HEADING
 from tensornp.render.layout.table import Table, TableRow, table_html, table_text
-from tensornp.render.models.weights import WORDS
 from tensornp.render.tensor.card import values_html
 
 MAX_SHOWN = 10
@@ -74,7 +73,7 @@ def _facts(entry: WeightEntry) -> Iterator[tuple[str, str]]:
     yield "grad", {True: "requires grad", False: "frozen", None: ""}[entry.is_trained]
     more = len(entry.tied_to) - MAX_SHOWN
     yield "tied to", ", ".join([*entry.tied_to[:MAX_SHOWN], *([f"{more:,} more"] if more > 0 else [])])
-    yield "shares bytes", ", ".join(f"{WORDS[one.relation]} {one.name}" for one in entry.related)
+    yield "shares bytes", ", ".join(f"{one.words} {one.name}" for one in entry.related)
     yield "note", entry.note
     yield "no values", entry.problem
     yield "wants to import", ", ".join(entry.wanted_imports)

@@ -7,10 +7,10 @@ from itertools import islice
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.units import counted, format_nbytes
-from tensornp.models.entries.entry import shape_text
 from tensornp.models.explorer import WeightsExplorer
-from tensornp.models.names.quoted import MAX_SHOWN, cut
-from tensornp.models.outline.fold import Row, folded, note_of
+from tensornp.models.names.quoted import MAX_SHOWN, cut, file_name
+from tensornp.models.outline.columns import columns
+from tensornp.models.outline.fold import Row, folded
 from tensornp.render.layout.style import HEADING, SMALL_TEXT, WIDE
 from tensornp.render.layout.table import (
     Table,
@@ -23,18 +23,10 @@ from tensornp.render.layout.table import (
 )
 from tensornp.render.layout.words import listed, on_this_rank
 
-HEADINGS = ("name", "kind", "shape", "dtype", "where", "bytes", "grad", "notes")
-ALWAYS = ("name", "shape", "bytes")
-COMMON = ("kind", "dtype", "where", "grad")
 MAX_ROWS = 100
 """Rows that a page prints."""
 MAX_SAID = 10
 """Problems and items of metadata that are printed."""
-_MAX_RELATED = 3
-WORDS = {
-    "same elements": "same elements as", "reinterpreted": "same bytes as", "overlapping": "overlaps",
-    "may overlap": "may overlap",
-}  # fmt: skip
 _MAX_VALUE = 80
 _MAX_SOURCE = 200
 _MAX_PROBLEM = 400
@@ -101,17 +93,18 @@ def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
     return " · ".join(filter(None, said))
 
 
-def _table(every: list[Row], source: str) -> tuple[Table, tuple[str, ...], str]:
+def _table(folded_rows: list[Row], source: str) -> tuple[Table, tuple[str, ...], str]:
     """Return the table, what is the same in all of its rows, and what it leaves out."""
-    rows = [row for row in every if not row.entries[0].is_nothing]
-    table = Table(HEADINGS, tuple(map(_row, rows[:MAX_ROWS])))
+    rows = [row for row in folded_rows if not row.entries[0].is_nothing]
+    known = columns(with_scanned=False)
+    table = Table(tuple(column.name for column in known), tuple(map(_row, rows[:MAX_ROWS])))
     hidden = sum(len(row.entries) for row in rows[MAX_ROWS:])
     cure = "take a part of them, such as tnp.weights(...).find('*attn*')"
     rest = f"… {counted(hidden, 'more weight')} left out; {cure}" if hidden else ""
-    table, common = without_common(table, COMMON)
+    table, common = without_common(table, tuple(column.name for column in known if column.is_said_once))
     # The heading names the file already, and that what it holds are tensors.
-    told = tuple(text for text in common if text not in ("tensor", _short(source)))
-    return without_empty(table, ALWAYS), told, rest
+    told = tuple(text for text in common if text not in ("tensor", file_name(source)))
+    return without_empty(table, tuple(column.name for column in known if column.is_always)), told, rest
 
 
 def _nothing(rows: list[Row]) -> list[str]:
@@ -121,70 +114,9 @@ def _nothing(rows: list[Row]) -> list[str]:
 
 
 def _row(row: Row) -> TableRow:
-    cells = cells_of(row)
-    nbytes = sum(entry.nbytes for entry in row.entries)
-    titles = {"bytes": counted(nbytes, "byte")}
-    return TableRow(tuple(cells[name] for name in HEADINGS), tuple(titles.get(name, "") for name in HEADINGS))
-
-
-def cells_of(row: Row) -> dict[str, str]:
-    """Return what is said of weights that are alike, by the heading."""
-    first = row.entries[0]
-    places = {entry.location for entry in row.entries}
-    grads = {entry.is_trained for entry in row.entries}
-    notes = [
-        note_of(row.entries),
-        first.problem and f"no values: {first.problem}",
-        _tied(row),
-        _related(row),
-        row.unlike,
-    ]
-    return {
-        # A name may be empty, and is none then that could be seen.
-        "name": cut(row.pattern, MAX_SHOWN) or "''",
-        "kind": first.kind,
-        "shape": shape_text(first.shape, first.kind),
-        "dtype": cut(first.dtype, MAX_SHOWN),
-        "where": cut(_short(places.pop()), MAX_SHOWN) if len(places) == 1 else f"{len(places)} places",
-        "bytes": _bytes_of_each(row),
-        "grad": _grad(grads),
-        "notes": cut(", ".join(filter(None, notes)), _MAX_PROBLEM),
-    }
-
-
-def _short(place: str) -> str:
-    """Return the name of a file without its folders."""
-    return place.replace("\\", "/").rpartition("/")[2]
-
-
-def _grad(grads: set[bool | None]) -> str:
-    if grads == {True}:
-        return "grad"
-    return "frozen" if grads == {False} else "" if grads == {None} else "some frozen"
-
-
-def _bytes_of_each(row: Row) -> str:
-    """Return the bytes of a weight, how often they are taken, or those of all where they differ, as of sparse ones."""
-    every = [entry.nbytes for entry in row.entries]
-    if len(set(every)) > 1:
-        return f"{format_nbytes(sum(every))} in all"
-    return (f"{len(every):,} × " if len(every) > 1 else "") + format_nbytes(every[0])
-
-
-def _tied(row: Row) -> str:
-    first = row.entries[0]
-    if not first.tied_to:
-        return ""
-    return f"tied to {cut(first.tied_to[0], MAX_SHOWN)}" if len(row.entries) == 1 else "tied"
-
-
-def _related(row: Row) -> str:
-    """Return with which other weights bytes are shared, in a word each."""
-    found = row.entries[0].related
-    if len(row.entries) > 1:
-        return ", ".join(dict.fromkeys(one.relation for one in found))
-    named = [f"{WORDS[one.relation]} {cut(one.name, MAX_SHOWN)}" for one in found[:_MAX_RELATED]]
-    return ", ".join([*named, *(["…"] if len(found) > _MAX_RELATED else [])])
+    told = [(column.text(row), column.title(row) if column.title else "") for column in columns() if column.text]
+    cells, titles = zip(*told, strict=True)
+    return TableRow(cells, titles)
 
 
 def _said(explorer: WeightsExplorer, rows: list[Row]) -> list[str]:

@@ -1,0 +1,167 @@
+"""The columns of weights: each is one row here, from which the table, the tree, its filters and its orders derive."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.errors import BadRequestError
+from tensornp.models.entries.entry import WeightEntry, shape_text
+from tensornp.models.names.quoted import MAX_SHOWN, cut, file_name
+from tensornp.models.outline.fold import Row, note_of
+
+_DIGITS = re.compile(r"(\d+)")
+_MAX_NOTE = 400
+_MAX_RELATED = 3
+
+
+class Column(NamedTuple):
+    """One column of weights.
+
+    Attributes
+    ----------
+    name : str
+        Its heading, by which a page asks for it.
+    text : callable or None
+        What is said in it of weights that are alike; None of what a scan tells, which it says in its own words.
+    order : callable or None
+        By what weights are sorted; None where they are not, or as the scan ranks them.
+    choice : callable or None
+        The fact by which weights are chosen, from a list of all of its values.
+    label : str
+        What that list is called, where it is not the heading.
+    has_text : callable or None
+        Whether something is said of a weight: a column is there where that is so of any.
+    title : callable or None
+        The sentence behind what is said.
+    is_always : bool
+        Whether it is there although nothing is said in it, or the same of all.
+    is_said_once : bool
+        Whether a heading says what all weights have in common.
+    is_right : bool
+        Whether it is aligned by its last digit.
+    has_large_first : bool
+        Whether the first sorting begins with the largest.
+    """
+
+    name: str
+    text: Callable[[Row], str] | None = None
+    order: Callable[[WeightEntry], Any] | None = None
+    choice: Callable[[WeightEntry], str] | None = None
+    label: str = ""
+    has_text: Callable[[WeightEntry], bool] | None = None
+    title: Callable[[Row], str] | None = None
+    is_always: bool = False
+    is_said_once: bool = False
+    is_right: bool = False
+    has_large_first: bool = False
+
+
+def _natural(one: WeightEntry) -> list[Any]:
+    """Return what puts layer 10 behind layer 2."""
+    parts: list[Any] = _DIGITS.split(one.name)
+    parts[1::2] = [int(digits) if len(digits) < 20 else 0 for digits in parts[1::2]]
+    return parts
+
+
+def _where(row: Row) -> str:
+    places = {entry.location for entry in row.entries}
+    return cut(file_name(places.pop()), MAX_SHOWN) if len(places) == 1 else f"{len(places)} places"
+
+
+def _grad(row: Row) -> str:
+    grads = {entry.is_trained for entry in row.entries}
+    if grads == {True}:
+        return "grad"
+    return "frozen" if grads == {False} else "" if grads == {None} else "some frozen"
+
+
+def _bytes_of_each(row: Row) -> str:
+    """Return the bytes of a weight, how often they are taken, or those of all where they differ, as of sparse ones."""
+    every = [entry.nbytes for entry in row.entries]
+    if len(set(every)) > 1:
+        return f"{format_nbytes(sum(every))} in all"
+    return (f"{len(every):,} × " if len(every) > 1 else "") + format_nbytes(every[0])
+
+
+def _notes(row: Row) -> str:
+    first = row.entries[0]
+    problem = first.problem and f"no values: {first.problem}"
+    notes = [note_of(row.entries), problem, _tied(row), _related(row), row.unlike]
+    return cut(", ".join(filter(None, notes)), _MAX_NOTE)
+
+
+def _tied(row: Row) -> str:
+    first = row.entries[0]
+    if not first.tied_to:
+        return ""
+    return f"tied to {cut(first.tied_to[0], MAX_SHOWN)}" if len(row.entries) == 1 else "tied"
+
+
+def _related(row: Row) -> str:
+    """Return with which other weights bytes are shared, in a word each."""
+    found = row.entries[0].related
+    if len(row.entries) > 1:
+        return ", ".join(dict.fromkeys(one.relation for one in found))
+    named = [f"{one.words} {cut(one.name, MAX_SHOWN)}" for one in found[:_MAX_RELATED]]
+    return ", ".join([*named, *(["…"] if len(found) > _MAX_RELATED else [])])
+
+
+def columns(*, with_scanned: bool = True) -> tuple[Column, ...]:
+    """Return all columns in their order, or those that are known for nothing."""
+    return tuple(column for column in COLUMNS if with_scanned or column.text is not None)
+
+
+def cells_of(row: Row) -> dict[str, str]:
+    """Return what is said of weights that are alike, by the heading."""
+    return {column.name: column.text(row) for column in COLUMNS if column.text is not None}
+
+
+def sortable() -> tuple[str, ...]:
+    """Return by what weights can be sorted."""
+    return tuple(column.name for column in COLUMNS if column.order is not None or column.name == FINDINGS)
+
+
+def column_called(name: str) -> Column:
+    """Return a column by its heading; BadRequestError if there is none."""
+    found = next((column for column in COLUMNS if column.name == name), None)
+    if found is None:
+        raise BadRequestError(f"there is no column {cut(name, 20)!r}")
+    return found
+
+
+FINDINGS = "findings"
+"""The heading of what a scan has found, by which it ranks weights."""
+COLUMNS: tuple[Column, ...] = (
+    # A name may be empty, and is none then that could be seen.
+    Column("name", lambda row: cut(row.pattern, MAX_SHOWN) or "''", _natural, is_always=True),
+    Column(
+        "kind", lambda row: row.entries[0].kind, lambda one: one.kind, lambda one: one.kind, is_said_once=True
+    ),
+    Column(
+        "shape", lambda row: shape_text(row.entries[0].shape, row.entries[0].kind), lambda one: one.numel,
+        is_always=True, has_large_first=True,
+    ),
+    Column(
+        "dtype", lambda row: cut(row.entries[0].dtype, MAX_SHOWN), lambda one: one.dtype, lambda one: one.dtype,
+        is_said_once=True,
+    ),
+    Column("where", _where, lambda one: one.location, lambda one: one.location, "place", is_said_once=True),
+    Column(
+        "bytes", _bytes_of_each, lambda one: one.nbytes,
+        title=lambda row: counted(sum(entry.nbytes for entry in row.entries), "byte"),
+        is_always=True, is_right=True, has_large_first=True,
+    ),
+    Column(
+        "grad", _grad, lambda one: {True: 0, False: 1, None: 2}[one.is_trained], is_said_once=True
+    ),
+    Column("figures"),
+    Column(FINDINGS),
+    Column(
+        "notes", _notes, lambda one: (not one.problem, not one.tied_to, not one.related, not one.note, one.note),
+        has_text=lambda one: bool(one.note or one.problem or one.tied_to or one.related),
+    ),
+)  # fmt: skip
+"""In the order in which they stand."""

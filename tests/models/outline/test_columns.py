@@ -1,0 +1,33 @@
+"""A column of weights is one row: whatever shows, sorts or chooses weights knows it then."""
+
+from __future__ import annotations
+
+import torch
+
+import tensornp as tnp
+from tensornp.models.outline import columns
+from tensornp.models.outline.columns import Column
+from tensornp.render.models.weights import weights_html, weights_text
+from tensornp.widget.weights import WeightsWidget
+
+
+def test_a_column_is_a_row(monkeypatch):
+    """A made-up one is in the table, in the page, and in what that may sort and choose by; nothing else is touched."""
+    axes = Column(
+        "axes", lambda row: f"{len(row.entries[0].shape)} axes", lambda one: len(one.shape),
+        lambda one: str(len(one.shape)), is_said_once=True,
+    )  # fmt: skip
+    monkeypatch.setattr(columns, "COLUMNS", (*columns.COLUMNS[:3], axes, *columns.COLUMNS[3:]))
+    explorer = tnp.weights({"a": torch.ones(2, 3), "b": torch.ones(4), "c": torch.ones(1, 1, 1)})
+    assert weights_text(explorer).splitlines()[1].split() == ["name", "shape", "axes", "bytes"]
+    assert ">3 axes</td>" in weights_html(explorer)
+    widget, answers = WeightsWidget(explorer.values(), opened="w", anchor="a"), []
+    widget.send = lambda content, buffers=None: answers.append(content)
+    for request in ({"sort": "axes"}, {"filters": {"axes": "2"}}):
+        widget._receive(None, {"type": "lines", "page": "p", "number": 0, "first": 0, "count": 9, **request}, [])
+    widget.close()
+    by_axes, chosen = answers
+    assert by_axes["columns"] == ["name", "shape", "axes", "bytes"]
+    assert [line["cells"]["axes"] for line in by_axes["lines"]] == ["1 axes", "2 axes", "3 axes"]
+    assert by_axes["choices"]["axes"] == ["1", "2", "3"]
+    assert [line["cells"]["name"] for line in chosen["lines"]] == ["a"]
