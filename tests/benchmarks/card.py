@@ -15,7 +15,7 @@ from tensornp.core.summary.card import summarize
 from tensornp.core.summary.container import summarize_container
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
-from tensornp.render.collections.container import container_html, container_text
+from tensornp.render.collections.container import container_document
 from tensornp.render.tensor.card import tensor_html, tensor_text
 
 SHAPES = ((10_000,), (100, 100), (100_000,), (250, 400), (1_000_000,), (1000, 1000), (100_000_000,), (10_000, 10_000))
@@ -41,7 +41,7 @@ def make_card(tensor: torch.Tensor, look: Look | None = None) -> tuple[str, str]
 def make_table(container: dict[str, torch.Tensor]) -> tuple[str, str]:
     """Return the text and the HTML of a container's table."""
     summary = summarize_container(container, OPTIONS)
-    return container_text(summary), container_html(summary)
+    return container_document(summary).text(), container_document(summary).html()
 
 
 def report(*, quick: bool) -> Iterator[str]:

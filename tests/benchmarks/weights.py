@@ -23,7 +23,7 @@ import tensornp as tnp
 from tensornp.models.outline.choose import Asked
 from tensornp.models.outline.outline import Outline
 from tensornp.models.reading.stats_cache import KEPT
-from tensornp.render.models.weights import weights_html
+from tensornp.render.models.weights import weights_document
 
 LISTING_MS, SLICE_MS, MANY_S, ENTRY_NBYTES = 50, 5, 3, 1024
 PICTURE_MS, PICTURE_KB = 50, 100
@@ -128,18 +128,19 @@ def _first_picture(quick: bool) -> str:
     model = nn.ModuleDict({"layers": nn.ModuleList(layers)})
     arrays = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
     statements = {
-        "static table": "weights_html(weights(model))",
+        "static table": "weights_document(weights(model)).html()",
         "first lines of the tree": "Outline(list(weights(model).values())).lines(Asked(), 0, 20)",
         # treescope 0.1.10 fails on tensors of torch 2.13.
         "treescope": "treescope.render_to_html(arrays)",
     }
     names = {
-        "weights": tnp.weights, "model": model, "weights_html": weights_html, "Outline": Outline,
+        "weights": tnp.weights, "model": model, "weights_document": weights_document, "Outline": Outline,
         "Asked": Asked, "treescope": treescope, "arrays": arrays,
     }  # fmt: skip
     seconds = interleave(statements, names, rounds=3 if quick else 7)
     num_tensors = len(list(model.parameters()))
-    size = {"static table": len(weights_html(tnp.weights(model))), "treescope": len(treescope.render_to_html(arrays))}
+    html = weights_document(tnp.weights(model)).html()
+    size = {"static table": len(html), "treescope": len(treescope.render_to_html(arrays))}
     rows = []
     for name, taken in seconds.items():
         milliseconds = Spread.of(1e3 * s for s in taken)

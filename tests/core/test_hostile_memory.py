@@ -16,7 +16,7 @@ from tensornp.core.summary.card import summarize
 from tensornp.core.summary.container import summarize_container
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.fronts.ipython.shell import ShellSession
-from tensornp.render.collections.container import container_text
+from tensornp.render.collections.container import container_document
 from tensornp.render.tensor.card import tensor_text
 from tensornp.session.ledger import Ledger
 
@@ -67,7 +67,7 @@ def test_an_empty_tensor_with_a_long_dimension_takes_no_memory():
     nested = torch.nested.as_nested_tensor([torch.zeros(10**9, 0), torch.zeros(2, 0)])
     sparse = torch.sparse_coo_tensor(torch.zeros(2, 0, dtype=torch.int64), torch.zeros(0), (10**9, 0))
     # What is imported when it is first used is imported now.
-    container_text(summarize_container([torch.zeros(3), torch.zeros(2, 2).to_sparse()], DisplayOptions()))
+    container_document(summarize_container([torch.zeros(3), torch.zeros(2, 2).to_sparse()], DisplayOptions())).text()
     card(torch.zeros(3))
     limit_memory(200 * 2**20)
     for t in (*empties, sparse):
@@ -75,7 +75,9 @@ def test_an_empty_tensor_with_a_long_dimension_takes_no_memory():
         assert expected in tensor_text(summarize(t, DisplayOptions()))
         assert expected in card(t, t=t)
     assert f"[{', '.join(map(repr, tnp.to_numpy(nested)))}]" in tensor_text(summarize(nested, DisplayOptions()))
-    container_text(summarize_container({"all": empties, "nested": nested, "sparse": sparse}, DisplayOptions()))
+    container_document(
+        summarize_container({"all": empties, "nested": nested, "sparse": sparse}, DisplayOptions())
+    ).text()
 
 
 def test_an_empty_masked_tensor_is_shown_as_numpy_prints_it():

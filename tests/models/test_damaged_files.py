@@ -17,7 +17,7 @@ from saved_files import FORMATS, VALUES
 from watched import Watch
 
 import tensornp as tnp
-from tensornp.render.models.weights import weights_html, weights_text
+from tensornp.render.models.weights import weights_document
 
 NBYTES = 100_000_000
 """What a process may take to look at any of these files."""
@@ -45,8 +45,8 @@ def looked_at(path: Path) -> None:
         assert str(error).isprintable()
         return
     assert all(one.isprintable() for one in explorer.problems)
-    assert all(line.isprintable() for line in weights_text(explorer).split("\n"))
-    weights_html(explorer)
+    assert all(line.isprintable() for line in weights_document(explorer).text().split("\n"))
+    weights_document(explorer).html()
     dict(explorer.metadata)
     assert explorer.totals.nbytes >= 0
     for entry in explorer.values():

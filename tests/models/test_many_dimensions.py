@@ -17,7 +17,7 @@ import torch.distributed.checkpoint as dcp
 from safetensors.torch import save_file
 
 import tensornp as tnp
-from tensornp.render.models.weights import weights_html, weights_text
+from tensornp.render.models.weights import weights_document
 
 NUMPY_MAX = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
 DEEP = (1,) * 65
@@ -97,7 +97,7 @@ def test_a_tensor_of_too_many_dimensions_is_a_problem_of_its_own(tmp_path, name)
     assert any("'deep': it has" in one for one in explorer.problems)
     assert explorer["ok"].to_numpy().tolist() == [0, 1]
     assert explorer.totals.parameters == 3 and "3 elements" in repr(explorer)
-    assert "deep" in weights_text(explorer) and "deep" in weights_html(explorer)
+    assert "deep" in weights_document(explorer).text() and "deep" in weights_document(explorer).html()
     table = explorer.scan(progress=False)
     assert set(table.failed) >= {"deep"} and table["ok"].sum == 1
     for use in (lambda one: one.to_numpy(), lambda one: one.to_numpy(0), lambda one: one.stats(), tnp.compare):
@@ -119,5 +119,5 @@ def test_a_shape_of_a_hundred_thousand_dimensions_is_shown_in_a_line(tmp_path):
     explorer = tnp.weights(tmp_path / "x.safetensors")
     assert explorer["deep"].problem.startswith("it has 100,000 dimensions")
     assert explorer.totals.parameters == 2
-    assert max(map(len, (repr(explorer["deep"]), weights_text(explorer)))) < 3000
-    assert len(weights_html(explorer)) < 30_000
+    assert max(map(len, (repr(explorer["deep"]), weights_document(explorer).text()))) < 3000
+    assert len(weights_document(explorer).html()) < 30_000

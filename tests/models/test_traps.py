@@ -36,7 +36,7 @@ from torch.distributed.checkpoint.filesystem import FileSystemWriter
 from watched import Watch
 
 import tensornp as tnp
-from tensornp.render.models.weights import weights_html, weights_text
+from tensornp.render.models.weights import weights_document
 
 NBYTES = 300_000_000
 """What a process may take to look at any of these files."""
@@ -261,7 +261,7 @@ def names_that_are_markup_or_turn_the_line_around(folder):
     (folder / "x.safetensors").write_bytes(headed(header, 4))
     yield
     explorer = tnp.weights(folder / "x.safetensors")
-    page, plain = weights_html(explorer), weights_text(explorer)
+    page, plain = weights_document(explorer).html(), weights_document(explorer).text()
     assert "<script>" not in page
     assert all(line.isprintable() for line in [*page.split("\n"), *plain.split("\n"), repr(explorer[evil])])
     assert "\\u202e" in page
@@ -291,7 +291,7 @@ def two_hundred_thousand_tensors(folder):
     yield
     explorer = tnp.weights(folder / "x.safetensors")
     assert len(explorer) == 200_000
-    assert len(weights_html(explorer)) < 10_000
+    assert len(weights_document(explorer).html()) < 10_000
 
 
 @trap("F15")
@@ -677,7 +677,7 @@ def nothing_but_nan_or_nothing_at_all(folder):
     table = explorer.scan()
     assert (table["nan"].nan, table["nan"].mean, table["empty"].mean, table["number"].mean) == (3, None, None, 2)
     assert (table["one"].std, table["equal"].std) == (0, 0)
-    assert weights_html(explorer)
+    assert weights_document(explorer).html()
     assert [entry.to_numpy().shape for entry in explorer.values()] == [entry.shape for entry in explorer.values()]
 
 

@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 import tensornp as tnp
-from tensornp.render.models.weights import weights_html, weights_text
+from tensornp.render.models.weights import weights_document
 
 
 class _Color(enum.Enum):
@@ -191,7 +191,7 @@ def test_a_tensor_whose_class_raises_hides_no_other():
     explorer = tnp.weights({"bad": torch.ones(2).as_subclass(_Raising), "good": torch.ones(3)})
     assert explorer["bad"].requires_grad is False
     assert explorer["bad"].to_numpy().tolist() == [1, 1]
-    assert "2 weights" in weights_text(explorer)
+    assert "2 weights" in weights_document(explorer).text()
 
 
 def test_an_array_says_what_it_cannot_become():
@@ -391,14 +391,14 @@ def test_what_a_file_says_is_shown_on_one_line(tmp_path):
     }
     path = _written(tmp_path / f"x{evil}.safetensors", header, 12)
     explorer = tnp.weights(path)
-    said = [repr(explorer), *map(repr, explorer.values()), *weights_text(explorer).split("\n")]
-    said += weights_html(explorer).split("\n")
+    said = [repr(explorer), *map(repr, explorer.values()), *weights_document(explorer).text().split("\n")]
+    said += weights_document(explorer).html().split("\n")
     for ask in (lambda: explorer["nowhere"], lambda: explorer[f"n{evil}x"], explorer["d"].to_numpy):
         with pytest.raises(tnp.TensornpError) as raised:
             ask()
         said.append(str(raised.value))
     assert all(text.isprintable() for text in said)
-    assert "''" in weights_text(explorer)
+    assert "''" in weights_document(explorer).text()
 
 
 def test_what_is_long_is_cut(tmp_path):
@@ -408,10 +408,10 @@ def test_what_is_long_is_cut(tmp_path):
         "__metadata__": {"k" * 100_000: "\x1b" * 100_000},
     }
     explorer = tnp.weights(_written(tmp_path / "x.safetensors", header, 4))
-    assert len(weights_text(explorer)) < 1000
-    assert len(weights_html(explorer)) < 4000
+    assert len(weights_document(explorer).text()) < 1000
+    assert len(weights_document(explorer).html()) < 4000
     tree = {"a": torch.ones(1), "bytes": b"x" * 10**6, "number": 10**5000, "b" * 10**5: 1}
-    assert len(weights_text(tnp.weights(tree))) < 1000
+    assert len(weights_document(tnp.weights(tree)).text()) < 1000
 
 
 FACTS = '"dtype":"F32","shape":[1],"data_offsets":[0,4]'

@@ -10,7 +10,7 @@ from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.core.summary.card import TensorSummary, summarize
 from tensornp.core.summary.container import summarize_container
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.render.collections.container import container_html, container_text
+from tensornp.render.collections.container import container_document
 from tensornp.render.tensor.badges import badges_of
 from tensornp.render.tensor.card import tensor_html, tensor_text
 from tensornp.render.tensor.receipt import receipt_text
@@ -57,11 +57,11 @@ def test_a_tensor_of_which_nothing_can_be_read_still_has_a_card():
 def test_an_empty_place_in_the_middle_of_a_table_is_where_the_rows_are_left_out():
     """First and last rows stand around the line that says how many are missing, in text and HTML alike."""
     summary = summarize_container([torch.full((1,), float(i)) for i in range(100)], DisplayOptions(max_rows=8))
-    lines = container_text(summary).splitlines()
+    lines = container_document(summary).text().splitlines()
     assert lines[7].startswith("[5]")
     assert "92 more left out" in lines[8]
     assert lines[9].startswith("[98]")
-    html = container_html(summary)
+    html = container_document(summary).html()
     assert html.index("[5]") < html.index("92 more") < html.index("[98]")
 
 

@@ -9,18 +9,13 @@ from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.container import ContainerSummary
 from tensornp.core.summary.module import ModuleSummary
 from tensornp.core.summary.view import Unshown
-from tensornp.render.layout.bundle import preformatted
+from tensornp.render.layout.document import Document, printed
 from tensornp.render.tensor.card import tensor_line
 
 
-def unshown_text(record: Unshown) -> str:
+def unshown_document(record: Unshown) -> Document:
     """Return the class of an object, and why no more is said of it."""
-    return f"{record.type_name} (not shown: {record.reason})"
-
-
-def unshown_html(record: Unshown) -> str:
-    """Return the same as static HTML."""
-    return preformatted(unshown_text(record))
+    return printed(f"{record.type_name} (not shown: {record.reason})")
 
 
 def simple_text(record: Any, reason: str) -> str:

@@ -12,8 +12,10 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
 from tensornp.core.summary.view import Unshown, summary_of
 from tensornp.render.layout.bundle import preformatted
+from tensornp.render.layout.document import Document
 from tensornp.render.simple import simple_text
-from tensornp.render.views import View, view_of
+from tensornp.render.tensor.card import tensor_html, tensor_text
+from tensornp.render.views import view_of
 
 
 def shown_of(obj: Any, options: DisplayOptions, look: Look | None = None) -> Any:
@@ -33,8 +35,7 @@ def summary_text(summary: Any) -> str:
     """Return a card or a table as plain text."""
 
     def text() -> str:
-        rendered: str = _named(f"{_view_of(summary).renderer}_text")(summary)
-        return rendered
+        return tensor_text(summary) if isinstance(summary, TensorSummary) else _document(summary).text()
 
     name = class_name(type(summary))
     return first_that_works(
@@ -49,20 +50,20 @@ def summary_html(summary: Any, options: DisplayOptions, *, anchor: str = "") -> 
     """Return a card or a table as static HTML; `anchor` is the class by which a live toggle finds a card."""
 
     def html() -> str:
-        view = _view_of(summary)
-        arguments = (options,) if view.takes_options else ()
-        anchored = {"anchor": anchor} if isinstance(summary, TensorSummary) else {}
-        rendered: str = _named(f"{view.renderer}_html")(summary, *arguments, **anchored)
-        return rendered
+        if isinstance(summary, TensorSummary):
+            return tensor_html(summary, options, anchor=anchor)
+        return _document(summary, options).html()
 
     name = class_name(type(summary))
     return first_that_works(f"the HTML of a {name}", html, lambda _: preformatted(summary_text(summary), anchor))
 
 
-def _view_of(summary: Any) -> View:
+def _document(summary: Any, options: DisplayOptions | None = None) -> Document:
     view = view_of(summary)
     assert view is not None
-    return view
+    arguments = (options or DisplayOptions(),) if view.takes_options else ()
+    made: Document = _named(f"{view.document}_document")(summary, *arguments)
+    return made
 
 
 def _named(path: str) -> Any:

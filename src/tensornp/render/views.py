@@ -9,21 +9,21 @@ _mro_of = type.__dict__["__mro__"].__get__
 
 
 class View(NamedTuple):
-    """Who renders what: `renderer` is what ``_text`` and ``_html`` follow; `summarize` makes what it takes, if any.
+    """Who renders what: `document` is what ``_document`` follows; `summarize` makes what that function takes, if any.
 
-    `takes_options` says whether the HTML depends on the display options.
+    `takes_options` says whether it depends on the display options. A card of a tensor has no document: its text and its
+    HTML are two things.
     """
 
-    renderer: str
+    document: str = ""
     summarize: str = ""
     takes_options: bool = False
 
 
-_TENSOR = View("tensornp.render.tensor.card.tensor", takes_options=True)
 _ARRAY = View("tensornp.render.tensor.array.array", takes_options=True)
 _ENTRY = View("tensornp.render.models.entry.entry", takes_options=True)
 VIEWS = {
-    "tensornp.core.summary.card.TensorSummary": _TENSOR,
+    "tensornp.core.summary.card.TensorSummary": View(),
     "tensornp.core.summary.array.ArraySummary": _ARRAY,
     "tensornp.core.summary.module.ModuleSummary": View("tensornp.render.collections.container.module"),
     "tensornp.core.summary.container.ContainerSummary": View("tensornp.render.collections.container.container"),
@@ -48,7 +48,7 @@ VIEWS = {
     "tensornp.models.entries.entry.WeightEntry": _ENTRY._replace(
         summarize="tensornp.models.entries.summary.summarize_entry"
     ),
-    "tensornp.models.scan.table.ScanTable": View("tensornp.render.models.scan.scan_table"),
+    "tensornp.models.scan.table.ScanTable": View("tensornp.render.models.scan.scan"),
     "tensornp.models.comparing.comparison.WeightsComparison": View(
         "tensornp.render.models.comparison.weights_comparison"
     ),

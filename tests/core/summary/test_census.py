@@ -11,7 +11,7 @@ import torch
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.survey import Survey
 from tensornp.core.summary.census import census_of
-from tensornp.render.collections.census import census_text
+from tensornp.render.collections.census import census_document
 
 
 def history_of(tensor):
@@ -48,7 +48,7 @@ def test_what_is_shown_often_does_not_hide_the_other_tensors():
 def test_what_pins_a_tensor_is_said_in_few_words():
     """A hundred entries of the history do not make a line of a thousand characters."""
     tensor = torch.zeros(3)
-    text = census_text(census_in({"tensor": tensor, **history_of(tensor)}))
+    text = census_document(census_in({"tensor": tensor, **history_of(tensor)})).text()
     assert "Out[0], Out[1], Out[2], Out[3], Out[4], Out[5] and 94 more" in text
 
 
@@ -73,7 +73,7 @@ def test_a_scripted_module_can_be_freed_after_a_census():
 def test_the_table_says_of_a_small_view_how_much_it_keeps():
     """The bytes by which the table is sorted, and which `del` would bring."""
     big = torch.zeros(1000)
-    text = census_text(census_in({"view": big[:1], "whole": torch.zeros(10)}))
+    text = census_document(census_in({"view": big[:1], "whole": torch.zeros(10)})).text()
     assert "4 bytes of 3.9 KiB" in text
     assert "40 bytes\n" in f"{text}\n"
 

@@ -19,7 +19,7 @@ import tensornp as tnp
 from tensornp.core.summary.container import summarize_container
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.containers import walk
-from tensornp.render.collections.container import container_text
+from tensornp.render.collections.container import container_document
 
 
 @dataclasses.dataclass
@@ -190,7 +190,7 @@ class Broken(dict):
 )
 def test_a_container_that_cannot_be_walked_or_printed_still_shows(container):
     """Promise 2: what can be reached is shown."""
-    text = container_text(summarize_container(container, DisplayOptions()))
+    text = container_document(summarize_container(container, DisplayOptions())).text()
     assert "1., 1." in text
     assert len(text) < 2000
 

@@ -19,7 +19,7 @@ import tensornp as tnp
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.container import summarize_container
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.render.collections.container import container_text
+from tensornp.render.collections.container import container_document
 from tensornp.render.tensor.card import tensor_text
 
 
@@ -146,7 +146,7 @@ def test_what_cannot_be_told_ends_in_a_card_that_says_so(values, says):
     """Looking never fails; a conversion raises, and names the entry of a container."""
     obj = Says(values)
     assert says in card(obj)
-    assert says in container_text(summarize_container({"a": obj}, DisplayOptions()))
+    assert says in container_document(summarize_container({"a": obj}, DisplayOptions())).text()
     with pytest.raises(tnp.TensornpError) as caught:
         tnp.to_numpy({"a": [obj]})
     assert str(caught.value).startswith(f"['a'][0]: {says}")
@@ -178,7 +178,7 @@ def test_a_dataclass_that_is_registered_is_one_tensor_and_no_container():
     assert isinstance(tnp.to_numpy(batch), Batch)
     tnp.register_kind(Batch, values=lambda b: b.values)
     assert tnp.to_numpy(batch).tolist() == [1, 1]
-    assert "1 tensor " in container_text(summarize_container([batch], DisplayOptions()))
+    assert "1 tensor " in container_document(summarize_container([batch], DisplayOptions())).text()
     tnp.unregister_kind(Batch)
     tnp.unregister_kind(Batch)
     assert isinstance(tnp.to_numpy(batch), Batch)
@@ -384,7 +384,9 @@ def test_a_container_asks_no_more_of_them_than_it_has_rows_for():
     """The others are counted, and their bytes are not."""
     calls = []
     tnp.register_kind(Kept, values=lambda kept: calls.append(1) or kept.values * 2)
-    text = container_text(summarize_container([Kept(torch.ones(4)) for _ in range(1000)], DisplayOptions(max_rows=20)))
+    text = container_document(
+        summarize_container([Kept(torch.ones(4)) for _ in range(1000)], DisplayOptions(max_rows=20))
+    ).text()
     assert text.startswith("list of 1,000 tensors · at least 320 bytes · ")
     assert len(calls) < 200
 
@@ -394,7 +396,7 @@ def test_nor_does_it_of_tensors_of_a_registered_class():
     calls = []
     tnp.register_kind(Tracked, values=lambda tracked: calls.append(1) or tracked.as_subclass(torch.Tensor) * 2)
     tensors = [torch.ones(4).as_subclass(Tracked) for _ in range(1000)]
-    text = container_text(summarize_container(tensors, DisplayOptions(max_rows=20)))
+    text = container_document(summarize_container(tensors, DisplayOptions(max_rows=20))).text()
     assert text.startswith("list of 1,000 tensors · at least 320 bytes · ")
     assert len(calls) < 200
 

@@ -183,9 +183,9 @@ def test_the_log_tells_the_place_once(shell, no_last_resort, caplog, monkeypatch
 
 def test_in_our_own_tests_it_raises(monkeypatch):
     """And for whoever sets the environment variable: a simpler view would hide the fault."""
-    from tensornp.render.tensor import card
+    from tensornp.render import view
 
-    monkeypatch.setattr(card, "tensor_text", lambda _: 1 / 0)
+    monkeypatch.setattr(view, "tensor_text", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         tnp.card(torch.ones(3))
 

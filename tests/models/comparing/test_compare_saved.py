@@ -14,7 +14,7 @@ from torch import nn
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 
 import tensornp as tnp
-from tensornp.render.models.comparison import weights_comparison_html, weights_comparison_text
+from tensornp.render.models.comparison import weights_comparison_document
 
 
 class Rotary(nn.Module):
@@ -91,8 +91,8 @@ def test_a_module_is_equal_to_all_that_is_saved_of_it(kind, tmp_path):
             assert found.same_bits, (first, second, found)
             assert (found.missing, found.unexpected, found.failed) == ((), (), {})
             assert repr(found).startswith("WeightsComparison(equal: same bits")
-            assert ": same bits" in weights_comparison_text(found)
-            assert ">same bits<" in weights_comparison_html(found)
+            assert ": same bits" in weights_comparison_document(found).text()
+            assert ">same bits<" in weights_comparison_document(found).html()
             assert len(found.to_frame()) == len(found) >= 1
     found = tnp.compare(model, model.state_dict())
     name, other = list(found.pairs.items())[-1]
@@ -111,7 +111,7 @@ def test_what_need_not_be_in_both_is_told_apart_from_what_is_missing():
     told = {"inv_freq": "only in the first, not persistent", "mask": "only in the first, not registered"}
     assert found.exempt == told
     assert "2 exempt ('inv_freq', …)" in repr(found)
-    for view in (weights_comparison_text(found), weights_comparison_html(found)):
+    for view in (weights_comparison_document(found).text(), weights_comparison_document(found).html()):
         assert "1 only in the first, not persistent: inv_freq" in view
     found = tnp.compare(state_dict, model)
     assert found.exempt["inv_freq"] == "only in the second, not persistent"
@@ -146,7 +146,7 @@ def test_what_is_not_listed_makes_nothing_equal(spoil, tmp_path):
         [reason] = (tnp.weights(broken).scan()).not_listed
         assert f"not all is listed: {reason}" in tnp.card(tnp.weights(broken).scan()).text
         assert "not equal" in repr(found)
-        for shown in (weights_comparison_text(found), unescape(weights_comparison_html(found))):
+        for shown in (weights_comparison_document(found).text(), unescape(weights_comparison_document(found).html())):
             assert "what is in both is equal" in shown
             assert f"not all is listed of {why}" in shown
 
@@ -190,7 +190,7 @@ def test_what_could_not_be_compared_is_not_said_to_be_equal(tmp_path):
     torch.save(model, tmp_path / "model.pt")
     found = tnp.compare(model, tmp_path / "model.pt")
     assert (found.equal, list(found.failed)) == (False, ["sparse"])
-    assert weights_comparison_text(found).splitlines()[0].endswith(": what could be compared is equal")
+    assert weights_comparison_document(found).text().splitlines()[0].endswith(": what could be compared is equal")
 
 
 def test_between_two_modules_a_missing_buffer_is_a_difference():
@@ -386,5 +386,5 @@ def test_a_quantized_tensor_is_equal_to_its_file(axis, tmp_path):
 def test_no_name_is_told_that_nobody_has_bound():
     """What is left out is reached from what was called."""
     first = {f"w{i}": torch.ones(2) * i for i in range(60)}
-    text = weights_comparison_text(tnp.compare(first, {name: one + 1 for name, one in first.items()}))
+    text = weights_comparison_document(tnp.compare(first, {name: one + 1 for name, one in first.items()})).text()
     assert "… 20 more weights that differ; tnp.compare(...).changed() names them" in text

@@ -13,7 +13,7 @@ import tensornp as tnp
 from tensornp.models.comparing import comparison
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.names.matching import matched
-from tensornp.render.models.comparison import weights_comparison_html, weights_comparison_text
+from tensornp.render.models.comparison import weights_comparison_document
 
 
 def net() -> torch.nn.Module:
@@ -75,7 +75,7 @@ def test_files_are_compared_with_what_is_in_memory(tmp_path):
     assert found.unexpected == ("model.module.extra",)
     assert found.renamed["0.weight"] == "model.module.0.weight"
     assert found.verdict == {name: one for name, one in compared(first, second).verdict.items() if name != "2.bias"}
-    text = weights_comparison_text(found)
+    text = weights_comparison_document(found).text()
     assert "'model.module.' is taken off the names of the second" in text
     assert "1 only in the first: 2.bias" in text
 
@@ -100,7 +100,7 @@ def test_a_merged_adapter_is_seen_by_its_directions():
     difference = (second[0].weight - first[0].weight).detach().double()
     sizes = torch.linalg.svdvals(difference).square()
     assert found.directions("0.weight", 2) == pytest.approx((sizes[:2].sum() / sizes.sum()).item(), rel=1e-3)
-    assert "100% of the change lies in 8 directions" in weights_comparison_text(found)
+    assert "100% of the change lies in 8 directions" in weights_comparison_document(found).text()
     with torch.no_grad():
         second[0].weight += torch.randn(40, 40)
     assert compared(first, second).directions("0.weight") < 0.7
@@ -128,18 +128,18 @@ def test_shapes_and_ties_are_told():
     found = compared({"x": torch.ones(3, device="meta"), "y": torch.ones(2)}, {"x": torch.ones(3), "y": torch.ones(2)})
     assert "x" in found.failed
     assert not found.equal
-    assert "x was not compared: " in weights_comparison_text(found)
+    assert "x was not compared: " in weights_comparison_document(found).text()
 
 
 def test_two_of_one_name_are_told_apart():
     """In text as in HTML; those of two names bear them alone."""
     same, other = torch.nn.Linear(2, 2), {"weight": torch.ones(2, 2)}
     found = compared(same, copy.deepcopy(same))
-    assert weights_comparison_text(found) == "Linear (first) and Linear (second): same bits"
-    assert "<b>Linear</b> (first) and <b>Linear</b> (second) " in weights_comparison_html(found)
+    assert weights_comparison_document(found).text() == "Linear (first) and Linear (second): same bits"
+    assert "<b>Linear</b> (first) and <b>Linear</b> (second) " in weights_comparison_document(found).html()
     found = compared(same, other)
-    assert weights_comparison_text(found).startswith("Linear and dict: ")
-    assert "<b>Linear</b> and <b>dict</b> " in weights_comparison_html(found)
+    assert weights_comparison_document(found).text().startswith("Linear and dict: ")
+    assert "<b>Linear</b> and <b>dict</b> " in weights_comparison_document(found).html()
 
 
 def trained(seed: int, num_steps: int) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
@@ -190,11 +190,11 @@ def test_optimizers_without_states_are_compared_and_said_so():
     (_, fresh), (_, stepped) = trained(0, 0), trained(0, 1)
     found = compared(fresh, fresh)
     assert (len(found), len(found.failed), len(found.exempt), found.equal) == (0, 0, 4, True)
-    assert "equal, without values in either" in weights_comparison_text(found)
-    assert "4 without values in both (no state yet): " in weights_comparison_text(found)
+    assert "equal, without values in either" in weights_comparison_document(found).text()
+    assert "4 without values in both (no state yet): " in weights_comparison_document(found).text()
     found = compared(fresh, stepped)
     assert (len(found.missing), len(found.unexpected), len(found.exempt), found.equal) == (0, 12, 4, False)
-    assert "no name is in both" in weights_comparison_text(found)
+    assert "no name is in both" in weights_comparison_document(found).text()
 
 
 def test_a_tensor_beside_a_model_is_refused():
@@ -228,8 +228,8 @@ def test_what_is_shown_is_escaped():
     """Names come from files."""
     hostile = "<script>\x1b[2J"
     found = compared({hostile: torch.ones(1)}, {hostile: torch.zeros(1)})
-    assert "<script>" not in weights_comparison_html(found)
-    assert "\x1b" not in weights_comparison_text(found) + repr(found)
+    assert "<script>" not in weights_comparison_document(found).html()
+    assert "\x1b" not in weights_comparison_document(found).text() + repr(found)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_a_training_that_blew_up_is_told_like_any_other(broken):
     """And the other weights are."""
     torch.manual_seed(0)
     first = {"w": torch.zeros(64, 64), "b": torch.ones(3)}
-    text = weights_comparison_text(compared(first, {"w": broken, "b": torch.zeros(3)}))
+    text = weights_comparison_document(compared(first, {"w": broken, "b": torch.zeros(3)})).text()
     assert "2 of 2 weights differ" in text
 
 
@@ -259,6 +259,6 @@ def test_the_directions_of_a_change_are_computed_once_and_when_asked_for(monkeyp
     found = tnp.compare(first, {"a": first["a"] + thin, "b": first["b"] + torch.randn(40, 30, generator=generator)})
     assert calls == []
     assert list(found.low_rank) == ["a"]
-    assert weights_comparison_text(found).count("of the change lies in 8 directions") == 1
-    assert weights_comparison_html(found).count("of the change lies in 8 directions") == 1
+    assert weights_comparison_document(found).text().count("of the change lies in 8 directions") == 1
+    assert weights_comparison_document(found).html().count("of the change lies in 8 directions") == 1
     assert len(calls) == 2

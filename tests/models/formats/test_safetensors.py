@@ -211,16 +211,16 @@ def test_a_file_larger_than_memory_lists_and_reads(tmp_path):
 
 def test_names_and_metadata_are_escaped(tmp_path):
     """Neither tags nor control and bidirectional characters reach a page or a terminal."""
-    from tensornp.render.models.weights import weights_html, weights_text
+    from tensornp.render.models.weights import weights_document
 
     path = tmp_path / "x.safetensors"
     path.write_bytes(save({"<script>\x00\u202e\n": torch.ones(1)}, metadata={"<b>\u202e": "<img onerror=x>\x1b[2J"}))
     explorer = tnp.weights(path)
-    for text in (weights_text(explorer), weights_html(explorer)):
+    for text in (weights_document(explorer).text(), weights_document(explorer).html()):
         assert not any(character in text for character in "\x00\u202e\x1b")
         assert "\\u202e" in text
-    assert "<script>" not in weights_html(explorer)
-    assert "<img" not in weights_html(explorer)
+    assert "<script>" not in weights_document(explorer).html()
+    assert "<img" not in weights_document(explorer).html()
 
 
 def test_totals_of_files_are_counted_once(tmp_path, monkeypatch):

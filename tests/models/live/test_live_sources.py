@@ -31,7 +31,7 @@ from tensornp.models.entries.released import reached
 from tensornp.models.live.find import released_from
 from tensornp.models.outline.choose import Asked
 from tensornp.models.outline.outline import Outline
-from tensornp.render.models.weights import weights_html, weights_text
+from tensornp.render.models.weights import weights_document
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
@@ -281,7 +281,7 @@ def test_packed_weights_are_listed_and_unpacked_when_asked(monkeypatch):
     unpack, calls = packer._weight_bias, []
     monkeypatch.setattr(packer, "_weight_bias", lambda self: (calls.append(1), unpack(self))[1])
     w = tnp.weights(model)
-    weights_text(w), weights_html(w), repr(w), released_from(w, {}, "")
+    weights_document(w).text(), weights_document(w).html(), repr(w), released_from(w, {}, "")
     assert not calls
     assert {name for name in w if name.startswith("rnn")} == {
         f"rnn.{kind}_{side}_l{layer}{way}"
@@ -474,7 +474,7 @@ def test_a_computed_weight_is_listed_without_being_computed(monkeypatch):
     assert w.totals.parameters == sum(p.numel() for p in model.parameters())
     assert w.totals.elements_stored == sum(t.numel() for t in model.state_dict().values())
     assert w.totals.nbytes == 4 * w.totals.elements_stored
-    text, page = weights_text(w), weights_html(w)
+    text, page = weights_document(w).text(), weights_document(w).html()
     assert text.count("computed when asked") == page.count("computed when asked") == 1
     assert "computed when asked" in repr(w["grown.weight"])
     outline = Outline(list(w.values()))

@@ -11,7 +11,7 @@ from child import in_fork
 from lone_rank import LoneRank, needs_fsdp
 
 import tensornp as tnp
-from tensornp.render.models.weights import weights_text
+from tensornp.render.models.weights import weights_document
 
 SIZES = [(6, 7), (6,), (5, 6), (5,), (5,), (5,)]
 """Of the parameters of the model."""
@@ -39,7 +39,7 @@ def test_a_sharded_model_tells_the_parameters_of_all_ranks_and_its_own(number):
     assert explorer.spread == (here, 4 * NUM_PARAMETERS)
     assert f"93 parameters, {here} on this rank · 372 bytes, {4 * here} bytes on this rank" in heading(model)
     assert f"93 parameters, 372 bytes, on this rank {here} and" in repr(explorer)
-    assert f"93 parameters, {here} on this rank" in weights_text(explorer)
+    assert f"93 parameters, {here} on this rank" in weights_document(explorer).text()
     assert "93 parameters" in heading(model.parameters())
     for entry, size in zip(explorer.values(), SIZES, strict=True):
         assert (entry.shape, entry.nbytes + entry.nbytes_elsewhere) == (size, 4 * math.prod(size))

@@ -8,7 +8,7 @@ from older import since
 from torch import nn
 
 import tensornp as tnp
-from tensornp.render.models.weights import weights_text
+from tensornp.render.models.weights import weights_document
 
 
 @pytest.fixture
@@ -40,8 +40,8 @@ def test_names_come_from_the_optimizer_or_a_model(model):
         assert len(optimizer.state) == 2
         assert {entry.kind for entry in explorer.values()} == {"state"}
         assert explorer["state.late.bias"].problem == "no state yet"
-        assert "no values: no state yet" in weights_text(explorer)
-        assert "frozen" not in weights_text(explorer)
+        assert "no values: no state yet" in weights_document(explorer).text()
+        assert "frozen" not in weights_document(explorer).text()
         for name in NAMES:
             assert eval(explorer[name].code, {"by_model": by_model, "named": named}) is explorer[name].tensor
         assert explorer.metadata["param_groups[0].lr"] == 0.25
@@ -127,7 +127,7 @@ def test_parameters_are_found_past_optimizers_and_schedulers():
     names = {"opt": opt, "scheduler": scheduler, "trainer": trainer, "model": model}
     explorer = tnp.weights(opt, namespace=names)
     assert list(explorer) == [f"state.{name}.momentum_buffer" for name, _ in model.named_parameters()]
-    assert "state.{0..2}.self_attn.out_proj.weight.momentum_buffer" in weights_text(explorer)
+    assert "state.{0..2}.self_attn.out_proj.weight.momentum_buffer" in weights_document(explorer).text()
 
 
 FORMATS = {"zip": {}, "legacy": {"_use_new_zipfile_serialization": False}}

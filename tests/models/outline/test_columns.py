@@ -7,7 +7,7 @@ import torch
 import tensornp as tnp
 from tensornp.models.outline import columns
 from tensornp.models.outline.columns import Column
-from tensornp.render.models.weights import weights_html, weights_text
+from tensornp.render.models.weights import weights_document
 from tensornp.widget.weights import WeightsWidget
 
 
@@ -19,8 +19,8 @@ def test_a_column_is_a_row(monkeypatch):
     )  # fmt: skip
     monkeypatch.setattr(columns, "COLUMNS", (*columns.COLUMNS[:3], axes, *columns.COLUMNS[3:]))
     explorer = tnp.weights({"a": torch.ones(2, 3), "b": torch.ones(4), "c": torch.ones(1, 1, 1)})
-    assert weights_text(explorer).splitlines()[1].split() == ["name", "shape", "axes", "bytes"]
-    assert ">3 axes</td>" in weights_html(explorer)
+    assert weights_document(explorer).text().splitlines()[1].split() == ["name", "shape", "axes", "bytes"]
+    assert ">3 axes</td>" in weights_document(explorer).html()
     widget, answers = WeightsWidget(explorer.values(), opened="w", anchor="a"), []
     widget.send = lambda content, buffers=None: answers.append(content)
     for request in ({"sort": "axes"}, {"filters": {"axes": "2"}}):

@@ -22,7 +22,7 @@ from tensornp.core.values.shown.preview import preview
 from tensornp.core.values.shown.window import window_of
 from tensornp.core.values.shown.window_values import read_window, subject_of
 from tensornp.models.reading.stats_cache import KEPT
-from tensornp.render.models.weights import weights_text
+from tensornp.render.models.weights import weights_document
 
 FORMATS = {"zip": {}, "legacy": {"_use_new_zipfile_serialization": False}}
 QINTS = {"qint8": np.int8, "quint8": np.uint8, "qint32": np.int32}
@@ -339,7 +339,7 @@ def test_layers_of_other_scales_are_folded(tmp_path):
     """The row says what they have in common."""
     made = {f"layers.{i}.weight": per_tensor((2, 3), scale=0.5 + i, zero=i) for i in range(8)}
     torch.save(made, tmp_path / "x.pt")
-    *_, said = weights_text(tnp.weights(tmp_path / "x.pt")).split("\n")
+    *_, said = weights_document(tnp.weights(tmp_path / "x.pt")).text().split("\n")
     assert said.split() == "layers.{0..7}.weight tensor (2, 3) qint8 x.pt 8 × 6 bytes quantized per tensor".split()
 
 

@@ -12,7 +12,7 @@ from test_torch_file_attacked import number, text, written
 from test_torch_quantized import dequantized, per_channel, same_bits
 
 import tensornp as tnp
-from tensornp.render.models.weights import weights_text
+from tensornp.render.models.weights import weights_document
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -171,7 +171,7 @@ def test_what_a_file_says_of_codes_is_not_believed(tmp_path, name, monkeypatch):
     assert explorer["good"].to_numpy().tolist() == [[-0.5, 0, 0.5], [1, 1.5, 2]]
     assert list(explorer.scan().failed) == ["w"]
     assert not (tmp_path / "made").exists()
-    assert weights_text(explorer).replace("\n", "").isprintable()
+    assert weights_document(explorer).text().replace("\n", "").isprintable()
 
 
 def test_lists_of_scales_are_read(tmp_path):

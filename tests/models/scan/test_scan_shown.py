@@ -12,11 +12,11 @@ import tensornp as tnp
 from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.models.scan import findings
 from tensornp.models.scan.table import ScanTable
-from tensornp.render.models.scan import scan_table_html, scan_table_text
+from tensornp.render.models.scan import scan_document
 
 
 def lines_of(table: ScanTable) -> list[str]:
-    return scan_table_text(table).split("\n")
+    return scan_document(table).text().split("\n")
 
 
 def noise(seed: int) -> torch.Tensor:
@@ -39,7 +39,7 @@ def test_alarms_come_before_what_may_be_on_purpose():
     finite = broken[broken.isfinite()].double()
     std = f"{finite.std(correction=0).item():.4g}"
     assert rows[0].split()[1:] == ["1", "of", "4", "is", "NaN", "-6.0"[:2], "2", f"{finite.mean():.4g}", std, "1"]
-    html = scan_table_html(table)
+    html = scan_document(table).html()
     assert heading in html
     assert html.index("broken") < html.index("inf") < html.index("dead")
     assert "sound" not in html + "".join(rows)
@@ -56,13 +56,13 @@ def test_what_is_sound_needs_no_table():
     size = re.escape(format_nbytes(nbytes))
     says = rf"nothing stands out of {num} elements, {size}, read in {time}, from [-−]7\.5 to {high}\d*, 1 zero"
     assert re.fullmatch(says, line), line
-    assert line in unescape(scan_table_html(table))
+    assert line in unescape(scan_document(table).html())
     heading, *lines = lines_of(tnp.weights({**made, "ones": torch.ones(5)}).scan())
     assert lines[0].startswith(f"nothing else stands out of {num + 5} elements, ")
     assert lines[1] == "1 weight of ones or zeros throughout: ones"
     table = tnp.weights(torch.nn.ReLU()).scan()
-    assert scan_table_text(table) == "0 weights · 0 with findings"
-    assert "<table" not in scan_table_html(table)
+    assert scan_document(table).text() == "0 weights · 0 with findings"
+    assert "<table" not in scan_document(table).html()
 
 
 def test_a_long_table_is_cut_and_says_so():
@@ -78,7 +78,7 @@ def test_a_long_table_is_cut_and_says_so():
     assert lines[41] == f"m0 was not read: {table.failed['m0']}"
     assert lines[51] == "… 3 more weights could not be read; .failed of the scan tells why"
     assert len(lines) == 52
-    html = scan_table_html(table)
+    html = scan_document(table).html()
     assert html.count("<tr>") == 41
     assert "m9 was not read" in html
     assert "m10" not in html
@@ -107,7 +107,7 @@ def test_what_a_scan_shows_is_escaped_and_cut():
         hostile + "2": torch.ones(1, device="meta"),
     }
     table = tnp.weights(made).scan()
-    text, html = scan_table_text(table), scan_table_html(table)
+    text, html = scan_document(table).text(), scan_document(table).html()
     assert "<script>" not in html
     assert "&lt;script&gt;\\x1b[2J" in html
     assert "\x1b" not in text + html + repr(table)
@@ -128,5 +128,5 @@ def test_a_new_finding_is_a_row(monkeypatch):
     heading, _, row, *_ = lines_of(table)
     assert heading == "3 weights · 1 with findings, 1 with what may be on purpose"
     assert "a goes up to 2000" in row
-    assert "a goes up to 2000" in scan_table_html(table)
+    assert "a goes up to 2000" in scan_document(table).html()
     assert table.num_alarms == 1

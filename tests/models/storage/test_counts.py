@@ -12,7 +12,7 @@ from torch import nn
 
 import tensornp as tnp
 from tensornp.models.outline.outline import Outline
-from tensornp.render.models.weights import weights_html, weights_text
+from tensornp.render.models.weights import weights_document
 
 
 def net() -> nn.Module:
@@ -74,13 +74,13 @@ def test_every_view_tells_the_same_counts(source, tmp_path):
     assert explorer.num_weights == num_weights
     assert explorer.totals.parameters == parameters
     assert Outline([one for one in explorer.values() if not one.is_nothing]).sums.num_weights == num_weights
-    heading = re.sub("<[^>]*>", "\n", weights_html(explorer)).strip()
+    heading = re.sub("<[^>]*>", "\n", weights_document(explorer).html()).strip()
     noun = "parameter" if explorer.is_of_module or source == "optimizer" else "element"
-    for view in (repr(explorer), weights_text(explorer), heading):
+    for view in (repr(explorer), weights_document(explorer).text(), heading):
         assert number_of("weight", view) == num_weights
         assert number_of(noun, view) == parameters
     num_nothing = num_names - num_weights
-    for view in (repr(explorer), weights_text(explorer), weights_html(explorer)):
+    for view in (repr(explorer), weights_document(explorer).text(), weights_document(explorer).html()):
         told = re.findall(r"([\d,]+) registered as None", view)
         assert told == ([str(num_nothing)] if num_nothing else [])
     scanned = explorer.scan(progress=False)
@@ -100,4 +100,4 @@ def test_a_file_does_not_call_buffers_parameters(tmp_path):
     ):  # fmt: skip
         explorer = tnp.weights(source)
         assert f", {told}, " in repr(explorer)
-        assert f" · {told} · " in weights_text(explorer)
+        assert f" · {told} · " in weights_document(explorer).text()

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import tensornp as tnp
-from tensornp.render.models.weights import weights_text
+from tensornp.render.models.weights import weights_document
 
 
 def shared() -> dict[str, torch.Tensor]:
@@ -54,7 +54,7 @@ def test_the_words_are_said_beside_the_weight():
     big = torch.zeros(1_000_000)
     explorer = tnp.weights({"few": big[:10], "again": big[:10], "rest": big[5:900]})
     assert explorer["few"].note == "view of a larger storage: 10 of 1,000,000 elements used, 3.8 MiB held"
-    text = weights_text(explorer)
+    text = weights_document(explorer).text()
     assert "same elements as again, overlaps rest" in text
     assert "overlaps few, overlaps again" in text
 
@@ -63,7 +63,7 @@ def test_layers_that_share_bytes_in_the_same_way_are_folded():
     """Their names differ, and their relation does not."""
     flat = torch.randn(8, 10)
     made = {f"layers.{i}.{name}": flat[i] for i in range(8) for name in ("a", "b")}
-    text = weights_text(tnp.weights(made))
+    text = weights_document(tnp.weights(made)).text()
     assert "layers.{0..7}.a" in text
     assert "same elements" in text
 

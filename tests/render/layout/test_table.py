@@ -11,7 +11,7 @@ from wcwidth import wcswidth
 
 from tensornp.core.summary.container import summarize_container
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.render.collections.container import container_text
+from tensornp.render.collections.container import container_document
 from tensornp.render.layout.table import Table, TableRow, table_html, table_text, without_common, without_empty
 
 TABLE = Table(
@@ -32,7 +32,9 @@ def test_columns_are_aligned_by_the_width_of_what_a_terminal_shows():
 @pytest.mark.parametrize("key", ["层", "e\u0301", "👩‍👩‍👧", "\u200b", "plain", "한국어 模型"])
 def test_the_columns_of_a_container_are_where_the_headings_are(key):
     """Keys of any script; the shape begins under its heading."""
-    _, heading, *lines = container_text(summarize_container({key: torch.ones(3), "b": 1}, DisplayOptions())).split("\n")
+    _, heading, *lines = (
+        container_document(summarize_container({key: torch.ones(3), "b": 1}, DisplayOptions())).text().split("\n")
+    )
     (line,) = (line for line in lines if "(3,)" in line)
     assert wcswidth(line.partition("(3,)")[0]) == heading.index("shape")
 

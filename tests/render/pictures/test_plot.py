@@ -28,7 +28,7 @@ from tensornp.core.values.pictures.limits import limits
 from tensornp.core.values.stats.histogram import Histogram
 from tensornp.render.pictures import palette
 from tensornp.render.pictures.plot import figure_of
-from tensornp.render.values.stats import stats_html, stats_text
+from tensornp.render.values.stats import stats_document
 
 STATS = SimpleNamespace(
     histogram=Histogram(np.array([1, 5, 2]), np.array([0.0, 1, 2, 3]), "sample of 8", 0.1),
@@ -136,8 +136,8 @@ def test_what_has_no_shape_or_dtype_of_its_own_is_named(kind):
     }[kind]
     assert tnp.plot(obj).get_suptitle() == title
     summary = summarize_stats(obj, DisplayOptions())
-    assert title in stats_text(summary).splitlines()[0]
-    assert stats_html(summary)
+    assert title in stats_document(summary).text().splitlines()[0]
+    assert stats_document(summary).html()
 
 
 class StandsFor:

@@ -9,8 +9,8 @@ from IPython.display import display, update_display
 
 from tensornp.core.summary.report import Report, ReportLine
 from tensornp.fronts.ipython.shell import ShellSession
-from tensornp.render.collections.report import report_html, report_text
-from tensornp.render.layout.bundle import bundle
+from tensornp.render.collections.report import report_document
+from tensornp.render.layout.document import displayed
 from tensornp.session.watch import Watch
 
 if TYPE_CHECKING:
@@ -119,4 +119,4 @@ def _show(report: Report) -> None:
 
 
 def _bundle(report: Report) -> dict[str, str]:
-    return bundle("the report of %tensorwatch", lambda: report_text(report), lambda: report_html(report))
+    return displayed("the report of %tensorwatch", lambda: report_document(report))

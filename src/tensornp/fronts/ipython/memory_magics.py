@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -26,10 +25,10 @@ from tensornp.fronts.ipython.live import IsolatedOutput, can_show_live
 from tensornp.fronts.ipython.shell import ShellSession
 
 if TYPE_CHECKING:
+    from tensornp.core.summary.census import Census
     from tensornp.fronts.ipython.after_cell import ShellWatch
     from tensornp.fronts.ipython.config import TensorDisplay
     from tensornp.fronts.ipython.live import LiveToggle
-    from tensornp.render.collections.census import CensusPage
     from tensornp.session.ledger import Ledger
     from tensornp.session.release import Surveyor
     from tensornp.widget.table import TensorsTable
@@ -121,8 +120,8 @@ class MemoryMagics(Magics):
             self._show_table(sort, tuple(names), is_changed="changed" in options)
 
     def _show_table(self, sort: str, patterns: tuple[str, ...], *, is_changed: bool) -> None:
-        from tensornp.render.collections.census import census_page, census_text
-        from tensornp.render.layout.bundle import bundle
+        from tensornp.render.collections.census import census_document
+        from tensornp.render.layout.document import displayed
 
         is_live = can_show_live(self.shell, self._display)
         shown = self._display.options.max_rows
@@ -137,21 +136,23 @@ class MemoryMagics(Magics):
         if patterns and not census.groups:
             raise UsageError(f"no tensor or array is called {' or '.join(patterns)}; %tensors shows them all")
         anchor = self._anchors.new()
-        page = functools.cache(lambda: census_page(census, anchor, max_rows=shown))
-        display(bundle("%tensors", lambda: census_text(census.abridged(shown)), lambda: page().html), raw=True)
+        static = displayed("%tensors", lambda: census_document(census, shown), anchor)
+        display(static, raw=True)
         if census.groups and is_live:
             first_that_works(
                 "the live table",
-                lambda: self._make_sortable(anchor, page(), census.num_left_out),
+                lambda: self._make_sortable(anchor, census, static["text/html"]),
                 lambda _: None,
             )
 
-    def _make_sortable(self, anchor: str, page: CensusPage, num_left_out: int) -> None:
+    def _make_sortable(self, anchor: str, census: Census, html: str) -> None:
         """Move the live part to the table that was just shown."""
+        from tensornp.render.collections.census import census_rows
         from tensornp.widget.table import TensorsTable
 
         self._table = self._table or TensorsTable()
-        self._table.show(anchor, page.rows, num_left_out, page.html if self._output.is_needed else "")
+        rows = census_rows(census)
+        self._table.show(anchor, rows, census.num_left_out, html if self._output.is_needed else "")
         self._output.show(self._table)
 
     def end(self) -> None:

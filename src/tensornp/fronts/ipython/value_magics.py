@@ -64,8 +64,8 @@ class ValueMagics(Magics):
             %tensorstats --axis 0 conv.weight
         """
         from tensornp.core.summary.stats import summarize_stats
-        from tensornp.render.layout.bundle import bundle
-        from tensornp.render.values.stats import stats_html, stats_text
+        from tensornp.render.layout.document import displayed
+        from tensornp.render.values.stats import stats_document
 
         __tracebackhide__ = True
         usage = "%tensorstats [--axis D] EXPR"
@@ -73,7 +73,7 @@ class ValueMagics(Magics):
         value = evaluated(self.shell, rest, local_ns, usage)
         with as_usage_errors("%tensorstats"):
             summary = summarize_stats(value, self._display.options, _axis_of(options), rest.rstrip("; "))
-            display(bundle("statistics", lambda: stats_text(summary), lambda: stats_html(summary)), raw=True)
+            display(displayed("statistics", lambda: stats_document(summary)), raw=True)
 
     @no_var_expand
     @needs_local_scope
@@ -102,9 +102,9 @@ class ValueMagics(Magics):
         from tensornp.core.summary.comparison import summarize_comparison
         from tensornp.models.comparing.compare import compare, is_model, opened
         from tensornp.models.comparing.comparison import WeightsComparison
-        from tensornp.render.layout.bundle import bundle
-        from tensornp.render.models.comparison import weights_comparison_html, weights_comparison_text
-        from tensornp.render.values.comparison import comparison_html, comparison_text
+        from tensornp.render.layout.document import displayed
+        from tensornp.render.models.comparison import weights_comparison_document
+        from tensornp.render.values.comparison import comparison_document
 
         __tracebackhide__ = True
         usage = "%tensordiff A B"
@@ -121,11 +121,11 @@ class ValueMagics(Magics):
                 pair = opened(a, b, said, namespace=seen) if is_model(a) and is_model(b) else (a, b)
                 found = compare(*pair)
                 assert isinstance(found, WeightsComparison)
-                forms = partial(weights_comparison_text, found), partial(weights_comparison_html, found)
+                make = partial(weights_comparison_document, found)
             else:
                 summary = summarize_comparison(a, b, self._display.options, (names[0], names[1]))
-                forms = partial(comparison_text, summary), partial(comparison_html, summary)
-            display(bundle("a comparison", *forms), raw=True)
+                make = partial(comparison_document, summary)
+            display(displayed("a comparison", make), raw=True)
 
 
 def _axis_of(options: dict[str, str]) -> int | None:

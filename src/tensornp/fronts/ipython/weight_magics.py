@@ -79,8 +79,8 @@ class WeightMagics(Magics):
     def _show(self, line: str, local_ns: dict[str, Any] | None) -> None:
         """Show the weights of what stands in the line, and make the table live."""
         from tensornp.models.weights import weights
-        from tensornp.render.layout.bundle import bundle
-        from tensornp.render.models.weights import html_of, see, text_of
+        from tensornp.render.layout.document import displayed
+        from tensornp.render.models.weights import weights_document
 
         __tracebackhide__ = True
         options, rest = split_line(line, OPTIONS["weights"])
@@ -92,8 +92,7 @@ class WeightMagics(Magics):
             expression = "" if path is not None else expression_in(rest)
             names = {**self.shell.user_ns, **(local_ns or {})}
             explorer, anchor = weights(value, expression=expression, namespace=names), self._anchors.new()
-            seen = see(explorer)
-            display(bundle("%weights", lambda: text_of(seen), lambda: html_of(seen, anchor)), raw=True)
+            display(displayed("%weights", lambda: weights_document(explorer), anchor), raw=True)
         if "out" in options:
             self.shell.push({options["out"]: explorer})
         argument = argument_in(rest) if path is None else repr(path)

@@ -1,23 +1,13 @@
-"""The table of all tensors and arrays, as text and as static HTML."""
+"""The table of all tensors and arrays."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from html import escape
-from typing import NamedTuple
 
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.census import Census, CensusGroup, CensusRow
-from tensornp.render.layout.style import WIDE
-from tensornp.render.layout.table import (
-    Table,
-    TableRow,
-    headed_html,
-    said_once,
-    table_text,
-    without_common,
-    without_empty,
-)
+from tensornp.render.layout.document import Document, Heading, Lines
+from tensornp.render.layout.table import Table, TableRow, said_once, without_common, without_empty
 from tensornp.render.layout.words import listed
 from tensornp.render.tensor.changes import change_sentence, change_text
 
@@ -28,41 +18,22 @@ COMMON = ("dtype", "device")
 """Columns that stand in the heading where they are equal in all rows."""
 MAX_PINS = 6
 """What pins a storage is shown up to here: each display of a tensor adds one."""
-_NOTHING = "no tensor or array here"
 
 
-def census_text(census: Census) -> str:
-    """Return the aligned table under its heading."""
+def census_document(census: Census, max_rows: int = 0) -> Document:
+    """Return the table under its heading, in the columns that all of its rows need; up to `max_rows`, or all for 0."""
     if not census.groups:
-        return _NOTHING
-    table, common = _table(census)
-    return "\n".join(filter(None, [_heading(census, common), table_text(table), _left_out_text(census)]))
-
-
-class CensusPage(NamedTuple):
-    """The census as a static table, and all its rows in the same columns, for a view that filters and sorts them."""
-
-    html: str
-    rows: list[dict[str, object]]
-
-
-def census_page(census: Census, anchor: str = "", *, max_rows: int = 0) -> CensusPage:
-    """Return a page that prints up to `max_rows` rows, all of them for 0, in the columns that all of them need.
-
-    `anchor` is the class by which a live view finds the table. The exact bytes stand in the titles of their cells.
-    """
-    if not census.groups:
-        return CensusPage(f'<div class="tensornp {escape(anchor)}">{_NOTHING}</div>', [])
+        return Document((Heading("no tensor or array here"),))
     table, common = _table(census)
     shown = census.abridged(max_rows) if max_rows else census
     printed = replace(table, rows=_rows_of(shown, table, census))
-    left_out = f"<small>{escape(_left_out_text(shown))}</small>" if shown.num_left_out else ""
-    inside = headed_html(_heading(census, common), printed) + left_out
-    html = f'<div class="tensornp {escape(anchor)}" style="{WIDE}">{inside}</div>'
-    rows: list[dict[str, object]] = [
-        {"cells": row.cells, "titles": row.titles, "begins": row.begins_group} for row in table.rows
-    ]
-    return CensusPage(html, rows)
+    return Document((Heading(_heading(census, common)), printed, Lines((_left_out_text(shown),))))
+
+
+def census_rows(census: Census) -> list[dict[str, object]]:
+    """Return all rows in the same columns, for a view that filters and sorts them; titles have the exact bytes."""
+    rows = _table(census)[0].rows if census.groups else ()
+    return [{"cells": row.cells, "titles": row.titles, "begins": row.begins_group} for row in rows]
 
 
 def _rows_of(shown: Census, table: Table, census: Census) -> tuple[TableRow, ...]:

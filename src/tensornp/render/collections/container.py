@@ -8,16 +8,9 @@ from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.container import ContainerSummary, Row
 from tensornp.core.summary.module import ModuleSummary
-from tensornp.render.layout.style import SMALL_TEXT, WIDE, array_style
-from tensornp.render.layout.table import (
-    Table,
-    TableRow,
-    headed_html,
-    said_once,
-    table_text,
-    without_common,
-    without_empty,
-)
+from tensornp.render.layout.document import Both, Document, Heading
+from tensornp.render.layout.style import SMALL_TEXT, array_style
+from tensornp.render.layout.table import Table, TableRow, said_once, table_html, without_common, without_empty
 from tensornp.render.layout.words import on_this_rank
 from tensornp.render.tensor.badges import badges_of, memory_word
 
@@ -26,35 +19,22 @@ COMMON = ("dtype", "device", "grad", "as NumPy")
 """Columns that stand in the heading where they are equal in all rows."""
 
 
-def container_text(summary: ContainerSummary) -> str:
-    """Return the heading over the aligned table."""
+def container_document(summary: ContainerSummary) -> Document:
+    """Return the heading over the table."""
     table, common = _table(summary)
-    return "\n".join([_heading(summary, common), *([table_text(table)] if table.rows else [])])
+    return Document((Heading(_heading(summary, common)), table))
 
 
-def container_html(summary: ContainerSummary) -> str:
-    """Return the heading over the compact table."""
-    table, common = _table(summary)
-    return f'<div class="tensornp" style="{WIDE}">{headed_html(_heading(summary, common), table)}</div>'
-
-
-def module_text(summary: ModuleSummary) -> str:
-    """Return what the module prints itself, and under it the heading of its table; else the heading over the table."""
+def module_document(summary: ModuleSummary) -> Document:
+    """Return the heading over the table, which a text leaves to what the module prints itself; a page folds that."""
     table, common = _table(summary.table)
-    heading = _heading(summary.table, common, _parameters(summary))
-    return f"{summary.text}\n{heading}" if summary.text else f"{heading}\n{table_text(table)}"
-
-
-def module_html(summary: ModuleSummary) -> str:
-    """Return the heading over the table, and folded what the module prints itself."""
-    table, common = _table(summary.table)
-    headed = headed_html(_heading(summary.table, common, _parameters(summary)), table)
-    folded = ""
-    if summary.text:
-        said = escape(legible(summary.text, keep="\n"))
-        text = f'<pre style="{array_style(0)}">{said}</pre>'
-        folded = f'<details style="{SMALL_TEXT}"><summary>as torch prints it</summary>{text}</details>'
-    return f'<div class="tensornp" style="{WIDE}">{headed}{folded}</div>'
+    heading = Heading(_heading(summary.table, common, _parameters(summary)))
+    if not summary.text:
+        return Document((heading, table))
+    said = escape(legible(summary.text, keep="\n"))
+    text = f'<pre style="{array_style(0)}">{said}</pre>'
+    folded = f'<details style="{SMALL_TEXT}"><summary>as torch prints it</summary>{text}</details>'
+    return Document((Both(summary.text), heading, Both(html=table_html(table) + folded)))
 
 
 def _parameters(summary: ModuleSummary) -> str:

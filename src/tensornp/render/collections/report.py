@@ -1,4 +1,4 @@
-"""What a watch has found changed, as text and as static HTML."""
+"""What a watch has found changed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Any
 
 from tensornp.core.summary.report import Report, ReportLine
+from tensornp.render.layout.document import Both, Document
 from tensornp.render.layout.style import SMALL_TEXT
 from tensornp.render.layout.words import listed
 
@@ -17,20 +18,14 @@ MAX_NAMES = 3
 """Names of what has changed alike."""
 
 
-def report_text(report: Report) -> str:
-    """Return a report as plain text, one line for what has changed alike, under one that sums up many."""
-    return "\n  ".join([f"{report.heading}:", *filter(None, [_summary(report)]), *_shown(report)])
-
-
-def report_html(report: Report) -> str:
-    """Return a report as static HTML; many lines are folded under the one that sums them up."""
-    lines = "".join(f"<div>{escape(line)}</div>" for line in _shown(report))
-    heading, summary = f"<b>{escape(report.heading)}</b>", _summary(report)
-    if summary:
-        inside = f"<details><summary>{heading} · {escape(summary)}</summary>{lines}</details>"
-    else:
-        inside = heading + lines
-    return f'<div class="tensornp" style="{SMALL_TEXT};padding:2px 0">{inside}</div>'
+def report_document(report: Report) -> Document:
+    """Return one line for what has changed alike; a page folds many under the one that sums them up."""
+    summary, shown = _summary(report), _shown(report)
+    lines = "".join(f"<div>{escape(line)}</div>" for line in shown)
+    page = f"<b>{escape(report.heading)}</b>"
+    page = f"<details><summary>{page} · {escape(summary)}</summary>{lines}</details>" if summary else page + lines
+    text = "\n  ".join([f"{report.heading}:", *filter(None, [summary]), *shown])
+    return Document((Both(text, page),), f"{SMALL_TEXT};padding:2px 0")
 
 
 def _summary(report: Report) -> str:

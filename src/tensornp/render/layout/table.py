@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from html import escape
 
-from tensornp.render.layout.style import CELL, GROUP, HEADING, PRINTED, RIGHT_CELL, TABLE, WRAPPED_CELL
+from tensornp.render.layout.style import CELL, GROUP, PRINTED, RIGHT_CELL, TABLE, WRAPPED_CELL
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +113,6 @@ def _width(text: str) -> int:
     # It has no width for control characters; names have none left.
     width = wcswidth(text)
     return width if width >= 0 else len(text)
-
-
-def headed_html(heading: str, table: Table) -> str:
-    """Return a heading over the table, as static HTML."""
-    return f'<div style="{HEADING}">{escape(heading)}</div>{table_html(table) if table.rows else ""}'
 
 
 def table_html(table: Table) -> str:

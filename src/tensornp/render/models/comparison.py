@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 
 from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.models.comparing.comparison import WeightsComparison
-from tensornp.render.layout.style import SMALL_TEXT, WIDE, badge_style
-from tensornp.render.layout.table import Table, TableRow, table_html, table_text, without_common, without_empty
+from tensornp.render.layout.document import Document, Lines, headed
+from tensornp.render.layout.table import Table, TableRow, without_common, without_empty
 from tensornp.render.layout.words import listed, share_text
 from tensornp.render.pictures.stats_line import number_text
 
@@ -23,28 +21,10 @@ _HEADINGS = ("name", "verdict", "notes", "relative", "largest |Δ|", "not equal"
 _ALWAYS = ("name", "verdict")
 
 
-@never_compiled
-def weights_comparison_text(found: WeightsComparison) -> str:
-    """Return the verdict over an aligned table, and under it what only one side has."""
-    table = _table(found)
-    lines = [_heading(found), table_text(table) if table.rows else "", *_said(found)]
-    return "\n".join(line for line in lines if line)
-
-
-@never_compiled
-def weights_comparison_html(found: WeightsComparison) -> str:
-    """Return the same as static HTML."""
-    table = _table(found)
-    tone = badge_style("shared" if found.equal else "plain")
-    names = " and ".join(f"<b>{escape(name)}</b>{side}" for name, side in _sources(found))
-    head = f'<div>{names} <span style="{tone}">{escape(found.told())}</span></div>'
-    under = "".join(f"<div>{escape(text)}</div>" for text in _said(found))
-    below = f'<div style="{SMALL_TEXT}">{under}</div>' if under else ""
-    return f'<div class="tensornp" style="{WIDE}">{head}{table_html(table) if table.rows else ""}{below}</div>'
-
-
-def _heading(found: WeightsComparison) -> str:
-    return f"{' and '.join(name + side for name, side in _sources(found))}: {found.told()}"
+def weights_comparison_document(found: WeightsComparison) -> Document:
+    """Return the verdict over a table, and under it what only one side has."""
+    head = headed(_sources(found), found.told(), is_good=found.equal)
+    return Document((head, _table(found), Lines(tuple(_said(found)))))
 
 
 def _sources(found: WeightsComparison) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""One weight of an explorer: its facts over what NumPy prints, as text and as static HTML."""
+"""One weight of an explorer: its facts over what NumPy prints."""
 
 from __future__ import annotations
 
@@ -11,28 +11,22 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.models.entries.entry import COMPUTED, WeightEntry, shape_text
 from tensornp.models.entries.summary import EntrySummary
 from tensornp.models.names.quoted import MAX_TOLD, cut
+from tensornp.render.layout.document import Both, Document
 from tensornp.render.layout.style import CARD, HEADING
-from tensornp.render.layout.table import Table, TableRow, table_html, table_text
+from tensornp.render.layout.table import Table, TableRow
 from tensornp.render.tensor.card import values_html
 
 MAX_SHOWN = 10
 """Names that a weight is tied to, and pieces of files, that are told."""
 
 
-def entry_text(summary: EntrySummary) -> str:
+def entry_document(summary: EntrySummary, options: DisplayOptions) -> Document:
     """Return the name over the facts, and under them what NumPy prints, or why nothing is printed."""
-    seen = summary.preview
-    note = f"({seen.note})" if seen.note else ""
-    return "\n".join(filter(None, [_name(summary), table_text(_table(summary)), seen.text or summary.refusal, note]))
-
-
-def entry_html(summary: EntrySummary, options: DisplayOptions) -> str:
-    """Return the same as static HTML."""
-    seen = summary.preview
-    heading = f'<div style="{HEADING}"><b>{escape(_name(summary))}</b></div>'
-    values = values_html(seen.text, summary.refusal, options.max_height)
-    note = f"<small>{escape(seen.note)}</small>" if seen.note else ""
-    return f'<div class="tensornp" style="{CARD}">{heading}{table_html(_table(summary))}{values}{note}</div>'
+    name, seen = _name(summary), summary.preview
+    heading = Both(name, f'<div style="{HEADING}"><b>{escape(name)}</b></div>')
+    values = Both(seen.text or summary.refusal, values_html(seen.text, summary.refusal, options.max_height))
+    note = Both(f"({seen.note})", f"<small>{escape(seen.note)}</small>") if seen.note else Both()
+    return Document((heading, _table(summary), values, note), CARD)
 
 
 def _name(summary: EntrySummary) -> str:

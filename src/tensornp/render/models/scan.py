@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from itertools import islice
-from typing import NamedTuple
 
 from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.values.reading.scopes import ALL
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.models.scan.findings import PLAIN_RANK
 from tensornp.models.scan.table import ScanTable
-from tensornp.render.layout.style import HEADING, SMALL_TEXT, WIDE
-from tensornp.render.layout.table import Table, TableRow, table_html, table_text, without_empty
+from tensornp.render.layout.document import Document, Heading, Lines
+from tensornp.render.layout.table import Table, TableRow, without_empty
 from tensornp.render.layout.words import listed
 from tensornp.render.pictures.stats_line import number_text
 
@@ -31,32 +28,8 @@ _HEADINGS = ("name", "finding", "min", "max", "mean", "std", "zeros")
 _ALWAYS = ("name", "finding")
 
 
-class _Seen(NamedTuple):
-    heading: str
-    table: Table
-    said: tuple[str, ...]
-
-
-@never_compiled
-def scan_table_text(found: ScanTable) -> str:
-    """Return the numbers over an aligned table of what stands out, and under it what could not be read."""
-    seen = _see(found)
-    lines = [seen.heading, table_text(seen.table) if seen.table.rows else "", *seen.said]
-    return "\n".join(line for line in lines if line)
-
-
-@never_compiled
-def scan_table_html(found: ScanTable) -> str:
-    """Return the same as static HTML."""
-    seen = _see(found)
-    under = "".join(f"<div>{escape(text)}</div>" for text in seen.said)
-    below = f'<div style="{SMALL_TEXT}">{under}</div>' if under else ""
-    heading = f'<div style="{HEADING}">{escape(seen.heading)}</div>'
-    table = table_html(seen.table) if seen.table.rows else ""
-    return f'<div class="tensornp" style="{WIDE}">{heading}{table}{below}</div>'
-
-
-def _see(found: ScanTable) -> _Seen:
+def scan_document(found: ScanTable) -> Document:
+    """Return the numbers over a table of what stands out, and under it what could not be read."""
     num_alarms = found.num_alarms
     every = list(islice(found, num_alarms + found.num_quiet))
     whole = [name for name in every if found[name].scope == ALL]
@@ -71,7 +44,8 @@ def _see(found: ScanTable) -> _Seen:
         rows.append(TableRow((cut(name, MAX_SHOWN) or "''", text, *_figures(found, name)), (), is_first_quiet))
     table = without_empty(Table(_HEADINGS, tuple(rows)), _ALWAYS)
     calm = [_calm(found, bool(plain))] if found and not rows else []
-    return _Seen(" · ".join(found.told()), table, (*calm, *_said(found, len(names), plain)))
+    said = (*calm, *_said(found, len(names), plain))
+    return Document((Heading(" · ".join(found.told())), table, Lines(said)))
 
 
 def _calm(found: ScanTable, has_plain: bool) -> str:

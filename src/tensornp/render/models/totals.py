@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from tensornp.models.explorer import Spread, Totals
-from tensornp.render.layout.bundle import preformatted
+from tensornp.render.layout.document import Document, printed
 
 
-def totals_text(totals: Totals | Spread) -> str:
+def totals_document(totals: Totals | Spread) -> Document:
     """Return a line for each number, by the name of its attribute."""
-    return "\n".join(f"{name}: {number:,}" for name, number in totals._asdict().items())
-
-
-def totals_html(totals: Totals | Spread) -> str:
-    """Return the same as static HTML."""
-    return preformatted(totals_text(totals))
+    text = "\n".join(f"{name}: {number:,}" for name, number in totals._asdict().items())
+    return printed(text)

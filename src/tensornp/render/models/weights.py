@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from html import escape
 from itertools import islice
-from typing import NamedTuple
 
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.names.quoted import MAX_SHOWN, cut, file_name
 from tensornp.models.outline.columns import columns
 from tensornp.models.outline.fold import Row, folded
-from tensornp.render.layout.style import HEADING, SMALL_TEXT, WIDE
-from tensornp.render.layout.table import (
-    Table,
-    TableRow,
-    said_once,
-    table_html,
-    table_text,
-    without_common,
-    without_empty,
-)
+from tensornp.render.layout.document import Document, Group, Heading, Lines
+from tensornp.render.layout.table import Table, TableRow, said_once, without_common, without_empty
 from tensornp.render.layout.words import listed, on_this_rank
 
 MAX_ROWS = 100
@@ -35,47 +25,12 @@ _MAX_BITS = 1000
 """Of a number that is written: Python refuses some thousands of digits."""
 
 
-class Seen(NamedTuple):
-    """What is seen of weights at once: the totals, a table, what it leaves out, and what else is to be said."""
-
-    heading: str
-    table: Table
-    rest: str
-    said: tuple[str, ...]
-
-
-def see(explorer: WeightsExplorer) -> Seen:
-    """Return what is seen of the weights, in text as in HTML."""
+def weights_document(explorer: WeightsExplorer) -> Document:
+    """Return the totals over a table, and under it what is wrong; a live tree takes the place of the table."""
     rows = folded(explorer.values())
     table, common, rest = _table(rows, explorer.source)
-    return Seen(_heading(explorer, common), table, rest, tuple(_said(explorer, rows)))
-
-
-def weights_text(explorer: WeightsExplorer) -> str:
-    """Return the totals over an aligned table, and under it what is wrong."""
-    return text_of(see(explorer))
-
-
-def weights_html(explorer: WeightsExplorer, anchor: str = "") -> str:
-    """Return the same as static HTML; `anchor` is the class by which a live tree finds it."""
-    return html_of(see(explorer), anchor)
-
-
-def text_of(seen: Seen) -> str:
-    """Return what is seen as text."""
-    lines = [seen.heading, table_text(seen.table) if seen.table.rows else "", seen.rest, *seen.said]
-    return "\n".join(line for line in lines if line)
-
-
-def html_of(seen: Seen, anchor: str = "") -> str:
-    """Return what is seen as static HTML."""
-    more = f'<div style="{SMALL_TEXT}">{escape(seen.rest)}</div>' if seen.rest else ""
-    under = "".join(f"<div>{escape(text)}</div>" for text in seen.said)
-    below = f'<div style="{SMALL_TEXT}">{under}</div>' if under else ""
-    classes = " ".join(filter(None, ["tensornp", anchor]))
-    heading = f'<div style="{HEADING}">{escape(seen.heading)}</div>'
-    static = f'<div class="tensornp-static">{table_html(seen.table) if seen.table.rows else ""}{more}</div>'
-    return f'<div class="{classes}" style="{WIDE}">{heading}{static}{below}</div>'
+    static = Group("tensornp-static", (table, Lines((rest,))))
+    return Document((Heading(_heading(explorer, common)), static, Lines(tuple(_said(explorer, rows)))))
 
 
 def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from html import escape
 from typing import NamedTuple
 
 from tensornp.core.memory.aliases import Alias, Aliases
 from tensornp.core.memory.relations import DANGLING
 from tensornp.core.summary.surroundings import Surroundings
+from tensornp.render.layout.document import Document, Lines
 from tensornp.render.layout.once import once_for_each_card
-from tensornp.render.layout.style import WIDE
-from tensornp.render.layout.table import Table, TableRow, table_html, table_text, without_empty
+from tensornp.render.layout.table import Table, TableRow, without_empty
 
 MAX_NAMES = 6
 """Names that a line shows."""
@@ -94,16 +93,9 @@ def _lines(aliases: Iterable[Alias]) -> Iterator[MemoryLine]:
             yield MemoryLine("do not touch", names, ": the storage has moved, and what lies there was given back")
 
 
-def aliases_text(aliases: Aliases) -> str:
-    """Return who else sees the bytes as an aligned table, the closest first, and how far the search came."""
-    return "\n".join(filter(None, [table_text(_table(aliases)) if aliases else "", aliases.remark]))
-
-
-def aliases_html(aliases: Aliases) -> str:
-    """Return the same as a static table."""
-    table = table_html(_table(aliases)) if aliases else ""
-    remark = f"<small>{escape(aliases.remark)}</small>" if aliases.remark else ""
-    return f'<div class="tensornp" style="{WIDE}">{table}{remark}</div>'
+def aliases_document(aliases: Aliases) -> Document:
+    """Return who else sees the bytes, the closest first, and how far the search came."""
+    return Document((_table(aliases), Lines((aliases.remark,))))
 
 
 def _table(aliases: Aliases) -> Table:

@@ -5,21 +5,17 @@ from __future__ import annotations
 from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.core.summary.array import ArraySummary
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.render.layout.document import Both, Document
 from tensornp.render.layout.style import CARD
-from tensornp.render.tensor.badges import Badge, badge_html
+from tensornp.render.tensor.badges import Badge, badges_line
 from tensornp.render.tensor.card import values_html
 
 
-def array_text(summary: ArraySummary) -> str:
+def array_document(summary: ArraySummary, options: DisplayOptions) -> Document:
     """Return the badges in one line over the array, or over the reason why it is not printed."""
-    return "\n".join([" | ".join(badge.text for badge in _badges(summary)), summary.text or summary.refusal])
-
-
-def array_html(summary: ArraySummary, options: DisplayOptions) -> str:
-    """Return the same as static HTML."""
-    badges = " ".join(map(badge_html, _badges(summary)))
+    badges = _badges(summary)
     values = values_html(summary.text, summary.refusal, options.max_height)
-    return f'<div class="tensornp" style="{CARD}"><div>{badges}</div>{values}</div>'
+    return Document((badges_line(badges), Both(summary.text or summary.refusal, values)), CARD)
 
 
 def _badges(summary: ArraySummary) -> list[Badge]:

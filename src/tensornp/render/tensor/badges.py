@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -12,6 +12,7 @@ from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.surroundings import Surroundings
 from tensornp.core.tensor.dtypes import is_differentiable, name_of
 from tensornp.core.tensor.facts import TensorInfo
+from tensornp.render.layout.document import Both
 from tensornp.render.layout.once import once_for_each_card
 from tensornp.render.layout.style import Tone, badge_style
 from tensornp.render.tensor.changes import change_sentence, change_text
@@ -25,6 +26,11 @@ class Badge:
     text: str
     title: str
     tone: Tone = "plain"
+
+
+def badges_line(badges: Sequence[Badge]) -> Both:
+    """Return badges in one line."""
+    return Both(" | ".join(badge.text for badge in badges), f"<div>{' '.join(map(badge_html, badges))}</div>")
 
 
 def badge_html(badge: Badge) -> str:

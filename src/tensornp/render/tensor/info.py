@@ -10,26 +10,20 @@ from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
+from tensornp.render.layout.document import Both, Document
 from tensornp.render.layout.style import CARD, SMALL_TEXT
-from tensornp.render.layout.table import Table, TableRow, table_html, table_text
-from tensornp.render.tensor.badges import Badge, badge_html, badges_of
+from tensornp.render.layout.table import Table, TableRow
+from tensornp.render.tensor.badges import Badge, badges_line, badges_of
 
 HEADINGS = ("fact", "value")
 
 
-def info_text(info: TensorInfo) -> str:
-    """Return the badges, and under them a line for each fact that is not as usual."""
-    badges = " | ".join(badge.text for badge in _badges(info))
-    return "\n".join(filter(None, [badges, table_text(_table(info)), _usual_text(info)]))
-
-
-def info_html(info: TensorInfo) -> str:
-    """Return the badges over a table of those facts; all others are folded."""
-    badges = " ".join(map(badge_html, _badges(info)))
-    usual = _usual(info)
-    said = "".join(f"<div>{escape(name)}: {escape(value)}</div>" for name, value in usual)
-    folded = f'<details style="{SMALL_TEXT}"><summary>{escape(_usual_text(info))}</summary>{said}</details>'
-    return f'<div class="tensornp" style="{CARD}"><div>{badges}</div>{table_html(_table(info))}{folded}</div>'
+def info_document(info: TensorInfo) -> Document:
+    """Return the badges over a table of what is not as usual; all other facts are folded in a page."""
+    said = "".join(f"<div>{escape(name)}: {escape(value)}</div>" for name, value in _usual(info))
+    usual = f"{counted(len(_usual(info)), 'more fact')}, each as usual"
+    folded = f'<details style="{SMALL_TEXT}"><summary>{escape(usual)}</summary>{said}</details>'
+    return Document((badges_line(_badges(info)), _table(info), Both(usual, folded)), CARD)
 
 
 def _badges(info: TensorInfo) -> list[Badge]:
@@ -54,10 +48,6 @@ def _usual(info: TensorInfo) -> list[tuple[str, str]]:
 
 def _is_usual(info: TensorInfo, field: dataclasses.Field[Any]) -> bool:
     return field.default is not dataclasses.MISSING and getattr(info, field.name) == field.default
-
-
-def _usual_text(info: TensorInfo) -> str:
-    return f"{counted(len(_usual(info)), 'more fact')}, each as usual"
 
 
 def _said(value: Any) -> str:

@@ -11,10 +11,11 @@ from html import escape
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.card import TensorSummary
+from tensornp.render.layout.document import Both, Document
 from tensornp.render.layout.style import CARD, CODE, SMALL_TEXT
 from tensornp.render.layout.words import listed
 from tensornp.render.tensor.aliases import folded_lines
-from tensornp.render.tensor.badges import Badge, badge_html, badges_of, memory_badge
+from tensornp.render.tensor.badges import Badge, badges_line, badges_of, memory_badge
 
 _READ_ONLY = "np.broadcast_to("
 MAX_NAMES = 6
@@ -114,21 +115,16 @@ def receipts_text(plans: list[ConversionPlan]) -> str:
     return f"{counted(len(plans), 'tensor')}: {', '.join(parts)}"
 
 
-def plan_text(plan: ConversionPlan) -> str:
-    """Return what would become of a tensor that the code calls ``t``, a line for each fact."""
-    return str(plan)
-
-
-def plan_html(plan: ConversionPlan) -> str:
-    """Return what would become of a tensor that the code calls ``t``: badges over the open receipt."""
+def plan_document(plan: ConversionPlan) -> Document:
+    """Return what would become of a tensor that the code calls ``t``: a line for each fact; badges in a page."""
     what = f"Each element of the array takes {plan.dtype.itemsize:,} bytes."
     how = "Each value is kept." if plan.exact else "Some values cannot be kept."
     memory = memory_badge(TensorSummary("", plan.mode, None, plan, "", None))
     badges = (Badge("dtype", str(plan.dtype), what), memory, Badge("exactness", exactness(plan), how))
     # The badges say the first of its lines.
     receipt = Receipt(plan.mode, statements(plan.code), tuple(_plan_lines(plan)[1:]))
-    inside = f"<div>{' '.join(map(badge_html, badges))}</div>{folded_receipt(receipt, is_open=True)}"
-    return f'<div class="tensornp" style="{CARD}">{inside}</div>'
+    page = badges_line(badges).html + folded_receipt(receipt, is_open=True)
+    return Document((Both(str(plan), page),), CARD)
 
 
 def _plan_lines(plan: ConversionPlan) -> list[str]:

@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 
-from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.summary.comparison import ComparisonSummary
 from tensornp.core.values.compare.compare import Comparison
-from tensornp.render.layout.style import PICTURES, WIDE, badge_style
-from tensornp.render.layout.table import Table, TableRow, table_html, table_text
+from tensornp.render.layout.document import Both, Document, Pictures, headed
+from tensornp.render.layout.table import Table, TableRow
 from tensornp.render.layout.words import share_text
 from tensornp.render.pictures.stats_line import number_text
-from tensornp.render.values.stats import picture_html
+from tensornp.render.values.stats import in_row, picture_html
 
 
-@never_compiled
-def comparison_text(summary: ComparisonSummary) -> str:
-    """Return the verdict over the figures, as aligned text."""
-    table = _table(summary)
-    first = f"{' and '.join(summary.names)}: {summary.comparison.verdict}"
-    return "\n".join([first, table_text(table)]) if table.rows else first
-
-
-@never_compiled
-def comparison_html(summary: ComparisonSummary) -> str:
-    """Return the verdict over the figures and the heat map of the difference, as static HTML."""
-    comparison, names = summary.comparison, " and ".join(f"<b>{escape(name)}</b>" for name in summary.names)
-    tone = badge_style("shared" if comparison.equal else "plain")
-    head = f'<div>{names} <span style="{tone}">{escape(comparison.verdict)}</span></div>'
-    table = _table(summary)
-    said = table_html(table) if table.rows else ""
-    picture = "" if summary.picture is None else f'<div style="{PICTURES}">{picture_html(summary.picture)}</div>'
-    return f'<div class="tensornp" style="{WIDE}">{head}{picture}{said}</div>'
+def comparison_document(summary: ComparisonSummary) -> Document:
+    """Return the verdict over the heat map of the difference, which only a page has, and the figures."""
+    comparison = summary.comparison
+    head = headed([(name, "") for name in summary.names], comparison.verdict, is_good=comparison.equal)
+    picture = summary.picture
+    pictures = Both() if picture is None else Pictures(lambda: in_row([picture_html(picture)]))
+    return Document((head, pictures, _table(summary)))
 
 
 def _table(summary: ComparisonSummary) -> Table:

@@ -1,25 +1,17 @@
-"""Where some elements of a tensor are: as text, and as static HTML."""
+"""Where some elements of a tensor are."""
 
 from __future__ import annotations
 
-from html import escape
-
 from tensornp.core.values.find.locate import Location
-from tensornp.render.layout.style import HEADING, SMALL_TEXT, WIDE
+from tensornp.render.layout.document import Document, Heading, Lines
 
 _IN_ITS_LINE = 3
 """Coordinates that `str` of a location has."""
 
 
-def location_text(place: Location) -> str:
+def location_document(place: Location) -> Document:
     """Return how many there are and where, in a line, and under it all coordinates that are kept."""
-    return "\n".join(filter(None, [str(place), _kept(place)]))
-
-
-def location_html(place: Location) -> str:
-    """Return the same as static HTML."""
-    kept = f'<div style="{SMALL_TEXT}">{escape(_kept(place))}</div>' if _kept(place) else ""
-    return f'<div class="tensornp" style="{WIDE}"><div style="{HEADING}">{escape(str(place))}</div>{kept}</div>'
+    return Document((Heading(str(place)), Lines((_kept(place),))))
 
 
 def _kept(place: Location) -> str:

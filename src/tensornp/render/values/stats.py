@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import escape
 
 import numpy as np
 
-from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.summary.stats import StatsSummary
 from tensornp.core.values.find.locate import Location
 from tensornp.core.values.pictures.planes import PlaneMap
 from tensornp.core.values.stats.histogram import NUM_BINS
 from tensornp.core.values.stats.record import TensorStats
-from tensornp.render.layout.style import PICTURE, PICTURES, SMALL_TEXT, WIDE
-from tensornp.render.layout.table import Table, TableRow, table_html, table_text
+from tensornp.render.layout.document import Both, Document, Pictures
+from tensornp.render.layout.style import PICTURE, PICTURES, SMALL_TEXT
+from tensornp.render.layout.table import Table, TableRow
 from tensornp.render.layout.words import share_text
 from tensornp.render.pictures.legend import heatmap_alt, legend_text
 from tensornp.render.pictures.png import heatmap_png, histogram_png, img_html, size_of
@@ -28,31 +28,28 @@ MAX_INDICES = 10
 _WIDTH, _HEIGHT = 256, 64
 
 
-@never_compiled
-def stats_text(summary: StatsSummary) -> str:
-    """Return the figures as aligned text, with a histogram in block characters."""
-    lines = [_heading(summary), *(table_text(table) for table in stats_tables(summary))]
-    bars = sparkline_of(summary.stats)
-    if bars and summary.stats.histogram is not None:
-        edges = summary.stats.histogram.edges
-        lines.insert(2, f"{number_text(float(edges[0]))} |{bars}| {number_text(float(edges[-1]))}")
-    return "\n".join(lines)
-
-
-@never_compiled
-def stats_html(summary: StatsSummary) -> str:
-    """Return the card of figures as static HTML."""
-    heading = f"<b>{escape(summary.name)}</b> " if summary.name else ""
+def stats_document(summary: StatsSummary) -> Document:
+    """Return the figures in tables, with the histogram: in block characters, or as a picture beside a heat map."""
+    name = f"{summary.name}: " if summary.name else ""
+    bold = f"<b>{escape(summary.name)}</b> " if summary.name else ""
     badges = "" if summary.card is None else " ".join(map(badge_html, badges_of(summary.card)))
-    head = f"<div>{heading}{badges or escape(str(summary.description))}</div>"
-    tables = "".join(map(table_html, stats_tables(summary)))
-    pictures = "".join(_pictures(summary))
-    row = f'<div style="{PICTURES}">{pictures}</div>' if pictures else ""
-    return f'<div class="tensornp" style="{WIDE}">{head}{row}{tables}</div>'
+    head = f"<div>{bold}{badges or escape(str(summary.description))}</div>"
+    pictures = Pictures(lambda: in_row(_pictures(summary)))
+    first, *others = stats_tables(summary)
+    return Document((Both(f"{name}{summary.description}", head), pictures, first, Both(_bars(summary)), *others))
 
 
-def _heading(summary: StatsSummary) -> str:
-    return f"{summary.name}: {summary.description}" if summary.name else str(summary.description)
+def in_row(pictures: Iterable[str]) -> str:
+    """Return pictures beside each other, as static HTML."""
+    every = "".join(pictures)
+    return f'<div style="{PICTURES}">{every}</div>' if every else ""
+
+
+def _bars(summary: StatsSummary) -> str:
+    bars, histogram = sparkline_of(summary.stats), summary.stats.histogram
+    if not bars or histogram is None:
+        return ""
+    return f"{number_text(float(histogram.edges[0]))} |{bars}| {number_text(float(histogram.edges[-1]))}"
 
 
 def stats_tables(summary: StatsSummary) -> Iterator[Table]:

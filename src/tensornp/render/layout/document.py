@@ -1,0 +1,141 @@
+"""`Document`: what is seen of one thing, put together once and read as text and as static HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+
+from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.render.layout.bundle import bundle
+from tensornp.render.layout.style import CARD, HEADING, SMALL_TEXT, WIDE, array_style, badge_style
+from tensornp.render.layout.table import Table, table_html, table_text
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The line over all."""
+
+    said: str
+
+    @property
+    def text(self) -> str:
+        """The line."""
+        return self.said
+
+    @property
+    def html(self) -> str:
+        """The line, of a height of its own."""
+        return f'<div style="{HEADING}">{escape(self.said)}</div>' if self.said else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Lines of small print."""
+
+    said: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The lines."""
+        return "\n".join(filter(None, self.said))
+
+    @property
+    def html(self) -> str:
+        """A block of a line each."""
+        lines = "".join(f"<div>{escape(line)}</div>" for line in self.said if line)
+        return f'<div style="{SMALL_TEXT}">{lines}</div>' if lines else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """What text and HTML say in ways of their own; `html` is put in as it is."""
+
+    text: str = ""
+    html: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pictures:
+    """What a page alone has, and is not made for a text."""
+
+    make: Callable[[], str]
+
+    @property
+    def text(self) -> str:
+        """Nothing."""
+        return ""
+
+    @property
+    def html(self) -> str:
+        """What is made, as it is."""
+        return self.make()
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Parts that stand in the page under a class, by which a script finds them."""
+
+    name: str
+    parts: tuple[Part, ...]
+
+    @property
+    def text(self) -> str:
+        """The parts under each other."""
+        return _text(self.parts)
+
+    @property
+    def html(self) -> str:
+        """The parts in one block."""
+        return f'<div class="{self.name}">{_html(self.parts)}</div>'
+
+
+Part = Heading | Lines | Both | Pictures | Group | Table
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Parts under each other, of which those that say nothing take no room."""
+
+    parts: tuple[Part, ...]
+    style: str = WIDE
+
+    @never_compiled
+    def text(self) -> str:
+        """Return it as lines of text."""
+        return _text(self.parts)
+
+    @never_compiled
+    def html(self, anchor: str = "") -> str:
+        """Return it as static HTML; `anchor` is the class by which a live view finds it."""
+        classes = escape(" ".join(filter(None, ["tensornp", anchor])))
+        return f'<div class="{classes}" style="{self.style}">{_html(self.parts)}</div>'
+
+
+def _text(parts: tuple[Part, ...]) -> str:
+    said = ((table_text(part) if part.rows else "") if isinstance(part, Table) else part.text for part in parts)
+    return "\n".join(filter(None, said))
+
+
+def _html(parts: tuple[Part, ...]) -> str:
+    return "".join((table_html(part) if part.rows else "") if isinstance(part, Table) else part.html for part in parts)
+
+
+def headed(names: Sequence[tuple[str, str]], verdict: str, *, is_good: bool) -> Both:
+    """Return two names, each with what is said beside it, and the verdict over both."""
+    text = " and ".join(name + beside for name, beside in names)
+    bold = " and ".join(f"<b>{escape(name)}</b>{escape(beside)}" for name, beside in names)
+    badge = f'<span style="{badge_style("shared" if is_good else "plain")}">{escape(verdict)}</span>'
+    return Both(f"{text}: {verdict}", f"<div>{bold} {badge}</div>")
+
+
+def printed(text: str) -> Document:
+    """Return text that a page shows as it is."""
+    return Document((Both(text, f'<pre style="{array_style(0)}">{escape(text)}</pre>'),), CARD)
+
+
+def displayed(what: str, make: Callable[[], Document], anchor: str = "") -> dict[str, str]:
+    """Return a document by MIME type, as `bundle` does; it is put together once."""
+    made = cache(make)
+    return bundle(what, lambda: made().text(), lambda: made().html(anchor))
