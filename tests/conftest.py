@@ -56,6 +56,14 @@ else:
     _profile.write_text("c.TensorDisplay.max_search_ms = 60_000\nc.HistoryManager.hist_file = ':memory:'\n")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _each_warning() -> None:
+    """Have torch warn each time: what it says once in a process would be heard in the first test alone."""
+    import torch
+
+    torch.set_warn_always(True)
+
+
 @pytest.fixture(scope="session")
 def folder_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that all workers of this run share."""

@@ -8,7 +8,7 @@ import torch
 
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import class_name, error_text
-from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.units import with_article
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.form import plain
@@ -26,8 +26,8 @@ def dense(sparse: torch.Tensor) -> torch.Tensor:
     facts = dtypes.KNOWN.get(dtypes.name_of(sparse.dtype))
     through = facts.dense_through if facts else None
     if through is None or facts is None:
-        return sparse.to_dense()
-    laid_out = sparse.to(getattr(torch, through)).to_dense()
+        return quietly(sparse.to_dense)
+    laid_out = quietly(quietly(sparse.to, getattr(torch, through)).to_dense)
     return laid_out.to(sparse.dtype) if facts.numpy else laid_out
 
 
@@ -42,7 +42,7 @@ def check_indices(sparse: Any) -> None:
         elif not torch_private.is_mkldnn(sparse.layout):
             # Made anew over the same memory, for the checks alone.
             options: Any = {"size": sparse.shape, "layout": sparse.layout, "check_invariants": True}
-            torch.sparse_compressed_tensor(*compressed_indices(sparse), sparse.values(), **options)
+            quietly(torch.sparse_compressed_tensor, *compressed_indices(sparse), sparse.values(), **options)
     except RuntimeError as error:
         reason = str(error).partition("\n")[0]
         raise UnsupportedTensorError(
@@ -65,6 +65,3 @@ def dequantized(tensor: Any) -> torch.Tensor:
         raise UnsupportedTensorError(
             f"{class_name(type(tensor))}.dequantize() failed ({error_text(error)}); convert the tensors inside it"
         ) from error
-
-
-silence_warnings(globals())

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES
 
 
@@ -27,6 +26,3 @@ def pack(array: np.ndarray[Any, Any]) -> torch.Tensor:
     """Return the packed tensor of an ml_dtypes array of one value a byte, whose last dimension is even."""
     codes = torch.from_numpy(array.view(np.uint8) & np.uint8(15))
     return (codes[..., 0::2] | codes[..., 1::2] << 4).view(torch.float4_e2m1fn_x2)
-
-
-silence_warnings(globals())

@@ -9,7 +9,7 @@ import torch
 
 from tensornp.core.convert import float4
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.units import with_article
 from tensornp.core.memory.arrays import check_array
 from tensornp.core.tensor import dtypes
@@ -89,7 +89,7 @@ def _masked_tensor(array: Any, copy: bool | None, device: torch.device) -> torch
     # torch says once in each process that MaskedTensor is a prototype: nothing that the caller could change.
     with modes.undisturbed():
         try:
-            masked: torch.Tensor = MaskedTensor(data, shown)
+            masked: torch.Tensor = quietly(MaskedTensor, data, shown)
             return masked
         except TypeError as error:
             raise UnsupportedArrayError(
@@ -128,6 +128,3 @@ def _why_not_shared(array: np.ndarray[Any, Any], facts: dtypes.DtypeFacts, devic
     if any(stride < 0 or stride % array.itemsize for stride in array.strides):
         return "an array with negative or uneven strides"
     return ""
-
-
-silence_warnings(globals())

@@ -17,7 +17,7 @@ from tensornp.core.convert.plan import ConversionPlan, decide
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import is_array, is_tensor
 from tensornp.core.lowlevel.modes import apart
-from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.unsharded import is_unsharded
 from tensornp.core.memory.footprint import check_parts
 from tensornp.core.memory.saved import saved_for
@@ -239,14 +239,14 @@ def _numpy(values: torch.Tensor) -> np.ndarray[Any, Any]:
 
 
 _ON_TENSOR: dict[Step, Callable[[torch.Tensor], torch.Tensor]] = {
-    Step.TO_HOST: lambda t: t.cpu(),
+    Step.TO_HOST: lambda t: quietly(t.cpu),
     Step.TO_DENSE: dense,
-    Step.DEQUANTIZE: lambda t: t.dequantize(),
-    Step.RESOLVE_CONJ: lambda t: t.resolve_conj(),
-    Step.RESOLVE_NEG: lambda t: t.resolve_neg(),
+    Step.DEQUANTIZE: lambda t: quietly(t.dequantize),
+    Step.RESOLVE_CONJ: lambda t: quietly(t.resolve_conj),
+    Step.RESOLVE_NEG: lambda t: quietly(t.resolve_neg),
     Step.UNPACK: float4.unpack,
     Step.WIDEN: lambda t: t.to(_WIDENED.get(t.dtype, t.dtype)),
-    Step.COPY: lambda t: t.clone(),
+    Step.COPY: lambda t: quietly(t.clone),
 }
 
 
@@ -321,6 +321,3 @@ def _cast(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, 
         if array.dtype.kind == "c" and not dtypes.is_complex(dtype) and dtype.kind != "b":
             array = array.real
         return array.astype(dtype)
-
-
-silence_warnings(globals())

@@ -15,7 +15,7 @@ from torch.utils.dlpack import from_dlpack
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.convert.to_numpy import plan, plan_from, to_numpy
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.facts import TensorInfo
@@ -91,7 +91,7 @@ def is_lent(dtype: torch.dtype) -> bool:
     """Return whether this torch hands out elements of `dtype` by DLPack: the float8 family since 2.9."""
     with modes.undisturbed():
         try:
-            torch.empty(1, dtype=dtype, device="cpu").__dlpack__()
+            quietly(torch.empty, 1, dtype=dtype, device="cpu").__dlpack__()
         except _REFUSALS:
             return False
         return True
@@ -160,6 +160,3 @@ def shared_tensor(
             f"this {library} array cannot share memory with torch, because {obstacle}; pass copy=None to allow a copy"
         )
     return None
-
-
-silence_warnings(globals())

@@ -21,7 +21,6 @@ import torch
 from tensornp.core.lowlevel.forked import PROCESS
 from tensornp.core.lowlevel.locks import Held
 from tensornp.core.lowlevel.private_names import find
-from tensornp.core.lowlevel.silence import silence_warnings
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -313,6 +312,3 @@ def apart(function: _F) -> _F:
 
 
 _SMALLEST, _ONE = np.float32(1e-45), np.float32(1)
-
-
-silence_warnings(globals())

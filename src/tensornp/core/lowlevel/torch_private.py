@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel.private_names import find
-from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.lowlevel.quiet import quietly
 
 _dispatch_keys = find("_C._dispatch_keys")
 _data_address = find("_C._data_address")
@@ -97,9 +97,9 @@ def num_stored(sparse: Any) -> int:
 def stored_elements(sparse: Any) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the indices and the values of a COO tensor as stored, which torch has no public way to ask for."""
     if _indices is not None and _values is not None:
-        return _indices(sparse), _values(sparse)
+        return _indices(sparse), quietly(_values, sparse)
     try:
-        coalesced = sparse.coalesce()
+        coalesced = quietly(sparse.coalesce)
     except RuntimeError:
         # torch adds no float8 numbers.
         coalesced = sparse.to(torch.complex64 if sparse.is_complex() else torch.float32).coalesce()
@@ -128,18 +128,18 @@ def quantized_like(
         return None
     made: torch.Tensor
     if "channel" not in str(scheme.qscheme()):
-        made = _quantize_per_tensor(codes, scheme.q_scale(), scheme.q_zero_point())
+        made = quietly(_quantize_per_tensor, codes, scheme.q_scale(), scheme.q_zero_point())
         return made
     axis = scheme.q_per_channel_axis()
     scales, zero_points = take(scheme.q_per_channel_scales(), axis), take(scheme.q_per_channel_zero_points(), axis)
-    made = _quantize_per_channel(codes, scales, zero_points, axis)
+    made = quietly(_quantize_per_channel, codes, scales, zero_points, axis)
     return made
 
 
 def address_of(tensor: torch.Tensor) -> int:
     """Return the address of the first element, without making a lazily copied storage real as `data_ptr` would."""
     if _data_address is None:
-        return tensor.data_ptr()
+        return quietly(tensor.data_ptr)
     # The private call gives the address of the storage.
     start = int(_data_address(tensor))
     if not start:
@@ -151,7 +151,7 @@ def storage_address(tensor: torch.Tensor) -> int:
     """Return the address at which the storage of `tensor` starts; 0 where there is no memory."""
     if _data_address is None:
         try:
-            return torch.Tensor.untyped_storage(tensor).data_ptr()
+            return quietly(torch.Tensor.untyped_storage(tensor).data_ptr)
         except RuntimeError:
             # So torch says that there is no memory.
             return 0
@@ -198,6 +198,3 @@ def has_constant_tensors(module: Any) -> bool:
 def is_scripted_table(table: Any) -> bool:
     """Return whether `table` is what `torch.jit.script` puts in the place of a module's dictionary of members."""
     return _scripted_table is not None and isinstance(table, _scripted_table)
-
-
-silence_warnings(globals())

@@ -14,7 +14,7 @@ import torch
 from tensornp.core.lowlevel import raw_memory, threads
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart
-from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.memory.extents import dense_span
 from tensornp.core.memory.footprint import extent_of, parts_under
 from tensornp.core.memory.strided import Block, Strided, bits_of, each_once, strided_of_array, strided_of_tensor
@@ -205,9 +205,9 @@ _ROUNDS = ((30, 0xBF58476D1CE4E5B9 - 2**64), (27, 0x94D049BB133111EB - 2**64), (
 
 def _sums_of(values: torch.Tensor) -> tuple[int, ...]:
     """Return a sum of all 64-bit lanes, each mixed with its place by SplitMix64, computed on the device."""
-    packed = values.resolve_conj().resolve_neg().contiguous()
+    packed = quietly(quietly(quietly(values.resolve_conj).resolve_neg).contiguous)
     if packed.storage_offset() * packed.element_size() % 8:
-        packed = packed.clone()
+        packed = quietly(packed.clone)
     # Not `view(-1)`, which keeps the odd stride of a single element.
     data = packed.as_strided((packed.numel(),), (1,)).view(torch.uint8)
     whole = data.numel() // 8 * 8
@@ -222,6 +222,3 @@ def _sums_of(values: torch.Tensor) -> tuple[int, ...]:
                 mixed = (mixed ^ (mixed >> shift & (1 << (64 - shift)) - 1)) * factor
             digest = digest * 31 + mixed.sum()
     return (int(digest),)
-
-
-silence_warnings(globals())

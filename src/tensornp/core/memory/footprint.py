@@ -11,7 +11,6 @@ import torch
 
 from tensornp.core.lowlevel import modes, raw_memory, torch_private
 from tensornp.core.lowlevel.attributes import is_subclass, is_tensor, own_attributes
-from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.arrays import array_over, extent_of_array, has_left, origin_of
 from tensornp.core.memory.extents import Extent
 from tensornp.core.tensor.dtypes import name_of
@@ -174,6 +173,3 @@ def storage_of(tensor: torch.Tensor) -> torch.UntypedStorage:
 
 def is_one_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
     return bool(storage_of(a)._cdata == storage_of(b)._cdata)
-
-
-silence_warnings(globals())

@@ -16,7 +16,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from tensornp.core.lowlevel import modes, raw_memory, torch_private
 from tensornp.core.lowlevel.attributes import is_subclass, own_attributes
-from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.memory.arrays import bases_of
 from tensornp.core.tensor.form import form_of, is_storage
 from tensornp.core.tensor.reading import parts_of
@@ -51,9 +51,9 @@ class VersionCounter:
 
 def _holder_of_counter(tensor: torch.Tensor) -> torch.Tensor:
     """Return an empty tensor that shares the version counter of `tensor`, and no memory."""
-    holder = torch.Tensor.detach(tensor)
+    holder = quietly(torch.Tensor.detach, tensor)
     # Setting `.data` keeps the counter and does not move it.
-    holder.data = torch.empty(0, dtype=holder.dtype, device=holder.device)
+    holder.data = quietly(torch.empty, 0, dtype=holder.dtype, device=holder.device)
     return holder
 
 
@@ -203,6 +203,3 @@ def _inside(tensor: Any) -> list[torch.Tensor]:
         return inner or parts_of(tensor, kind)
     except Exception:
         return inner
-
-
-silence_warnings(globals())

@@ -9,7 +9,6 @@ import torch
 
 from tensornp.core.lowlevel import raw_memory, torch_private
 from tensornp.core.lowlevel.attributes import is_array, is_subclass, is_tensor
-from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.arrays import array_over, base_of, extent_of_array, has_left, origin_of
 from tensornp.core.memory.extents import Extent, Relation, relation_of, shared_bounds, span_array
 from tensornp.core.memory.footprint import extents_of, is_one_storage, meet, spans_of, storage_of
@@ -177,6 +176,3 @@ def _is_own(tensor: Any) -> bool:
 
 _numel: Any = torch.Tensor.numel
 _view_base, _layout = (getattr(torch.Tensor, name).__get__ for name in ("_base", "layout"))
-
-
-silence_warnings(globals())

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel import threads, torch_private
+from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.raw_memory import is_on
-from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.own_copy import copied
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import over_storage, plain
@@ -77,7 +77,7 @@ def _sparse(raw: Any) -> torch.Tensor:
     options: Any = {"size": raw.shape, "check_invariants": True}
     if raw.layout == torch.sparse_coo:
         return torch.sparse_coo_tensor(*parts, is_coalesced=raw.is_coalesced(), **options)
-    return torch.sparse_compressed_tensor(*parts, layout=raw.layout, **options)
+    return quietly(torch.sparse_compressed_tensor, *parts, layout=raw.layout, **options)
 
 
 def _copied(tensor: torch.Tensor, info: TensorInfo) -> torch.Tensor:
@@ -94,6 +94,3 @@ def _copied(tensor: torch.Tensor, info: TensorInfo) -> torch.Tensor:
     if made is None:
         raise NotReadError(NOT_SHOWN)
     return made
-
-
-silence_warnings(globals())

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from tensornp.core.lowlevel import raw_memory
+from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.raw_memory import Memory, memory_of
-from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.torch_private import address_of
 from tensornp.core.memory.arrays import extent_of_array
 from tensornp.core.memory.extents import Extent
@@ -140,7 +140,8 @@ class Strided:
         size = self.dtype.itemsize
         steps = [step // size for step in self.strides]
         offset = owner.storage_offset() + sum(i * step for i, step in zip(block.start, steps, strict=True))
-        own = torch.as_strided(owner, block.shape, steps, offset).clone(memory_format=torch.contiguous_format)
+        there = torch.as_strided(owner, block.shape, steps, offset)
+        own = quietly(there.clone, memory_format=torch.contiguous_format)
         data = array_of_own(own.reshape(-1).view(torch.uint8))
         return data.view(self.dtype).reshape(block.shape)
 
@@ -193,6 +194,3 @@ def strided_of_array(array: Array, dtype: np.dtype[Any]) -> Strided:
     extent = extent_of_array(array)
     low, high = extent.bounds
     return Strided(Memory(array, low, high - low), extent.address, extent.shape, extent.strides, dtype)
-
-
-silence_warnings(globals())

@@ -31,8 +31,7 @@ def _caller_of(frame: FrameType) -> FrameType:
 
 
 def _keeps_compiling_out(namespace: dict[str, Any]) -> bool:
-    # Code that `exec` runs may have no name, as our silent modules: these are known by themselves.
-    return namespace is vars(modes) or namespace.get("__name__") == "torch._dynamo.eval_frame"
+    return namespace.get("__name__") in (modes.__name__, "torch._dynamo.eval_frame")
 
 
 def _names_in(frame: FrameType) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-def
 
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import class_name, is_subclass, is_tensor, module_name, mro_of, own_attributes
-from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.kinds import Kind
 
@@ -110,13 +110,13 @@ def _is_whole(dtensor: Any) -> bool:
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:
     """Return an alias of `tensor` outside of autograd, stripped of its class; call it `undisturbed`."""
-    values = torch.Tensor.detach(tensor)
-    return values if type(values) is torch.Tensor else torch.Tensor.as_subclass(values, torch.Tensor)
+    values = quietly(torch.Tensor.detach, tensor)
+    return values if type(values) is torch.Tensor else quietly(torch.Tensor.as_subclass, values, torch.Tensor)
 
 
 def over_storage(raw: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Return the tensor over the same elements that takes them for `dtype`, without lazy bits or a scheme of scales."""
-    over = torch.empty(0, dtype=dtype, device=raw.device)
+    over = quietly(torch.empty, 0, dtype=dtype, device=raw.device)
     return over.set_(raw.untyped_storage(), raw.storage_offset(), raw.shape, raw.stride())
 
 
@@ -148,6 +148,3 @@ def code_of_tensor(storage: Any, expression: str) -> str:
 def inner_names(t: torch.Tensor) -> tuple[str, ...]:
     """Return the names of the attributes that hold tensors; no property is called, and nothing of the class runs."""
     return tuple(name for name, value in own_attributes(t) if is_tensor(value))
-
-
-silence_warnings(globals())

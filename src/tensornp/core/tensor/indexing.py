@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.tensor import dtypes
 
 MAX_NUMEL = 4_000_000
@@ -24,9 +24,9 @@ _BITS = {
 def indexed(values: torch.Tensor, places: Places) -> torch.Tensor:
     """Return the elements at `places`, always in new memory."""
     if all(len(place) == size for place, size in zip(places, values.shape, strict=True)):
-        return values.clone()
+        return quietly(values.clone)
     bits = values.view(_BITS[values.dtype]) if values.dtype in _BITS else values
-    few = bits[index_of(places, values.device)]
+    few = quietly(bits.__getitem__, index_of(places, values.device))
     return few if bits is values else few.view(values.dtype)
 
 
@@ -36,6 +36,3 @@ def index_of(places: Places, device: torch.device) -> tuple[torch.Tensor, ...]:
         torch.tensor(place, dtype=torch.int64, device=device).view([-1] + [1] * (len(places) - dim - 1))
         for dim, place in enumerate(places)
     )
-
-
-silence_warnings(globals())

@@ -19,7 +19,6 @@ from tensornp.core.lowlevel.attributes import (
     own_attributes,
 )
 from tensornp.core.lowlevel.gradients import Unguarded
-from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.unsharded import is_unsharded
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.core.tensor.form import Bare, Form, form_of, inner_names
@@ -323,6 +322,3 @@ def _span_of_parts(t: Any) -> StorageSpan:
     """Return the bytes of the storage in which all parts of a nested tensor lie, and those that they take."""
     storage = t.untyped_storage()
     return StorageSpan(storage.data_ptr(), storage.nbytes(), t.numel() * t.element_size(), storage.resizable())
-
-
-silence_warnings(globals())

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import torch
 
 from tensornp.core.lowlevel import torch_private
-from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.kinds import Kind
 from tensornp.core.tensor.stand_ins import stood_for
@@ -103,6 +102,3 @@ READINGS = {
     kinds.PENDING.name: Reading(held=lambda t: t.elem, detail=lambda t: "arrived" if t.completed else kinds.WRITING),
 }
 """By the name of the kind."""
-
-
-silence_warnings(globals())

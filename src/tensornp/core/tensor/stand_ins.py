@@ -25,7 +25,6 @@ from tensornp.core.lowlevel.attributes import (
     mro_of,
 )
 from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.torch_private import storage_address
 from tensornp.core.lowlevel.units import with_article
 from tensornp.core.tensor.kinds import STAND_IN, Kind, Obstacle
@@ -265,6 +264,3 @@ def _address(values: torch.Tensor) -> object:
         return storage_address(values) or id(values)
     except Exception:
         return id(values)
-
-
-silence_warnings(globals())

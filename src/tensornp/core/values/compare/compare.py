@@ -11,7 +11,6 @@ import numpy as np
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, never_compiled
-from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.values.compare.aligned import pairs_of
 from tensornp.core.values.compare.pair_tally import PairTally
 from tensornp.core.values.reading.description import described
@@ -230,6 +229,3 @@ def _verdict(tally: PairTally, dtypes: tuple[str, str], index: Index | None) -> 
         verb = "differs" if tally.num_changed == 1 else "differ"
         return f"{said}{tally.num_changed:,} of {tally.count:,} {verb}, first at {list(index)}"
     return f"{said}dense change"
-
-
-silence_warnings(globals())

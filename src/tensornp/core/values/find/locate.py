@@ -12,7 +12,6 @@ import numpy as np
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, never_compiled
-from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.memory.strided import Block
 from tensornp.core.tensor.weight import values_of
@@ -263,6 +262,3 @@ def _tasks(part: Part) -> Iterator[list[Block]]:
             some = []
     if some:
         yield some
-
-
-silence_warnings(globals())

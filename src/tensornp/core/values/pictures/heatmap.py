@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.errors import BadRequestError
 
 FINITE, NAN, POSINF, NEGINF, NOTHING = range(5)
@@ -210,6 +209,3 @@ def _by_columns(extreme: np.ufunc, lines: Plane, first: int, cell: int) -> Plane
         part = lines[:, column::cell]
         extreme(cells[:, : part.shape[1]], part, out=cells[:, : part.shape[1]])
     return cells
-
-
-silence_warnings(globals())

@@ -12,7 +12,6 @@ import numpy as np
 from tensornp.core.convert.plan import decide
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.modes import unnoticed
-from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.units import counted, format_number
 from tensornp.core.memory.arrays import check_array
 from tensornp.core.tensor import dtypes
@@ -203,6 +202,3 @@ def _range_of(value_range: Any) -> tuple[float, float] | None:
 
 def _list_text(numbers: np.ndarray[Any, Any]) -> str:
     return ", ".join(format_number(float(number)) for number in numbers)
-
-
-silence_warnings(globals())

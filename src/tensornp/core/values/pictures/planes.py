@@ -12,7 +12,6 @@ import numpy as np
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart
-from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.strided import Block
 from tensornp.core.values.compare.aligned import pairs_of
 from tensornp.core.values.pictures.heatmap import Heatmap, HeatmapBuilder
@@ -148,6 +147,3 @@ def difference_map(a: Any, b: Any) -> PlaneMap | None:
                 builder.add(np.ma.MaskedArray(data, np.ma.getmaskarray(difference)), start)
             start += left.size
     return builder.finish()
-
-
-silence_warnings(globals())

@@ -18,7 +18,7 @@ import torch
 from tensornp.core.convert.dense import dequantized
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.collector import uncollected
-from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.memory.still import still
 from tensornp.core.memory.strided import (
     BLOCK_NUMEL,
@@ -122,8 +122,8 @@ class RowsPart:
         with threads.GATE, uncollected():
             rows: Any = still(self.tensor, self.info)
             if block.shape != self.info.shape:
-                rows = rows.narrow(0, block.start[0], block.shape[0])
-            values = rows.dequantize() if self.info.kind.has_strides else dequantized(rows)
+                rows = quietly(rows.narrow, 0, block.start[0], block.shape[0])
+            values = quietly(rows.dequantize) if self.info.kind.has_strides else dequantized(rows)
         return array_of_own(values.to(torch.float32)).reshape(block.shape)
 
     def can_be_read_in_place(self) -> bool:
@@ -314,6 +314,3 @@ def _strided_part(strided: Strided, name: str, axis: int | None, in_order: bool,
 def values_per_element(name: str) -> int:
     """Return how many numbers one element packs."""
     return KNOWN[name].values_per_element if name in KNOWN else 1
-
-
-silence_warnings(globals())

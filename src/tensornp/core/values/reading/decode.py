@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.tensor import dtypes
 
 Array = np.ndarray[Any, Any]
@@ -99,6 +98,3 @@ def _table(name: str) -> Array:
         values = np.array(dtypes.FLOAT4_VALUES, np.float32)
         return np.stack((values[codes & 15], values[codes >> 4]), -1)
     return codes.view(dtypes.resolve(name)).astype(np.float32)
-
-
-silence_warnings(globals())

@@ -16,7 +16,6 @@ from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel import threads, torch_private
 from tensornp.core.lowlevel.attributes import is_array, is_subclass
 from tensornp.core.lowlevel.collector import uncollected
-from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.lowlevel.units import with_article
 from tensornp.core.memory.still import parts_still, still
 from tensornp.core.tensor import kinds
@@ -321,6 +320,3 @@ def refuse_axis(info: TensorInfo, axis: int | None) -> None:
     if axis is not None:
         said = f"{with_article(str(info.kind))} tensor is not told by axis"
         raise BadRequestError(f"{said}; {info.kind.axis_cure}, or leave axis out")
-
-
-silence_warnings(globals())

@@ -13,7 +13,7 @@ from tensornp.core.convert import float4
 from tensornp.core.convert.dense import dense, dequantized
 from tensornp.core.lowlevel import threads, torch_private
 from tensornp.core.lowlevel.collector import uncollected
-from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.memory.footprint import check_parts
 from tensornp.core.memory.own_copy import copied, elements, is_steady
 from tensornp.core.memory.still import CODES, still
@@ -60,7 +60,7 @@ def _strided(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.Te
 def own_values(tensor: torch.Tensor, info: TensorInfo) -> torch.Tensor:
     """Return a copy of all elements of a strided tensor in main memory, as `gather` does of some."""
     with threads.GATE, uncollected():
-        return _resolved(plain(tensor), info, lambda raw: raw.clone() if is_steady(raw) else copied(raw))
+        return _resolved(plain(tensor), info, lambda raw: quietly(raw.clone) if is_steady(raw) else copied(raw))
 
 
 def _resolved(raw: torch.Tensor, info: TensorInfo, take: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
@@ -68,8 +68,8 @@ def _resolved(raw: torch.Tensor, info: TensorInfo, take: Callable[[torch.Tensor]
     if not (info.is_conj or info.is_neg):
         return take(raw)
     few = take(over_storage(raw, raw.dtype))
-    few = few.conj().resolve_conj() if info.is_conj else few
-    return few.neg() if info.is_neg else few
+    few = quietly(few.conj().resolve_conj) if info.is_conj else few
+    return quietly(few.neg) if info.is_neg else few
 
 
 def _packed(raw: torch.Tensor, places: Places) -> torch.Tensor:
@@ -96,9 +96,9 @@ def _quantized(tensor: torch.Tensor, info: TensorInfo, places: Places) -> torch.
         codes = elements(over_storage(raw, CODES[raw.dtype]), places)
         few = torch_private.quantized_like(codes, raw, lambda part, dim: elements(plain(part), [places[dim]]))
         if few is not None:
-            return few.dequantize()
+            return quietly(few.dequantize)
     _refuse_large(info, "dequantize")
-    return indexed(still(raw, info).dequantize(), places)
+    return indexed(quietly(still(raw, info).dequantize), places)
 
 
 def _dequantized(tensor: Any, info: TensorInfo, places: Places) -> torch.Tensor:
@@ -153,6 +153,3 @@ _GATHERERS: dict[str, Callable[[torch.Tensor, TensorInfo, Places], torch.Tensor]
     kinds.SPARSE.name: _sparse,
     kinds.LAZY.name: _refuse_lazy,
 }
-
-
-silence_warnings(globals())

@@ -17,7 +17,6 @@ from tensornp.core.convert.to_numpy import carry_out, masked_array
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, unnoticed
-from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.still import parts_still
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.indexing import Places
@@ -271,6 +270,3 @@ def _summarized(corners: np.ndarray[Any, Any], shape: tuple[int, ...], edgeitems
     last_line = len(body) + 1 - (body.rfind("\n") + 1)
     breaks = options["legacy"] != "1.13" and last_line + len(extras) + 1 > options["linewidth"]
     return f"{body},{chr(10) + ' ' * len('array(') if breaks else ' '}{extras}"
-
-
-silence_warnings(globals())

@@ -9,7 +9,6 @@ import torch
 
 from tensornp.core.convert.dense import dense
 from tensornp.core.lowlevel import torch_private
-from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.indexing import MAX_NUMEL, Places, indexed
 from tensornp.core.tensor.reading import compressed_indices
@@ -87,6 +86,3 @@ def found_in_compressed(raw: Any, wanted: Places) -> torch.Tensor:
             stored = stored[row % height, column % width] if in_blocks else stored
             out[at] += indexed(stored, dense_dims).to(dtype)
     return out.to(raw.dtype) if facts.dense_through and facts.numpy else out
-
-
-silence_warnings(globals())

@@ -17,7 +17,7 @@ from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, unnoticed
-from tensornp.core.lowlevel.silence import silence_warnings
+from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.memory.still import parts_still
 from tensornp.core.tensor import dtypes, kinds
 from tensornp.core.tensor.facts import TensorInfo
@@ -164,7 +164,7 @@ def _read(subject: Subject, window: Window) -> tuple[Any, list[bytes], str]:
     def in_rows(values: torch.Tensor) -> torch.Tensor:
         if window.is_transposed:
             values = values.view(window.num_columns, window.num_rows).t()
-        return values.reshape(-1)
+        return quietly(values.reshape, -1)
 
     few, is_shown = in_rows(few), None if is_shown is None else in_rows(is_shown)
     name = dtypes.name_of(subject.info.dtype)
@@ -213,6 +213,3 @@ def shades_of(array: Any) -> tuple[list[int], tuple[float, float]]:
     for where, shade in of_what:
         shades = np.where(where, shade, shades)
     return [int(shade) for shade in shades], (low, high)
-
-
-silence_warnings(globals())

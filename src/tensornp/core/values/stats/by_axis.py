@@ -9,7 +9,6 @@ import numpy as np
 
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.collector import uncollected
-from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.strided import Block
 from tensornp.core.values.reading.supply import Supply
 from tensornp.core.values.stats.figures import modulus_of
@@ -179,6 +178,3 @@ def _add(columns: _Columns, values: Array, block: Block, axis: int) -> None:
     per_element = data.shape[axis] // max(block.shape[axis], 1)
     mask = hidden.reshape(shape) if hidden is not None else None
     columns.add(data.reshape(shape), mask, block.start[axis] * per_element)
-
-
-silence_warnings(globals())

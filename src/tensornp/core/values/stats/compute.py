@@ -15,7 +15,6 @@ from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, never_compiled
-from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.fingerprint import fingerprint, fingerprint_of_array
 from tensornp.core.memory.strided import BLOCK_NUMEL
 from tensornp.core.tensor.form import is_storage, tensor_of
@@ -205,6 +204,3 @@ def _submitted(pool: ThreadPoolExecutor, tally: Callable[..., Tally], *arguments
 
 class _StoppedError(Exception):
     """The scan was ended from outside."""
-
-
-silence_warnings(globals())

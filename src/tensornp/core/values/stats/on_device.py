@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from tensornp.core.convert import float4
-from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.strided import Block
 from tensornp.core.values.reading.blocks import DevicePart
 from tensornp.core.values.stats.figures import Figures, combined
@@ -75,6 +74,3 @@ def _figures(row: list[float], is_integer: bool) -> Figures:
         # A float64 holds the sum of a block exactly.
         return Figures(count, nan, posinf, neginf, zeros, int(low), int(high), int(total), mean, std)
     return Figures(count, nan, posinf, neginf, zeros, low, high, total, mean, std)
-
-
-silence_warnings(globals())

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.silence import silence_warnings
 from tensornp.core.memory.fingerprint import digest_of
 from tensornp.core.memory.strided import Block
 from tensornp.core.values.reading.blocks import DevicePart, Part
@@ -187,6 +186,3 @@ class _Worker:
         channels = self._channels.finish() if self._channels is not None else ()
         digest = digest_of(b"".join(self._digests))
         return Tally(found[0], found[1], found[2], distribution, numel, channels, digest)
-
-
-silence_warnings(globals())
