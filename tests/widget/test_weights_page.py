@@ -168,10 +168,10 @@ def test_a_scan_shows_findings_where_they_are(shown):
     with torch.no_grad():
         model[3][0].weight[1, 2] = torch.nan
     page = shown(model)
-    assert "findings" not in page.ask("lines", first=0, count=1)["columns"]
+    assert "findings" not in [column["name"] for column in page.ask("lines", first=0, count=1)["columns"]]
     page.scan()
     answer = page.ask("lines", first=0, count=100)
-    assert {"figures", "findings"} < set(answer["columns"])
+    assert {"figures", "findings"} < {column["name"] for column in answer["columns"]}
     worst = page.lines(sort="findings")[0]
     assert worst["cells"]["name"] == "3.0.weight"
     assert worst["cells"]["findings"] == "1 of 16 is NaN"

@@ -11,21 +11,21 @@ import anywidget
 import ipywidgets
 import traitlets
 
-_STATIC = Path(__file__).parent / "static"
+from tensornp.widget.es_modules import joined
+
+STATIC = Path(__file__).parent / "static"
+"""ES modules and style sheets: what all share in ``page``, and a folder for each widget."""
 
 
 def module(name: str) -> str:
-    """Return the source of a widget's ES module: what all that dock have in common, and its own."""
-    return _joined("js", "dock", "request", "copy", name)
+    """Return the source of a widget's ES module, with those that it imports."""
+    return joined(STATIC / name / f"{name}.js")
 
 
 def stylesheet(name: str) -> str:
     """Return the source of a widget's style sheet, with that of the controls that several have."""
-    return _joined("css", "controls", name)
-
-
-def _joined(suffix: str, *names: str) -> str:
-    return "".join((_STATIC / f"{name}.{suffix}").read_text(encoding="utf-8") for name in names)
+    paths = STATIC / "page" / "controls.css", STATIC / name / f"{name}.css"
+    return "".join(path.read_text(encoding="utf-8") for path in paths)
 
 
 class DockingWidget(anywidget.AnyWidget):

@@ -12,7 +12,7 @@ from tensornp.core.values.shown.preview import Preview
 from tensornp.core.values.stats.histogram import Histogram
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.entries.summary import preview_of
-from tensornp.models.outline.columns import cells_of, columns
+from tensornp.models.outline.columns import Column, cells_of, columns, sortable
 from tensornp.models.outline.fold import Row
 from tensornp.models.outline.outline import Line
 from tensornp.models.scan.findings import QUIET_RANK
@@ -48,6 +48,20 @@ class Found(NamedTuple):
             return {}
         png = histogram_png(self.histogram, WIDTH, HEIGHT)
         return {"src": data_uri(png), "alt": histogram_alt(self.histogram)}
+
+
+def column_data(column: Column) -> dict[str, Any]:
+    """Return what the page has to know of a column."""
+    return {
+        "name": column.name, "heading": column.heading or column.name, "isRight": column.is_right,
+        "isLargeFirst": column.has_large_first, "isSortable": column.name in sortable(),
+    }  # fmt: skip
+
+
+def choice_data(name: str, values: list[str]) -> dict[str, Any]:
+    """Return the values among which one is chosen, and what the list of them is called."""
+    label = next((column.label for column in columns() if column.name == name and column.label), name)
+    return {"column": name, "label": label, "values": values}
 
 
 def line_data(line: Line, found: Mapping[str, Found], num_found: int) -> dict[str, Any]:

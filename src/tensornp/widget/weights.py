@@ -22,7 +22,7 @@ from tensornp.models.scan.findings import UNRANKED
 from tensornp.render.layout.words import cost_of_scan
 from tensornp.render.models.entry import array_code
 from tensornp.widget.dock import DockingWidget, module, stylesheet
-from tensornp.widget.weight_data import Found, entry_data, line_data, stats_data
+from tensornp.widget.weight_data import Found, choice_data, column_data, entry_data, line_data, stats_data
 from tensornp.widget.weight_requests import NONSENSE, asked_by, integer_of, pattern_code
 from tensornp.widget.weights_scan import WeightsScan
 from tensornp.widget.worker import Worker
@@ -148,7 +148,7 @@ class WeightsWidget(DockingWidget):
             "text": self._said(asked, ranks),
             "code": self._code(asked.search),
             "columns": self._columns(),
-            "choices": outline.choices,
+            "choices": [choice_data(name, values) for name, values in outline.choices.items()],
             "cost": self._cost(asked, ranks),
         }
 
@@ -182,12 +182,12 @@ class WeightsWidget(DockingWidget):
         sums = self._outline.sums_of(chosen)
         return f"{sums.num_weights:,} of {every} · {counted(sums.numel, 'element')} · {format_nbytes(sums.nbytes)}"
 
-    def _columns(self) -> list[str]:
+    def _columns(self) -> list[dict[str, Any]]:
         """Return the columns that are seen."""
         assert self._outline is not None
         told = self._outline.told
         seen = (column for column in columns() if column.name in told or (column.text is None and self._found))
-        return [column.name for column in seen]
+        return list(map(column_data, seen))
 
     # --- one weight
 

@@ -27,7 +27,7 @@ def test_a_column_is_a_row(monkeypatch):
         widget._receive(None, {"type": "lines", "page": "p", "number": 0, "first": 0, "count": 9, **request}, [])
     widget.close()
     by_axes, chosen = answers
-    assert by_axes["columns"] == ["name", "shape", "axes", "bytes"]
+    assert [column["name"] for column in by_axes["columns"]] == ["name", "shape", "axes", "bytes"]
     assert [line["cells"]["axes"] for line in by_axes["lines"]] == ["1 axes", "2 axes", "3 axes"]
-    assert by_axes["choices"]["axes"] == ["1", "2", "3"]
+    assert {"column": "axes", "label": "axes", "values": ["1", "2", "3"]} in by_axes["choices"]
     assert [line["cells"]["name"] for line in chosen["lines"]] == ["a"]

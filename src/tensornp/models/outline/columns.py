@@ -23,7 +23,7 @@ class Column(NamedTuple):
     Attributes
     ----------
     name : str
-        Its heading, by which a page asks for it.
+        What it is called, and asked for by a page.
     text : callable or None
         What is said in it of weights that are alike; None of what a scan tells, which it says in its own words.
     order : callable or None
@@ -36,6 +36,8 @@ class Column(NamedTuple):
         Whether something is said of a weight: a column is there where that is so of any.
     title : callable or None
         The sentence behind what is said.
+    heading : str
+        What the tree has over it, where that is not its name.
     is_always : bool
         Whether it is there although nothing is said in it, or the same of all.
     is_said_once : bool
@@ -53,6 +55,7 @@ class Column(NamedTuple):
     label: str = ""
     has_text: Callable[[WeightEntry], bool] | None = None
     title: Callable[[Row], str] | None = None
+    heading: str = ""
     is_always: bool = False
     is_said_once: bool = False
     is_right: bool = False
@@ -157,7 +160,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "grad", _grad, lambda one: {True: 0, False: 1, None: 2}[one.is_trained], is_said_once=True
     ),
-    Column("figures"),
+    Column("figures", heading="values"),
     Column(FINDINGS),
     Column(
         "notes", _notes, lambda one: (not one.problem, not one.tied_to, not one.related, not one.note, one.note),

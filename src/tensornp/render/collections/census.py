@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.census import Census, CensusGroup, CensusRow
-from tensornp.render.layout.document import Document, Heading, Lines
+from tensornp.render.layout.document import Document, Group, Heading, Lines
 from tensornp.render.layout.table import Table, TableRow, said_once, without_common, without_empty
 from tensornp.render.layout.words import listed
 from tensornp.render.tensor.changes import change_sentence, change_text
@@ -27,7 +27,7 @@ def census_document(census: Census, max_rows: int = 0) -> Document:
     table, common = _table(census)
     shown = census.abridged(max_rows) if max_rows else census
     printed = replace(table, rows=_rows_of(shown, table, census))
-    return Document((Heading(_heading(census, common)), printed, Lines((_left_out_text(shown),))))
+    return Document((Heading(_heading(census, common)), printed, Group("tensornp-left-out", (Lines((_left_out_text(shown),)),))))
 
 
 def census_rows(census: Census) -> list[dict[str, object]]:

@@ -1,6 +1,9 @@
 // Makes the static table of %tensors sortable and searchable: adds buttons to the headings and a filter over it, and
 // takes both away again when it leaves. Both see all rows that the kernel has sent, not only those that are printed.
 
+import { docking } from "../page/docking.js";
+import { button, element } from "../page/elements.js";
+
 const ARROWS = { ascending: " ▲", descending: " ▼", none: "" };
 const NEXT = { none: "ascending", ascending: "descending", descending: "none" };
 const WINDOW = 200;
@@ -34,7 +37,7 @@ class Sorter {
     this.rows = model.get("rows");
     this.numLeftOut = model.get("num_left_out");
     this.printed = [...this.body.rows];
-    this.leftOut = card.querySelector("small");
+    this.leftOut = card.querySelector(".tensornp-left-out");
     this.heads = [...this.table.tHead.rows[0].cells];
     this.texts = this.heads.map((head) => head.textContent);
     this.order = "none";
@@ -46,12 +49,9 @@ class Sorter {
   }
 
   addButton(head, column) {
-    const button = element("button", "sort", this.texts[column]);
-    button.type = "button";
-    button.title = "Sort all rows; a third press groups by memory again";
-    button.addEventListener("click", () => this.sort(column));
+    const title = "Sort all rows; a third press groups by memory again";
     head.setAttribute("aria-sort", "none");
-    head.replaceChildren(button);
+    head.replaceChildren(button(this.texts[column], title, () => this.sort(column), "sort"));
   }
 
   addBar() {

@@ -1,6 +1,8 @@
 
 // A button that copies a text.
 
+import { button } from "./elements.js";
+
 const COPIED_FOR_MS = 1500;
 
 // Pages that are not served securely have no clipboard but that of the selection.
@@ -17,16 +19,14 @@ async function copyText(text) {
   }
 }
 
-function copyButton(what, text, word = "copy") {
-  const button = element("button", "copy", word);
-  button.type = "button";
-  button.title = `Copy ${what}`;
-  button.setAttribute("aria-label", button.title);
-  button.addEventListener("click", async () => {
+export function copyButton(what, text, word = "copy") {
+  const node = button(word, `Copy ${what}`, () => copy(), "copy");
+  node.setAttribute("aria-label", node.title);
+  const copy = async () => {
     await copyText(text());
-    button.focus();
-    button.textContent = "copied";
-    setTimeout(() => (button.textContent = word), COPIED_FOR_MS);
-  });
-  return button;
+    node.focus();
+    node.textContent = "copied";
+    setTimeout(() => (node.textContent = word), COPIED_FOR_MS);
+  };
+  return node;
 }

@@ -1,40 +1,17 @@
-// What every live part does that sits in a static card. This text stands before the widget's own in one module, since a
-// widget is a single file to its front end.
+// What every live part does that sits in a static card.
 //
 // One model moves from card to card: it finds the card by the anchor class, whenever that comes into the page (the cell
 // may be moved, or scrolled out of sight and back), and docks once the kernel has answered. Nothing of it is an output,
 // so nothing is saved in the notebook. A pinned view, or one in a front end that isolates outputs, is rendered instead.
 
+import { element } from "./elements.js";
+
 const ASK_AGAIN_MS = 4000;
 const MAX_TRIES = 5;
-const PENDING_AFTER_MS = 150;
-const LATE_AFTER_MS = 5000;
-const WAITING = "waiting for the kernel …";
-const GONE = "the kernel of this card is gone; run the cell again";
-const LATE = "the kernel has not answered yet: it may be busy with a cell; if it is idle, reload the page";
+export const GONE = "the kernel of this card is gone; run the cell again";
 const DOCUMENTS = ".jp-NotebookPanel, .jp-CodeConsole";
 // Save, run the cell, back to the notebook.
 const OPEN_CHORDS = new Set(["s", "Enter", "Escape"]);
-
-function element(tag, className, text) {
-  const node = document.createElement(tag);
-  if (className) node.className = `tensornp-${className}`;
-  if (text !== undefined) node.textContent = text;
-  return node;
-}
-
-// To set what is there already costs as much as to set something else.
-function put(node, name, value) {
-  if (node.getAttribute(name) !== value) node.setAttribute(name, value);
-}
-
-function button(text, title, press) {
-  const node = element("button", "button", text);
-  node.type = "button";
-  node.title = title;
-  node.addEventListener("click", press);
-  return node;
-}
 
 function cardsOf(model) {
   const anchor = model.get("anchor");
@@ -51,7 +28,7 @@ function setParting(card, words) {
 // `rendered(model, el)` shows it without a card and returns what takes it back, `answered()` comes with each answer of
 // the kernel, and `lost()` when the kernel is gone. `keys(event)` returns whether it has used a key that was pressed in
 // the part. `taken` marks what such a part sits in.
-function docking({ own, dock, rendered, answered, lost, keys, taken = "data-tensornp-live" }) {
+export function docking({ own, dock, rendered, answered, lost, keys, taken = "data-tensornp-live" }) {
   // Keys pressed there are no commands of the notebook, but Ctrl+S still saves, and Ctrl+Enter runs the cell. Caught at
   // the window, because Notebook 7 takes keys before any node of the page does.
   const keepKeys = (event) => {
@@ -153,3 +130,30 @@ function docking({ own, dock, rendered, answered, lost, keys, taken = "data-tens
   };
 }
 
+// The widget of a part that takes keys, of which each card has one of its own: a `View` is made of a model, docks into a
+// card or any other node, and has a `root`, `key(event)`, `die()` and `leave()`.
+export function dockingEach(View, own, taken) {
+  const all = new Set();
+  let isLost = false;
+  const add = (model, place) => {
+    const one = new View(model);
+    all.add(one);
+    one.dock(place);
+    if (isLost) one.die();
+    return () => {
+      one.leave();
+      all.delete(one);
+    };
+  };
+  return docking({
+    own,
+    taken,
+    dock: add,
+    rendered: add,
+    keys: (event) => [...all].find((one) => one.root.contains(event.target))?.key(event),
+    lost: () => {
+      isLost = true;
+      all.forEach((one) => one.die());
+    },
+  });
+}

@@ -1,7 +1,12 @@
 // What is asked of the kernel. One that has not answered after a moment is said to be waited for, and one that stays
 // without an answer is asked once more: by the number in the message, the kernel knows it again.
 
-class Request {
+export const PENDING_AFTER_MS = 150;
+const LATE_AFTER_MS = 5000;
+export const WAITING = "waiting for the kernel …";
+const LATE = "the kernel has not answered yet: it may be busy with a cell; if it is idle, reload the page";
+
+export class Request {
   // `part` has a `root`, says a text by `say`, and ends by `die`.
   constructor(model, part) {
     this.model = model;
@@ -38,9 +43,3 @@ class Request {
     this.part.root.classList.remove("tensornp-waiting");
   }
 }
-
-// Whether nobody has gone elsewhere since something was asked for `from` there: whoever has keeps the focus.
-const isFocusFree = (from, root) => {
-  const now = document.activeElement;
-  return now === from || now === document.body || root.contains(now);
-};

@@ -1,5 +1,10 @@
 // The live toggle of a tensor card: view / share / copy, the receipt of the mode, and a name to bind.
 
+import { copyButton } from "../page/copy.js";
+import { GONE, docking } from "../page/docking.js";
+import { element } from "../page/elements.js";
+import { Request } from "../page/request.js";
+
 // As the static card writes them, with a space between.
 function badges(list) {
   return list.flatMap(({ text, title, tone }, i) => {

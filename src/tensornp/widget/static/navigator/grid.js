@@ -1,0 +1,146 @@
+// The window of values as a grid: its cells, and which element each of them shows.
+
+import { element, put } from "../page/elements.js";
+import { colourOf, specialOf } from "./shades.js";
+
+// A node with one text in it, which is changed in place.
+function withText(node) {
+  node.append(document.createTextNode(" "));
+  return node;
+}
+
+function headOf(scope) {
+  const node = withText(element("th", "head"));
+  node.scope = scope;
+  return node;
+}
+
+export class Grid {
+  constructor() {
+    this.node = element("table", "grid");
+    this.node.setAttribute("role", "grid");
+    this.cells = [];
+    this.columnHeads = [];
+    this.rowHeads = [];
+  }
+
+  // --- painting
+
+  // `buffers` has the shade of each element, and its bits.
+  take(seen, buffers) {
+    this.seen = seen;
+    [this.shades, this.bits] = [Int8Array, Uint8Array].map((Numbers, i) => {
+      const { buffer = new ArrayBuffer(0), byteOffset = 0, byteLength = 0 } = buffers[i] ?? {};
+      return new Numbers(buffer, byteOffset, byteLength);
+    });
+  }
+
+  paint(name, current) {
+    const { shape, axes, corner, size } = this.seen;
+    const [rows, columns] = size;
+    const [numRows, numColumns] = axes.map((axis) => (axis === null ? 1 : shape[axis]));
+    const first = axes.map((axis) => (axis === null ? 0 : corner[axis]));
+    this.makeCells(rows, columns);
+    this.node.setAttribute("aria-label", `Values of ${name}`);
+    // The heading of each is a row and a column too.
+    this.node.setAttribute("aria-rowcount", String(numRows + 1));
+    this.node.setAttribute("aria-colcount", String(numColumns + 1));
+    this.columnHeads.forEach((head, j) => {
+      head.setAttribute("aria-colindex", String(first[1] + j + 2));
+      head.firstChild.data = String(first[1] + j);
+    });
+    this.rowHeads.forEach((head, i) => {
+      head.parentElement.setAttribute("aria-rowindex", String(first[0] + i + 2));
+      head.firstChild.data = axes[0] === null ? " " : String(first[0] + i);
+    });
+    this.cells.forEach((cell, k) => this.paintCell(cell, k, first[1] + (k % columns) + 2));
+    const at = this.cellOf(current) ?? this.cells[0];
+    this.cells.forEach((cell) => put(cell, "tabindex", cell === at ? "0" : "-1"));
+    at?.classList.add("tensornp-current");
+  }
+
+  paintCell(cell, k, columnIndex) {
+    const shade = this.shades[k];
+    const special = specialOf(shade);
+    put(cell, "aria-colindex", String(columnIndex));
+    put(cell, "class", special ? `tensornp-cell tensornp-${special}` : "tensornp-cell");
+    put(cell, "style", special || !shade ? "" : `background-color: ${colourOf(shade)}`);
+    if (cell.firstChild.data !== this.seen.texts[k]) cell.firstChild.data = this.seen.texts[k];
+  }
+
+  makeCells(rows, columns) {
+    if (this.made?.[0] === rows && this.made[1] === columns) return;
+    this.made = [rows, columns];
+    const top = element("tr", "heads");
+    top.setAttribute("aria-rowindex", "1");
+    const corner = withText(element("td", "corner"));
+    corner.setAttribute("aria-colindex", "1");
+    this.columnHeads = Array.from({ length: columns }, () => headOf("col"));
+    top.append(corner, ...this.columnHeads);
+    this.rowHeads = [];
+    this.cells = [];
+    const body = Array.from({ length: rows }, () => {
+      const row = element("tr", "row");
+      const own = headOf("row");
+      own.setAttribute("aria-colindex", "1");
+      const cells = Array.from({ length: columns }, () => withText(element("td", "cell")));
+      this.rowHeads.push(own);
+      this.cells.push(...cells);
+      row.append(own, ...cells);
+      return row;
+    });
+    const [thead, tbody] = [element("thead"), element("tbody")];
+    thead.append(top);
+    tbody.append(...body);
+    this.node.replaceChildren(thead, tbody);
+  }
+
+  // How many columns there is room for, if others are as wide as the widest.
+  numColumnsIn(room) {
+    const widest = Math.max(...this.columnHeads.map((head) => head.offsetWidth + 1));
+    return Math.max(Math.floor((room - this.rowHeads[0].offsetWidth - 2) / widest), 1);
+  }
+
+  // --- where is what
+
+  // The nearest element of the window.
+  intoView(index) {
+    const { axes, corner, size } = this.seen;
+    return index.map((i, axis) => {
+      const seen = axis === axes[0] ? size[0] : axis === axes[1] ? size[1] : 1;
+      return Math.min(Math.max(i, corner[axis]), corner[axis] + Math.max(seen, 1) - 1);
+    });
+  }
+
+  cellOf(index) {
+    if (!index || !this.cells.length || String(this.intoView(index)) !== String(index)) return undefined;
+    const { axes, corner, size } = this.seen;
+    const [i, j] = axes.map((axis) => (axis === null ? 0 : index[axis] - corner[axis]));
+    return this.cells[i * size[1] + j];
+  }
+
+  indexOf(node) {
+    const k = this.cells.indexOf(node.closest?.("td"));
+    if (k < 0 || !this.seen) return undefined;
+    const { axes, corner, size } = this.seen;
+    const at = [Math.floor(k / size[1]), k % size[1]];
+    return corner.map((i, axis) => i + (axis === axes[0] ? at[0] : axis === axes[1] ? at[1] : 0));
+  }
+
+  // --- one element, as it was read
+
+  exactOf(cell) {
+    return this.seen.exact[this.cells.indexOf(cell)];
+  }
+
+  bitsOf(cell) {
+    const k = this.cells.indexOf(cell);
+    if (specialOf(this.shades[k]) === "unshown") return "";
+    const each = this.bits.length / this.shades.length;
+    const own = [...this.bits.slice(k * each, (k + 1) * each)];
+    const digits = this.seen.digits || 2;
+    const hex = (bytes) => `0x${bytes.map((byte) => byte.toString(16).padStart(digits, "0")).join("")}`;
+    const half = each / 2;
+    return this.seen.num_numbers === 2 ? `${hex(own.slice(0, half))} ${hex(own.slice(half))}` : hex(own);
+  }
+}

@@ -1,0 +1,417 @@
+// The navigator: a window on the values of a tensor. The page asks for a window, and paints the answer.
+
+import { copyButton } from "../page/copy.js";
+import { GONE, dockingEach } from "../page/docking.js";
+import { element, field } from "../page/elements.js";
+import { Wishes } from "../page/wishes.js";
+import { Axes, clamp } from "./axes.js";
+import { Controls } from "./controls.js";
+import { Editor } from "./editor.js";
+import { Grid } from "./grid.js";
+import { Status } from "./status.js";
+
+const NUM_ROWS = 16;
+const MAX_COLUMNS = 24;
+const BAR_WIDTH = 16;
+
+class Navigator {
+  constructor(model) {
+    this.model = model;
+    this.wishes = new Wishes(model, this);
+    this.columns = 12;
+    this.axes = new Axes({
+      choose: (axes) => this.wish({ axes, show: this.current }),
+      turn: (axis, value) => this.turn(axis, value),
+      part: (value) => this.wish({ part: value, corner: null }),
+      isMoving: () => this.wishes.pending || this.wished,
+    });
+    this.controls = new Controls({ go: (index) => this.wish({ index }, "grid"), seek: (what) => this.seek(what) });
+    this.grid = new Grid();
+    this.status = new Status();
+    this.editor = new Editor((edit) => {
+      this.wishedEdit = edit;
+      this.wishes.pump();
+    });
+    this.root = element("section", "values");
+    this.root.setAttribute("aria-label", "Values");
+    const parts = [this.axes, this.controls].map(({ node }) => node);
+    this.root.append(...parts, this.sheet(), this.status.node, this.editor.node, this.expressions());
+    this.watcher = new ResizeObserver(() => {
+      if (this.width === this.root.clientWidth) return;
+      this.width = this.root.clientWidth;
+      this.numFits = 0;
+      this.refit();
+    });
+    this.watcher.observe(this.root);
+    const [goal] = model.get("goal") ?? [];
+    this.wish(goal ? { seek: goal } : {}, goal ? "grid" : undefined);
+    this.listen();
+  }
+
+  listen() {
+    this.listeners = {
+      "msg:custom": (content, buffers) => this.hear(content, buffers ?? []),
+      "change:goal": () => {
+        const [what] = this.model.get("goal");
+        if (what) this.seek(what, "grid");
+      },
+      "change:rounds": () => this.wish({ isAgain: true }),
+    };
+    for (const [event, listener] of Object.entries(this.listeners)) this.model.on(event, listener);
+    const grid = this.grid.node;
+    grid.addEventListener("focusin", ({ target }) => this.entered(target));
+    grid.addEventListener("pointermove", (event) => this.pointAt(event));
+    grid.addEventListener("pointerleave", () => this.tell(this.current));
+    grid.addEventListener("dblclick", ({ target }) => this.grid.indexOf(target) && this.edit());
+    grid.addEventListener("wheel", (event) => this.roll(event), { passive: false });
+  }
+
+  // The grid between bars, which do for the mouse what keys do in the grid, and are no stops of their own.
+  sheet() {
+    this.bars = ["down", "across"].map((way, i) => {
+      const slider = field("input", "range", way, `First ${i ? "column" : "row"} that is shown`);
+      slider.tabIndex = -1;
+      slider.addEventListener("input", () => this.slide(i, Number(slider.value)));
+      return slider;
+    });
+    const scroller = element("div", "scroller");
+    scroller.append(this.grid.node);
+    const beside = element("div", "beside");
+    beside.append(scroller, this.bars[0]);
+    const all = element("div", "sheet");
+    all.append(beside, this.bars[1]);
+    return all;
+  }
+
+  expressions() {
+    const bar = element("div", "expressions");
+    this.copies = [["numpy", "NumPy"], ["torch", "PyTorch"]].map(([kind, name]) =>
+      copyButton(`the ${name} expression of what is shown`, () => this.seen?.[kind] ?? "", `copy ${name}`),
+    );
+    this.expression = element("code", "code");
+    bar.append(this.expression, ...this.copies);
+    return bar;
+  }
+
+  // --- asking
+
+  // `then` says where the focus goes with the answer: "grid", or nowhere.
+  wish(wanted, then = this.wished?.then) {
+    if (this.dead) return;
+    if (!wanted.isFit) this.numFits = 0;
+    const kept = { ...(this.wished?.wanted ?? {}) };
+    // What is gone to is one thing.
+    if (wanted.show || wanted.index !== undefined || wanted.seek || wanted.corner) {
+      for (const other of ["show", "index", "seek", "after"]) delete kept[other];
+    }
+    this.wished = { wanted: { ...kept, ...wanted }, then, from: document.activeElement };
+    this.wishes.pump();
+  }
+
+  next() {
+    const { axes = null, corner = null, part = 0 } = this.seen ?? {};
+    if (this.wished) {
+      const { wanted, then, from } = this.wished;
+      this.wished = undefined;
+      const { isFit, isAgain, ...asked } = wanted;
+      return { then, from, message: { type: "move", part, axes, corner, size: [NUM_ROWS, this.columns], ...asked } };
+    }
+    const edit = this.wishedEdit;
+    this.wishedEdit = undefined;
+    return edit && { message: { type: "edit", part, ...edit } };
+  }
+
+  hear(content, buffers) {
+    const answered = this.wishes.isHeard(content) && this.wishes.answered(content);
+    if (!answered) return;
+    const { message, then } = answered;
+    if (content.type === "window") this.take(content, buffers, then);
+    else if (content.type === "code") this.takeCode(content.text);
+    else if (message.type === "edit") this.takeCode("", content.text);
+    else this.refuse(content.text, message.index !== undefined);
+    this.wishes.pump();
+  }
+
+  // --- answers
+
+  take(seen, buffers, then) {
+    const before = this.seen;
+    this.seen = seen;
+    this.grid.take(seen, buffers);
+    const isOther = before?.part === seen.part && ["shape", "dtype", "device"].some((fact) => String(before[fact]) !== String(seen[fact]));
+    if (isOther) this.editor.close();
+    this.controls.problem.textContent = "";
+    this.root.classList.remove("tensornp-failed");
+    this.say(isOther ? `the tensor is now ${this.facts()}` : seen.text);
+    // A key that was pressed meanwhile goes on from where it wants to be.
+    if (!this.wished?.wanted.show) {
+      this.current = (seen.show ?? this.current ?? seen.corner).map((i, axis) => clamp(i, seen.shape[axis]));
+      if (this.current.length !== seen.shape.length) this.current = [...seen.corner];
+      this.current = this.grid.intoView(this.current);
+    }
+    const had = this.grid.node.contains(document.activeElement) && document.activeElement;
+    this.paint();
+    const cell = this.grid.cellOf(this.current);
+    if (cell && (had || then === "grid")) cell.focus({ preventScroll: true });
+    else if (had && !had.isConnected) this.keepFocus();
+    // A cell that takes the focus is read out by itself; one that has kept it has a new value.
+    if (before && !this.wished && (!cell || had === cell || document.activeElement !== cell)) this.status.announceAll();
+    this.refit();
+  }
+
+  // The cell that had the focus is no more, and where it goes to has not come yet: no key may fall through meanwhile.
+  keepFocus() {
+    this.isKeeping = true;
+    (this.grid.cells[0] ?? this.controls.index).focus({ preventScroll: true });
+    this.isKeeping = false;
+  }
+
+  takeCode(code, problem = "") {
+    this.editor.take(code, problem);
+    this.status.announce(problem || code);
+  }
+
+  refuse(text, isOfIndex) {
+    if (isOfIndex) {
+      this.controls.refuse(text);
+      this.say("");
+    } else {
+      this.root.classList.add("tensornp-failed");
+      this.say(text, "error");
+    }
+    this.status.announce(text);
+  }
+
+  facts() {
+    const { dtype, shape, device } = this.seen;
+    return `${dtype} of shape (${shape.join(", ")}${shape.length === 1 ? "," : ""}) on ${device}`;
+  }
+
+  say(text, tone) {
+    this.status.say(text, tone);
+  }
+
+  tell(index) {
+    this.status.tell(this.grid, index);
+  }
+
+  // --- painting
+
+  paint() {
+    const { axes, corner, size, shape, numpy, torch } = this.seen;
+    this.controls.paint(this.seen);
+    this.expression.textContent = numpy;
+    this.copies[1].disabled = !torch;
+    this.axes.paint(this.seen);
+    this.grid.paint(this.model.get("name"), this.current);
+    this.status.paintScale(this.seen);
+    this.bars.forEach((slider, i) => {
+      const last = axes[i] === null ? 0 : shape[axes[i]] - size[i];
+      slider.max = String(Math.max(last, 0));
+      slider.value = String(axes[i] === null ? 0 : corner[axes[i]]);
+      slider.hidden = last <= 0;
+    });
+    this.tell(this.current);
+  }
+
+  // As many columns as there is room for. Other ones may be wider, so this is asked for three times after a move at most,
+  // the last time for fewer only.
+  refit() {
+    const room = this.root.clientWidth - BAR_WIDTH;
+    if (!this.grid.cells.length || room <= 0 || this.wishes.pending || this.wished || this.numFits > 2) return;
+    const fits = Math.min(this.grid.numColumnsIn(room), MAX_COLUMNS);
+    const axis = this.seen.axes[1];
+    const wanted = Math.min(fits, axis === null ? 1 : this.seen.shape[axis]);
+    const shown = this.seen.size[1];
+    if (wanted === shown || (this.numFits > 1 && wanted > shown)) return;
+    this.columns = fits;
+    this.wish({ show: this.current, isFit: true });
+    this.numFits += 1;
+  }
+
+  // --- moving
+
+  entered(target) {
+    const index = this.grid.indexOf(target);
+    if (!index || this.isKeeping) return;
+    const before = this.grid.cellOf(this.current);
+    if (before && before !== target) {
+      before.tabIndex = -1;
+      before.classList.remove("tensornp-current");
+    }
+    this.current = index;
+    target.tabIndex = 0;
+    target.classList.add("tensornp-current");
+    this.tell(index);
+  }
+
+  // A mouse that rests points at nothing, whatever comes to lie under it.
+  pointAt({ target, screenX, screenY }) {
+    const at = `${screenX} ${screenY}`;
+    if (at !== this.pointer) this.tell(this.grid.indexOf(target));
+    this.pointer = at;
+  }
+
+  go(index) {
+    const to = index.map((i, axis) => clamp(i, this.seen.shape[axis]));
+    const cell = !this.wished?.wanted.show && !this.wishes.pending && this.grid.cellOf(to);
+    if (cell) {
+      cell.focus({ preventScroll: true });
+      return;
+    }
+    this.target = to;
+    this.wish({ show: to }, "grid");
+  }
+
+  // Where the user is, or will be once what is under way has come.
+  here() {
+    const isMoving = this.wishes.pending?.then === "grid" || this.wished?.then === "grid";
+    return (isMoving && this.target?.length === this.current.length && this.target) || this.current;
+  }
+
+  step(i, by) {
+    const axis = this.seen.axes[i];
+    if (axis === null) return;
+    const to = [...this.here()];
+    to[axis] += by;
+    this.go(to);
+  }
+
+  turn(axis, value) {
+    const to = [...(this.wished?.wanted.show ?? this.current)];
+    to[axis] = value;
+    this.along = axis;
+    this.wish({ show: to });
+  }
+
+  turnBy(by) {
+    const { others } = this.axes;
+    const axis = others.includes(this.along) ? this.along : others.at(-1);
+    const { part, num_parts: numParts, shape } = this.seen;
+    if (axis === undefined) {
+      if (numParts) this.wish({ part: clamp((this.wished?.wanted.part ?? part) + by, numParts) }, "grid");
+      return;
+    }
+    const to = [...this.here()];
+    to[axis] = clamp(to[axis] + by, shape[axis]);
+    this.along = axis;
+    this.target = to;
+    this.wish({ show: to }, "grid");
+  }
+
+  slide(i, value) {
+    const corner = [...this.seen.corner];
+    corner[this.seen.axes[i]] = value;
+    this.wish({ corner });
+  }
+
+  // Only once the grid has the focus: until then, the wheel scrolls the notebook.
+  roll(event) {
+    if (!this.grid.node.contains(document.activeElement) || event.ctrlKey) return;
+    const i = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY) ? 1 : 0;
+    const axis = this.seen.axes[i];
+    const by = Math.sign(event.deltaY || event.deltaX) * (i ? 1 : 3);
+    if (axis === null) return;
+    const from = (this.wished?.wanted.corner ?? this.seen.corner)[axis];
+    const to = Math.min(Math.max(from + by, 0), this.seen.shape[axis] - this.seen.size[i]);
+    if (to === from) return;
+    event.preventDefault();
+    this.slide(i, to);
+  }
+
+  seek(what, then) {
+    this.wish({ seek: what, after: this.current ?? null }, then);
+  }
+
+  edit() {
+    const cell = this.grid.cellOf(this.current);
+    if (cell) this.editor.open(this.current, this.grid.exactOf(cell));
+  }
+
+  // --- keys
+
+  // Returns whether the key was used here.
+  key(event) {
+    if (event.key === "Escape") return this.escape(event.target);
+    if (this.dead || !this.seen || event.altKey || event.metaKey) return false;
+    if (!this.grid.node.contains(event.target)) return false;
+    const act = this.acts(event.ctrlKey)[event.key];
+    if (!act || (event.shiftKey && event.key === "Enter")) return false;
+    act();
+    return true;
+  }
+
+  // What the keys do in the grid.
+  acts(hasCtrl) {
+    const { axes, shape, size } = this.seen;
+    const ends = axes.map((axis) => (axis === null ? 0 : shape[axis] - 1));
+    const far = (rows, columns) => {
+      const to = [...this.here()];
+      [rows, columns].forEach((at, i) => at !== undefined && axes[i] !== null && (to[axes[i]] = at));
+      this.go(to);
+    };
+    if (hasCtrl) return { Home: () => far(0, 0), End: () => far(ends[0], ends[1]) };
+    return {
+      ArrowUp: () => this.step(0, -1),
+      ArrowDown: () => this.step(0, 1),
+      ArrowLeft: () => this.step(1, -1),
+      ArrowRight: () => this.step(1, 1),
+      PageUp: () => this.step(0, -Math.max(size[0], 1)),
+      PageDown: () => this.step(0, Math.max(size[0], 1)),
+      Home: () => far(undefined, 0),
+      End: () => far(undefined, ends[1]),
+      "[": () => this.turnBy(-1),
+      "]": () => this.turnBy(1),
+      g: () => this.controls.index.focus(),
+      n: () => this.seek("nan", "grid"),
+      Enter: () => this.edit(),
+      F2: () => this.edit(),
+    };
+  }
+
+  // From a field back to the grid, and from the grid back to the notebook.
+  escape(target) {
+    const isInEditor = this.editor.node.contains(target);
+    if (isInEditor) this.editor.close();
+    if (isInEditor || this.controls.form.contains(target)) {
+      this.controls.clear();
+      const cell = this.seen && this.grid.cellOf(this.current);
+      if (cell) {
+        cell.focus({ preventScroll: true });
+        return true;
+      }
+    }
+    const outside = this.root.parentElement?.closest("[tabindex]");
+    outside?.focus({ preventScroll: true });
+    if (this.root.contains(document.activeElement)) document.activeElement.blur();
+    return true;
+  }
+
+  // --- coming and leaving
+
+  dock(place) {
+    place.append(this.root);
+  }
+
+  end() {
+    this.dead = true;
+    this.wished = this.wishedEdit = undefined;
+    this.wishes.end();
+  }
+
+  die() {
+    this.end();
+    this.root.classList.add("tensornp-dead");
+    for (const control of this.root.querySelectorAll("input, select, button")) control.disabled = true;
+    this.say(GONE, "error");
+  }
+
+  leave() {
+    this.end();
+    this.watcher.disconnect();
+    for (const [event, listener] of Object.entries(this.listeners)) this.model.off(event, listener);
+    this.root.remove();
+  }
+}
+
+export default () => dockingEach(Navigator, ".tensornp-values", "data-tensornp-values");

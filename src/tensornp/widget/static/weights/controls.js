@@ -1,0 +1,63 @@
+// What is over the tree: a search, filters of what differs, and the scan.
+
+import { button, element, field, groupOf } from "../page/elements.js";
+
+const SIZES = [["any size", ""], ["≥ 1 KB", "1000"], ["≥ 1 MB", "1000000"], ["≥ 100 MB", "100000000"]];
+
+export class Controls {
+  // `ask(changed)` asks for other lines, of which `filters()` gives the filters; `scan()` begins or ends a scan.
+  constructor({ ask, filters, scan }) {
+    this.ask = ask;
+    this.filtersNow = filters;
+    this.node = element("div", "controls");
+    this.search = field("input", "text", "field tensornp-search", "Search the names");
+    this.search.spellcheck = false;
+    this.search.placeholder = "name, *glob* or /regex/";
+    this.search.title = "Search the names (/): a part of them, a glob, or a regular expression between slashes";
+    this.search.addEventListener("input", () => ask({ search: this.search.value }));
+    this.problem = element("span", "problem");
+    this.filters = groupOf("Show only");
+    this.scan = button("Scan", "", scan);
+    this.meter = element("progress", "meter");
+    this.meter.setAttribute("aria-label", "Read");
+    this.meter.hidden = true;
+    this.node.append(this.search, this.problem, this.filters, this.scan, this.meter);
+  }
+
+  // A filter is offered where its values differ; made once, since what there is does not change.
+  offer(choices) {
+    if (this.filters.childElementCount) return;
+    const selects = choices.map(({ column, label, values }) => {
+      const shown = (value) => (column === "where" ? value.split(/[\\/]/).at(-1) : value);
+      return this.select(column, label, [[`any ${label}`, ""], ...values.map((value) => [shown(value), value])]);
+    });
+    this.filters.append(...selects, this.select("bytes", "Size", SIZES));
+  }
+
+  select(column, label, options) {
+    const select = element("select", "select");
+    select.setAttribute("aria-label", label);
+    select.append(...options.map(([text, value]) => new Option(text, value)));
+    select.addEventListener("change", () => {
+      const filters = { ...this.filtersNow(), [column]: select.value };
+      if (!select.value) delete filters[column];
+      this.ask({ filters });
+    });
+    return select;
+  }
+
+  // `share` is negative where none runs; `cost` is what one of all that is listed costs.
+  paintScan(share, isList, cost) {
+    const isRunning = share >= 0;
+    this.scan.textContent = isRunning ? "Stop" : isList ? "Scan these" : "Scan";
+    const begin = `Read all that is listed, and tell what stands out (${cost})`;
+    this.scan.title = isRunning ? "Stop, and show what was read so far" : begin;
+    this.meter.hidden = !isRunning;
+    if (isRunning) this.meter.value = share;
+  }
+
+  refuse(text) {
+    this.problem.textContent = text;
+    this.search.setAttribute("aria-invalid", String(Boolean(text)));
+  }
+}

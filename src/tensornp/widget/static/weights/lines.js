@@ -1,0 +1,176 @@
+// The lines of the tree, of which the page has those that are seen: headings that sort, and one row a line.
+
+import { button, element, nameOf, pictureOf } from "../page/elements.js";
+
+export const NUM_LINES = 20;
+const INDENT_PX = 16;
+
+export class Lines {
+  // `sort(order)` asks for another order, `act(line)` opens a line, `moveTo(first)` shows others from there on, and
+  // `entered(at)` is told that the focus has come to a line.
+  constructor(label, { sort, act, moveTo, entered }) {
+    this.sort = sort;
+    this.seen = undefined;
+    this.rows = [];
+    this.node = element("div", "beside");
+    const scroller = element("div", "scroller");
+    this.grid = element("table", "tree");
+    this.grid.setAttribute("role", "treegrid");
+    this.grid.setAttribute("aria-label", label);
+    this.head = element("tr", "heads");
+    this.head.setAttribute("aria-rowindex", "1");
+    this.body = element("tbody");
+    const thead = element("thead");
+    thead.append(this.head);
+    this.grid.append(thead, this.body);
+    this.grid.addEventListener("click", ({ target }) => this.press(target, act));
+    this.grid.addEventListener("focusin", ({ target }) => this.numberOf(target) >= 0 && entered(this.numberOf(target)));
+    // It does for the mouse what keys do in the tree, and is no stop of its own.
+    this.slider = element("input", "down");
+    this.slider.type = "range";
+    this.slider.tabIndex = -1;
+    this.slider.hidden = true;
+    this.slider.setAttribute("aria-label", "First line that is shown");
+    this.slider.addEventListener("input", () => moveTo(Number(this.slider.value)));
+    scroller.append(this.grid);
+    this.node.append(scroller, this.slider);
+  }
+
+  // --- painting
+
+  // `stop` is the line that the Tab key stops at, `opened` the number of the weight that is open.
+  paint(seen, { sort, descending }, stop, opened) {
+    this.seen = seen;
+    const { columns, lines, total, first } = seen;
+    this.grid.setAttribute("aria-rowcount", String(total + 1));
+    this.paintHeads(columns, sort, descending);
+    const at = Math.min(Math.max(stop, first), first + Math.max(lines.length - 1, 0));
+    this.rows = lines.map((line, i) => this.row(line, first + i, at, opened));
+    const nothing = element("tr");
+    const cell = element("td", "nothing", "no weight fits");
+    cell.colSpan = columns.length;
+    nothing.append(cell);
+    this.body.replaceChildren(...(lines.length ? this.rows : [nothing]));
+    this.slider.max = String(Math.max(total - NUM_LINES, 0));
+    this.slider.value = String(first);
+    this.slider.hidden = total <= NUM_LINES;
+  }
+
+  paintHeads(columns, sort, descending) {
+    const kind = JSON.stringify([columns, sort, descending]);
+    if (kind === this.kindOfHeads) return;
+    this.kindOfHeads = kind;
+    const had = this.head.contains(document.activeElement) && document.activeElement.title;
+    this.head.replaceChildren(
+      ...columns.map((column) => {
+        const head = element("th", column.isRight ? "head tensornp-right" : "head");
+        head.scope = "col";
+        const isSorted = sort === column.name;
+        if (isSorted) head.setAttribute("aria-sort", descending ? "descending" : "ascending");
+        if (!column.isSortable) head.textContent = column.heading;
+        else head.append(this.sorter(column, isSorted, descending));
+        return head;
+      }),
+    );
+    if (had) this.sorters().find((one) => one.title === had)?.focus();
+  }
+
+  // Ascending, descending, and as the model has them.
+  sorter({ name, heading, isLargeFirst }, isSorted, descending) {
+    const press = () => {
+      if (!isSorted) this.sort({ sort: name, descending: isLargeFirst });
+      else if (descending === isLargeFirst) this.sort({ descending: !descending });
+      else this.sort({ sort: "", descending: false });
+    };
+    const node = button(heading, `Sort by ${heading}`, press, "sort");
+    // Reached from the first line, upwards: the tree is one stop of the Tab key.
+    node.tabIndex = -1;
+    if (isSorted) node.append(element("span", "arrow", descending ? " ▼" : " ▲"));
+    return node;
+  }
+
+  sorters() {
+    return [...this.head.querySelectorAll("button")];
+  }
+
+  row(line, at, stop, opened) {
+    const row = element("tr", line.branch >= 0 ? "row tensornp-branch" : "row");
+    row.setAttribute("role", "row");
+    row.setAttribute("aria-rowindex", String(at + 2));
+    row.setAttribute("aria-level", String(line.level));
+    row.setAttribute("aria-posinset", String(line.position));
+    row.setAttribute("aria-setsize", String(line.size));
+    if (line.branch >= 0) row.setAttribute("aria-expanded", String(line.open));
+    row.tabIndex = at === stop ? 0 : -1;
+    if (line.number >= 0 && line.number === opened) row.classList.add("tensornp-opened");
+    row.title = `${line.cells.name}\n${line.title}`;
+    row.append(...this.seen.columns.map((column) => this.cell(line, column)));
+    return row;
+  }
+
+  cell(line, { name, isRight }) {
+    const cell = element("td", isRight ? "right" : name);
+    const text = line.cells[name] ?? "";
+    if (name === "name") {
+      const mark = element("span", "mark", line.branch >= 0 ? (line.open ? "▾" : "▸") : "");
+      mark.setAttribute("aria-hidden", "true");
+      cell.append(mark, nameOf("name-text", text));
+      cell.style.paddingLeft = `${(line.level - 1) * INDENT_PX}px`;
+    } else if (name === "figures") {
+      if (line.picture.src) cell.append(pictureOf(line.picture));
+      cell.title = text;
+    } else cell.textContent = text;
+    if (name === "findings" && line.isAlarm) cell.classList.add("tensornp-alarm");
+    return cell;
+  }
+
+  // The weight that is open, by its number.
+  mark(opened) {
+    this.rows.forEach((row, i) => row.classList.toggle("tensornp-opened", this.seen.lines[i].number === opened));
+  }
+
+  // --- where is what
+
+  rowOf(at) {
+    return this.seen && this.rows[at - this.seen.first];
+  }
+
+  lineOf(at) {
+    return this.seen?.lines[at - this.seen.first];
+  }
+
+  // The number of the line in which a node is; -1 where it is in none.
+  numberOf(node) {
+    const i = this.rows.indexOf(node.closest("tbody tr"));
+    return i < 0 ? -1 : this.seen.first + i;
+  }
+
+  // The line that the Tab key stops at.
+  stopAt(at, before) {
+    this.rowOf(before)?.setAttribute("tabindex", "-1");
+    this.rowOf(at).tabIndex = 0;
+  }
+
+  press(target, act) {
+    const at = this.numberOf(target);
+    if (at < 0) return;
+    this.rowOf(at).focus({ preventScroll: true });
+    act(this.lineOf(at));
+  }
+
+  // Columns that are out of sight on a narrow page.
+  shift(by) {
+    this.grid.parentElement.scrollBy({ left: (by * this.grid.parentElement.clientWidth) / 2 });
+  }
+
+  // Returns whether the key was used among the headings; `down` leads to the lines.
+  keyInHead({ key, target }, down) {
+    const all = this.sorters();
+    const at = all.indexOf(target);
+    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: all.length - 1 }[key];
+    if (key === "ArrowDown") down();
+    else if (to !== undefined) all[Math.min(Math.max(to, 0), all.length - 1)].focus();
+    else return key === "ArrowUp";
+    return true;
+  }
+}

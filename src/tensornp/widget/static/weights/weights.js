@@ -1,0 +1,316 @@
+// The weights of a model as a tree: the page asks for the lines that it has room for, and paints the answer.
+
+import { copyButton } from "../page/copy.js";
+import { GONE, dockingEach } from "../page/docking.js";
+import { button, element, liveRegion } from "../page/elements.js";
+import { WAITING } from "../page/request.js";
+import { Wishes } from "../page/wishes.js";
+import { Controls } from "./controls.js";
+import { Lines, NUM_LINES } from "./lines.js";
+import { Panel } from "./panel.js";
+
+class Weights {
+  constructor(model) {
+    this.model = model;
+    this.wishes = new Wishes(model, this);
+    this.first = 0;
+    this.current = 0;
+    this.asked = { search: "", sort: "", descending: false, filters: {}, toggled: [] };
+    this.controls = new Controls({
+      ask: (changed) => this.ask(changed),
+      filters: () => this.asked.filters,
+      scan: () => this.wishes.post({ type: this.model.get("progress") >= 0 ? "end" : "scan", ...this.asked }),
+    });
+    this.lines = new Lines(`Weights of ${model.get("label")}`, {
+      sort: (order) => this.ask(order),
+      act: (line) => this.act(line),
+      moveTo: (first) => this.moveTo(first),
+      entered: (at) => this.entered(at),
+    });
+    this.panel = new Panel(model, {
+      post: (message, isSlow) => this.wishes.post(message, isSlow),
+      announce: (text) => (this.live.textContent = text),
+      closed: () => {
+        this.close();
+        this.lines.rowOf(this.current)?.focus({ preventScroll: true });
+      },
+    });
+    this.root = element("section", "weights");
+    this.root.setAttribute("aria-label", `Weights of ${model.get("label")}`);
+    this.root.append(this.controls.node, this.lines.node, this.line(), this.panel.node);
+    this.lines.grid.addEventListener("wheel", (event) => this.roll(event), { passive: false });
+    this.listeners = {
+      "msg:custom": (content) => this.hear(content),
+      "change:progress": () => this.paintScan(),
+      "change:scanned": () => this.foundOut(),
+    };
+    for (const [event, listener] of Object.entries(this.listeners)) model.on(event, listener);
+    this.paintResults();
+    this.wish();
+  }
+
+  line() {
+    const line = element("div", "line-of-cell");
+    this.said = element("span", "said");
+    this.status = element("span", "said");
+    // What a scan has found leads to it.
+    const title = "List all weights, those with the worst findings first";
+    this.results = button("", title, () => this.ask({ sort: "findings", descending: false }), "copy tensornp-results");
+    this.results.hidden = true;
+    this.code = element("code", "code");
+    this.copy = copyButton("the expression of what is listed", () => this.code.textContent);
+    this.live = liveRegion();
+    line.append(this.said, this.results, this.status, this.code, this.copy, this.live);
+    return line;
+  }
+
+  // --- asking
+
+  ask(changed) {
+    this.asked = { ...this.asked, ...changed };
+    this.first = 0;
+    this.current = 0;
+    this.wish();
+  }
+
+  // `then` says where the focus goes with the answer: "tree", or nowhere.
+  wish(then = this.wished?.then) {
+    if (this.dead) return;
+    this.wished = { then, from: document.activeElement };
+    this.wishes.pump();
+  }
+
+  next() {
+    const wished = this.wished;
+    this.wished = undefined;
+    return wished && { ...wished, message: { type: "lines", first: this.first, count: NUM_LINES, ...this.asked } };
+  }
+
+  hear(content) {
+    if (!this.wishes.isHeard(content)) return;
+    if (this.status.textContent === WAITING) this.say("");
+    const answered = this.wishes.answered(content);
+    if (answered) {
+      if (content.type === "lines") this.take(content, answered.then);
+      else this.refuse(content.text);
+      this.wishes.pump();
+    } else if (!this.panel.take(content) && ["bound", "error"].includes(content.type) && !this.panel.tell(content)) {
+      this.say(content.text, content.type === "error" ? "error" : "plain");
+    }
+  }
+
+  refuse(text) {
+    this.controls.refuse(text);
+    this.say("");
+    this.live.textContent = text;
+  }
+
+  say(text, tone = "plain") {
+    this.status.textContent = text;
+    this.status.className = `tensornp-said tensornp-${tone}`;
+  }
+
+  // --- lines
+
+  take(seen, then) {
+    const had = this.lines.body.contains(document.activeElement);
+    this.seen = seen;
+    // A later wish has another first line.
+    if (!this.wished) this.first = seen.first;
+    this.controls.refuse("");
+    this.say("");
+    this.controls.offer(seen.choices);
+    if (!this.wished) this.current = Math.min(Math.max(this.current, 0), Math.max(seen.total - 1, 0));
+    this.paint();
+    const row = this.lines.rowOf(this.current) ?? this.lines.rows[0];
+    // Where a later wish is waiting, the line that is wanted is not here yet: the focus goes on to it from there.
+    this.isTaking = true;
+    if (row && (had || then === "tree")) row.focus({ preventScroll: true });
+    else if (had) this.controls.search.focus({ preventScroll: true });
+    this.isTaking = false;
+    if (!had) this.live.textContent = seen.text;
+  }
+
+  paint() {
+    const { total, text, code } = this.seen;
+    this.lines.paint(this.seen, this.asked, this.current, this.panel.opened);
+    this.said.textContent = text || `${total.toLocaleString("en")} ${total === 1 ? "line" : "lines"}`;
+    this.code.textContent = code;
+    this.copy.hidden = !code;
+    this.paintScan();
+  }
+
+  // --- moving
+
+  entered(at) {
+    if (this.isTaking && this.wished) return;
+    this.lines.stopAt(at, this.current);
+    this.current = at;
+  }
+
+  go(to) {
+    if (!this.seen?.total) return;
+    const at = Math.min(Math.max(to, 0), this.seen.total - 1);
+    const row = !this.wishes.pending && !this.wished && this.lines.rowOf(at);
+    if (row) {
+      row.focus({ preventScroll: true });
+      return;
+    }
+    this.current = at;
+    if (at < this.first) this.first = at;
+    else if (at >= this.first + NUM_LINES) this.first = at - NUM_LINES + 1;
+    this.wish("tree");
+  }
+
+  moveTo(first) {
+    this.first = Math.min(Math.max(first, 0), Math.max((this.seen?.total ?? 0) - NUM_LINES, 0));
+    this.wish();
+  }
+
+  // Only once the tree has the focus: until then, the wheel scrolls the notebook.
+  roll(event) {
+    if (!this.lines.grid.contains(document.activeElement) || event.ctrlKey) return;
+    const last = Math.max((this.seen?.total ?? 0) - NUM_LINES, 0);
+    const to = Math.min(Math.max(this.first + 3 * Math.sign(event.deltaY), 0), last);
+    if (to === this.first) return;
+    event.preventDefault();
+    this.current = Math.min(Math.max(this.current, to), to + NUM_LINES - 1);
+    this.moveTo(to);
+  }
+
+  toggle(line) {
+    const toggled = new Set(this.asked.toggled);
+    if (!toggled.delete(line.branch)) toggled.add(line.branch);
+    this.asked = { ...this.asked, toggled: [...toggled] };
+    this.wish("tree");
+  }
+
+  act(line) {
+    if (line.number >= 0) this.open(line.number);
+    else if (line.branch >= 0) this.toggle(line);
+  }
+
+  open(number) {
+    if (this.dead) return;
+    this.panel.open(number);
+    this.lines.mark(number);
+  }
+
+  close() {
+    this.panel.close();
+    this.lines.mark(undefined);
+  }
+
+  // --- keys
+
+  // Returns whether the key was used here.
+  key(event) {
+    if (event.key === "Escape") return this.escape(event.target);
+    if (this.dead || event.altKey || event.metaKey || event.ctrlKey) return false;
+    const down = () => this.go(this.current);
+    if (event.target === this.controls.search && (event.key === "ArrowDown" || event.key === "Enter")) {
+      down();
+      return true;
+    }
+    if (this.lines.head.contains(event.target)) return this.lines.keyInHead(event, down);
+    if (!this.lines.body.contains(event.target)) return false;
+    const act = this.acts(this.lines.lineOf(this.current), event.shiftKey)[event.key];
+    act?.();
+    return Boolean(act);
+  }
+
+  // What the keys do on a line of the tree.
+  acts(line, isShifted) {
+    const open = () => {
+      if (line?.branch >= 0 && !line.open) this.toggle(line);
+      else if (line?.branch >= 0) this.go(this.current + 1);
+    };
+    const close = () => {
+      if (line?.open) this.toggle(line);
+      else if (line?.parent >= 0) this.go(line.parent);
+    };
+    return {
+      ArrowUp: () => (this.current > 0 ? this.go(this.current - 1) : this.lines.sorters()[0]?.focus()),
+      ArrowDown: () => this.go(this.current + 1),
+      PageUp: () => this.go(this.current - NUM_LINES),
+      PageDown: () => this.go(this.current + NUM_LINES),
+      Home: () => this.go(0),
+      End: () => this.go(this.seen.total - 1),
+      ArrowRight: isShifted ? () => this.lines.shift(1) : open,
+      ArrowLeft: isShifted ? () => this.lines.shift(-1) : close,
+      Enter: () => line && this.act(line),
+      " ": () => line && this.act(line),
+      "/": () => this.controls.search.focus(),
+    };
+  }
+
+  // From a field and the card back to the tree, and from the tree back to the notebook.
+  escape(target) {
+    const { search } = this.controls;
+    if (target === search && search.value) {
+      search.value = "";
+      this.ask({ search: "" });
+      return true;
+    }
+    if (this.panel.node.contains(target)) this.close();
+    const row = this.lines.rowOf(this.current);
+    if (!this.lines.body.contains(target) && row) {
+      row.focus({ preventScroll: true });
+      return true;
+    }
+    this.root.parentElement?.closest("[tabindex]")?.focus({ preventScroll: true });
+    if (this.root.contains(document.activeElement)) document.activeElement.blur();
+    return true;
+  }
+
+  // --- a scan of all
+
+  paintScan() {
+    this.controls.paintScan(this.model.get("progress"), this.seen?.isList, this.seen?.cost);
+  }
+
+  foundOut() {
+    this.live.textContent = this.model.get("scanned");
+    this.paintResults();
+    this.wish();
+  }
+
+  paintResults() {
+    this.results.textContent = this.model.get("scanned");
+    this.results.hidden = !this.results.textContent;
+  }
+
+  // --- coming and leaving
+
+  // In a card, the static table gives its place to the tree, and takes it back.
+  dock(card) {
+    this.hidden = [...card.querySelectorAll(":scope > .tensornp-static")];
+    for (const node of this.hidden) node.style.display = "none";
+    const above = this.hidden.at(-1) ?? card.lastElementChild;
+    if (above) above.after(this.root);
+    else card.append(this.root);
+  }
+
+  end() {
+    this.dead = true;
+    this.wished = undefined;
+    this.wishes.end();
+  }
+
+  die() {
+    this.end();
+    this.root.classList.add("tensornp-dead");
+    for (const control of this.root.querySelectorAll("input, select, button")) control.disabled = true;
+    this.say(GONE, "error");
+  }
+
+  leave() {
+    this.end();
+    this.panel.leave();
+    for (const node of this.hidden) node.style.display = "";
+    for (const [event, listener] of Object.entries(this.listeners)) this.model.off(event, listener);
+    this.root.remove();
+  }
+}
+
+export default () => dockingEach(Weights, ".tensornp-weights", "data-tensornp-weights");

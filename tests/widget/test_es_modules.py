@@ -1,0 +1,71 @@
+"""Modules that import each other become one text, and only in forms that are understood."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tensornp.widget.dock import STATIC
+from tensornp.widget.es_modules import joined
+
+ENTRIES = ("navigator", "table", "toggle", "weights")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Return what writes modules, and gives the first."""
+
+    def write(**modules):
+        for name, text in modules.items():
+            (tmp_path / f"{name}.js").write_text(text, encoding="utf-8")
+        return tmp_path / f"{next(iter(modules))}.js"
+
+    return write
+
+
+def test_what_is_imported_comes_first_and_once(folder):
+    """In the order in which it is needed, whoever imports it."""
+    entry = folder(
+        a='import { b } from "./b.js";\nimport {\n  c,\n} from "./c.js";\nexport default () => b(c);\n',
+        b='import { c } from "./c.js";\nexport function b(x) {\n  return x + c;\n}\n',
+        c="export const c = 1;\nconst own = 2;\n",
+    )
+    assert joined(entry) == (
+        "const c = 1;\nconst own = 2;\nfunction b(x) {\n  return x + c;\n}\nexport default () => b(c);\n"
+    )
+
+
+@pytest.mark.parametrize(("modules", "said"), [
+    ({"a": 'import { b } from "./b.js";\n', "b": 'import { a } from "./a.js";\nexport const b = 1;\n'},
+     "a.js imports b.js imports a.js"),
+    ({"a": 'import { b, x } from "./b.js";\n', "b": "export const b = 1;\nconst x = 2;\n"},
+     "a.js imports x, which b.js does not export"),
+    ({"a": 'import { b } from "./b.js";\nconst own = 1;\n', "b": "export const b = 1;\nlet own = 2;\n"},
+     "both declare own"),
+    ({"a": 'import * as b from "./b.js";\n', "b": ""}, "a form that is not taken: import *"),
+    ({"a": 'import b from "./b.js";\n', "b": ""}, "a form that is not taken: import b"),
+    ({"a": 'import { b } from "package";\n'}, "a form that is not taken"),
+    ({"a": "const b = 1;\nexport { b };\n"}, "a form that is not taken: export {"),
+])  # fmt: skip
+def test_other_forms_are_refused(folder, modules, said):
+    """Before a page sees them."""
+    with pytest.raises(ValueError, match=re.escape(said)):
+        joined(folder(**modules))
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_ours_are_joined(name):
+    """Each is one module with one default export, in which nothing is imported any more."""
+    text = joined(STATIC / name / f"{name}.js")
+    assert len(re.findall("^export default ", text, re.MULTILINE)) == 1
+    assert not re.search("^import ", text, re.MULTILINE)
+    assert "function docking(" in text
+
+
+def test_every_file_is_used():
+    """What no widget shows is not kept."""
+    used = "".join(joined(STATIC / name / f"{name}.js") for name in ENTRIES)
+    for path in STATIC.rglob("*.js"):
+        first = path.read_text(encoding="utf-8").splitlines()[0]
+        assert first in used, path
