@@ -24,11 +24,12 @@ import lanes  # noqa: E402
 from environment import ensure  # noqa: E402
 
 CHECKS = {
-    "ruff check": ["ruff", "check"],
-    "ruff format": ["ruff", "format", "--check"],
-    "mypy": ["mypy"],
+    "ruff check": ["-m", "ruff", "check"],
+    "ruff format": ["-m", "ruff", "format", "--check"],
+    "mypy": ["-m", "mypy"],
+    "JavaScript": ["tests/javascript/check.py"],
     # One more than there are cores, since some wait for a kernel or a page.
-    "pytest": ["pytest", f"--numprocesses={min(os.cpu_count() or 1, 4) + 1}"],
+    "pytest": ["-m", "pytest", f"--numprocesses={min(os.cpu_count() or 1, 4) + 1}"],
 }
 BROWSER_COMMANDS = (
     "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge", "msedge",
@@ -57,10 +58,10 @@ def main() -> int:
     if os.environ.get("CI"):
         os.environ["TENSORNP_REQUIRE_BROWSER"] = "1"
 
-    checks = {"pytest": ["pytest", *pytest_arguments]} if pytest_arguments else dict(CHECKS)
+    checks = {"pytest": ["-m", "pytest", *pytest_arguments]} if pytest_arguments else dict(CHECKS)
     if options.quick:
         checks["pytest"] = [*checks["pytest"], "-m", "not slow and not browser"]
-    results = {name: run(name, [python, "-m", *command]) for name, command in checks.items()}
+    results = {name: run(name, [python, *command]) for name, command in checks.items()}
     print("\n" + ", ".join(f"{name} {'ok' if ok else 'FAILED'}" for name, ok in results.items()))
     return 0 if all(results.values()) else 1
 
@@ -85,8 +86,8 @@ def run_with(torch: str, pytest_arguments: list[str]) -> int:
     environment = lanes.environment(torch)
     python = environment.ensure("examples", "test")
     report = environment.folder / "tests.xml"
-    tests = ["pytest", *pytest_arguments] if pytest_arguments else CHECKS["pytest"]
-    command = [python, "-m", *tests, "-m", "not browser", f"--junit-xml={report}"]
+    tests = ["-m", "pytest", *pytest_arguments] if pytest_arguments else CHECKS["pytest"]
+    command = [python, *tests, "-m", "not browser", f"--junit-xml={report}"]
     passed = run("pytest", command)
     print(f"\n{lanes.row(python, report)}")
     return 0 if passed else 1

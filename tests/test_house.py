@@ -131,7 +131,7 @@ def test_gradients_are_read_in_one_place():
 
 
 def test_one_module_has_no_name():
-    """The innermost that calls torch, in whose frames Python drops warnings; whatever asks for names knows all others."""
+    """The innermost that calls torch, in whose frames Python drops warnings; all others are known by theirs."""
     nameless = [path.name for path in MODULES if re.search(r'__name__"?\]? = ', path.read_text(encoding="utf-8"))]
     assert nameless == ["quiet.py"]
 

@@ -27,7 +27,8 @@ def census_document(census: Census, max_rows: int = 0) -> Document:
     table, common = _table(census)
     shown = census.abridged(max_rows) if max_rows else census
     printed = replace(table, rows=_rows_of(shown, table, census))
-    return Document((Heading(_heading(census, common)), printed, Group("tensornp-left-out", (Lines((_left_out_text(shown),)),))))
+    left_out = Group("tensornp-left-out", (Lines((_left_out_text(shown),)),))
+    return Document((Heading(_heading(census, common)), printed, left_out))
 
 
 def census_rows(census: Census) -> list[dict[str, object]]:

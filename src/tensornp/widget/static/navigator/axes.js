@@ -1,6 +1,6 @@
 // Which axes are rows and columns, and where one stands on the others.
 
-import { element, field } from "../page/elements.js";
+import { element, field, focused } from "../page/elements.js";
 
 export function clamp(value, size) {
   return Math.min(Math.max(value, 0), Math.max(size - 1, 0));
@@ -10,12 +10,19 @@ export class Axes {
   // `choose(axes)` shows others as rows and columns, `turn(axis, value)` another index on one of the others, `part(value)`
   // another tensor of several; `isMoving()` tells whether an answer is on its way.
   constructor({ choose, turn, part, isMoving }) {
-    Object.assign(this, { choose, turn, part, isMoving });
+    this.choose = choose;
+    this.turn = turn;
+    this.part = part;
+    this.isMoving = isMoving;
     this.node = element("div", "controls");
+    /** @type {number[]} */
     this.others = [];
+    /** @type {{ node: HTMLElement, set: (value: number) => void }[]} */
+    this.dials = [];
   }
 
   // The controls are made anew only where the tensor has other axes, so that none is lost under a finger.
+  /** @param {SeenWindow} seen */
   paint(seen) {
     const { shape, axes, num_parts: numParts } = seen;
     const kind = JSON.stringify([shape, axes, numParts]);
@@ -29,7 +36,7 @@ export class Axes {
 
   make(shape, axes, numParts) {
     this.others = shape.map((_, axis) => axis).filter((axis) => !axes.includes(axis));
-    const had = this.node.contains(document.activeElement) && document.activeElement.getAttribute("aria-label");
+    const had = this.node.contains(focused()) && focused()?.getAttribute("aria-label");
     this.partDial = numParts ? this.dial("part", numParts, this.part) : undefined;
     this.dials = this.others.map((axis) => this.dial(`axis ${axis}`, shape[axis], (value) => this.turn(axis, value)));
     const selects = shape.length > 1 ? [0, 1].map((i) => this.select(i, shape, axes)) : [];

@@ -9,6 +9,10 @@ function withText(node) {
   return node;
 }
 
+function numbersOf(Numbers, view) {
+  return view ? new Numbers(view.buffer, view.byteOffset, view.byteLength) : new Numbers();
+}
+
 function headOf(scope) {
   const node = withText(element("th", "head"));
   node.scope = scope;
@@ -16,12 +20,22 @@ function headOf(scope) {
 }
 
 export class Grid {
+  /** @type {SeenWindow} */
+  seen;
+  /** @type {[number, number] | undefined} */
+  made;
+  /** @type {any[]} */
+  cells = [];
+  /** @type {any[]} */
+  columnHeads = [];
+  /** @type {any[]} */
+  rowHeads = [];
+  shades = new Int8Array();
+  bits = new Uint8Array();
+
   constructor() {
     this.node = element("table", "grid");
     this.node.setAttribute("role", "grid");
-    this.cells = [];
-    this.columnHeads = [];
-    this.rowHeads = [];
   }
 
   // --- painting
@@ -29,10 +43,8 @@ export class Grid {
   // `buffers` has the shade of each element, and its bits.
   take(seen, buffers) {
     this.seen = seen;
-    [this.shades, this.bits] = [Int8Array, Uint8Array].map((Numbers, i) => {
-      const { buffer = new ArrayBuffer(0), byteOffset = 0, byteLength = 0 } = buffers[i] ?? {};
-      return new Numbers(buffer, byteOffset, byteLength);
-    });
+    this.shades = numbersOf(Int8Array, buffers[0]);
+    this.bits = numbersOf(Uint8Array, buffers[1]);
   }
 
   paint(name, current) {
@@ -69,7 +81,7 @@ export class Grid {
   }
 
   makeCells(rows, columns) {
-    if (this.made?.[0] === rows && this.made[1] === columns) return;
+    if (this.made?.[0] === rows && this.made?.[1] === columns) return;
     this.made = [rows, columns];
     const top = element("tr", "heads");
     top.setAttribute("aria-rowindex", "1");

@@ -2,7 +2,7 @@
 
 import { copyButton } from "../page/copy.js";
 import { GONE, dockingEach } from "../page/docking.js";
-import { element, field } from "../page/elements.js";
+import { element, field, focused } from "../page/elements.js";
 import { Wishes } from "../page/wishes.js";
 import { Axes, clamp } from "./axes.js";
 import { Controls } from "./controls.js";
@@ -14,7 +14,22 @@ const NUM_ROWS = 16;
 const MAX_COLUMNS = 24;
 const BAR_WIDTH = 16;
 
+/** @param {SeenWindow} seen */
+function factsOf({ dtype, shape, device }) {
+  return `${dtype} of shape (${shape.join(", ")}${shape.length === 1 ? "," : ""}) on ${device}`;
+}
+
 class Navigator {
+  /** @type {SeenWindow} */
+  seen;
+  /** @type {Record<string, (...args: any[]) => void>} */
+  listeners;
+  /** @type {HTMLInputElement[]} */
+  bars;
+  /** @type {HTMLButtonElement[]} */
+  copies;
+
+  /** @param {Model} model */
   constructor(model) {
     this.model = model;
     this.wishes = new Wishes(model, this);
@@ -104,7 +119,7 @@ class Navigator {
     if (wanted.show || wanted.index !== undefined || wanted.seek || wanted.corner) {
       for (const other of ["show", "index", "seek", "after"]) delete kept[other];
     }
-    this.wished = { wanted: { ...kept, ...wanted }, then, from: document.activeElement };
+    this.wished = { wanted: { ...kept, ...wanted }, then, from: focused() };
     this.wishes.pump();
   }
 
@@ -138,25 +153,32 @@ class Navigator {
     const before = this.seen;
     this.seen = seen;
     this.grid.take(seen, buffers);
-    const isOther = before?.part === seen.part && ["shape", "dtype", "device"].some((fact) => String(before[fact]) !== String(seen[fact]));
+    const isOther = before?.part === seen.part && factsOf(before) !== factsOf(seen);
     if (isOther) this.editor.close();
     this.controls.problem.textContent = "";
     this.root.classList.remove("tensornp-failed");
-    this.say(isOther ? `the tensor is now ${this.facts()}` : seen.text);
+    this.say(isOther ? `the tensor is now ${factsOf(seen)}` : seen.text);
     // A key that was pressed meanwhile goes on from where it wants to be.
-    if (!this.wished?.wanted.show) {
-      this.current = (seen.show ?? this.current ?? seen.corner).map((i, axis) => clamp(i, seen.shape[axis]));
-      if (this.current.length !== seen.shape.length) this.current = [...seen.corner];
-      this.current = this.grid.intoView(this.current);
-    }
-    const had = this.grid.node.contains(document.activeElement) && document.activeElement;
+    if (!this.wished?.wanted.show) this.current = this.grid.intoView(this.whereNow(seen));
+    const had = this.grid.node.contains(focused()) && focused();
     this.paint();
+    this.refocus(had, then, Boolean(before));
+    this.refit();
+  }
+
+  // `had` is the cell that had the focus, if one had.
+  refocus(had, then, wasThere) {
     const cell = this.grid.cellOf(this.current);
     if (cell && (had || then === "grid")) cell.focus({ preventScroll: true });
     else if (had && !had.isConnected) this.keepFocus();
     // A cell that takes the focus is read out by itself; one that has kept it has a new value.
-    if (before && !this.wished && (!cell || had === cell || document.activeElement !== cell)) this.status.announceAll();
-    this.refit();
+    if (wasThere && !this.wished && (!cell || had === cell || focused() !== cell)) this.status.announceAll();
+  }
+
+  // Where one is in a window that has come.
+  whereNow({ show, corner, shape }) {
+    const at = (show ?? this.current ?? corner).map((i, axis) => clamp(i, shape[axis]));
+    return at.length === shape.length ? at : [...corner];
   }
 
   // The cell that had the focus is no more, and where it goes to has not come yet: no key may fall through meanwhile.
@@ -180,11 +202,6 @@ class Navigator {
       this.say(text, "error");
     }
     this.status.announce(text);
-  }
-
-  facts() {
-    const { dtype, shape, device } = this.seen;
-    return `${dtype} of shape (${shape.join(", ")}${shape.length === 1 ? "," : ""}) on ${device}`;
   }
 
   say(text, tone) {
@@ -301,13 +318,13 @@ class Navigator {
 
   slide(i, value) {
     const corner = [...this.seen.corner];
-    corner[this.seen.axes[i]] = value;
+    corner[this.seen.axes[i] ?? 0] = value;
     this.wish({ corner });
   }
 
   // Only once the grid has the focus: until then, the wheel scrolls the notebook.
   roll(event) {
-    if (!this.grid.node.contains(document.activeElement) || event.ctrlKey) return;
+    if (!this.grid.node.contains(focused()) || event.ctrlKey) return;
     const i = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY) ? 1 : 0;
     const axis = this.seen.axes[i];
     const by = Math.sign(event.deltaY || event.deltaX) * (i ? 1 : 3);
@@ -383,7 +400,7 @@ class Navigator {
     }
     const outside = this.root.parentElement?.closest("[tabindex]");
     outside?.focus({ preventScroll: true });
-    if (this.root.contains(document.activeElement)) document.activeElement.blur();
+    if (this.root.contains(focused())) focused()?.blur();
     return true;
   }
 

@@ -20,13 +20,13 @@ async function copyText(text) {
 }
 
 export function copyButton(what, text, word = "copy") {
-  const node = button(word, `Copy ${what}`, () => copy(), "copy");
-  node.setAttribute("aria-label", node.title);
-  const copy = async () => {
+  const copy = async ({ currentTarget: node }) => {
     await copyText(text());
     node.focus();
     node.textContent = "copied";
     setTimeout(() => (node.textContent = word), COPIED_FOR_MS);
   };
+  const node = button(word, `Copy ${what}`, copy, "copy");
+  node.setAttribute("aria-label", node.title);
   return node;
 }

@@ -4,7 +4,7 @@
 // may be moved, or scrolled out of sight and back), and docks once the kernel has answered. Nothing of it is an output,
 // so nothing is saved in the notebook. A pinned view, or one in a front end that isolates outputs, is rendered instead.
 
-import { element } from "./elements.js";
+import { element, focused } from "./elements.js";
 
 const ASK_AGAIN_MS = 4000;
 const MAX_TRIES = 5;
@@ -13,9 +13,10 @@ const DOCUMENTS = ".jp-NotebookPanel, .jp-CodeConsole";
 // Save, run the cell, back to the notebook.
 const OPEN_CHORDS = new Set(["s", "Enter", "Escape"]);
 
+/** @param {Model} model @returns {HTMLElement[]} */
 function cardsOf(model) {
   const anchor = model.get("anchor");
-  return anchor ? [...document.getElementsByClassName(anchor)] : [];
+  return anchor ? /** @type {HTMLElement[]} */ ([...document.getElementsByClassName(anchor)]) : [];
 }
 
 // What is said in a card that the part has left, or nothing.
@@ -24,14 +25,11 @@ function setParting(card, words) {
   if (words) card?.append(element("small", "parting", words));
 }
 
-// `own` is the selector of what takes keys; `dock(model, card)` puts a part into a card and returns what takes it out,
-// `rendered(model, el)` shows it without a card and returns what takes it back, `answered()` comes with each answer of
-// the kernel, and `lost()` when the kernel is gone. `keys(event)` returns whether it has used a key that was pressed in
-// the part. `taken` marks what such a part sits in.
-export function docking({ own, dock, rendered, answered, lost, keys, taken = "data-tensornp-live" }) {
+// Returns what keeps keys that are pressed in `own` from the notebook, and gives them to `keys`.
+function guardOf(own, keys) {
   // Keys pressed there are no commands of the notebook, but Ctrl+S still saves, and Ctrl+Enter runs the cell. Caught at
   // the window, because Notebook 7 takes keys before any node of the page does.
-  const keepKeys = (event) => {
+  const keydown = (event) => {
     if (!event.target.closest?.(own)) return;
     const isChord = event.ctrlKey || event.metaKey || event.key === "Escape";
     const isUsed = keys?.(event);
@@ -40,10 +38,31 @@ export function docking({ own, dock, rendered, answered, lost, keys, taken = "da
     if (isUsed || !isChord || !OPEN_CHORDS.has(event.key)) event.stopPropagation();
   };
   // Where the prompt of the same cell is clicked, JupyterLab leaves the focus where it is, and so the keys.
-  const letGo = ({ target }) => {
-    const focused = document.activeElement;
-    if (focused?.closest(own) && !target.closest?.(own)) focused.blur();
+  const pointerdown = ({ target }) => {
+    const had = focused();
+    if (had?.closest(own) && !target.closest?.(own)) had.blur();
   };
+  const listeners = Object.entries({ keydown, pointerdown });
+  return {
+    begin: () => listeners.forEach(([event, listener]) => window.addEventListener(event, listener, true)),
+    end: () => listeners.forEach(([event, listener]) => window.removeEventListener(event, listener, true)),
+  };
+}
+
+/**
+ * A widget that docks.
+ *
+ * @param {object} part
+ * @param {string} part.own The selector of what takes keys.
+ * @param {(model: Model, card: HTMLElement) => () => void} part.dock Puts a part into a card, and returns what takes it out.
+ * @param {(model: Model, el: HTMLElement) => () => void} part.rendered Shows it without a card, and returns what takes it back.
+ * @param {() => void} [part.answered] Comes with each answer of the kernel.
+ * @param {() => void} [part.lost] Comes when the kernel is gone.
+ * @param {(event: KeyboardEvent) => boolean | undefined} [part.keys] Returns whether it has used a key.
+ * @param {string} [part.taken] The attribute of what such a part sits in.
+ */
+export function docking({ own, dock, rendered, answered, lost, keys, taken = "data-tensornp-live" }) {
+  const guard = guardOf(own, keys);
   return {
     initialize({ model }) {
       // A widget may also come from a file, with no kernel behind it: only one that answers gets docked.
@@ -53,11 +72,17 @@ export function docking({ own, dock, rendered, answered, lost, keys, taken = "da
       let docked;
       let home;
       const observer = new MutationObserver(() => place());
+      const leave = (words = "") => {
+        if (!docked) return;
+        docked.undock();
+        docked.card.removeAttribute(taken);
+        setParting(docked.card, words);
+        docked = undefined;
+      };
       const close = () => {
         clearTimeout(timer);
         observer.disconnect();
-        window.removeEventListener("keydown", keepKeys, true);
-        window.removeEventListener("pointerdown", letGo, true);
+        guard.end();
         leave();
       };
       const ask = () => {
@@ -71,13 +96,6 @@ export function docking({ own, dock, rendered, answered, lost, keys, taken = "da
           // The page keeps the widgets of a notebook that was closed, and tells them nothing.
           close();
         }
-      };
-      const leave = (words = "") => {
-        if (!docked) return;
-        docked.undock();
-        docked.card.removeAttribute(taken);
-        setParting(docked.card, words);
-        docked = undefined;
       };
       const place = () => {
         if (!isAlive || docked?.card.isConnected) return;
@@ -118,8 +136,7 @@ export function docking({ own, dock, rendered, answered, lost, keys, taken = "da
         lost?.();
       });
       observer.observe(document.body, { childList: true, subtree: true });
-      window.addEventListener("keydown", keepKeys, true);
-      window.addEventListener("pointerdown", letGo, true);
+      guard.begin();
       ask();
       return close;
     },

@@ -8,6 +8,7 @@ const LATE = "the kernel has not answered yet: it may be busy with a cell; if it
 
 export class Request {
   // `part` has a `root`, says a text by `say`, and ends by `die`.
+  /** @param {Model} model @param {Part} part */
   constructor(model, part) {
     this.model = model;
     this.part = part;

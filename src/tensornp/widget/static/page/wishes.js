@@ -10,9 +10,13 @@ function isFocusFree(from, root) {
 }
 
 export class Wishes {
+  /** @type {(Wish & { number: number }) | undefined} */
+  pending;
+
   // `part` has a `root`, says a text by `say`, and ends by `die`; its `next()` gives what it wishes for now and wishes it
   // no more: a `message`, with whatever it wants to know when the answer comes. `then` says where the focus goes, `from`
   // where it was.
+  /** @param {Model} model @param {WishingPart} part */
   constructor(model, part) {
     this.part = part;
     this.request = new Request(model, part);
@@ -54,7 +58,7 @@ export class Wishes {
 
   // What was wished for, if this is its answer; its `then` is left out where the user has gone elsewhere.
   answered(content) {
-    if (content.number !== this.pending?.number) return undefined;
+    if (!this.pending || content.number !== this.pending.number) return undefined;
     const { then, from, ...wish } = this.pending;
     this.pending = undefined;
     this.request.end();

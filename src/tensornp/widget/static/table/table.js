@@ -30,6 +30,26 @@ function counted(count, noun) {
 }
 
 class Sorter {
+  /** @type {any} */
+  table;
+  /** @type {any} */
+  body;
+  /** @type {any} */
+  leftOut;
+  /** @type {any[]} */
+  heads;
+  /** @type {string[]} */
+  texts;
+  /** @type {{ cells: string[], titles: string[], begins: boolean }[]} */
+  rows;
+  /** @type {HTMLTableRowElement[]} */
+  printed;
+  /** @type {string} */
+  order;
+  column = 0;
+  limit = WINDOW;
+
+  /** @param {Model} model @param {HTMLElement} card */
   constructor(model, card) {
     this.table = card.querySelector("table");
     this.body = this.table?.tBodies[0];
@@ -41,8 +61,6 @@ class Sorter {
     this.heads = [...this.table.tHead.rows[0].cells];
     this.texts = this.heads.map((head) => head.textContent);
     this.order = "none";
-    this.column = 0;
-    this.limit = WINDOW;
     this.heads.forEach((head, column) => this.addButton(head, column));
     this.addBar();
     this.paint();

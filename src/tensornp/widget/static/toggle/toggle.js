@@ -29,7 +29,7 @@ class Toggle {
     this.receipt = element("details", "receipt");
     // To select the code by mouse leaves the fold as it is: what a double click's first half folds, its second unfolds.
     this.receipt.addEventListener("click", (event) => {
-      const isDragged = event.detail === 1 && !getSelection().isCollapsed;
+      const isDragged = event.detail === 1 && !getSelection()?.isCollapsed;
       if (event.target.closest("summary code") && (isDragged || event.detail > 2)) event.preventDefault();
     });
     const code = () => this.receipt.querySelector("code").textContent;

@@ -1,17 +1,20 @@
 // The lines of the tree, of which the page has those that are seen: headings that sort, and one row a line.
 
-import { button, element, nameOf, pictureOf } from "../page/elements.js";
+import { button, element, focused, nameOf, pictureOf } from "../page/elements.js";
 
 export const NUM_LINES = 20;
 const INDENT_PX = 16;
 
 export class Lines {
+  /** @type {SeenLines} */
+  seen;
+  /** @type {HTMLTableRowElement[]} */
+  rows = [];
+
   // `sort(order)` asks for another order, `act(line)` opens a line, `moveTo(first)` shows others from there on, and
   // `entered(at)` is told that the focus has come to a line.
   constructor(label, { sort, act, moveTo, entered }) {
     this.sort = sort;
-    this.seen = undefined;
-    this.rows = [];
     this.node = element("div", "beside");
     const scroller = element("div", "scroller");
     this.grid = element("table", "tree");
@@ -60,7 +63,7 @@ export class Lines {
     const kind = JSON.stringify([columns, sort, descending]);
     if (kind === this.kindOfHeads) return;
     this.kindOfHeads = kind;
-    const had = this.head.contains(document.activeElement) && document.activeElement.title;
+    const had = this.head.contains(focused()) && focused()?.title;
     this.head.replaceChildren(
       ...columns.map((column) => {
         const head = element("th", column.isRight ? "head tensornp-right" : "head");
@@ -108,6 +111,7 @@ export class Lines {
     return row;
   }
 
+  /** @param {Line} line @param {Column} column */
   cell(line, { name, isRight }) {
     const cell = element("td", isRight ? "right" : name);
     const text = line.cells[name] ?? "";

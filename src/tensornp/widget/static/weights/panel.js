@@ -7,6 +7,7 @@ import { figuresOf } from "./figures.js";
 export class Panel {
   // `post(message, isSlow)` asks the kernel and returns by what number it answers; `announce(text)` has a screen reader
   // say it, `closed()` is told when it is closed from here.
+  /** @param {Model} model @param {Record<string, (...args: any[]) => any>} calls */
   constructor(model, { post, announce, closed }) {
     this.model = model;
     this.post = post;

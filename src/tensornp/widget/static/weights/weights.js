@@ -2,7 +2,7 @@
 
 import { copyButton } from "../page/copy.js";
 import { GONE, dockingEach } from "../page/docking.js";
-import { button, element, liveRegion } from "../page/elements.js";
+import { button, element, focused, liveRegion } from "../page/elements.js";
 import { WAITING } from "../page/request.js";
 import { Wishes } from "../page/wishes.js";
 import { Controls } from "./controls.js";
@@ -10,12 +10,19 @@ import { Lines, NUM_LINES } from "./lines.js";
 import { Panel } from "./panel.js";
 
 class Weights {
+  /** @type {SeenLines} */
+  seen;
+  /** @type {HTMLElement[]} */
+  hidden = [];
+  /** @type {{ search: string, sort: string, descending: boolean, filters: Record<string, string>, toggled: number[] }} */
+  asked = { search: "", sort: "", descending: false, filters: {}, toggled: [] };
+  first = 0;
+  current = 0;
+
+  /** @param {Model} model */
   constructor(model) {
     this.model = model;
     this.wishes = new Wishes(model, this);
-    this.first = 0;
-    this.current = 0;
-    this.asked = { search: "", sort: "", descending: false, filters: {}, toggled: [] };
     this.controls = new Controls({
       ask: (changed) => this.ask(changed),
       filters: () => this.asked.filters,
@@ -76,7 +83,7 @@ class Weights {
   // `then` says where the focus goes with the answer: "tree", or nowhere.
   wish(then = this.wished?.then) {
     if (this.dead) return;
-    this.wished = { then, from: document.activeElement };
+    this.wished = { then, from: focused() };
     this.wishes.pump();
   }
 
@@ -113,7 +120,7 @@ class Weights {
   // --- lines
 
   take(seen, then) {
-    const had = this.lines.body.contains(document.activeElement);
+    const had = this.lines.body.contains(focused());
     this.seen = seen;
     // A later wish has another first line.
     if (!this.wished) this.first = seen.first;
@@ -169,7 +176,7 @@ class Weights {
 
   // Only once the tree has the focus: until then, the wheel scrolls the notebook.
   roll(event) {
-    if (!this.lines.grid.contains(document.activeElement) || event.ctrlKey) return;
+    if (!this.lines.grid.contains(focused()) || event.ctrlKey) return;
     const last = Math.max((this.seen?.total ?? 0) - NUM_LINES, 0);
     const to = Math.min(Math.max(this.first + 3 * Math.sign(event.deltaY), 0), last);
     if (to === this.first) return;
@@ -259,7 +266,7 @@ class Weights {
       return true;
     }
     this.root.parentElement?.closest("[tabindex]")?.focus({ preventScroll: true });
-    if (this.root.contains(document.activeElement)) document.activeElement.blur();
+    if (this.root.contains(focused())) focused()?.blur();
     return true;
   }
 
@@ -283,8 +290,9 @@ class Weights {
   // --- coming and leaving
 
   // In a card, the static table gives its place to the tree, and takes it back.
+  /** @param {HTMLElement} card */
   dock(card) {
-    this.hidden = [...card.querySelectorAll(":scope > .tensornp-static")];
+    this.hidden = /** @type {HTMLElement[]} */ ([...card.querySelectorAll(":scope > .tensornp-static")]);
     for (const node of this.hidden) node.style.display = "none";
     const above = this.hidden.at(-1) ?? card.lastElementChild;
     if (above) above.after(this.root);

@@ -1,0 +1,92 @@
+// What the kernel sends, and what a page has of it: the names by which the comments of the JavaScript speak.
+
+/** The page's side of a widget: traits by name, and messages. */
+interface Model {
+  get(trait: string): any;
+  send(message: object): void;
+  on(event: string, listener: (...args: any[]) => void): void;
+  off(event: string, listener: (...args: any[]) => void): void;
+}
+
+/** What makes requests, and is told what becomes of them. */
+interface Part {
+  root: HTMLElement;
+  say(text: string, tone?: string): void;
+  die(): void;
+}
+
+/** A part that wishes: one request at a time. */
+interface WishingPart extends Part {
+  next(): Wish | undefined;
+}
+
+interface Wish {
+  message: Message;
+  then?: string;
+  from?: Element | null;
+}
+
+interface Message {
+  type: string;
+  [fact: string]: any;
+}
+
+/** A column of the tree of weights. */
+interface Column {
+  name: string;
+  heading: string;
+  isRight: boolean;
+  isLargeFirst: boolean;
+  isSortable: boolean;
+}
+
+/** A line of it: a weight by its `number`, what opens by its `branch`; -1 where there is none. */
+interface Line {
+  cells: Record<string, string>;
+  branch: number;
+  parent: number;
+  level: number;
+  position: number;
+  size: number;
+  open: boolean;
+  number: number;
+  picture: { src?: string; alt?: string };
+  title: string;
+  isAlarm: boolean;
+}
+
+/** The lines that are seen, of `total`, and what is said of all. */
+interface SeenLines {
+  total: number;
+  first: number;
+  lines: Line[];
+  columns: Column[];
+  choices: { column: string; label: string; values: string[] }[];
+  isList: boolean;
+  text: string;
+  code: string;
+  cost: string;
+}
+
+/** A window of values; `null` stands for an axis that the tensor does not have. */
+interface SeenWindow {
+  shape: number[];
+  axes: (number | null)[];
+  corner: number[];
+  size: [number, number];
+  part: number;
+  num_parts: number;
+  texts: string[];
+  exact: string[];
+  show: number[] | null;
+  dtype: string;
+  bits_dtype?: string;
+  device: string;
+  digits: number;
+  num_numbers: number;
+  scale: [number, number];
+  legend: string;
+  numpy: string;
+  torch: string;
+  text: string;
+}
