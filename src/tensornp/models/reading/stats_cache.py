@@ -9,7 +9,7 @@ from collections.abc import Collection, Hashable
 from typing import TYPE_CHECKING, NamedTuple
 
 from tensornp.core.lowlevel.locks import Lock
-from tensornp.core.lowlevel.mapped_files import mapped_for_writing
+from tensornp.core.lowlevel.mappings import mapped_for_writing
 
 if TYPE_CHECKING:
     from tensornp.core.values.stats.record import TensorStats

@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import islice
 
 from tensornp.core.lowlevel.units import counted, format_nbytes
-from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.explorer import Spread, Totals, WeightsExplorer
 from tensornp.models.names.quoted import MAX_SHOWN, cut, file_name
 from tensornp.models.outline.columns import columns
 from tensornp.models.outline.fold import Row, folded
-from tensornp.render.layout.document import Document, Group, Heading, Lines
+from tensornp.render.layout.document import Document, Group, Heading, Lines, printed
 from tensornp.render.layout.table import Table, TableRow, said_once, without_common, without_empty
 from tensornp.render.layout.words import listed, on_this_rank
 
@@ -101,3 +101,9 @@ def _value(value: object) -> str:
     if isinstance(value, int) and value.bit_length() > _MAX_BITS:
         return f"<int of {value.bit_length():,} bits>"
     return cut(value if isinstance(value, str) else str(value), _MAX_VALUE)
+
+
+def totals_document(totals: Totals | Spread) -> Document:
+    """Return a line for each number, by the name of its attribute."""
+    text = "\n".join(f"{name}: {number:,}" for name, number in totals._asdict().items())
+    return printed(text)

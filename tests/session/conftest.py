@@ -1,0 +1,44 @@
+"""A session without a front end: names, a cell, and what a history holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tensornp.core.summary.options import DisplayOptions
+
+
+class FakeSession:
+    """What `Session` and `History` ask for, as a test sets it."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, Any] = {}
+        self.cell, self.source = "In[1]", ""
+        self.options = DisplayOptions(max_search_ms=60_000)
+        self.results: dict[int, Any] = {}
+        self.in_traceback: dict[str, Any] = {}
+
+    def other_names(self) -> dict[int, list[str]]:
+        return {id(value): [f"Out[{number}]"] for number, value in self.results.items()}
+
+    def traceback_names(self) -> dict[str, Any]:
+        return dict(self.in_traceback)
+
+    def drop(self, number: int) -> None:
+        del self.results[number]
+
+    def clear_last_traceback(self) -> None:
+        self.in_traceback.clear()
+
+    def show(self, number: int, value: Any) -> None:
+        """Have the history hold the result of a cell."""
+        self.results[number] = value
+        self.names |= {"Out": self.results, "_oh": self.results}
+
+
+@pytest.fixture
+def session() -> Iterator[FakeSession]:
+    """Return a session of which nothing is known."""
+    yield FakeSession()
