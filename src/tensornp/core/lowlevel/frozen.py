@@ -27,7 +27,7 @@ def frozen(cls: type[_T]) -> type[_T]:
         raise FrozenInstanceError(f"{name!r} of a {type(self).__name__} is not set; make another one of it")
 
     own = {
-        "__new__": make, "__init__": lambda self, *args, **kwargs: None, "__setattr__": refuse, "__delattr__": refuse,
+        "__new__": make, "__init__": object.__init__, "__setattr__": refuse, "__delattr__": refuse,
         "__reduce__": lambda self: (type(self), tuple(getattr(self, name) for name in names)),
         "__doc__": cls.__doc__, "__module__": cls.__module__, "__qualname__": cls.__qualname__, "__slots__": (),
     }  # fmt: skip

@@ -120,6 +120,8 @@ class Distribution:
 
 def added_up(parts: Sequence[Distribution]) -> Distribution:
     """Return the distribution of all parts together; BadRequestError where their keys are of two kinds."""
+    if len(parts) == 1:
+        return parts[0]
     if len({part.scheme.coarse for part in parts}) > 1:
         raise BadRequestError("statistics of two dtypes do not add up; convert one of the tensors first")
     rates = {part.one_in for part in parts if part.num_seen}

@@ -186,6 +186,8 @@ def modulus_of(real: Array, imag: Array) -> Array:
 def combined(parts: Iterable[Figures]) -> Figures:
     """Return the figures of all parts together; to the last bit the same in whatever order the parts come."""
     known = [part for part in parts if part.count]
+    if len(known) < 2:
+        return known[0] if known else Figures()
     count, nan, posinf, neginf, zeros = (
         sum(getattr(part, name) for part in known) for name in ("count", "nan", "posinf", "neginf", "zeros")
     )

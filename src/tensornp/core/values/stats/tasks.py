@@ -105,7 +105,7 @@ class Tasks:
                 found = combined([*(getattr(tally, name) for tally in known), of_zeros(zeros, supply.zero)])
                 parts[name] = stats_of_figures(found, scope=scope)
         distributions = [tally.distribution for tally in known if tally.distribution is not None]
-        if self._scheme is not None:
+        if self._scheme is not None and (zeros or not distributions):
             distributions.append(_of_zeros(self._scheme, zeros, self._sampler))
         distribution = added_up(distributions) if distributions else None
         deeper = self._deeper(known) if is_whole and self._in_depth else {}

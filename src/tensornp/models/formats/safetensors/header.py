@@ -115,7 +115,7 @@ def _compact(facts: dict[str, Any]) -> Any:
     """
     if len(facts) != len(_FACTS) or not facts.keys() >= _NAMED:
         return facts
-    dtype, shape, offsets = (facts[name] for name in _FACTS)
+    dtype, shape, offsets = facts["dtype"], facts["shape"], facts["data_offsets"]
     is_list = type(dtype) is str and type(shape) is list and type(offsets) is list
     return (dtype, tuple(shape), tuple(offsets)) if is_list else facts
 

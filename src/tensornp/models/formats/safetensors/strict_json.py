@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from tensornp.models.names.quoted import shown_name
 
@@ -39,7 +39,13 @@ def parsed(text: bytes, made: Callable[[dict[str, Any]], Any] | None = None) -> 
             raise MalformedError("its header has half of a surrogate pair in a text")
         # Called for each number of a million, where one may be odd.
         parse_int = _integer if _may_be_odd(text, written) else None
-        hook = (lambda pairs: made(_without_twins(pairs))) if made is not None else _without_twins
+
+        def hook(pairs: list[tuple[str, Any]]) -> Any:
+            found = dict(pairs)
+            if len(found) < len(pairs):
+                _refuse_twins(pairs)
+            return made(found) if made is not None else found
+
         return json.loads(
             written, object_pairs_hook=hook, parse_int=parse_int, parse_float=_float, parse_constant=_refuse_constant
         )
@@ -58,13 +64,10 @@ def _may_be_odd(text: bytes, written: str) -> bool:
     return has_minus_zero or b"0" * (_MAX_DIGITS + 1) in text.translate(_ALL_ONE_DIGIT)
 
 
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        seen: set[str] = set()
-        twin = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise MalformedError(f"its header has the key {shown_name(twin)} twice")
-    return found
+def _refuse_twins(pairs: list[tuple[str, Any]]) -> NoReturn:
+    seen: set[str] = set()
+    twin = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    raise MalformedError(f"its header has the key {shown_name(twin)} twice")
 
 
 def _integer(text: str) -> int | float:
