@@ -9,6 +9,7 @@ import random
 import sys
 import threading
 import types
+import weakref
 from collections import defaultdict, deque
 from pathlib import Path
 
@@ -644,6 +645,28 @@ def test_what_a_call_gives_is_found_again_while_its_memory_lives():
     for one in rows:
         with pytest.raises(tnp.NoDataError, match=r"model.state_dict\(\)\['.*'\] is kept by nobody; bind it to a name"):
             reached(one)
+
+
+def test_released_rows_keep_nothing_alive():
+    """Neither tensors and arrays, nor the module that would make a weight."""
+    held = [nn.Linear(3, 4), quantized(), parametrized()]
+    namespace = {"held": held[0], "packed": held[1], "computed": held[2], "arrays": {"a": np.ones(5)}}
+    references = [weakref.ref(one) for one in (*held, namespace["arrays"]["a"])]
+    rows = []
+    for name, value in namespace.items():
+        w = tnp.weights(value, expression=name)
+        rows += released_from(w, namespace, "")[0]
+        w.close()
+    named = len(rows)
+    namespace.clear()
+    del held, value, w
+    gc.collect()
+    assert [reference() for reference in references] == [None] * 4
+    for one in rows:
+        assert one.tensor is None
+        with pytest.raises(tnp.NoDataError, match="reaches no weight any more"):
+            one.to_numpy()
+    assert len(rows) == named > 6
 
 
 class Counting(nn.Module):
