@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.values.stats import tasks
 from tensornp.widget.navigator import the_navigator
 from tensornp.widget.scanning import Scanning
-from tensornp.widget.toggle import TensorWidget
+from tensornp.widget.toggle import TensorWidget, stats_of
 
 PATIENCE_S = 60
 
@@ -75,7 +76,7 @@ def test_one_that_is_ended_stays_and_says_that_it_is_partial(large, monkeypatch)
         go_on.wait(PATIENCE_S)
 
     found: list[Any] = []
-    scanning = Scanning(large, tell, lambda _, stats, reason: found.append((stats, reason)))
+    scanning = Scanning(partial(stats_of, large), tell, lambda _, stats, reason: found.append((stats, reason)))
     assert begun.wait(PATIENCE_S)
     scanning.end()
     go_on.set()

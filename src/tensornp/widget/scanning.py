@@ -5,32 +5,36 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
-import torch
-
-from tensornp.core.values.stats.compute import scan
-from tensornp.core.values.stats.record import TensorStats
+from tensornp.core.lowlevel.attributes import error_text
 from tensornp.errors import TensornpError
 
 TOLD_EVERY_S = 0.2
 """Seconds between two tellings of how far it is."""
-Told = Callable[["Scanning", float], None]
-Done = Callable[["Scanning", TensorStats | None, str], None]
+GoOn = Callable[[int, int], bool]
+"""Is told how much of how much was read, and returns whether more is to be read."""
+_Found = TypeVar("_Found")
 
 
-class Scanning:
-    """Reads all of `tensor`; `told` gets the share that was read, `done` the statistics, or why there are none.
+class Scanning(Generic[_Found]):
+    """Carries out `read`; `told` gets the share that was read, `done` what was found, or why nothing was.
 
-    Both are called in the thread of the scan, with this object before the rest. One that was ended gives the
-    statistics of what it has read.
+    Both are called in the thread of the scan, with this object before the rest. One that was ended gives what it has
+    found until then.
     """
 
-    def __init__(self, tensor: torch.Tensor, told: Told, done: Done) -> None:
+    def __init__(
+        self,
+        read: Callable[[GoOn], _Found],
+        told: Callable[[Scanning[_Found], float], None],
+        done: Callable[[Scanning[_Found], _Found | None, str], None],
+    ) -> None:
         self._told, self._done = told, done
         self._last = 0.0
         self._is_ended = threading.Event()
         # A kernel that ends does not wait for it.
-        self._thread = threading.Thread(target=self._run, args=(tensor,), name="tensornp statistics", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(read,), name="tensornp scan", daemon=True)
         self._thread.start()
 
     def end(self) -> None:
@@ -41,15 +45,16 @@ class Scanning:
         """Wait until it has ended."""
         self._thread.join(timeout_s)
 
-    def _run(self, tensor: torch.Tensor) -> None:
+    def _run(self, read: Callable[[GoOn], _Found]) -> None:
+        found: _Found | None = None
+        reason = ""
         try:
-            stats, reason = scan(tensor, progress=self._go_on, num_threads=1), ""
-        except TensornpError as error:
-            stats, reason = None, str(error)
+            found = read(self._go_on)
         except Exception as error:
-            stats, reason = None, f"the values cannot be read: {error}"
-        del tensor
-        self._done(self, stats, reason)
+            reason = str(error) if isinstance(error, TensornpError) else f"it cannot be read: {error_text(error)}"
+        # What is read goes with the function that reads it.
+        del read
+        self._done(self, found, reason)
 
     def _go_on(self, done: int, total: int) -> bool:
         now = time.monotonic()

@@ -7,6 +7,7 @@ import re
 import uuid
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
 from tensornp.core.tensor.info import check_tensor
 from tensornp.core.values.pictures.image_layout import looks_like_pictures
+from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError, NameTakenError, NoDataError, TensornpError
 from tensornp.render.layout.bundle import bundle
@@ -27,7 +29,7 @@ from tensornp.render.layout.style import height_of
 from tensornp.render.pictures.image import image
 from tensornp.render.tensor.card import tensor_html, tensor_text
 from tensornp.widget.dock import DockingWidget, module, stylesheet
-from tensornp.widget.scanning import Scanning
+from tensornp.widget.scanning import GoOn, Scanning
 from tensornp.widget.toggle_data import body_text, card_data, choice_data, figures_data, image_data, is_scan_offered
 
 _GONE = "the tensor of this card is gone; show it again"
@@ -105,7 +107,7 @@ class TensorWidget(DockingWidget):
         self._bound: list[str] = []
         self._held: Held = _none
         self._has_values, self._reaches = has_values, reaches
-        self._scanning: Scanning | None = None
+        self._scanning: Scanning[TensorStats] | None = None
         if tensor is None:
             self._aim(_none, _NOTHING, None, anchor)
         else:
@@ -245,15 +247,15 @@ class TensorWidget(DockingWidget):
             self.message = {"text": _GONE, "tone": "error"} if tensor is None else self.message
             return
         self.message, self.progress = {}, 0.0
-        self._scanning = Scanning(tensor, self._progressed, self._scanned)
+        self._scanning = Scanning(partial(stats_of, tensor), self._progressed, self._scanned)
 
-    def _progressed(self, scanning: Scanning, share: float) -> None:
+    def _progressed(self, scanning: Scanning[TensorStats], share: float) -> None:
         """Show how far the scan is, unless nobody wants to hear of it any more."""
         with self._lock:
             if scanning is self._scanning:
                 self.progress = share
 
-    def _scanned(self, scanning: Scanning, stats: TensorStats | None, reason: str) -> None:
+    def _scanned(self, scanning: Scanning[TensorStats], stats: TensorStats | None, reason: str) -> None:
         """Show what the scan has found, unless nobody wants to hear of it any more."""
         with self._lock, self.hold_sync():
             if scanning is not self._scanning:
@@ -405,6 +407,11 @@ class TensorWidget(DockingWidget):
 
 def _none() -> None:
     """Stand for a tensor that is not there."""
+
+
+def stats_of(tensor: torch.Tensor, go_on: GoOn) -> TensorStats:
+    """Return the statistics of a tensor, read by one thread, so that the kernel has the others."""
+    return scan(tensor, progress=go_on, num_threads=1)
 
 
 def _living(tensor: torch.Tensor | None) -> torch.Tensor:

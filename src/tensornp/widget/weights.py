@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import traitlets
@@ -22,9 +23,10 @@ from tensornp.models.scan.findings import UNRANKED
 from tensornp.render.layout.words import cost_of_scan
 from tensornp.render.models.entry import array_code
 from tensornp.widget.dock import DockingWidget, module, stylesheet
+from tensornp.widget.scanning import Scanning
 from tensornp.widget.weight_data import Found, choice_data, column_data, entry_data, line_data, stats_data
 from tensornp.widget.weight_requests import NONSENSE, asked_by, integer_of, pattern_code
-from tensornp.widget.weights_scan import WeightsScan
+from tensornp.widget.weights_scan import ScanFound, found_in
 from tensornp.widget.worker import Worker
 
 MAX_LINES = 100
@@ -78,7 +80,7 @@ class WeightsWidget(DockingWidget):
         self._outline: Outline | None = None
         self._found: dict[str, Found] = {}
         self._num_found: list[int] = []
-        self._scan: WeightsScan | None = None
+        self._scan: Scanning[ScanFound] | None = None
         self._answers: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "lines": self._lines, "open": self._open, "stats": self._stats, "values": self._values,
             "bind": self._bind, "scan": self._scan_all, "end": self._end,
@@ -255,26 +257,27 @@ class WeightsWidget(DockingWidget):
             # What would be computed is read where nothing else is listed.
             stored = [one for one in chosen if one.kind != COMPUTED]
             self.progress, wanted = 0.0, stored or list(chosen)
-            self._scan = WeightsScan(wanted, self._note_progress, self._note_found)
+            self._scan = Scanning(partial(found_in, wanted), self._note_progress, self._note_found)
         return {"type": "scanning"}
 
     def _end(self, _: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Have a scan end, which then shows what it has read."""
         if self._scan is not None:
-            self._scan.is_wanted = False
+            self._scan.end()
         return {"type": "scanning"}
 
-    def _note_progress(self, scan: WeightsScan, share: float) -> None:
+    def _note_progress(self, scan: Scanning[ScanFound], share: float) -> None:
         """Show how far a scan is, unless nobody wants to hear of it any more."""
         with self._lock:
             if scan is self._scan:
                 self.progress = share
 
-    def _note_found(self, scan: WeightsScan, found: dict[str, Found], said: str) -> None:
+    def _note_found(self, scan: Scanning[ScanFound], scanned: ScanFound | None, reason: str) -> None:
         """Show what a scan has found."""
         with self._lock, self.hold_sync():
             if scan is not self._scan:
                 return
+            found, said = scanned if scanned is not None else ({}, reason)
             self._scan, self.progress, self.scanned = None, -1.0, said
             self._found |= found
             names = {name for name, one in self._found.items() if one.is_alarm}
