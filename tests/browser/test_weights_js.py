@@ -221,6 +221,16 @@ def test_figures_of_another_weight_are_not_shown(tree: MakeTree) -> None:
     expect(shown.page.locator(".tensornp-all-figures")).to_be_empty()
 
 
+def test_a_heading_that_is_pressed_faster_than_the_kernel_answers_goes_on(tree: MakeTree) -> None:
+    """From what was asked for last, and not from what is painted still."""
+    shown = tree({"a": torch.ones(5), "b": torch.ones(9), "c": torch.ones(1)})
+    button = shown.grid.get_by_role("button", name="bytes")
+    for presses, names in ((2, ["c", "a", "b"]), (1, ["a", "b", "c"]), (4, ["b", "a", "c"])):
+        button.evaluate("(node, presses) => { for (let i = 0; i < presses; i++) node.click(); }", presses)
+        shown.settle()
+        assert shown.names() == names
+
+
 def test_what_cannot_be_opened_says_so_and_can_be_closed(tree: MakeTree) -> None:
     """By mouse too."""
     shown = tree(net())

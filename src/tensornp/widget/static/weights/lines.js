@@ -11,10 +11,11 @@ export class Lines {
   /** @type {HTMLTableRowElement[]} */
   rows = [];
 
-  // `sort(order)` asks for another order, `act(line)` opens a line, `moveTo(first)` shows others from there on, and
-  // `entered(at)` is told that the focus has come to a line.
-  constructor(label, { sort, act, moveTo, entered }) {
+  // `sort(order)` asks for another order than `order()`, which was asked for last; `act(line)` opens a line,
+  // `moveTo(first)` shows others from there on, and `entered(at)` is told that the focus has come to a line.
+  constructor(label, { sort, order, act, moveTo, entered }) {
     this.sort = sort;
+    this.order = order;
     this.node = element("div", "beside");
     const scroller = element("div", "scroller");
     this.grid = element("table", "tree");
@@ -81,8 +82,10 @@ export class Lines {
   // Ascending, descending, and as the model has them.
   sorter({ name, heading, isLargeFirst }, isSorted, descending) {
     const press = () => {
-      if (!isSorted) this.sort({ sort: name, descending: isLargeFirst });
-      else if (descending === isLargeFirst) this.sort({ descending: !descending });
+      // Where an answer is on its way, the next press goes on from what it will be.
+      const now = this.order();
+      if (now.sort !== name) this.sort({ sort: name, descending: isLargeFirst });
+      else if (now.descending === isLargeFirst) this.sort({ descending: !now.descending });
       else this.sort({ sort: "", descending: false });
     };
     const node = button(heading, `Sort by ${heading}`, press, "sort");

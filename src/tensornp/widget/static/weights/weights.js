@@ -30,6 +30,7 @@ class Weights {
     });
     this.lines = new Lines(`Weights of ${model.get("label")}`, {
       sort: (order) => this.ask(order),
+      order: () => this.asked,
       act: (line) => this.act(line),
       moveTo: (first) => this.moveTo(first),
       entered: (at) => this.entered(at),
