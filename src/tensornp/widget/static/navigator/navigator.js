@@ -24,6 +24,7 @@ class Navigator {
   seen;
   /** @type {Record<string, (...args: any[]) => void>} */
   listeners;
+  news = "";
   /** @type {HTMLInputElement[]} */
   bars;
   /** @type {HTMLButtonElement[]} */
@@ -157,13 +158,16 @@ class Navigator {
     if (isOther) this.editor.close();
     this.controls.problem.textContent = "";
     this.root.classList.remove("tensornp-failed");
-    this.say(isOther ? `the tensor is now ${factsOf(seen)}` : seen.text);
+    if (isOther) this.news = `the tensor is now ${factsOf(seen)}`;
+    this.say(this.news || seen.text);
     // A key that was pressed meanwhile goes on from where it wants to be.
     if (!this.wished?.wanted.show) this.current = this.grid.intoView(this.whereNow(seen));
     const had = this.grid.node.contains(focused()) && focused();
     this.paint();
     this.refocus(had, then, Boolean(before));
     this.refit();
+    // What was wished for before it was said does not take it away.
+    if (!this.wished && !this.wishes.pending) this.news = "";
   }
 
   // `had` is the cell that had the focus, if one had.
