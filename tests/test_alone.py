@@ -181,6 +181,7 @@ def send_messages(found: Found, name: str, obj: Any) -> None:
 LOOKS = pytest.mark.parametrize("look", [call_functions, ask_weights, run_magics, send_messages])
 
 
+@pytest.mark.slow
 @needs_fsdp
 @LOOKS
 @in_fork
@@ -194,6 +195,7 @@ def test_one_rank_looks_and_converts_without_the_others(look):
         look_at_each(look, every)
 
 
+@pytest.mark.slow
 @needs_fsdp
 @LOOKS
 @in_fork

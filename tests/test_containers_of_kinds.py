@@ -175,6 +175,7 @@ def held_by(obj: Any) -> Iterator[Any]:
         yield from held_by(child)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("container", CLASSES)
 @in_fork
 def test_a_container_of_any_kinds_keeps_the_promises(container):

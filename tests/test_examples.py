@@ -61,6 +61,7 @@ def text_of(output: dict) -> str:
     return output.get("text", "") + "".join(data.get("text/plain", "")) + "".join(data.get("text/html", ""))
 
 
+@pytest.mark.slow
 def test_the_first_tour(tmp_path):
     """On the real weights: the table, the card, and each badge that the text names."""
     cells = executed("1-display.ipynb", tmp_path)
@@ -74,6 +75,7 @@ def test_the_first_tour(tmp_path):
         assert promised in story
 
 
+@pytest.mark.slow
 @since("2.8", "float4 is there")
 def test_every_kind_of_tensor(tmp_path):
     """Each kind that the text names: its array, or the reason why there is none."""
@@ -87,6 +89,7 @@ def test_every_kind_of_tensor(tmp_path):
         assert promised in story
 
 
+@pytest.mark.slow
 def test_memory(tmp_path):
     """The map, the change that torch has not counted, the table, the watch, the stale array, and the wrong gradient."""
     story = "\n".join(executed("3-memory.ipynb", tmp_path))
@@ -103,6 +106,7 @@ def test_memory(tmp_path):
         assert promised in story
 
 
+@pytest.mark.slow
 def test_values(tmp_path):
     """A planted NaN is found, the outlier channel comes first, and two layers are compared."""
     cells = executed("4-values.ipynb", tmp_path)
@@ -118,6 +122,7 @@ def test_values(tmp_path):
     assert "<img" in cells[12]
 
 
+@pytest.mark.slow
 def test_weights(tmp_path):
     """The table folds what repeats, four rows cost their bytes, the NaN comes first, and nothing of the file runs."""
     cells = executed("5-weights.ipynb", tmp_path)
@@ -132,6 +137,7 @@ def test_weights(tmp_path):
     assert "('0.weight',) Totals(parameters=1872" in cells[8]
 
 
+@pytest.mark.slow
 def test_compare(tmp_path):
     """The planted NaN comes first, the scaled norm and the adapter are told, and so is the prefix."""
     cells = executed("6-compare.ipynb", tmp_path)
@@ -145,6 +151,7 @@ def test_compare(tmp_path):
     assert cells[6].startswith("(('embeddings.position_ids',), (), ('', 'model.module.'))")
 
 
+@pytest.mark.slow
 def test_view_share_and_copy(tmp_path):
     """The surprise, the three answers, the wrong gradient, and how view mode stops it."""
     cells = executed("2-view-share-copy.ipynb", tmp_path)
@@ -190,6 +197,7 @@ def started(tmp_path):
         lab.wait(60)
 
 
+@pytest.mark.slow
 def test_the_first_cell_of_an_example_greets(started):
     """What JupyterLab starts is a plain kernel: nothing was loaded beforehand."""
     server = wait_for(lambda: json.loads(next(started.glob("jpserver-*.json")).read_text()))

@@ -190,6 +190,7 @@ ROWS: dict[str, _Row] = {
 """Each place that sets something for others, and what is done there."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROWS)
 @in_fork
 def test_what_is_set_is_set_back(name: str) -> None:

@@ -226,6 +226,7 @@ def _leaves_marks(look: str) -> bool:
     return any(word in look for word in ("to_numpy", "tonumpy", "weights", "page"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("look", LOOKS)
 @in_fork
 def test_no_mode_sees_a_look(look, tmp_path):
@@ -237,6 +238,7 @@ def test_no_mode_sees_a_look(look, tmp_path):
         _all_of(LOOKS[look](around))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("look", LOOKS)
 @in_fork
 def test_no_default_device_changes_a_look(look, tmp_path):

@@ -11,6 +11,7 @@ import pytest
 pytestmark = pytest.mark.benchmark
 
 
+@pytest.mark.slow
 def test_the_benchmarks_print_a_table():
     command = [sys.executable, Path(__file__).with_name("run.py"), "--quick", "--only", "convert"]
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)

@@ -58,6 +58,7 @@ def limit_memory(nbytes: int) -> None:
 LONG = [(10**9, 0), (0, 10**9), (0, 10**9, 0), (3, 0, 10**9), (10**9, 0, 2)]
 
 
+@pytest.mark.slow
 @in_child
 def test_an_empty_tensor_with_a_long_dimension_takes_no_memory():
     """Alone, in containers, nested, masked and sparse: within 200 MB, where a list of all indices takes gigabytes."""
@@ -137,6 +138,7 @@ def foreign_array(manager_context: int, owner: list[object], *, is_versioned: bo
     return np.from_dlpack(Producer())
 
 
+@pytest.mark.slow
 @in_child
 def test_a_producer_may_keep_any_number_where_torch_keeps_a_pointer():
     """DLPack calls `manager_ctx` opaque; an array of such a producer among the names harms no card and no table."""
@@ -189,6 +191,7 @@ def shortened_tensors(folder: str) -> dict[str, torch.Tensor]:
     return found
 
 
+@pytest.mark.slow
 @in_child
 def test_memory_of_a_file_that_has_become_shorter_is_said_and_not_read():
     """In cards, tables, %tensors and %tensorwatch, where SIGBUS would end the process."""
@@ -212,6 +215,7 @@ def test_memory_of_a_file_that_has_become_shorter_is_said_and_not_read():
         assert "0., 0., 0." in tensor_text(summarize(names["large"][:1000], DisplayOptions()))
 
 
+@pytest.mark.slow
 @in_child
 def test_a_card_before_and_after_the_file_was_cut():
     """A fingerprint and a watch from before do not read it again."""
@@ -234,6 +238,7 @@ def test_a_card_before_and_after_the_file_was_cut():
         assert SHORTENED in shell.display_formatter.format(t)[0]["text/plain"]
 
 
+@pytest.mark.slow
 @in_child
 def test_with_the_switch_off_nothing_is_read_by_address_and_all_still_work():
     """Cards, fingerprints and watches by torch's own operators; what only pointers tell is not known."""
@@ -286,6 +291,7 @@ assert [alias.name for alias in tnp.aliases(t, {"a": t.numpy()})] == ["a"]
     subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=100)
 
 
+@pytest.mark.slow
 @in_child
 def test_a_card_in_a_forked_process_does_not_wait_for_threads_that_were_not_copied():
     """Sparse ones of each layout, large ones with gaps and whole ones, after the parent has computed on all cores."""
@@ -342,6 +348,7 @@ def cut_memory(name: str) -> object:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["buffer", "memmap", "mask", "frombuffer", "widened", "conj", "parameter"])
 @in_child
 def test_no_look_at_a_file_that_was_cut_ends_the_process(what):

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from child import in_child
 
@@ -114,6 +115,7 @@ def in_the_background(step: Callable[[], None]) -> Iterator[None]:
     assert not errors
 
 
+@pytest.mark.slow
 @in_child
 def test_looking_while_a_thread_trains_harms_neither():
     """Cards, tables, %tensors, %tensorwatch, aliases, plans: both live, and the training is bit-equal to one alone."""
@@ -133,6 +135,7 @@ def test_looking_while_a_thread_trains_harms_neither():
     os._exit(0)
 
 
+@pytest.mark.slow
 @in_child
 def test_beside_a_running_thread_a_card_says_that_gradients_were_not_looked_at():
     """And claims nothing of them; once the thread has ended, all is told again."""
@@ -159,6 +162,7 @@ def test_beside_a_running_thread_a_card_says_that_gradients_were_not_looked_at()
     assert tnp.inspect(weight).has_grad is True
 
 
+@pytest.mark.slow
 @in_child
 def test_a_watch_reports_no_gradient_that_it_did_not_look_at():
     """Neither that it is gone while a thread runs, nor that it came back; what has really changed is told later."""
@@ -190,6 +194,7 @@ def answer_from(target: Callable[[], Any]) -> Any:
     return answers[0]
 
 
+@pytest.mark.slow
 @in_child
 def test_who_else_runs_is_told_by_what_each_thread_is_for():
     """Alone: nobody. Beside an idle pool: nobody. Beside a thread of one's own, or seen from it: somebody."""
@@ -212,6 +217,7 @@ def test_who_else_runs_is_told_by_what_each_thread_is_for():
     assert not threads.others_run()
 
 
+@pytest.mark.slow
 @in_child
 def test_a_thread_may_change_everything_about_a_tensor_while_it_is_looked_at():
     """Writes, `resize_`, `set_`, `.data =` of another dtype and shape, freed storages, other names: no look dies."""
@@ -302,6 +308,7 @@ def kinds_of_parts() -> dict[str, tuple[torch.Tensor, list[torch.Tensor]]]:
     }
 
 
+@pytest.mark.slow
 @in_child
 def test_what_consists_of_several_tensors_is_shown_beside_a_thread_as_it_is_alone():
     """Sparse, quantized per channel, nested and masked ones: the same values while another thread only runs."""
@@ -315,6 +322,7 @@ def test_what_consists_of_several_tensors_is_shown_beside_a_thread_as_it_is_alon
     assert texts() == answer_from(texts)
 
 
+@pytest.mark.slow
 @in_child
 def test_a_thread_may_free_the_parts_of_a_tensor_while_it_is_looked_at():
     """In cards, tables, %tensors and %tensorwatch of what torch's own operators would read."""

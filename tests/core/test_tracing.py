@@ -130,6 +130,7 @@ def test_export_gets_no_guard_and_the_same_program():
     assert with_displays.module()(torch.ones(5000, 4)).shape == (2,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @in_fork
 def test_compile_breaks_the_graph_once_and_compiles_nothing_of_ours(backend):
@@ -208,6 +209,7 @@ def test_fullgraph_refuses_with_a_reason():
         torch.compile(lambda x: tnp.to_numpy(x * 2), backend="eager", fullgraph=True)(torch.ones(2))
 
 
+@pytest.mark.slow
 @in_child
 def test_ordinary_calls_do_not_load_the_compiler():
     """It takes a second to import, and most sessions never need it."""

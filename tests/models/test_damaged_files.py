@@ -57,6 +57,7 @@ def looked_at(path: Path) -> None:
                 assert str(error).isprintable()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 @in_fork
 def test_bytes_that_are_changed_anywhere_do_no_harm(tmp_path, name):

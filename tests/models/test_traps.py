@@ -784,6 +784,7 @@ def two_checkpoints_that_differ_in_every_way(folder):
     assert not found.equal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 @in_fork
 def test_a_hostile_or_odd_file_does_no_harm(tmp_path, name):

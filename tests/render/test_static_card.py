@@ -189,6 +189,7 @@ def test_what_has_a_view_is_rendered_by_what_is_there():
             assert callable(getattr(import_module(module), name)), named
 
 
+@pytest.mark.slow
 @in_child
 def test_the_card_of_an_array_whose_file_was_cut_says_so():
     """A read of it would end the process."""

@@ -91,6 +91,7 @@ def kernel(plain_kernel: Kernel) -> Iterator[Kernel]:
     plain_kernel.run("%unload_ext tensornp")
 
 
+@pytest.mark.slow
 def test_one_toggle_comes_unasked_and_moves_from_card_to_card(kernel):
     """The card is the only output; one comm serves all, and a cell without a card leaves the toggle where it is."""
     (card,) = kernel.run("w = torch.zeros(3)\nw")
@@ -111,6 +112,7 @@ def test_one_toggle_comes_unasked_and_moves_from_card_to_card(kernel):
     assert not any(WIDGET in data for data in kernel.shown.values())
 
 
+@pytest.mark.slow
 def test_whoever_only_asks_for_a_representation_gets_no_toggle(kernel):
     """A variable inspector formats what nobody sees; the toggle stays at the card that was shown."""
     kernel.run("w = torch.zeros(3)\nv = torch.ones(2)\nw")

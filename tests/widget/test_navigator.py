@@ -250,6 +250,7 @@ def test_the_legend_says_what_the_colours_mean():
     assert Page(torch.tensor([3 + 4j])).ask()["legend"] == "|x| 0 … 5 of this window"
 
 
+@pytest.mark.slow
 def test_a_thousand_moves_leak_nothing():
     """No objects, no memory, no comm."""
     t = torch.randn(50, 200, 200)

@@ -61,6 +61,7 @@ CONVERSIONS: dict[str, Callable[[torch.Tensor], Any]] = {
 }
 
 
+@pytest.mark.slow
 @needs_fsdp
 @pytest.mark.parametrize("name", CONVERSIONS)
 @in_fork
@@ -83,6 +84,7 @@ def test_a_conversion_leaves_what_was_gathered_to_be_resharded(name):
     assert model(torch.ones(3, 7)).shape == expected.shape
 
 
+@pytest.mark.slow
 @needs_fsdp
 @in_fork
 def test_the_magic_copies_what_was_gathered_and_shares_it_when_told_to():
@@ -131,6 +133,7 @@ def test_other_tensors_share_as_before_where_there_is_a_sharded_model():
         assert np.shares_memory(tnp.to_numpy(t), t.detach().numpy())
 
 
+@pytest.mark.slow
 @needs_fsdp
 @in_fork
 def test_a_gathered_dtensor_is_copied_by_what_it_holds():

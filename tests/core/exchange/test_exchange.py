@@ -148,6 +148,7 @@ def test_compiled_code_may_keep_what_a_shared_array_was():
     assert float(add(0.0)) == 0
 
 
+@pytest.mark.slow
 def test_a_shared_array_outlives_whatever_happens_to_the_tensor():
     """`set_`, `resize_`, freeing the storage and deleting the tensor leave the array's memory in place."""
     printed = child("""
@@ -498,6 +499,7 @@ def test_from_jax_copies_because_jax_arrays_never_change():
     assert float(a[0]) == 5
 
 
+@pytest.mark.slow
 def test_a_tensor_shared_from_jax_outlives_the_array():
     """Deleting or donating the array leaves the tensor's memory in place."""
     printed = child("""

@@ -8,6 +8,7 @@ import threading
 import warnings
 
 import numpy as np
+import pytest
 import torch
 from child import in_child
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
@@ -44,6 +45,7 @@ def _odd():
         return torch.arange(12.0).view(3, 4).to_sparse_csr(), torch.arange(6).to(torch.complex32)
 
 
+@pytest.mark.slow
 @in_child
 def test_warnings_of_other_threads_are_heard_while_one_looks():
     """The filters are those of the whole process, and looking leaves them alone: each warning arrives."""
@@ -85,6 +87,7 @@ def _state():
     }
 
 
+@pytest.mark.slow
 @in_child
 def test_ctrl_c_in_the_middle_of_a_look_leaves_nothing_behind():
     """A signal at each moment of a card and of a conversion: all that was set is set back."""

@@ -65,6 +65,7 @@ def check_without(missing, kinds):
         gallery_child.check_text(case, text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", PRIVATE_NAMES)
 def test_without_one_of_the_names_all_is_shown_and_converted(missing):
     """Each stands for itself: whatever torch takes away next."""
@@ -72,6 +73,7 @@ def test_without_one_of_the_names_all_is_shown_and_converted(missing):
     assert how == "returned", what
 
 
+@pytest.mark.slow
 def test_without_any_of_the_names_all_is_shown_and_converted():
     """Every kind of the gallery, by as few processes as can tell."""
     endings = run_each([partial(check_without, PRIVATE_NAMES, [name]) for name in KINDS])
@@ -79,6 +81,7 @@ def test_without_any_of_the_names_all_is_shown_and_converted():
     assert not wrong, "\n".join(map(str, wrong.values()))
 
 
+@pytest.mark.slow
 @in_child
 def test_without_the_names_compiled_code_may_convert():
     """In place of the compiler's own words, `torch.compiler.disable` keeps it from our frames."""
@@ -99,6 +102,7 @@ def test_without_the_names_compiled_code_may_convert():
     assert arrays[0].tolist() == [0, 2, 4]
 
 
+@pytest.mark.slow
 @in_child
 def test_what_this_torch_does_not_tell_is_said():
     """Where a graph has saved something and torch does not tell what, the card says so, and so does a receipt."""

@@ -19,6 +19,7 @@ from child import in_child, in_fork
 import tensornp as tnp
 
 
+@pytest.mark.slow
 @in_child
 def test_a_process_that_asyncio_waits_for_hides_no_gradient():
     """Up to Python 3.11 a thread waits for it, which runs nothing of the user's."""
@@ -35,6 +36,7 @@ def test_a_process_that_asyncio_waits_for_hides_no_gradient():
     assert asyncio.run(look()) is True
 
 
+@pytest.mark.slow
 @in_child
 def test_a_thread_whose_module_has_no_name_runs():
     """Code that `exec` runs has none, nor have those modules of ours that are silent: that is no word for rest."""

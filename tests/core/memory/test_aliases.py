@@ -188,6 +188,7 @@ NUMPY = torch.from_numpy(np.arange(64, dtype=np.uint8))
 OTHERS = [views(TORCH), views(NUMPY), views(torch.from_numpy(NUMPY.numpy()[16:]))]
 
 
+@pytest.mark.slow
 @given(st.sampled_from(OTHERS).flatmap(lambda v: v), st.sampled_from(OTHERS).flatmap(lambda v: v))
 @settings(max_examples=1200, deadline=None)
 def test_random_views_relate_as_their_bytes_do(a, b):
@@ -381,6 +382,7 @@ def test_a_wrapper_is_not_stale():
     assert found == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["share_memory_", "resize_", "freed"])
 @in_fork
 def test_an_array_whose_memory_was_given_back_is_stale(how):
@@ -402,6 +404,7 @@ def test_an_array_whose_memory_was_given_back_is_stale(how):
     assert relations(array, t=t) == {"t": "stale"}
 
 
+@pytest.mark.slow
 def test_the_locals_of_the_caller_are_not_kept():
     """What a function lets go is free at once; its own `locals()` are what they were."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -44,6 +45,7 @@ def expected(a: Extent, b: Extent) -> str | None:
     return "overlapping" if left & right else None
 
 
+@pytest.mark.slow
 @given(extents(), extents())
 @settings(max_examples=2000, deadline=None)
 @example(

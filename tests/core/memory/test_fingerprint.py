@@ -81,6 +81,7 @@ def test_every_dtype_is_told_apart_from_zeros(dtype):
         assert sums[0] == sums[2]
 
 
+@pytest.mark.slow
 @WAYS
 @pytest.mark.parametrize("numel", [1, 7, 8, 9, 63, 1000])
 def test_each_flipped_bit_of_a_block_is_found(digests_of, numel):
@@ -279,6 +280,7 @@ def on_the_card(ledger: Ledger, host: torch.Tensor, index: tuple[object, ...]) -
     assert fingerprint(card[index], ALL) != before
 
 
+@pytest.mark.slow
 @needs_card
 @in_fork
 def test_on_a_device_the_same_holds_and_only_sums_come_to_the_host():

@@ -133,6 +133,14 @@ def test_what_a_name_of_the_user_reaches_is_called_by_that():
     assert [a.name for a in tnp.aliases(momentum, names)] == [expected]
 
 
+def test_what_imported_a_module_is_no_name_of_the_user():
+    """A test runner's loader leads to all that it holds."""
+    t = torch.ones(2)
+    loader = SimpleNamespace(kept=t)
+    names = {"__name__": "m", "__loader__": loader, "__spec__": SimpleNamespace(loader=loader), "t": t}
+    assert [a.name for a in tnp.aliases(t, names)] == ["t"]
+
+
 def test_a_namespace_that_is_among_its_own_names_adds_no_names():
     """After `g = globals()`, its history is history all the same."""
     names: dict = {"t": torch.ones(2), "_oh": {3: torch.ones(2)}}
@@ -171,6 +179,7 @@ def test_ten_thousand_names():
     assert all(names[a.name][-100] == 7 for a in found)
 
 
+@pytest.mark.slow
 def test_a_module_with_a_hundred_thousand_parameters_is_left_in_time():
     """What was found until then is told, and that it is not all."""
     model, t = torch.nn.Module(), torch.ones(3)
@@ -206,6 +215,7 @@ def test_no_depth_is_too_deep():
     first.clear()
 
 
+@pytest.mark.slow
 def test_names_that_change_while_they_are_searched():
     """Another thread adds and deletes names, keys and tensors, and moves storages: no exception."""
     t = torch.ones(1000)

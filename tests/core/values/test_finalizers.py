@@ -25,6 +25,7 @@ LOOKS: dict[str, Callable[[torch.Tensor], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOOKS)
 @in_child
 def test_a_finalizer_that_frees_ends_nothing(name):

@@ -203,6 +203,7 @@ def test_an_error_that_lets_nothing_be_set_is_shown_too(shell):
     assert OUR_FOLDER not in captured.stdout
 
 
+@pytest.mark.slow
 def test_what_is_no_python_is_told_in_a_sentence_and_nothing_has_run(shell):
     """Deeply nested, NUL bytes, `return` and `yield` of no function, `break` of no loop."""
     for cell, where, why in REFUSED:
@@ -212,6 +213,7 @@ def test_what_is_no_python_is_told_in_a_sentence_and_nothing_has_run(shell):
         assert "ran" not in shell.namespace
 
 
+@pytest.mark.slow
 def test_an_expression_that_is_none_is_told_in_a_sentence(shell):
     """The same ones, for each magic that takes an expression, and not the whole of a long one."""
     expressions = [cell.splitlines()[-1] for cell, *_ in REFUSED if "async" not in cell]
@@ -262,6 +264,7 @@ def _outputs(client, code, on_output=lambda kind, content: None):
     return reply["content"], outputs
 
 
+@pytest.mark.slow
 def test_a_kernel_awaits_in_the_loop_that_it_runs_in(kernel):
     """A task of an earlier cell can be awaited, and one result is shown."""
     _, client = kernel

@@ -197,6 +197,7 @@ def in_a_child(code: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_loading_imports_nothing_heavy_and_works_once_torch_comes():
     """torch, matplotlib and the widget library wait until they are needed; unloading before torch is exact too."""
     out = in_a_child(
@@ -227,6 +228,7 @@ def test_loading_imports_nothing_heavy_and_works_once_torch_comes():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["tensornp", "treescope"])
 def test_treescope_and_tensornp_live_in_one_shell(first):
     """In both orders of loading, a tensor shows the card, and unloading gives treescope its place back."""
@@ -247,6 +249,7 @@ def test_treescope_and_tensornp_live_in_one_shell(first):
     assert seen == ["SEEN True", "SEEN False True"]
 
 
+@pytest.mark.slow
 def test_a_profile_loads_and_configures_it(tmp_path):
     """`c.InteractiveShellApp.extensions` and `c.TensorDisplay` in an IPython profile."""
     (tmp_path / "ipython_config.py").write_text(

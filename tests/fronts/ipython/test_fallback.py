@@ -113,6 +113,7 @@ def faults(act: Callable[[], Any]) -> list[int]:
     return sorted({1 + i * (counting.count - 1) // (FAULTS - 1) for i in range(FAULTS)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VIEWS)
 def test_a_display_lets_no_exception_out(shell, name, no_last_resort, caplog):
     """Wherever one is raised: there is text, it names the class or the values, and no traceback is printed."""
@@ -127,6 +128,7 @@ def test_a_display_lets_no_exception_out(shell, name, no_last_resort, caplog):
         assert len([record for record in caplog.records if record.name == "tensornp"]) <= 1, fault.where
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VIEWS)
 def test_a_card_lets_no_exception_out(name, no_last_resort):
     """`tnp.card` and a cell go the same way."""
@@ -146,6 +148,7 @@ def test_a_card_lets_no_exception_out(name, no_last_resort):
         assert card.text.strip() and card.html.strip(), fault.where
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", MAGICS)
 def test_a_magic_that_looks_ends_in_a_display_or_in_one_line(shell, line, no_last_resort):
     """A magic has a sentence to end in."""

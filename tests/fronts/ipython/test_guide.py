@@ -146,6 +146,7 @@ for line in {lines!r}:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_session_is_greeted_once_and_not_where_the_option_says_so(tmp_path):
     """By the cell that loads; a configuration that loads us greets nobody."""
     greeting = f"tensornp {tnp.__version__}: show a tensor"

@@ -54,6 +54,7 @@ class Session:
         return rss(), len(gc.get_objects()), threading.active_count()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads /proc")
 @in_child
 def test_ten_thousand_displays_leave_nothing_behind():
@@ -75,6 +76,7 @@ def test_ten_thousand_displays_leave_nothing_behind():
     assert "matplotlib.pyplot" not in sys.modules
 
 
+@pytest.mark.slow
 def test_in_a_kernel_only_the_last_toggle_stays_open():
     """After many cells with a card each there are as many comms and widgets as after the first."""
     manager, client = start_kernel()

@@ -29,6 +29,7 @@ KINDS = "y view p grown half conj coo csr nested empty scalar raising overriding
 OPTIONS = ["", "-c", "-s", "-d float64", "-o bound", "--explain", "-w", "-m 1000000"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", OPTIONS)
 def test_tonumpy_is_not_seen(shell, tensors, option):
     """In each mode and with each option; of a tensor, only what sharing memory means is another."""

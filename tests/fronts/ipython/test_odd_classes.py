@@ -225,6 +225,7 @@ def test_no_display_prints_what_a_class_raises(shell, kind, asked):
         assert captured.stdout + captured.stderr == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", ["__name__", "__module__", "__hash__", "__eq__"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_magic_prints_what_a_class_raises(shell, kind, asked):

@@ -72,6 +72,7 @@ def test_looking_for_a_view_imports_nothing():
     assert out.stdout.strip() == "None None []"
 
 
+@pytest.mark.slow
 def test_showing_a_tensor_imports_no_explorer_of_weights():
     """A card needs none of the sixty modules that read files."""
     code = "import sys, torch, tensornp; tensornp.card(torch.ones(3)); print('tensornp.models.explorer' in sys.modules)"

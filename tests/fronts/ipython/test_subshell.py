@@ -102,6 +102,7 @@ def card_at_rest(kernel: Kernel, shell: str | None = None) -> str:
     return next((card for card in cards if NOT_LOOKED_AT not in card), NOT_LOOKED_AT)
 
 
+@pytest.mark.slow
 def test_looking_from_a_subshell_while_the_main_shell_trains_harms_neither(kernel):
     """Every kind of look, both shells alive, and the training bit-equal to one that nobody watched."""
     kernel.run("%tensorwatch model", kernel.subshell)
@@ -120,6 +121,7 @@ def test_looking_from_a_subshell_while_the_main_shell_trains_harms_neither(kerne
     assert kernel.run("count > 1, is_equal")[0]["text/plain"] == "(True, True)"
 
 
+@pytest.mark.slow
 def test_a_subshell_shows_gradients_while_the_main_shell_waits(kernel):
     """Nothing runs there that could change them; and the other way round, also beside a subshell that waits."""
     for shell in (kernel.subshell, None):
@@ -128,6 +130,7 @@ def test_a_subshell_shows_gradients_while_the_main_shell_waits(kernel):
         assert NOT_LOOKED_AT not in card
 
 
+@pytest.mark.slow
 def test_the_main_shell_leaves_gradients_out_while_a_subshell_runs(kernel):
     """A cell there that has begun and waits may go on at any moment."""
     waiting = kernel.start("import threading; goes_on = threading.Event(); goes_on.wait()", kernel.subshell)

@@ -52,6 +52,7 @@ def assert_equal(watched: list[dict[str, torch.Tensor]], unwatched: list[dict[st
         assert [name for name in seen if not torch.equal(seen[name], unseen[name])] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("looks", LOOKS)
 @pytest.mark.parametrize("family", TRAININGS)
 def test_a_training_that_is_watched_raises_no_alarm_and_computes_the_same(shell, family, looks):

@@ -482,6 +482,7 @@ class Kernel:
         return "\n".join(texts)
 
 
+@pytest.mark.slow
 def test_across_the_cells_of_a_kernel():
     """Cards, conversion, watch, table and release as a user meets them, with the numbers of the cells."""
     kernel = Kernel()

@@ -60,6 +60,7 @@ def test_a_scan_as_the_value_of_a_cell_is_a_table(shell):
     assert shell.show_within_modes([table])["text/plain"] == f"[{table!r}]"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "says"),
     [

@@ -80,6 +80,7 @@ def saved_in_every_way(model, folder):
         yield folder / "model.safetensors"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MODULES)
 def test_a_module_is_equal_to_all_that_is_saved_of_it(kind, tmp_path):
     """Each with each, both ways; the line, the text, the HTML and the frame say so too."""

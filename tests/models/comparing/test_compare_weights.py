@@ -185,6 +185,7 @@ def test_optimizers_whose_parameters_are_called_otherwise_are_compared_by_place(
     assert model[0].weight in first.state
 
 
+@pytest.mark.slow
 def test_optimizers_without_states_are_compared_and_said_so():
     """Before the first step there is nothing that differs; after it, each state is one that only one side has."""
     (_, fresh), (_, stepped) = trained(0, 0), trained(0, 1)

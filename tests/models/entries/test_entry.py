@@ -41,6 +41,7 @@ def test_another_one_says_the_same(entry, same):
     assert replace(entry, note="n").note == "n"
 
 
+@pytest.mark.slow
 @in_child
 def test_what_is_not_met_is_not_imported():
     """Of a .npy file neither the reader of another format, nor the pickle machine, live sources or statistics."""

@@ -93,6 +93,7 @@ def test_an_array_of_any_dtype_is_equal_to_itself(make):
         assert tnp.compare({"w": array}, {"w": array}).equal, name
 
 
+@pytest.mark.slow
 @on_linux
 @in_fork
 def test_an_array_of_a_large_file_is_looked_at_in_little_memory(tmp_path):

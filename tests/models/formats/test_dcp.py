@@ -226,6 +226,7 @@ def test_ranks_without_coordination_tell_what_is_in_several_files(ranks):
     assert second["rows"].problem == "chunks with 16,000 of its 32,000 elements are missing"
 
 
+@pytest.mark.slow
 @in_child
 def test_every_engine_gives_the_bits_of_the_tensors():
     """Of chunks in columns, of which one task needs several."""

@@ -193,6 +193,7 @@ def test_every_engine_gives_the_same_bits(tmp_path):
     assert math.isclose(expected.std, values.std(), rel_tol=1e-3)
 
 
+@pytest.mark.slow
 @in_child
 def test_another_process_reads_the_same():
     """What is sent to it is small, and the library is imported there."""
@@ -232,6 +233,7 @@ def test_metadata_is_told_and_long_arrays_are_not(tmp_path):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_listing_is_quick_and_takes_no_library(tmp_path):
     """A vocabulary of 400,000 words, and a body of 40 GB that takes no disk."""
     path = tmp_path / "x.gguf"
@@ -330,6 +332,7 @@ def test_a_header_that_is_not_sound_is_refused(tmp_path, name):
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.slow
 @on_linux
 @in_child
 def test_a_lie_takes_no_memory():

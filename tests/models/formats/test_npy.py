@@ -236,6 +236,7 @@ def test_whatever_is_in_the_file_ends_in_a_sentence(tmp_path, at, put, cut):
     assert np.array_equal(found, np.load(io.BytesIO(changed)), equal_nan=True)
 
 
+@pytest.mark.slow
 @on_linux
 @in_child
 def test_a_lie_takes_no_memory():

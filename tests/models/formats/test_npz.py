@@ -220,6 +220,7 @@ def test_whatever_is_in_the_file_ends_in_a_sentence(tmp_path, compression, put, 
         assert str(error)
 
 
+@pytest.mark.slow
 @on_linux
 @in_child
 def test_a_bomb_takes_no_memory():
@@ -312,6 +313,7 @@ def test_what_cannot_be_inflated_says_so_each_time(tmp_path, close_marks):
         tnp.compare(tnp.weights(tmp_path / "x.npz")["w"], made)
 
 
+@pytest.mark.slow
 @in_child
 def test_a_compressed_array_of_64_mib_is_compared_in_less_than_32():
     """And located, and counted, whichever way it lies."""

@@ -381,6 +381,7 @@ HOSTILE = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="counts kilobytes as Linux does")
 @in_child
 def test_small_files_take_neither_time_nor_memory():
@@ -437,6 +438,7 @@ def test_what_a_pickle_makes_has_a_bound_that_does_not_grow_with_the_file(monkey
         xray(head + HEAVY[name] * 1001 + b"t.")
 
 
+@pytest.mark.slow
 @on_linux
 @in_child
 def test_a_pickle_of_empty_dictionaries_is_refused_before_it_takes_half_a_gigabyte():

@@ -140,6 +140,7 @@ def quantized(name: str) -> dict[str, torch.Tensor]:
     return model.state_dict()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["int4", "int8", "float8", "intx"])
 @in_fork
 def test_weights_of_torchao_are_listed_as_in_memory(tmp_path, name):
@@ -160,6 +161,7 @@ def test_weights_of_torchao_are_listed_as_in_memory(tmp_path, name):
         entry.to_numpy()
 
 
+@pytest.mark.slow
 @in_child
 def test_no_class_of_a_wrapper_is_imported():
     """Though a module of its name lies on the path."""

@@ -251,6 +251,7 @@ def test_an_index_that_says_nonsense_is_told(tmp_path):
     ]
 
 
+@pytest.mark.slow
 @in_child
 def test_nothing_is_imported_that_nobody_has_imported():
     """A hook may be there without its library."""
@@ -727,6 +728,7 @@ class Dropping(nn.Module):
         return nn.functional.dropout(weight, 0.5, training=True)
 
 
+@pytest.mark.slow
 @in_child
 def test_random_numbers_of_another_thread_do_not_come_twice():
     """What would be set back is not run while another thread may draw; torch's own parametrizations draw nothing."""

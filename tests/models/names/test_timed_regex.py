@@ -40,6 +40,7 @@ def test_it_finds_what_re_finds(text, monkeypatch):
     assert bool(started) == (text in APART)
 
 
+@pytest.mark.slow
 @in_child
 def test_what_takes_for_ever_is_given_up():
     """Of a repeat in a repeat, and of many in a row."""

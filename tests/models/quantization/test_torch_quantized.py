@@ -250,6 +250,7 @@ LARGE = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LARGE)
 def test_every_engine_gives_the_same_bits(tmp_path, name):
     """Blocks and tasks end anywhere within channels."""
@@ -273,6 +274,7 @@ def test_every_engine_gives_the_same_bits(tmp_path, name):
         assert tnp.locate(entry.values(), "max").indices[0] == tuple(map(int, index))
 
 
+@pytest.mark.slow
 @in_child
 def test_another_process_reads_it():
     """Lists of scales and all."""

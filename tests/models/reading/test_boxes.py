@@ -71,6 +71,7 @@ def test_boxes_that_are_no_whole_are_told(shape):
     assert why_not_whole((), [Box((), ())] * 2) == "its chunks overlap"
 
 
+@pytest.mark.slow
 def test_many_boxes_are_compared_in_time():
     """A grid of 32,768: not each with each."""
     boxes = [Box((2 * i, 3 * j), (2, 3)) for i in range(128) for j in range(256)]

@@ -89,6 +89,7 @@ def end_in_time() -> None:
         signal.alarm(TIMEOUT_S)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENGINES)
 @in_child
 def test_every_engine_gives_the_bits_of_a_scan_without_one(name):
@@ -116,6 +117,7 @@ def test_every_engine_gives_the_bits_of_a_scan_without_one(name):
             assert all("was written to since it was listed" in why for why in failed.values())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no such signal")
 @in_child
 def test_what_a_killed_worker_had_is_marked_and_read_by_the_next_scan():

@@ -53,6 +53,7 @@ def model(tmp_path_factory):
     return folder / "model.safetensors", made
 
 
+@pytest.mark.slow
 @in_child
 def test_every_engine_gives_the_bits_of_the_tensors():
     """Threads, processes that are made anew, and none; with tasks of a part of a weight each."""

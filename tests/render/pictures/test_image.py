@@ -271,6 +271,7 @@ def test_it_shows_wherever_something_asks_for_html_a_png_or_text():
     assert 'width="128" height="128"' in small._repr_html_()
 
 
+@pytest.mark.slow
 @needs_card
 @in_child
 def test_only_the_pixels_that_are_shown_leave_a_device():

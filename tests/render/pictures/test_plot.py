@@ -86,6 +86,7 @@ LARGEST = float(np.finfo(np.float64).max)
 SPREAD = np.random.default_rng(0).standard_normal(600)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     ("values", "ends", "unit"),
@@ -205,6 +206,7 @@ def test_options_of_the_user_shape_it_and_stay_as_they_are():
         assert dict(matplotlib.rcParams) == before
 
 
+@pytest.mark.slow
 def test_neither_pyplot_nor_a_window_is_opened():
     """So there is no list of open figures: nothing but what writes PNGs is imported."""
     code = (

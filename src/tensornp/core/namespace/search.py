@@ -26,8 +26,7 @@ from tensornp.core.tensor.paths import Kind, Path
 _CHECK_EVERY = 64
 _TURN = 512
 _RESULT = re.compile(r"_{1,3}|_\d+")
-
-
+_OF_IMPORT = frozenset(("__loader__", "__spec__"))
 _OF_IPYTHON = frozenset("In _ih _oh _dh _ __ ___ _i _ii _iii exit quit open get_ipython".split())
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _requires_grad, _is_leaf, _retains_grad = (
@@ -224,11 +223,13 @@ class _Walk:
 
 
 def _roots(namespace: Any) -> Iterator[tuple[Any, Any, Kind]]:
-    """Yield the names that are the user's: not those that IPython binds."""
+    """Yield the names that are the user's: not those that IPython and the import system bind."""
     outputs = namespace["_oh"] if history_name(namespace) else None
     results = copied(lambda: {id(value) for value in dict.values(outputs)}) if outputs is not None else set()
     for name, value in items_of(namespace) if isinstance(namespace, dict) else list(namespace.items()):
         # `_` and `_3` are the user's where they are no result of a cell: after `for _ in ...`.
+        if name in _OF_IMPORT:
+            continue
         is_history = outputs is not None and is_history_name(name)
         if not is_history or (_RESULT.fullmatch(name) and id(value) not in results):
             yield name, value, ""

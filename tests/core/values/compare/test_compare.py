@@ -29,6 +29,7 @@ def changed(t: torch.Tensor, **places: float) -> torch.Tensor:
     return t
 
 
+@pytest.mark.slow
 @given(tensors(), st.integers(0, 2**32 - 1), st.integers(0, 5), st.sampled_from([40, 2**17]))
 @settings(max_examples=300, deadline=None)
 def test_every_figure_is_exact(t, seed, num_changes, block_numel):

@@ -31,6 +31,7 @@ def places(t: torch.Tensor, what: str) -> list[tuple[int, ...]]:
     return [tuple(map(int, index)) for index in np.argwhere(is_told & (sizes == best))]
 
 
+@pytest.mark.slow
 @given(tensors(), st.sampled_from(KINDS), st.sampled_from([50, 2**17]))
 @settings(max_examples=300, deadline=None)
 def test_every_place_is_counted_and_the_first_are_told(t, what, block_numel):

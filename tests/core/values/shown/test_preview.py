@@ -19,6 +19,7 @@ def shown(t: torch.Tensor, max_elements: int = 10**7) -> str:
     return preview(t, tnp.inspect(t), tnp.plan(t), max_elements=max_elements).text
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(tensors(), PRINT_OPTIONS)
 def test_text_equals_repr_of_the_whole_array(t, options):

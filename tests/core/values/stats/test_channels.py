@@ -26,6 +26,7 @@ def expected(values: np.ndarray, axis: int) -> ChannelNorms | None:
     return ChannelNorms(axis, values.shape[axis], len(dead), tuple(dead[:5].tolist()), len(out), ratios)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 def test_what_stands_out_is_what_numpy_finds(shape, dtype):

@@ -70,6 +70,7 @@ def check(found: TensorStats, values: np.ndarray) -> None:
         assert close(found.norm / top, math.sqrt(math.fsum(v * v for v in scaled)))
 
 
+@pytest.mark.slow
 @given(tensors(), st.sampled_from([64, 1000, 2**17]), st.integers(1, 3), st.booleans())
 @settings(max_examples=300, deadline=None)
 def test_every_figure_is_numpys(t, block_numel, num_threads, is_raw):
@@ -117,6 +118,7 @@ def test_a_quantile_is_exact_of_few_elements_and_of_short_ones_and_else_within_h
         assert abs(found.quantile(share) - expected) <= bound or not np.isfinite(bound)
 
 
+@pytest.mark.slow
 @given(tensors(), st.data(), st.sampled_from([MAX_KEPT, 30, 0]))
 @settings(max_examples=200, deadline=None)
 def test_parts_add_up_in_any_order(t, data, most):
@@ -454,6 +456,7 @@ def test_equal_statistics_have_equal_hashes():
     assert hash(a) == hash(b)
 
 
+@pytest.mark.slow
 def test_statistics_at_the_end_of_python():
     """Where a pool takes no more work."""
     # Which newer torches import themselves, and nobody can at the end.
