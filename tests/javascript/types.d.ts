@@ -38,6 +38,8 @@ interface Column {
   isRight: boolean;
   isLargeFirst: boolean;
   isSortable: boolean;
+  isForWide: boolean;
+  isFixed: boolean;
 }
 
 /** A line of it: a weight by its `number`, what opens by its `branch`; -1 where there is none. */
@@ -53,6 +55,7 @@ interface Line {
   picture: { src?: string; alt?: string };
   title: string;
   isAlarm: boolean;
+  mark: [number, number] | null;
 }
 
 /** The lines that are seen, of `total`, and what is said of all. */
@@ -63,6 +66,7 @@ interface SeenLines {
   columns: Column[];
   choices: { column: string; label: string; values: string[] }[];
   isList: boolean;
+  marked: string;
   text: string;
   code: string;
   cost: string;

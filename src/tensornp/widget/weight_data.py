@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.legible import legible
@@ -12,9 +13,10 @@ from tensornp.core.values.shown.preview import Preview
 from tensornp.core.values.stats.histogram import Histogram
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.entries.summary import preview_of
-from tensornp.models.outline.columns import Column, cells_of, columns, sortable
+from tensornp.models.outline.columns import FINDINGS, Column, cells_of, column_called, columns, figure_columns
 from tensornp.models.outline.fold import Row
 from tensornp.models.outline.outline import Line
+from tensornp.models.outline.spreads import Spread, Spreads
 from tensornp.models.scan.findings import QUIET_RANK
 from tensornp.render.layout.words import cost_of_scan
 from tensornp.render.models.entry import array_code, facts_of
@@ -28,6 +30,8 @@ from tensornp.widget.toggle_data import figures_data
 class Found(NamedTuple):
     """What a scan has found of a weight: how bad the worst finding is (0 is the worst), all, the figures, and bars.
 
+    `words` are what is said of them, `figures` the numbers by their columns.
+
     The picture of a histogram is made when its line is seen.
     """
 
@@ -35,6 +39,7 @@ class Found(NamedTuple):
     findings: tuple[str, ...]
     words: tuple[str, ...] = ()
     histogram: Histogram | None = None
+    figures: Mapping[str, float] = MappingProxyType({})
 
     @property
     def is_alarm(self) -> bool:
@@ -54,7 +59,8 @@ def column_data(column: Column) -> dict[str, Any]:
     """Return what the page has to know of a column."""
     return {
         "name": column.name, "heading": column.heading or column.name, "isRight": column.is_right,
-        "isLargeFirst": column.has_large_first, "isSortable": column.name in sortable(),
+        "isLargeFirst": column.has_large_first, "isSortable": column.is_sortable,
+        "isForWide": column.is_for_wide, "isFixed": column.name in ("name", FINDINGS),
     }  # fmt: skip
 
 
@@ -64,26 +70,47 @@ def choice_data(name: str, values: list[str]) -> dict[str, Any]:
     return {"column": name, "label": label, "values": values}
 
 
-def line_data(line: Line, found: Mapping[str, Found], num_found: int) -> dict[str, Any]:
-    """Return one line of the tree; `num_found` is how many weights of it have findings."""
+def marked_column(sort: str) -> str:
+    """Return the column that has marks: the one that lines are sorted by, where its figures are positive, else norm."""
+    figure = column_called(sort).figure if sort else None
+    return sort if figure is not None and not figure.has_sign else "norm"
+
+
+def line_data(line: Line, found: Mapping[str, Found], spreads: Spreads | None, marked: str) -> dict[str, Any]:
+    """Return one line of the tree; `marked` is the column that has a mark."""
     if line.weights:
         cells = cells_of(Row(line.label, line.weights, line.unlike))
     else:
         weights, nbytes = counted(line.sums.num_weights, "weight"), format_nbytes(line.sums.nbytes)
         told = {"name": legible(line.label), "shape": weights, "bytes": nbytes, "notes": legible(line.unlike)}
         cells = {column.name: told.get(column.name, "") for column in columns(with_scanned=False)}
-    figures: dict[str, Any] = {}
+    picture: dict[str, Any] = {}
     own = found.get(line.weights[0].name) if line.number >= 0 else None
+    num_alarms = spreads.num_alarms(line.branch) if spreads is not None and line.branch >= 0 else 0
     if own is not None:
-        cells["findings"], cells["figures"], figures = "; ".join(own.findings), " · ".join(own.words), own.picture
-    elif num_found:
-        cells["findings"] = f"{num_found:,} of {line.sums.num_weights:,} with findings"
+        cells["findings"], cells["figures"], picture = "; ".join(own.findings), " · ".join(own.words), own.picture
+    elif num_alarms:
+        cells["findings"] = f"{num_alarms:,} of {line.sums.num_weights:,} with findings"
+    mark: tuple[float, float] | None = None
+    for column, figure in figure_columns():
+        spread = _spread(column, line, own, spreads)
+        if spread is not None and spreads is not None:
+            cells[column] = figure.text_of(*spread)
+            mark = spreads.place(column, spread) if column == marked else mark
     return {
         "cells": cells, "branch": line.branch, "parent": line.parent, "level": line.level, "position": line.position,
-        "size": line.size, "open": line.is_open, "number": line.number, "picture": figures,
+        "size": line.size, "open": line.is_open, "number": line.number, "picture": picture, "mark": mark,
         "title": f"{counted(line.sums.numel, 'element')}, {counted(line.sums.nbytes, 'byte')}",
-        "isAlarm": own.is_alarm if own is not None else bool(num_found),
+        "isAlarm": own.is_alarm if own is not None else bool(num_alarms),
     }  # fmt: skip
+
+
+def _spread(column: str, line: Line, own: Found | None, spreads: Spreads | None) -> Spread | None:
+    """Return between what a figure lies: that of one weight, or of all that are below a line."""
+    if own is not None:
+        value = own.figures.get(column)
+        return None if value is None else Spread(value, value)
+    return spreads.of(column, line.branch) if spreads is not None and line.branch >= 0 else None
 
 
 def entry_data(entry: WeightEntry, opened: str, printoptions: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,14 +17,22 @@ from tensornp.errors import BadRequestError, NameTakenError, TensornpError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.entries.released import reached
 from tensornp.models.outline.choose import Asked
-from tensornp.models.outline.columns import columns
-from tensornp.models.outline.outline import Outline
-from tensornp.models.scan.findings import UNRANKED
+from tensornp.models.outline.columns import FINDINGS, columns
+from tensornp.models.outline.outline import FoundOrder, Outline
+from tensornp.models.outline.spreads import Spreads
 from tensornp.render.layout.words import cost_of_scan
 from tensornp.render.models.entry import array_code
 from tensornp.widget.dock import DockingWidget, module, stylesheet
 from tensornp.widget.scanning import Scanning
-from tensornp.widget.weight_data import Found, choice_data, column_data, entry_data, line_data, stats_data
+from tensornp.widget.weight_data import (
+    Found,
+    choice_data,
+    column_data,
+    entry_data,
+    line_data,
+    marked_column,
+    stats_data,
+)
 from tensornp.widget.weight_requests import NONSENSE, asked_by, integer_of, pattern_code
 from tensornp.widget.weights_scan import ScanFound, found_in
 from tensornp.widget.worker import Worker
@@ -79,7 +87,7 @@ class WeightsWidget(DockingWidget):
         self._options, self._binder = options or DisplayOptions(), binder
         self._outline: Outline | None = None
         self._found: dict[str, Found] = {}
-        self._num_found: list[int] = []
+        self._spreads: Spreads | None = None
         self._scan: Scanning[ScanFound] | None = None
         self._answers: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "lines": self._lines, "open": self._open, "stats": self._stats, "values": self._values,
@@ -94,7 +102,7 @@ class WeightsWidget(DockingWidget):
         with self._lock:
             self._end()
             self._worker.forget()
-            self._weights, self._outline, self._found = (), None, {}
+            self._weights, self._outline, self._spreads, self._found = (), None, None, {}
         super().close()
 
     def set_state(self, sync_data: dict[str, Any]) -> None:
@@ -137,46 +145,46 @@ class WeightsWidget(DockingWidget):
             self._outline = Outline(self._weights)
         outline, asked = self._outline, asked_by(request)
         first, count = integer_of(request.get("first", 0)), integer_of(request.get("count", 0))
-        ranks = self._rank if self._found else None
-        total = outline.num_lines(asked, ranks)
+        found, marked = self._told_of if self._found else None, marked_column(asked.sort)
+        total = outline.num_lines(asked, found)
         first = min(max(first, 0), max(total - 1, 0))
-        lines = outline.lines(asked, first, min(max(count, 0), MAX_LINES), ranks)
+        lines = outline.lines(asked, first, min(max(count, 0), MAX_LINES), found)
         return {
             "type": "lines",
             "total": total,
             "first": first,
-            "lines": [line_data(line, self._found, self._num_of(line.branch)) for line in lines],
+            "lines": [line_data(line, self._found, self._spreads, marked) for line in lines],
             "isList": asked.is_list,
-            "text": self._said(asked, ranks),
+            "marked": marked,
+            "text": self._said(asked, found),
             "code": self._code(asked.search),
             "columns": self._columns(),
             "choices": [choice_data(name, values) for name, values in outline.choices.items()],
-            "cost": self._cost(asked, ranks),
+            "cost": self._cost(asked, found),
         }
 
     def _code(self, search: str) -> str:
         """Return the expression of an explorer of what is listed; empty where none reaches it."""
         return f"{self.opened}.find({pattern_code(search)})" if search and self.opened else self.opened
 
-    def _cost(self, asked: Asked, ranks: Any) -> str:
+    def _cost(self, asked: Asked, found: FoundOrder | None) -> str:
         """Return what a scan of what is listed costs."""
         assert self._outline is not None
         outline = self._outline
-        sums = outline.sums_of(outline.chosen(asked, ranks)) if asked.is_list else outline.sums
+        sums = outline.sums_of(outline.chosen(asked, found)) if asked.is_list else outline.sums
         return cost_of_scan(sums.nbytes)
 
-    def _rank(self, name: str) -> int:
-        return self._found[name].rank if name in self._found else UNRANKED
+    def _told_of(self, column: str, name: str) -> float | None:
+        """Return by what number a weight is sorted: that of a figure, or how bad what was found is."""
+        own = self._found.get(name)
+        return None if own is None else own.rank if column == FINDINGS else own.figures.get(column)
 
-    def _num_of(self, branch: int) -> int:
-        return self._num_found[branch] if 0 <= branch < len(self._num_found) else 0
-
-    def _said(self, asked: Asked, ranks: Any) -> str:
+    def _said(self, asked: Asked, found: FoundOrder | None) -> str:
         """Return how many weights fit, of how many."""
         assert self._outline is not None
         if not asked.is_list:
             return ""
-        chosen = self._outline.chosen(asked, ranks)
+        chosen = self._outline.chosen(asked, found)
         every = counted(len(self._weights), "weight")
         if len(chosen) == len(self._weights):
             # The heading has the totals, in which overlapping ones count once.
@@ -280,7 +288,9 @@ class WeightsWidget(DockingWidget):
             found, said = scanned if scanned is not None else ({}, reason)
             self._scan, self.progress, self.scanned = None, -1.0, said
             self._found |= found
-            names = {name for name, one in self._found.items() if one.is_alarm}
-            if self._outline is not None:
-                self._num_found = self._outline.counted_below(names)
+            if found:
+                self._outline = self._outline or Outline(self._weights)
+                alarms = {name for name, one in self._found.items() if one.is_alarm}
+                figures = {name: one.figures for name, one in self._found.items()}
+                self._spreads = Spreads(self._outline, figures, alarms)
                 self._outline.forget()

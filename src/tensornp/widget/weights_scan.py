@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.released import reached
+from tensornp.models.outline.columns import figures_of
 from tensornp.models.scan.findings import QUIET_RANK, UNRANKED
 from tensornp.models.scan.run import scan_entries
 from tensornp.render.pictures.stats_line import line_of
@@ -26,7 +27,7 @@ def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
         findings = table.findings(name)
         texts = tuple(one.text for one in findings)
         rank = min((one.rank for one in findings), default=UNRANKED)
-        found[name] = Found(rank, texts, *line_of(stats))
+        found[name] = Found(rank, texts, *line_of(stats), figures_of(stats))
     table.failed |= gone
     found |= {name: Found(QUIET_RANK, (f"not read: {why}",)) for name, why in table.failed.items()}
     return found, " · ".join(table.told())

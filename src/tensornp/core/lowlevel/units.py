@@ -23,9 +23,9 @@ def with_article(noun: str) -> str:
     return f"{'an' if is_an else 'a'} {noun}"
 
 
-def format_number(value: float) -> str:
-    """Return a number in four digits, with a true minus sign: ``−2.125``, ``1.5e−05``."""
-    return f"{value:.4g}".replace("-", "−")
+def format_number(value: float, digits: int = 4) -> str:
+    """Return a number in four digits, or fewer, with a true minus sign: ``−2.125``, ``1.5e−05``."""
+    return f"{value:.{digits}g}".replace("-", "−")
 
 
 def format_ordinal(number: int) -> str:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.core.lowlevel.units import counted, format_nbytes, format_number
+from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, shape_text
 from tensornp.models.names.quoted import MAX_SHOWN, cut, file_name
@@ -15,6 +16,34 @@ from tensornp.models.outline.fold import Row, note_of
 _DIGITS = re.compile(r"(\d+)")
 _MAX_NOTE = 400
 _MAX_RELATED = 3
+
+
+def _at_a_glance(value: float) -> str:
+    return format_number(value, 3)
+
+
+class ScannedFigure(NamedTuple):
+    """A number that a scan tells of a weight, as it is written; of several weights, the extremes are.
+
+    Attributes
+    ----------
+    of : callable
+        The number; None where there is none, as of what is NaN throughout.
+    text : callable
+    has_sign : bool
+        Whether it may be negative: then both extremes are told, else the greatest alone.
+    """
+
+    of: Callable[[TensorStats], float | None]
+    text: Callable[[float], str] = _at_a_glance
+    has_sign: bool = False
+
+    def text_of(self, least: float, greatest: float) -> str:
+        """Return what is said of weights between two extremes."""
+        texts = self.text(least), self.text(greatest)
+        if texts[0] == texts[1]:
+            return texts[0]
+        return " … ".join(texts) if self.has_sign else f"≤ {texts[1]}"
 
 
 class Column(NamedTuple):
@@ -27,7 +56,7 @@ class Column(NamedTuple):
     text : callable or None
         What is said in it of weights that are alike; None of what a scan tells, which it says in its own words.
     order : callable or None
-        By what weights are sorted; None where they are not, or as the scan ranks them.
+        By what weights are sorted; None where they are not, or by what a scan has found.
     choice : callable or None
         The fact by which weights are chosen, from a list of all of its values.
     label : str
@@ -38,6 +67,8 @@ class Column(NamedTuple):
         The sentence behind what is said.
     heading : str
         What the tree has over it, where that is not its name.
+    figure : ScannedFigure or None
+        The number that a scan tells, where it is one.
     is_always : bool
         Whether it is there although nothing is said in it, or the same of all.
     is_said_once : bool
@@ -46,6 +77,8 @@ class Column(NamedTuple):
         Whether it is aligned by its last digit.
     has_large_first : bool
         Whether the first sorting begins with the largest.
+    is_for_wide : bool
+        Whether it is left out of a narrow page, until someone chooses it.
     """
 
     name: str
@@ -56,10 +89,22 @@ class Column(NamedTuple):
     has_text: Callable[[WeightEntry], bool] | None = None
     title: Callable[[Row], str] | None = None
     heading: str = ""
+    figure: ScannedFigure | None = None
     is_always: bool = False
     is_said_once: bool = False
     is_right: bool = False
     has_large_first: bool = False
+    is_for_wide: bool = False
+
+    @property
+    def is_sortable(self) -> bool:
+        """Whether weights are sorted by it."""
+        return self.order is not None or self.is_found
+
+    @property
+    def is_found(self) -> bool:
+        """Whether they are sorted by what a scan has found."""
+        return self.figure is not None or self.name == FINDINGS
 
 
 def _natural(one: WeightEntry) -> list[Any]:
@@ -124,7 +169,18 @@ def cells_of(row: Row) -> dict[str, str]:
 
 def sortable() -> tuple[str, ...]:
     """Return by what weights can be sorted."""
-    return tuple(column.name for column in COLUMNS if column.order is not None or column.name == FINDINGS)
+    return tuple(column.name for column in COLUMNS if column.is_sortable)
+
+
+def figure_columns() -> tuple[tuple[str, ScannedFigure], ...]:
+    """Return the columns of which a scan tells a number, by their names."""
+    return tuple((column.name, column.figure) for column in COLUMNS if column.figure is not None)
+
+
+def figures_of(stats: TensorStats) -> dict[str, float]:
+    """Return the numbers that statistics tell, by the column."""
+    found = {name: figure.of(stats) for name, figure in figure_columns()}
+    return {name: float(value) for name, value in found.items() if value is not None}
 
 
 def column_called(name: str) -> Column:
@@ -133,6 +189,27 @@ def column_called(name: str) -> Column:
     if found is None:
         raise BadRequestError(f"there is no column {cut(name, 20)!r}")
     return found
+
+
+def _largest(stats: TensorStats) -> float | None:
+    return None if stats.min is None else max(abs(stats.min), abs(stats.max))
+
+
+def _share_of_zeros(stats: TensorStats) -> float | None:
+    return stats.zeros / stats.count if stats.count else None
+
+
+def _percent(share: float) -> str:
+    """Return a share that is nothing only where it is none, and all only where it is."""
+    if 0 < share < 0.001:
+        return "< 0.1%"
+    if 0.999 < share < 1:
+        return "> 99.9%"
+    return f"{100 * share:.3g}%" if share else "0"
+
+
+def _figure(name: str, figure: ScannedFigure, *, is_for_wide: bool = False) -> Column:
+    return Column(name, figure=figure, is_right=True, has_large_first=True, is_for_wide=is_for_wide)
 
 
 FINDINGS = "findings"
@@ -161,6 +238,11 @@ COLUMNS: tuple[Column, ...] = (
         "grad", _grad, lambda one: {True: 0, False: 1, None: 2}[one.is_trained], is_said_once=True
     ),
     Column("figures", heading="values"),
+    _figure("norm", ScannedFigure(lambda stats: stats.norm)),
+    _figure("mean", ScannedFigure(lambda stats: stats.mean, has_sign=True), is_for_wide=True),
+    _figure("std", ScannedFigure(lambda stats: stats.std), is_for_wide=True),
+    _figure("max |x|", ScannedFigure(_largest)),
+    _figure("zeros", ScannedFigure(_share_of_zeros, _percent), is_for_wide=True),
     Column(FINDINGS),
     Column(
         "notes", _notes, lambda one: (not one.problem, not one.tied_to, not one.related, not one.note, one.note),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -11,9 +12,11 @@ from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.repeated import not_counted
 from tensornp.models.outline.choose import STATES, Asked, has_state, passes, searched
-from tensornp.models.outline.columns import FINDINGS, Column, column_called, columns
+from tensornp.models.outline.columns import Column, column_called, columns
 from tensornp.models.outline.fold import Branch, tree_of
 
+FoundOrder = Callable[[str, str], float | None]
+"""What a scan has found, by a column and the name of a weight: a number by which it is sorted, None of nothing."""
 MAX_OPEN = 40
 """Lines up to which branches are open from the beginning."""
 
@@ -57,6 +60,8 @@ class Outline:
         self._numbers: dict[int, int] = {}
         self._branches: list[Branch] = []
         self._sums: list[Sums] = []
+        self._order: list[int] = []
+        self._spans: list[slice] = []
         self._number()
         self._open = self._opened()
         self._orders: dict[str, list[int]] = {}
@@ -69,11 +74,16 @@ class Outline:
             branch = stack.pop()
             self._numbers[id(branch)] = len(self._branches)
             self._branches.append(branch)
+            first = len(self._order)
+            self._order.extend(self._number_of[one.name] for one in branch.entries)
+            self._spans.append(slice(first, len(self._order)))
             stack.extend(reversed(branch.below))
         sums = [self.sums_of(branch.entries) for branch in self._branches]
         for number in reversed(range(len(sums))):
-            below = [sums[self._numbers[id(child)]] for child in self._branches[number].below]
-            sums[number] = Sums(*map(sum, zip(sums[number], *below, strict=True)))
+            below = [self._numbers[id(child)] for child in self._branches[number].below]
+            sums[number] = Sums(*map(sum, zip(sums[number], *(sums[child] for child in below), strict=True)))
+            if below:
+                self._spans[number] = slice(self._spans[number].start, self._spans[below[-1]].stop)
         self._sums = sums
 
     def _opened(self) -> set[int]:
@@ -91,8 +101,8 @@ class Outline:
         """Return whether what is below a branch is seen."""
         return (branch in self._open) != (branch in asked.toggled)
 
-    def lines(self, asked: Asked, first: int, count: int, ranks: Callable[[str], int] | None = None) -> list[Line]:
-        """Return some of the lines; `ranks` tells how bad the findings of a name are, 0 the worst.
+    def lines(self, asked: Asked, first: int, count: int, found: FoundOrder | None = None) -> list[Line]:
+        """Return some of the lines; `found` tells what a scan has found, by which they may be sorted.
 
         Raises
         ------
@@ -101,14 +111,14 @@ class Outline:
         """
         if not asked.is_list:
             return [self._line(asked, *one) for one in self._visible(asked)[first : first + count]]
-        chosen = self.chosen(asked, ranks)
+        chosen = self.chosen(asked, found)
         return [
             self._line_of(one, -1, 1, first + i + 1, len(chosen)) for i, one in enumerate(chosen[first : first + count])
         ]
 
-    def num_lines(self, asked: Asked, ranks: Callable[[str], int] | None = None) -> int:
+    def num_lines(self, asked: Asked, found: FoundOrder | None = None) -> int:
         """Return how many lines there are; raises as `lines`."""
-        return len(self.chosen(asked, ranks) if asked.is_list else self._visible(asked))
+        return len(self.chosen(asked, found) if asked.is_list else self._visible(asked))
 
     def _visible(self, asked: Asked) -> Sequence[Any]:
         """Return what is open: branches, and the weights of patterns, with level, position and size."""
@@ -145,50 +155,59 @@ class Outline:
         number = self._number_of[one.name]
         return Line(one.name, number, -1, parent, level, position, size, False, (one,), self.sums_of((one,)))
 
-    def chosen(self, asked: Asked, ranks: Callable[[str], int] | None = None) -> Sequence[WeightEntry]:
+    def chosen(self, asked: Asked, found: FoundOrder | None = None) -> Sequence[WeightEntry]:
         """Return the weights of a list, in its order."""
-        key = asked, ranks
+        key = asked, found
         if self._last[0] == key:
             return self._last[1]
-        found = [one for one in self.weights if passes(one, asked.filters)] if asked.filters else self.weights
+        chosen = [one for one in self.weights if passes(one, asked.filters)] if asked.filters else self.weights
         if asked.search:
-            fits = searched(asked.search, [one.name for one in found])
-            found = [one for one, is_found in zip(found, fits, strict=True) if is_found]
+            fits = searched(asked.search, [one.name for one in chosen])
+            chosen = [one for one, is_found in zip(chosen, fits, strict=True) if is_found]
         if asked.sort:
-            found = self._sorted(found, asked.sort, ranks)
-            if asked.descending:
-                found = found[::-1]
-        self._last = key, found
-        return found
+            chosen = self._sorted(chosen, asked, found)
+        self._last = key, chosen
+        return chosen
 
-    def _sorted(
-        self, weights: Sequence[WeightEntry], column: str, ranks: Callable[[str], int] | None
-    ) -> list[WeightEntry]:
-        if column == FINDINGS:
-            worst = ranks or (lambda name: 0)
-            return sorted(weights, key=lambda one: worst(one.name))
-        rank = column_called(column).order
-        if rank is None:
-            raise BadRequestError(f"nothing is sorted by {column!r}")
-        if column not in self._orders:
-            order = sorted(range(len(self.weights)), key=lambda i: rank(self.weights[i]))
+    def _sorted(self, weights: Sequence[WeightEntry], asked: Asked, found: FoundOrder | None) -> Sequence[WeightEntry]:
+        """Return weights in an order, in which equal ones stay as they are."""
+        column = column_called(asked.sort)
+        if not column.is_sortable:
+            raise BadRequestError(f"nothing is sorted by {asked.sort!r}")
+        if column.is_found:
+            told = {one.name: found(column.name, one.name) for one in weights} if found is not None else {}
+            # Of what nothing was found, nothing comes first.
+            known = [one for one in weights if told.get(one.name) is not None]
+            others = [one for one in weights if told.get(one.name) is None]
+            return sorted(known, key=lambda one: told[one.name] or 0, reverse=asked.descending) + others
+        places = self._places(column)
+        return sorted(weights, key=lambda one: places[self._number_of[one.name]], reverse=asked.descending)
+
+    def _places(self, column: Column) -> list[int]:
+        """Return by its number in which place each weight is by a column; equal ones share one."""
+        rank = column.order
+        assert rank is not None
+        if column.name not in self._orders:
+            keys = list(map(rank, self.weights))
+            order = sorted(range(len(keys)), key=keys.__getitem__)
             places = [0] * len(order)
-            for place, i in enumerate(order):
-                places[i] = place
-            self._orders[column] = places
-        places = self._orders[column]
-        return sorted(weights, key=lambda one: places[self._number_of[one.name]])
+            for before, i in itertools.pairwise(order):
+                places[i] = places[before] + (keys[i] != keys[before])
+            self._orders[column.name] = places
+        return self._orders[column.name]
 
     def forget(self) -> None:
         """Forget the last order: what weights are sorted by has changed."""
         self._last = (None, ())
 
-    def counted_below(self, names: Collection[str]) -> list[int]:
-        """Return how many of these weights each branch has, by its number."""
-        counts = [sum(one.name in names for one in branch.entries) for branch in self._branches]
-        for number in reversed(range(len(counts))):
-            counts[number] += sum(counts[self._numbers[id(child)]] for child in self._branches[number].below)
-        return counts
+    def span(self, branch: int) -> slice:
+        """Return which of `in_order` are a branch and what is below it."""
+        return self._spans[branch]
+
+    @property
+    def in_order(self) -> list[WeightEntry]:
+        """The weights as the tree has them, from the top down."""
+        return [self.weights[number] for number in self._order]
 
     @cached_property
     def sums(self) -> Sums:

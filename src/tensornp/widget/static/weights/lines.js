@@ -8,6 +8,8 @@ const INDENT_PX = 16;
 export class Lines {
   /** @type {SeenLines} */
   seen;
+  /** @type {Column[]} */
+  columns = [];
   /** @type {HTMLTableRowElement[]} */
   rows = [];
 
@@ -42,10 +44,12 @@ export class Lines {
 
   // --- painting
 
-  // `stop` is the line that the Tab key stops at, `opened` the number of the weight that is open.
-  paint(seen, { sort, descending }, stop, opened) {
+  // `columns` are those that are shown; `stop` is the line that the Tab key stops at, `opened` the number of the weight
+  // that is open.
+  paint(seen, columns, { sort, descending }, stop, opened) {
     this.seen = seen;
-    const { columns, lines, total, first } = seen;
+    this.columns = columns;
+    const { lines, total, first } = seen;
     this.grid.setAttribute("aria-rowcount", String(total + 1));
     this.paintHeads(columns, sort, descending);
     const at = Math.min(Math.max(stop, first), first + Math.max(lines.length - 1, 0));
@@ -110,7 +114,7 @@ export class Lines {
     row.tabIndex = at === stop ? 0 : -1;
     if (line.number >= 0 && line.number === opened) row.classList.add("tensornp-opened");
     row.title = `${line.cells.name}\n${line.title}`;
-    row.append(...this.seen.columns.map((column) => this.cell(line, column)));
+    row.append(...this.columns.map((column) => this.cell(line, column)));
     return row;
   }
 
@@ -126,7 +130,8 @@ export class Lines {
     } else if (name === "figures") {
       if (line.picture.src) cell.append(pictureOf(line.picture));
       cell.title = text;
-    } else cell.textContent = text;
+    } else if (name === this.seen.marked && line.mark) cell.append(markOf(line.mark), element("span", "number", text));
+    else cell.textContent = text;
     if (name === "findings" && line.isAlarm) cell.classList.add("tensornp-alarm");
     return cell;
   }
@@ -180,4 +185,15 @@ export class Lines {
     else return key === "ArrowUp";
     return true;
   }
+}
+
+// Where a figure lies among those of all weights: a dot, or how far those of several go.
+function markOf([from, to]) {
+  const mark = element("span", "scale");
+  mark.setAttribute("aria-hidden", "true");
+  const dot = element("span", "dot");
+  dot.style.left = `${100 * from}%`;
+  dot.style.width = `${100 * (to - from)}%`;
+  mark.append(dot);
+  return mark;
 }

@@ -5,6 +5,7 @@ import { GONE, dockingEach } from "../page/docking.js";
 import { button, element, focused, liveRegion } from "../page/elements.js";
 import { WAITING } from "../page/request.js";
 import { Wishes } from "../page/wishes.js";
+import { Columns } from "./columns.js";
 import { Controls } from "./controls.js";
 import { Lines, NUM_LINES } from "./lines.js";
 import { Panel } from "./panel.js";
@@ -28,6 +29,8 @@ class Weights {
       filters: () => this.asked.filters,
       scan: () => this.wishes.post({ type: this.model.get("progress") >= 0 ? "end" : "scan", ...this.asked }),
     });
+    this.columns = new Columns(() => this.seen && this.paint());
+    this.controls.node.append(this.columns.button);
     this.lines = new Lines(`Weights of ${model.get("label")}`, {
       sort: (order) => this.ask(order),
       order: () => this.asked,
@@ -45,7 +48,7 @@ class Weights {
     });
     this.root = element("section", "weights");
     this.root.setAttribute("aria-label", `Weights of ${model.get("label")}`);
-    this.root.append(this.controls.node, this.lines.node, this.line(), this.panel.node);
+    this.root.append(this.controls.node, this.columns.list, this.lines.node, this.line(), this.panel.node);
     this.lines.grid.addEventListener("wheel", (event) => this.roll(event), { passive: false });
     this.listeners = {
       "msg:custom": (content) => this.hear(content),
@@ -141,7 +144,10 @@ class Weights {
 
   paint() {
     const { total, text, code } = this.seen;
-    this.lines.paint(this.seen, this.asked, this.current, this.panel.opened);
+    const { columns } = this.seen;
+    this.columns.offer(columns, this.root.clientWidth);
+    const shown = this.columns.shown(columns, this.root.clientWidth);
+    this.lines.paint(this.seen, shown, this.asked, this.current, this.panel.opened);
     this.said.textContent = text || `${total.toLocaleString("en")} ${total === 1 ? "line" : "lines"}`;
     this.code.textContent = code;
     this.copy.hidden = !code;
@@ -255,6 +261,7 @@ class Weights {
   // From a field and the card back to the tree, and from the tree back to the notebook.
   escape(target) {
     const { search } = this.controls;
+    if ([this.columns.button, this.columns.list].some((node) => node.contains(target)) && this.columns.close()) return true;
     if (target === search && search.value) {
       search.value = "";
       this.ask({ search: "" });

@@ -1,0 +1,69 @@
+"""What a scan has found, of all weights below a branch: how many stand out, and between what extremes figures lie."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from tensornp.models.outline.columns import figure_columns
+from tensornp.models.outline.outline import Outline
+
+_DECADES = 4
+"""Below the greatest: what is smaller by more stands where they begin."""
+
+
+class Spread(NamedTuple):
+    """The extremes of a figure among some weights."""
+
+    least: float
+    greatest: float
+
+
+class Spreads:
+    """The figures of weights in the order of the tree, where what is below a branch lies together.
+
+    Parameters
+    ----------
+    outline : Outline
+    figures : mapping
+        By the name of a weight, its figures by their columns; one without a figure, or that was not read, lacks it.
+    alarms : collection of str
+        The names of weights that stand out.
+    """
+
+    def __init__(self, outline: Outline, figures: Mapping[str, Mapping[str, float]], alarms: Collection[str]) -> None:
+        names = [one.name for one in outline.in_order]
+        self._span = outline.span
+        self._values = {
+            column: np.array([figures.get(name, {}).get(column, math.nan) for name in names])
+            for column, _ in figure_columns()
+        }
+        self._alarms = np.array([name in alarms for name in names], bool)
+
+    def num_alarms(self, branch: int) -> int:
+        """Return how many weights stand out in a branch and below it."""
+        return int(np.count_nonzero(self._alarms[self._span(branch)]))
+
+    def of(self, column: str, branch: int) -> Spread | None:
+        """Return the extremes of a figure in a branch and below it; None where no weight has it."""
+        return _spread_of(self._values[column][self._span(branch)])
+
+    def place(self, column: str, spread: Spread) -> tuple[float, float]:
+        """Return where on a logarithmic scale of all weights, from 0 to 1, positive figures lie."""
+        every = _spread_of(self._values[column])
+        top = every.greatest if every is not None else 0
+        return _place(spread.least, top), _place(spread.greatest, top)
+
+
+def _spread_of(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Spread | None:
+    known = values[~np.isnan(values)]
+    return Spread(float(known.min()), float(known.max())) if known.size else None
+
+
+def _place(value: float, top: float) -> float:
+    if value <= 0 or top <= 0:
+        return 0.0
+    return min(max(1 + (math.log10(value) - math.log10(top)) / _DECADES, 0.0), 1.0)
