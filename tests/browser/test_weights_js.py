@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -51,6 +52,17 @@ class Tree(ModulePage):
     def names(self) -> list[str]:
         return self.grid.locator("tbody bdi").all_text_contents()
 
+    def scan(self) -> None:
+        """Scan all, and have the page hear what was found."""
+        self.page.get_by_role("button", name="Scan", exact=True).click()
+        self.settle()
+        end = time.monotonic() + 60
+        while not self.widget.scanned:
+            assert time.monotonic() < end, "the scan does not end"
+            time.sleep(0.01)
+        self.set("scanned", self.widget.scanned)
+        self.settle()
+
     def focused(self) -> str:
         return self.page.evaluate("document.activeElement.querySelector('bdi')?.textContent ?? ''")
 
@@ -61,6 +73,14 @@ MakeTree = Callable[..., Tree]
 @pytest.fixture
 def tree(page: Page) -> MakeTree:
     return lambda obj, **options: Tree(page, obj, **options)
+
+
+@pytest.fixture
+def stored(page: Page) -> Page:
+    """A page of a site, which may store something."""
+    page.route("http://blank.test/", lambda route: route.fulfill(body="", content_type="text/html"))
+    page.goto("http://blank.test/")
+    return page
 
 
 def net() -> torch.nn.Module:
@@ -140,9 +160,56 @@ def test_columns_sort_and_filters_choose(tree: MakeTree) -> None:
         head = shown.grid.locator("th", has_text="bytes")
         assert head.get_attribute("aria-sort") == expected
     assert shown.names()[0] == "{0..11}"
-    shown.page.get_by_label("dtype").select_option("int64")
+    shown.page.get_by_role("combobox", name="dtype").select_option("int64")
     shown.settle()
     assert set(shown.names()) == {f"{i}.1.num_batches_tracked" for i in range(12)}
+
+
+def test_the_largest_norm_is_two_clicks_away(tree: MakeTree) -> None:
+    """One scans, the other sorts; marks of one column stand under each other."""
+    weights = {"small": torch.ones(2), "large": torch.full((2,), 7.0), "mid": torch.full((2,), 2.0)}
+    shown = tree(weights)
+    shown.scan()
+    shown.page.get_by_role("button", name="norm", exact=True).click()
+    shown.settle()
+    expect(shown.grid.locator("tbody bdi")).to_have_text(["large", "mid", "small"])
+    expect(shown.grid.locator("tbody tr").first).to_contain_text("9.9")
+    lefts = shown.grid.locator(".tensornp-scale").evaluate_all("all => all.map((one) => one.getBoundingClientRect().x)")
+    assert len(lefts) == 3 and len(set(lefts)) == 1
+
+
+def test_columns_are_chosen_and_kept(tree: MakeTree, stored: Page) -> None:
+    """By keys too; Escape closes the choice. What is narrow leaves some out until they are chosen."""
+    shown = tree({"a": torch.ones(2), "b": torch.zeros(3)})
+    page, heads = shown.page, shown.grid.locator("thead th")
+    page.set_viewport_size({"width": 1200, "height": 800})
+    shown.scan()
+    page.get_by_role("button", name="Columns").focus()
+    shown.press("Enter", "Tab", "Space")
+    every = ["bytes", "values", "norm", "mean", "std", "max |x|", "zeros", "findings"]
+    assert heads.all_text_contents() == ["name", *every]
+    shown.press("Escape")
+    expect(page.get_by_role("group", name="Columns")).to_be_hidden()
+    expect(page.get_by_role("button", name="Columns")).to_be_focused()
+    page.get_by_role("button", name="Columns").click()
+    page.set_viewport_size({"width": 600, "height": 800})
+    page.get_by_label("max |x|").uncheck()
+    assert heads.all_text_contents() == ["name", "bytes", "values", "norm", "findings"]
+    page.get_by_label("mean").check()
+    assert heads.all_text_contents() == ["name", "bytes", "values", "norm", "mean", "findings"]
+    assert Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"]}).violations_count == 0
+    kept = page.evaluate("localStorage.getItem('tensornp.columns')")
+    assert kept == '{"shape":false,"max |x|":false,"mean":true}'
+
+
+@pytest.mark.parametrize("kept", ["{", "null", "[1]", '{"norm": "no", "constructor": 3}', '{"norm": false}'])
+def test_what_else_is_kept_by_that_name_harms_nothing(tree: MakeTree, stored: Page, kept: str) -> None:
+    """Only what was chosen is taken from it."""
+    stored.evaluate("kept => localStorage.setItem('tensornp.columns', kept)", kept)
+    shown = tree({"a": torch.ones(2), "b": torch.zeros(3)})
+    shown.scan()
+    expect(shown.page.get_by_role("button", name="max |x|")).to_be_visible()
+    assert shown.page.get_by_role("button", name="norm", exact=True).count() == (kept != '{"norm": false}')
 
 
 def test_a_weight_opens_below_and_closes(tree: MakeTree) -> None:

@@ -184,6 +184,37 @@ def test_a_scan_shows_findings_where_they_are(shown):
     assert repr(table) == f"<ScanTable of {', '.join(table.told())}>"
 
 
+def test_figures_are_columns_that_sort(shown):
+    """Of a line of several weights, their extremes; in the order of its heading, the figures of each alone."""
+    model = net()
+    page = shown(model)
+    assert "norm" not in [column["name"] for column in page.ask("lines", first=0, count=1)["columns"]]
+    page.scan()
+    answer = page.ask("lines", first=0, count=100)
+    names = [column["name"] for column in answer["columns"]]
+    assert names[names.index("figures") + 1 : names.index("findings")] == ["norm", "mean", "std", "max |x|", "zeros"]
+    norms = {name: one.detach().double().norm().item() for name, one in model.named_parameters()}
+    first = answer["lines"][0]
+    below = [norm for name, norm in norms.items() if name != "12.weight"] + [
+        one.double().norm().item() for one in model.buffers()
+    ]
+    assert first["cells"]["norm"] == f"≤ {max(below):.3g}"
+    assert answer["marked"] == "norm" and first["mark"][0] < first["mark"][1]
+    listed = page.ask("lines", first=0, count=100, sort="norm", descending=True)["lines"]
+    parameters = [line["cells"] for line in listed if line["cells"]["name"] in norms]
+    assert [cells["name"] for cells in parameters] == sorted(norms, key=lambda name: -norms[name])
+    assert [cells["norm"] for cells in parameters] == [f"{norm:.3g}" for norm in sorted(norms.values())[::-1]]
+    assert page.ask("lines", first=0, count=9, sort="std")["marked"] == "std"
+    assert page.ask("lines", first=0, count=9, sort="mean")["marked"] == "norm"
+
+
+def test_a_scan_of_what_was_never_listed_has_its_figures(shown):
+    """A page that was loaded anew may ask for a scan first."""
+    page = shown(net())
+    page.scan()
+    assert page.lines()[0]["cells"]["norm"].startswith("≤ ")
+
+
 def test_one_weight_is_reached_when_it_is_opened(shown):
     """By its expression, and with what is said of it by now."""
     page = shown(torch.nn.Linear(3, 4))

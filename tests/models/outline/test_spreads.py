@@ -1,0 +1,105 @@
+"""Between what extremes figures lie below a branch, and how weights are sorted by what a scan has found."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tensornp as tnp
+from tensornp.models.outline.choose import Asked
+from tensornp.models.outline.columns import FINDINGS, ScannedFigure, column_called, figure_columns
+from tensornp.models.outline.outline import Outline
+from tensornp.models.outline.spreads import Spread, Spreads
+
+KEYS = st.sampled_from(["a", "b", "0", "1", "2", "w"])
+NAMES = st.lists(st.lists(KEYS, min_size=1, max_size=3).map(".".join), min_size=1, max_size=12, unique=True)
+
+
+def outline_of(names: list[str]) -> Outline:
+    return Outline([*tnp.weights({name: torch.ones(2) for name in names}).values()])
+
+
+@settings(deadline=None)
+@given(NAMES, st.data())
+def test_below_a_branch_are_those_whose_figures_it_tells(names, data):
+    """By brute force: what is below an opened branch, down to single weights."""
+    outline = outline_of(names)
+    norms = {name: data.draw(st.none() | st.floats(0, 10)) for name in names}
+    alarms = set(data.draw(st.lists(st.sampled_from(names))))
+    figures = {name: {"norm": norm} for name, norm in norms.items() if norm is not None}
+    spreads = Spreads(outline, figures, alarms)
+    closed = outline.lines(Asked(), 0, 1000)
+    opened = frozenset(i for i in range(100) if not any(line.branch == i and line.is_open for line in closed))
+    every = outline.lines(Asked(toggled=opened), 0, 1000)
+    for at, line in enumerate(every):
+        if line.branch < 0:
+            continue
+        below = {one.name for one in line.weights}
+        for other in every[at + 1 :]:
+            if other.level <= line.level:
+                break
+            below |= {one.name for one in other.weights}
+        known = [norms[name] for name in below if norms[name] is not None]
+        assert spreads.of("norm", line.branch) == ((min(known), max(known)) if known else None)
+        assert spreads.num_alarms(line.branch) == len(below & alarms)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("column", ["norm", FINDINGS])
+def test_of_what_nothing_is_found_nothing_comes_first(column, descending):
+    """Whichever way they are sorted; equal ones stay as they are."""
+    outline = outline_of(["a", "b", "c", "d", "e"])
+    found = {"b": 1.0, "c": 2.0, "e": 1.0}
+    chosen = outline.chosen(Asked(sort=column, descending=descending), lambda _, name: found.get(name))
+    assert [one.name for one in chosen] == [*("cbe" if descending else "bec"), "a", "d"]
+
+
+def test_equal_ones_stay_as_they_are_whichever_way_they_are_sorted():
+    """As `sorted` has it."""
+    weights = [*tnp.weights({"b": torch.ones(2), "a": torch.ones(3), "c": torch.ones(2)}).values()]
+    for descending, names in ((False, "bca"), (True, "abc")):
+        chosen = Outline(weights).chosen(Asked(sort="shape", descending=descending))
+        assert [one.name for one in chosen] == [*names]
+
+
+def test_a_place_is_one_of_four_decades_below_the_greatest():
+    """What is smaller stands where they begin, and so does zero."""
+    figures = {"a": {"norm": 100.0}, "b": {"norm": 1.0}, "c": {"norm": 1e-9}, "d": {"norm": 0.0}}
+    spreads = Spreads(outline_of([*figures]), figures, ())
+    places = [spreads.place("norm", Spread(0, figures[name]["norm"])) for name in figures]
+    assert places == [(0, 1), (0, 0.5), (0, 0), (0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("column", "least", "greatest", "text"),
+    [
+        ("norm", 1.0, 2.34567, "≤ 2.35"),
+        ("norm", 2.3456, 2.3459, "2.35"),
+        ("mean", -0.5, 0.25, "−0.5 … 0.25"),
+        ("zeros", 0.0, 0.0, "0"),
+        ("zeros", 1e-6, 1e-6, "< 0.1%"),
+        ("zeros", 0.9999, 0.9999, "> 99.9%"),
+        ("zeros", 0.0, 1.0, "≤ 100%"),
+    ],
+)
+def test_a_figure_is_written_in_three_digits(column, least, greatest, text):
+    """Of several weights, their extremes; a share is none only where it is."""
+    figure = column_called(column).figure
+    assert isinstance(figure, ScannedFigure)
+    assert figure.text_of(least, greatest) == text
+
+
+def test_a_figure_is_that_of_the_finite_elements():
+    """And there is none where nothing is finite."""
+    values = torch.tensor([3.0, -4.0, 0.0, math.nan])
+    stats = tnp.stats(values)
+    found = {name: figure.of(stats) for name, figure in figure_columns()}
+    assert found == {
+        "norm": pytest.approx(5), "mean": pytest.approx(-1 / 3), "std": stats.std, "max |x|": 4, "zeros": 0.25,
+    }  # fmt: skip
+    nothing = tnp.stats(torch.full((3,), math.nan))
+    assert [figure.of(nothing) for _, figure in figure_columns()] == [None, None, None, None, 0]
