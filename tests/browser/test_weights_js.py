@@ -221,7 +221,7 @@ def test_a_weight_opens_below_and_closes(tree: MakeTree) -> None:
     card = shown.page.locator(".tensornp-weight")
     expect(card.locator("pre")).to_contain_text("array([[")
     expect(card.locator(".tensornp-facts")).to_contain_text("shape (2, 4)")
-    card.get_by_role("button", name="Statistics").click()
+    card.get_by_role("tab", name="Statistics").click()
     shown.page.wait_for_function("window.sent.some((one) => one.type === 'stats')")
     request = shown.sent()[0]
     shown.num_answered += 1
@@ -279,7 +279,7 @@ def test_figures_of_another_weight_are_not_shown(tree: MakeTree) -> None:
     shown.search.fill("weight")
     shown.settle()
     shown.press("ArrowDown", "Enter")
-    shown.page.get_by_role("button", name="Statistics").click()
+    shown.page.get_by_role("tab", name="Statistics").click()
     (request,) = shown.sent()
     shown.num_answered += 1
     shown.grid.locator("tbody tr").nth(3).click()

@@ -2,7 +2,9 @@
 
 import { button, element, focused, nameOf, pictureOf } from "../page/elements.js";
 
-export const NUM_LINES = 20;
+const NUM_LINES = 20;
+// Beside a weight that is open.
+const FEW_LINES = 8;
 const INDENT_PX = 16;
 
 export class Lines {
@@ -12,6 +14,7 @@ export class Lines {
   columns = [];
   /** @type {HTMLTableRowElement[]} */
   rows = [];
+  count = NUM_LINES;
 
   // `sort(order)` asks for another order than `order()`, which was asked for last; `act(line)` opens a line,
   // `moveTo(first)` shows others from there on, and `entered(at)` is told that the focus has come to a line.
@@ -59,9 +62,9 @@ export class Lines {
     cell.colSpan = columns.length;
     nothing.append(cell);
     this.body.replaceChildren(...(lines.length ? this.rows : [nothing]));
-    this.slider.max = String(Math.max(total - NUM_LINES, 0));
+    this.slider.max = String(Math.max(total - this.count, 0));
     this.slider.value = String(first);
-    this.slider.hidden = total <= NUM_LINES;
+    this.slider.hidden = total <= this.count;
   }
 
   paintHeads(columns, sort, descending) {
@@ -139,6 +142,13 @@ export class Lines {
   // The weight that is open, by its number.
   mark(opened) {
     this.rows.forEach((row, i) => row.classList.toggle("tensornp-opened", this.seen.lines[i].number === opened));
+  }
+
+  // Has room for few lines, or for all that it may; returns whether that is another number.
+  shrink(isShort) {
+    const before = this.count;
+    this.count = isShort ? FEW_LINES : NUM_LINES;
+    return this.count !== before;
   }
 
   // --- where is what

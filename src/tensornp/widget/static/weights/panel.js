@@ -1,12 +1,16 @@
-// One weight that was opened: its facts, what NumPy prints, and what can be asked of it.
+// One weight that was opened: its facts, and in tabs what NumPy prints, all figures, and a window on the values.
 
 import { copyButton } from "../page/copy.js";
-import { button, element, field, nameOf } from "../page/elements.js";
+import { button, element, field, focused, nameOf } from "../page/elements.js";
+import { Tabs } from "../page/tabs.js";
 import { figuresOf } from "./figures.js";
 
 export class Panel {
   // `post(message, isSlow)` asks the kernel and returns by what number it answers; `announce(text)` has a screen reader
   // say it, `closed()` is told when it is closed from here.
+  /** @type {Tabs | undefined} */
+  tabs;
+
   /** @param {Model} model @param {Record<string, (...args: any[]) => any>} calls */
   constructor(model, { post, announce, closed }) {
     this.model = model;
@@ -17,16 +21,19 @@ export class Panel {
     this.node.hidden = true;
   }
 
-  open(number) {
+  // `from` is what had the focus when a key opened it, which then comes here.
+  open(number, from) {
     this.figuring = undefined;
     this.opened = number;
+    this.from = from;
     this.opening = this.post({ type: "open", weight: number });
   }
 
   close() {
     if (this.node.hidden) return;
-    if (this.node.querySelector(".tensornp-values")) this.post({ type: "values", weight: this.opened, open: false });
-    this.opened = this.opening = undefined;
+    if (this.hasNavigator()) this.post({ type: "values", weight: this.opened, open: false });
+    this.opened = this.opening = this.tabs = undefined;
+    this.comes?.disconnect();
     this.node.hidden = true;
     this.node.replaceChildren();
   }
@@ -42,19 +49,29 @@ export class Panel {
   // --- the weight
 
   show(content) {
-    this.opening = undefined;
+    this.opening = this.tabs = undefined;
+    this.comes?.disconnect();
     this.node.hidden = false;
     const isThere = content.type === "weight";
     const head = element("div", "weight-head");
     head.append(isThere ? nameOf("weight-name", content.name) : element("span", "problem", content.text));
     if (isThere && content.numpy) head.append(copyButton("the NumPy expression", () => content.numpy, "copy NumPy"));
     if (isThere && content.torch) head.append(copyButton("the PyTorch expression", () => content.torch, "copy PyTorch"));
-    head.append(button("close", "", () => this.closed(), "copy tensornp-close"));
+    const close = button("close", "", () => this.closed(), "copy tensornp-close");
+    head.append(close);
     this.node.replaceChildren(head);
-    if (isThere) this.showFacts(content);
+    const tabs = isThere ? this.showFacts(content) : undefined;
+    if (this.from && this.from === focused()) (tabs?.chosen() ?? close).focus({ preventScroll: true });
+    this.seen();
     this.announce(isThere ? `${content.name} is shown below` : content.text);
   }
 
+  // Whatever a gesture opens comes into view, once.
+  seen() {
+    this.node.scrollIntoView({ block: "nearest" });
+  }
+
+  // Returns the tabs, of what has values.
   showFacts(content) {
     const facts = element("div", "facts");
     for (const [label, said] of content.facts) {
@@ -63,50 +80,73 @@ export class Panel {
       facts.append(pair);
     }
     this.node.setAttribute("aria-label", content.name);
-    this.node.append(facts);
-    if (content.text) this.node.append(element("pre", "array", content.text));
-    if (content.note) this.node.append(element("div", "said", content.note));
+    this.array = element("div");
+    if (content.text) this.array.append(element("pre", "array", content.text));
+    if (content.note) this.array.append(element("div", "said", content.note));
     this.figures = element("div", "all-figures");
     // The navigator docks into it by this class.
     this.place = element("div");
     this.place.className = this.model.get("place");
+    this.node.append(facts);
     if (content.hasValues) this.node.append(this.offers(content));
-    this.node.append(this.figures, this.place);
-    this.leaves?.observe(this.place, { childList: true });
+    this.node.append(this.array, this.figures, this.place);
+    return this.tabs;
   }
 
   // --- what is offered
 
   offers({ cost }) {
     const bar = element("div", "controls");
-    const weight = this.opened;
-    this.stats = button("Statistics", `All figures, quantiles and a heat map: ${cost}`, () => {
-      this.stats.disabled = true;
-      this.status.textContent = "reading …";
-      this.figuring = this.post({ type: "stats", weight }, true);
-    });
-    bar.append(this.stats);
-    if (this.model.get("has_values")) bar.append(this.valuesButton(weight));
-    if (this.model.get("can_bind")) bar.append(this.binder(weight));
+    const values = { name: "values", text: "Values", title: "Walk through the values; only what is seen is read" };
+    this.tabs = new Tabs(
+      "What is shown of it",
+      [
+        { name: "array", text: "Array", title: "What NumPy prints", node: this.array },
+        { name: "stats", text: "Statistics", title: `All figures, quantiles and a heat map: ${cost}`, node: this.figures },
+        ...(this.model.get("has_values") ? [{ ...values, node: this.place }] : []),
+      ],
+      (name) => this.chose(name),
+    );
+    bar.append(this.tabs.node);
+    if (this.model.get("can_bind")) bar.append(this.binder(this.opened));
     this.status = element("span", "said");
     bar.append(this.status);
     return bar;
   }
 
-  valuesButton(weight) {
-    const isOpen = () => Boolean(this.place?.querySelector(".tensornp-values"));
-    const values = button("Values", "Walk through the values; only what is seen is read", () => {
-      const wasOpen = isOpen();
-      this.post({ type: "values", weight, open: !wasOpen });
-      values.setAttribute("aria-expanded", String(!wasOpen));
+  chose(name) {
+    const weight = this.opened;
+    if (name === "stats" && this.figuring === undefined) {
+      this.status.textContent = "reading …";
+      this.figuring = this.post({ type: "stats", weight }, true);
+    } else if (name === "values" && !this.hasNavigator()) {
+      this.awaitGrid();
+      this.post({ type: "values", weight, open: true });
+    }
+    this.seen();
+  }
+
+  hasNavigator() {
+    return Boolean(this.place?.querySelector(".tensornp-values"));
+  }
+
+  // The grid has the focus once it is there, if nobody has gone on meanwhile; and it may leave for another card.
+  awaitGrid() {
+    const from = focused();
+    let isThere = false;
+    this.comes?.disconnect();
+    this.comes = new MutationObserver(() => {
+      if (isThere && !this.hasNavigator()) {
+        this.comes.disconnect();
+        this.tabs?.show("array");
+      }
+      const cell = this.place.querySelector("[role='grid'] [tabindex='0']");
+      if (isThere || !cell) return;
+      isThere = true;
+      if (from === focused()) cell.focus({ preventScroll: true });
+      this.seen();
     });
-    values.setAttribute("aria-expanded", "false");
-    // The navigator also leaves for another card.
-    this.leaves?.disconnect();
-    this.leaves = new MutationObserver(() => {
-      if (!isOpen()) values.setAttribute("aria-expanded", "false");
-    });
-    return values;
+    this.comes.observe(this.place, { childList: true, subtree: true });
   }
 
   binder(weight) {
@@ -137,8 +177,9 @@ export class Panel {
   }
 
   // What became of a request; returns whether there is a place here to say it.
-  tell({ type, text, canOverwrite }) {
-    if (this.stats) this.stats.disabled = false;
+  tell({ type, text, canOverwrite, number }) {
+    // It may be asked for again.
+    if (number === this.figuring) this.figuring = undefined;
     if (!this.status?.isConnected) return false;
     this.status.textContent = text;
     this.status.className = `tensornp-said tensornp-${type === "error" ? "error" : "plain"}`;
@@ -149,13 +190,13 @@ export class Panel {
 
   takeStats(content) {
     if (content.number !== this.figuring || !this.figures?.isConnected) return;
-    this.stats.disabled = false;
     this.status.textContent = "";
     this.figures.replaceChildren(...figuresOf(content));
+    if (this.tabs?.shown === "stats") this.seen();
     this.announce(this.figures.firstChild.textContent);
   }
 
   leave() {
-    this.leaves?.disconnect();
+    this.comes?.disconnect();
   }
 }

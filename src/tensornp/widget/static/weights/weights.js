@@ -7,7 +7,7 @@ import { WAITING } from "../page/request.js";
 import { Wishes } from "../page/wishes.js";
 import { Columns } from "./columns.js";
 import { Controls } from "./controls.js";
-import { Lines, NUM_LINES } from "./lines.js";
+import { Lines } from "./lines.js";
 import { Panel } from "./panel.js";
 
 class Weights {
@@ -18,6 +18,7 @@ class Weights {
   /** @type {{ search: string, sort: string, descending: boolean, filters: Record<string, string>, toggled: number[] }} */
   asked = { search: "", sort: "", descending: false, filters: {}, toggled: [] };
   first = 0;
+  firstBefore = 0;
   current = 0;
 
   /** @param {Model} model */
@@ -94,7 +95,7 @@ class Weights {
   next() {
     const wished = this.wished;
     this.wished = undefined;
-    return wished && { ...wished, message: { type: "lines", first: this.first, count: NUM_LINES, ...this.asked } };
+    return wished && { ...wished, message: { type: "lines", first: this.first, count: this.lines.count, ...this.asked } };
   }
 
   hear(content) {
@@ -172,23 +173,23 @@ class Weights {
     }
     this.current = at;
     if (at < this.first) this.first = at;
-    else if (at >= this.first + NUM_LINES) this.first = at - NUM_LINES + 1;
+    else if (at >= this.first + this.lines.count) this.first = at - this.lines.count + 1;
     this.wish("tree");
   }
 
   moveTo(first) {
-    this.first = Math.min(Math.max(first, 0), Math.max((this.seen?.total ?? 0) - NUM_LINES, 0));
+    this.first = Math.min(Math.max(first, 0), Math.max((this.seen?.total ?? 0) - this.lines.count, 0));
     this.wish();
   }
 
   // Only once the tree has the focus: until then, the wheel scrolls the notebook.
   roll(event) {
     if (!this.lines.grid.contains(focused()) || event.ctrlKey) return;
-    const last = Math.max((this.seen?.total ?? 0) - NUM_LINES, 0);
+    const last = Math.max((this.seen?.total ?? 0) - this.lines.count, 0);
     const to = Math.min(Math.max(this.first + 3 * Math.sign(event.deltaY), 0), last);
     if (to === this.first) return;
     event.preventDefault();
-    this.current = Math.min(Math.max(this.current, to), to + NUM_LINES - 1);
+    this.current = Math.min(Math.max(this.current, to), to + this.lines.count - 1);
     this.moveTo(to);
   }
 
@@ -199,20 +200,35 @@ class Weights {
     this.wish("tree");
   }
 
-  act(line) {
-    if (line.number >= 0) this.open(line.number);
+  // `from` is what had the focus when a key was pressed.
+  act(line, from) {
+    if (line.number >= 0) this.open(line.number, from);
     else if (line.branch >= 0) this.toggle(line);
   }
 
-  open(number) {
+  open(number, from) {
     if (this.dead) return;
-    this.panel.open(number);
+    this.panel.open(number, from);
     this.lines.mark(number);
+    this.shrink(true);
   }
 
   close() {
     this.panel.close();
     this.lines.mark(undefined);
+    this.shrink(false);
+  }
+
+  // A weight that is open leaves room for few lines, its own among them; once it is closed, all stand as before.
+  shrink(isShort) {
+    if (this.dead || !this.lines.shrink(isShort)) return;
+    const last = Math.max((this.seen?.total ?? 0) - this.lines.count, 0);
+    const { count } = this.lines;
+    if (isShort) {
+      this.firstBefore = this.first;
+      this.first = Math.min(Math.max(this.current - count / 2, this.first), last);
+    } else this.first = Math.min(Math.max(this.firstBefore, this.current - count + 1, 0), this.current, last);
+    this.wish();
   }
 
   // --- keys
@@ -226,6 +242,7 @@ class Weights {
       down();
       return true;
     }
+    if (this.panel.tabs?.key(event)) return true;
     if (this.lines.head.contains(event.target)) return this.lines.keyInHead(event, down);
     if (!this.lines.body.contains(event.target)) return false;
     const act = this.acts(this.lines.lineOf(this.current), event.shiftKey)[event.key];
@@ -246,14 +263,14 @@ class Weights {
     return {
       ArrowUp: () => (this.current > 0 ? this.go(this.current - 1) : this.lines.sorters()[0]?.focus()),
       ArrowDown: () => this.go(this.current + 1),
-      PageUp: () => this.go(this.current - NUM_LINES),
-      PageDown: () => this.go(this.current + NUM_LINES),
+      PageUp: () => this.go(this.current - this.lines.count),
+      PageDown: () => this.go(this.current + this.lines.count),
       Home: () => this.go(0),
       End: () => this.go(this.seen.total - 1),
       ArrowRight: isShifted ? () => this.lines.shift(1) : open,
       ArrowLeft: isShifted ? () => this.lines.shift(-1) : close,
-      Enter: () => line && this.act(line),
-      " ": () => line && this.act(line),
+      Enter: () => line && this.act(line, focused()),
+      " ": () => line && this.act(line, focused()),
       "/": () => this.controls.search.focus(),
     };
   }
