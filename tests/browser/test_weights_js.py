@@ -233,6 +233,67 @@ def test_a_weight_opens_below_and_closes(tree: MakeTree) -> None:
     assert shown.focused() == "12.weight"
 
 
+def test_a_weight_is_shown_in_tabs_beside_a_short_tree(tree: MakeTree) -> None:
+    """By keys: Enter leads to it, arrows to a tab, of which nothing is asked before it is chosen, and Escape back."""
+    shown = tree({f"w{i}": torch.ones(2, 3) * i for i in range(50)})
+    card, rows = shown.page.locator(".tensornp-weight"), shown.grid.locator("tbody tr")
+    shown.search.fill("w")
+    shown.settle()
+    shown.press("ArrowDown", *["ArrowDown"] * 29)
+    assert (shown.focused(), shown.names()[0]) == ("w29", "w10")
+    shown.press("Enter")
+    expect(card.get_by_role("tab", name="Array", selected=True)).to_be_focused()
+    assert "w29" in shown.names() and rows.count() == 8
+    expect(card.locator("pre")).to_be_visible()
+    shown.page.keyboard.press("ArrowRight")
+    expect(card.get_by_role("tab", name="Statistics", selected=False)).to_be_focused()
+    assert shown.sent() == []
+    shown.page.keyboard.press("Enter")
+    expect(card.get_by_role("tab", name="Statistics", selected=True)).to_be_focused()
+    expect(card.locator("pre")).to_be_hidden()
+    # Whoever answers it does so in a thread, which this page does not hear.
+    assert [request["type"] for request in shown.sent()] == ["stats"]
+    shown.num_answered += 1
+    assert Axe().run(shown.page, options={"runOnly": ["wcag2a", "wcag2aa"]}).violations_count == 0
+    shown.press("End")
+    expect(card.get_by_role("tab", name="Values")).to_be_focused()
+    shown.press("Escape")
+    expect(card).to_be_hidden()
+    assert (shown.focused(), shown.names()[0], rows.count()) == ("w29", "w10", 20)
+
+
+@pytest.mark.parametrize("height", [1000, 500])
+def test_what_a_click_opens_is_in_the_window(tree: MakeTree, height: int) -> None:
+    """And the notebook does not move where it is there already."""
+    shown = tree({f"w{i}": torch.ones(2, 3) * i for i in range(50)})
+    shown.page.set_viewport_size({"width": 800, "height": height})
+    shown.row("w3").click()
+    shown.settle()
+    expect(shown.page.locator(".tensornp-weight pre")).to_be_in_viewport(ratio=1)
+    expect(shown.grid.locator("tr.tensornp-opened")).to_have_css("background-color", "rgba(128, 128, 128, 0.16)")
+    if height == 1000:
+        assert shown.page.evaluate("scrollY") == 0
+
+
+@pytest.mark.parametrize(("value", "goal", "says"), [(float("nan"), "nan", "NaN"), (float("inf"), "inf", "infinities")])
+def test_what_is_not_finite_is_two_clicks_away(tree: MakeTree, value: float, goal: str, says: str) -> None:
+    """One scans; the sentence, and the finding in the line, lead to the values at that place."""
+    shown = tree({"a": torch.ones(2), "b": torch.tensor([1.0, value]), "c": torch.tensor([value])})
+    shown.scan()
+    assert shown.widget.alarm == {"weight": 1, "goal": goal, "text": f"2 weights have {says}: b, …"}
+    shown.set("alarm", shown.widget.alarm)
+    asked = []
+    answer = shown.widget._receive
+    shown.widget._receive = lambda _, content, buffers: (asked.append(content), answer(_, content, buffers))
+    shown.page.get_by_role("button", name=f"2 weights have {says}: b, …").click()
+    shown.settle()
+    shown.row("c").get_by_role("button", name=f"1 of 1 is {'NaN' if goal == 'nan' else 'infinite'}").click()
+    shown.settle()
+    expect(shown.page.get_by_role("tab", name="Values", selected=True)).to_be_visible()
+    opened = [request for request in asked if request["type"] == "values" and request["open"]]
+    assert [(request["weight"], request["goal"]) for request in opened] == [(1, goal), (2, goal)]
+
+
 def test_a_heading_keeps_the_focus_and_a_row_the_tab_stop(tree: MakeTree) -> None:
     """Sorted twice by the keyboard; and after the slider was moved."""
     shown = tree({f"w{i}": torch.ones(i + 1) for i in range(60)})

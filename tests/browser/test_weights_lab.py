@@ -59,6 +59,27 @@ def test_the_nan_of_a_file_is_found_by_keys_alone(lab: Page, server: Server) -> 
     assert notebook.panel.locator(".jp-CodeCell").count() == 2
 
 
+@pytest.mark.parametrize("width", [1400, 800])
+def test_two_clicks_lead_to_a_nan_without_scrolling(lab: Page, server: Server, width: int) -> None:
+    """In a window of any width; the element has the focus, and Escape leads back."""
+    lab.set_viewport_size({"width": width, "height": 900})
+    server.write("nan.ipynb", [LOAD, "%weights model"])
+    notebook = Notebook(lab, server, "nan.ipynb")
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    cell = notebook.cell(1)
+    tree(cell)
+    cell.get_by_role("button", name="Scan").click()
+    cell.get_by_role("button", name="1 weight has NaN: 3.0.weight").click()
+    element = cell.get_by_role("grid").locator("td.tensornp-nan")
+    expect(element).to_be_focused()
+    expect(element).to_be_in_viewport(ratio=1)
+    expect(cell.locator(".tensornp-where")).to_contain_text("[17, 5]  nan")
+    lab.keyboard.press("Escape")
+    expect(cell.locator(".tensornp-weight")).to_be_hidden()
+    assert lab.evaluate("document.activeElement.closest('[role=treegrid]') !== null")
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_it_is_legible_and_accessible(lab: Page, server: Server, dark: bool) -> None:
     """With a weight of a live model open."""

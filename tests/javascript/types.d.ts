@@ -55,6 +55,7 @@ interface Line {
   picture: { src?: string; alt?: string };
   title: string;
   isAlarm: boolean;
+  goal: string;
   mark: [number, number] | null;
 }
 

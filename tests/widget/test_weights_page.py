@@ -208,6 +208,25 @@ def test_figures_are_columns_that_sort(shown):
     assert page.ask("lines", first=0, count=9, sort="mean")["marked"] == "norm"
 
 
+def test_what_is_not_finite_is_told_with_its_place(shown):
+    """A NaN before an infinity; of what is finite, nothing."""
+    model = net()
+    page = shown(model)
+    page.scan()
+    assert page.widget.alarm == {}
+    with torch.no_grad():
+        model[1][0].weight[0, 0] = torch.inf
+        model[3][0].bias[2] = torch.nan
+    page.scan()
+    number = [*page.explorer].index("3.0.bias")
+    assert page.widget.alarm == {"weight": number, "goal": "nan", "text": "1 weight has NaN: 3.0.bias"}
+    goals = {line["cells"]["name"]: line["goal"] for line in page.lines(sort="findings")}
+    assert (goals["3.0.bias"], goals["1.0.weight"], goals["2.0.bias"]) == ("nan", "inf", "")
+    assert page.ask("values", weight=number, open=True, goal="nan")["open"]
+    assert the_navigator().goal[0] == "nan"
+    assert page.ask("values", weight=number, open=True, goal="max")["type"] == "error"
+
+
 def test_a_scan_of_what_was_never_listed_has_its_figures(shown):
     """A page that was loaded anew may ask for a scan first."""
     page = shown(net())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from tensornp.core.values.shown.preview import Preview
 from tensornp.core.values.stats.histogram import Histogram
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.entries.summary import preview_of
+from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.models.outline.columns import FINDINGS, Column, cells_of, column_called, columns, figure_columns
 from tensornp.models.outline.fold import Row
 from tensornp.models.outline.outline import Line
@@ -26,11 +27,15 @@ from tensornp.render.pictures.stats_line import HEIGHT, WIDTH, histogram_alt
 from tensornp.render.values.stats import stats_tables
 from tensornp.widget.toggle_data import figures_data
 
+NOT_FINITE = {"nan": "NaN", "inf": "infinities"}
+"""What the navigator looks for, and how it is called."""
+
 
 class Found(NamedTuple):
     """What a scan has found of a weight: how bad the worst finding is (0 is the worst), all, the figures, and bars.
 
-    `words` are what is said of them, `figures` the numbers by their columns.
+    `words` are what is said of them, `figures` the numbers by their columns, and `goal` what is to be looked for among
+    the values: "nan", "inf", or nothing.
 
     The picture of a histogram is made when its line is seen.
     """
@@ -40,6 +45,7 @@ class Found(NamedTuple):
     words: tuple[str, ...] = ()
     histogram: Histogram | None = None
     figures: Mapping[str, float] = MappingProxyType({})
+    goal: str = ""
 
     @property
     def is_alarm(self) -> bool:
@@ -68,6 +74,17 @@ def choice_data(name: str, values: list[str]) -> dict[str, Any]:
     """Return the values among which one is chosen, and what the list of them is called."""
     label = next((column.label for column in columns() if column.name == name and column.label), name)
     return {"column": name, "label": label, "values": values}
+
+
+def alarm_data(weights: Sequence[WeightEntry], found: Mapping[str, Found]) -> dict[str, Any]:
+    """Return a sentence on weights that are not finite, NaN before infinity, and the first of them; else nothing."""
+    for goal, what in NOT_FINITE.items():
+        numbers = [i for i, one in enumerate(weights) if one.name in found and found[one.name].goal == goal]
+        if numbers:
+            name = cut(weights[numbers[0]].name, MAX_SHOWN)
+            has = f"{counted(len(numbers), 'weight')} {'has' if len(numbers) == 1 else 'have'} {what}"
+            return {"weight": numbers[0], "goal": goal, "text": f"{has}: {name}{', …' if len(numbers) > 1 else ''}"}
+    return {}
 
 
 def marked_column(sort: str) -> str:
@@ -101,7 +118,7 @@ def line_data(line: Line, found: Mapping[str, Found], spreads: Spreads | None, m
         "cells": cells, "branch": line.branch, "parent": line.parent, "level": line.level, "position": line.position,
         "size": line.size, "open": line.is_open, "number": line.number, "picture": picture, "mark": mark,
         "title": f"{counted(line.sums.numel, 'element')}, {counted(line.sums.nbytes, 'byte')}",
-        "isAlarm": own.is_alarm if own is not None else bool(num_alarms),
+        "isAlarm": own.is_alarm if own is not None else bool(num_alarms), "goal": own.goal if own is not None else "",
     }  # fmt: skip
 
 

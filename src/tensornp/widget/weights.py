@@ -25,7 +25,9 @@ from tensornp.render.models.entry import array_code
 from tensornp.widget.dock import DockingWidget, module, stylesheet
 from tensornp.widget.scanning import Scanning
 from tensornp.widget.weight_data import (
+    NOT_FINITE,
     Found,
+    alarm_data,
     choice_data,
     column_data,
     entry_data,
@@ -68,6 +70,7 @@ class WeightsWidget(DockingWidget):
     can_bind = traitlets.Bool().tag(sync=True)
     progress = traitlets.Float(-1, help="the share that a scan has read; -1 where none runs").tag(sync=True)
     scanned = traitlets.Unicode(help="what the last scan has found, in a sentence").tag(sync=True)
+    alarm = traitlets.Dict(help="a sentence on what is not finite, and where the first is; else empty").tag(sync=True)
 
     def __init__(
         self,
@@ -220,9 +223,12 @@ class WeightsWidget(DockingWidget):
         return {"type": "stats", **stats_data(summarize_stats(entry.values(), self._options, name=entry.name))}
 
     def _values(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Have the navigator look at one weight, or leave."""
+        """Have the navigator look at one weight, for what is not finite if the page wants that, or leave."""
         from tensornp.widget.navigator import the_navigator
 
+        goal = request.get("goal", "")
+        if goal not in ("", *NOT_FINITE):
+            raise BadRequestError(NONSENSE)
         self._leave()
         if request.get("open") is True:
             entry = self._weight(request)
@@ -234,6 +240,7 @@ class WeightsWidget(DockingWidget):
                 name=entry.code or entry.name,
                 array_name=array_code(entry, self.opened),
                 printoptions=self._options.printoptions,
+                goal=goal,
             )
         return {"type": "values", "open": request.get("open") is True}
 
@@ -293,4 +300,5 @@ class WeightsWidget(DockingWidget):
                 alarms = {name for name, one in self._found.items() if one.is_alarm}
                 figures = {name: one.figures for name, one in self._found.items()}
                 self._spreads = Spreads(self._outline, figures, alarms)
+                self.alarm = alarm_data(self._weights, self._found)
                 self._outline.forget()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.released import reached
@@ -27,10 +28,14 @@ def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
         findings = table.findings(name)
         texts = tuple(one.text for one in findings)
         rank = min((one.rank for one in findings), default=UNRANKED)
-        found[name] = Found(rank, texts, *line_of(stats), figures_of(stats))
+        found[name] = Found(rank, texts, *line_of(stats), figures_of(stats), _goal(stats))
     table.failed |= gone
     found |= {name: Found(QUIET_RANK, (f"not read: {why}",)) for name, why in table.failed.items()}
     return found, " · ".join(table.told())
+
+
+def _goal(stats: TensorStats) -> str:
+    return "nan" if stats.nan else "inf" if stats.num_infinite else ""
 
 
 def _reached(rows: Sequence[WeightEntry]) -> tuple[list[WeightEntry], dict[str, str]]:

@@ -16,10 +16,11 @@ export class Lines {
   rows = [];
   count = NUM_LINES;
 
-  // `sort(order)` asks for another order than `order()`, which was asked for last; `act(line)` opens a line,
+  // `sort(order)` asks for another order than `order()`, which was asked for last; `act(line, goal)` opens a line, at what is sought in it,
   // `moveTo(first)` shows others from there on, and `entered(at)` is told that the focus has come to a line.
   constructor(label, { sort, order, act, moveTo, entered }) {
     this.sort = sort;
+    this.act = act;
     this.order = order;
     this.node = element("div", "beside");
     const scroller = element("div", "scroller");
@@ -32,7 +33,7 @@ export class Lines {
     const thead = element("thead");
     thead.append(this.head);
     this.grid.append(thead, this.body);
-    this.grid.addEventListener("click", ({ target }) => this.press(target, act));
+    this.grid.addEventListener("click", ({ target }) => this.press(target));
     this.grid.addEventListener("focusin", ({ target }) => this.numberOf(target) >= 0 && entered(this.numberOf(target)));
     // It does for the mouse what keys do in the tree, and is no stop of its own.
     this.slider = element("input", "down");
@@ -133,6 +134,11 @@ export class Lines {
     } else if (name === "figures") {
       if (line.picture.src) cell.append(pictureOf(line.picture));
       cell.title = text;
+    } else if (name === "findings" && line.goal) {
+      const title = "Show the values there";
+      const link = button(text, title, (event) => this.seek(event, line), "copy tensornp-link");
+      link.tabIndex = -1;
+      cell.append(link);
     } else if (name === this.seen.marked && line.mark) cell.append(markOf(line.mark), element("span", "number", text));
     else cell.textContent = text;
     if (name === "findings" && line.isAlarm) cell.classList.add("tensornp-alarm");
@@ -173,11 +179,17 @@ export class Lines {
     this.rowOf(at).tabIndex = 0;
   }
 
-  press(target, act) {
+  press(target) {
     const at = this.numberOf(target);
     if (at < 0) return;
     this.rowOf(at).focus({ preventScroll: true });
-    act(this.lineOf(at));
+    this.act(this.lineOf(at));
+  }
+
+  // A click on what is not finite leads to it, and is none on its line.
+  seek(event, line) {
+    event.stopPropagation();
+    this.act(line, line.goal);
   }
 
   // Columns that are out of sight on a narrow page.

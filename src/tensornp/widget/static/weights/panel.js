@@ -21,8 +21,10 @@ export class Panel {
     this.node.hidden = true;
   }
 
-  // `from` is what had the focus when a key opened it, which then comes here.
-  open(number, from) {
+  // `from` is what had the focus when a key opened it, which then comes here; with a `goal`, the values are shown at
+  // once, where that is: "nan" or "inf".
+  open(number, from, goal = "") {
+    this.goal = goal;
     this.figuring = undefined;
     this.opened = number;
     this.from = from;
@@ -60,8 +62,8 @@ export class Panel {
     const close = button("close", "", () => this.closed(), "copy tensornp-close");
     head.append(close);
     this.node.replaceChildren(head);
-    const tabs = isThere ? this.showFacts(content) : undefined;
-    if (this.from && this.from === focused()) (tabs?.chosen() ?? close).focus({ preventScroll: true });
+    if (isThere) this.showFacts(content);
+    this.goOn(close);
     this.seen();
     this.announce(isThere ? `${content.name} is shown below` : content.text);
   }
@@ -71,7 +73,12 @@ export class Panel {
     this.node.scrollIntoView({ block: "nearest" });
   }
 
-  // Returns the tabs, of what has values.
+  // To what was sought, or from the line on which a key was pressed.
+  goOn(close) {
+    if (this.tabs && this.goal && this.model.get("has_values")) this.tabs.choose("values");
+    else if (this.from && this.from === focused()) (this.tabs?.chosen() ?? close).focus({ preventScroll: true });
+  }
+
   showFacts(content) {
     const facts = element("div", "facts");
     for (const [label, said] of content.facts) {
@@ -81,7 +88,7 @@ export class Panel {
     }
     this.node.setAttribute("aria-label", content.name);
     this.array = element("div");
-    if (content.text) this.array.append(element("pre", "array", content.text));
+    if (content.text) this.array.append(printed(content.text));
     if (content.note) this.array.append(element("div", "said", content.note));
     this.figures = element("div", "all-figures");
     // The navigator docks into it by this class.
@@ -90,7 +97,6 @@ export class Panel {
     this.node.append(facts);
     if (content.hasValues) this.node.append(this.offers(content));
     this.node.append(this.array, this.figures, this.place);
-    return this.tabs;
   }
 
   // --- what is offered
@@ -121,7 +127,8 @@ export class Panel {
       this.figuring = this.post({ type: "stats", weight }, true);
     } else if (name === "values" && !this.hasNavigator()) {
       this.awaitGrid();
-      this.post({ type: "values", weight, open: true });
+      this.post({ type: "values", weight, open: true, goal: this.goal });
+      this.goal = "";
     }
     this.seen();
   }
@@ -199,4 +206,13 @@ export class Panel {
   leave() {
     this.comes?.disconnect();
   }
+}
+
+// What NumPy prints, which keys scroll where it is wider than the page.
+function printed(text) {
+  const node = element("pre", "array", text);
+  node.tabIndex = 0;
+  node.setAttribute("role", "region");
+  node.setAttribute("aria-label", "Array");
+  return node;
 }

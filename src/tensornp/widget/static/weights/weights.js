@@ -35,7 +35,7 @@ class Weights {
     this.lines = new Lines(`Weights of ${model.get("label")}`, {
       sort: (order) => this.ask(order),
       order: () => this.asked,
-      act: (line) => this.act(line),
+      act: (line, goal) => this.act(line, undefined, goal),
       moveTo: (first) => this.moveTo(first),
       entered: (at) => this.entered(at),
     });
@@ -55,6 +55,7 @@ class Weights {
       "msg:custom": (content) => this.hear(content),
       "change:progress": () => this.paintScan(),
       "change:scanned": () => this.foundOut(),
+      "change:alarm": () => this.paintResults(),
     };
     for (const [event, listener] of Object.entries(this.listeners)) model.on(event, listener);
     this.paintResults();
@@ -69,10 +70,16 @@ class Weights {
     const title = "List all weights, those with the worst findings first";
     this.results = button("", title, () => this.ask({ sort: "findings", descending: false }), "copy tensornp-results");
     this.results.hidden = true;
+    const seek = () => {
+      const { weight, goal } = this.model.get("alarm");
+      this.open(weight, undefined, goal);
+    };
+    this.alarm = button("", "Show the first of them", seek, "copy tensornp-link tensornp-alarm");
+    this.alarm.hidden = true;
     this.code = element("code", "code");
     this.copy = copyButton("the expression of what is listed", () => this.code.textContent);
     this.live = liveRegion();
-    line.append(this.said, this.results, this.status, this.code, this.copy, this.live);
+    line.append(this.alarm, this.said, this.results, this.status, this.code, this.copy, this.live);
     return line;
   }
 
@@ -200,15 +207,15 @@ class Weights {
     this.wish("tree");
   }
 
-  // `from` is what had the focus when a key was pressed.
-  act(line, from) {
-    if (line.number >= 0) this.open(line.number, from);
+  // `from` is what had the focus when a key was pressed, `goal` what is looked for among the values.
+  act(line, from, goal) {
+    if (line.number >= 0) this.open(line.number, from, goal);
     else if (line.branch >= 0) this.toggle(line);
   }
 
-  open(number, from) {
+  open(number, from, goal) {
     if (this.dead) return;
-    this.panel.open(number, from);
+    this.panel.open(number, from, goal);
     this.lines.mark(number);
     this.shrink(true);
   }
@@ -310,6 +317,8 @@ class Weights {
   paintResults() {
     this.results.textContent = this.model.get("scanned");
     this.results.hidden = !this.results.textContent;
+    this.alarm.textContent = this.model.get("alarm")?.text ?? "";
+    this.alarm.hidden = !this.alarm.textContent;
   }
 
   // --- coming and leaving
