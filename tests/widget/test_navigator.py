@@ -91,7 +91,7 @@ def test_the_window_moves_to_what_is_asked_for():
     page = Page(t, seek=seek)
     assert page.ask(show=[1, 20, 3], size=[16, 8])["corner"] == [1, 5, 0]
     answer = page.ask(seek="nan", after=None, size=[16, 8])
-    assert (answer["show"], answer["corner"]) == ([2, 50, 60], [2, 35, 53])
+    assert (answer["show"], answer["corner"]) == ([2, 50, 60], [2, 42, 56])
     assert answer["legend"] == "only 0 in this window · 1 NaN"
     answer = page.ask(index="2, 40:, 58:61", size=[16, 8])
     assert (answer["corner"], answer["show"]) == ([2, 40, 58], [2, 40, 58])

@@ -184,12 +184,14 @@ class NavigatorWidget(DockingWidget):
             place = tuple(place)
             # Of a nested tensor the other parts may have more, and larger ones.
             said = f"looked for in {_searched(subject)}" if subject.num_parts > 1 else ""
-            return window.moved_to_show(place), place, said
+            return window.centered_on(place), place, said
         # Of a tensor that has lost dimensions meanwhile, another index is no use.
         if shown is None or not window.numel or len(integers(shown)) != len(subject.shape):
             return window, None, ""
         place = tuple(min(max(i, 0), size - 1) for i, size in zip(integers(shown), subject.shape, strict=True))
-        return window.moved_to_show(place), place, ""
+        # A step goes on by as little as it needs; what has no room any more is what the page is about.
+        moved = window.centered_on if request.get("isFit") is True else window.moved_to_show
+        return moved(place), place, ""
 
     def _said(self, subject: Subject, window: Window, seen: Seen, shown: Index | None, text: str) -> dict[str, Any]:
         is_reached = self._is_reached()

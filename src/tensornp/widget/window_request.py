@@ -71,7 +71,7 @@ def window_turned(
     if rows is not None and columns is not None:
         num_rows, num_columns = _size_asked(request)
         window = window_of(window.shape, axes=(rows, columns), num_rows=num_rows, num_columns=num_columns)
-    return window.begun_at(corner).moved_to_show(first), first
+    return window.begun_at(corner).centered_on(first), first
 
 
 def _size_asked(request: Mapping[str, Any]) -> Index:

@@ -56,7 +56,7 @@ def test_a_window_never_reaches_beyond_the_array(shape, data):
     corner = data.draw(st.lists(NUMBERS, min_size=ndim, max_size=ndim))
     window = window_of(shape, axes=axes, corner=corner, num_rows=data.draw(NUMBERS), num_columns=data.draw(NUMBERS))
     target = tuple(data.draw(st.integers(0, max(size - 1, 0))) for size in shape)
-    for each in (window, window.begun_at(corner), window.moved_to_show(target)):
+    for each in (window, window.begun_at(corner), window.moved_to_show(target), window.centered_on(target)):
         assert each.num_rows <= MAX_ROWS
         assert each.num_columns <= MAX_COLUMNS
         assert (each.numel == 0) == (0 in shape)
@@ -64,6 +64,7 @@ def test_a_window_never_reaches_beyond_the_array(shape, data):
             assert all(place[-1] < size for place, size in zip(each.places, shape, strict=True))
             assert np.empty(shape, np.int8)[np.ix_(*each.places)].size == each.numel
     assert not window.numel or window.moved_to_show(target).holds(target)
+    assert not window.numel or window.centered_on(target).holds(target)
 
 
 def test_a_window_moves_by_as_little_as_shows_the_cell():
@@ -72,6 +73,15 @@ def test_a_window_moves_by_as_little_as_shows_the_cell():
     assert window.moved_to_show((1, 25, 35)) == window
     assert window.moved_to_show((1, 30, 29)).corner == (1, 21, 29)
     assert window.moved_to_show((3, 19, 39)).corner == (3, 19, 30)
+
+
+def test_what_is_sought_stands_in_the_middle():
+    """Along each axis where it was not seen, and as near to it as the array reaches."""
+    window = window_of((4, 100, 100), num_rows=10, num_columns=10).begun_at((1, 20, 30))
+    assert window.centered_on((1, 25, 35)) == window
+    assert window.centered_on((1, 30, 35)).corner == (1, 25, 30)
+    assert window.centered_on((3, 60, 99)).corner == (3, 55, 90)
+    assert window.centered_on((0, 2, 29)).corner == (0, 0, 24)
 
 
 def test_axes_that_are_no_table_are_refused():

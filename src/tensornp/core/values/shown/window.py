@@ -73,6 +73,15 @@ class Window:
         ]
         return self.begun_at(corner)
 
+    def centered_on(self, index: Sequence[int]) -> Window:
+        """Return the window with the element at `index` in its middle, along each axis where it was not seen."""
+        seen = {self.row_axis: self.num_rows, self.column_axis: self.num_columns}
+        corner = [
+            first if first <= i < first + seen.get(axis, 1) else i - seen.get(axis, 1) // 2
+            for axis, (first, i) in enumerate(zip(self.corner, index, strict=True))
+        ]
+        return self.begun_at(corner)
+
 
 def window_of(
     shape: Index,

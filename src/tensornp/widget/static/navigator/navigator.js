@@ -118,7 +118,7 @@ class Navigator {
     const kept = { ...(this.wished?.wanted ?? {}) };
     // What is gone to is one thing.
     if (wanted.show || wanted.index !== undefined || wanted.seek || wanted.corner) {
-      for (const other of ["show", "index", "seek", "after"]) delete kept[other];
+      for (const other of ["show", "index", "seek", "after", "isFit"]) delete kept[other];
     }
     this.wished = { wanted: { ...kept, ...wanted }, then, from: focused() };
     this.wishes.pump();
@@ -129,7 +129,7 @@ class Navigator {
     if (this.wished) {
       const { wanted, then, from } = this.wished;
       this.wished = undefined;
-      const { isFit, isAgain, ...asked } = wanted;
+      const { isAgain, ...asked } = wanted;
       return { then, from, message: { type: "move", part, axes, corner, size: [NUM_ROWS, this.columns], ...asked } };
     }
     const edit = this.wishedEdit;
