@@ -68,6 +68,7 @@ interface SeenLines {
   choices: { column: string; label: string; values: string[] }[];
   isList: boolean;
   marked: string;
+  nothing: string;
   text: string;
   code: string;
   cost: string;

@@ -118,7 +118,11 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         return list(self._entries)
 
     def find(self, pattern: str | re.Pattern[str]) -> WeightsExplorer:
-        """Return an explorer of the weights whose name fits: a glob, a part of the name, or a compiled expression."""
+        """Return an explorer of the weights whose name fits: all words of a text, or a compiled regular expression.
+
+        A word is a part of the name or a glob, which may fit anywhere if it has no star at either end; capitals only
+        matter where some are typed.
+        """
         fits = matcher(pattern)
         text = pattern if isinstance(pattern, str) else pattern.pattern
         return self._some([entry for entry in self._entries.values() if fits(entry.name)], text)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tensornp.errors import BadRequestError
-from tensornp.models.outline.choose import Asked, filters
+from tensornp.models.outline.choose import Asked, filters, is_expression
 from tensornp.models.outline.columns import sortable
 
 MAX_TOGGLED = 10_000
@@ -38,6 +38,6 @@ def integer_of(value: Any) -> int:
 
 def pattern_code(search: str) -> str:
     """Return the argument of `find` that finds the same."""
-    if len(search) > 1 and search[0] == search[-1] == "/":
+    if is_expression(search):
         return f"re.compile({search[1:-1]!r})"
     return repr(search)

@@ -16,7 +16,8 @@ from tensornp.core.summary.stats import summarize_stats
 from tensornp.errors import BadRequestError, NameTakenError, TensornpError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.entries.released import reached
-from tensornp.models.outline.choose import Asked
+from tensornp.models.names.search import none_fits
+from tensornp.models.outline.choose import Asked, is_expression
 from tensornp.models.outline.columns import FINDINGS, columns
 from tensornp.models.outline.outline import FoundOrder, Outline
 from tensornp.models.outline.spreads import Spreads
@@ -158,6 +159,7 @@ class WeightsWidget(DockingWidget):
             "first": first,
             "lines": [line_data(line, self._found, self._spreads, marked) for line in lines],
             "isList": asked.is_list,
+            "nothing": "" if total else self._nothing(asked.search),
             "marked": marked,
             "text": self._said(asked, found),
             "code": self._code(asked.search),
@@ -165,6 +167,11 @@ class WeightsWidget(DockingWidget):
             "choices": [choice_data(name, values) for name, values in outline.choices.items()],
             "cost": self._cost(asked, found),
         }
+
+    def _nothing(self, search: str) -> str:
+        """Return that nothing is listed, and what may have been meant."""
+        is_words = search and not is_expression(search)
+        return none_fits(search, [one.name for one in self._weights]) if is_words else "no weight fits"
 
     def _code(self, search: str) -> str:
         """Return the expression of an explorer of what is listed; empty where none reaches it."""

@@ -1,29 +1,62 @@
-"""What a part of a name, a glob or a regular expression matches."""
+"""What words, a glob or a regular expression match of a name."""
 
 from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.errors import BadRequestError
+from tensornp.models.names.quoted import closest, shown_name
 
 _WILDCARDS = frozenset("*?[")
 _WILDCARD = re.compile(r"\*|\?|\[.*")
+_WORD = re.compile(r"(?:\[[^\]]*\]|\S)+")
 
 
 def matcher(pattern: str | re.Pattern[Any]) -> Callable[[str], object]:
-    """Return what tells whether a name fits: a regular expression that is found in it, a glob, or a part of it."""
+    """Return what tells whether a name fits: a regular expression that is found in it, or words that all fit.
+
+    A word is a part of the name, or a glob: one without a star at either end may fit anywhere in it. Whether letters
+    are capitals only matters where capitals are typed.
+    """
     if isinstance(pattern, re.Pattern) and not isinstance(pattern.pattern, bytes):
         return pattern.search
     if not isinstance(pattern, str):
         said = "an expression of bytes" if isinstance(pattern, re.Pattern) else an_instance(pattern)
         raise BadRequestError(f"a weight is found by a glob or a compiled regular expression, not by {said}")
-    if _WILDCARDS.isdisjoint(pattern):
-        return lambda name: pattern in name
-    fits = re.compile(fnmatch.translate(pattern)).match
+    # Capitals are meant where they are typed.
+    is_folded = pattern == pattern.lower()
+    tests = [_fits(word) for word in words_of(pattern)]
+
+    def fits(name: str) -> bool:
+        name = name.lower() if is_folded else name
+        return all(test(name) for test in tests)
+
+    return fits
+
+
+def words_of(pattern: str) -> list[str]:
+    """Return what is searched for, each word by itself; a space between brackets parts none."""
+    return _WORD.findall(pattern)
+
+
+def none_fits(pattern: str, names: Sequence[str]) -> str:
+    """Return that no name fits a pattern, and what the closest part of one is to the first word that none has."""
+    said = f"no name fits {shown_name(pattern)}"
+    parts = dict.fromkeys(part for name in names for part in name.split("."))
+    missing = (word for word in words_of(pattern) if not any(map(matcher(word), names)))
+    word = next(missing, "")
+    return said + closest(word.strip("*"), parts) if word else said
+
+
+def _fits(word: str) -> Callable[[str], object]:
+    if _WILDCARDS.isdisjoint(word):
+        return lambda name: word in name
+    glob = word if word[0] == "*" or word[-1] == "*" else f"*{word}*"
+    fits = re.compile(fnmatch.translate(glob)).match
     # Most names are told by a plain text of the pattern, which is found ten times as fast.
-    literal = max(_WILDCARD.split(pattern), key=len)
+    literal = max(_WILDCARD.split(glob), key=len)
     return lambda name: literal in name and fits(name)

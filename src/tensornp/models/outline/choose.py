@@ -23,7 +23,7 @@ class Asked:
     Attributes
     ----------
     search : str
-        A glob or a part of the names; between slashes, a regular expression.
+        Words of the names, or globs; between slashes, a regular expression.
     sort : str
         The column that orders the list; empty for the order of the model.
     descending : bool
@@ -56,9 +56,14 @@ def searched(text: str, names: Sequence[str]) -> list[object]:
     """
     if len(text) > MAX_PATTERN:
         raise BadRequestError(f"what is searched for has more than {MAX_PATTERN:,} characters")
-    if len(text) > 1 and text[0] == text[-1] == "/":
+    if is_expression(text):
         return [*found_by(text[1:-1], names)]
     return list(map(matcher(text), names))
+
+
+def is_expression(text: str) -> bool:
+    """Return whether what is searched for is a regular expression, between slashes."""
+    return len(text) > 1 and text[0] == text[-1] == "/"
 
 
 def passes(one: WeightEntry, filters: tuple[tuple[str, str], ...]) -> bool:

@@ -12,8 +12,8 @@ export class Controls {
     this.node = element("div", "controls");
     this.search = field("input", "text", "field tensornp-search", "Search the names");
     this.search.spellcheck = false;
-    this.search.placeholder = "name, *glob* or /regex/";
-    this.search.title = "Search the names (/): a part of them, a glob, or a regular expression between slashes";
+    this.search.placeholder = "words, *glob* or /regex/";
+    this.search.title = "Search the names (/): words that all fit, globs, or a regular expression between slashes";
     this.search.addEventListener("input", () => ask({ search: this.search.value }));
     this.problem = element("span", "problem");
     this.filters = groupOf("Show only");

@@ -59,7 +59,7 @@ export class Lines {
     const at = Math.min(Math.max(stop, first), first + Math.max(lines.length - 1, 0));
     this.rows = lines.map((line, i) => this.row(line, first + i, at, opened));
     const nothing = element("tr");
-    const cell = element("td", "nothing", "no weight fits");
+    const cell = element("td", "nothing", seen.nothing);
     cell.colSpan = columns.length;
     nothing.append(cell);
     this.body.replaceChildren(...(lines.length ? this.rows : [nothing]));
@@ -135,7 +135,7 @@ export class Lines {
       if (line.picture.src) cell.append(pictureOf(line.picture));
       cell.title = text;
     } else if (name === "findings" && line.goal) {
-      const title = "Show the values there";
+      const title = "Show the values there (n)";
       const link = button(text, title, (event) => this.seek(event, line), "copy tensornp-link");
       link.tabIndex = -1;
       cell.append(link);

@@ -68,9 +68,10 @@ export class Panel {
     this.announce(isThere ? `${content.name} is shown below` : content.text);
   }
 
-  // Whatever a gesture opens comes into view, once.
+  // Whatever a gesture opens comes into view, once, unless one has gone on to something else meanwhile.
   seen() {
-    this.node.scrollIntoView({ block: "nearest" });
+    const now = focused();
+    if (now === document.body || this.node.parentElement?.contains(now)) this.node.scrollIntoView({ block: "nearest" });
   }
 
   // To what was sought, or from the line on which a key was pressed.
@@ -145,7 +146,7 @@ export class Panel {
     this.comes = new MutationObserver(() => {
       if (isThere && !this.hasNavigator()) {
         this.comes.disconnect();
-        this.tabs?.show("array");
+        if (this.tabs?.shown === "values") this.tabs.show("array");
       }
       const cell = this.place.querySelector("[role='grid'] [tabindex='0']");
       if (isThere || !cell) return;

@@ -278,6 +278,7 @@ class Weights {
       ArrowLeft: isShifted ? () => this.lines.shift(-1) : close,
       Enter: () => line && this.act(line, focused()),
       " ": () => line && this.act(line, focused()),
+      n: () => line?.goal && this.open(line.number, undefined, line.goal),
       "/": () => this.controls.search.focus(),
     };
   }

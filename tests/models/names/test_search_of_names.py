@@ -1,0 +1,60 @@
+"""What is typed to find weights: forgiving where a word is meant, exact where a star, a capital or slashes say so."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import tensornp as tnp
+from tensornp.models.names.search import none_fits
+
+NAMES = [
+    "encoder.layer.0.attention.query.weight", "encoder.layer.0.attention.query.bias", "encoder.layer.10.Norm.weight",
+    "head.my weight", "head.a[0]",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("", [0, 1, 2, 3, 4]),
+        ("  ", [0, 1, 2, 3, 4]),
+        ("query", [0, 1]),
+        ("query weight", [0]),
+        ("weight   query", [0]),
+        ("my weight", [3]),
+        ("QUERY", []),
+        ("norm", [2]),
+        ("Norm", [2]),
+        ("NORM", []),
+        ("layer.?.attention", [0, 1]),
+        ("layer*weight", [0, 2]),
+        ("*.bias", [1]),
+        ("encoder*", [0, 1, 2]),
+        ("*query", []),
+        ("layer.1? weight", [2]),
+        ("layer.[0 1].", [0, 1]),
+        ("a[0]", []),
+        ("a[[]0]", [4]),
+        ("query nowhere", []),
+    ],
+)
+def test_what_is_typed_finds(typed, found):
+    """All words of it, whatever their order."""
+    explorer = tnp.weights({name: torch.ones(1) for name in NAMES})
+    assert list(explorer.find(typed)) == [NAMES[i] for i in found]
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        ("querry", "no name fits 'querry'; the closest is 'query'"),
+        ("layer.0 wieght", "no name fits 'layer.0 wieght'; the closest is 'weight'"),
+        ("*atention*", "no name fits '*atention*'; the closest is 'attention'"),
+        ("bias head", "no name fits 'bias head'"),
+        ("zzz", "no name fits 'zzz'"),
+    ],
+)
+def test_where_nothing_is_found_the_closest_is_named(typed, says):
+    """Of the first word that no name has; none where each has been found by itself."""
+    assert none_fits(typed, NAMES) == says
