@@ -194,9 +194,9 @@ def test_columns_are_chosen_and_kept(tree: MakeTree, stored: Page) -> None:
     page.get_by_role("button", name="Columns").click()
     page.set_viewport_size({"width": 600, "height": 800})
     page.get_by_label("max |x|").uncheck()
-    assert heads.all_text_contents() == ["name", "bytes", "values", "norm", "findings"]
+    assert heads.all_text_contents() == ["name", "values", "norm", "findings"]
     page.get_by_label("mean").check()
-    assert heads.all_text_contents() == ["name", "bytes", "values", "norm", "mean", "findings"]
+    assert heads.all_text_contents() == ["name", "values", "norm", "mean", "findings"]
     assert Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"]}).violations_count == 0
     kept = page.evaluate("localStorage.getItem('tensornp.columns')")
     assert kept == '{"shape":false,"max |x|":false,"mean":true}'

@@ -61,12 +61,12 @@ class Found(NamedTuple):
         return {"src": data_uri(png), "alt": histogram_alt(self.histogram)}
 
 
-def column_data(column: Column) -> dict[str, Any]:
+def column_data(column: Column, *, has_figures: bool) -> dict[str, Any]:
     """Return what the page has to know of a column."""
     return {
         "name": column.name, "heading": column.heading or column.name, "isRight": column.is_right,
         "isLargeFirst": column.has_large_first, "isSortable": column.is_sortable,
-        "isForWide": column.is_for_wide, "isFixed": column.name in ("name", FINDINGS),
+        "isForWide": column.is_for_wide and has_figures, "isFixed": column.name in ("name", FINDINGS),
     }  # fmt: skip
 
 

@@ -207,7 +207,7 @@ class WeightsWidget(DockingWidget):
         assert self._outline is not None
         told = self._outline.told
         seen = (column for column in columns() if column.name in told or (column.text is None and self._found))
-        return list(map(column_data, seen))
+        return [column_data(column, has_figures=bool(self._found)) for column in seen]
 
     # --- one weight
 

@@ -78,7 +78,7 @@ class Column(NamedTuple):
     has_large_first : bool
         Whether the first sorting begins with the largest.
     is_for_wide : bool
-        Whether it is left out of a narrow page, until someone chooses it.
+        Whether a narrow page leaves it out once a scan has found figures, until someone chooses it.
     """
 
     name: str
@@ -222,7 +222,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         "shape", lambda row: shape_text(row.entries[0].shape, row.entries[0].kind), lambda one: one.numel,
-        is_always=True, has_large_first=True,
+        is_always=True, has_large_first=True, is_for_wide=True,
     ),
     Column(
         "dtype", lambda row: cut(row.entries[0].dtype, MAX_SHOWN), lambda one: one.dtype, lambda one: one.dtype,
@@ -232,7 +232,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "bytes", _bytes_of_each, lambda one: one.nbytes,
         title=lambda row: counted(sum(entry.nbytes for entry in row.entries), "byte"),
-        is_always=True, is_right=True, has_large_first=True,
+        is_always=True, is_right=True, has_large_first=True, is_for_wide=True,
     ),
     Column(
         "grad", _grad, lambda one: {True: 0, False: 1, None: 2}[one.is_trained], is_said_once=True
