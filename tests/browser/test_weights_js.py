@@ -144,9 +144,9 @@ def test_the_search_finds_and_says_what_is_no_pattern(tree: MakeTree) -> None:
     shown.settle()
     expect(shown.search).to_have_attribute("aria-invalid", "true")
     expect(shown.page.locator(".tensornp-problem").first).to_contain_text("is no regular expression")
-    shown.search.fill("nothing of that name")
+    shown.search.fill("wieght")
     shown.settle()
-    expect(shown.grid.get_by_text("no weight fits")).to_be_visible()
+    expect(shown.grid.get_by_text("no name fits 'wieght'; the closest is 'weight'")).to_be_visible()
     shown.press("Escape")
     assert shown.names()[0] == "{0..11}"
 
