@@ -53,7 +53,7 @@ class ModulePage:
         page.evaluate(LOAD, [base64.b64encode(module(name).encode()).decode(), state])
 
     def _reply(self, content: dict[str, Any], buffers: Any = None) -> None:
-        content = json.loads(json.dumps(content))
+        content = json.loads(json.dumps(content, allow_nan=False))
         self.reply(content, [base64.b64encode(bytes(buffer)).decode() for buffer in buffers or []])
 
     def reply(self, content: dict[str, Any], buffers: list[str] | None = None) -> None:

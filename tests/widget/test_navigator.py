@@ -37,7 +37,7 @@ class Page:
         self.number = 0
 
     def _hear(self, content: dict[str, Any], buffers: Any = None) -> None:
-        self.answers.append(json.loads(json.dumps(content)))
+        self.answers.append(json.loads(json.dumps(content, allow_nan=False)))
         self.buffers.append([bytes(buffer) for buffer in buffers or []])
 
     def send(self, content: Any) -> None:

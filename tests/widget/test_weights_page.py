@@ -42,7 +42,13 @@ class Shown:
         self.found: Callable[[str], Any] = self.objects.__getitem__
         rows = [released(entry, Reached(self)) for entry in self.explorer.values()]
         self.widget = WeightsWidget(rows, opened="w", anchor="a", **options)
-        self.widget.send = lambda content, buffers=None: self.answers.append(json.loads(json.dumps(content)))
+        self.widget.send = lambda content, buffers=None: self.answers.append(
+            json.loads(json.dumps(content, allow_nan=False))
+        )
+
+    def take(self, content: dict[str, Any], buffers: Any = None) -> None:
+        """Hear an answer, as a page does: by JSON, which has no NaN."""
+        self.answers.append(json.loads(json.dumps(content, allow_nan=False)))
 
     def ask(self, kind: str, **request: Any) -> dict[str, Any]:
         """Return the answer to a request, which has its number."""
@@ -225,6 +231,35 @@ def test_what_is_not_finite_is_told_with_its_place(shown):
     assert page.ask("values", weight=number, open=True, goal="nan")["open"]
     assert the_navigator().goal[0] == "nan"
     assert page.ask("values", weight=number, open=True, goal="max")["type"] == "error"
+
+
+def test_a_line_of_which_some_are_unread_claims_nothing_of_all(shown):
+    """After a scan of what was listed alone."""
+    page = shown({"g": {"small": torch.ones(4), "large": torch.full((4,), 9.0)}, "z": torch.ones(1)})
+    page.lines(search="small")
+    page.ask("scan", search="small")
+    page.wait(lambda: page.widget.progress < 0)
+    norms = {line["cells"]["name"]: line["cells"].get("norm") for line in page.lines()}
+    assert norms == {"g": None, "small": "2", "large": None, "z": None}
+    page.scan()
+    assert page.lines()[0]["cells"]["norm"] == "≤ 18"
+
+
+def test_a_norm_that_overflows_is_answered(shown):
+    """A page reads no NaN and no infinity as a number."""
+    page = shown({"g": {"a": torch.full((100,), 1e308, dtype=torch.float64), "b": torch.ones(1)}})
+    page.scan()
+    by_name = {line["cells"]["name"]: line for line in page.lines()}
+    assert (by_name["a"]["cells"]["norm"], by_name["a"]["mark"], by_name["b"]["mark"]) == ("inf", [1, 1], [0, 0])
+
+
+def test_where_nothing_fits_a_filter_may_be_why(shown):
+    """Then no name is said to be missing."""
+    page = shown({"a.weight": torch.ones(4), "b": torch.ones(1, dtype=torch.int64)})
+    ask = {"first": 0, "count": 9}
+    assert page.ask("lines", search="wieght", **ask)["nothing"] == "no name fits 'wieght'; the closest is 'weight'"
+    assert page.ask("lines", search="weight", filters={"dtype": "int64"}, **ask)["nothing"] == "no weight fits"
+    assert page.ask("lines", search="/wieght/", **ask)["nothing"] == "no weight fits"
 
 
 def test_a_scan_of_what_was_never_listed_has_its_figures(shown):

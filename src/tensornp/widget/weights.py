@@ -159,7 +159,7 @@ class WeightsWidget(DockingWidget):
             "first": first,
             "lines": [line_data(line, self._found, self._spreads, marked) for line in lines],
             "isList": asked.is_list,
-            "nothing": "" if total else self._nothing(asked.search),
+            "nothing": "" if total else self._nothing(asked),
             "marked": marked,
             "text": self._said(asked, found),
             "code": self._code(asked.search),
@@ -168,10 +168,11 @@ class WeightsWidget(DockingWidget):
             "cost": self._cost(asked, found),
         }
 
-    def _nothing(self, search: str) -> str:
+    def _nothing(self, asked: Asked) -> str:
         """Return that nothing is listed, and what may have been meant."""
-        is_words = search and not is_expression(search)
-        return none_fits(search, [one.name for one in self._weights]) if is_words else "no weight fits"
+        if not asked.search or asked.filters or is_expression(asked.search):
+            return "no weight fits"
+        return none_fits(asked.search, [one.name for one in self._weights])
 
     def _code(self, search: str) -> str:
         """Return the expression of an explorer of what is listed; empty where none reaches it."""

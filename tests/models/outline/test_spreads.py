@@ -44,7 +44,8 @@ def test_below_a_branch_are_those_whose_figures_it_tells(names, data):
                 break
             below |= {one.name for one in other.weights}
         known = [norms[name] for name in below if norms[name] is not None]
-        assert spreads.of("norm", line.branch) == ((min(known), max(known)) if known else None)
+        # Of what was not read, nothing is claimed.
+        assert spreads.of("norm", line.branch) == ((min(known), max(known)) if len(known) == len(below) else None)
         assert spreads.num_alarms(line.branch) == len(below & alarms)
 
 
@@ -72,6 +73,32 @@ def test_a_place_is_one_of_four_decades_below_the_greatest():
     spreads = Spreads(outline_of([*figures]), figures, ())
     places = [spreads.place("norm", Spread(0, figures[name]["norm"])) for name in figures]
     assert places == [(0, 1), (0, 0.5), (0, 0), (0, 0)]
+
+
+@given(st.lists(st.floats(0, math.inf), min_size=1, max_size=5))
+def test_a_place_is_one_whatever_the_figures(norms):
+    """Those of float64 overflow, and smaller ones are subnormal: a page can be told no NaN."""
+    figures = {f"w{i}": {"norm": norm} for i, norm in enumerate(norms)}
+    spreads = Spreads(outline_of([*figures]), figures, ())
+    places = [spreads.place("norm", Spread(norm, norm))[0] for norm in norms]
+    assert all(0 <= place <= 1 for place in places)
+    assert sorted(places) == [place for _, place in sorted(zip(norms, places, strict=True))]
+    assert max(places) == float(max(norms) > 0)
+
+
+def test_what_a_scan_does_not_read_hides_no_figure():
+    """What has no values, and what is computed on request; a weight that is NaN throughout was read."""
+    module = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 2))
+    module.register_buffer("none", torch.empty(2, device="meta"))
+    entries = [*tnp.weights(torch.nn.ModuleDict({"a": module})).values()]
+    figures = {one.name: {"zeros": 0.5} for one in entries if not one.problem and one.kind != "computed"}
+    assert 0 < len(figures) < len(entries) - 1
+    outline = Outline(entries)
+    top = outline.lines(Asked(), 0, 9)[0].branch
+    assert Spreads(outline, figures, ()).of("zeros", top) == (0.5, 0.5)
+    assert Spreads(outline, figures, ()).of("norm", top) is None
+    figures.popitem()
+    assert Spreads(outline, figures, ()).of("zeros", top) is None
 
 
 @pytest.mark.parametrize(

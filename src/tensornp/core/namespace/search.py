@@ -227,9 +227,9 @@ def _roots(namespace: Any) -> Iterator[tuple[Any, Any, Kind]]:
     outputs = namespace["_oh"] if history_name(namespace) else None
     results = copied(lambda: {id(value) for value in dict.values(outputs)}) if outputs is not None else set()
     for name, value in items_of(namespace) if isinstance(namespace, dict) else list(namespace.items()):
-        # `_` and `_3` are the user's where they are no result of a cell: after `for _ in ...`.
         if name in _OF_IMPORT:
             continue
+        # `_` and `_3` are the user's where they are no result of a cell: after `for _ in ...`.
         is_history = outputs is not None and is_history_name(name)
         if not is_history or (_RESULT.fullmatch(name) and id(value) not in results):
             yield name, value, ""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.outline.columns import figure_columns
 from tensornp.models.outline.outline import Outline
 
@@ -29,27 +30,30 @@ class Spreads:
     ----------
     outline : Outline
     figures : mapping
-        By the name of a weight, its figures by their columns; one without a figure, or that was not read, lacks it.
+        By the name of a weight, its figures by their columns; of one that was not read there are none.
     alarms : collection of str
         The names of weights that stand out.
     """
 
     def __init__(self, outline: Outline, figures: Mapping[str, Mapping[str, float]], alarms: Collection[str]) -> None:
-        names = [one.name for one in outline.in_order]
+        weights = outline.in_order
+        names = [one.name for one in weights]
         self._span = outline.span
         self._values = {
             column: np.array([figures.get(name, {}).get(column, math.nan) for name in names])
             for column, _ in figure_columns()
         }
         self._alarms = np.array([name in alarms for name in names], bool)
+        self._is_unread = np.array([_is_read(one) and not figures.get(one.name) for one in weights], bool)
 
     def num_alarms(self, branch: int) -> int:
         """Return how many weights stand out in a branch and below it."""
         return int(np.count_nonzero(self._alarms[self._span(branch)]))
 
     def of(self, column: str, branch: int) -> Spread | None:
-        """Return the extremes of a figure in a branch and below it; None where no weight has it."""
-        return _spread_of(self._values[column][self._span(branch)])
+        """Return the extremes of a figure in a branch and below it; None where no weight has it, or some are unread."""
+        span = self._span(branch)
+        return None if self._is_unread[span].any() else _spread_of(self._values[column][span])
 
     def place(self, column: str, spread: Spread) -> tuple[float, float]:
         """Return where on a logarithmic scale of all weights, from 0 to 1, positive figures lie."""
@@ -58,12 +62,17 @@ class Spreads:
         return _place(spread.least, top), _place(spread.greatest, top)
 
 
+def _is_read(one: WeightEntry) -> bool:
+    """Return whether a scan of all reads a weight: it has values, which are stored."""
+    return not one.problem and one.kind != COMPUTED and one.numel > 0
+
+
 def _spread_of(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Spread | None:
     known = values[~np.isnan(values)]
     return Spread(float(known.min()), float(known.max())) if known.size else None
 
 
 def _place(value: float, top: float) -> float:
-    if value <= 0 or top <= 0:
-        return 0.0
+    if value == top or value <= 0:
+        return float(value > 0)
     return min(max(1 + (math.log10(value) - math.log10(top)) / _DECADES, 0.0), 1.0)

@@ -2,20 +2,19 @@
 
 import { button, element } from "./elements.js";
 
-let numMade = 0;
-
 export class Tabs {
   // Each of `tabs` has a `name`, a `text`, a `title` and the `node` that it shows; `chose(name)` is told of each choice.
   constructor(label, tabs, chose) {
     this.chose = chose;
     this.tabs = tabs;
+    // Each widget of a page has this module for itself.
+    const id = `tensornp-tab-${Math.random().toString(36).slice(2)}`;
     this.node = element("span", "tabs");
     this.node.setAttribute("role", "tablist");
     this.node.setAttribute("aria-label", label);
     this.buttons = tabs.map(({ name, text, title, node }) => {
-      numMade += 1;
       const tab = button(text, title, () => this.choose(name), "tab");
-      tab.id = `tensornp-tab-${numMade}`;
+      tab.id = `${id}-${name}`;
       node.id = `${tab.id}-panel`;
       node.setAttribute("role", "tabpanel");
       node.setAttribute("aria-labelledby", tab.id);

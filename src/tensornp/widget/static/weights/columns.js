@@ -8,6 +8,7 @@ const WIDE_PX = 900;
 export class Columns {
   /** @type {Record<string, boolean>} By its name, whether a column was chosen or left out. */
   chosen = keptChoice();
+  isWide = true;
 
   // `changed()` is told that others are to be shown.
   constructor(changed) {
@@ -24,25 +25,29 @@ export class Columns {
     this.button.setAttribute("aria-expanded", String(isOpen));
   }
 
-  // Those of all columns that are shown in so many pixels.
-  /** @param {Column[]} all @param {number} width */
-  shown(all, width) {
-    return all.filter((column) => column.isFixed || (this.chosen[column.name] ?? (!column.isForWide || width >= WIDE_PX)));
+  // Takes the width of the page, and returns whether others have room; what is out of sight has none.
+  fit(width) {
+    const before = this.isWide;
+    if (width) this.isWide = width >= WIDE_PX;
+    return this.isWide !== before;
   }
 
-  /** @param {Column[]} all @param {number} width */
-  offer(all, width) {
+  // Offers those that may be left out, and returns those that are shown.
+  /** @param {Column[]} all */
+  offer(all) {
     const free = all.filter((column) => !column.isFixed);
-    const shown = new Set(this.shown(all, width).map(({ name }) => name));
+    const columns = all.filter((one) => one.isFixed || (this.chosen[one.name] ?? (!one.isForWide || this.isWide)));
+    const shown = new Set(columns.map(({ name }) => name));
     const kind = JSON.stringify([free.map(({ name }) => name), [...shown]]);
     this.button.hidden = free.length === 0;
-    if (kind === this.kind) return;
+    if (kind === this.kind) return columns;
     this.kind = kind;
     const names = free.map(({ name }) => name).join();
     // What was made already keeps the focus.
     if (names !== this.names) this.list.replaceChildren(...free.map((column) => this.box(column)));
     this.names = names;
     for (const box of this.list.querySelectorAll("input")) box.checked = shown.has(box.value);
+    return columns;
   }
 
   box({ name, heading }) {

@@ -30,7 +30,7 @@ class Weights {
       filters: () => this.asked.filters,
       scan: () => this.wishes.post({ type: this.model.get("progress") >= 0 ? "end" : "scan", ...this.asked }),
     });
-    this.columns = new Columns(() => this.seen && this.paint());
+    this.columns = new Columns(() => this.seen && this.repaint());
     this.controls.node.append(this.columns.button);
     this.lines = new Lines(`Weights of ${model.get("label")}`, {
       sort: (order) => this.ask(order),
@@ -58,6 +58,8 @@ class Weights {
       "change:alarm": () => this.paintResults(),
     };
     for (const [event, listener] of Object.entries(this.listeners)) model.on(event, listener);
+    this.watcher = new ResizeObserver(() => this.columns.fit(this.root.clientWidth) && this.seen && this.repaint());
+    this.watcher.observe(this.root);
     this.paintResults();
     this.wish();
   }
@@ -150,12 +152,17 @@ class Weights {
     if (!had) this.live.textContent = seen.text;
   }
 
+  // The same lines, with other columns.
+  repaint() {
+    const had = this.lines.body.contains(focused());
+    this.paint();
+    if (had) this.lines.rowOf(this.current)?.focus({ preventScroll: true });
+  }
+
   paint() {
     const { total, text, code } = this.seen;
-    const { columns } = this.seen;
-    this.columns.offer(columns, this.root.clientWidth);
-    const shown = this.columns.shown(columns, this.root.clientWidth);
-    this.lines.paint(this.seen, shown, this.asked, this.current, this.panel.opened);
+    const columns = this.columns.offer(this.seen.columns);
+    this.lines.paint(this.seen, columns, this.asked, this.current, this.panel.opened);
     this.said.textContent = text || `${total.toLocaleString("en")} ${total === 1 ? "line" : "lines"}`;
     this.code.textContent = code;
     this.copy.hidden = !code;
@@ -350,6 +357,7 @@ class Weights {
   leave() {
     this.end();
     this.panel.leave();
+    this.watcher.disconnect();
     for (const node of this.hidden) node.style.display = "";
     for (const [event, listener] of Object.entries(this.listeners)) this.model.off(event, listener);
     this.root.remove();
