@@ -202,6 +202,29 @@ def test_columns_are_chosen_and_kept(tree: MakeTree, stored: Page) -> None:
     assert kept == '{"shape":false,"max |x|":false,"mean":true}'
 
 
+def test_names_stay_beside_figures_on_a_narrow_page(tree: MakeTree) -> None:
+    """However far across one has scrolled; what the page is resized to decides which columns are shown."""
+    shown = tree({f"layer.{'x' * 60}.{i}": torch.full((2,), float(i)) for i in range(3)} | {"b": torch.ones(2).half()})
+    shown.page.set_viewport_size({"width": 400, "height": 800})
+    shown.scan()
+    shown.page.get_by_role("button", name="norm", exact=True).click()
+    shown.settle()
+    scroller = shown.page.locator(".tensornp-scroller:has(table.tensornp-tree)")
+    assert scroller.evaluate("node => { node.scrollLeft = 1000; return node.scrollLeft; }") > 0
+    box = scroller.bounding_box()
+    assert box
+    for cell in shown.grid.locator("tbody tr > :first-child").all():
+        name = cell.bounding_box()
+        assert name
+        assert (name["x"], name["width"] <= box["width"] / 2 + 20) == (box["x"], True)
+    heads = shown.grid.locator("thead th")
+    assert heads.all_text_contents() == ["name", "norm ▼", "max |x|", "findings"]
+    shown.grid.locator("tbody tr").first.focus()
+    shown.page.set_viewport_size({"width": 1600, "height": 800})
+    expect(heads).to_have_count(11)
+    expect(shown.grid.locator("tbody tr").first).to_be_focused()
+
+
 @pytest.mark.parametrize("kept", ["{", "null", "[1]", '{"norm": "no", "constructor": 3}', '{"norm": false}'])
 def test_what_else_is_kept_by_that_name_harms_nothing(tree: MakeTree, stored: Page, kept: str) -> None:
     """Only what was chosen is taken from it."""

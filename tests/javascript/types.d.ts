@@ -38,7 +38,7 @@ interface Column {
   isRight: boolean;
   isLargeFirst: boolean;
   isSortable: boolean;
-  isForWide: boolean;
+  minWidth: number;
   isFixed: boolean;
 }
 

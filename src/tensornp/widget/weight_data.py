@@ -66,7 +66,7 @@ def column_data(column: Column, *, has_figures: bool) -> dict[str, Any]:
     return {
         "name": column.name, "heading": column.heading or column.name, "isRight": column.is_right,
         "isLargeFirst": column.has_large_first, "isSortable": column.is_sortable,
-        "isForWide": column.is_for_wide and has_figures, "isFixed": column.name in ("name", FINDINGS),
+        "minWidth": column.min_width if has_figures else 0, "isFixed": column.name in ("name", FINDINGS),
     }  # fmt: skip
 
 

@@ -51,6 +51,7 @@ def test_what_is_typed_finds(typed, found):
         ("querry", "no name fits 'querry'; the closest is 'query'"),
         ("layer.0 wieght", "no name fits 'layer.0 wieght'; the closest is 'weight'"),
         ("*atention*", "no name fits '*atention*'; the closest is 'attention'"),
+        ("zzz wieght", "no name fits 'zzz wieght'; the closest is 'weight'"),
         ("bias head", "no name fits 'bias head'"),
         ("zzz", "no name fits 'zzz'"),
     ],

@@ -44,12 +44,12 @@ def words_of(pattern: str) -> list[str]:
 
 
 def none_fits(pattern: str, names: Sequence[str]) -> str:
-    """Return that no name fits a pattern, and what the closest part of one is to the first word that none has."""
-    said = f"no name fits {shown_name(pattern)}"
+    """Return that no name fits a pattern, and what part of one is closest to the first word of it that none has."""
     parts = dict.fromkeys(part for name in names for part in name.split("."))
     missing = (word for word in words_of(pattern) if not any(map(matcher(word), names)))
-    word = next(missing, "")
-    return said + closest(word.strip("*"), parts) if word else said
+    return f"no name fits {shown_name(pattern)}" + next(
+        filter(None, (closest(one.strip("*"), parts) for one in missing)), ""
+    )
 
 
 def _fits(word: str) -> Callable[[str], object]:

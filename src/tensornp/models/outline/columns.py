@@ -77,8 +77,8 @@ class Column(NamedTuple):
         Whether it is aligned by its last digit.
     has_large_first : bool
         Whether the first sorting begins with the largest.
-    is_for_wide : bool
-        Whether a narrow page leaves it out once a scan has found figures, until someone chooses it.
+    min_width : int
+        The pixels of a page from which it is shown once a scan has found figures, until someone chooses it.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Column(NamedTuple):
     is_said_once: bool = False
     is_right: bool = False
     has_large_first: bool = False
-    is_for_wide: bool = False
+    min_width: int = 0
 
     @property
     def is_sortable(self) -> bool:
@@ -208,8 +208,12 @@ def _percent(share: float) -> str:
     return f"{100 * share:.3g}%" if share else "0"
 
 
-def _figure(name: str, figure: ScannedFigure, *, is_for_wide: bool = False) -> Column:
-    return Column(name, figure=figure, is_right=True, has_large_first=True, is_for_wide=is_for_wide)
+def _figure(name: str, figure: ScannedFigure, *, min_width: int = 0) -> Column:
+    return Column(name, figure=figure, is_right=True, has_large_first=True, min_width=min_width)
+
+
+_NARROW, _MEDIUM, _WIDE, _WIDEST = 500, 900, 1100, 1400
+"""What JupyterLab has in a window of 800 pixels without its files, of 1,400 with and without them, and in a larger."""
 
 
 FINDINGS = "findings"
@@ -218,31 +222,36 @@ COLUMNS: tuple[Column, ...] = (
     # A name may be empty, and is none then that could be seen.
     Column("name", lambda row: cut(row.pattern, MAX_SHOWN) or "''", _natural, is_always=True),
     Column(
-        "kind", lambda row: row.entries[0].kind, lambda one: one.kind, lambda one: one.kind, is_said_once=True
+        "kind", lambda row: row.entries[0].kind, lambda one: one.kind, lambda one: one.kind, is_said_once=True,
+        min_width=_WIDEST,
     ),
     Column(
         "shape", lambda row: shape_text(row.entries[0].shape, row.entries[0].kind), lambda one: one.numel,
-        is_always=True, has_large_first=True, is_for_wide=True,
+        is_always=True, has_large_first=True, min_width=_MEDIUM,
     ),
     Column(
         "dtype", lambda row: cut(row.entries[0].dtype, MAX_SHOWN), lambda one: one.dtype, lambda one: one.dtype,
-        is_said_once=True,
+        is_said_once=True, min_width=_WIDEST,
     ),
-    Column("where", _where, lambda one: one.location, lambda one: one.location, "place", is_said_once=True),
+    Column(
+        "where", _where, lambda one: one.location, lambda one: one.location, "place", is_said_once=True,
+        min_width=_WIDEST,
+    ),
     Column(
         "bytes", _bytes_of_each, lambda one: one.nbytes,
         title=lambda row: counted(sum(entry.nbytes for entry in row.entries), "byte"),
-        is_always=True, is_right=True, has_large_first=True, is_for_wide=True,
+        is_always=True, is_right=True, has_large_first=True, min_width=_WIDE,
     ),
     Column(
-        "grad", _grad, lambda one: {True: 0, False: 1, None: 2}[one.is_trained], is_said_once=True
+        "grad", _grad, lambda one: {True: 0, False: 1, None: 2}[one.is_trained], is_said_once=True,
+        min_width=_WIDEST,
     ),
-    Column("figures", heading="values"),
+    Column("figures", heading="values", min_width=_NARROW),
     _figure("norm", ScannedFigure(lambda stats: stats.norm)),
-    _figure("mean", ScannedFigure(lambda stats: stats.mean, has_sign=True), is_for_wide=True),
-    _figure("std", ScannedFigure(lambda stats: stats.std), is_for_wide=True),
+    _figure("mean", ScannedFigure(lambda stats: stats.mean, has_sign=True), min_width=_WIDE),
+    _figure("std", ScannedFigure(lambda stats: stats.std), min_width=_WIDE),
     _figure("max |x|", ScannedFigure(_largest)),
-    _figure("zeros", ScannedFigure(_share_of_zeros, _percent), is_for_wide=True),
+    _figure("zeros", ScannedFigure(_share_of_zeros, _percent), min_width=_WIDE),
     Column(FINDINGS),
     Column(
         "notes", _notes, lambda one: (not one.problem, not one.tied_to, not one.related, not one.note, one.note),

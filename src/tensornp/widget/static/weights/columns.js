@@ -3,12 +3,11 @@
 import { button, element, groupOf } from "../page/elements.js";
 
 const KEPT = "tensornp.columns";
-const WIDE_PX = 900;
 
 export class Columns {
   /** @type {Record<string, boolean>} By its name, whether a column was chosen or left out. */
   chosen = keptChoice();
-  isWide = true;
+  width = Infinity;
 
   // `changed()` is told that others are to be shown.
   constructor(changed) {
@@ -25,18 +24,18 @@ export class Columns {
     this.button.setAttribute("aria-expanded", String(isOpen));
   }
 
-  // Takes the width of the page, and returns whether others have room; what is out of sight has none.
+  // Takes the width of the page, and returns whether it is another; what is out of sight has none.
   fit(width) {
-    const before = this.isWide;
-    if (width) this.isWide = width >= WIDE_PX;
-    return this.isWide !== before;
+    if (!width || width === this.width) return false;
+    this.width = width;
+    return true;
   }
 
   // Offers those that may be left out, and returns those that are shown.
   /** @param {Column[]} all */
   offer(all) {
     const free = all.filter((column) => !column.isFixed);
-    const columns = all.filter((one) => one.isFixed || (this.chosen[one.name] ?? (!one.isForWide || this.isWide)));
+    const columns = all.filter((one) => one.isFixed || (this.chosen[one.name] ?? this.width >= one.minWidth));
     const shown = new Set(columns.map(({ name }) => name));
     const kind = JSON.stringify([free.map(({ name }) => name), [...shown]]);
     this.button.hidden = free.length === 0;

@@ -58,7 +58,7 @@ class Weights {
       "change:alarm": () => this.paintResults(),
     };
     for (const [event, listener] of Object.entries(this.listeners)) model.on(event, listener);
-    this.watcher = new ResizeObserver(() => this.columns.fit(this.root.clientWidth) && this.seen && this.repaint());
+    this.watcher = new ResizeObserver(() => this.fit());
     this.watcher.observe(this.root);
     this.paintResults();
     this.wish();
@@ -150,6 +150,14 @@ class Weights {
     else if (had) this.controls.search.focus({ preventScroll: true });
     this.isTaking = false;
     if (!had) this.live.textContent = seen.text;
+  }
+
+  // A name leaves room for figures, beside which it stays.
+  fit() {
+    const { clientWidth } = this.root;
+    if (!this.columns.fit(clientWidth)) return;
+    this.root.style.setProperty("--tensornp-width", `${clientWidth}px`);
+    if (this.seen) this.repaint();
   }
 
   // The same lines, with other columns.
