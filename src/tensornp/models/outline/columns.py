@@ -212,7 +212,7 @@ def _figure(name: str, figure: ScannedFigure, *, min_width: int = 0) -> Column:
     return Column(name, figure=figure, is_right=True, has_large_first=True, min_width=min_width)
 
 
-_NARROW, _MEDIUM, _WIDE, _WIDEST = 500, 900, 1100, 1400
+_NARROW, _MEDIUM, _WIDE, _WIDEST = 500, 800, 1100, 1400
 """What JupyterLab has in a window of 800 pixels without its files, of 1,400 with and without them, and in a larger."""
 
 
