@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
 import torch
 
@@ -16,6 +17,12 @@ def display(t: torch.Tensor) -> str:
     summary = summarize(t, DisplayOptions())
     assert tensor_html(summary, DisplayOptions()).startswith("<div")
     return tensor_text(summary)
+
+
+def array_in(html: str) -> str:
+    """Return what the HTML of a card prints of the array: what is seen, and what is behind the fold."""
+    parts = re.findall(r"<pre[^>]*>(.*?)</pre>", html, re.DOTALL)
+    return unescape(re.sub(r"<[^>]+>", "", "\n".join(parts)))
 
 
 _FIGURES = re.compile(r"(modulus: )?(mean|all) |[\d,]+ (of [\d,]+ True|NaN|[+-]?Inf)|[\d,]+ of [\d,]+ shown")

@@ -68,7 +68,7 @@ def test_the_first_tour(tmp_path):
     assert "dict of 104 tensors · 86.6 MiB" in cells[2]
     story = "\n".join(cells[3:])
     for promised in (
-        "(384, 384)", "as NumPy: live, read-only", "requires grad · leaf · has .grad", "AddmmBackward0",
+        "(384, 384)", "array: shared, read-only", "requires grad · has .grad", "AddmmBackward0",
         "NumPy has no bfloat16", "non-contiguous", "the conjugate is pending", "a meta tensor has a shape",
         "104 tensors: 104 share memory", "dtype('float64')", "TensorDisplay.max_rows",
     ):  # fmt: skip

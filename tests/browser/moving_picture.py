@@ -64,7 +64,7 @@ def play(page: Page, server: Server) -> Film:
     notebook.toggles().wait_for()
     film.shoot(2500)
     notebook.radio("share").click()
-    expect(notebook.cell(1).get_by_text("as NumPy: live, writeable")).to_be_visible()
+    expect(notebook.cell(1).get_by_text("array: shared, writeable")).to_be_visible()
     film.shoot(3500)
     notebook.panel.get_by_role("button", name="Bind", exact=True).click()
     expect(notebook.status()).to_contain_text("bound: y_np")

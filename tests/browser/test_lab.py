@@ -37,21 +37,21 @@ def test_the_toggle_binds_arrays_that_share_or_copy_as_their_mode_says(lab: Page
         expect(card.get_by_text(text, exact=True).filter(visible=True)).to_have_count(1)
 
     fact("array([0., 1., 2.], dtype=float32)")
-    fact("as NumPy: live, read-only")
+    fact("array: shared, read-only")
     expect(name).to_have_value("w_np")
     name.fill("by_view")
     name.press("Enter")
     expect(notebook.status()).to_have_text("bound: by_view (view)")
 
     notebook.radio("view").press("ArrowRight")
-    fact("as NumPy: live, writeable")
+    fact("array: shared, writeable")
     expect(notebook.radio("share")).to_be_focused()
     name.fill("by_share")
     name.press("Enter")
     expect(notebook.status()).to_have_text("bound: by_share (share)")
 
     notebook.radio("copy").click()
-    fact("as NumPy: copy, 12 bytes")
+    fact("array: copy, 12 bytes")
     name.fill("by_view")
     card.get_by_role("button", name="Bind", exact=True).click()
     expect(notebook.status()).to_contain_text("by_view already names something")
@@ -75,13 +75,13 @@ def test_the_toggle_moves_on_and_a_saved_notebook_holds_cards_and_no_widget(
     notebook.run_cell(1)
     expect(notebook.cell(1).get_by_role("radiogroup")).to_be_visible()
     notebook.radio("share").click()
-    expect(notebook.cell(1).get_by_text("as NumPy: live, writeable")).to_be_visible()
+    expect(notebook.cell(1).get_by_text("array: shared, writeable")).to_be_visible()
     expect(notebook.cell(1).locator(".tensornp-unconfirmed")).to_have_count(0)
 
     notebook.run_cell(2)
     expect(notebook.cell(2).get_by_role("radiogroup")).to_be_visible()
     expect(notebook.toggles()).to_have_count(1)
-    expect(notebook.cell(1).get_by_text("as NumPy: live, read-only").filter(visible=True)).to_have_count(1)
+    expect(notebook.cell(1).get_by_text("array: shared, read-only").filter(visible=True)).to_have_count(1)
     expect(notebook.cell(1).get_by_text("share was chosen")).to_be_visible()
 
     path = notebook.save()
@@ -90,13 +90,13 @@ def test_the_toggle_moves_on_and_a_saved_notebook_holds_cards_and_no_widget(
     for index, array in arrays.items():
         card = "".join(cells[index]["outputs"][0]["data"]["text/html"])
         words = html.unescape(re.sub("<[^>]*>", " ", card))
-        for fact in ("float32", "cpu", "no grad", "as NumPy: live, read-only", array, "0 bytes copied"):
+        for fact in ("float32", "cpu", "array: shared, read-only", array, "0 bytes copied"):
             assert fact in words
 
     server.end_sessions()
     opened = Notebook(page, server, "saved.ipynb")
     for index, array in arrays.items():
-        expect(opened.cell(index).get_by_text("as NumPy: live, read-only")).to_be_visible()
+        expect(opened.cell(index).get_by_text("array: shared, read-only")).to_be_visible()
         expect(opened.cell(index).get_by_text(array)).to_be_visible()
         opened.cell(index).locator("summary").click()
         expect(opened.cell(index).get_by_text("0 bytes copied")).to_be_visible()
@@ -114,7 +114,7 @@ def test_after_a_reload_of_the_page_the_toggle_is_back(page: Page, server: Serve
     page.reload()
     expect(notebook.radio("share")).to_be_checked()
     notebook.radio("copy").click()
-    expect(notebook.cell(1).get_by_text("as NumPy: copy, 12 bytes")).to_be_visible()
+    expect(notebook.cell(1).get_by_text("array: copy, 12 bytes")).to_be_visible()
     expect(notebook.cell(1).locator(".tensornp-unconfirmed")).to_have_count(0)
 
 
@@ -124,7 +124,7 @@ def test_a_cell_that_is_moved_or_cut_and_pasted_has_its_toggle_again(lab: Page, 
     notebook = Notebook(lab, server, "moved.ipynb")
     notebook.run_all()
     notebook.radio("share").click()
-    expect(notebook.cell(1).get_by_text("as NumPy: live, writeable")).to_be_visible()
+    expect(notebook.cell(1).get_by_text("array: shared, writeable")).to_be_visible()
 
     def expect_toggle_in(index: int) -> None:
         expect(notebook.cell(index).get_by_role("radio", name="share")).to_be_checked()
@@ -138,7 +138,7 @@ def test_a_cell_that_is_moved_or_cut_and_pasted_has_its_toggle_again(lab: Page, 
     lab.keyboard.press("v")
     expect(notebook.toggles()).to_have_count(1)
     notebook.radio("copy").click()
-    expect(notebook.panel.get_by_text("as NumPy: copy, 12 bytes")).to_be_visible()
+    expect(notebook.panel.get_by_text("array: copy, 12 bytes")).to_be_visible()
 
 
 def test_a_card_that_is_pasted_into_another_notebook_does_not_bind_in_the_first(lab: Page, server: Server) -> None:
@@ -175,7 +175,7 @@ def test_a_notebook_that_is_closed_and_opened_again_has_one_toggle_that_answers(
     expect(lab.locator(".jp-NotebookPanel")).to_have_count(0)
     lab.locator(".jp-DirListing-item", has_text="closed.ipynb").dblclick()
     notebook.radio("share").click()
-    expect(notebook.cell(1).get_by_text("as NumPy: live, writeable")).to_be_visible()
+    expect(notebook.cell(1).get_by_text("array: shared, writeable")).to_be_visible()
     expect(notebook.cell(1).locator(".tensornp-unconfirmed")).to_have_count(0)
     expect(notebook.toggles()).to_have_count(1)
     notebook.run_cell(2)
@@ -196,7 +196,7 @@ def test_a_kernel_that_was_shut_down_is_told_at_the_first_click(page: Page, serv
     notebook.radio("share").click()
     expect(notebook.status()).to_contain_text("run the cell again")
     expect(notebook.radio("copy")).to_be_disabled()
-    expect(notebook.cell(1).get_by_text("as NumPy: live, read-only").filter(visible=True)).to_have_count(1)
+    expect(notebook.cell(1).get_by_text("array: shared, read-only").filter(visible=True)).to_have_count(1)
     assert not errors
 
 
@@ -242,7 +242,7 @@ def test_a_toggle_says_when_the_kernel_is_busy_and_when_it_is_gone(page: Page, s
     expect(notebook.status()).to_have_text([re.compile("waiting for the kernel|has not answered yet")] * 2)
     (server.root / "go").touch()
     for toggle in toggles:
-        expect(toggle.get_by_text(re.compile("^as NumPy: copy, ")).filter(visible=True)).to_be_visible()
+        expect(toggle.get_by_text(re.compile("^array: copy, ")).filter(visible=True)).to_be_visible()
     expect(notebook.status()).to_have_text(["", ""])
 
     notebook.restart_kernel()
@@ -256,7 +256,7 @@ def test_a_toggle_says_when_the_kernel_is_busy_and_when_it_is_gone(page: Page, s
     notebook.run_all()
     for toggle in toggles:
         toggle.get_by_role("radio", name="copy").click()
-        expect(toggle.get_by_text(re.compile("^as NumPy: copy, ")).filter(visible=True)).to_be_visible()
+        expect(toggle.get_by_text(re.compile("^array: copy, ")).filter(visible=True)).to_be_visible()
 
 
 def test_keys_pressed_in_the_toggle_are_no_notebook_commands_but_ctrl_s_saves(lab: Page, server: Server) -> None:
@@ -281,7 +281,7 @@ def test_keys_are_the_notebook_s_again_once_its_cell_is_clicked(lab: Page, serve
     notebook = Notebook(lab, server, "again.ipynb")
     notebook.run_all()
     notebook.radio("share").click()
-    expect(notebook.cell(1).get_by_text("as NumPy: live, writeable")).to_be_visible()
+    expect(notebook.cell(1).get_by_text("array: shared, writeable")).to_be_visible()
     notebook.cell(1).locator(".jp-InputPrompt").first.click()
     lab.keyboard.press("x")
     expect(notebook.panel.locator(".jp-CodeCell")).to_have_count(1)

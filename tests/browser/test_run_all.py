@@ -30,7 +30,7 @@ def test_after_run_all_the_toggle_always_answers(page: Page, server: Server, app
     card = notebook.cell(LAST_CARD)
     for time in range(TIMES):
         notebook.run_all()
-        mode, fact = (("share", "as NumPy: live, writeable"), ("copy", "as NumPy: copy, 20 bytes"))[time % 2]
+        mode, fact = (("share", "array: shared, writeable"), ("copy", "array: copy, 20 bytes"))[time % 2]
         card.get_by_role("radio", name=mode, exact=True).click()
         expect(card.get_by_text(fact, exact=True)).to_be_visible()
         expect(card.locator(".tensornp-unconfirmed")).to_have_count(0)

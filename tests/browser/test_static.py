@@ -19,7 +19,7 @@ import tensornp as tnp
 
 CARDS = {
     "w = torch.arange(6.).reshape(2, 3).requires_grad_()\nw": (
-        ["(2, 3)", "float32", "cpu", "requires grad · leaf", "as NumPy: live, read-only"],
+        ["(2, 3)", "float32", "cpu", "requires grad", "array: shared, read-only"],
         "array([[0., 1., 2.],\n       [3., 4., 5.]], dtype=float32)",
         "0 bytes copied",
     ),

@@ -146,11 +146,11 @@ def test_a_chosen_mode_is_shown_at_once_and_faint_until_the_kernel_confirms_it(t
     shown = toggle()
     badges = shown.page.locator("#output .tensornp-badges")
     shown.radio("copy").click()
-    expect(badges).to_contain_text("as NumPy: copy, 8 bytes")
+    expect(badges).to_contain_text("array: copy, 8 bytes")
     expect(badges).to_have_css("opacity", "0.6")
     shown.answer(mode="copy")
     expect(badges).to_have_css("opacity", "1")
-    expect(badges).to_contain_text("as NumPy: copy, 8 bytes")
+    expect(badges).to_contain_text("array: copy, 8 bytes")
 
 
 def test_a_refused_choice_goes_back_and_says_why(toggle: MakeToggle) -> None:
@@ -248,7 +248,7 @@ def test_in_the_card_it_takes_the_place_of_badges_and_receipt_and_gives_it_back(
     shown.answer()
     expect(shown.page.locator("#output")).to_be_empty()
     expect(shown.static.get_by_role("radiogroup")).to_be_visible()
-    for seen_once in ("as NumPy: live, read-only", "float32", "array([0., 0.], dtype=float32)"):
+    for seen_once in ("array: shared, read-only", "float32", "array([0., 0.], dtype=float32)"):
         expect(shown.static.get_by_text(seen_once, exact=True).filter(visible=True)).to_have_count(1)
     expect(shown.static.locator("summary").filter(visible=True)).to_have_count(1)
     shown.page.evaluate("window.close_model()")

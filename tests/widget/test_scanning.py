@@ -111,14 +111,17 @@ def test_what_a_forgotten_scan_tells_is_not_heard(large):
     assert (card.progress, card.message) == (-1, {})
 
 
-def test_a_card_that_stands_alone_has_its_figures_at_once(large):
-    """No static card beside it tells them; to choose another mode reads nothing again."""
-    t = large[:10]
+def test_a_card_has_its_figures_at_once(large):
+    """Its row takes the place of the static one; each look tells what is so by then."""
+    t = large[:10].clone()
     card = tnp.view(t)
     assert card.figures["words"][0].startswith("mean ")
-    figures, card.mode = card.figures, "copy"
-    assert card.figures is figures
-    assert TensorWidget(t, anchor="tnp-1").figures == {}
+    assert TensorWidget(t, anchor="tnp-1").figures == card.figures
+    assert [badge["kind"] for badge in card.cards["copy"]["badges"]][:2] == ["shape", "dtype"]
+    t[3, 4] = float("nan")
+    card.mode = "copy"
+    assert [badge["text"] for badge in card.cards["view"]["badges"]][0] == "1 NaN"
+    assert card.figures["words"][0].startswith("mean ")
     assert TensorWidget(t, options=DisplayOptions(stats="off")).figures == {}
 
 

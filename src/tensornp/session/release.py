@@ -29,7 +29,9 @@ class Surveyor:
         self._ledger = ledger
         self._history = history
 
-    def census(self, *, max_rows: int, sort: str, patterns: tuple[str, ...], is_changed: bool = False) -> Census:
+    def census(
+        self, *, max_rows: int, sort: str, patterns: tuple[str, ...], is_changed: bool = False, **limits: int
+    ) -> Census:
         """Return the table of what the notebook's names, its history and its last traceback reach.
 
         With `is_changed`, of what has changed since it was last shown or converted.
@@ -45,6 +47,7 @@ class Surveyor:
                 patterns=patterns,
                 is_changed=is_changed,
                 change_of=self._ledger.change_of,
+                **limits,
             )
 
     def release(self) -> str:

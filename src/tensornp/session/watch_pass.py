@@ -93,7 +93,8 @@ class WatchPass:
                 change = what_changed(before[name], after[name])
                 if change is not None:
                     is_count = _is_count(after[name])
-                    lines += self._once(obj, ReportLine(name, change_parts(change), change.size, is_count=is_count))
+                    told = ReportLine(name, change_parts(change), change.size, is_count=is_count, alarm=change.alarm)
+                    lines += self._once(obj, told)
                 if before[name].left_out != "pending":
                     # What was left out last time could not be compared this time.
                     self._note({name: before[name]})

@@ -17,7 +17,7 @@ from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.convert.view_share_copy import MODES, mode_arguments
 from tensornp.core.lowlevel.locks import Lock
 from tensornp.core.summary.card import TensorSummary, plan_modes, summarize
-from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.summary.options import COMPACT, DisplayOptions
 from tensornp.core.summary.surroundings import Look
 from tensornp.core.tensor.info import check_tensor
 from tensornp.core.values.pictures.image_layout import looks_like_pictures
@@ -25,7 +25,6 @@ from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError, NameTakenError, NoDataError, TensornpError
 from tensornp.render.layout.bundle import bundle
-from tensornp.render.layout.style import height_of
 from tensornp.render.pictures.image import image
 from tensornp.render.tensor.card import tensor_html, tensor_text
 from tensornp.widget.dock import DockingWidget, module, stylesheet
@@ -73,7 +72,9 @@ class TensorWidget(DockingWidget):
     cards = traitlets.Dict(help="what the page shows of each mode").tag(sync=True)
     choices: traitlets.List[Any] = traitlets.List(help="the modes, and whether each is possible").tag(sync=True)
     array_text = traitlets.Unicode(help="what NumPy prints; empty where the static card shows that").tag(sync=True)
-    max_height = traitlets.Unicode(help="of the array, in CSS").tag(sync=True)
+    max_height = traitlets.Int(help="lines of the array over a fold").tag(sync=True)
+    is_in_row = traitlets.Bool(help="whether the array stands in the row of badges").tag(sync=True)
+    digits = traitlets.Unicode(help="in what the array can be printed besides: 4 digits, or all").tag(sync=True)
     suggestion = traitlets.Unicode().tag(sync=True)
     can_bind = traitlets.Bool().tag(sync=True)
     message = traitlets.Dict().tag(sync=True)
@@ -113,10 +114,7 @@ class TensorWidget(DockingWidget):
         else:
             self._aim(held or (lambda: tensor), summarize(tensor, self._options, look), look, anchor)
         place = f"{anchor or f'tnp-{uuid.uuid4().hex[:8]}'}-values"
-        # A card that it docks into has the line already.
-        figures = {} if anchor else self._figures_of(self._static.stats)
-        said = {**self._said(), "figures": figures}
-        super().__init__(anchor=anchor, suggestion=suggestion, can_bind=binder is not None, place=place, **said)
+        super().__init__(anchor=anchor, suggestion=suggestion, can_bind=binder is not None, place=place, **self._said())
 
     def show(
         self, held: Held, summary: TensorSummary, *, options: DisplayOptions, look: Look, anchor: str, suggestion: str
@@ -144,7 +142,7 @@ class TensorWidget(DockingWidget):
     def _aim(self, held: Held, summary: TensorSummary, look: Look | None, anchor: str) -> None:
         self._held, self._look = held, look
         self._static = self._now = summary
-        self._is_in_card = bool(anchor)
+        self._is_in_card, self._is_compact = bool(anchor), False
         self._bound = []
 
     @property
@@ -220,6 +218,9 @@ class TensorWidget(DockingWidget):
             elif kind == "values":
                 self._open_values(content.get("goal")) if content.get("open") is True else self._close_values()
                 self._answer()
+            elif kind == "digits":
+                self._print_in(is_compact=content.get("compact") is True)
+                self._answer()
             elif kind == "stats":
                 self._scan()
                 self._answer()
@@ -229,6 +230,15 @@ class TensorWidget(DockingWidget):
             elif kind == "image":
                 self._show_image(is_open=content.get("open") is True)
                 self._answer()
+
+    def _print_in(self, *, is_compact: bool) -> None:
+        """Print the array in four digits, or as the user's print options have it."""
+        self.message = {}
+        try:
+            self._now = self._seen_in(self.mode, _living(self._held()), is_compact=is_compact)
+            self._paint()
+        except TensornpError as error:
+            self._complain(error)
 
     def _show_image(self, *, is_open: bool) -> None:
         """Show the tensor as a picture, or no longer."""
@@ -264,13 +274,9 @@ class TensorWidget(DockingWidget):
             if stats is None:
                 self.message = {"text": reason, "tone": "error"}
             else:
-                self.figures = self._figures_of(stats)
+                self._now = dataclasses.replace(self._now, stats=stats)
+                self._paint()
             self._answer()
-
-    def _figures_of(self, stats: TensorStats | None) -> dict[str, Any]:
-        if stats is None:
-            return {}
-        return figures_data(stats, self._now.info, has_picture=self._options.pictures == "small")
 
     def _end_scan(self) -> None:
         """Have a scan end, which then shows what it has read."""
@@ -278,9 +284,9 @@ class TensorWidget(DockingWidget):
             self._scanning.end()
 
     def _forget_values(self) -> None:
-        """Take figures and picture out, and end a scan of which nobody wants to hear any more."""
+        """Take the picture out, and end a scan of which nobody wants to hear any more."""
         self._end_scan()
-        self._scanning, self.progress, self.figures, self.image = None, -1.0, {}, {}
+        self._scanning, self.progress, self.image = None, -1.0, {}
 
     def _open_values(self, goal: Any = "") -> None:
         """Have the navigator dock here, and look at the tensor while that lives; at its next NaN, if that is `goal`."""
@@ -350,13 +356,20 @@ class TensorWidget(DockingWidget):
                 raise traitlets.TraitError(str(error)) from None
         return mode
 
-    def _seen_in(self, mode: str, tensor: torch.Tensor) -> TensorSummary:
-        """Return what the card says in `mode` now, from one look at the tensor."""
-        options = dataclasses.replace(self._options, mode=mode, stats="off")
+    def _seen_in(self, mode: str, tensor: torch.Tensor, *, is_compact: bool | None = None) -> TensorSummary:
+        """Return what the card says in `mode` now, from one look at the tensor; what a scan has told stays."""
+        self._is_compact = self._is_compact if is_compact is None else is_compact
+        options = dataclasses.replace(self._options, mode=mode)
+        if self._is_compact:
+            options = dataclasses.replace(options, **COMPACT)
         summary = summarize(tensor, options, self._look)
         if summary.mode != mode and summary.info is not None:
             raise BadRequestError(str(plan_modes(summary.info, self._options)[mode]))
-        return summary
+        around = dataclasses.replace(summary.surroundings, typed=self._static.surroundings.typed)
+        # A card stays one, whatever the digits.
+        return dataclasses.replace(
+            summary, surroundings=around, style=self._static.style, stats=summary.stats or self._now.stats
+        )
 
     @traitlets.observe("mode")
     def _follow(self, _: Any) -> None:
@@ -371,12 +384,17 @@ class TensorWidget(DockingWidget):
     def _said(self) -> dict[str, Any]:
         now = self._painted = self._now
         plans = plan_modes(now.info, self._options) if now.info is not None else dict.fromkeys(MODES, now.refusal)
-        text = body_text(now)
+        text, is_in_row = body_text(now), now.has_values_in_row
+        has_array = is_in_row or now.style == "card"
+        is_there = self._is_in_card and not is_in_row and text == body_text(self._static)
         return {
             "cards": {mode: card_data(now, mode, plan) for mode, plan in plans.items()},
             "choices": [choice_data(mode, plan) for mode, plan in plans.items()],
-            "array_text": "" if self._is_in_card and text == body_text(self._static) else text,
-            "max_height": height_of(self._options.max_height),
+            "array_text": text if has_array and not is_there else "",
+            "max_height": self._options.max_height,
+            "is_in_row": is_in_row,
+            "digits": self._digits() if has_array else "",
+            "figures": {} if is_in_row or now.stats is None else self._figures_of(now.stats),
             "mode": now.mode,
             "has_values": self._has_values and now.preview is not None,
             "has_image": self._options.pictures != "off"
@@ -385,6 +403,17 @@ class TensorWidget(DockingWidget):
             and looks_like_pictures(now.info.array_shape),
             "has_stats": self._options.stats != "off" and now.style == "card" and is_scan_offered(self._static),
         }
+
+    def _digits(self) -> str:
+        """Return in what the array can be printed besides; nothing where four digits change nothing."""
+        info = self._now.info
+        is_float = info is not None and (info.dtype.is_floating_point or info.dtype.is_complex)
+        if self._now.preview is None or not is_float or COMPACT.items() <= self._options.printoptions.items():
+            return ""
+        return "all digits" if self._is_compact else "4 digits"
+
+    def _figures_of(self, stats: TensorStats) -> dict[str, Any]:
+        return figures_data(stats, self._now.info, has_picture=self._options.pictures == "small")
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         shown = super()._repr_mimebundle_()

@@ -9,6 +9,7 @@ from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.values.reading.scopes import PARTIAL
+from tensornp.core.values.stats.alarms import alarms_of
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.render.pictures.image import Image
 from tensornp.render.pictures.png import data_uri
@@ -31,7 +32,7 @@ def figures_data(stats: TensorStats, info: TensorInfo | None, *, has_picture: bo
     picture = {"src": data_uri(line.png), "alt": line.alt} if line.png else {}
     return {
         "words": line.words,
-        "alarms": line.alarms,
+        "alarms": [(one.goal, one.text) for one in alarms_of(stats)],
         "title": line.title,
         "picture": picture,
         "isPartial": is_partial,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tensornp.core.values.stats.alarms import alarms_of
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
@@ -35,7 +36,7 @@ def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
 
 
 def _goal(stats: TensorStats) -> str:
-    return "nan" if stats.nan else "inf" if stats.num_infinite else ""
+    return next((one.goal for one in alarms_of(stats)), "")
 
 
 def _reached(rows: Sequence[WeightEntry]) -> tuple[list[WeightEntry], dict[str, str]]:

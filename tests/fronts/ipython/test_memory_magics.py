@@ -31,11 +31,15 @@ def cell(shell: Any, code: str) -> str:
     return "\n".join([captured.stdout, *(output.data.get("text/plain", "") for output in captured.outputs)])
 
 
+_USUAL = re.compile(r"\(|float|cpu|array: |requires grad|from |Parameter")
+
+
 def card(shell: Any, code: str) -> list[str]:
-    """Return the badges of the card that a cell shows and the lines under them."""
+    """Return the unusual badges of the card that a cell shows, and the lines under them."""
     lines = cell(shell, code).splitlines()
     start = next(i for i, line in enumerate(lines) if " | " in line)
-    return [*lines[start].split(" | ")[5:], *[line for line in lines[start + 1 :] if not _is_array(line)]]
+    badges = [badge for badge in lines[start].split(" | ") if not _USUAL.match(badge)]
+    return [*badges, *[line for line in lines[start + 1 :] if not _is_array(line)]]
 
 
 def _is_array(line: str) -> bool:

@@ -25,7 +25,7 @@ def test_a_module_is_a_table_of_what_it_holds(shell):
     text, page = shown(shell, model)
     own, heading = text.rsplit("\n", 1)
     assert own == repr(model)
-    assert heading == "Sequential of 7 tensors · 21 parameters · 116 bytes · each cpu, as NumPy live"
+    assert heading == "Sequential of 7 tensors · 21 parameters · 116 bytes · each cpu, array shared"
     for name in ("[0].weight", "[0].bias", "[1].running_mean", "[1].num_batches_tracked"):
         assert f">{name}<" in page
         assert eval(f"model{name}") is not None
@@ -42,7 +42,7 @@ def test_tied_parameters_are_counted_once(shell):
     model.one.__dict__["_modules"]["above"] = model
     model.__class__ = type("Tied", (torch.nn.Module,), {"__repr__": lambda self: "Tied()"})
     assert shown(shell, model)[0] == "Tied()\nTied of 2 tensors · 12 parameters · 48 bytes · each float32, cpu, " + (
-        "requires grad, as NumPy live"
+        "requires grad, array shared"
     )
 
 

@@ -12,7 +12,7 @@ from trainings import TRAININGS, state_of
 
 from tensornp.render.layout.style import badge_style
 
-AMBER = badge_style("warned")
+AMBER = badge_style("alarm")
 LOOKS: dict[str, tuple[str, Any]] = {
     "after each phase": ("sgd", lambda phase: True),
     "after each step": ("adam", lambda phase: phase.startswith("zero_grad")),
@@ -61,7 +61,7 @@ def test_a_training_that_is_watched_raises_no_alarm_and_computes_the_same(shell,
     training = shell.namespace["training"] = TRAININGS[family](optimizer)
     phases = training.phases(NUM_STEPS)
     shell.namespace["step"] = lambda: next(phases, None)
-    shell.run("%config TensorDisplay.stats = False")
+    shell.run("%config TensorDisplay.stats = 'off'")
     told, seen = cell(shell, "%tensorwatch training") + cards(shell, training.model), []
     while True:
         told += cell(shell, "phase = step()")

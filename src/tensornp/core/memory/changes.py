@@ -108,6 +108,8 @@ class Change:
         What changed besides the values, where that was asked for: "got a .grad", "moved from cpu to cuda:0".
     operation : int
         The number of the first operation that autograd may have recorded since.
+    alarm : str
+        What is not finite now where elements were before: "all NaN", "3 NaN, 1 +Inf"; empty where that is not known.
     """
 
     since: str
@@ -119,6 +121,7 @@ class Change:
     size: float = 0.0
     facts: tuple[str, ...] = ()
     operation: int = 0
+    alarm: str = ""
 
 
 def take_snapshot(tensor: torch.Tensor, info: TensorInfo, event: str, max_nbytes: int) -> Snapshot:

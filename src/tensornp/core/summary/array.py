@@ -11,6 +11,7 @@ from tensornp.core.lowlevel.attributes import class_name, error_text, is_array
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.memory.arrays import check_array
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import TensornpError
 
 _MASKED = (np.ma.MaskedArray, type(np.ma.masked))
@@ -33,6 +34,7 @@ class ArraySummary:
     is_writeable: bool
     text: str
     refusal: str
+    stats: TensorStats | None = None
 
 
 def summarize_array(array: np.ndarray, options: DisplayOptions, num_first: int | None = None) -> ArraySummary:

@@ -15,17 +15,18 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, error_text, is_tensor
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import NO_SURROUNDINGS, Look, Surroundings
+from tensornp.core.summary.unasked import Unasked
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import stood_for
-from tensornp.core.values.reading.supply import nbytes_unasked
 from tensornp.core.values.shown.preview import Preview, first_values, preview
-from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import TensornpError, TooLargeError
 
 LINE_VALUES = 6
 """Values that a line shows of a tensor that has more."""
+MAX_WHOLE_IN_LINE = 10
+"""Values that a line shows in place of their figures."""
 MAX_ROW_CHARACTERS = 50
 """Characters of an array that stands in the row of its badges."""
 
@@ -52,6 +53,13 @@ class TensorSummary:
     style: str = "card"
     stats: TensorStats | None = None
 
+    @property
+    def has_values_in_row(self) -> bool:
+        """Whether values stand in the row of badges: all where there are few, or the first where figures are missing."""
+        if self.style == "line":
+            return self.stats is None or self.info is None or is_told_whole(self.info)
+        return self.style == "tiny"
+
 
 @modes.unnoticed
 def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None = None) -> TensorSummary:
@@ -61,8 +69,9 @@ def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None =
     """
 
     def show(info: TensorInfo, plan: ConversionPlan) -> Preview:
-        if options.style == "line" and not _fits_a_line(info):
-            return Preview(first_values(tensor, info, plan, LINE_VALUES, options.printoptions))
+        if options.style == "line":
+            number = max(info.numel, 1) if is_told_whole(info) else LINE_VALUES
+            return Preview(first_values(tensor, info, plan, number, options.printoptions).replace("\n", ""))
         return preview(tensor, info, plan, max_elements=options.max_elements, printoptions=options.printoptions)
 
     summary = _guarded(tensor, options, show, look)
@@ -72,24 +81,12 @@ def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None =
     if style == "auto":
         text = summary.preview.text
         style = "tiny" if "\n" not in text and len(text) <= MAX_ROW_CHARACTERS else "card"
-    stats = _stats_of(tensor, summary.info, options) if style == "card" else None
-    return replace(summary, style=style, stats=stats)
+    return replace(summary, style=style, stats=Unasked(options.unasked_nbytes).figures(tensor, summary.info))
 
 
-def _stats_of(tensor: torch.Tensor, info: TensorInfo, options: DisplayOptions) -> TensorStats | None:
-    """Return the figures where they cost little; None where not, or where there are none."""
-    try:
-        if options.stats == "off" or not 0 < nbytes_unasked(tensor, info) <= options.max_stats_nbytes:
-            return None
-        return scan(tensor)
-    except Exception:
-        # Looking never fails: the card is complete without them.
-        return None
-
-
-def _fits_a_line(info: TensorInfo) -> bool:
-    """Return whether a line can show the whole array, as NumPy prints it."""
-    return info.numel <= LINE_VALUES and len(info.array_shape) <= 1 and info.kind.gives_one_array
+def is_told_whole(info: TensorInfo) -> bool:
+    """Return whether a line shows all values, in the place of figures."""
+    return info.numel <= MAX_WHOLE_IN_LINE
 
 
 def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tuple[TensorInfo, Surroundings]:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,15 +20,21 @@ from tensornp.core.memory.relations import Target
 from tensornp.core.memory.storages import Found, Group, Holding, history_entry, merged, num_apart
 from tensornp.core.memory.survey import Survey
 from tensornp.core.summary.owners import OWNERS, owner_of
+from tensornp.core.summary.unasked import Unasked
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import Bare, is_storage, tensor_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.paths import Kind, expression_of
+from tensornp.core.values.stats.alarms import alarm_text
+from tensornp.core.values.stats.record import TensorStats
 
 SORTS = ("bytes", "name", "shape", "dtype", "device")
+MAX_READ_NBYTES = 2**26
+"""Bytes that are read to find NaN and infinities."""
 MIN_ROWS_OF_GROUP = 8
 """Of a group that has so many, which are shown even where others must be left out for that."""
 _bare_array = np.ndarray.view
+_Told = TypeVar("_Told")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,8 @@ class CensusRow:
         "name", "history" or "traceback".
     change : Change or None
         Since it was last shown or converted.
+    alarm : str
+        "3 NaN", where so much was read; else empty.
     """
 
     name: str
@@ -59,6 +67,7 @@ class CensusRow:
     shared_with: str
     holding: Holding
     change: Change | None = None
+    alarm: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +111,25 @@ def census_of(
     patterns: tuple[str, ...] = (),
     is_changed: bool = False,
     change_of: Any = None,
+    max_read_nbytes: int = MAX_READ_NBYTES,
 ) -> Census:
     """Return the table of at most `max_rows` names; totals count everything, whatever is shown.
 
-    With `is_changed`, only groups are counted and shown of which a member has changed, as `change_of` tells.
+    Of its tensors and arrays, up to `max_read_nbytes` are read to find NaN and infinities. With `is_changed`, only
+    groups are counted and shown of which a member has changed, as `change_of` tells.
     """
-    change_of = _once(change_of) if change_of is not None else None
+    look = _Look(_once(change_of) if change_of is not None else None, _once(Unasked(max_read_nbytes).not_finite))
     groups = [group for group in survey.groups if not patterns or _matches(group, patterns)]
     if is_changed:
-        groups = [group for group in groups if any(row.change for row in _rows(survey, group, None, change_of))]
+        groups = [
+            group
+            for group in groups
+            if any(row.change for row in _rows(survey, group, None, replace(look, stats_of=None)))
+        ]
     groups.sort(key=_sort_key(sort))
     sizes = [len(group.found) for group in groups]
     shown = tuple(
-        CensusGroup(_rows(survey, group, limit, change_of), group.nbytes, _pins(survey, group))
+        CensusGroup(_rows(survey, group, limit, look), group.nbytes, _pins(survey, group))
         for group, limit in zip(groups, _limits(sizes, max_rows), strict=False)
     )
     totals: dict[str, int] = defaultdict(int)
@@ -137,17 +152,25 @@ def census_of(
     )
 
 
-def _once(change_of: Callable[[Any, Any], Change | None]) -> Callable[[Any, Any], Change | None]:
-    """Return `change_of`, which reads a tensor, so that each is read once, under whatever names and how often asked."""
-    known: dict[int, tuple[Any, Change | None]] = {}
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What reads a tensor for its row: how it has changed, and what of it is not finite."""
 
-    def change(obj: Any, info: Any) -> Change | None:
+    change_of: Callable[[Any, Any], Change | None] | None
+    stats_of: Callable[[Any, Any], TensorStats | None] | None
+
+
+def _once(read: Callable[[Any, Any], _Told | None]) -> Callable[[Any, Any], _Told | None]:
+    """Return `read`, which reads a tensor, so that each is read once, under whatever names and how often asked."""
+    known: dict[int, tuple[Any, _Told | None]] = {}
+
+    def told(obj: Any, info: Any) -> _Told | None:
         if id(obj) not in known:
             # Held, so that nothing else takes its identity meanwhile.
-            known[id(obj)] = obj, change_of(obj, info)
+            known[id(obj)] = obj, read(obj, info)
         return known[id(obj)][1]
 
-    return change
+    return told
 
 
 def _limits(sizes: Iterable[int], max_rows: int) -> Iterator[int]:
@@ -185,7 +208,7 @@ def _sort_key(sort: str) -> Any:
     return key
 
 
-def _rows(survey: Survey, group: Group, limit: int | None, change_of: Any) -> tuple[CensusRow, ...]:
+def _rows(survey: Survey, group: Group, limit: int | None, look: _Look) -> tuple[CensusRow, ...]:
     ordered = _ordered(group)[:limit]
     first = ordered[0]
     rows = []
@@ -197,7 +220,7 @@ def _rows(survey: Survey, group: Group, limit: int | None, change_of: Any) -> tu
             else next((one for one in ordered if one is not found and meet(one.spans, found.spans)), first)
         )
         shared = "" if found is first else f"{survey.name(beside)}: {_relation(beside.obj, found.obj)}"
-        rows.append(_row(found.obj, survey.name(found), found, shared, change_of))
+        rows.append(_row(found.obj, survey.name(found), found, shared, look))
     return tuple(rows)
 
 
@@ -255,20 +278,24 @@ def _relation(first: Any, other: Any) -> Relation:
         return "may overlap"
 
 
-def _row(obj: Any, name: str, found: Found, shared: str, change_of: Any) -> CensusRow:
-    change = None
+def _row(obj: Any, name: str, found: Found, shared: str, look: _Look) -> CensusRow:
+    change, alarm = None, ""
     try:
         if is_storage(obj):
             obj = tensor_of(obj)
         if is_tensor(obj):
             info = inspect(obj)
-            change = change_of(obj, info) if change_of is not None else None
+            change = look.change_of(obj, info) if look.change_of is not None else None
+            alarm = alarm_text(look.stats_of(obj, info)) if look.stats_of is not None else ""
             # One that was freed, or is on the meta device, takes no byte.
             nbytes = info.held_nbytes - info.numel_elsewhere * info.itemsize if found.spans else 0
             shape, dtype, device = info.shape, name_of(info.dtype), str(info.device)
-            return CensusRow(name, found.kind, shape, dtype, device, nbytes, shared, found.holding, change)
+            return CensusRow(name, found.kind, shape, dtype, device, nbytes, shared, found.holding, change, alarm)
         array = _bare_array(obj, np.ndarray) if is_array(obj) else np.frombuffer(obj, np.uint8)
         nbytes = array.size * array.dtype.itemsize
-        return CensusRow(name, found.kind, array.shape, str(array.dtype), "cpu", nbytes, shared, found.holding)
+        if look.stats_of is not None and type(obj) is np.ndarray:
+            alarm = alarm_text(look.stats_of(obj, None))
+        dtype = str(array.dtype)
+        return CensusRow(name, found.kind, array.shape, dtype, "cpu", nbytes, shared, found.holding, alarm=alarm)
     except Exception:
         return CensusRow(name, found.kind, None, class_name(type(obj)), "", 0, shared, found.holding, change)

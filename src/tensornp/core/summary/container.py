@@ -20,6 +20,7 @@ from tensornp.core.memory.storages import Piece, counted_once
 from tensornp.core.summary.array import ArraySummary, summarize_array
 from tensornp.core.summary.card import TensorSummary, summarize_line
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.summary.unasked import Unasked
 from tensornp.core.tensor.containers import LEAVES, MAX_DEPTH, container_of, is_container, leaves
 from tensornp.core.tensor.info import elsewhere, span_of
 from tensornp.core.tensor.paths import Path, expression_of, first_step, is_plain_value, shortened, steps_of
@@ -96,7 +97,8 @@ def summarize_leaves(found: list[Leaf], options: DisplayOptions) -> ContainerSum
     tensors = [leaf for _, leaf in found if is_tensor_like(leaf)]
     arrays = [leaf for _, leaf in found if is_array(leaf)]
     named = _names([path for path, _ in found])
-    rows = tuple(_row(named(path), leaf, options) for path, leaf in shown)
+    unasked = Unasked(options.unasked_nbytes)
+    rows = tuple(_row(named(path), leaf, options, unasked) for path, leaf in shown)
     # What only stands for a tensor may compute it: no more of them are asked than have rows.
     asked = {id(leaf): row.tensor.info for (_, leaf), row in zip(shown, rows, strict=True) if row.tensor is not None}
     stand_ins = {id(leaf): asked.get(id(leaf)) for leaf in tensors if stand_in_of(leaf) is not None}
@@ -226,13 +228,17 @@ def held_elsewhere(tensor: torch.Tensor) -> tuple[int, int]:
         return 0, 0
 
 
-def _row(name: str, leaf: Any, options: DisplayOptions) -> Row:
+def _row(name: str, leaf: Any, options: DisplayOptions, unasked: Unasked) -> Row:
     if is_array(leaf):
         array = summarize_array(leaf, options, FIRST_VALUES)
+        if array.text and type(leaf) is np.ndarray:
+            array = replace(array, stats=unasked.not_finite(leaf, None))
         return Row(name, None, array.text or array.refusal, array)
     if not is_tensor_like(leaf):
         return Row(name, None, _short_text(leaf))
     summary = summarize_line(leaf, options, FIRST_VALUES)
+    if summary.info is not None and summary.preview is not None:
+        summary = replace(summary, stats=unasked.not_finite(leaf, summary.info))
     return Row(name, summary, summary.preview.text if summary.preview else "")
 
 

@@ -9,6 +9,9 @@ from typing import Any
 
 from tensornp.errors import BadRequestError
 
+COMPACT: Mapping[str, Any] = {"precision": 4, "suppress": True}
+"""Print options in which an array is read at a glance."""
+
 
 def _one_of(*choices: str, help: str) -> Any:
     """Declare an option that is one of some words, the first by default."""
@@ -61,10 +64,10 @@ class DisplayOptions:
     receipt: str = _one_of("folded", "open", "hidden", help="How a card shows its receipt: folded, open or hidden.")
     style: str = _one_of(
         "auto", "card", "line",
-        help="How a tensor is shown: card (badges over the array), line (badges and first values in one row) or auto "
-        "(a line for an array that NumPy prints in one short line).",
+        help="How a tensor is shown: card (badges and figures over the array), line (badges and figures in one row) or "
+        "auto (a card, whose array stands in the row where NumPy prints it in one short line).",
     )  # fmt: skip
-    max_height: int = _number(18, help="Lines of an array that a card shows before it scrolls; 0 shows them all.")
+    max_height: int = _number(10, help="Lines of an array that a card shows, over a fold; 0 shows them all.")
     precision: int | None = _numpys(at_least=0, help="Digits after the point")
     suppress: bool | None = _numpys(help="Whether small numbers are printed as zero, and none with an exponent")
     linewidth: int | None = _numpys(at_least=1, help="Characters of a line")
@@ -96,8 +99,9 @@ class DisplayOptions:
     )  # fmt: skip
     max_stats_nbytes: int = _number(
         2**22,
-        help="Bytes of a tensor in main memory that are read for that line, unasked; of a larger one, or of one on an "
-        "accelerator, the toggle offers it, and %tensorstats tells.",
+        help="Bytes of a tensor in main memory that are read for that line, unasked, and of all tensors of a table for "
+        "NaN and infinities; of a larger one, or of one on an accelerator, the toggle offers it, and %tensorstats "
+        "tells.",
     )
     pictures: str = _one_of(
         "small", "off", help="Whether cards have small pictures, such as the histogram: small or off."
@@ -135,6 +139,11 @@ class DisplayOptions:
             if wanted:
                 raise BadRequestError(f"{name} is {wanted}, not {value!r}")
         return cls(**options)
+
+    @property
+    def unasked_nbytes(self) -> int:
+        """How many bytes are read for figures that nobody asked for, of one tensor or of all rows of a table."""
+        return self.max_stats_nbytes if self.stats != "off" else 0
 
     @property
     def printoptions(self) -> dict[str, Any]:

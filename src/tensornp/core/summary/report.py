@@ -9,13 +9,15 @@ from dataclasses import dataclass
 class ReportLine:
     """One tensor or array, and what has happened to it; `size` is the largest absolute difference, 0 if unknown.
 
-    A single integer, as that of the batches which a batch norm has seen, may be a count: `is_count`.
+    A single integer, as that of the batches which a batch norm has seen, may be a count: `is_count`. `alarm` is what is
+    not finite since.
     """
 
     name: str
     parts: tuple[str, ...]
     size: float = 0.0
     is_count: bool = False
+    alarm: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,8 @@ class Surroundings:
     ----------
     name : str
         An expression by which a program reaches it, the one that the user typed where that is one; or empty.
+    typed : str
+        The expression that the user typed to see it; empty where that is not known.
     aliases : tuple of Alias
     grad_aliases : tuple of Alias
         The same for its ``.grad``.
@@ -54,6 +56,7 @@ class Surroundings:
     """
 
     name: str = ""
+    typed: str = ""
     aliases: tuple[Alias, ...] = ()
     grad_aliases: tuple[Alias, ...] = ()
     stopped: str = ""
@@ -65,6 +68,11 @@ class Surroundings:
     change: Change | None = None
     is_buffer: bool = False
     is_fused: bool = False
+
+    @property
+    def expression(self) -> str:
+        """What a person would write to get it: its name, or what was typed; empty where neither is known."""
+        return self.name or self.typed
 
     @property
     def is_spoiled(self) -> bool:

@@ -126,7 +126,10 @@ class MemoryMagics(Magics):
         is_live = can_show_live(self.shell, self._display)
         shown = self._display.options.max_rows
         max_rows = max(shown, MAX_SEARCHED_ROWS) if is_live else shown
-        census = self._surveyor().census(max_rows=max_rows, sort=sort, patterns=patterns, is_changed=is_changed)
+        limits = {} if self._display.options.unasked_nbytes else {"max_read_nbytes": 0}
+        census = self._surveyor().census(
+            max_rows=max_rows, sort=sort, patterns=patterns, is_changed=is_changed, **limits
+        )
         if is_changed and not census.groups:
             print(
                 "nothing has changed since a card of its own or %tonumpy showed it; the table of a model or container "

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from tensornp.core.tensor.dtypes import KNOWN, largest
+from tensornp.core.values.stats.alarms import is_mask
 from tensornp.core.values.stats.channels import MIN_RATIO, ChannelNorms
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.models.entries.entry import WeightEntry
@@ -15,6 +16,7 @@ QUIET_RANK = 5
 PLAIN_RANK = QUIET_RANK + 2
 """Of what is all ones or all zeros, as biases and norms are before training."""
 EQUAL_RANK = QUIET_RANK + 3
+MASK_RANK = QUIET_RANK + 4
 UNRANKED = 99
 """The rank of a weight without findings."""
 
@@ -46,8 +48,13 @@ def _nan(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
 
 
 def _infinite(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
-    if stats.num_infinite:
+    if stats.num_infinite and not is_mask(stats):
         yield _share(stats.num_infinite, stats.count, "infinite")
+
+
+def _mask(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
+    if is_mask(stats):
+        yield f"a mask: {_share(stats.neginf, stats.count, '-Inf')}, the others are 0"
 
 
 def _variance(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
@@ -88,6 +95,7 @@ RULES = (
     Rule(QUIET_RANK, _dead_channels),
     Rule(QUIET_RANK + 1, _outlying_channels),
     Rule(PLAIN_RANK, _plain),
+    Rule(MASK_RANK, _mask),
 )
 """The worst first; what the tree, the table and a page say of a scan derives from these."""
 

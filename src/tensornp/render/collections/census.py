@@ -34,7 +34,7 @@ def census_document(census: Census, max_rows: int = 0) -> Document:
 def census_rows(census: Census) -> list[dict[str, object]]:
     """Return all rows in the same columns, for a view that filters and sorts them; titles have the exact bytes."""
     rows = _table(census)[0].rows if census.groups else ()
-    return [{"cells": row.cells, "titles": row.titles, "begins": row.begins_group} for row in rows]
+    return [{"cells": row.cells, "titles": row.titles, "begins": row.begins_group, "alarm": row.alarm} for row in rows]
 
 
 def _rows_of(shown: Census, table: Table, census: Census) -> tuple[TableRow, ...]:
@@ -72,7 +72,7 @@ def _left_out_text(census: Census) -> str:
 def _table(census: Census) -> tuple[Table, tuple[str, ...]]:
     """Return the table, and what is the same in all of its rows."""
     rows = tuple(
-        TableRow(_cells(group, row), _titles(row), begins_group=row is group.rows[0])
+        TableRow(_cells(group, row), _titles(row), begins_group=row is group.rows[0], alarm=row.alarm)
         for group in census.groups
         for row in group.rows
     )

@@ -8,15 +8,18 @@ from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.container import ContainerSummary, Row
 from tensornp.core.summary.module import ModuleSummary
+from tensornp.core.values.stats.alarms import alarm_text
 from tensornp.render.layout.document import Both, Document, Heading
 from tensornp.render.layout.style import SMALL_TEXT, array_style
 from tensornp.render.layout.table import Table, TableRow, said_once, table_html, without_common, without_empty
-from tensornp.render.layout.words import on_this_rank
+from tensornp.render.layout.words import listed, on_this_rank
 from tensornp.render.tensor.badges import badges_of, memory_word
 
-HEADINGS = ("name", "shape", "dtype", "device", "bytes", "grad", "as NumPy", "values")
-COMMON = ("dtype", "device", "grad", "as NumPy")
+HEADINGS = ("name", "shape", "dtype", "device", "bytes", "grad", "array", "values")
+COMMON = ("dtype", "device", "grad", "array")
 """Columns that stand in the heading where they are equal in all rows."""
+MAX_NAMED = 3
+"""Parameters and buffers that are named in a text."""
 
 
 def container_document(summary: ContainerSummary) -> Document:
@@ -34,7 +37,9 @@ def module_document(summary: ModuleSummary) -> Document:
     said = escape(legible(summary.text, keep="\n"))
     text = f'<pre style="{array_style(0)}">{said}</pre>'
     folded = f'<details style="{SMALL_TEXT}"><summary>as torch prints it</summary>{text}</details>'
-    return Document((Both(summary.text), heading, Both(html=table_html(table) + folded)))
+    alarms = [row.name for row in summary.table.rows if _alarm(row)]
+    bad = f"NaN or infinities in {listed(alarms, MAX_NAMED)}" if alarms else ""
+    return Document((Both(summary.text), heading, Both(bad, table_html(table) + folded)))
 
 
 def _parameters(summary: ModuleSummary) -> str:
@@ -70,7 +75,10 @@ def _heading(summary: ContainerSummary, common: tuple[str, ...], parameters: str
 
 def _table(summary: ContainerSummary) -> tuple[Table, tuple[str, ...]]:
     """Return the table, and what is the same in all of its rows."""
-    rows = [TableRow(_cells(row), has_facts=row.tensor is not None or row.array is not None) for row in summary.rows]
+    rows = [
+        TableRow(_cells(row), has_facts=row.tensor is not None or row.array is not None, alarm=_alarm(row))
+        for row in summary.rows
+    ]
     if summary.num_left_out:
         left_out = f"… {summary.num_left_out:,} more left out; %config TensorDisplay.max_rows sets how many are shown"
         rows.insert(summary.num_first, TableRow((left_out,)))
@@ -81,6 +89,11 @@ def _table(summary: ContainerSummary) -> tuple[Table, tuple[str, ...]]:
         *others, array = common
         common = (*others, f"{COMMON[-1]} {array}")
     return table, common
+
+
+def _alarm(row: Row) -> str:
+    held = row.array or row.tensor
+    return alarm_text(held.stats) if held is not None else ""
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -94,5 +107,5 @@ def _cells(row: Row) -> tuple[str, ...]:
     nbytes = format_nbytes(summary.info.held_nbytes) if summary.info is not None else ""
     facts = (by_kind.get(kind, "") for kind in ("shape", "dtype", "device"))
     # What is no leaf says what it is from.
-    grad = by_kind.get("grad", "").replace(" · leaf", "")
+    grad = by_kind.get("grad", "")
     return (row.name, *facts, nbytes, grad, memory_word(summary), row.text or summary.refusal)

@@ -8,7 +8,7 @@ from typing import Any
 
 from tensornp.core.summary.report import Report, ReportLine
 from tensornp.render.layout.document import Both, Document
-from tensornp.render.layout.style import SMALL_TEXT
+from tensornp.render.layout.style import ALARM_TEXT, SMALL_TEXT
 from tensornp.render.layout.words import listed
 
 MAX_LINES = 20
@@ -20,12 +20,25 @@ MAX_NAMES = 3
 
 def report_document(report: Report) -> Document:
     """Return one line for what has changed alike; a page folds many under the one that sums them up."""
-    summary, shown = _summary(report), _shown(report)
+    summary, alarm, shown = _summary(report), _alarm(report), _shown(report)
     lines = "".join(f"<div>{escape(line)}</div>" for line in shown)
-    page = f"<b>{escape(report.heading)}</b>"
+    bad = f' <span style="{ALARM_TEXT}">{escape(alarm)}</span>' if alarm else ""
+    page = f"<b>{escape(report.heading)}</b>{bad}"
     page = f"<details><summary>{page} · {escape(summary)}</summary>{lines}</details>" if summary else page + lines
-    text = "\n  ".join([f"{report.heading}:", *filter(None, [summary]), *shown])
+    text = "\n  ".join([f"{report.heading}:", *filter(None, [alarm, summary]), *shown])
     return Document((Both(text, page),), f"{SMALL_TEXT};padding:2px 0")
+
+
+def _alarm(report: Report) -> str:
+    """Return how many hold what is not finite since: ``27 are all NaN since this cell``; empty where none does."""
+    alarms = [line.alarm for line in report.lines if line.alarm]
+    num_all = sum(alarm in ("NaN", "all NaN") for alarm in alarms)
+    num_some = len(alarms) - num_all
+    said = [f"{num_all:,} {'is' if num_all == 1 else 'are'} all NaN"] if num_all else []
+    if num_some:
+        what = alarms[0] if len(alarms) == 1 else "NaN or infinities"
+        said.append(f"{num_some:,} {'has' if num_some == 1 else 'have'} {what}")
+    return f"{', '.join(said)} since this cell" if said else ""
 
 
 def _summary(report: Report) -> str:

@@ -122,11 +122,11 @@ def _html(parts: tuple[Part, ...]) -> str:
     return "".join((table_html(part) if part.rows else "") if isinstance(part, Table) else part.html for part in parts)
 
 
-def headed(names: Sequence[tuple[str, str]], verdict: str, *, is_good: bool) -> Both:
+def headed(names: Sequence[tuple[str, str]], verdict: str) -> Both:
     """Return two names, each with what is said beside it, and the verdict over both."""
     text = " and ".join(name + beside for name, beside in names)
     bold = " and ".join(f"<b>{escape(name)}</b>{escape(beside)}" for name, beside in names)
-    badge = f'<span style="{badge_style("shared" if is_good else "plain")}">{escape(verdict)}</span>'
+    badge = f'<span style="{badge_style("plain")}">{escape(verdict)}</span>'
     return Both(f"{text}: {verdict}", f"<div>{bold} {badge}</div>")
 
 

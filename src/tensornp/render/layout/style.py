@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from typing import Literal
 
-Tone = Literal["plain", "shared", "grad", "warned", "refused"]
+Tone = Literal["plain", "alarm"]
+"""Ordinary facts are grey; colour is for what is unusual."""
 
-_RGB: dict[Tone, str] = {
-    "plain": "128,128,128",
-    "shared": "22,163,74",
-    "grad": "124,58,237",
-    "warned": "217,119,6",
-    "refused": "220,38,38",
-}
-_BADGE = (
-    "display:inline-block;padding:1px 8px;border-radius:9px;font-size:85%;line-height:1.5;white-space:nowrap;"
-    "background-color:rgba({},{})"
-)
-CARD = "padding:3px 0 1px;line-height:1.8"
-ROW = f"display:flex;flex-wrap:wrap;align-items:baseline;gap:0 12px;{CARD}"
+ALARM = "background-color:rgba(217,119,6,.28);font-weight:600"
+_TONES: dict[Tone, str] = {"plain": "background-color:rgba(128,128,128,.14)", "alarm": ALARM}
+_BADGE = "display:inline-block;padding:1px 7px;border-radius:4px;font-size:85%;line-height:1.5;white-space:nowrap;{}"
+CARD = "padding:2px 0 1px;line-height:1.6"
+HEAD = "display:flex;flex-wrap:wrap;align-items:baseline;gap:0 12px"
+HEAD_BADGES = "min-width:44%"
+"""Where figures begin, from card to card."""
 WIDE = f"overflow:auto;{CARD}"
 SMALL_TEXT = "font-size:90%;line-height:1.6"
 HEADING = "line-height:1.5"
@@ -29,8 +24,11 @@ _FONT = "font-family:Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:93%;l
 _ARRAY = f"padding:0;background-color:transparent;white-space:pre;overflow:auto;{_FONT}"
 ROW_ARRAY = f"margin:0;{_ARRAY}"
 REFUSAL = f"margin:4px 0;{_FONT}"
-STATS_LINE = "font-size:90%;line-height:1.5"
-WARNED_TEXT = "padding:0 4px;border-radius:4px;background-color:rgba(217,119,6,.2)"
+FIGURES = "font-size:90%;line-height:1.5"
+ALARM_TEXT = f"padding:0 3px;border-radius:4px;{ALARM}"
+PALER = ("opacity:.8", "opacity:.62")
+"""The last lines above a fold."""
+FOLD = "cursor:pointer;font-size:90%;line-height:1.5;opacity:.8"
 PICTURES = "display:flex;flex-wrap:wrap;align-items:flex-start;gap:8px 24px;margin:6px 0"
 PICTURE = "flex:1 1 240px;max-width:340px"
 CODE = "padding:0;background-color:transparent"
@@ -44,21 +42,18 @@ GROUP = "border-top:1px solid rgba(128,128,128,.25)"
 
 PRINTED = (
     "<style>@media print{.tensornp,.tensornp pre{overflow:visible!important;max-height:none!important}"
-    ".tensornp td{white-space:normal!important}}</style>"
+    ".tensornp td{white-space:normal!important}"
+    ".tensornp-more::details-content{content-visibility:visible!important;block-size:auto!important}}</style>"
 )
 """Paper does not scroll. Where a sanitizer drops it, nothing else is lost."""
 
 
 def badge_style(tone: Tone) -> str:
     """Return the style of a badge of one tone."""
-    return _BADGE.format(_RGB[tone], ".13" if tone == "plain" else ".2")
+    return _BADGE.format(_TONES[tone])
 
 
-def array_style(max_height: int) -> str:
+def array_style(max_height: int = 0) -> str:
     """Return the style of an array of which so many lines are seen at once, all of them for 0."""
-    return f"margin:4px 0 3px;{_ARRAY};max-height:{height_of(max_height)}"
-
-
-def height_of(max_height: int) -> str:
-    """Return how high so many lines are, and half a line that says that there is more; any height for 0."""
-    return f"{(max_height + 0.5) * _LINE_HEIGHT:.1f}em" if max_height else "none"
+    bound = f";max-height:{(max_height + 0.5) * _LINE_HEIGHT:.1f}em" if max_height else ""
+    return f"margin:2px 0 0;{_ARRAY}{bound}"

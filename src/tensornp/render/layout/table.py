@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from html import escape
 
-from tensornp.render.layout.style import CELL, GROUP, PRINTED, RIGHT_CELL, TABLE, WRAPPED_CELL
+from tensornp.render.layout.style import ALARM_TEXT, CELL, GROUP, PRINTED, RIGHT_CELL, TABLE, WRAPPED_CELL
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +22,20 @@ class TableRow:
         Whether a line divides it from the row above.
     has_facts : bool
         Whether it is of a tensor or an array; what is equal in all of those need not be said in each.
+    alarm : str
+        What gives cause for alarm, which stands behind the first cell.
     """
 
     cells: tuple[str, ...]
     titles: tuple[str, ...] = ()
     begins_group: bool = False
     has_facts: bool = True
+    alarm: str = ""
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """The cells as text, the first with the alarm."""
+        return (f"{self.cells[0]} · {self.alarm}", *self.cells[1:]) if self.alarm else self.cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +97,7 @@ def _only(table: Table, headings: list[str]) -> Table:
 
 def table_text(table: Table) -> str:
     """Return the table as lines of text, its columns aligned."""
-    lines = [table.headings, *(row.cells for row in table.rows)]
+    lines = [table.headings, *(row.said for row in table.rows)]
     columns = zip(*(cells for cells in lines if len(cells) == len(table.headings)), strict=True)
     widths = [max(map(_width, column)) for column in columns]
     to_right = [heading in RIGHT for heading in table.headings]
@@ -133,10 +141,11 @@ def _row_html(row: TableRow, styles: list[str]) -> str:
     if len(row.cells) < len(styles):
         return f'<tr><td colspan="{len(styles)}" style="{CELL}{group}">{escape(row.cells[0])}</td></tr>'
     titles = row.titles or ("",) * len(styles)
+    alarms = (f' <span style="{ALARM_TEXT}">{escape(row.alarm)}</span>' if row.alarm else "", *[""] * len(styles))
     cells = (
-        f'<td style="{style}{group}">{escape(cell)}</td>'
+        f'<td style="{style}{group}">{escape(cell)}{alarm}</td>'
         if not title
-        else f'<td title="{escape(title)}" style="{style}{group}">{escape(cell)}</td>'
-        for cell, title, style in zip(row.cells, titles, styles, strict=True)
+        else f'<td title="{escape(title)}" style="{style}{group}">{escape(cell)}{alarm}</td>'
+        for cell, title, style, alarm in zip(row.cells, titles, styles, alarms, strict=False)
     )
     return "<tr>" + "".join(cells) + "</tr>"

@@ -23,7 +23,7 @@ _ALWAYS = ("name", "verdict")
 
 def weights_comparison_document(found: WeightsComparison) -> Document:
     """Return the verdict over a table, and under it what only one side has."""
-    head = headed(_sources(found), found.told(), is_good=found.equal)
+    head = headed(_sources(found), found.told())
     return Document((head, _table(found), Lines(tuple(_said(found)))))
 
 

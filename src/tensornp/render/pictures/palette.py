@@ -26,7 +26,7 @@ ON_NAN: Colour = (255, 255, 255)
 ON_POSINF: Colour = (0, 110, 130)
 ON_NEGINF: Colour = (70, 70, 70)
 """The second colours of the patterns: of the three that stand on no scale."""
-BARS: Colour = (64, 132, 200)
+BARS: Colour = (128, 128, 128)
 """Of a histogram: in contrast, at least 3 to 1, to a white page and to a dark one."""
 NAMES = {
     "nan": "violet", "posinf": "cyan", "neginf": "black", "low": "blue", "centre": "grey", "high": "orange",

@@ -13,15 +13,21 @@ from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.values.reading.scopes import ALL
+from tensornp.core.values.stats.alarms import alarms_of, not_finite
 from tensornp.core.values.stats.histogram import Histogram
 from tensornp.core.values.stats.record import TensorStats
-from tensornp.render.layout.style import STATS_LINE, WARNED_TEXT
+from tensornp.render.layout.style import FIGURES
 from tensornp.render.pictures.legend import sparkline_text
 from tensornp.render.pictures.png import histogram_png, img_html
 
 NUM_BARS = 24
 """Block characters of a histogram in text."""
 WIDTH, HEIGHT = 64, 16
+
+
+def glance_text(value: float | int) -> str:
+    """Return an integer whole, and a float in three digits: so much is seen at a glance."""
+    return f"{value}" if isinstance(value, int) else f"{value:.3g}"
 
 
 def number_text(value: float | int) -> str:
@@ -32,7 +38,7 @@ def number_text(value: float | int) -> str:
 @never_compiled
 def stats_line_text(stats: TensorStats, info: TensorInfo | None = None) -> str:
     """Return the line, with a histogram where the output can encode one; empty where there is nothing to say."""
-    said = " · ".join([*_calm(stats, info), *(text for _, text in _alarms(stats))])
+    said = " · ".join(_words(stats, info))
     bars = "" if _is_bool(info) else sparkline_of(stats).rstrip()
     return "  ".join(filter(None, [said, bars]))
 
@@ -41,23 +47,17 @@ def stats_line_text(stats: TensorStats, info: TensorInfo | None = None) -> str:
 def stats_line_html(stats: TensorStats, info: TensorInfo | None = None, *, has_picture: bool = True) -> str:
     """Return the line as static HTML; empty where there is nothing to say."""
     line = stats_line(stats, info, has_picture=has_picture)
-    if not line.words and not line.alarms:
+    if not line.words:
         return ""
-    said = [*map(escape, line.words), *(_alarm_html(what, text) for what, text in line.alarms)]
-    image = img_html(line.png, line.alt, WIDTH, HEIGHT) + " " if line.png else ""
-    inside = f"{image}{' · '.join(said)}"
-    return f'<div class="tensornp-figures" style="{STATS_LINE}" title="{escape(line.title)}">{inside}</div>'
-
-
-def _alarm_html(what: str, text: str) -> str:
-    return f'<span class="tensornp-alarm-{what}" style="{WARNED_TEXT}">{escape(text)}</span>'
+    image = img_html(line.png, line.alt, WIDTH, HEIGHT) + "&nbsp; " if line.png else ""
+    said = escape(" · ".join(line.words))
+    return f'<span style="{FIGURES}" title="{escape(line.title)}">{image}{said}</span>'
 
 
 class StatsLine(NamedTuple):
-    """The line as plain data: figures, what gives cause for alarm (and what that is to be looked for), a picture."""
+    """The line as plain data: figures, the sentence behind them, a picture."""
 
     words: list[str]
-    alarms: list[tuple[str, str]]
     title: str
     png: bytes
     alt: str
@@ -70,19 +70,23 @@ def stats_line(stats: TensorStats, info: TensorInfo | None = None, *, has_pictur
         png, alt = b"", ""
     else:
         png, alt = histogram_png(histogram, WIDTH, HEIGHT), histogram_alt(histogram)
-    return StatsLine(list(_calm(stats, info)), list(_alarms(stats)), _sentence(stats), png, alt)
+    return StatsLine(list(_words(stats, info)), _sentence(stats), png, alt)
 
 
 def line_of(stats: TensorStats) -> tuple[tuple[str, ...], Histogram | None]:
     """Return the words of the line, and the histogram of which its picture is made."""
     histogram = told_histogram(stats, WIDTH)
     told = histogram if histogram is not None and len(histogram.counts) > 1 else None
-    return (*_calm(stats, None), *(text for _, text in _alarms(stats))), told
+    return (*_words(stats, None), *(one.text for one in alarms_of(stats))), told
 
 
-def _calm(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
-    """Yield the figures in a few words each, and what they are of where that is not the whole."""
+def _words(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
+    """Yield the figures in a few words each, and what they are of where that is not the whole.
+
+    What gives cause for alarm is left to a badge.
+    """
     yield from _figures(stats, info)
+    yield from (one.text for one in not_finite(stats) if not one.is_alarm)
     if stats.scope != ALL:
         yield stats.scope
     if stats.distribution is not None and stats.distribution.is_sample:
@@ -96,30 +100,17 @@ def _figures(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
         yield f"{stats.count - stats.zeros:,} of {stats.count:,} True"
         return
     of = "modulus: " if stats.real is not None else ""
-    if stats.min == stats.max and stats.finite == stats.count:
-        yield f"{of}all {number_text(stats.min)}"
+    if stats.min == stats.max:
+        yield f"{of}all {'' if stats.finite == stats.count else 'finite '}{glance_text(stats.min)}"
         return
-    yield f"{of}mean {stats.mean:.4g}"
-    yield f"std {stats.std:.4g}"
-    yield f"{number_text(stats.min)} … {number_text(stats.max)}"
+    yield f"{of}mean {stats.mean:.3g} ± {stats.std:.3g}"
+    yield f"{glance_text(stats.min)} … {glance_text(stats.max)}"
     if stats.zeros:
         yield counted(stats.zeros, "zero")
 
 
 def _is_bool(info: TensorInfo | None) -> bool:
     return info is not None and name_of(info.dtype) == "bool"
-
-
-def _alarms(stats: TensorStats) -> Iterator[tuple[str, str]]:
-    """Yield what gives cause for alarm, and what it is to be looked for."""
-    if stats.nan:
-        yield "nan", f"{stats.nan:,} NaN"
-    # What a complex number that is infinite has as its sign is told by no one sign.
-    plus = "" if stats.real is not None else "+"
-    if stats.posinf:
-        yield "inf", f"{stats.posinf:,} {plus}Inf"
-    if stats.neginf:
-        yield "inf", f"{stats.neginf:,} -Inf"
 
 
 def sparkline_of(stats: TensorStats) -> str:
@@ -149,7 +140,8 @@ def _num_told(stats: TensorStats, count: int, most: int) -> int:
 
 def _sentence(stats: TensorStats) -> str:
     finite = f"the {stats.finite:,} finite ones" if stats.finite < stats.count else "them"
-    return f"Of {counted(stats.count, 'element')} ({stats.scope}); mean, deviation and extremes of {finite}."
+    figures = f"mean ± standard deviation (of the population), and extremes of {finite}"
+    return f"Of {counted(stats.count, 'element')} ({stats.scope}): {figures}."
 
 
 def histogram_alt(histogram: Histogram) -> str:

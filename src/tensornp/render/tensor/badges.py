@@ -12,6 +12,7 @@ from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.surroundings import Surroundings
 from tensornp.core.tensor.dtypes import is_differentiable, name_of
 from tensornp.core.tensor.facts import TensorInfo
+from tensornp.core.values.stats.alarms import alarms_of
 from tensornp.render.layout.document import Both
 from tensornp.render.layout.once import once_for_each_card
 from tensornp.render.layout.style import Tone, badge_style
@@ -43,9 +44,21 @@ def badges_of(summary: TensorSummary) -> tuple[Badge, ...]:
     """Return the badges of a tensor in the order in which they are shown."""
     info = summary.info
     if info is None:
-        return (Badge("type", summary.type_name, "The type of the tensor; its metadata cannot be read.", "refused"),)
+        return (Badge("type", summary.type_name, "The type of the tensor; its metadata cannot be read.", "alarm"),)
     around = summary.surroundings
-    return (*_identity(info), *_grad(info, around), memory_badge(summary), *_hazards(summary), *_peculiarities(info))
+    calm = (*_identity(info), *_grad(info, around), memory_badge(summary), *_hazards(summary), *_peculiarities(info))
+    badges = (*_not_finite(summary), *calm)
+    return (*(one for one in badges if one.tone == "alarm"), *(one for one in badges if one.tone != "alarm"))
+
+
+def _not_finite(summary: TensorSummary) -> Iterator[Badge]:
+    """Yield what of the values gives cause for alarm."""
+    if summary.stats is None:
+        return
+    for found in alarms_of(summary.stats):
+        verb = "is" if found.number == 1 else "are"
+        sentence = f"{found.number:,} of {counted(summary.stats.count, 'element')} {verb} {found.sign}."
+        yield Badge(found.goal, found.text, sentence, "alarm")
 
 
 def _identity(info: TensorInfo) -> Iterator[Badge]:
@@ -73,34 +86,35 @@ def _shape(info: TensorInfo) -> Badge:
 def _grad(info: TensorInfo, around: Surroundings) -> Iterator[Badge]:
     """Yield what autograd knows of a tensor; nothing of integers, which it never tracks."""
     if is_differentiable(name_of(info.dtype)) or info.requires_grad or info.is_parameter or info.is_buffer:
-        yield _tracked(info, around)
+        badge = _tracked(info, around)
+        yield from (badge,) if badge is not None else ()
 
 
-def _tracked(info: TensorInfo, around: Surroundings) -> Badge:
-    """Return whether a tensor is tracked, where it comes from, and what its `.grad` is."""
+def _tracked(info: TensorInfo, around: Surroundings) -> Badge | None:
+    """Return whether a tensor is tracked, where it comes from, and what its `.grad` is; None of what is not."""
     filled = _filled(info)
     if not info.requires_grad:
         if info.is_parameter:
             return Badge("grad", f"frozen{filled}", "A parameter that requires no grad: no optimizer step changes it.")
         if info.is_buffer:
-            return Badge("grad", f"no grad · buffer{filled}", "A buffer of a module: autograd does not track it.")
-        return Badge("grad", f"no grad{filled}", "Autograd does not track this tensor.")
+            return Badge("grad", f"buffer{filled}", "A buffer of a module: autograd does not track it.")
+        return Badge("grad", filled.removeprefix(" · "), "Autograd does not track this tensor.") if filled else None
     if not info.is_leaf:
         retained = " · retains grad" if info.retains_grad and not info.has_grad else ""
         behind = f" from {', '.join(info.next_functions)}" if info.next_functions else ""
         sentence = f"Autograd made this tensor by {info.grad_fn}{behind}; it is not a leaf."
-        return Badge("grad", f"from {info.grad_fn}{retained}{filled}", sentence, "grad")
+        return Badge("grad", f"from {info.grad_fn}{retained}{filled}", sentence)
     if around.module_with_grads:
         sentence = (
             f"Other parameters of {around.module_with_grads} have a .grad, and this one has none: "
             "no backward has reached it so far, or it was set to None since."
         )
-        return Badge("grad", "requires grad · leaf · no .grad, unlike its siblings", sentence, "grad")
+        return Badge("grad", "requires grad · no .grad, unlike its siblings", sentence)
     state = "was not looked at, since another thread is running"
     if info.has_grad is not None:
         state = f"is {'filled' if info.has_grad else 'empty'}"
     sentence = f"Autograd tracks this leaf and .grad {state}."
-    return Badge("grad", f"requires grad · leaf{filled}", sentence, "grad")
+    return Badge("grad", f"requires grad{filled}", sentence)
 
 
 def _filled(info: TensorInfo) -> str:
@@ -116,18 +130,18 @@ def _hazards(summary: TensorSummary) -> Iterator[Badge]:
     """Yield what has changed, and what a write would spoil."""
     plan, info, change = summary.plan, summary.info, summary.surroundings.change
     # Every training writes, also without counting: that is no alarm.
-    tone: Tone = "warned" if summary.surroundings.is_spoiled else "plain"
+    tone: Tone = "alarm" if summary.surroundings.is_spoiled else "plain"
     if change is not None:
         yield Badge("changed", change_text(change), change_sentence(change), tone)
     if info is None or not info.saved_for:
         return
     if plan is not None and plan.shares_memory and plan.writeable:
         sentence = saved_text(info.saved_for, frozen=False)
-        yield Badge("saved", f"saved for {info.saved_for[0]}", f"{sentence[0].upper()}{sentence[1:]}.", "refused")
+        yield Badge("saved", f"saved for {info.saved_for[0]}", f"{sentence[0].upper()}{sentence[1:]}.", "alarm")
     elif summary.surroundings.is_spoiled:
         name = info.saved_for[0]
         sentence = f"If {name} saved it before that write, backward gives wrong gradients without an error."
-        yield Badge("saved", f"saved for {name}", sentence, "warned")
+        yield Badge("saved", f"saved for {name}", sentence, "alarm")
 
 
 def memory_badge(summary: TensorSummary) -> Badge:
@@ -136,25 +150,25 @@ def memory_badge(summary: TensorSummary) -> Badge:
     if plan is None:
         sentence = f"{refusal[:1].upper()}{refusal[1:]}."
         if summary.too_large:
-            return Badge("memory", f"{word}: {format_nbytes(summary.too_large)}", sentence)
-        return Badge("memory", word, sentence, "refused")
+            return Badge("memory", f"array: {word}, {format_nbytes(summary.too_large)}", sentence)
+        return Badge("memory", word, sentence)
     if plan.shares_memory:
         access = "writeable" if plan.writeable else "read-only"
-        return Badge("memory", f"as NumPy: {word}, {access}", f"The array {plan.reason}.", "shared")
+        return Badge("memory", f"array: {word}, {access}", f"The array {plan.reason}.")
     if not plan.nbytes_copied:
-        return Badge("memory", f"as NumPy: {word}", "There is nothing to share or to copy.")
+        return Badge("memory", f"array: {word}", "There is nothing to share or to copy.")
     told = "" if plan.reason.startswith(ASKED_FOR) else f"{plan.reason[:1].upper()}{plan.reason[1:]}. "
     sentence = f"{told}The array is new memory: no later write is seen on the other side."
-    return Badge("memory", f"as NumPy: {word}, {format_nbytes(plan.nbytes_copied)}", sentence)
+    return Badge("memory", f"array: {word}, {format_nbytes(plan.nbytes_copied)}", sentence)
 
 
 def memory_word(summary: TensorSummary) -> str:
-    """Return what the array would be in a word or two: live, copy, float32 copy."""
+    """Return what the array would be in a word or two: shared, copy, float32 copy."""
     plan, info = summary.plan, summary.info
     if plan is None:
         return "too large" if summary.too_large else "no array"
     if plan.shares_memory:
-        return "live"
+        return "shared"
     if not plan.nbytes_copied:
         return "empty"
     return "copy" if info is None or plan.dtype.name == name_of(info.dtype) else f"{plan.dtype} copy"

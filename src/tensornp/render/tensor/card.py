@@ -7,9 +7,11 @@ from html import escape
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.dtypes import name_of
-from tensornp.render.layout.style import CARD, CODE, PRINTED, REFUSAL, ROW, ROW_ARRAY, SMALL, array_style
+from tensornp.core.values.stats.alarms import is_mask
+from tensornp.render.layout.style import CARD, CODE, HEAD, HEAD_BADGES, REFUSAL, SMALL
 from tensornp.render.pictures.stats_line import stats_line_html, stats_line_text
 from tensornp.render.tensor.aliases import MemoryLine, folded_lines, memory_lines, stopped_text
+from tensornp.render.tensor.array_text import array_html
 from tensornp.render.tensor.badges import badge_html, badges_of
 from tensornp.render.tensor.receipt import folded_receipt, receipt_of
 
@@ -17,14 +19,15 @@ from tensornp.render.tensor.receipt import folded_receipt, receipt_of
 def tensor_text(summary: TensorSummary) -> str:
     """Return the badges in one line over the array, or over the reason why there is none."""
     badges = " | ".join(badge.text for badge in badges_of(summary))
-    around = summary.surroundings
-    figures = [stats_line_text(summary.stats, summary.info)] if summary.stats is not None else []
+    around, is_row = summary.surroundings, summary.has_values_in_row
+    figures = [stats_line_text(summary.stats, summary.info)] if summary.stats is not None and not is_row else []
     facts = [*(line.text for line in memory_lines(around)), *([stopped_text(around)] if around.stopped else [])]
     if summary.preview is None:
         return "\n".join([badges, *facts, summary.refusal])
     note = [f"({summary.preview.note})"] if summary.preview.note else []
     if summary.style == "line":
-        return "\n".join([f"{badges} | {summary.preview.text}", *facts, *note])
+        beside = [summary.preview.text] if is_row else figures
+        return "\n".join([" | ".join([badges, *filter(None, beside)]), *facts, *note])
     return "\n".join([badges, *facts, *filter(None, [summary.preview.text]), *note, *filter(None, figures)])
 
 
@@ -39,41 +42,44 @@ def tensor_line(summary: TensorSummary) -> str:
 
 
 def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str = "") -> str:
-    """Return the card: a row of badges, the array, and the receipt folded under it; or badges and values in a row.
+    """Return the card: badges, figures and the receipt in a row, over the array; a short array stands in the row.
 
     `anchor` is a class by which a live toggle finds this card.
     """
-    badges = f"<div>{' '.join(map(badge_html, badges_of(summary)))}</div>"
-    around, is_row = summary.surroundings, summary.style != "card"
+    around = summary.surroundings
+    badges = f'<span style="{HEAD_BADGES}">{" ".join(map(badge_html, badges_of(summary)))}</span>'
     memory = "".join(map(_memory_line, memory_lines(around)))
-    receipt = ""
     if summary.plan is None or options.receipt == "hidden":
+        receipt = ""
         memory += "".join(_memory_line(MemoryLine(text, ())) for text in folded_lines(around))
     else:
-        receipt = folded_receipt(receipt_of(summary), is_open=options.receipt == "open", is_short=is_row)
-    values = _values(summary, options)
-    if summary.stats is not None:
-        values += stats_line_html(summary.stats, summary.info, has_picture=options.pictures == "small")
-    inside = f"{badges}{values}{receipt}{memory}" if is_row else f"{badges}{memory}{values}{receipt}"
-    return f'<div class="tensornp {escape(anchor)}" style="{ROW if is_row else CARD}">{inside}</div>'
+        receipt = folded_receipt(receipt_of(summary), is_open=options.receipt == "open")
+    is_row = summary.has_values_in_row
+    beside = _values(summary, options) if is_row else _figures(summary, options)
+    head = f'<div style="{HEAD}">{badges}{beside}{receipt}</div>'
+    values = "" if is_row or summary.style == "line" else _values(summary, options)
+    note = f"<small>{escape(summary.preview.note)}</small>" if summary.preview and summary.preview.note else ""
+    return f'<div class="tensornp {escape(anchor)}" style="{CARD}">{head}{memory}{values}{note}</div>'
+
+
+def _figures(summary: TensorSummary, options: DisplayOptions) -> str:
+    if summary.stats is None:
+        return ""
+    return stats_line_html(summary.stats, summary.info, has_picture=options.pictures == "small")
 
 
 def _values(summary: TensorSummary, options: DisplayOptions) -> str:
-    """Return the array in a box of bounded height, or the reason why there is none."""
-    if summary.preview is None:
-        return values_html("", summary.refusal, options.max_height)
-    array = values_html(summary.preview.text, "", options.max_height, is_row=summary.style != "card")
-    return array + (f"<small>{escape(summary.preview.note)}</small>" if summary.preview.note else "")
+    """Return the array, of which the first lines are seen, or the reason why there is none."""
+    is_quiet = summary.stats is not None and is_mask(summary.stats)
+    text = summary.preview.text if summary.preview is not None else ""
+    return values_html(text, summary.refusal, options.max_height, is_row=summary.style != "card", is_mask=is_quiet)
 
 
-def values_html(text: str, refusal: str, max_height: int, *, is_row: bool = False) -> str:
-    """Return an array in a box of so many lines, or the reason why there is none."""
+def values_html(text: str, refusal: str, max_height: int, *, is_row: bool = False, is_mask: bool = False) -> str:
+    """Return an array of which so many lines are seen, or the reason why there is none."""
     if not text:
         return f'<div style="{REFUSAL}">{escape(refusal)}</div>' if refusal else ""
-    # What scrolls can be reached by keyboard.
-    is_bounded = text.count("\n") >= max_height > 0
-    focusable, printed = (' tabindex="0"', PRINTED) if is_bounded else ("", "")
-    return f'<pre{focusable} style="{ROW_ARRAY if is_row else array_style(max_height)}">{escape(text)}</pre>{printed}'
+    return array_html(text, max_height, is_row=is_row, is_mask=is_mask)
 
 
 def _memory_line(line: MemoryLine) -> str:

@@ -12,7 +12,7 @@ from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.card import TensorSummary
 from tensornp.render.layout.document import Both, Document
-from tensornp.render.layout.style import CARD, CODE, SMALL_TEXT
+from tensornp.render.layout.style import CARD, CODE, FOLD, SMALL_TEXT
 from tensornp.render.layout.words import listed
 from tensornp.render.tensor.aliases import folded_lines
 from tensornp.render.tensor.badges import Badge, badges_line, badges_of, memory_badge
@@ -39,7 +39,7 @@ def receipt_of(summary: TensorSummary) -> Receipt:
     sentences = tuple(f"{badge.text} – {badge.title}" for badge in badges_of(summary) if badge.kind != "memory")
     if plan is None:
         return Receipt(summary.mode, "", (summary.refusal, *sentences))
-    return _receipt(plan, statements(plan.code, around.name), *folded_lines(around), *sentences)
+    return _receipt(plan, statements(plan.code, around.expression), *folded_lines(around), *sentences)
 
 
 def _receipt(plan: ConversionPlan, code: str, *more: str) -> Receipt:
@@ -157,10 +157,8 @@ def receipt_html(plan: ConversionPlan, tensor: str = "", array: str = "") -> str
     return f'<div class="tensornp" style="{CARD}">{folded_receipt(receipt)}</div>'
 
 
-def folded_receipt(receipt: Receipt, *, is_open: bool = False, is_short: bool = False) -> str:
-    """Return the receipt as the part of a card that unfolds; a short one has its code behind the fold."""
-    lines = "<br>".join(escape(line) for line in receipt.lines)
-    code = f'<code style="{CODE}">{escape(receipt.code)}</code>'
-    said = f"<summary>{receipt.mode}</summary>{code}<br>" if is_short else f"<summary>{receipt.mode} · {code}</summary>"
+def folded_receipt(receipt: Receipt, *, is_open: bool = False) -> str:
+    """Return the receipt as the part of a card that unfolds: the code, and under it what is done and why."""
+    lines = "<br>".join([f'<code style="{CODE}">{escape(receipt.code)}</code>', *map(escape, receipt.lines)])
     opened = " open" if is_open or receipt.has_hazard else ""
-    return f'<details{opened} style="{SMALL_TEXT}">{said}{lines}</details>'
+    return f'<details{opened} style="{SMALL_TEXT}"><summary style="{FOLD}">code</summary>{lines}</details>'

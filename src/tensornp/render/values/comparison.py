@@ -17,7 +17,7 @@ from tensornp.render.values.stats import in_row, picture_html
 def comparison_document(summary: ComparisonSummary) -> Document:
     """Return the verdict over the heat map of the difference, which only a page has, and the figures."""
     comparison = summary.comparison
-    head = headed([(name, "") for name in summary.names], comparison.verdict, is_good=comparison.equal)
+    head = headed([(name, "") for name in summary.names], comparison.verdict)
     picture = summary.picture
     pictures = Both() if picture is None else Pictures(lambda: in_row([picture_html(picture)]))
     return Document((head, pictures, _table(summary)))

@@ -354,5 +354,6 @@ def test_millions_of_scattered_rows_take_no_memory_of_their_own():
         "elements 0, 2, 4, 6, 8, 10 and 2,499,994 more of 5,000,000",
         "largest |Δ| 1 at [0]",
         1.0,
+        0,
     )
     assert peak < 40_000_000

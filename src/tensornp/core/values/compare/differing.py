@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,13 +12,25 @@ _STEP = 2**18
 """Elements that are compared at a time."""
 
 
-def rows_and_delta(old: Any, new: Any) -> tuple[str, str, float]:
-    """Return which rows of two arrays differ, and by how much: "row 3 of 10", "largest |Δ| 2 at [3, 1]", 2.0.
+class Difference(NamedTuple):
+    """Which rows of two arrays differ, and by how much: "row 3 of 10", "largest |Δ| 2 at [3, 1]", 2.0.
+
+    `num_lost` elements were finite, and are no longer.
+    """
+
+    rows: str
+    delta: str
+    size: float
+    num_lost: int = 0
+
+
+def rows_and_delta(old: Any, new: Any) -> Difference:
+    """Return how two arrays differ.
 
     Both are contiguous, of one shape and dtype. A byte for each row is all that is kept beside them.
     """
     rows = np.zeros(old.shape[0] if old.ndim else 1, bool)
-    num_changed = num_lost = 0
+    num_changed = num_unlike = num_lost = 0
     # How the difference is scaled, how large it is, and where it is: the largest one so far.
     largest: tuple[int, Any, int] = (1, 0, 0)
     width = max(old.size // max(len(rows), 1), 1)
@@ -30,22 +42,24 @@ def rows_and_delta(old: Any, new: Any) -> tuple[str, str, float]:
         num_changed += len(at)
         rows[(at + start) // width] = True
         if old.dtype.kind in "iufc":
-            delta, scale, lost = deltas(part_old[at], part_new[at])
-            num_lost += lost
+            delta, scale, unlike = deltas(part_old[at], part_new[at])
+            num_unlike += unlike
+            if unlike:
+                num_lost += int(np.count_nonzero(np.isfinite(part_old[at]) & ~np.isfinite(part_new[at])))
             i = int(delta.argmax())
             if (scale, delta[i]) > largest[:2]:
                 largest = scale, delta[i], start + int(at[i])
     if not num_changed:
-        return "the same numbers in other bits (the sign of a zero, or a NaN's payload)", "", 0.0
+        return Difference("the same numbers in other bits (the sign of a zero, or a NaN's payload)", "", 0.0)
     size = _size(largest)
     if old.ndim == 0:
-        return f"{old.item()!r} to {new.item()!r}", "", size
+        return Difference(f"{old.item()!r} to {new.item()!r}", "", size, num_lost)
     noun = "element" if old.ndim == 1 else "row"
     plural = "s" if np.count_nonzero(rows) != 1 else ""
-    delta_text = _delta_text(largest, num_lost, old.shape) if old.dtype.kind in "iufc" else f"{num_changed:,} differ"
+    delta_text = _delta_text(largest, num_unlike, old.shape) if old.dtype.kind in "iufc" else f"{num_changed:,} differ"
     if len(rows) > 1 and rows.all():
-        return f"all {len(rows):,} {noun}s", delta_text, size
-    return f"{noun}{plural} {ranges_text(rows)} of {len(rows):,}", delta_text, size
+        return Difference(f"all {len(rows):,} {noun}s", delta_text, size, num_lost)
+    return Difference(f"{noun}{plural} {ranges_text(rows)} of {len(rows):,}", delta_text, size, num_lost)
 
 
 def differing(old: Any, new: Any) -> Any:

@@ -25,8 +25,10 @@ from tensornp.core.memory.still import still
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import STRIDED
-from tensornp.core.values.compare.differing import rows_and_delta
+from tensornp.core.values.compare.differing import Difference, rows_and_delta
 from tensornp.core.values.shown.gather import own_values
+from tensornp.core.values.stats.alarms import alarm_text
+from tensornp.core.values.stats.compute import scan
 from tensornp.errors import NotReadError
 
 WRITTEN = ("torch", "uncounted", "unknown")
@@ -152,10 +154,22 @@ def what_changed(before: Snapshot, after: Snapshot) -> Change | None:
         has_copies = _is_comparable(before, after) and not _has_same_bytes(before.values, after.values)
         is_told = after.info is None or change.cause in WRITTEN
         if is_told or has_copies:
-            told = rows_and_delta(before.values, after.values) if has_copies else (_by_blocks(before, after), "", 0.0)
-            rows, delta, size = told
-            change = replace(change, rows=rows, delta=delta, size=size)
+            told = Difference(_by_blocks(before, after), "", 0.0)
+            if has_copies:
+                told = rows_and_delta(before.values, after.values)
+            alarm = _alarm_in(after.values) if told.num_lost else ""
+            change = replace(change, rows=told.rows, delta=told.delta, size=told.size, alarm=alarm)
     return change if change.facts or change.rows or change.cause == "may" else None
+
+
+def _alarm_in(values: np.ndarray[Any, Any]) -> str:
+    """Return what gives cause for alarm in a copy of values."""
+    try:
+        found = scan(values, histogram=None)
+    except Exception:
+        # Numbers of which there are no figures.
+        return ""
+    return alarm_text(found)
 
 
 def _is_comparable(before: Snapshot, after: Snapshot) -> bool:

@@ -102,7 +102,7 @@ class Navigator {
   expressions() {
     const bar = element("div", "expressions");
     this.copies = [["numpy", "NumPy"], ["torch", "PyTorch"]].map(([kind, name]) =>
-      copyButton(`the ${name} expression of what is shown`, () => this.seen?.[kind] ?? "", `copy ${name}`),
+      copyButton(`the ${name} expression of what is shown`, () => this.seen?.[kind] ?? "", name),
     );
     this.expression = element("code", "code");
     bar.append(this.expression, ...this.copies);

@@ -4,6 +4,7 @@
 import { button } from "./elements.js";
 
 const COPIED_FOR_MS = 1500;
+const SVG = "http://www.w3.org/2000/svg";
 
 // Pages that are not served securely have no clipboard but that of the selection.
 async function copyText(text) {
@@ -19,14 +20,30 @@ async function copyText(text) {
   }
 }
 
-export function copyButton(what, text, word = "copy") {
+// Two sheets, one behind the other, in the colour of the text.
+function icon() {
+  const svg = document.createElementNS(SVG, "svg");
+  const sheets = document.createElementNS(SVG, "path");
+  const look = { viewBox: "0 0 16 16", width: 13, height: 13, fill: "none", stroke: "currentColor", "stroke-width": 1.4 };
+  Object.entries(look).forEach(([name, value]) => svg.setAttribute(name, String(value)));
+  svg.setAttribute("aria-hidden", "true");
+  svg.style.verticalAlign = "-2px";
+  sheets.setAttribute("d", "M5.5 5.5h8v8h-8zM3.5 10.5h-1v-8h8v1");
+  svg.append(sheets);
+  return svg;
+}
+
+/** @param {string} what @param {() => string} text @param {string} [word] What is said beside the icon. */
+export function copyButton(what, text, word = "") {
+  const paint = (node) => node.replaceChildren(icon(), ...(word ? [` ${word}`] : []));
   const copy = async ({ currentTarget: node }) => {
     await copyText(text());
     node.focus();
     node.textContent = "copied";
-    setTimeout(() => (node.textContent = word), COPIED_FOR_MS);
+    setTimeout(() => paint(node), COPIED_FOR_MS);
   };
-  const node = button(word, `Copy ${what}`, copy, "copy");
+  const node = button("", `Copy ${what}`, copy, "copy");
+  paint(node);
   node.setAttribute("aria-label", node.title);
   return node;
 }

@@ -131,12 +131,13 @@ class Sorter {
     this.status.textContent = (wanted ? `${numFound.toLocaleString("en")} of ${all}` : all) + unsearched;
   }
 
-  rowOf({ cells, titles, begins }) {
+  rowOf({ cells, titles, begins, alarm }) {
     const row = element("tr", begins && this.order === "none" ? "begins" : "");
     cells.forEach((text, i) => {
       const cell = element("td", "", i || this.order === "none" ? text : text.replace(/^└ /, ""));
       cell.style.cssText = this.heads[i].style.cssText;
       if (titles[i]) cell.title = titles[i];
+      if (alarm && !i) cell.append(" ", element("span", "alarm", alarm));
       row.append(cell);
     });
     return row;

@@ -2,17 +2,12 @@
 
 import { copyButton } from "../page/copy.js";
 import { GONE, docking } from "../page/docking.js";
-import { element } from "../page/elements.js";
+import { button, element } from "../page/elements.js";
 import { Request } from "../page/request.js";
 
-// As the static card writes them, with a space between.
-function badges(list) {
-  return list.flatMap(({ text, title, tone }, i) => {
-    const node = element("span", `badge tensornp-${tone}`, text);
-    node.title = title;
-    return i ? [" ", node] : [node];
-  });
-}
+// Lines that are worth a fold, and that are paler above it.
+const MIN_FOLDED = 3;
+const NUM_PALER = 2;
 
 class Toggle {
   constructor(model) {
@@ -23,25 +18,20 @@ class Toggle {
     this.root = element("div", "live");
     // By this class the navigator finds the toggle that has opened it.
     if (model.get("place")) this.root.classList.add(model.get("place"));
-    this.badges = element("div", "badges");
+    this.head = element("div", "head");
+    this.badges = element("span", "badges");
     this.memory = element("div", "memory");
-    this.array = element("pre", "array");
+    this.array = element("div", "array");
     this.receipt = element("details", "receipt");
-    // To select the code by mouse leaves the fold as it is: what a double click's first half folds, its second unfolds.
-    this.receipt.addEventListener("click", (event) => {
-      const isDragged = event.detail === 1 && !getSelection()?.isCollapsed;
-      if (event.target.closest("summary code") && (isDragged || event.detail > 2)) event.preventDefault();
-    });
     const code = () => this.receipt.querySelector("code").textContent;
-    const row = element("div", "receipt-row");
-    row.append(this.receipt, copyButton("the code", code));
-    this.figures = element("div", "figures");
+    this.figures = element("span", "figures");
     this.figures.setAttribute("role", "status");
-    this.figures.hidden = true;
     this.picture = element("div", "picture");
     this.picture.hidden = true;
-    this.root.append(this.badges, this.memory, this.array, this.figures, this.picture, row, this.bar());
+    this.head.append(this.badges, this.figures, this.receipt, copyButton("the code", code));
+    this.root.append(this.head, this.memory, this.array, this.picture, this.bar());
     this.hidden = [];
+    this.printed = [];
     this.count = 0;
     this.paint();
   }
@@ -81,7 +71,9 @@ class Toggle {
     this.again = element("span", "again");
     this.againCode = element("code", "code");
     this.again.append(this.againCode, " ", copyButton("the line that binds it again", () => this.againCode.textContent));
-    bar.append(this.modes, this.form, this.values, this.stats, this.image, this.status, this.again);
+    const press = () => this.ask({ type: "digits", compact: this.model.get("digits") === "4 digits" });
+    this.digits = button("", "How the array is printed, here alone", press, "copy");
+    bar.append(this.modes, this.form, this.values, this.stats, this.image, this.digits, this.status, this.again);
     return bar;
   }
 
@@ -114,9 +106,13 @@ class Toggle {
 
   paint() {
     const card = this.model.get("cards")[this.mode()];
-    this.badges.replaceChildren(...badges(card.badges));
+    // As the static card writes them, with a space between.
+    this.badges.replaceChildren(...card.badges.flatMap((badge) => [this.badge(badge), " "]));
     this.memory.replaceChildren(...card.memory.map((line) => element("div", "line", line)));
     this.paintArray(this.model.get("array_text"));
+    this.digits.textContent = this.model.get("digits");
+    this.digits.hidden = !this.model.get("digits");
+    this.digits.disabled = Boolean(this.dead);
     this.paintReceipt(card.receipt);
     this.paintModes(this.model.get("choices"));
     this.paintButton();
@@ -129,20 +125,45 @@ class Toggle {
     this.again.hidden = !again;
   }
 
-  // In a card, its own text stands as long as that is what the array of this mode prints.
-  paintArray(text) {
-    const isOwn = Boolean(text) && text !== this.printed?.textContent;
-    if (isOwn) this.array.textContent = text;
-    // In a card, the style of its own text was taken over.
-    if (!this.printed) this.array.style.maxHeight = this.model.get("max_height");
-    this.array.style.display = isOwn ? "" : "none";
-    if (this.printed) this.printed.style.display = isOwn ? "none" : "";
+  // What gives cause for alarm leads to it.
+  badge({ kind, text, title, tone }) {
+    const isLink = (kind === "nan" || kind === "inf") && this.model.get("has_values");
+    const node = isLink ? this.alarm([kind, text]) : element("span", `badge tensornp-${tone}`, text);
+    node.classList.add("tensornp-badge");
+    node.title = isLink ? `${title} ${node.title}.` : title;
+    return node;
   }
 
-  paintReceipt({ mode, code, lines }) {
-    const summary = element("summary", "", `${mode} · `);
-    summary.append(element("code", "code", code));
-    this.receipt.replaceChildren(summary, ...lines.map((line) => element("div", "line", line)));
+  // In a card, its own text stands as long as that is what the array of this mode prints.
+  paintArray(text) {
+    const isOwn = Boolean(text);
+    if (isOwn && text !== this.shownText) this.array.replaceChildren(...this.linesOf(text));
+    this.shownText = text;
+    this.array.hidden = !isOwn;
+    if (this.model.get("is_in_row")) this.figures.before(this.array);
+    for (const node of this.printed) node.style.display = isOwn ? "none" : "";
+  }
+
+  // As the static card folds them.
+  linesOf(text) {
+    const lines = text.split("\n");
+    const most = this.model.get("max_height");
+    const hidden = most ? lines.slice(most) : [];
+    const numMore = hidden.filter((line) => line.trim()).length;
+    if (numMore < MIN_FOLDED) return [element("pre", "lines", text)];
+    const pre = element("pre", "lines", lines.slice(0, Math.max(most - NUM_PALER, 0)).join("\n"));
+    const paler = lines.slice(Math.max(most - NUM_PALER, 0), most);
+    pre.append(...paler.flatMap((line, i) => ["\n", element("span", `paler-${NUM_PALER - paler.length + i}`, line)]));
+    if (most <= NUM_PALER) pre.firstChild?.remove();
+    const more = element("details", "more");
+    more.append(element("summary", "", `${numMore.toLocaleString("en-US")} more lines`));
+    more.append(element("pre", "lines", hidden.join("\n")));
+    return [pre, more];
+  }
+
+  paintReceipt({ code, lines }) {
+    const nodes = [element("summary", "", "code"), element("code", "code", code)];
+    this.receipt.replaceChildren(...nodes, ...lines.map((line) => element("div", "line", line)));
   }
 
   paintModes(modes) {
@@ -186,10 +207,10 @@ class Toggle {
 
   // Offered where the card does not tell them: it reads all values, in a thread of the kernel's.
   paintFigures() {
-    const { words = [], alarms = [], title = "", picture } = this.model.get("figures");
-    const isThere = Boolean(words.length || alarms.length);
+    const { words = [], title = "", picture, isPartial } = this.model.get("figures");
+    const isThere = Boolean(words.length);
     // What was only read in part can be read whole.
-    const isWhole = isThere && !this.model.get("figures").isPartial;
+    const isWhole = isThere && !isPartial;
     const hadFocus = document.activeElement === this.stats;
     this.stats.hidden = !this.model.get("has_stats") || isWhole;
     if (hadFocus && this.stats.hidden) (this.values.hidden ? this.name : this.values).focus();
@@ -201,8 +222,7 @@ class Toggle {
       : "Read all values: mean, deviation, extremes, NaN, and a histogram";
     this.figures.hidden = !isThere;
     this.figures.title = title;
-    const parts = [...words.map((word) => document.createTextNode(word)), ...alarms.map((alarm) => this.alarm(alarm))];
-    const nodes = parts.flatMap((part, i) => (i ? [" · ", part] : [part]));
+    const nodes = [words.join(" · ")];
     if (picture?.src) {
       const image = Object.assign(element("img"), picture, { width: 64, height: 16 });
       nodes.unshift(image, " ");
@@ -220,29 +240,9 @@ class Toggle {
     this.picture.replaceChildren(...nodes);
   }
 
-  // What gives cause for alarm leads to it.
   alarm([what, text]) {
-    const node = element("button", `alarm tensornp-alarm-${what}`, text);
-    node.type = "button";
-    this.lead(node, what);
-    return node;
-  }
-
-  lead(node, what) {
-    if (!this.model.get("has_values")) return;
-    node.title = `Go to the first ${what === "nan" ? "NaN" : "infinity"}`;
-    node.addEventListener("click", () => this.ask({ type: "values", open: true, goal: what }));
-  }
-
-  // The alarms of the static line become buttons for as long as the toggle is here.
-  leadFromCard(card) {
-    this.replaced = ["nan", "inf"].flatMap((what) =>
-      [...card.querySelectorAll(`.tensornp-figures > .tensornp-alarm-${what}`)].map((old) => {
-        const node = this.alarm([what, old.textContent]);
-        old.replaceWith(node);
-        return [node, old];
-      }),
-    );
+    const title = `Go to the first ${what === "nan" ? "NaN" : "infinity"}`;
+    return button(text, title, () => this.ask({ type: "values", open: true, goal: what }), "alarm");
   }
 
   say(text, tone = "plain") {
@@ -252,16 +252,11 @@ class Toggle {
 
   // Take the place of the card's own badges, text and receipt, which come back when the toggle leaves.
   dock(card) {
-    this.hidden = [card.firstElementChild, card.querySelector("details")].filter(Boolean);
+    this.hidden = [card.firstElementChild].filter(Boolean);
     for (const node of this.hidden) node.style.display = "none";
-    card.prepend(this.badges);
-    this.printed = card.querySelector("pre");
-    if (this.printed) {
-      this.array.remove();
-      this.array = this.printed.cloneNode(false);
-      this.printed.after(this.array);
-    }
-    this.leadFromCard(card);
+    this.printed = [...card.querySelectorAll(":scope > pre, :scope > details")];
+    card.prepend(this.head);
+    this.printed.at(-1)?.after(this.array);
     // The static card goes on to name who shares the memory.
     this.memory.remove();
     card.append(this.root);
@@ -270,9 +265,8 @@ class Toggle {
 
   undock() {
     this.request.end();
-    for (const node of [...this.hidden, this.printed].filter(Boolean)) node.style.display = "";
-    for (const [node, old] of this.replaced ?? []) node.replaceWith(old);
-    this.badges.remove();
+    for (const node of [...this.hidden, ...this.printed]) node.style.display = "";
+    this.head.remove();
     this.array.remove();
     this.root.remove();
   }
@@ -303,7 +297,7 @@ export default () => {
     return toggle;
   };
   return docking({
-    own: ".tensornp-bar, .tensornp-receipt-row, .tensornp-figures",
+    own: ".tensornp-bar, .tensornp-head",
     dock(model, card) {
       const toggle = add(model);
       toggle.dock(card);

@@ -139,7 +139,8 @@ export class Lines {
       const link = button(text, title, (event) => this.seek(event, line), "copy tensornp-link");
       link.tabIndex = -1;
       cell.append(link);
-    } else if (name === this.seen.marked && line.mark) cell.append(markOf(line.mark), element("span", "number", text));
+    } else if (name === "findings" && line.isAlarm) cell.append(element("span", "", text));
+    else if (name === this.seen.marked && line.mark) cell.append(markOf(line.mark), element("span", "number", text));
     else cell.textContent = text;
     if (name === "findings" && line.isAlarm) cell.classList.add("tensornp-alarm");
     return cell;

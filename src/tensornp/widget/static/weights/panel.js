@@ -57,8 +57,8 @@ export class Panel {
     const isThere = content.type === "weight";
     const head = element("div", "weight-head");
     head.append(isThere ? nameOf("weight-name", content.name) : element("span", "problem", content.text));
-    if (isThere && content.numpy) head.append(copyButton("the NumPy expression", () => content.numpy, "copy NumPy"));
-    if (isThere && content.torch) head.append(copyButton("the PyTorch expression", () => content.torch, "copy PyTorch"));
+    if (isThere && content.numpy) head.append(copyButton("the NumPy expression", () => content.numpy, "NumPy"));
+    if (isThere && content.torch) head.append(copyButton("the PyTorch expression", () => content.torch, "PyTorch"));
     const close = button("close", "", () => this.closed(), "copy tensornp-close");
     head.append(close);
     this.node.replaceChildren(head);

@@ -1,0 +1,70 @@
+"""What NumPy prints of an array, as static HTML: the first lines, the others behind a fold, and NaN marked."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from html import escape
+
+from tensornp.core.lowlevel.units import counted
+from tensornp.render.layout.style import ALARM, FOLD, PALER, PRINTED, ROW_ARRAY, array_style
+
+MIN_FOLDED = 3
+"""Lines that are worth a fold."""
+MAX_MARKED = 200
+"""Values that are marked: of an array that is full of NaN, its badge says so."""
+MAX_UNSCROLLED = 200
+"""Lines behind the fold of which all are seen at once."""
+_NAN, _INF = (re.compile(rf"(?<![A-Za-z_])-?{word}j?(?!\w)") for word in ("nan", "inf"))
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedText:
+    """Lines that are seen, the last of them paler where there are more; those behind the fold, and what it says."""
+
+    shown: tuple[str, ...]
+    paler: tuple[str, ...] = ()
+    folded: tuple[str, ...] = ()
+    more: str = ""
+
+
+def folded_text(text: str, max_height: int) -> FoldedText:
+    """Return a text with what is past so many lines folded, unless that is too little; nothing for 0."""
+    lines = tuple(text.split("\n"))
+    hidden = lines[max_height:] if max_height else ()
+    num_more = sum(bool(line.strip()) for line in hidden)
+    if num_more < MIN_FOLDED:
+        return FoldedText(lines)
+    num_plain = max(max_height - len(PALER), 0)
+    return FoldedText(lines[:num_plain], lines[num_plain:max_height], hidden, counted(num_more, "more line"))
+
+
+def array_html(text: str, max_height: int, *, is_row: bool = False, is_mask: bool = False) -> str:
+    """Return what NumPy prints, of which so many lines are seen, all for 0.
+
+    In a row of badges it has no margin; of a mask, infinities are not marked.
+    """
+    folded = folded_text(text, max_height)
+    words = [word for word in (_NAN, *(() if is_mask else (_INF,))) if len(word.findall(text)) <= MAX_MARKED]
+    paler = [
+        f'<span style="{style}">{_marked((line,), words)}</span>'
+        for style, line in zip(PALER[len(PALER) - len(folded.paler) :], folded.paler, strict=True)
+    ]
+    shown = "\n".join([_marked((line,), words) for line in folded.shown] + paler)
+    pre = f'<pre style="{ROW_ARRAY if is_row else array_style()}">{shown}</pre>'
+    if not folded.folded:
+        return pre
+    # What scrolls can be reached by keyboard.
+    is_long = len(folded.folded) > MAX_UNSCROLLED
+    bound, focusable = (MAX_UNSCROLLED, ' tabindex="0"') if is_long else (0, "")
+    rest = f'<pre{focusable} style="{array_style(bound)}">{_marked(folded.folded, words)}</pre>'
+    fold = f'<details class="tensornp-more"><summary style="{FOLD}">{folded.more}</summary>{rest}</details>'
+    return pre + fold + PRINTED
+
+
+def _marked(lines: tuple[str, ...], words: list[re.Pattern[str]]) -> str:
+    """Return lines as HTML, in which some words stand out."""
+    html = escape("\n".join(lines))
+    for word in words:
+        html = word.sub(rf'<span style="{ALARM}">\g<0></span>', html)
+    return html
