@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
@@ -24,7 +25,7 @@ ANCHOR = "tnp-test"
 STATE = (
     "mode", "cards", "choices", "array_text", "max_height",
     "anchor", "parting", "suggestion", "can_bind", "message", "answers", "place", "has_values", "shows_values",
-    "has_stats", "progress", "figures", "has_image", "image",
+    "has_stats", "progress", "figures", "has_image", "image", "is_in_row", "digits",
 )  # fmt: skip
 PAGE = """<!doctype html>
 <html lang="en"><head><title>A card</title><style>{css}</style></head>
@@ -264,8 +265,8 @@ def test_a_card_that_is_made_anew_gets_its_toggle_back(toggle: MakeToggle) -> No
     shown.static.evaluate(
         "(card) => { const copy = card.cloneNode(true);"
         "copy.removeAttribute('data-tensornp-live');"
-        "copy.querySelectorAll('.tensornp-live, .tensornp-badges').forEach((node) => node.remove());"
-        "copy.querySelectorAll('[style]').forEach((node) => { node.style.display = ''; }); card.replaceWith(copy); }"
+        "copy.querySelectorAll('.tensornp-live, .tensornp-head').forEach((node) => node.remove());"
+        "copy.firstElementChild.style.display = 'flex'; card.replaceWith(copy); }"
     )
     shown.answer()
     expect(shown.static.get_by_role("radiogroup")).to_have_count(1)
@@ -336,27 +337,38 @@ def test_the_code_is_copied_and_to_select_it_does_not_fold_it(toggle: MakeToggle
     """By the button, also by keyboard, and by hand."""
     shown = toggle(torch.zeros(5, 5))
     shown.page.evaluate("navigator.clipboard = undefined; document.execCommand = () => (window.copied = true)")
-    summary, code = shown.page.locator("#output summary"), shown.page.locator("#output summary code")
+    summary, code = shown.page.locator("#output summary"), shown.page.locator("#output details code")
     button = shown.page.get_by_role("button", name="Copy the code")
     button.focus()
     shown.page.keyboard.press("Enter")
     expect(button).to_have_text("copied")
     expect(button).to_be_focused()
-    expect(button).to_have_text("copy")
+    expect(button.locator("svg")).to_be_visible()
+    summary.click()
     assert code.inner_text() == "a = t.numpy(); a.flags.writeable = False"
     code.click(click_count=2)
     assert shown.page.evaluate("getSelection().toString()").strip()
-    assert not shown.page.locator("#output details[open]").count()
-    box = code.bounding_box()
-    shown.page.mouse.move(box["x"] + 2, box["y"] + 6)
-    shown.page.mouse.down()
-    shown.page.mouse.move(box["x"] + box["width"] - 5, box["y"] + 6, steps=4)
-    shown.page.mouse.up()
-    assert "numpy" in shown.page.evaluate("getSelection().toString()")
-    assert not shown.page.locator("#output details[open]").count()
-    shown.page.evaluate("getSelection().empty()")
-    summary.click()
     expect(shown.page.locator("#output details")).to_have_attribute("open", "")
+
+
+def test_nan_is_a_badge_that_leads_there_and_digits_can_be_fewer(toggle: MakeToggle) -> None:
+    """Both are asked of the kernel; a static card has the badge as text."""
+    odd = torch.rand(3, 3)
+    odd[1, 2] = float("nan")
+    shown = toggle(odd, anchor=ANCHOR)
+    assert shown.static.get_by_role("button").count() == 0
+    shown.answer()
+    alarm = shown.static.get_by_role("button", name="1 NaN")
+    alarm.focus()
+    shown.page.keyboard.press("Enter")
+    assert shown.sent()[-1] == {"type": "values", "open": True, "goal": "nan"}
+    digits = shown.static.get_by_role("button", name="4 digits")
+    digits.click()
+    assert shown.sent()[-1] == {"type": "digits", "compact": True}
+    shown.answer(array_text="array([[0.5]])", digits="all digits")
+    expect(shown.static.locator("pre:visible")).to_have_text("array([[0.5]])")
+    shown.static.get_by_role("button", name="all digits").click()
+    assert shown.sent()[-1] == {"type": "digits", "compact": False}
 
 
 def test_what_was_bound_offers_the_line_that_does_it_again(toggle: MakeToggle) -> None:
@@ -389,27 +401,34 @@ def test_nothing_jumps_when_the_toggle_comes_or_a_mode_is_chosen(toggle: MakeTog
 
 @pytest.mark.parametrize("width", [560, 1000])
 def test_no_number_is_broken_and_what_is_long_scrolls(toggle: MakeToggle, width: int) -> None:
-    """Lines are those of NumPy, in a box of bounded height that the keyboard reaches."""
+    """Lines are those of NumPy, ten of them over a fold that the keyboard opens; the live card folds as the static."""
     shown = toggle(torch.full((40, 12), 1 / 3), css="pre { white-space: pre-wrap; word-break: break-all; }")
     shown.page.set_viewport_size({"width": width, "height": 700})
-    pre = shown.static.locator("pre")
-    lines, height, line = pre.evaluate(
+    measure = (
         "(pre) => [pre.textContent.split('\\n').length, pre.scrollHeight, parseFloat(getComputedStyle(pre).lineHeight)]"
     )
-    assert abs(height / line - lines) < 1, "as many lines as the text has"
-    assert lines > 30
-    assert pre.bounding_box()["height"] < 20 * line
-    pre.focus()
-    shown.page.keyboard.press("End")
-    expect(pre).to_be_focused()
-    assert "tabindex" not in tensor_html(summarize(torch.zeros(5, 5), DisplayOptions()), DisplayOptions())
+    texts = []
+    for card in (shown.static, shown.page.locator("#output")):
+        first, rest = card.locator("pre").all()
+        lines, height, line = first.evaluate(measure)
+        assert (lines, round(height / line)) == (10, 10), "as many lines as the text has"
+        expect(rest).to_be_hidden()
+        fold = card.get_by_text("more lines")
+        fold.focus()
+        shown.page.keyboard.press("Enter")
+        lines, height, line = rest.evaluate(measure)
+        assert abs(height / line - lines) < 1
+        assert fold.text_content() == f"{lines} more lines"
+        texts.append([pre.text_content() for pre in (first, rest)])
+    assert texts[0] == texts[1]
+    assert "\n".join(texts[0]) == repr(np.full((40, 12), 1 / 3, np.float32))
 
 
 def test_a_card_that_stands_alone_names_who_shares_its_memory(toggle: MakeToggle) -> None:
     """It has no static card above it that would."""
     t = torch.zeros(5, 5)
     names = {"t": t, "first": t[0]}
-    look = Ledger(SimpleNamespace(names=names, source="t", cell="In[1]"), DisplayOptions).look
+    look = Ledger(SimpleNamespace(names=names, source="t", cell="In[1]", is_showing_result=True), DisplayOptions).look
     widget = TensorWidget(t, look=look)
     shown = toggle(t, cards=widget.cards)
     expect(shown.page.locator("#output .tensornp-memory")).to_have_text("overlaps first")

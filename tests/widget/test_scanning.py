@@ -120,7 +120,7 @@ def test_a_card_has_its_figures_at_once(large):
     assert [badge["kind"] for badge in card.cards["copy"]["badges"]][:2] == ["shape", "dtype"]
     t[3, 4] = float("nan")
     card.mode = "copy"
-    assert [badge["text"] for badge in card.cards["view"]["badges"]][0] == "1 NaN"
+    assert card.cards["view"]["badges"][0]["text"] == "1 NaN"
     assert card.figures["words"][0].startswith("mean ")
     assert TensorWidget(t, options=DisplayOptions(stats="off")).figures == {}
 

@@ -55,7 +55,7 @@ class TensorSummary:
 
     @property
     def has_values_in_row(self) -> bool:
-        """Whether values stand in the row of badges: all where there are few, or the first where figures are missing."""
+        """Whether values stand in the row of badges: all of few, or the first where figures are missing."""
         if self.style == "line":
             return self.stats is None or self.info is None or is_told_whole(self.info)
         return self.style == "tiny"

@@ -217,7 +217,7 @@ class TensorMagics(Magics):
         if not receipts and (is_container(value) or "explain" in options):
             raise UsageError(f"there is no tensor in this {class_name(type(value))}")
         if "explain" in options:
-            print(_explained(value, receipts))
+            print(_explained(value, receipts, request.expression))
             return None
         array = to_numpy(value, **arguments)
         with undisturbed():
@@ -277,7 +277,7 @@ def _show_way_back(array: np.ndarray[Any, Any]) -> None:
     display(bundle("the receipt", lambda: way_back_text(*said), lambda: way_back_html(*said)), raw=True)
 
 
-def _explained(value: Any, receipts: list[ConversionPlan]) -> str:
+def _explained(value: Any, receipts: list[ConversionPlan], expression: str) -> str:
     """Return what would be done with a tensor, or with each one of a container by its name."""
     from tensornp.core.tensor.containers import leaves
     from tensornp.core.tensor.form import is_storage
@@ -289,4 +289,4 @@ def _explained(value: Any, receipts: list[ConversionPlan]) -> str:
     if len(names) != len(receipts):
         # A mapping that is asked for its items, which no walk does.
         names = [f"tensor {i}" for i in range(len(receipts))]
-    return explained_text(zip(names, receipts, strict=True))
+    return explained_text(zip(names, receipts, strict=True), expression)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from tensornp.core.lowlevel.units import counted
-from tensornp.render.layout.style import ALARM, FOLD, PALER, PRINTED, ROW_ARRAY, array_style
+from tensornp.render.layout.style import ALARM, LINES_FOLD, PALER, PRINTED, ROW_ARRAY, array_style
 
 MIN_FOLDED = 3
 """Lines that are worth a fold."""
@@ -58,7 +58,7 @@ def array_html(text: str, max_height: int, *, is_row: bool = False, is_mask: boo
     is_long = len(folded.folded) > MAX_UNSCROLLED
     bound, focusable = (MAX_UNSCROLLED, ' tabindex="0"') if is_long else (0, "")
     rest = f'<pre{focusable} style="{array_style(bound)}">{_marked(folded.folded, words)}</pre>'
-    fold = f'<details class="tensornp-more"><summary style="{FOLD}">{folded.more}</summary>{rest}</details>'
+    fold = f'<details class="tensornp-more"><summary style="{LINES_FOLD}">{folded.more}</summary>{rest}</details>'
     return pre + fold + PRINTED
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 from tensornp.core.convert.plan import ConversionPlan
@@ -96,11 +96,15 @@ def receipt_text(plan: ConversionPlan, tensor: str = "", array: str = "") -> str
     return "\n  ".join([f"{plan.mode}: {code}", plan.reason + copied, *(f"note: {w}" for w in plan.warnings)])
 
 
-def explained_text(plans: Iterable[tuple[str, ConversionPlan]]) -> str:
-    """Return the plans of a container's tensors under their names, those that are alike told once."""
+def explained_text(plans: Iterable[tuple[str, ConversionPlan]], tensor: str = "") -> str:
+    """Return the plans of a container's tensors under their names, those that are alike told once.
+
+    Of a tensor itself, the code is that of the expression `tensor`.
+    """
     alike: dict[str, list[str]] = {}
     for name, plan in plans:
-        alike.setdefault(str(plan), []).append(name)
+        told = replace(plan, code=statements(plan.code, "" if name else tensor))
+        alike.setdefault(str(told), []).append(name)
     return "\n\n".join("\n".join(filter(None, [listed(names, MAX_NAMES), told])) for told, names in alike.items())
 
 

@@ -30,7 +30,6 @@ class Toggle {
     this.picture.hidden = true;
     this.head.append(this.badges, this.figures, this.receipt, copyButton("the code", code));
     this.root.append(this.head, this.memory, this.array, this.picture, this.bar());
-    this.hidden = [];
     this.printed = [];
     this.count = 0;
     this.paint();
@@ -252,8 +251,9 @@ class Toggle {
 
   // Take the place of the card's own badges, text and receipt, which come back when the toggle leaves.
   dock(card) {
-    this.hidden = [card.firstElementChild].filter(Boolean);
-    for (const node of this.hidden) node.style.display = "none";
+    this.covered = card.firstElementChild;
+    this.display = this.covered?.style.display;
+    if (this.covered) this.covered.style.display = "none";
     this.printed = [...card.querySelectorAll(":scope > pre, :scope > details")];
     card.prepend(this.head);
     this.printed.at(-1)?.after(this.array);
@@ -265,7 +265,8 @@ class Toggle {
 
   undock() {
     this.request.end();
-    for (const node of [...this.hidden, ...this.printed]) node.style.display = "";
+    for (const node of this.printed) node.style.display = "";
+    if (this.covered) this.covered.style.display = this.display;
     this.head.remove();
     this.array.remove();
     this.root.remove();
