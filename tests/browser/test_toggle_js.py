@@ -428,7 +428,7 @@ def test_a_card_that_stands_alone_names_who_shares_its_memory(toggle: MakeToggle
     """It has no static card above it that would."""
     t = torch.zeros(5, 5)
     names = {"t": t, "first": t[0]}
-    look = Ledger(SimpleNamespace(names=names, source="t", cell="In[1]", is_showing_result=True), DisplayOptions).look
+    look = Ledger(SimpleNamespace(names=names, source="t", cell="In[1]"), DisplayOptions).look
     widget = TensorWidget(t, look=look)
     shown = toggle(t, cards=widget.cards)
     expect(shown.page.locator("#output .tensornp-memory")).to_have_text("overlaps first")

@@ -31,11 +31,11 @@ def shown_of(obj: Any, options: DisplayOptions, look: Look | None = None) -> Any
     )
 
 
-def summary_text(summary: Any) -> str:
-    """Return a card or a table as plain text."""
+def summary_text(summary: Any, max_height: int = 0) -> str:
+    """Return a card or a table as plain text, of an array so many lines, or all for 0."""
 
     def text() -> str:
-        return tensor_text(summary) if isinstance(summary, TensorSummary) else _document(summary).text()
+        return tensor_text(summary, max_height) if isinstance(summary, TensorSummary) else _document(summary).text()
 
     name = class_name(type(summary))
     return first_that_works(

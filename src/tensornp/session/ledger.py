@@ -42,8 +42,6 @@ class Ledger:
         record = self._record_of(tensor, info)
         now = self._snapshot(tensor, info, "the card")
         around, change = self._search(tensor, info, record), _change(record, now)
-        if self._session.is_showing_result:
-            around = replace(around, typed=_typed_in(self._session.source))
         self._keep(tensor, info, now, record)
         return replace(around, change=change) if change is not None else around
 
@@ -129,18 +127,6 @@ def _shown_by(cell: str) -> str:
         return ast.unparse(shown) if shown is not None else ""
     except (SyntaxError, ValueError, IndexError, RecursionError, MemoryError):
         return ""
-
-
-@functools.lru_cache(maxsize=1)
-def _typed_in(cell: str) -> str:
-    """Return the expression that gives a cell its value, as it was typed; empty without one."""
-    try:
-        last = ast.parse(cell).body[-1]
-    except (SyntaxError, ValueError, IndexError, RecursionError, MemoryError):
-        return ""
-    typed = ast.get_source_segment(cell, last.value) or "" if isinstance(last, ast.Expr) else ""
-    # A magic has become a call that nobody types.
-    return typed if "get_ipython()" not in typed else ""
 
 
 def _change(record: _Record | None, now: Snapshot) -> Change | None:

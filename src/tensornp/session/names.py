@@ -21,10 +21,6 @@ class Session(Protocol):
     def source(self) -> str:
         """The source of the cell that runs now."""
 
-    @property
-    def is_showing_result(self) -> bool:
-        """Whether what is being shown is the value of the cell."""
-
 
 class History(Protocol):
     """What a front end itself keeps alive: results of cells, and the frames of the last traceback."""

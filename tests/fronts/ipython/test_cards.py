@@ -356,3 +356,28 @@ def test_an_anchor_does_not_come_again_after_reloading(shell):
     shell.run(show)
     after = re.findall("tnp-[0-9a-f]{8}", "".join(shell.namespace["shown"]))
     assert len({*before, *after}) == 4
+
+
+@pytest.mark.parametrize(
+    ("cell", "code"),
+    [
+        ("q.T", "q.T.numpy()"),
+        ("q * 2  # twice", "(q * 2).numpy()"),
+        ("q", "q.numpy()"),
+        ("display(q * 2)", "t.numpy()"),
+        ("display(q * 2); q.T", "t.numpy()"),
+        ("(q +\n q.T)", "t.numpy()"),
+        ("q + \\\nq.T", "t.numpy()"),
+        ("%timeit -n1 -r1 1\nq.T", "q.T.numpy()"),
+        ("q[0].expand(4, 3)", "q[0].expand(4, 3).numpy()"),
+    ],
+)
+def test_the_code_has_what_was_typed(shell, monkeypatch, cell, code):
+    """Where no name reaches the tensor; what a cell displays by itself is not what it ends in."""
+    shell.namespace["q"] = torch.ones(3, 3)
+    monkeypatch.setattr(shell.ip.display_formatter, "active_types", ["text/plain", "text/html"])
+    pages = []
+    monkeypatch.setattr(shell.ip.display_pub, "publish", lambda data, **_: pages.append(data["text/html"]))
+    monkeypatch.setattr(shell.ip.displayhook, "write_format_data", lambda data, _=None: pages.append(data["text/html"]))
+    shell.ip.run_cell(cell, store_history=True).raise_error()
+    assert re.search(r"<code[^>]*>a = ([^;<]*)", pages[0])[1] == code

@@ -61,7 +61,7 @@ def test_a_cell_that_awaits_takes_options_errors_and_a_semicolon_like_any_other(
     assert shell.run("%%tonumpy\nawait f();") is None
     assert shell.displayed == []
     shell.run("%%tonumpy --explain\n(await f()).bfloat16()")
-    assert "code:  t.to(torch.float32).numpy()" in shell.printed
+    assert "code:  a = (await f()).bfloat16().to(torch.float32).numpy()" in shell.printed
     assert "no variable 'z'" in shell.fail("%%tonumpy z\nawait f()")
     assert "has no value" in shell.fail("%%tonumpy\nx = await f()")
     assert "not 'int'" in shell.fail("%%tonumpy\nawait f()\n3")

@@ -188,7 +188,7 @@ def test_in_our_own_tests_it_raises(monkeypatch):
     """And for whoever sets the environment variable: a simpler view would hide the fault."""
     from tensornp.render import view
 
-    monkeypatch.setattr(view, "tensor_text", lambda _: 1 / 0)
+    monkeypatch.setattr(view, "tensor_text", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         tnp.card(torch.ones(3))
 

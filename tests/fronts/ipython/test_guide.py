@@ -7,7 +7,9 @@ import subprocess
 import sys
 from dataclasses import fields
 
+import numpy as np
 import pytest
+import torch
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.profiledir import ProfileDir
 from IPython.utils.capture import capture_output
@@ -57,6 +59,23 @@ def test_options_are_kept_and_taken_back(shell, file):
     assert json.loads(file.read_text()) == {"Other": {"a": 1}}
     shell.run("%tensornp")
     assert "(default" not in shell.displayed[0]["text/plain"]
+
+
+def test_arrays_are_read_at_a_glance_where_that_is_asked_for(shell, file):
+    """In four digits, or in rows, now and for all notebooks; what cannot be is said."""
+    shell.namespace["t"] = torch.tensor([[1e-7, 12345.678, 0.5]] * 2)
+    shell.run("%tensornp --compact")
+    assert "precision = 4, suppress = True" in shell.printed
+    with np.printoptions(precision=4, suppress=True):
+        assert repr(shell.namespace["t"].numpy()) in shell.show(shell.namespace["t"])["text/plain"]
+    shell.run("%tensornp --style line --save")
+    assert shell.show(torch.rand(3, 4))["text/plain"].count("\n") == 0
+    assert json.loads(file.read_text())["TensorDisplay"] == {
+        "style": "line", "precision": 4, "suppress": True, "max_search_ms": 60_000
+    }  # fmt: skip
+    assert "style is one of auto, card, line, not 'row'" in shell.fail("%tensornp --style row")
+    shell.run("%tensornp --reset")
+    assert repr(shell.namespace["t"].numpy()) in shell.show(shell.namespace["t"])["text/plain"]
 
 
 def test_where_all_options_have_their_defaults_nothing_is_kept(tmp_path):
@@ -124,7 +143,8 @@ def test_what_means_nothing_is_refused(shell, line):
 
 def test_tab_offers_its_options(shell):
     """And nothing else."""
-    assert shell.complete("%tensornp --") == ["--reset", "--save"]
+    assert shell.complete("%tensornp --") == ["--compact", "--reset", "--save", "--style"]
+    assert shell.complete("%tensornp --style ") == ["auto", "card", "line"]
 
 
 def _run(*lines, profile):

@@ -58,7 +58,7 @@ def test_out_binds_a_name_and_shows_nothing(shell):
 def test_explain_prints_the_receipt_and_converts_nothing(shell):
     """The storage stays resizable."""
     assert shell.run("%tonumpy --explain half") is None
-    assert "code:  t.to(torch.float32).numpy()" in shell.printed
+    assert "code:  a = half.to(torch.float32).numpy()" in shell.printed
     shell.run("%tonumpy --explain w")
     assert shell.namespace["w"].untyped_storage().resizable()
 

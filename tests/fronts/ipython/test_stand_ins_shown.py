@@ -49,7 +49,7 @@ def test_tonumpy_converts_it_and_explains(shell):
     assert "s" in shell.complete("%tonumpy ")
     assert shell.run("%tonumpy {'a': s}")["a"].tolist() == [0, 1, 2]
     shell.run("%tonumpy --explain s")
-    assert "t.__tensornp__()" in shell.printed
+    assert "s.__tensornp__()" in shell.printed
     assert "stand in" in shell.printed
 
 

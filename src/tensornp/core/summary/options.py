@@ -9,6 +9,7 @@ from typing import Any
 
 from tensornp.errors import BadRequestError
 
+STYLES = ("auto", "card", "line")
 COMPACT: Mapping[str, Any] = {"precision": 4, "suppress": True}
 """Print options in which an array is read at a glance."""
 
@@ -63,7 +64,7 @@ class DisplayOptions:
     )  # fmt: skip
     receipt: str = _one_of("folded", "open", "hidden", help="How a card shows its receipt: folded, open or hidden.")
     style: str = _one_of(
-        "auto", "card", "line",
+        *STYLES,
         help="How a tensor is shown: card (badges and figures over the array), line (badges and figures in one row) or "
         "auto (a card, whose array stands in the row where NumPy prints it in one short line).",
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,7 @@ def summarize_stats(obj: Any, options: DisplayOptions, axis: int | None = None, 
     # Refused before anything is read.
     by_axis = stats(obj, axis=axis) if axis is not None else None
     found = stats(obj)
-    card = summarize_line(obj, options) if is_tensor_like(obj) else None
+    card = replace(summarize_line(obj, options), stats=found) if is_tensor_like(obj) else None
     sought = [what for what in _SOUGHT if what not in ("nan", "inf") or getattr(found, _COUNTS[what])]
     if found.min is None or found.min == found.max:
         sought = [what for what in sought if what not in ("min", "max")]

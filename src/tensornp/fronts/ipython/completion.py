@@ -10,6 +10,7 @@ from typing import Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
+from tensornp.core.summary.options import STYLES
 from tensornp.fronts.ipython import guide, magics, memory_magics, value_magics, weight_magics
 from tensornp.models.formats.table import weight_suffixes
 
@@ -49,6 +50,8 @@ def _candidates(shell: Any, magic: str, previous: str, fragment: str) -> list[tu
         return [(name, "class") for name in _DTYPES]
     if magic == "tensors" and previous in ("-s", "--sort"):
         return [(key, "param") for key in _SORTS]
+    if magic == "tensornp" and previous == "--style":
+        return [(style, "param") for style in STYLES]
     if fragment.startswith("-"):
         return [(flag, "param") for option in OPTIONS[magic] for flag in option.flags]
     paths = _paths(fragment) if magic in ("weights", "tensordiff") else []

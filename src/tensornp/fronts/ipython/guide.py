@@ -17,6 +17,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class
 from IPython.display import display
 
+from tensornp.core.summary.options import COMPACT, DisplayOptions
 from tensornp.fronts.ipython.arguments import (
     Option,
     as_usage_errors,
@@ -42,11 +43,14 @@ WHAT_THERE_IS = (
     ("%tensordiff a b", "what differs between two tensors, models or files"),
     ("%weights model", "all weights of a model, or of a file or a folder of them, without loading or running it"),
     ("tnp.card(t)", "the card as an object (import tensornp as tnp); also to_numpy, stats, locate, compare, image"),
+    ("%tensornp --compact", "prints arrays in four digits; --style line shows a tensor in one row; --save keeps that"),
     ("%config TensorDisplay.mode = 'copy'", "sets an option; %tensornp --save keeps them for all notebooks"),
     ("%tonumpy?", "the help of a magic; TAB completes names and options"),
 )
 OPTIONS: dict[str, tuple[Option, ...]] = {
     "tensornp": (
+        Option("", "compact", "print arrays in four digits, without exponents: what NumPy prints is a click away"),
+        Option("", "style", "how tensors are shown: auto, card, or line, a row each", "STYLE"),
         Option("", "save", "keep the options as they are now for all notebooks of this IPython profile"),
         Option("", "reset", "set all options back to their defaults, and keep none"),
     ),
@@ -75,7 +79,7 @@ class GuideMagics(Magics):
 
         Usage::
 
-            %tensornp [--save | --reset]
+            %tensornp [--compact] [--style STYLE] [--save | --reset]
 
         Options:
 
@@ -84,13 +88,23 @@ class GuideMagics(Magics):
         They are kept in ipython_config.json of the profile, beside what else is there; IPython reads it at each start.
         """
         options, rest = split_line(line, OPTIONS["tensornp"])
-        if split_names(rest) or len(options) > 1:
-            raise UsageError("%tensornp takes no argument but --save or --reset")
+        if split_names(rest) or {"save", "reset"} <= options.keys():
+            raise UsageError("%tensornp takes no argument but --compact, --style STYLE, and --save or --reset")
+        if "reset" in options:
+            print(self._reset())
+        chosen = dict(COMPACT) if "compact" in options else {}
+        chosen |= {"style": options["style"]} if "style" in options else {}
+        with as_usage_errors("%tensornp"):
+            DisplayOptions.of(**chosen)
+        for name, value in chosen.items():
+            setattr(self._display, name, value)
+        if chosen:
+            print(
+                f"{', '.join(f'{name} = {value!r}' for name, value in chosen.items())}; %tensornp --reset takes it back"
+            )
         if "save" in options:
             print(self._save())
-        elif "reset" in options:
-            print(self._reset())
-        else:
+        elif not options:
             with as_usage_errors("%tensornp"):
                 text, html = self._guide()
                 display({"text/plain": text, "text/html": html}, raw=True)
@@ -121,8 +135,6 @@ class GuideMagics(Magics):
 
     def _now(self) -> dict[str, tuple[Any, Any]]:
         """Return each option's value and default."""
-        from tensornp.core.summary.options import DisplayOptions
-
         return {option.name: (getattr(self._display, option.name), option.default) for option in fields(DisplayOptions)}
 
     def _save(self) -> str:

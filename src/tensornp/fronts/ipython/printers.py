@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -218,7 +219,7 @@ class TensorPrinters:
         from tensornp.render.view import shown_of
 
         self._meet_torch()
-        return shown_of(obj, self._config.options, self._look)
+        return _as_typed(shown_of(obj, self._config.options, self._look), self._formatter.parent)
 
     def _summary_for(self, mime: str, obj: Any) -> tuple[Any, str]:
         """Return the prepared summary once; a printer that is called by itself gets a new one."""
@@ -305,7 +306,14 @@ class TensorPrinters:
             # Of a list or a dictionary, whose tensors we print each by itself.
             return None
         # Another thread may have made something else of it just now.
-        return summary_text(summary) if summary is not None else None
+        max_height = self._config.options.max_height if self._is_in_terminal() else 0
+        return summary_text(summary, max_height) if summary is not None else None
+
+    def _is_in_terminal(self) -> bool:
+        """Return whether text is all that is seen: what a notebook keeps beside a page is complete."""
+        terminal = sys.modules.get("IPython.terminal.interactiveshell")
+        is_shell = terminal is not None and isinstance(self._formatter.parent, terminal.TerminalInteractiveShell)
+        return is_shell and bool(getattr(sys.stdout, "isatty", lambda: False)())
 
     def _print_html(self, obj: Any) -> Any:
         html = first_that_works("the HTML of a display", lambda: self._html_of(obj), lambda _: None)
@@ -345,6 +353,17 @@ class TensorPrinters:
         """Return the printer for `cls` that is not ours: the one in place, or the one that ours took the place of."""
         printer = formatter.type_printers.get(cls)
         return printer if getattr(printer, "__self__", None) is not self else None
+
+
+def _as_typed(summary: Any, shell: Any) -> Any:
+    """Return the summary of a tensor with the expression that was typed to see it, where no name reaches it."""
+    from tensornp.core.summary.card import TensorSummary
+    from tensornp.fronts.ipython.cell_value import typed_expression
+
+    if type(summary) is not TensorSummary or summary.surroundings.name:
+        return summary
+    typed = first_that_works("what was typed", lambda: typed_expression(shell), lambda _: "")
+    return replace(summary, surroundings=replace(summary.surroundings, typed=typed)) if typed else summary
 
 
 def _registered(formatter: Any, cls: type) -> Any:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from typing import Any
-
-from IPython.core.display_functions import display
-from IPython.core.displayhook import DisplayHook
 
 
 class ShellSession:
@@ -31,15 +27,3 @@ class ShellSession:
     def source(self) -> str:
         """The source of the cell that runs now; of one that is not stored, that of the last one."""
         return str((self._shell.history_manager.input_hist_parsed or [""])[-1])
-
-    @property
-    def is_showing_result(self) -> bool:
-        """Whether what is being shown is the value of the cell, and not what it displays by itself."""
-        if self._shell.ast_node_interactivity not in ("last_expr", "last_expr_or_assign"):
-            return False
-        frame = inspect.currentframe()
-        while frame is not None and frame.f_code is not display.__code__:
-            if frame.f_code is DisplayHook.__call__.__code__:
-                return True
-            frame = frame.f_back
-        return False

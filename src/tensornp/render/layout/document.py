@@ -9,7 +9,7 @@ from html import escape
 
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.render.layout.bundle import bundle
-from tensornp.render.layout.style import CARD, HEADING, SMALL_TEXT, WIDE, array_style, badge_style
+from tensornp.render.layout.style import BESIDE, CARD, HEADING, SMALL_TEXT, WIDE, array_style, badge_style
 from tensornp.render.layout.table import Table, table_html, table_text
 
 
@@ -91,7 +91,25 @@ class Group:
         return f'<div class="{self.name}">{_html(self.parts)}</div>'
 
 
-Part = Heading | Lines | Both | Pictures | Group | Table
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Parts that stand beside each other in a page that is wide enough."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def text(self) -> str:
+        """The parts under each other."""
+        return _text(self.parts)
+
+    @property
+    def html(self) -> str:
+        """The parts in a row, of which each is as wide as it needs."""
+        each = (f"<div>{html}</div>" for part in self.parts if (html := _html((part,))))
+        return f'<div style="{BESIDE}">{"".join(each)}</div>'
+
+
+Part = Heading | Lines | Both | Pictures | Group | Beside | Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +150,7 @@ def headed(names: Sequence[tuple[str, str]], verdict: str) -> Both:
 
 def printed(text: str) -> Document:
     """Return text that a page shows as it is."""
-    return Document((Both(text, f'<pre style="{array_style(0)}">{escape(text)}</pre>'),), CARD)
+    return Document((Both(text, f'<pre style="{array_style()}">{escape(text)}</pre>'),), CARD)
 
 
 def displayed(what: str, make: Callable[[], Document], anchor: str = "") -> dict[str, str]:

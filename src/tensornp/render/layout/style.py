@@ -30,7 +30,7 @@ PALER = ("opacity:.8", "opacity:.62")
 """The last lines above a fold."""
 FOLD = "cursor:pointer;opacity:.8"
 LINES_FOLD = f"font-size:90%;line-height:1.5;{FOLD}"
-PICTURES = "display:flex;flex-wrap:wrap;align-items:flex-start;gap:8px 24px;margin:6px 0"
+BESIDE = "display:flex;flex-wrap:wrap;align-items:flex-start;gap:0 28px"
 PICTURE = "flex:1 1 240px;max-width:340px"
 CODE = "padding:0;background-color:transparent"
 TABLE = "border-collapse:collapse;margin:4px 0"

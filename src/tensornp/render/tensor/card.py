@@ -11,13 +11,16 @@ from tensornp.core.values.stats.alarms import is_mask
 from tensornp.render.layout.style import CARD, CODE, HEAD, HEAD_BADGES, REFUSAL, SMALL
 from tensornp.render.pictures.stats_line import stats_line_html, stats_line_text
 from tensornp.render.tensor.aliases import MemoryLine, folded_lines, memory_lines, stopped_text
-from tensornp.render.tensor.array_text import array_html
+from tensornp.render.tensor.array_text import array_html, folded_text
 from tensornp.render.tensor.badges import badge_html, badges_of
 from tensornp.render.tensor.receipt import folded_receipt, receipt_of
 
 
-def tensor_text(summary: TensorSummary) -> str:
-    """Return the badges in one line over the array, or over the reason why there is none."""
+def tensor_text(summary: TensorSummary, max_height: int = 0) -> str:
+    """Return the badges in one line over the array, or over the reason why there is none.
+
+    Of the array, so many lines are printed, or all for 0.
+    """
     badges = " | ".join(badge.text for badge in badges_of(summary))
     around, is_row = summary.surroundings, summary.has_values_in_row
     figures = [stats_line_text(summary.stats, summary.info)] if summary.stats is not None and not is_row else []
@@ -28,7 +31,15 @@ def tensor_text(summary: TensorSummary) -> str:
     if summary.style == "line":
         beside = [summary.preview.text] if is_row else figures
         return "\n".join([" | ".join([badges, *filter(None, beside)]), *facts, *note])
-    return "\n".join([badges, *facts, *filter(None, [summary.preview.text]), *note, *filter(None, figures)])
+    return "\n".join(
+        [badges, *facts, *filter(None, [_cut(summary.preview.text, max_height)]), *note, *filter(None, figures)]
+    )
+
+
+def _cut(text: str, max_height: int) -> str:
+    folded = folded_text(text, max_height)
+    said = [f"… {folded.more}; %config TensorDisplay.max_height sets how many are shown"] if folded.more else []
+    return "\n".join([*folded.shown, *folded.paler, *said])
 
 
 def tensor_line(summary: TensorSummary) -> str:

@@ -11,7 +11,7 @@ from tensornp.render.layout.document import Both, Document, Pictures, headed
 from tensornp.render.layout.table import Table, TableRow
 from tensornp.render.layout.words import share_text
 from tensornp.render.pictures.stats_line import number_text
-from tensornp.render.values.stats import in_row, picture_html
+from tensornp.render.values.stats import picture_html
 
 
 def comparison_document(summary: ComparisonSummary) -> Document:
@@ -19,7 +19,7 @@ def comparison_document(summary: ComparisonSummary) -> Document:
     comparison = summary.comparison
     head = headed([(name, "") for name in summary.names], comparison.verdict)
     picture = summary.picture
-    pictures = Both() if picture is None else Pictures(lambda: in_row([picture_html(picture)]))
+    pictures = Both() if picture is None else Pictures(lambda: picture_html(picture))
     return Document((head, pictures, _table(summary)))
 
 

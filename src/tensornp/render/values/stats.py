@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from html import escape
 
 import numpy as np
@@ -13,8 +13,8 @@ from tensornp.core.values.find.locate import Location
 from tensornp.core.values.pictures.planes import PlaneMap
 from tensornp.core.values.stats.histogram import NUM_BINS
 from tensornp.core.values.stats.record import TensorStats
-from tensornp.render.layout.document import Both, Document, Pictures
-from tensornp.render.layout.style import PICTURE, PICTURES, SMALL_TEXT
+from tensornp.render.layout.document import Beside, Both, Document, Pictures
+from tensornp.render.layout.style import PICTURE, SMALL_TEXT
 from tensornp.render.layout.table import Table, TableRow
 from tensornp.render.layout.words import share_text
 from tensornp.render.pictures.legend import heatmap_alt, legend_text
@@ -34,15 +34,10 @@ def stats_document(summary: StatsSummary) -> Document:
     bold = f"<b>{escape(summary.name)}</b> " if summary.name else ""
     badges = "" if summary.card is None else " ".join(map(badge_html, badges_of(summary.card)))
     head = f"<div>{bold}{badges or escape(str(summary.description))}</div>"
-    pictures = Pictures(lambda: in_row(_pictures(summary)))
+    pictures = Pictures(lambda: "".join(_pictures(summary)))
     first, *others = stats_tables(summary)
-    return Document((Both(f"{name}{summary.description}", head), pictures, first, Both(_bars(summary)), *others))
-
-
-def in_row(pictures: Iterable[str]) -> str:
-    """Return pictures beside each other, as static HTML."""
-    every = "".join(pictures)
-    return f'<div style="{PICTURES}">{every}</div>' if every else ""
+    figures = Beside((first, Both(_bars(summary)), *others, pictures))
+    return Document((Both(f"{name}{summary.description}", head), figures))
 
 
 def _bars(summary: StatsSummary) -> str:
@@ -59,10 +54,9 @@ def stats_tables(summary: StatsSummary) -> Iterator[Table]:
         return
     yield Table(("figure", "value", "where"), tuple(_rows(summary)))
     if summary.stats.distribution is not None and summary.stats.min is not None:
-        quantiles = summary.stats.quantile(SHARES)
-        headings = tuple(f"{share:.4g}%" for share in (100 * s for s in SHARES))
-        about = f"below it lie ({summary.stats.distribution.accuracy})"
-        yield Table((about, *headings), (TableRow(("value", *map(number_text, quantiles.tolist()))),))
+        quantiles = zip(SHARES, summary.stats.quantile(SHARES).tolist(), strict=True)
+        rows = tuple(TableRow((f"{100 * share:.4g}%", number_text(value))) for share, value in quantiles)
+        yield Table(("quantiles", summary.stats.distribution.accuracy), rows)
     if summary.by_axis is not None and summary.axis is not None:
         yield _axis_table(summary.by_axis, f"axis {summary.axis}")
 
