@@ -10,7 +10,15 @@ from typing import Any
 import lazy_loader
 
 __version__ = "0.1.0"
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_attribute, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    # IPython then shows the user's line alone.
+    __tracebackhide__ = True
+    if name in __all__:
+        return _attribute(name)
+    raise AttributeError(import_module("tensornp.core.lowlevel.unknown_names").no_such_name(name, __all__))
 
 
 def load_ipython_extension(shell: Any) -> None:

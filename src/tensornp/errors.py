@@ -20,6 +20,13 @@ Each message is one sentence: what, where, the cure.
 
 from __future__ import annotations
 
+import os
+import sys
+from types import FrameType, TracebackType
+
+_OURS = os.path.dirname(__file__) + os.sep
+_LIBRARIES = (f"site-packages{os.sep}", f"dist-packages{os.sep}", os.path.dirname(os.__file__) + os.sep)
+
 
 class TensornpError(Exception):
     """The base of all errors raised on purpose by tensornp.
@@ -36,6 +43,21 @@ class TensornpError(Exception):
         # A KeyError would put its text in quotes.
         message = BaseException.__str__(self)
         return f"{self.entry}: {message}" if self.entry else message
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows of it: the user's own lines and the sentence, all else with ``%xmode Verbose``."""
+        shell = sys.modules["IPython"].get_ipython()
+        traceback = self.__traceback__ if shell.InteractiveTB.mode == "Verbose" else _before_ours(self.__traceback__)
+        chain = self.__cause__, self.__suppress_context__
+        try:
+            before = self.__cause__ or (None if self.__suppress_context__ else self.__context__)
+            if traceback is not self.__traceback__ and not _is_of_user(before):
+                # The sentence says what it says.
+                self.__cause__ = None
+            made: list[str] = shell.InteractiveTB.structured_traceback(type(self), self, traceback, tb_offset=1)
+            return made
+        finally:
+            self.__cause__, self.__suppress_context__ = chain
 
 
 class NotATensorError(TensornpError, TypeError):
@@ -102,3 +124,30 @@ class NoSuchWeightError(TensornpError, KeyError):
 
 class NotReadError(NoDataError):
     """No element is read at this moment: the message says why, and what to do instead. In a card it becomes words."""
+
+
+def _before_ours(traceback: TracebackType | None) -> TracebackType | None:
+    """Return the lines up to the call of ours; all of them where that was the first."""
+    rows: list[tuple[FrameType, int, int]] = []
+    at = traceback
+    while at is not None and not at.tb_frame.f_code.co_filename.startswith(_OURS):
+        rows.append((at.tb_frame, at.tb_lasti, at.tb_lineno))
+        at = at.tb_next
+    # IPython leaves out the first one, its own.
+    if len(rows) < 2 or at is None:
+        return traceback
+    made = None
+    for row in reversed(rows):
+        made = TracebackType(made, *row)
+    return made
+
+
+def _is_of_user(error: BaseException | None) -> bool:
+    """Return whether an error arose in code that is neither ours nor that of a library."""
+    at = error.__traceback__ if error is not None else None
+    names = []
+    while at is not None:
+        names.append(at.tb_frame.f_code.co_filename)
+        at = at.tb_next
+    ours = (_OURS, "<frozen", "<string>", "<__array_function__")
+    return any(not name.startswith(ours) and not any(part in name for part in _LIBRARIES) for name in names)

@@ -106,7 +106,8 @@ def _of_object(
         source = expression or class_name(type(obj))
         return WeightsExplorer(entries, source, metadata=found.metadata, problems=problems)
     raise BadRequestError(
-        f"weights takes a module, an optimizer, a dictionary or list of tensors, or a path, not {an_instance(obj)}"
+        "weights takes a module, an optimizer, a dictionary or list of tensors, or a path, "
+        f"not {an_instance(obj)}{'; tnp.view and tnp.stats look at one tensor' if is_tensor_like(obj) else ''}"
     )
 
 

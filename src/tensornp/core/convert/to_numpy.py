@@ -33,6 +33,8 @@ from tensornp.core.tensor.steps import Step
 from tensornp.core.tensor.weight import is_weight, refused
 from tensornp.errors import NoDataError, NotATensorError, NotReadError
 
+_IS_ARRAY = "it is an array already, which tnp.card shows and tnp.to_tensor makes a tensor of"
+
 _NATIVE = {getattr(torch, facts.name) for facts in dtypes.KNOWN.values() if facts.numpy and hasattr(torch, facts.name)}
 _QUICK_NUMEL = 2**26
 """Elements below which nobody needs to ask how much memory is free: not over 256 MiB of float32."""
@@ -115,7 +117,7 @@ def to_numpy(
     if not is_container(obj):
         raise NotATensorError(
             "to_numpy takes a tensor, or a dict, list, tuple or dataclass with tensors inside, "
-            f"not {refused(obj, of_model='pass its state_dict()')}"
+            f"not {refused(obj, of_model='pass its state_dict()', of_array=_IS_ARRAY)}"
         )
     budget = Budget(max_nbytes)
     is_plain = dtype is None and writeable is None

@@ -13,6 +13,7 @@ from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import (
     an_instance,
     class_name,
+    is_array,
     is_subclass,
     is_tensor,
     module_name,
@@ -55,7 +56,8 @@ def check_tensor(obj: Any, caller: str) -> None:
     """Raise NotATensorError, in the name of the function that was called, for what is no tensor and stands for none."""
     if not is_tensor_like(obj):
         said = refused(obj, "tnp.to_tensor(entry.to_numpy())") if is_weight(obj) else an_instance(obj)
-        raise NotATensorError(f"{caller} takes a torch.Tensor, not {said}")
+        cure = f"; of an array a, tnp.{caller}(tnp.to_tensor(a))" if is_array(obj) else ""
+        raise NotATensorError(f"{caller} takes a torch.Tensor, not {said}{cure}")
 
 
 def span_of(tensor: torch.Tensor) -> tuple[tuple[str, int, int] | None, int]:

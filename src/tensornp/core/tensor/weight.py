@@ -7,7 +7,7 @@ from typing import Any, TypeGuard
 
 import torch
 
-from tensornp.core.lowlevel.attributes import class_name, is_subclass
+from tensornp.core.lowlevel.attributes import class_name, is_array, is_subclass
 
 
 class Weight(ABC):
@@ -34,15 +34,16 @@ def values_of(obj: Any) -> Any:
     return obj.values() if is_weight(obj) else obj
 
 
-def refused(obj: Any, cure: str = "its array, entry.to_numpy()", of_model: str = "") -> str:
+def refused(obj: Any, cure: str = "its array, entry.to_numpy()", of_model: str = "", of_array: str = "") -> str:
     """Return what `obj` is, for a sentence that says that it is not taken, and what is taken instead.
 
-    Of a weight to pass `cure` instead; of a module or an optimizer what `of_model` says.
+    Of a weight to pass `cure` instead; of a module or an optimizer what `of_model` says, and of an array `of_array`.
     """
     if is_weight(obj):
         return f"a weight of an explorer; pass {cure}"
     is_model = any(is_subclass(type(obj), base) for base in (torch.nn.Module, torch.optim.Optimizer))
-    return f"'{class_name(type(obj))}'" + (f"; {of_model}" if is_model and of_model else "")
+    more = of_model if is_model else of_array if is_array(obj) else ""
+    return f"'{class_name(type(obj))}'" + (f"; {more}" if more else "")
 
 
 ONE_OR_ALL = "take one of its weights, tnp.weights(...)[name], or all by tnp.weights(...).scan()"

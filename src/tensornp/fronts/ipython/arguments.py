@@ -19,6 +19,12 @@ from tensornp.errors import TensornpError
 
 NOT_PYTHON = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError)
 """What compiling may raise: ValueError for NUL bytes and lone surrogates, the last two for what is nested deeply."""
+_MAGICS = {
+    "to_numpy": "%tonumpy", "to_tensor": "%totensor", "stats": "%tensorstats", "compare": "%tensordiff",
+    "weights": "%weights",
+}  # fmt: skip
+_CALLED = re.compile(rf"^({'|'.join(_MAGICS)}) takes ")
+"""How errors of a function begin, which name the magic that was called."""
 MAX_MESSAGE = 1000
 """Characters of a usage error."""
 _Arguments = ParamSpec("_Arguments")
@@ -117,12 +123,19 @@ def _printable(error: UsageError) -> str:
 
 
 @contextmanager
-def as_usage_errors(looking: str = "") -> Iterator[None]:
-    """Let an error of tensornp end in its sentence alone, and in a magic that is named as only `looking` any other."""
+def as_usage_errors(looking: str = "", expression: str = "") -> Iterator[None]:
+    """Let an error of tensornp end in its sentence alone, and in a magic that is named as only `looking` any other.
+
+    The sentence has the `expression` that was typed, where a cure is written of it.
+    """
     try:
         yield
     except TensornpError as error:
-        raise UsageError(str(error)) from None
+        said = _CALLED.sub(lambda found: f"{_MAGICS[found[1]]} takes ", str(error))
+        if expression:
+            said = said.replace("tnp.weights(...)", f"tnp.weights({expression})")
+            said = said.replace("pass its state_dict()", f"%tonumpy {expression}.state_dict() converts all of it")
+        raise UsageError(said) from None
     except UsageError:
         raise
     except Exception as error:
@@ -157,8 +170,37 @@ def split_line(line: str, options: tuple[Option, ...]) -> tuple[dict[str, str], 
             break
         count += 2 if _wants_next(word, options) else 1
     front = [word.group() for word in words[:count]]
-    rest = line[words[count].start() :] if count < len(words) else ""
-    return _parsed(front, options), rest.strip()
+    rest = line[words[count].start() :].strip() if count < len(words) else ""
+    rest, behind = _without_options_behind(rest, options)
+    return _parsed(front, options) | behind, rest
+
+
+def _without_options_behind(rest: str, options: tuple[Option, ...]) -> tuple[str, dict[str, str]]:
+    """Return what stands before options that were typed behind an expression, where it can be nothing else, and these.
+
+    ``w -c`` is a difference, while ``w -o name`` is no Python.
+    """
+    body = rest.removesuffix(";")
+    if not any(option.long for option in options) or is_expression(body):
+        return rest, {}
+    for word in re.finditer(r"(?<=\s)-\S+", body):
+        words = body[word.start() :].split()
+        before = body[: word.start()].strip()
+        try:
+            found = _parsed(words, options, is_all=True)
+        except UsageError:
+            continue
+        return before + rest[len(body) :], found
+    return rest, {}
+
+
+def is_expression(text: str) -> bool:
+    """Return whether Python could evaluate a text."""
+    try:
+        compile(text.strip(), "<expression>", "eval")
+    except NOT_PYTHON:
+        return False
+    return True
 
 
 def _wants_next(word: str, options: tuple[Option, ...]) -> bool:
@@ -168,11 +210,14 @@ def _wants_next(word: str, options: tuple[Option, ...]) -> bool:
     return any(option.short == word[-1] and option.value for option in options)
 
 
-def _parsed(words: list[str], options: tuple[Option, ...]) -> dict[str, str]:
+def _parsed(words: list[str], options: tuple[Option, ...], *, is_all: bool = False) -> dict[str, str]:
+    """Return the options that words are, by long name; with `is_all`, UsageError where one is none."""
     short = "".join(option.short + (":" if option.value else "") for option in options if option.short)
     long = [option.long + ("=" if option.value else "") for option in options]
     try:
-        pairs, _ = getopt.getopt(words, short, long)
+        pairs, left = getopt.getopt(words, short, long)
+        if is_all and left:
+            raise getopt.GetoptError(f"{left[0]} is no option")
     except getopt.GetoptError as error:
         known = ", ".join("/".join(option.flags) for option in options)
         said = f"the options are {known}" if known else "there are no options"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from traceback import walk_tb
 from typing import Any
 
@@ -39,4 +40,9 @@ def evaluated(shell: Any, expression: str, local_ns: dict[str, Any] | None, usag
         if frame.f_code.co_filename != code.co_filename:
             # It is missing in a function that the expression calls.
             raise
+        # Read as a difference, an option behind the expression is a name that is not defined.
+        behind = re.fullmatch(rf"(.+)\s-({error.name})", expression, re.DOTALL)
+        if behind:
+            line = f"{usage.split(maxsplit=1)[0]} -{behind[2]} {behind[1]}"
+            raise UsageError(f"{error}; if it is an option, that stands in front: {line}") from None
         raise UndefinedNameError(str(error)) from None

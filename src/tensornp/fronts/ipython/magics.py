@@ -180,7 +180,7 @@ class TensorMagics(Magics):
         return self._tonumpy(self._wanted(names, await run_async(self.shell, body)), request)
 
     def _tonumpy(self, value: Any, request: _Request) -> Any:
-        with as_usage_errors():
+        with as_usage_errors(expression=request.expression):
             array = self._converted(value, request)
         return None if request.is_quiet else array
 
@@ -215,7 +215,9 @@ class TensorMagics(Magics):
         if is_tensor(value):
             receipts = [plan_from(self._seen(value), **arguments)]
         if not receipts and (is_container(value) or "explain" in options):
-            raise UsageError(f"there is no tensor in this {class_name(type(value))}")
+            is_numbers = isinstance(value, (list, tuple)) and all(isinstance(one, (int, float)) for one in value)
+            cure = "; np.array(...) converts numbers" if is_numbers and value else ""
+            raise UsageError(f"there is no tensor in this {class_name(type(value))}{cure}")
         if "explain" in options:
             print(_explained(value, receipts, request.expression))
             return None

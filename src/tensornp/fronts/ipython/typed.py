@@ -9,12 +9,14 @@ from typing import Any
 
 from IPython.core.error import UsageError
 
-from tensornp.fronts.ipython.arguments import NOT_PYTHON
+from tensornp.fronts.ipython.arguments import NOT_PYTHON, is_expression
 from tensornp.fronts.ipython.evaluate import UndefinedNameError, evaluated
 
 _LOOKS_LIKE_A_PATH = re.compile(r"[./\\]|[A-Za-z]:[\\/]|[^\s()\[\]]+\.safetensors$|[^\s()\[\]]+\.index\.json$")
 _LOOKS_LIKE_A_FILE = re.compile(r"[^\s()\[\]]+\.(?:pt|pth|bin|ckpt|npz|npy|gguf)$")
 """What is a path unless it is the attribute of a variable: ``model.pt``."""
+_LOOKS_LIKE_A_HUB_S = re.compile(r"(?=\S*[-/])[A-Za-z][\w.]*(?:-[\w.]+)*(?:/[A-Za-z][\w.-]*)?")
+"""What may be the name of a model in a hub: ``bert-base-uncased``, ``sentence-transformers/all-MiniLM-L6-v2``."""
 _IN_BRACKETS = (ast.Dict, ast.DictComp, ast.List, ast.ListComp)
 _WORD = re.compile(r"[\w.\-]+")
 """What may be a path that was mistyped."""
@@ -32,9 +34,14 @@ def typed_value(shell: Any, text: str, local_ns: dict[str, Any] | None, usage: s
         return evaluated(shell, text, local_ns, usage), None
     except UndefinedNameError as error:
         near = _near(bare)
-        if not near:
+        if near:
+            raise UsageError(f"{error.said}, and there is no {bare!r}{near}") from None
+        if not _LOOKS_LIKE_A_HUB_S.fullmatch(bare):
             raise
-        raise UsageError(f"{error.said}, and there is no {bare!r}{near}") from None
+        raise UsageError(
+            f"{error.said}; a model of the Hugging Face Hub is fetched first: "
+            f"path = huggingface_hub.snapshot_download({bare!r}), and {usage.split(maxsplit=1)[0]} path opens it"
+        ) from None
 
 
 def _near(text: str) -> str:
@@ -84,14 +91,6 @@ def _parsed(text: str) -> tuple[ast.expr | None, str]:
     return body, ast.get_source_segment(text, body) or text
 
 
-def _is_expression(text: str) -> bool:
-    try:
-        compile(text, "<expression>", "eval")
-    except NOT_PYTHON:
-        return False
-    return True
-
-
 def path_of(text: str) -> str | None:
     """Return the path that was typed, or None for an expression; what looks like a path is one, there or not."""
     text = text.strip().removesuffix(";").rstrip()
@@ -109,5 +108,5 @@ def path_of(text: str) -> str | None:
         # NUL bytes and lone surrogates.
         is_there = False
     # A tilde begins an expression too.
-    is_path = is_there or _LOOKS_LIKE_A_PATH.match(text) or (text.startswith("~") and not _is_expression(text))
+    is_path = is_there or _LOOKS_LIKE_A_PATH.match(text) or (text.startswith("~") and not is_expression(text))
     return text if is_path else None

@@ -71,7 +71,7 @@ class ValueMagics(Magics):
         usage = "%tensorstats [--axis D] EXPR"
         options, rest = split_line(line, OPTIONS["tensorstats"])
         value = evaluated(self.shell, rest, local_ns, usage)
-        with as_usage_errors("%tensorstats"):
+        with as_usage_errors("%tensorstats", rest.rstrip("; ")):
             summary = summarize_stats(value, self._display.options, _axis_of(options), rest.rstrip("; "))
             display(displayed("statistics", lambda: stats_document(summary)), raw=True)
 
@@ -110,6 +110,9 @@ class ValueMagics(Magics):
         usage = "%tensordiff A B"
         _, rest = split_line(line, OPTIONS["tensordiff"])
         names = split_names(rest.rstrip().removesuffix(";"))
+        if len(names) == 2:
+            # A tuple of one is nobody's.
+            names[0] = names[0].removesuffix(",")
         if len(names) != 2:
             raise UsageError(f"%tensordiff takes two expressions or paths, not {len(names)}; usage: {usage}")
         (a, path), (b, other) = (typed_value(self.shell, name, local_ns, usage) for name in names)
