@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import math
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -263,3 +265,38 @@ def test_the_directions_of_a_change_are_computed_once_and_when_asked_for(monkeyp
     assert weights_comparison_document(found).text().count("of the change lies in 8 directions") == 1
     assert weights_comparison_document(found).html().count("of the change lies in 8 directions") == 1
     assert len(calls) == 2
+
+
+def test_what_moved_most_beside_the_others_comes_first():
+    """What was zero has not moved infinitely, integers count, and repeated layers stand in one line."""
+    torch.manual_seed(0)
+    layers = {f"layers.{i}.weight": torch.randn(8, 8) for i in range(4)}
+    before = {
+        "bias": torch.zeros(8), "steps": torch.tensor(3), **layers, "head": torch.randn(8, 8), "still": torch.ones(8)
+    }  # fmt: skip
+    after = {name: one.clone() for name, one in before.items()}
+    after["bias"] += 0.01
+    after["steps"] += 1
+    for i in range(4):
+        after[f"layers.{i}.weight"] *= 1.01 + 0.01 * i
+    after["head"] += 1
+    found = tnp.compare(before, after)
+    norms = [one.norm().item() for name, one in before.items() if name not in ("bias", "steps")]
+    assert found.median_norm == pytest.approx(np.median(norms), rel=1e-6)
+    assert found.relative["bias"] == math.inf
+    assert found.moved["bias"] == pytest.approx(0.01 * 8**0.5 / found.median_norm, rel=1e-4)
+    for name in ("head", "layers.3.weight"):
+        delta, norm = (after[name] - before[name]).norm().item(), before[name].norm().item()
+        assert (found[name].norm, found[name].norm_of_difference) == pytest.approx((norm, delta), rel=1e-5)
+        assert found.moved[name] == pytest.approx(delta / max(norm, found.median_norm), rel=1e-5)
+    assert found.changed()[:2] == ["head", "layers.3.weight"]
+    assert found.changed()[-1] == "steps"
+    text = weights_comparison_document(found).text()
+    rows = [line.split()[0] for line in text[text.index("name ") :].splitlines()[1:]]
+    assert rows[:4] == ["head", "layers.{0..3}.weight", "bias", "steps"]
+    assert "from 0" in next(line for line in text.splitlines() if line.startswith("bias"))
+    assert "3 to 4" in next(line for line in text.splitlines() if line.startswith("steps"))
+    after["layers.2.weight"][0, 0] = math.nan
+    text = weights_comparison_document(tnp.compare(before, after)).text()
+    assert "layers.{0..3}.weight × 4 · 1 NaN or infinite now" in text
+    assert "inf" not in text.replace("infinite", "")

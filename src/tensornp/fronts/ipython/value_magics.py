@@ -124,7 +124,10 @@ class ValueMagics(Magics):
                 pair = opened(a, b, said, namespace=seen) if is_model(a) and is_model(b) else (a, b)
                 found = compare(*pair)
                 assert isinstance(found, WeightsComparison)
-                make = partial(weights_comparison_document, found)
+                said_again = (
+                    name if path is None else repr(path) for name, path in zip(names, (path, other), strict=True)
+                )
+                make = partial(weights_comparison_document, found, f"tnp.compare({', '.join(said_again)})")
             else:
                 summary = summarize_comparison(a, b, self._display.options, (names[0], names[1]))
                 make = partial(comparison_document, summary)

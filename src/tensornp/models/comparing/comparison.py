@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from itertools import islice
+from statistics import median
 from typing import Any
 
 from tensornp.core.lowlevel.modes import unnoticed
@@ -20,6 +21,7 @@ from tensornp.models.entries.tensor import TensorSource
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.names.matching import Matched
 from tensornp.models.names.quoted import closest, shown_name
+from tensornp.models.outline.fold import Row, folded
 from tensornp.models.scan.frame import frame_of
 
 _MAX_SVD_NBYTES = 64_000_000
@@ -51,6 +53,9 @@ class WeightsComparison(Mapping[str, Comparison]):
         Why weights of either are not even listed, such as a file of several that cannot be read: not all is there.
     max_abs, relative, cosine_distance, changed_fraction, max_ulp, verdict, first_difference : dict
         The figures of `Comparison`, by name.
+    moved : dict
+        The norm of each difference over that of the first, or over `median_norm` where that is larger: what was zero
+        has not moved infinitely. What was not compared, and integers, which count or index, are not in it.
     """
 
     def __init__(self, first: WeightsExplorer, second: WeightsExplorer, names: Matched, exempt: dict[str, str]) -> None:
@@ -117,9 +122,28 @@ class WeightsComparison(Mapping[str, Comparison]):
         why = f": {self.failed[name]}" if name in self.failed else closest(name, self._found)
         raise NoSuchWeightError(f"there is no comparison of {shown_name(name)}{why}")
 
+    @property
+    def median_norm(self) -> float:
+        """The median of the norms of the first's weights that are not zero; 0 where all are."""
+        norms = [one.norm for one in self._found.values() if one.norm and _is_float(one) and math.isfinite(one.norm)]
+        return median(norms) if norms else 0.0
+
+    @property
+    def moved(self) -> dict[str, float]:
+        """By how much each weight has moved beside the others."""
+        floor = self.median_norm
+        return {
+            name: one.norm_of_difference / (max(one.norm, floor) or 1.0)
+            if math.isfinite(one.norm)
+            else one.relative or 0.0
+            for name, one in self._found.items()
+            if one.norm is not None and one.norm_of_difference is not None and _is_float(one)
+        }
+
     def __iter__(self) -> Iterator[str]:
-        order = {name: i for i, name in enumerate(self._found)}
-        return iter(sorted(self._found, key=lambda name: (*_moved(self._found[name]), order[name])))
+        # What moved alike stays in the order of the model.
+        moved = self.moved
+        return iter(sorted(self._found, key=lambda name: _order(self._found[name], moved.get(name))))
 
     def __len__(self) -> int:
         return len(self._found)
@@ -130,6 +154,15 @@ class WeightsComparison(Mapping[str, Comparison]):
     def changed(self) -> list[str]:
         """Return the names of what is not equal, what moved most first."""
         return [name for name in self if not self._found[name].equal]
+
+    def folded(self) -> list[Row]:
+        """Return what is not equal in rows, repeated layers as one, by that of their weights which comes first."""
+        changed = self.changed()
+        order = {name: i for i, name in enumerate(changed)}
+        alone = [name for name in changed if self._found[name].shapes[0] != self._found[name].shapes[1]]
+        rows = [Row(name, (self._first[name],)) for name in alone]
+        rows += folded(self._first[name] for name in self._found if name in order and name not in alone)
+        return sorted(rows, key=lambda row: min(order[one.name] for one in row.entries))
 
     def told(self) -> str:
         """Return the verdict on all weights in a few words: as its line and its table begin."""
@@ -212,16 +245,21 @@ class WeightsComparison(Mapping[str, Comparison]):
         return f"WeightsComparison({'equal' if self.equal else 'not equal'}: {', '.join(said)})"
 
 
-def _moved(found: Comparison) -> tuple[int, float]:
-    """Return what puts weights of another shape first, then what moved most, and what is equal last."""
+def _is_float(found: Comparison) -> bool:
+    return found.dtypes[0].startswith(("float", "bfloat", "complex"))
+
+
+def _order(found: Comparison, moved: float | None) -> tuple[int, float]:
+    """Return what puts weights of another shape first, then what moved most, then integers, and what is equal last."""
     if found.shapes[0] != found.shapes[1]:
         return 0, 0.0
     if found.only_finite_first or found.only_finite_second:
         return 1, -float(found.only_finite_first + found.only_finite_second)
-    relative = found.relative
     if found.equal:
-        return 4, 0.0
-    return (3 if not found.num_changed else 2), -(relative if relative is not None else math.inf)
+        return 5, 0.0
+    if moved is None:
+        return 3, 0.0
+    return (4 if not found.num_changed else 2), -moved
 
 
 def _retied(first: WeightsExplorer, second: WeightsExplorer, pairs: dict[str, str]) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ class Table:
     rows: tuple[TableRow, ...]
 
 
-RIGHT = ("bytes",)
+RIGHT = ("bytes", "moved", "‖Δ‖", "‖before‖", "max |Δ|", "not equal")
 """Columns of numbers, which are aligned by their last digit."""
 WRAPPED = ("to get", "what it means", "values", "where", "finding")
 """Columns of words or numbers, which a page may break into lines."""

@@ -63,6 +63,8 @@ class Comparison:
         Of two single tensors, `reshaped` and `retyped` name none or the tensor itself.
     scope : str
         What was read.
+    norm, norm_of_difference : float
+        The norm of the first, and that of the difference; None where nothing was compared.
     """
 
     equal: bool
@@ -86,6 +88,8 @@ class Comparison:
     reshaped: tuple[str, ...] = ()
     retyped: tuple[str, ...] = ()
     scope: str = "all elements"
+    norm: float | None = None
+    norm_of_difference: float | None = None
 
     @property
     def changed_fraction(self) -> float:
@@ -202,11 +206,13 @@ def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], supply: Supply
     is_one_dtype = dtypes[0] == dtypes[1]
     with np.errstate(all="ignore"):
         max_abs, relative, cosine = tally.distances()
+        norm, norm_of_difference = tally.norms()
     return Comparison(
         is_one_dtype and not tally.num_changed, is_one_dtype and tally.has_same_bits,
         _verdict(tally, dtypes, index), shapes, dtypes, tally.count, tally.num_changed, tally.finite,
         tally.only_first, tally.only_second, max_abs, relative, cosine, tally.max_ulp, index, values,
         retyped=_named(dtypes), scope=supply.scope if supply.scope != ALL else other.scope,
+        norm=norm, norm_of_difference=norm_of_difference,
     )  # fmt: skip
 
 

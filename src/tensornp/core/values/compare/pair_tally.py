@@ -10,7 +10,7 @@ import numpy as np
 from tensornp.core.tensor.dtypes import KNOWN, epsilon, resolve
 from tensornp.core.values.compare.differing import deltas, differing, largest_delta
 from tensornp.core.values.stats.figures import scratch, sum_of_squares, widened
-from tensornp.core.values.stats.norms import Norm, Sides, cosine_distance, norm_of, relative_size, sides_of
+from tensornp.core.values.stats.norms import Norm, Sides, cosine_distance, norm_of, relative_size, sides_of, size_of
 
 Array = np.ndarray[Any, Any]
 _ULPS_OF_A_FACTOR = 2
@@ -177,6 +177,12 @@ class PairTally:
         scale, largest = self._largest
         size = (_plain(largest) if hasattr(largest, "item") else largest) * scale
         return size, relative_size(self._parts), cosine_distance(self._parts)
+
+    def norms(self) -> tuple[float | None, float | None]:
+        """Return the norms of the first and of the difference, of what is finite on both sides."""
+        if not self.finite:
+            return None, None
+        return size_of([part.first for part in self._parts]), size_of([part.difference for part in self._parts])
 
 
 def _is_float(name: str) -> bool:

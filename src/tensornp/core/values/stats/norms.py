@@ -96,6 +96,15 @@ def cosine_distance(parts: Sequence[Sides]) -> float:
     return min(max(1 - math.fsum(cosines), 0.0), 2.0)
 
 
+def size_of(norms: Sequence[Norm]) -> float:
+    """Return the norm of a vector of which these are those of the parts: infinity where no float can hold it."""
+    whole = _together(norms)
+    try:
+        return math.ldexp(whole.share, whole.exponent)
+    except OverflowError:
+        return math.inf
+
+
 def relative_size(parts: Sequence[Sides]) -> float:
     """Return the norm of the difference over that of the first."""
     first, _, difference = (_together(norms) for norms in list(zip(*parts, strict=True))[:3])
