@@ -38,6 +38,8 @@ class WeightsComparison(Mapping[str, Comparison]):
     ----------
     equal, same_bits : bool
         Whether all weights of both are there, and equal, or the same to the last bit.
+    first, second : WeightsExplorer
+        Both sides.
     missing, unexpected : tuple of str
         Names that only the first has, and those that only the second has.
     exempt : dict of str to str
@@ -59,7 +61,7 @@ class WeightsComparison(Mapping[str, Comparison]):
     """
 
     def __init__(self, first: WeightsExplorer, second: WeightsExplorer, names: Matched, exempt: dict[str, str]) -> None:
-        self._first, self._second = first, second
+        self.first, self.second = first, second
         self.missing, self.unexpected, self.prefixes = names.missing, names.unexpected, names.prefixes
         self.pairs, self.exempt = names.pairs, exempt
         self.renamed = {a: b for a, b in names.pairs.items() if a != b}
@@ -77,7 +79,7 @@ class WeightsComparison(Mapping[str, Comparison]):
     @property
     def sources(self) -> tuple[str, str]:
         """What was compared: expressions, or paths."""
-        return self._first.source, self._second.source
+        return self.first.source, self.second.source
 
     @property
     def reshaped(self) -> tuple[str, ...]:
@@ -92,7 +94,7 @@ class WeightsComparison(Mapping[str, Comparison]):
     @property
     def not_listed(self) -> tuple[str, ...]:
         """Why weights of either are not even listed."""
-        first, second = self._first.not_listed, self._second.not_listed
+        first, second = self.first.not_listed, self.second.not_listed
         return (
             *(f"{'both' if one in second else 'the first'}: {one}" for one in first),
             *(f"the second: {one}" for one in second if one not in first),
@@ -122,23 +124,17 @@ class WeightsComparison(Mapping[str, Comparison]):
         why = f": {self.failed[name]}" if name in self.failed else closest(name, self._found)
         raise NoSuchWeightError(f"there is no comparison of {shown_name(name)}{why}")
 
-    @property
+    @cached_property
     def median_norm(self) -> float:
         """The median of the norms of the first's weights that are not zero; 0 where all are."""
         norms = [one.norm for one in self._found.values() if one.norm and _is_float(one) and math.isfinite(one.norm)]
         return median(norms) if norms else 0.0
 
-    @property
+    @cached_property
     def moved(self) -> dict[str, float]:
         """By how much each weight has moved beside the others."""
-        floor = self.median_norm
-        return {
-            name: one.norm_of_difference / (max(one.norm, floor) or 1.0)
-            if math.isfinite(one.norm)
-            else one.relative or 0.0
-            for name, one in self._found.items()
-            if one.norm is not None and one.norm_of_difference is not None and _is_float(one)
-        }
+        sizes = {name: _moved(one, self.median_norm) for name, one in self._found.items() if _is_float(one)}
+        return {name: size for name, size in sizes.items() if size is not None}
 
     def __iter__(self) -> Iterator[str]:
         # What moved alike stays in the order of the model.
@@ -160,8 +156,8 @@ class WeightsComparison(Mapping[str, Comparison]):
         changed = self.changed()
         order = {name: i for i, name in enumerate(changed)}
         alone = [name for name in changed if self._found[name].shapes[0] != self._found[name].shapes[1]]
-        rows = [Row(name, (self._first[name],)) for name in alone]
-        rows += folded(self._first[name] for name in self._found if name in order and name not in alone)
+        rows = [Row(name, (self.first[name],)) for name in alone]
+        rows += folded(self.first[name] for name in self._found if name in order and name not in alone)
         return sorted(rows, key=lambda row: min(order[one.name] for one in row.entries))
 
     def told(self) -> str:
@@ -220,7 +216,7 @@ class WeightsComparison(Mapping[str, Comparison]):
         first, second = (
             # Whoever looks shares nothing: that would end the storage's resizability.
             explorer[one].to_numpy(copy=True)
-            for explorer, one in ((self._first, name), (self._second, self.pairs[name]))
+            for explorer, one in ((self.first, name), (self.second, self.pairs[name]))
         )
         share = share_of_change(first, second, num_directions)
         if share is None:
@@ -247,6 +243,15 @@ class WeightsComparison(Mapping[str, Comparison]):
 
 def _is_float(found: Comparison) -> bool:
     return found.dtypes[0].startswith(("float", "bfloat", "complex"))
+
+
+def _moved(found: Comparison, median_norm: float) -> float | None:
+    """Return the norm of the difference over that of the first or the median, whichever is larger."""
+    if found.norm is None or found.norm_of_difference is None:
+        return None
+    if not math.isfinite(found.norm):
+        return found.relative
+    return found.norm_of_difference / (max(found.norm, median_norm) or 1.0)
 
 
 def _order(found: Comparison, moved: float | None) -> tuple[int, float]:

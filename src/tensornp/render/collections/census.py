@@ -32,9 +32,15 @@ def census_document(census: Census, max_rows: int = 0) -> Document:
 
 
 def census_rows(census: Census) -> list[dict[str, object]]:
-    """Return all rows in the same columns, for a view that filters and sorts them; titles have the exact bytes."""
-    rows = _table(census)[0].rows if census.groups else ()
-    return [{"cells": row.cells, "titles": row.titles, "begins": row.begins_group, "alarm": row.alarm} for row in rows]
+    """Return all rows in the same columns, for a view that filters and sorts them."""
+    if not census.groups:
+        return []
+    table, _ = _table(census)
+    nbytes = (row.nbytes for group in census.groups for row in group.rows)
+    return [
+        row.data([exact if heading == "bytes" else None for heading in table.headings])
+        for row, exact in zip(table.rows, nbytes, strict=True)
+    ]
 
 
 def _rows_of(shown: Census, table: Table, census: Census) -> tuple[TableRow, ...]:

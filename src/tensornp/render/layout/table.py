@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from typing import Any
 
 from tensornp.render.layout.style import ALARM_TEXT, CELL, GROUP, PRINTED, RIGHT_CELL, TABLE, WRAPPED_CELL
 
@@ -36,6 +38,13 @@ class TableRow:
     def said(self) -> tuple[str, ...]:
         """The cells as text, the first with the alarm."""
         return (f"{self.cells[0]} · {self.alarm}", *self.cells[1:]) if self.alarm else self.cells
+
+    def data(self, numbers: Sequence[float | None] = ()) -> dict[str, Any]:
+        """Return it for a page, with the numbers by which it is sorted in each column, if any."""
+        return {
+            "cells": self.cells, "titles": self.titles, "begins": self.begins_group, "alarm": self.alarm,
+            "numbers": list(numbers),
+        }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ def on_this_rank(text: str) -> str:
     return f", {text} on this rank"
 
 
-def share_text(part: int, whole: int) -> str:
+def share_text(part: float, whole: float) -> str:
     """Return a part in percent, of which 0% and 100% mean none and all: ``0.26%``, ``>99.99%``."""
     text = f"{part / whole:.2%}"
     if part and text == "0.00%":

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from statistics import median
+from typing import NamedTuple
 
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted
@@ -28,13 +29,45 @@ _MANY = 5
 """Weights of which a median is told."""
 
 
+class LiveRows(NamedTuple):
+    """Every weight that differs in a row of its own, for a view that filters, sorts and opens them.
+
+    Attributes
+    ----------
+    rows : list of dict
+        As `TableRow.data` gives them, what moved most first.
+    names : list of str
+        The weight of each.
+    printed : list of int
+        Which of them each printed row leads to: of repeated layers, the one that comes first.
+    """
+
+    rows: list[dict[str, object]]
+    names: list[str]
+    printed: list[int]
+
+
 def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compare(...)") -> Document:
     """Return the verdict over a table of what moved most, and under it what only one side has.
 
     `call` is what makes the comparison again, in the words of whoever asked for it.
     """
     head = headed(_sources(found), found.told())
-    return Document((head, Lines(tuple(_rule(found))), _table(found), Lines(tuple(_said(found, call)))))
+    printed, _ = _tables(found, ())
+    return Document((head, Lines(tuple(_rule(found))), printed, Lines(tuple(_said(found, call)))))
+
+
+def live_rows(found: WeightsComparison, max_rows: int) -> LiveRows:
+    """Return the first `max_rows` weights that differ, in the columns of the printed table."""
+    names = found.changed()[:max_rows]
+    printed, table = _tables(found, names)
+    place = {name: i for i, name in enumerate(names)}
+    figures = (_figures_of(found, (name,)) for name in names)
+    rows = [
+        row.data([own.get(heading) for heading in table.headings]) for row, own in zip(table.rows, figures, strict=True)
+    ]
+    first = [min(place.get(one.name, 0) for one in row.entries) for row in found.folded()[: len(printed.rows)]]
+    return LiveRows(rows, names, first)
 
 
 def _sources(found: WeightsComparison) -> list[tuple[str, str]]:
@@ -49,50 +82,73 @@ def _rule(found: WeightsComparison) -> Iterator[str]:
     changed = [moved for name, moved in found.moved.items() if not found[name].equal]
     if not changed:
         return
+    num_dense = sum(one.verdict == DENSE for one in found.values())
+    said = [f"{counted(num_dense, DENSE)}"] if num_dense > 1 else []
     if len(changed) >= _MANY:
-        yield f"in the median, a weight has moved {_percent(median(changed))} of its norm"
+        said.append(f"in the median, a weight has moved {_percent(median(changed))} of its norm")
+    yield ": ".join(said)
     if found.median_norm:
         floor = f"the median of all norms, {found.median_norm:.3g}"
         yield f"moved: ‖Δ‖ over the norm before, or over {floor}, where that is larger"
 
 
-def _table(found: WeightsComparison) -> Table:
-    moved, said = found.moved, [found[name].verdict for name in found.changed()]
+def _tables(found: WeightsComparison, names: Sequence[str]) -> tuple[Table, Table]:
+    """Return the printed table, in which repeated layers are one row, and the rows of `names` in its columns."""
     # What is so of many is no news of one.
-    is_dense = said.count(DENSE) > 1
-    rows = tuple(_row(found, row, moved, is_dense) for row in found.folded()[:MAX_ROWS])
-    table, _ = without_common(Table(_HEADINGS, rows), ("dtype", "not equal"))
-    return without_empty(table, _ALWAYS)
+    is_dense = sum(one.verdict == DENSE for one in found.values()) > 1
+    folded = [_row(found, row, is_dense) for row in found.folded()[:MAX_ROWS]]
+    every = [_row(found, Row(name, (found.first[name],)), is_dense) for name in names]
+    table, _ = without_common(Table(_HEADINGS, (*folded, *every)), ("dtype", "not equal"))
+    table = without_empty(table, _ALWAYS)
+    parts = table.rows[: len(folded)], table.rows[len(folded) :]
+    return Table(table.headings, parts[0]), Table(table.headings, parts[1])
 
 
-def _row(found: WeightsComparison, row: Row, moved: Mapping[str, float], is_dense: bool) -> TableRow:
-    every = [found[entry.name] for entry in row.entries]
-    sizes = [moved[entry.name] for entry in row.entries if entry.name in moved]
-    shares = [found.low_rank[entry.name] for entry in row.entries if entry.name in found.low_rank]
-    one = every[0]
-    most = max(every, key=lambda each: each.changed_fraction)
-    verdicts = {_verdict(each) for each in every} - ({DENSE} if is_dense else set())
-    what = [
-        verdicts.pop() if len(verdicts) == 1 else f"{len(verdicts)} kinds of change" if verdicts else "",
-        row.unlike,
-    ]
-    what += [f"{100 * max(shares):.3g}% of the change lies in 8 directions"] if shares else []
+def _figures_of(found: WeightsComparison, names: Sequence[str]) -> dict[str, float]:
+    """Return by their headings the numbers that are told of weights of one row: of several, the largest."""
+    every = [found[name] for name in names]
+    told: dict[str, list[float | None]] = {
+        "moved": [found.moved.get(name) for name in names],
+        "‖Δ‖": [one.norm_of_difference for one in every],
+        "‖before‖": [one.norm for one in every],
+        "max |Δ|": [one.max_abs for one in every],
+        "not equal": [one.changed_fraction if one.count else None for one in every],
+    }
+    known = {heading: [value for value in values if value is not None] for heading, values in told.items()}
+    return {heading: max(values) for heading, values in known.items() if values}
+
+
+def _row(found: WeightsComparison, row: Row, is_dense: bool) -> TableRow:
+    names = [entry.name for entry in row.entries]
+    every = [found[name] for name in names]
+    figures, at_most = _figures_of(found, names), "≤ " if len(every) > 1 else ""
     shapes, dtypes = (
-        [str(pair[0]), *([str(pair[1])] if pair[0] != pair[1] else [])] for pair in (one.shapes, one.dtypes)
+        [str(pair[0]), *([str(pair[1])] if pair[0] != pair[1] else [])] for pair in (every[0].shapes, every[0].dtypes)
     )
-    at_most = "≤ " if len(every) > 1 else ""
-    cells = (
-        legible(row.pattern) + (f" × {len(every):,}" if len(every) > 1 else ""),
-        at_most + _percent(max(sizes)) if sizes else "",
-        _most((each.norm_of_difference for each in every), at_most),
-        _before(every, at_most),
-        _most((each.max_abs for each in every), at_most),
-        at_most + share_text(most.num_changed, most.count) if most.count and most.changed_fraction < _ALL else "",
-        ", ".join(filter(None, what)),
-        " and ".join(shapes),
-        " and ".join(dtypes),
-    )
-    return TableRow(cells, alarm=_odd(every))
+    texts = {heading: at_most + _FIGURES[heading](value) for heading, value in figures.items()}
+    if not any(one.norm for one in every) and "‖before‖" in texts:
+        texts["‖before‖"] = "from 0"
+    if figures.get("not equal", 1) >= _ALL:
+        texts.pop("not equal", None)
+    said = {
+        "name": legible(row.pattern) + (f" × {len(every):,}" if len(every) > 1 else ""),
+        "what": ", ".join(filter(None, _what(found, row, is_dense))),
+        "shape": " and ".join(shapes),
+        "dtype": " and ".join(dtypes),
+        **texts,
+    }
+    return TableRow(tuple(said.get(heading, "") for heading in _HEADINGS), alarm=_odd(every))
+
+
+def _what(found: WeightsComparison, row: Row, is_dense: bool) -> Iterator[str]:
+    """Yield what has happened, and how odd ones differ from their neighbours."""
+    verdicts = {_verdict(found[entry.name]) for entry in row.entries} - ({DENSE} if is_dense else set())
+    if verdicts:
+        yield verdicts.pop() if len(verdicts) == 1 else f"{len(verdicts)} kinds of change"
+    yield row.unlike
+    shares = [found.low_rank[entry.name] for entry in row.entries if entry.name in found.low_rank]
+    if shares:
+        yield f"{100 * max(shares):.3g}% of the change lies in 8 directions"
 
 
 def _verdict(one: Comparison) -> str:
@@ -104,16 +160,14 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2g}%" if 0 < share < 1 else f"{100 * share:,.0f}%"
 
 
-def _most(figures: Iterable[float | int | None], at_most: str) -> str:
-    known = [figure for figure in figures if figure is not None]
-    return at_most + glance_text(max(known)) if known else ""
-
-
-def _before(every: list[Comparison], at_most: str) -> str:
-    """Return the norm before, and that it was none."""
-    if all(one.norm == 0 for one in every):
-        return "from 0"
-    return _most((one.norm for one in every), at_most)
+_FIGURES: dict[str, Callable[[float], str]] = {
+    "moved": _percent,
+    "‖Δ‖": glance_text,
+    "‖before‖": glance_text,
+    "max |Δ|": glance_text,
+    "not equal": lambda share: share_text(share, 1),
+}
+"""How the numbers are written."""
 
 
 def _odd(every: list[Comparison]) -> str:

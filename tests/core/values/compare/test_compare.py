@@ -372,3 +372,20 @@ def test_one_step_of_a_float_is_no_scale():
     found = tnp.compare(a, torch.nextafter(a, torch.full_like(a, torch.inf)))
     assert not found.equal
     assert "scaled" not in found.verdict
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.complex64])
+def test_the_largest_difference_has_its_place(dtype):
+    """In whichever block it lies, and whatever its sign, by NumPy."""
+    torch.manual_seed(0)
+    first = torch.randint(-9, 9, (1100, 700)).to(dtype)
+    for at, step in (((3, 5), 40), ((1099, 699), -40)):
+        second = first.clone()
+        second[::7, ::3] += 1
+        second[at] += step
+        found = tnp.compare(first, second)
+        sizes = (second.to(torch.complex128) - first.to(torch.complex128)).abs()
+        assert found.largest_difference == at == divmod(int(sizes.argmax()), 700)
+        assert found.max_abs == sizes.max()
+    assert tnp.compare(first, first.clone()).largest_difference is None
+    assert tnp.compare(torch.tensor(1.0), torch.tensor(3.0)).largest_difference == ()

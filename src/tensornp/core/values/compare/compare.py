@@ -65,6 +65,8 @@ class Comparison:
         What was read.
     norm, norm_of_difference : float
         The norm of the first, and that of the difference; None where nothing was compared.
+    largest_difference : tuple of int or None
+        The index at which `max_abs` is; None where nothing differs that is finite on both sides.
     """
 
     equal: bool
@@ -90,6 +92,7 @@ class Comparison:
     scope: str = "all elements"
     norm: float | None = None
     norm_of_difference: float | None = None
+    largest_difference: Index | None = None
 
     @property
     def changed_fraction(self) -> float:
@@ -198,11 +201,8 @@ def _named(dtypes: tuple[str, str]) -> tuple[str, ...]:
 
 
 def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], supply: Supply, other: Supply) -> Comparison:
-    index = values = None
-    if tally.first is not None:
-        shape = supply.shape if math.prod(supply.shape) == tally.count else (tally.count,)
-        index = tuple(int(i) for i in np.unravel_index(tally.first, shape)) if shape else ()
-        values = tally.first_values
+    shape = supply.shape if math.prod(supply.shape) == tally.count else (tally.count,)
+    index, values = _index_of(tally.first, shape), tally.first_values
     is_one_dtype = dtypes[0] == dtypes[1]
     with np.errstate(all="ignore"):
         max_abs, relative, cosine = tally.distances()
@@ -212,8 +212,12 @@ def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], supply: Supply
         _verdict(tally, dtypes, index), shapes, dtypes, tally.count, tally.num_changed, tally.finite,
         tally.only_first, tally.only_second, max_abs, relative, cosine, tally.max_ulp, index, values,
         retyped=_named(dtypes), scope=supply.scope if supply.scope != ALL else other.scope,
-        norm=norm, norm_of_difference=norm_of_difference,
+        norm=norm, norm_of_difference=norm_of_difference, largest_difference=_index_of(tally.largest_at, shape),
     )  # fmt: skip
+
+
+def _index_of(at: int | None, shape: Index) -> Index | None:
+    return None if at is None else tuple(int(i) for i in np.unravel_index(at, shape)) if shape else ()
 
 
 def _verdict(tally: PairTally, dtypes: tuple[str, str], index: Index | None) -> str:

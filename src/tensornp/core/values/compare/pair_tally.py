@@ -32,6 +32,7 @@ class PairTally:
         self._is_one_dtype = first_dtype == second_dtype
         self._parts: list[Sides] = []
         self._largest: tuple[int, Any] = (1, 0)
+        self.largest_at: int | None = None
         self._factor: float | None = None
         self._may_be_scaled, self._has_infinite = True, False
         self._epsilon = epsilon(second_dtype) if _is_float(second_dtype) else 0.0
@@ -94,7 +95,9 @@ class PairTally:
         self.num_changed += num_changed
         if num_changed:
             self._note_first(a, b, int(is_changed.argmax()), start)
-            self._largest = max(self._largest, (1, max(difference.max(), -difference.min())))
+            ends = int(difference.argmax()), int(difference.argmin())
+            at = max(ends, key=lambda end: abs(difference[end]))
+            self._note_largest((1, abs(difference[at])), start + at)
         self._check_factor(wide_a, wide_b)
         if num_changed and self.max_ulp is not None:
             self.max_ulp = max(self.max_ulp, _ulps(a, b, self._dtypes[0]))
@@ -103,6 +106,11 @@ class PairTally:
     def _note_first(self, a: Array, b: Array, at: int, start: int) -> None:
         if self.first is None:
             self.first, self.first_values = start + at, (_plain(a[at]), _plain(b[at]))
+
+    def _note_largest(self, size: tuple[int, Any], at: int) -> None:
+        """Take the largest difference of a block, as a factor and a number, and where it is."""
+        if size > self._largest:
+            self._largest, self.largest_at = size, at
 
     def _add_any(self, a: Array, b: Array, start: int) -> None:
         is_mixed = a.dtype.kind != b.dtype.kind and a.dtype.kind in "iu" and b.dtype.kind in "iu"
@@ -132,11 +140,11 @@ class PairTally:
         if not len(changed):
             return
         old, new = (values[changed] for values in (a, b))
-        if integers is not None:
-            self._largest = max(self._largest, (1, largest_delta(*integers)))
-        else:
-            size, scale, _ = deltas(old, new)
-            self._largest = max(self._largest, (scale, size.max()))
+        size, scale, _ = deltas(old, new)
+        place = int(size.argmax())
+        # Of integers with and without a sign, the long floats tell the place, and not all digits.
+        largest = (scale, size[place]) if integers is None else (1, largest_delta(*integers))
+        self._note_largest(largest, start + int(changed[place]))
         if self.max_ulp is not None:
             self.max_ulp = max(self.max_ulp, _ulps(old, new, self._dtypes[0]))
 

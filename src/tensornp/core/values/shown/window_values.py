@@ -155,6 +155,12 @@ def read_window(subject: Subject, window: Window, printoptions: Mapping[str, Any
     )
 
 
+@unnoticed
+def elements_in(subject: Subject, window: Window) -> Any:
+    """Return the elements in a window as an array of one dimension, row by row; raises as `read_window`."""
+    return _read(subject, window)[0]
+
+
 @apart
 def _read(subject: Subject, window: Window) -> tuple[Any, list[bytes], str]:
     """Return the elements row by row as an array of one dimension, the bits of each, and of which dtype these are."""

@@ -1,0 +1,76 @@
+"""The same window on two tensors, and on what lies between them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tensornp.core.lowlevel.float_errors import ignoring_float_errors
+from tensornp.core.lowlevel.units import format_number
+from tensornp.core.values.compare.differing import differing
+from tensornp.core.values.shown.window import Window
+from tensornp.core.values.shown.window_values import Subject, elements_in, shades_of
+
+# Some of its functions have no types.
+_ma: Any = np.ma
+_DIGITS = 4
+
+
+class Side(NamedTuple):
+    """What is seen of one: the texts, row by row, and where each value lies on the scale, from -100 to 100."""
+
+    texts: list[str]
+    shades: list[int]
+
+
+class SideBySide(NamedTuple):
+    """Both, coloured on one scale, and the second less the first on a scale of its own."""
+
+    first: Side
+    second: Side
+    difference: Side
+
+
+def side_by_side(first: Subject, second: Subject, window: Window) -> SideBySide:
+    """Return what two of one shape hold in a window, in four digits, and the difference.
+
+    Reads the elements of the window alone, on their own devices; raises as `read_window`.
+    """
+    a, b = elements_in(first, window), elements_in(second, window)
+    shades, _ = shades_of(_ma.concatenate([_number(a), _number(b)]))
+    difference = _difference(a, b)
+    return SideBySide(
+        Side(_texts(a), shades[: a.size]),
+        Side(_texts(b), shades[a.size :]),
+        Side(_texts(difference, sign="+"), shades_of(_number(difference))[0]),
+    )
+
+
+def _number(values: Any) -> Any:
+    """Return numbers in which two dtypes meet; Python's own integers lose nothing."""
+    return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
+
+
+@ignoring_float_errors
+def _difference(a: Any, b: Any) -> Any:
+    """Return the second less the first; of integers exactly."""
+    if all(values.dtype.kind in "iub" for values in (a, b)):
+        return b.astype(object) - a.astype(object)
+    old, new = _number(a), _number(b)
+    # Two equal infinities have no difference, nor have two NaN.
+    return _ma.where(differing(np.ma.getdata(old), np.ma.getdata(new)), new - old, 0.0)
+
+
+def _texts(values: Any, sign: str = "") -> list[str]:
+    hidden = np.ma.getmaskarray(values)
+    numbers = np.ma.getdata(values).tolist()
+    return ["--" if is_hidden else _text(one, sign) for one, is_hidden in zip(numbers, hidden, strict=True)]
+
+
+def _text(value: Any, sign: str) -> str:
+    if isinstance(value, int):
+        text = str(value).replace("-", "−")
+    else:
+        text = format_number(value, _DIGITS)
+    return sign + text if sign and not isinstance(value, complex) and value > 0 else text
