@@ -53,10 +53,7 @@ class PairTally:
 
     def add(self, a: Array, b: Array) -> None:
         """Take two flat blocks of equal length."""
-        # Differences of truth values are those of 0 and 1.
-        a, b = (values.view(np.uint8) if values.dtype.kind == "b" else values for values in (a, b))
-        if isinstance(a, np.ma.MaskedArray) or isinstance(b, np.ma.MaskedArray):
-            a, b = _shown_alike(a, b)
+        a, b = _numbers(a, b)
         start, self.count = self.count, self.count + a.size
         if self._is_one_dtype and a.dtype == b.dtype and _has_same_bits(a, b):
             self._add_equal(a)
@@ -191,6 +188,18 @@ class PairTally:
         if not self.finite:
             return None, None
         return size_of([part.first for part in self._parts]), size_of([part.difference for part in self._parts])
+
+
+def places_of_change(a: Array, b: Array) -> Array:
+    """Return where two flat blocks of equal length are not equal."""
+    return np.flatnonzero(differing(*_of_one_kind(*_numbers(a, b))))
+
+
+def _numbers(a: Array, b: Array) -> tuple[Array, Array]:
+    """Return blocks that hide nothing, of numbers: differences of truth values are those of 0 and 1."""
+    a, b = (values.view(np.uint8) if values.dtype.kind == "b" else values for values in (a, b))
+    is_masked = isinstance(a, np.ma.MaskedArray) or isinstance(b, np.ma.MaskedArray)
+    return _shown_alike(a, b) if is_masked else (a, b)
 
 
 def _is_float(name: str) -> bool:
