@@ -22,9 +22,9 @@ def module(name: str) -> str:
     return joined(STATIC / name / f"{name}.js")
 
 
-def stylesheet(name: str) -> str:
-    """Return the source of a widget's style sheet, with that of the controls that several have."""
-    paths = STATIC / "page" / "controls.css", STATIC / name / f"{name}.css"
+def stylesheet(*names: str) -> str:
+    """Return the source of the style sheets of widgets, with that of the controls that several have."""
+    paths = STATIC / "page" / "controls.css", *(STATIC / name / f"{name}.css" for name in names)
     return "".join(path.read_text(encoding="utf-8") for path in paths)
 
 

@@ -1,23 +1,27 @@
-"""What makes the static table of all tensors sortable while a kernel is there."""
+"""What makes a static table sortable and searchable while a kernel is there."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import traitlets
 
-from tensornp.widget.dock import DockingWidget, module, stylesheet
+from tensornp.errors import BadRequestError
+from tensornp.widget.answering import Answer, AnsweringWidget, Request
+from tensornp.widget.dock import module, stylesheet
+from tensornp.widget.window_request import NONSENSE
 
 
-class TensorsTable(DockingWidget):
-    """The live part of the last table."""
+class LiveTable(AnsweringWidget):
+    """The live part of a table, which sorts and filters all of its rows, also those that the page does not print."""
 
     _esm = module("table")
     _css = stylesheet("table")
 
     table_html = traitlets.Unicode(help="the same table, where outputs are isolated from each other").tag(sync=True)
 
-    rows: traitlets.List[Any] = traitlets.List(help="all rows, also those that the page does not show").tag(sync=True)
+    rows: traitlets.List[Any] = traitlets.List(help="all rows, as `TableRow.data` gives them").tag(sync=True)
     num_left_out = traitlets.Int(help="rows that are not among these").tag(sync=True)
 
     def show(self, anchor: str, rows: list[Any], num_left_out: int, table_html: str = "") -> None:
@@ -26,5 +30,18 @@ class TensorsTable(DockingWidget):
             self.rows, self.num_left_out = rows, num_left_out
             self.table_html, self.anchor = table_html, anchor
 
-    def set_state(self, sync_data: dict[str, Any]) -> None:
-        """Take nothing from the browser, which may send anything."""
+    def _answers(self) -> Mapping[str, Callable[[Request], Answer]]:
+        return {"search": self._search}
+
+    def _search(self, request: Request) -> Answer:
+        """Return the numbers of the rows whose names fit, by the grammar of all searches."""
+        from tensornp.models.names.search import none_fits
+        from tensornp.models.outline.choose import is_expression, searched
+
+        text = request.get("text")
+        if not isinstance(text, str):
+            raise BadRequestError(NONSENSE)
+        names = [str(row["cells"][0]).removeprefix("└ ") for row in self.rows]
+        found = [number for number, fits in enumerate(searched(text, names)) if fits]
+        nothing = "" if found else "no name fits" if is_expression(text) else none_fits(text, names)
+        return {"type": "found", "found": found, "text": nothing}

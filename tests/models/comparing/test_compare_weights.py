@@ -294,8 +294,12 @@ def test_what_moved_most_beside_the_others_comes_first():
     text = weights_comparison_document(found).text()
     rows = [line.split()[0] for line in text[text.index("name ") :].splitlines()[1:]]
     assert rows[:4] == ["head", "layers.{0..3}.weight", "bias", "steps"]
+    assert "most in" not in text
     assert "from 0" in next(line for line in text.splitlines() if line.startswith("bias"))
     assert "3 to 4" in next(line for line in text.splitlines() if line.startswith("steps"))
+    after["layers.1.weight"] += 1
+    found = tnp.compare(before, after)
+    assert "most in layers.1.weight" in weights_comparison_document(found).text()
     after["layers.2.weight"][0, 0] = math.nan
     text = weights_comparison_document(tnp.compare(before, after)).text()
     assert "layers.{0..3}.weight × 4 · 1 NaN or infinite now" in text

@@ -83,7 +83,7 @@ class Extension:
         undo.callback(memory.end)
         ours += [
             TensorMagics(shell, config, live, ledger),
-            ValueMagics(shell, config),
+            ValueMagics(shell, config, anchors, weights),
             WeightMagics(shell, anchors, weights),
             GuideMagics(shell, config),
         ]

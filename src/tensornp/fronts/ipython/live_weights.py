@@ -1,4 +1,4 @@
-"""The live trees under `%weights`: one for each that was shown, which goes when its cell runs again."""
+"""The live parts of models under their tables: trees and comparisons, which go when their cells run again."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from tensornp.fronts.ipython.live import IsolatedOutput, can_show_live
 if TYPE_CHECKING:
     from tensornp.core.memory.weak_view import WeakView
     from tensornp.fronts.ipython.config import TensorDisplay
+    from tensornp.models.comparing.comparison import WeightsComparison
     from tensornp.models.explorer import WeightsExplorer
-    from tensornp.widget.weights import WeightsWidget
+    from tensornp.widget.dock import DockingWidget
+
+MAX_COMPARED = 2000
+"""Weights of a comparison that a page can filter, sort and open."""
 
 
 class _Resident(NamedTuple):
-    """A tree that stays with the table that it docks into, under the cell `cell_id`."""
+    """A live part that stays with the table that it docks into, under the cell `cell_id`."""
 
-    widget: WeightsWidget
+    widget: DockingWidget
     cell_id: str | None
 
 
@@ -53,6 +57,32 @@ class LiveWeights:
             rows, opened=opened, anchor=anchor, options=self._config.options, binder=self._bind,
             has_values=not output.is_needed,
         )  # fmt: skip
+        self._keep(widget, output)
+
+    def show_comparison(self, found: WeightsComparison, anchor: str) -> None:
+        """Make the table of class `anchor` sortable, and have its rows open both sides."""
+        first_that_works("the live comparison", lambda: self._show_comparison(found, anchor), lambda _: None)
+
+    def _show_comparison(self, found: WeightsComparison, anchor: str) -> None:
+        changed = found.changed()
+        output = IsolatedOutput(self._shell)
+        if not changed or output.is_needed or not can_show_live(self._shell, self._config):
+            return
+        from tensornp.models.live.find import released_from
+        from tensornp.render.models.comparison import live_rows
+        from tensornp.widget.comparison import ComparisonTable, Pair
+
+        live = live_rows(found, MAX_COMPARED)
+        first, second = (
+            {row.name: row for row in released_from(side, self._shell.user_ns, "")[0]}
+            for side in (found.first, found.second)
+        )
+        pairs = [Pair(first[name], second[found.pairs[name]], found[name].largest_difference) for name in live.names]
+        widget = ComparisonTable(pairs, live.printed, found.sources)
+        widget.show(anchor, live.rows, len(changed) - len(live.rows))
+        self._keep(widget, output)
+
+    def _keep(self, widget: DockingWidget, output: IsolatedOutput) -> None:
         self._residents.append(_Resident(widget, cell_id(self._shell)))
         output.show(widget)
 
@@ -64,6 +94,7 @@ class LiveWeights:
         for view in self._kept:
             view.share()
         if any(view.is_kept for view in self._kept):
+            # The tree that was shown last.
             self._residents[-1].widget.opened = ""
         self._kept = []
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tensornp.fronts.ipython.live import LiveToggle
     from tensornp.session.ledger import Ledger
     from tensornp.session.release import Surveyor
-    from tensornp.widget.table import TensorsTable
+    from tensornp.widget.table import LiveTable
 
 MAX_SEARCHED_ROWS = 2000
 """Rows of a table that a page can filter and sort, of which it prints fewer."""
@@ -63,7 +63,7 @@ class MemoryMagics(Magics):
         self._ledger = ledger
         self._live = live
         self._output = IsolatedOutput(shell)
-        self._table: TensorsTable | None = None
+        self._table: LiveTable | None = None
         self._watch: ShellWatch | None = None
 
     def _watching(self) -> ShellWatch:
@@ -151,9 +151,9 @@ class MemoryMagics(Magics):
     def _make_sortable(self, anchor: str, census: Census, html: str) -> None:
         """Move the live part to the table that was just shown."""
         from tensornp.render.collections.census import census_rows
-        from tensornp.widget.table import TensorsTable
+        from tensornp.widget.table import LiveTable
 
-        self._table = self._table or TensorsTable()
+        self._table = self._table or LiveTable()
         rows = census_rows(census)
         self._table.show(anchor, rows, census.num_left_out, html if self._output.is_needed else "")
         self._output.show(self._table)

@@ -21,7 +21,9 @@ from tensornp.fronts.ipython.evaluate import evaluated
 from tensornp.fronts.ipython.typed import typed_value
 
 if TYPE_CHECKING:
+    from tensornp.fronts.ipython.anchors import Anchors
     from tensornp.fronts.ipython.config import TensorDisplay
+    from tensornp.fronts.ipython.live_weights import LiveWeights
 
 OPTIONS: dict[str, tuple[Option, ...]] = {
     "tensorstats": (Option("a", "axis", "also the figures of each index of this dimension", "D"),),
@@ -35,9 +37,9 @@ class ValueMagics(Magics):
 
     shell: Any
 
-    def __init__(self, shell: Any, config: TensorDisplay) -> None:
+    def __init__(self, shell: Any, config: TensorDisplay, anchors: Anchors, live: LiveWeights) -> None:
         super().__init__(shell)
-        self._display = config
+        self._display, self._anchors, self._live = config, anchors, live
 
     @no_var_expand
     @needs_local_scope
@@ -117,13 +119,16 @@ class ValueMagics(Magics):
             raise UsageError(f"%tensordiff takes two expressions or paths, not {len(names)}; usage: {usage}")
         (a, path), (b, other) = (typed_value(self.shell, name, local_ns, usage) for name in names)
         with as_usage_errors("%tensordiff"):
+            found: WeightsComparison | None = None
+            anchor = self._anchors.new()
             if is_model(a) or is_model(b):
                 said = "" if path is not None else names[0], "" if other is not None else names[1]
                 seen = {**self.shell.user_ns, **(local_ns or {})}
                 # One of them alone is refused.
                 pair = opened(a, b, said, namespace=seen) if is_model(a) and is_model(b) else (a, b)
-                found = compare(*pair)
-                assert isinstance(found, WeightsComparison)
+                compared = compare(*pair)
+                assert isinstance(compared, WeightsComparison)
+                found = compared
                 said_again = (
                     name if path is None else repr(path) for name, path in zip(names, (path, other), strict=True)
                 )
@@ -131,7 +136,9 @@ class ValueMagics(Magics):
             else:
                 summary = summarize_comparison(a, b, self._display.options, (names[0], names[1]))
                 make = partial(comparison_document, summary)
-            display(displayed("a comparison", make), raw=True)
+            display(displayed("a comparison", make, anchor), raw=True)
+        if found is not None:
+            self._live.show_comparison(found, anchor)
 
 
 def _axis_of(options: dict[str, str]) -> int | None:

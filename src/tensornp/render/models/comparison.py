@@ -27,6 +27,8 @@ _ALWAYS = ("name",)
 DENSE = "dense change"
 _MANY = 5
 """Weights of which a median is told."""
+_OUTLIER = 2
+"""How many times the median of its row a weight has moved that is named."""
 
 
 class LiveRows(NamedTuple):
@@ -146,6 +148,10 @@ def _what(found: WeightsComparison, row: Row, is_dense: bool) -> Iterator[str]:
     if verdicts:
         yield verdicts.pop() if len(verdicts) == 1 else f"{len(verdicts)} kinds of change"
     yield row.unlike
+    sizes = {entry.name: found.moved.get(entry.name, 0.0) for entry in row.entries}
+    most = max(sizes, key=sizes.__getitem__)
+    if sizes[most] > _OUTLIER * median(sizes.values()):
+        yield f"most in {legible(most)}"
     shares = [found.low_rank[entry.name] for entry in row.entries if entry.name in found.low_rank]
     if shares:
         yield f"{100 * max(shares):.3g}% of the change lies in 8 directions"

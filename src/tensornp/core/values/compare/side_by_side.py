@@ -37,6 +37,8 @@ def side_by_side(first: Subject, second: Subject, window: Window) -> SideBySide:
 
     Reads the elements of the window alone, on their own devices; raises as `read_window`.
     """
+    if not window.numel:
+        return SideBySide(*[Side([], [])] * 3)
     a, b = elements_in(first, window), elements_in(second, window)
     shades, _ = shades_of(_ma.concatenate([_number(a), _number(b)]))
     difference = _difference(a, b)

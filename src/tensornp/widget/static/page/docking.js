@@ -149,6 +149,7 @@ export function docking({ own, dock, rendered, answered, lost, keys, taken = "da
 
 // The widget of a part that takes keys, of which each card has one of its own: a `View` is made of a model, docks into a
 // card or any other node, and has a `root`, `key(event)`, `die()` and `leave()`.
+/** @param {any} View @param {string} own @param {string} [taken] */
 export function dockingEach(View, own, taken) {
   const all = new Set();
   let isLost = false;
@@ -167,7 +168,7 @@ export function dockingEach(View, own, taken) {
     taken,
     dock: add,
     rendered: add,
-    keys: (event) => [...all].find((one) => one.root.contains(event.target))?.key(event),
+    keys: (event) => [...all].find((one) => one.root.contains(event.target))?.key?.(event),
     lost: () => {
       isLost = true;
       all.forEach((one) => one.die());

@@ -1,0 +1,123 @@
+"""The kernel's side of a comparison of two models: a row opens the same window on both, and on their difference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import traitlets
+
+from tensornp.core.lowlevel.legible import legible
+from tensornp.core.values.compare.next_difference import next_difference
+from tensornp.core.values.compare.side_by_side import side_by_side
+from tensornp.core.values.shown.typed_index import parse_index, window_text
+from tensornp.core.values.shown.window import Index, Window
+from tensornp.core.values.shown.window_values import Subject, subject_of
+from tensornp.errors import BadRequestError, NoDataError
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.released import reached
+from tensornp.widget.answering import Answer, Request
+from tensornp.widget.dock import module, stylesheet
+from tensornp.widget.table import LiveTable
+from tensornp.widget.window_request import NONSENSE, integer, integers, window_asked, window_turned
+
+
+class Pair(NamedTuple):
+    """A weight on both sides, which hold nothing in memory themselves, and where it differs most."""
+
+    first: WeightEntry
+    second: WeightEntry
+    largest: Index | None
+
+
+class ComparisonTable(LiveTable):
+    """The live part of a comparison.
+
+    Parameters
+    ----------
+    pairs : sequence of Pair
+        The weights of the rows.
+    printed : sequence of int
+        Which of them each row of the static table leads to.
+    sides : tuple of str
+        What the two are called.
+    """
+
+    _esm = module("comparison")
+    _css = stylesheet("table", "navigator", "comparison")
+    _slow = frozenset({"next"})
+
+    printed: traitlets.List[Any] = traitlets.List().tag(sync=True)
+    sides: traitlets.List[Any] = traitlets.List().tag(sync=True)
+
+    def __init__(self, pairs: Sequence[Pair], printed: Sequence[int], sides: tuple[str, str]) -> None:
+        self._pairs = list(pairs)
+        super().__init__(printed=list(printed), sides=[*map(legible, sides), "Δ"])
+
+    def close(self) -> None:
+        """Take it out of the page, and let go of the weights."""
+        self._pairs = []
+        super().close()
+
+    def _answers(self) -> Mapping[str, Callable[[Request], Answer]]:
+        return {**super()._answers(), "window": self._window, "next": self._next}
+
+    def _window(self, request: Request) -> Answer:
+        """Return a window, moved to what is asked for: the largest difference, an index, or an element."""
+        pair, (first, second) = self._opened(request)
+        window, shown = window_asked(first.shape, request), None
+        index, wanted = request.get("index"), request.get("show")
+        if isinstance(index, str):
+            window, shown = window_turned(window, parse_index(index, first.shape), request)
+        elif wanted == "largest":
+            shown = pair.largest if pair.largest is not None and len(pair.largest) == len(first.shape) else None
+        elif wanted is not None:
+            shown = tuple(min(max(i, 0), size - 1) for i, size in zip(integers(wanted), first.shape, strict=False))
+        return self._said(request, (first, second), window, shown, is_step=wanted not in (None, "largest"))
+
+    def _next(self, request: Request) -> Answer:
+        """Return the window with the next element that differs in its middle."""
+        pair, subjects = self._opened(request)
+        after = None if request.get("after") is None else integers(request.get("after"))
+        is_inside = after is not None and len(after) == len(subjects[0].shape)
+        place = next_difference(
+            reached(pair.first).values(), reached(pair.second).values(), after if is_inside else None
+        )
+        if place is None:
+            raise BadRequestError(f"nothing differs any more in {pair.first.name}")
+        return self._said(request, subjects, window_asked(subjects[0].shape, request), place)
+
+    def _opened(self, request: Request) -> tuple[Pair, tuple[Subject, Subject]]:
+        number = integer(request.get("row"))
+        if not 0 <= number < len(self._pairs):
+            raise BadRequestError(NONSENSE)
+        pair = self._pairs[number]
+        entries = reached(pair.first), reached(pair.second)
+        for entry in entries:
+            entry.check_readable()
+        first, second = (subject_of(entry.values()) for entry in entries)
+        if first.shape != second.shape:
+            raise NoDataError(f"shapes differ: {first.shape} and {second.shape}; open each of them with %weights")
+        return pair, (first, second)
+
+    def _said(
+        self, request: Request, subjects: tuple[Subject, Subject], window: Window, shown: Index | None, *,
+        is_step: bool = False,
+    ) -> Answer:  # fmt: skip
+        if shown is not None and window.numel and len(shown) == len(window.shape):
+            window = window.moved_to_show(shown) if is_step else window.centered_on(shown)
+        seen = side_by_side(*subjects, window)
+        pair = self._pairs[integer(request.get("row"))]
+        return {
+            "type": "window",
+            "row": request.get("row"),
+            "name": legible(pair.first.name),
+            "shape": window.shape,
+            "corner": window.corner,
+            "size": [window.num_rows, window.num_columns],
+            "axes": [window.row_axis, window.column_axis],
+            "windows": [{"texts": side.texts, "shades": side.shades} for side in seen],
+            "show": shown,
+            "hasLargest": pair.largest is not None,
+            "text": f"[{window_text(window)}] of {window.shape}",
+        }

@@ -1,0 +1,203 @@
+// The same window on a weight of two models, and on the difference.
+
+import { GONE } from "../page/docking.js";
+import { button, element, field, focused, groupOf, nameOf } from "../page/elements.js";
+import { Wishes } from "../page/wishes.js";
+import { clamp } from "../navigator/axes.js";
+import { Grid } from "../navigator/grid.js";
+
+const NUM_ROWS = { beside: 8, below: 5 };
+const MAX_COLUMNS = 12;
+const CELL_WIDTH = 78;
+const HEAD_WIDTH = 60;
+const PADDING = 24;
+// Below it, one window stands under the other.
+const MIN_WIDTH_BESIDE = 620;
+
+export class Pair {
+  /** @type {any} */
+  seen;
+
+  // `closed()` is told that it is to go.
+  /** @param {Model} model @param {number} number @param {() => void} closed */
+  constructor(model, number, closed) {
+    this.model = model;
+    this.number = number;
+    this.closed = closed;
+    this.wishes = new Wishes(model, this);
+    this.heard = (content) => this.hear(content);
+    this.root = element("section", "values tensornp-pair");
+    this.root.append(this.controls(), this.windows());
+    this.root.addEventListener("focusin", ({ target }) => this.entered(target));
+  }
+
+  controls() {
+    const bar = element("div", "controls");
+    this.name = element("span", "pair-name");
+    this.largest = button("largest |Δ|", "Show where it has changed most", () => this.wish({ show: "largest" }, "grid"));
+    const next = button("next change", "Show the next element that differs", () => this.seek());
+    const form = element("form", "go");
+    this.index = field("input", "text", "field tensornp-index", "Go to an index");
+    this.index.placeholder = "index: 3, 40";
+    form.append(this.index);
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.wish({ index: this.index.value }, "grid");
+    });
+    this.status = element("span", "said");
+    this.status.setAttribute("aria-live", "polite");
+    const close = button("close", "Close both sides (Escape)", this.closed, "copy");
+    bar.append(this.name, groupOf("Show", [this.largest, next]), form, this.status, close);
+    return bar;
+  }
+
+  windows() {
+    const all = element("div", "pair-windows");
+    this.grids = this.model.get("sides").map((side) => {
+      const grid = new Grid();
+      const node = element("div", "pair-window");
+      const scroller = element("div", "scroller");
+      scroller.append(grid.node);
+      node.append(nameOf("label", side), scroller);
+      all.append(node);
+      return grid;
+    });
+    return all;
+  }
+
+  // Once it is in the page, which tells how much room there is.
+  begin() {
+    this.model.on("msg:custom", this.heard);
+    // The table is as wide as it needs, which may be more or less than is seen of it.
+    const width = (this.root.closest(".tensornp")?.clientWidth ?? this.root.clientWidth) - PADDING;
+    this.root.style.width = `${width}px`;
+    const isBeside = width >= MIN_WIDTH_BESIDE;
+    const each = isBeside ? width / this.grids.length : width;
+    this.rows = isBeside ? NUM_ROWS.beside : NUM_ROWS.below;
+    this.columns = Math.min(Math.max(Math.floor((each - HEAD_WIDTH) / CELL_WIDTH), 2), MAX_COLUMNS);
+    this.wish({ show: "largest" }, "grid");
+  }
+
+  // --- asking
+
+  wish(wanted, then) {
+    this.wished = { wanted: { type: "window", ...wanted }, then, from: focused() };
+    this.wishes.pump();
+  }
+
+  seek() {
+    this.wish({ type: "next", after: this.current ?? null }, "grid");
+  }
+
+  next() {
+    if (!this.wished) return undefined;
+    const { wanted, then, from } = this.wished;
+    this.wished = undefined;
+    const corner = this.seen?.corner ?? null;
+    return { then, from, message: { row: this.number, size: [this.rows, this.columns], corner, ...wanted } };
+  }
+
+  hear(content) {
+    if (!this.wishes.isHeard(content)) return;
+    const answered = this.wishes.answered(content);
+    if (!answered) return;
+    if (content.type === "window") this.take(content, answered.then);
+    else this.say(content.text, "error");
+    this.wishes.pump();
+  }
+
+  say(text, tone = "plain") {
+    this.status.textContent = text;
+    this.status.className = `tensornp-said tensornp-${tone}`;
+  }
+
+  // --- what is seen
+
+  take(seen, then) {
+    const isFirst = !this.seen;
+    const had = this.grids.findIndex((grid) => grid.node.contains(focused()));
+    this.seen = seen;
+    this.name.textContent = seen.name;
+    this.root.setAttribute("aria-label", `Both sides of ${seen.name}`);
+    this.largest.disabled = !seen.hasLargest;
+    this.say(seen.text);
+    this.grids.forEach((grid, i) => {
+      const { texts, shades } = seen.windows[i];
+      grid.take({ ...seen, texts }, [new Int8Array(shades)]);
+    });
+    this.current = this.grids[0].intoView(seen.show ?? this.current ?? seen.corner);
+    this.grids.forEach((grid, i) => grid.paint(`${seen.name}, ${this.model.get("sides")[i]}`, this.current));
+    const grid = this.grids[had < 0 ? this.grids.length - 1 : had];
+    if (had >= 0 || then === "grid") grid.cellOf(this.current)?.focus({ preventScroll: true });
+    if (isFirst) this.root.scrollIntoView({ block: "nearest" });
+  }
+
+  entered(target) {
+    const index = this.grids.map((grid) => grid.indexOf(target)).find(Boolean);
+    if (!index) return;
+    for (const grid of this.grids) {
+      const before = grid.cellOf(this.current);
+      if (before) before.tabIndex = -1;
+      before?.classList.remove("tensornp-current");
+      const now = grid.cellOf(index);
+      if (now) now.tabIndex = 0;
+      now?.classList.add("tensornp-current");
+    }
+    this.current = index;
+  }
+
+  // --- keys
+
+  // Returns whether the key was used here.
+  key(event) {
+    if (event.key === "Escape") {
+      this.closed();
+      return true;
+    }
+    const grid = this.grids.find((one) => one.node.contains(event.target));
+    if (!grid || !this.seen || event.altKey || event.metaKey || event.ctrlKey) return false;
+    const { axes, size, shape } = this.seen;
+    const steps = {
+      ArrowUp: [0, -1],
+      ArrowDown: [0, 1],
+      ArrowLeft: [1, -1],
+      ArrowRight: [1, 1],
+      PageUp: [0, -size[0]],
+      PageDown: [0, size[0]],
+      Home: [1, -Infinity],
+      End: [1, Infinity],
+    };
+    if (event.key === "n") this.seek();
+    else if (event.key === "g") this.index.focus();
+    else if (!(event.key in steps)) return false;
+    else {
+      const [i, by] = steps[event.key];
+      const axis = axes[i];
+      if (axis !== null) this.go(grid, this.current.map((at, k) => (k === axis ? clamp(at + by, shape[axis]) : at)));
+    }
+    return true;
+  }
+
+  go(grid, to) {
+    const cell = !this.wishes.pending && !this.wished && grid.cellOf(to);
+    if (cell) {
+      cell.focus({ preventScroll: true });
+      return;
+    }
+    // A key that is held goes on from where it wants to be.
+    this.current = to;
+    this.wish({ show: to }, "grid");
+  }
+
+  die() {
+    this.wishes.end();
+    for (const control of /** @type {any} */ (this.root.querySelectorAll("input, button"))) control.disabled = true;
+    this.say(GONE, "error");
+  }
+
+  leave() {
+    this.wishes.end();
+    this.model.off("msg:custom", this.heard);
+    this.root.remove();
+  }
+}

@@ -1,0 +1,220 @@
+// Makes a static table sortable and searchable: adds buttons to the headings and a filter over it, and takes both away
+// again when it leaves. Both see all rows that the kernel has sent, not only those that are printed.
+
+import { GONE } from "../page/docking.js";
+import { button, element } from "../page/elements.js";
+import { Wishes } from "../page/wishes.js";
+
+/** @type {Record<string, string>} */
+const ARROWS = { ascending: " ▲", descending: " ▼", none: "" };
+const WINDOW = 200;
+// What takes keys.
+export const OWN = ".tensornp-filter, .tensornp-sort, .tensornp-more";
+
+function plainName(row) {
+  return row.cells[0].replace(/^└ /, "");
+}
+
+function counted(count, noun) {
+  return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+export class Sorter {
+  /** @type {HTMLElement} */
+  root;
+  /** @type {any} */
+  table;
+  /** @type {any} */
+  body;
+  /** @type {any} */
+  leftOut;
+  /** @type {any[]} */
+  heads;
+  /** @type {string[]} */
+  texts;
+  /** @type {{ cells: string[], titles: string[], numbers: (number | null)[], begins: boolean, alarm: string }[]} */
+  rows;
+  /** @type {HTMLTableRowElement[]} */
+  printed;
+  order = "none";
+  /** @type {number[] | undefined} */
+  fits;
+  column = 0;
+  limit = WINDOW;
+
+  /** @param {Model} model */
+  constructor(model) {
+    this.model = model;
+    this.wishes = new Wishes(model, this);
+    this.heard = (content) => this.hear(content);
+  }
+
+  /** @param {HTMLElement} card */
+  dock(card) {
+    this.root = card;
+    // The kernel's own HTML, in which every name is escaped: where outputs are kept apart, the table is in another one.
+    if (!card.querySelector("table")) card.innerHTML = this.model.get("table_html") ?? "";
+    this.table = card.querySelector("table");
+    this.body = this.table?.tBodies[0];
+    if (!this.body) return;
+    this.rows = this.model.get("rows");
+    this.numLeftOut = this.model.get("num_left_out");
+    this.printed = [...this.body.rows];
+    this.leftOut = card.querySelector(".tensornp-left-out");
+    this.heads = [...this.table.tHead.rows[0].cells];
+    this.texts = this.heads.map((head) => head.textContent);
+    this.heads.forEach((head, column) => this.addButton(head, column));
+    this.addBar();
+    this.model.on("msg:custom", this.heard);
+    this.paint();
+  }
+
+  addButton(head, column) {
+    const title = "Sort all rows; a third press gives the first order again";
+    head.setAttribute("aria-sort", "none");
+    head.replaceChildren(button(this.texts[column], title, () => this.sort(column), "sort"));
+  }
+
+  addBar() {
+    this.bar = element("div", "filter-bar");
+    this.filter = element("input", "filter");
+    this.filter.type = "search";
+    this.filter.placeholder = "words, *glob* or /regex/";
+    this.filter.title = "Search the names: words that all fit, globs, or a regular expression between slashes";
+    this.filter.setAttribute("aria-label", "Search the names");
+    this.filter.addEventListener("input", () => this.search());
+    this.status = element("span", "found");
+    this.status.setAttribute("aria-live", "polite");
+    this.bar.append(this.filter, this.status);
+    this.table.before(this.bar);
+    this.more = button("", "", () => {
+      this.limit += WINDOW;
+      this.paint();
+    }, "more");
+    this.table.after(this.more);
+  }
+
+  // --- what is looked for
+
+  search() {
+    this.wished = this.filter.value.trim();
+    this.limit = WINDOW;
+    if (this.wished) {
+      this.wishes.pump();
+      return;
+    }
+    this.fits = undefined;
+    this.paint();
+  }
+
+  next() {
+    const text = this.wished;
+    this.wished = undefined;
+    return text ? { message: { type: "search", text } } : undefined;
+  }
+
+  hear(content) {
+    if (!this.wishes.isHeard(content)) return;
+    const answered = this.wishes.answered(content);
+    if (!answered) return;
+    // What was emptied meanwhile looks for nothing.
+    if (this.filter.value.trim()) {
+      this.fits = content.found ?? this.fits;
+      this.paint();
+      if (content.text) this.say(content.text);
+    }
+    this.wishes.pump();
+  }
+
+  say(text) {
+    this.status.textContent = text;
+  }
+
+  die() {
+    this.wishes.end();
+    if (!this.body) return;
+    this.filter.disabled = true;
+    this.say(GONE);
+  }
+
+  // --- what is shown
+
+  // Of numbers, the largest come first.
+  sort(column) {
+    const isNumber = this.rows.some((row) => typeof row.numbers[column] === "number");
+    const cycle = isNumber ? ["none", "descending", "ascending"] : ["none", "ascending", "descending"];
+    this.order = cycle[column === this.column ? (cycle.indexOf(this.order) + 1) % cycle.length : 1];
+    this.column = column;
+    this.limit = WINDOW;
+    this.heads.forEach((head, i) => {
+      const order = i === column ? this.order : "none";
+      head.setAttribute("aria-sort", order);
+      head.firstElementChild.textContent = this.texts[i] + ARROWS[order];
+    });
+    this.paint();
+  }
+
+  // Of what has no number, nothing comes first.
+  sorted(numbers) {
+    const { column } = this;
+    const sign = this.order === "descending" ? -1 : 1;
+    const textOf = (row) => (column ? row.cells[column] : plainName(row));
+    return numbers.sort((i, j) => {
+      const [a, b] = [this.rows[i].numbers[column], this.rows[j].numbers[column]];
+      if (typeof a === "number" && typeof b === "number") return sign * (a - b);
+      if (typeof a === "number" || typeof b === "number") return typeof a === "number" ? -1 : 1;
+      return sign * textOf(this.rows[i]).localeCompare(textOf(this.rows[j]), undefined, { numeric: true });
+    });
+  }
+
+  // As long as nobody asks for anything else, the rows that were printed stand.
+  paint() {
+    const isPrinted = !this.fits && this.order === "none";
+    const found = this.fits ? [...this.fits] : this.rows.map((_, i) => i);
+    if (this.order !== "none") this.sorted(found);
+    const shown = isPrinted ? this.printedRows() : found.slice(0, this.limit).map((number) => this.rowOf(number));
+    this.body.replaceChildren(...shown);
+    const numHidden = isPrinted ? 0 : found.length - shown.length;
+    this.more.hidden = !numHidden;
+    this.more.textContent = `${counted(Math.min(numHidden, WINDOW), "row")} more of ${found.length.toLocaleString("en")}`;
+    if (this.leftOut) this.leftOut.hidden = !isPrinted;
+    this.tell(found.length);
+  }
+
+  tell(numFound) {
+    const all = counted(this.rows.length, "row");
+    const unsearched = this.numLeftOut ? `; ${this.numLeftOut.toLocaleString("en")} more were not searched` : "";
+    this.say((this.fits ? `${numFound.toLocaleString("en")} of ${all}` : all) + unsearched);
+  }
+
+  printedRows() {
+    return this.printed;
+  }
+
+  rowOf(number) {
+    const { cells, titles, begins, alarm } = this.rows[number];
+    const row = element("tr", begins && this.order === "none" ? "begins" : "");
+    cells.forEach((text, i) => {
+      const cell = element("td", "", i || this.order === "none" ? text : text.replace(/^└ /, ""));
+      cell.style.cssText = this.heads[i].style.cssText;
+      if (titles[i]) cell.title = titles[i];
+      if (alarm && !i) cell.append(" ", element("span", "alarm", alarm));
+      row.append(cell);
+    });
+    return row;
+  }
+
+  leave() {
+    if (!this.body) return;
+    this.wishes.end();
+    this.model.off("msg:custom", this.heard);
+    this.bar.remove();
+    this.more.remove();
+    if (this.leftOut) this.leftOut.hidden = false;
+    this.heads.forEach((head, i) => {
+      head.removeAttribute("aria-sort");
+      head.replaceChildren(this.texts[i]);
+    });
+    this.body.replaceChildren(...this.printed);
+  }
+}

@@ -1,0 +1,149 @@
+"""The comparison's ES module in a blank page: a real widget answers it, one request at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from axe_playwright_python.sync_playwright import Axe
+from browser.contrast import illegible
+from browser.module_page import ModulePage
+from browser.test_toggle_js import LAB_DARK
+from playwright.sync_api import Locator, Page, expect
+
+import tensornp as tnp
+from tensornp.models.comparing.comparison import WeightsComparison
+from tensornp.models.live.find import released_from
+from tensornp.render.models.comparison import live_rows, weights_comparison_document
+from tensornp.widget.comparison import ComparisonTable, Pair
+
+
+class Compared(ModulePage):
+    """The table of two dictionaries in a page."""
+
+    def __init__(self, page: Page, *, css: str = "") -> None:
+        torch.manual_seed(0)
+        before = {f"layers.{i}.weight": torch.randn(40, 30) for i in range(3)} | {
+            "head": torch.randn(4, 6), "bias": torch.zeros(5)
+        }  # fmt: skip
+        after = {name: one + 0.01 for name, one in before.items()}
+        after["layers.1.weight"][39, 29] -= 5
+        self.names: dict[str, Any] = {"before": before, "after": after}
+        sides = [tnp.weights(self.names[one], expression=one) for one in self.names]
+        found = tnp.compare(*sides)
+        assert isinstance(found, WeightsComparison)
+        live = live_rows(found, 2000)
+        rows = [{row.name: row for row in released_from(side, self.names, "")[0]} for side in sides]
+        pairs = [Pair(rows[0][name], rows[1][name], found[name].largest_difference) for name in live.names]
+        widget = ComparisonTable(pairs, live.printed, found.sources)
+        widget.show("", live.rows, 0, weights_comparison_document(found).html())
+        super().__init__(page, widget, "comparison", css=css)
+        self.search = page.get_by_role("searchbox")
+        self.pair = page.locator("section.tensornp-pair")
+        self.settle()
+
+    def opener(self, name: str) -> Locator:
+        return self.page.locator("button.tensornp-opener").filter(has_text=name)
+
+    def listed(self) -> list[str]:
+        return self.page.locator("button.tensornp-opener").all_text_contents()
+
+
+@pytest.fixture
+def compared(page: Page) -> Iterator[Compared]:
+    yield Compared(page)
+
+
+def test_repeated_layers_are_one_row_until_something_is_asked(compared: Compared) -> None:
+    """A heading sorts all by their numbers, its third press brings the first order back, and a search finds words."""
+    assert compared.listed()[0] == "layers.{0..2}.weight × 3"
+    heading = compared.page.get_by_role("columnheader", name="max |Δ|")
+    heading.get_by_role("button").click()
+    expect(heading).to_have_attribute("aria-sort", "descending")
+    assert compared.listed()[0] == "layers.1.weight"
+    assert len(compared.listed()) == 5
+    heading.get_by_role("button").click()
+    assert compared.listed()[-1] == "layers.1.weight"
+    heading.get_by_role("button").click()
+    assert compared.listed()[0] == "layers.{0..2}.weight × 3"
+    compared.search.fill("2 weight")
+    compared.settle()
+    assert compared.listed() == ["layers.2.weight"]
+    compared.search.fill("laiers")
+    compared.settle()
+    expect(compared.page.locator(".tensornp-found")).to_contain_text("closest")
+    compared.search.fill("")
+    assert compared.listed()[0] == "layers.{0..2}.weight × 3"
+
+
+def test_a_row_opens_both_sides_under_it(compared: Compared) -> None:
+    """At the largest difference, which has the focus, in view; Escape returns to the row."""
+    compared.opener("layers.").click()
+    compared.settle()
+    expect(compared.pair).to_be_in_viewport(ratio=1)
+    expect(compared.pair).to_contain_text("[32:40, 26:30] of (40, 30)")
+    grids = compared.pair.get_by_role("grid")
+    expect(grids).to_have_count(3)
+    current = compared.page.locator("td.tensornp-current")
+    expect(current).to_have_count(3)
+    expect(current.last).to_be_focused()
+    expect(current.last).to_have_text("−4.99")
+    compared.press("ArrowUp")
+    expect(current.last).to_be_focused()
+    expect(current.last).to_have_text("+0.01")
+    compared.press("PageUp", "PageUp")
+    expect(compared.pair).to_contain_text("[22:30, 26:30] of (40, 30)")
+    compared.press("n")
+    expect(compared.page.locator("td.tensornp-current").last).to_be_focused()
+    compared.press("Escape")
+    expect(compared.pair).to_have_count(0)
+    expect(compared.opener("layers.")).to_be_focused()
+    expect(compared.opener("layers.")).to_have_attribute("aria-expanded", "false")
+
+
+def test_one_pair_is_open_at_a_time_and_an_index_leads_anywhere(compared: Compared) -> None:
+    """Another row closes the first; what is no index says so."""
+    compared.opener("layers.").click()
+    compared.settle()
+    compared.opener("head").click()
+    compared.settle()
+    expect(compared.pair).to_have_count(1)
+    field = compared.pair.get_by_role("textbox", name="Go to an index")
+    field.fill("3, 5")
+    compared.press("Enter")
+    expect(compared.page.locator("td.tensornp-current").last).to_be_focused()
+    field.fill("9, 9")
+    compared.press("Enter")
+    expect(compared.pair.locator(".tensornp-error")).to_contain_text("out of bounds")
+    compared.opener("head").click()
+    expect(compared.pair).to_have_count(0)
+
+
+def test_what_is_gone_says_so_and_a_kernel_that_is_gone_too(compared: Compared) -> None:
+    """The table goes on to sort what it has."""
+    del compared.names["before"]["head"]
+    compared.opener("head").click()
+    compared.settle()
+    expect(compared.pair.locator(".tensornp-error")).to_contain_text("before['head']")
+    compared.page.evaluate("window.lose()")
+    expect(compared.search).to_be_disabled()
+    expect(compared.page.locator(".tensornp-found")).to_contain_text("kernel of this card is gone")
+    compared.page.get_by_role("columnheader", name="moved").get_by_role("button").click()
+    assert len(compared.listed()) == 5
+    compared.page.evaluate("window.leave()")
+    expect(compared.search).to_have_count(0)
+    expect(compared.page.locator("tbody tr")).to_have_count(3)
+    assert compared.page.evaluate("window.count()") == 3
+
+
+@pytest.mark.parametrize("css", ["", LAB_DARK], ids=["light", "dark"])
+def test_it_is_legible_and_accessible(page: Page, css: str) -> None:
+    """In both themes, with a pair open."""
+    compared = Compared(page, css=css)
+    compared.opener("layers.").click()
+    compared.settle()
+    assert Axe().run(page).response["violations"] == []
+    texts = page.locator(".tensornp :is(td, th, button, .tensornp-said, .tensornp-found, .tensornp-label)")
+    assert illegible(texts.filter(visible=True)) == []
