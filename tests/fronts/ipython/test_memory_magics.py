@@ -286,10 +286,12 @@ def test_where_nothing_has_changed_it_is_told_what_counts(shell):
 
 def test_max_rows_bounds_the_table(shell):
     """What is left out is counted, and totals count everything."""
-    cell(shell, "many = [torch.zeros(10) for _ in range(50)]\n%config TensorDisplay.max_rows = 4")
+    cell(shell, "many = [torch.zeros(i + 1)[:1] for i in range(50)]\n%config TensorDisplay.max_rows = 4")
     text = cell(shell, "%tensors")
-    assert "50 tensors in 50 storages · cpu 2 KiB" in text
+    assert "50 tensors in 50 storages · cpu 5 KiB" in text
     assert "… 46 more left out" in text
+    cell(shell, "many = [torch.zeros(10) for _ in range(50)]")
+    assert "many[{0..49}] × 50  (10,)  2 KiB" in cell(shell, "%tensors")
 
 
 def test_an_empty_notebook(shell):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
@@ -32,3 +34,15 @@ def format_ordinal(number: int) -> str:
     """Return which one it is in a row: ``1st``, ``2nd``, ``3rd``, ``11th``."""
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number:,}{ending}"
+
+
+def number_ranges(numbers: list[int]) -> Iterator[str]:
+    """Yield numbers in ascending order, those that follow each other as ``0..31``."""
+    first = last = numbers[0]
+    for number in [*numbers[1:], None]:
+        if number is not None and number == last + 1:
+            last = number
+            continue
+        yield f"{first}..{last}" if last > first else str(first)
+        if number is not None:
+            first = last = number

@@ -19,6 +19,7 @@ from tensornp.core.memory.footprint import meet
 from tensornp.core.memory.relations import Target
 from tensornp.core.memory.storages import Found, Group, Holding, history_entry, merged, num_apart
 from tensornp.core.memory.survey import Survey
+from tensornp.core.summary.alike import Alike, alike
 from tensornp.core.summary.owners import OWNERS, owner_of
 from tensornp.core.summary.unasked import Unasked
 from tensornp.core.tensor.dtypes import name_of
@@ -72,11 +73,20 @@ class CensusRow:
 
 @dataclass(frozen=True, slots=True)
 class CensusGroup:
-    """The names that share memory: `nbytes` are those of their storages, `pinned_by` is what else keeps them."""
+    """The names that share memory: `nbytes` are those of their storages, `pinned_by` is what else keeps them.
+
+    Of `num_alike` that have one name each, and are alike but for a number in it, the one row has the pattern.
+    """
 
     rows: tuple[CensusRow, ...]
     nbytes: int
     pinned_by: tuple[str, ...]
+    num_alike: int = 1
+
+    @property
+    def num_names(self) -> int:
+        """How many names it tells."""
+        return len(self.rows) * self.num_alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +104,31 @@ class Census:
 
     def abridged(self, max_rows: int) -> Census:
         """Return what a table of at most `max_rows` names shows of this one; the totals stay."""
-        sizes = [len(group.rows) for group in self.groups]
-        limits = list(_limits(sizes, max_rows))
+        limits = _limits([len(group.rows) for group in self.groups], max_rows)
         groups = tuple(
             replace(group, rows=group.rows[:limit]) for group, limit in zip(self.groups, limits, strict=False)
         )
-        num_left_out = self.num_left_out + sum(sizes) - sum(len(group.rows) for group in groups)
-        return replace(self, groups=groups, num_left_out=num_left_out)
+        num_before, num_now = (sum(group.num_names for group in some) for some in (self.groups, groups))
+        return replace(self, groups=groups, num_left_out=self.num_left_out + num_before - num_now)
+
+    def folded(self) -> Census:
+        """Return it with those groups as one that have one name each, which are alike but for a number."""
+        names = [group.rows[0].name for group in self.groups]
+        patterns = alike(names, [_unlike_name(group) for group in self.groups])
+        return replace(self, groups=tuple(_together(one, self.groups) for one in patterns))
+
+
+def _unlike_name(group: CensusGroup) -> object:
+    """Return all that is told of a group but its name; None of one that has several, or is kept by something else."""
+    return (replace(group.rows[0], name=""), group.nbytes) if len(group.rows) == 1 and not group.pinned_by else None
+
+
+def _together(one: Alike, groups: tuple[CensusGroup, ...]) -> CensusGroup:
+    first, num_alike = groups[one.members[0]], len(one.members)
+    if num_alike == 1:
+        return first
+    row = replace(first.rows[0], name=f"{one.pattern} × {num_alike:,}", nbytes=num_alike * first.rows[0].nbytes)
+    return CensusGroup((row,), num_alike * first.nbytes, (), num_alike)
 
 
 def census_of(
@@ -127,7 +155,7 @@ def census_of(
             if any(row.change for row in _rows(survey, group, None, replace(look, stats_of=None)))
         ]
     groups.sort(key=_sort_key(sort))
-    sizes = [len(group.found) for group in groups]
+    sizes = [len(_ordered(group)) for group in groups]
     shown = tuple(
         CensusGroup(_rows(survey, group, limit, look), group.nbytes, _pins(survey, group))
         for group, limit in zip(groups, _limits(sizes, max_rows), strict=False)
@@ -237,9 +265,14 @@ def _pins(survey: Survey, group: Group) -> tuple[str, ...]:
 
 
 def _ordered(group: Group) -> list[Found]:
-    """Return the names of a group, first the one that the others are compared with: the largest that has a name."""
+    """Return the names of a group, first the one that the others are compared with: the largest that has a name.
+
+    Of an object that has a name, what else keeps it is no name of its own.
+    """
     if len(group.found) == 1:
         return group.found
+    named = {id(found.obj) for found in group.found if found.holding == "name"}
+    told = [found for found in group.found if found.holding == "name" or id(found.obj) not in named]
     order = {"name": 0, "history": 1, "traceback": 2}
     # An array over a parameter has borrowed its memory.
     kinds = {"parameter": 0, "buffer": 0, "array": 2}
@@ -248,7 +281,7 @@ def _ordered(group: Group) -> list[Found]:
         # An expanded tensor has more elements than its storage has bytes, and is no better name for it.
         return order[f.holding], f.kind == "grad", -min(_fact(f.obj, "nbytes"), group.nbytes), kinds.get(f.kind, 1)
 
-    return sorted(group.found, key=key)
+    return sorted(told, key=key)
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

@@ -125,7 +125,8 @@ class MemoryMagics(Magics):
 
         is_live = can_show_live(self.shell, self._display)
         shown = self._display.options.max_rows
-        max_rows = max(shown, MAX_SEARCHED_ROWS) if is_live else shown
+        # More than are printed, of which those that are alike are printed as one.
+        max_rows = max(shown, MAX_SEARCHED_ROWS)
         limits = {} if self._display.options.unasked_nbytes else {"max_read_nbytes": 0}
         census = self._surveyor().census(
             max_rows=max_rows, sort=sort, patterns=patterns, is_changed=is_changed, **limits

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
+from tensornp.core.lowlevel.units import number_ranges
 from tensornp.models.entries.entry import WeightEntry
 
 _MIN_FOLDED = 2
@@ -174,7 +175,7 @@ def _merged(group: list[Branch]) -> Branch:
     """Return branches that are alike as one."""
     numbers = sorted(int(one.label.partition(".")[0]) for one in group)
     rest = group[0].label.partition(".")[2]
-    top = Branch("{" + ",".join(_ranges(numbers)) + "}" + (f".{rest}" if rest else ""))
+    top = Branch("{" + ",".join(number_ranges(numbers)) + "}" + (f".{rest}" if rest else ""))
     stack: list[tuple[Branch, Sequence[Branch]]] = [(top, group)]
     while stack:
         target, same = stack.pop()
@@ -219,15 +220,3 @@ def _patterns(branch: Branch) -> dict[str, _Kind]:
             found.append((before, _kind(node.entries[0])))
         stack.extend((f"{before}.{child.label}" if before else child.label, child) for child in reversed(node.below))
     return dict(found)
-
-
-def _ranges(numbers: list[int]) -> Iterator[str]:
-    """Yield numbers that follow each other as ``0..31``."""
-    first = last = numbers[0]
-    for number in [*numbers[1:], None]:
-        if number is not None and number == last + 1:
-            last = number
-            continue
-        yield f"{first}..{last}" if last > first else str(first)
-        if number is not None:
-            first = last = number

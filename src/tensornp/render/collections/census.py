@@ -7,7 +7,7 @@ from dataclasses import replace
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.census import Census, CensusGroup, CensusRow
 from tensornp.render.layout.document import Document, Group, Heading, Lines
-from tensornp.render.layout.table import Table, TableRow, said_once, without_common, without_empty
+from tensornp.render.layout.table import Table, TableRow, only, said_once, without_common, without_empty
 from tensornp.render.layout.words import listed
 from tensornp.render.tensor.changes import change_sentence, change_text
 
@@ -21,12 +21,17 @@ MAX_PINS = 6
 
 
 def census_document(census: Census, max_rows: int = 0) -> Document:
-    """Return the table under its heading, in the columns that all of its rows need; up to `max_rows`, or all for 0."""
+    """Return the table under its heading, in the columns that all of its rows need; up to `max_rows`, or all for 0.
+
+    What is alike but for a number is one row.
+    """
     if not census.groups:
         return Document((Heading("no tensor or array here"),))
-    table, common = _table(census)
-    shown = census.abridged(max_rows) if max_rows else census
-    printed = replace(table, rows=_rows_of(shown, table, census))
+    every, common = _table(census)
+    folded = census.folded()
+    table = _in_columns(folded, every.headings)
+    shown = folded.abridged(max_rows) if max_rows else folded
+    printed = replace(table, rows=_rows_of(shown, table, folded))
     left_out = Group("tensornp-left-out", (Lines((_left_out_text(shown),)),))
     return Document((Heading(_heading(census, common)), printed, left_out))
 
@@ -77,12 +82,20 @@ def _left_out_text(census: Census) -> str:
 
 def _table(census: Census) -> tuple[Table, tuple[str, ...]]:
     """Return the table, and what is the same in all of its rows."""
+    return without_common(without_empty(_full_table(census), ALWAYS), COMMON)
+
+
+def _in_columns(census: Census, headings: tuple[str, ...]) -> Table:
+    return only(_full_table(census), headings)
+
+
+def _full_table(census: Census) -> Table:
     rows = tuple(
         TableRow(_cells(group, row), _titles(row), begins_group=row is group.rows[0], alarm=row.alarm)
         for group in census.groups
         for row in group.rows
     )
-    return without_common(without_empty(Table(HEADINGS, rows), ALWAYS), COMMON)
+    return Table(HEADINGS, rows)
 
 
 def _cells(group: CensusGroup, row: CensusRow) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ WRAPPED = ("to get", "what it means", "values", "where", "finding")
 def without_empty(table: Table, kept: tuple[str, ...]) -> Table:
     """Return the table without those columns in which nothing is said; those that are `kept` stay."""
     said = {heading for i, heading in enumerate(table.headings) if any(row.cells[i] for row in _full_rows(table))}
-    return _only(table, [heading for heading in table.headings if heading in said or heading in kept])
+    return only(table, [heading for heading in table.headings if heading in said or heading in kept])
 
 
 def without_common(table: Table, columns: tuple[str, ...]) -> tuple[Table, tuple[str, ...]]:
@@ -79,7 +79,7 @@ def without_common(table: Table, columns: tuple[str, ...]) -> tuple[Table, tuple
             cells = {row.cells[i] for row in rows} if heading in columns else set()
             common |= {heading: cells.pop()} if len(cells) == 1 else {}
     said = tuple(text for text in common.values() if text)
-    return _only(table, [heading for heading in table.headings if heading not in common]), said
+    return only(table, [heading for heading in table.headings if heading not in common]), said
 
 
 def said_once(common: tuple[str, ...], *, is_whole: bool) -> list[str]:
@@ -91,7 +91,8 @@ def _full_rows(table: Table) -> list[TableRow]:
     return [row for row in table.rows if len(row.cells) == len(table.headings)]
 
 
-def _only(table: Table, headings: list[str]) -> Table:
+def only(table: Table, headings: Sequence[str]) -> Table:
+    """Return the table with these columns alone."""
     used = [table.headings.index(heading) for heading in headings]
 
     def shortened(row: TableRow) -> TableRow:

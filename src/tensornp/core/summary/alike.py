@@ -1,0 +1,56 @@
+"""Names that are alike but for one number: ``t[{0..199}]`` stands for 200 tensors of one shape and dtype."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from tensornp.core.lowlevel.units import number_ranges
+
+_NUMBER = re.compile(r"(?<!\d)(0|[1-9]\d{0,17})(?!\d)")
+_MIN_ALIKE = 3
+"""Fewer are seen at a glance."""
+
+
+class Alike(NamedTuple):
+    """The pattern of some names, and which of the given ones they are, in order; of a single one, its name."""
+
+    pattern: str
+    members: tuple[int, ...]
+
+
+def alike(names: Sequence[str], facts: Sequence[Any]) -> Iterator[Alike]:
+    """Yield names in patterns, each in the place of its first: those with equal facts and other numbers in one place.
+
+    A fact of None is like no other.
+    """
+    taken: dict[int, Alike] = {}
+    for members in _candidates(names, facts):
+        free = [i for i in members if i not in taken]
+        if len(free) >= _MIN_ALIKE:
+            one = Alike(_pattern([names[i] for i in free]), tuple(free))
+            taken |= dict.fromkeys(free, one)
+    for i, name in enumerate(names):
+        if i not in taken:
+            yield Alike(name, (i,))
+        elif taken[i].members[0] == i:
+            yield taken[i]
+
+
+def _candidates(names: Sequence[str], facts: Sequence[Any]) -> Iterable[list[int]]:
+    """Return those that differ in one number at most, the most first."""
+    found: dict[Any, list[int]] = defaultdict(list)
+    for i, (name, fact) in enumerate(zip(names, facts, strict=True)):
+        parts = _NUMBER.split(name) if fact is not None else []
+        for place in range(1, len(parts), 2):
+            found[fact, place, (*parts[:place], *parts[place + 1 :])].append(i)
+    return sorted(found.values(), key=len, reverse=True)
+
+
+def _pattern(names: list[str]) -> str:
+    parts = [_NUMBER.split(name) for name in names]
+    place = next(i for i in range(1, len(parts[0]), 2) if len({own[i] for own in parts}) > 1)
+    numbers = sorted(int(own[place]) for own in parts)
+    return "".join([*parts[0][:place], "{" + ",".join(number_ranges(numbers)) + "}", *parts[0][place + 1 :]])
