@@ -157,15 +157,15 @@ def test_a_nan_on_the_card_leads_to_it(large):
 
 def test_what_in_depth_is_offered_as_a_picture():
     """Not any matrix, nor a convolution's kernels; what is assumed is said under it."""
-    offered = [(3, 32, 48), (32, 48, 3), (8, 3, 32, 32), (16, 16, 4)]
-    others = [(32, 48), (64, 3, 7, 7), (5, 32, 32), (3, 4, 3), (10,), ()]
+    offered = [(3, 32, 48), (32, 48, 3), (8, 3, 32, 32), (16, 16, 4), (1, 3, 8, 32, 48)]
+    others = [(32, 48), (64, 3, 7, 7), (5, 32, 32), (8, 64, 32, 32), (3, 4, 3), (10,), ()]
     assert [shape for shape in offered + others if tnp.view(torch.zeros(shape)).has_image] == offered
     assert not TensorWidget(torch.zeros(3, 32, 48), options=DisplayOptions(pictures="off")).has_image
     t = torch.rand(3, 32, 48)
     card = tnp.view(t)
     with unchanged(t):
         ask(card, type="image", open=True)
-    assert card.image["caption"].startswith("CHW, the only layout that fits · 32 × 48 RGB")
+    assert card.image["caption"].startswith("CHW, the only layout with 1, 3 or 4 channels · 32 × 48 RGB")
     assert card.image["shown"]["src"].startswith("data:image/png;base64,")
     ask(card, type="image", open=False)
     assert card.image == {}

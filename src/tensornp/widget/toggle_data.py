@@ -41,7 +41,7 @@ def figures_data(stats: TensorStats, info: TensorInfo | None, *, has_picture: bo
 
 def image_data(picture: Image) -> dict[str, Any]:
     """Return a picture as plain data: its address, the text that stands for it, and what is said under it."""
-    width, height = (size * picture.magnification for size in picture.size)
+    width, height = picture.size
     shown = {"src": data_uri(picture.png), "alt": picture.alt, "width": width, "height": height}
     return {"shown": shown, "caption": picture.caption}
 

@@ -23,14 +23,27 @@ import tensornp as tnp
 from tensornp.render.pictures import palette
 
 
-def decoded(image: tnp.Image) -> np.ndarray:
-    """Return the pixels of the picture itself, one for each of its own."""
-    large = np.array(Pillow.open(io.BytesIO(image.png)))
-    pixels = large[:: image.magnification, :: image.magnification]
+def whole(image: tnp.Image) -> np.ndarray:
+    """Return all pixels of the picture on its page."""
+    pixels = np.array(Pillow.open(io.BytesIO(image.png)))
     assert pixels.shape[1::-1] == image.size
-    times = image.magnification
-    assert (np.repeat(np.repeat(pixels, times, 0), times, 1) == large).all(), "each is drawn as a square of one colour"
     return pixels
+
+
+def decoded(image: tnp.Image, index: int = 0, shape: tuple[int, int] | None = None) -> np.ndarray:
+    """Return the pixels of one of the pictures, one for each of its own, of which `shape` is known or one has all."""
+    place = image.places[index]
+    large = whole(image)[place.top : place.top + place.height, place.left : place.left + place.width]
+    times = large.shape[0] // shape[0] if shape else next(
+        n for n in (*range(16, 0, -1),) if large.shape[0] % n == large.shape[1] % n == 0 and is_magnified(large, n)
+    )  # fmt: skip
+    assert is_magnified(large, times), "each is drawn as a square of one colour"
+    return large[::times, ::times]
+
+
+def is_magnified(large: np.ndarray, times: int) -> bool:
+    pixels = large[::times, ::times]
+    return bool((np.repeat(np.repeat(pixels, times, 0), times, 1) == large).all())
 
 
 def rgb(height=20, width=30):
@@ -49,40 +62,44 @@ def test_each_layout_gives_the_same_picture(name, order, channels, layout):
     for obj in (array, torch.from_numpy(array)):
         image = tnp.image(obj, layout=layout and name)
         np.testing.assert_array_equal(decoded(image), expected[..., 0] if channels == 1 else expected)
-        assert image.caption.startswith(f"{name} · " if layout else f"{name}, the only layout that fits · ")
+        assert image.caption.startswith(
+            f"{name} · " if layout else f"{name}, the only layout with 1, 3 or 4 channels · "
+        )
         assert f"20 × 30 {dict(zip((1, 3, 4), ('grey', 'RGB', 'RGBA'), strict=True))[channels]}" in image.caption
         assert "0 … 255 as they are" in image.caption
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 12), st.integers(5, 9), st.integers(5, 9), st.sampled_from([1, 3, 4]), st.booleans())
-def test_a_batch_is_a_grid_with_clear_gaps(count, height, width, channels, is_last):
-    """Each picture is in it once, in order, row by row."""
+def test_a_batch_is_a_grid_with_an_index_under_each(count, height, width, channels, is_last):
+    """Each picture is in it once, in order, row by row; between them there is nothing but the letters."""
     batch = np.random.default_rng(count).integers(0, 256, (count, height, width, channels), np.uint8)
     obj = torch.from_numpy(batch if is_last else np.ascontiguousarray(batch.transpose(0, 3, 1, 2)))
     image = tnp.image(obj, layout="NHWC" if is_last else "NCHW")
-    pixels = decoded(image)
-    if count == 1:
-        np.testing.assert_array_equal(pixels, batch[0, ..., 0] if channels == 1 else batch[0])
-        return
-    columns = (pixels.shape[1] + 2) // (width + 2)
-    for i, one in enumerate(batch):
-        top, left = i // columns * (height + 2), i % columns * (width + 2)
-        there = pixels[top : top + height, left : left + width]
+    assert [place.label for place in image.places] == ([str(i) for i in range(count)] if count > 1 else [""])
+    corners = [(place.top, place.left) for place in image.places]
+    assert corners == sorted(set(corners))
+    rest = whole(image).copy()
+    for i, (one, place) in enumerate(zip(batch, image.places, strict=True)):
+        there = decoded(image, i, (height, width))
+        if count == 1:
+            np.testing.assert_array_equal(there, one[..., 0] if channels == 1 else one)
+            return
         np.testing.assert_array_equal(there[..., :channels], one)
         assert channels == 4 or (there[..., -1] == 255).all()
-        pixels[top : top + height, left : left + width] = 0
-    assert (pixels == 0).all()
+        rest[place.top : place.top + place.height, place.left : place.left + place.width] = 0
+        below = rest[place.top + place.height :, place.left : place.left + place.width]
+        assert below[:14].any(), "an index"
+    written = rest[rest[..., -1] > 0]
+    assert (written == (*palette.LABEL, 255)[-written.shape[-1] :]).all()
 
 
 def test_no_more_pictures_than_a_page_holds_are_shown():
-    """It says how many there are; grey ones without channels have to be named."""
+    """It says how many there are."""
     batch = torch.zeros(1000, 28, 28, dtype=torch.uint8)
     image = tnp.image(batch, layout="NHW")
     assert "NHW · 28 × 28 grey · the first 64 of 1,000 pictures" in image.caption
-    assert image.size == (8 * 30 - 2, 8 * 30 - 2)
-    with pytest.raises(tnp.BadRequestError, match=r"pass layout='NHW' for a batch of grey pictures"):
-        tnp.image(batch)
+    assert len(image.places) == 64
 
 
 def test_of_large_pictures_every_few_rows_and_columns_are_shown():
@@ -173,25 +190,138 @@ def test_what_a_mask_hides_is_marked():
         assert decoded(tnp.image(obj)).tolist() == [[list(palette.NAN), [255] * 3]]
 
 
-@pytest.mark.parametrize("shape", [(3, 4, 3), (1, 5, 4), (3, 3, 3), (2, 3, 9, 4), (1, 1, 1, 1)])
-def test_a_shape_with_two_readings_has_to_be_named(shape):
-    """Both are in the message, and either works."""
-    names = ("CHW", "HWC") if len(shape) == 3 else ("NCHW", "NHWC")
-    with pytest.raises(tnp.BadRequestError, match=f"may be {names[0]} or {names[1]}; pass layout='{names[0]}' or"):
-        tnp.image(torch.zeros(shape))
-    for name in names:
-        assert tnp.image(torch.zeros(shape), layout=name).caption.startswith(f"{name} · ")
+@pytest.mark.parametrize(
+    ("shape", "said"),
+    [
+        ((16, 3, 3, 3), "NCHW, as usual in torch (NHWC fits too) · 3 × 3 RGB · 16 pictures"),
+        ((2, 3, 9, 4), "NCHW, as usual in torch (NHWC fits too) · 9 × 4 RGB · 2 pictures"),
+        ((1, 1, 1, 1), "NCHW, as usual in torch (NHWC fits too) · 1 × 1 grey · 1 picture"),
+        ((64, 32, 3, 3), "NCHW, as usual in torch (NHWC fits too) · 3 × 3 grey · the first 2 of 64 pictures, 32 "),
+        ((8, 512, 1, 1), "NCHW, as usual in torch (NHWC fits too) · 1 × 1 grey · the first of 8 pictures, the"),
+        ((8, 28, 28, 3), "NHWC, the only layout with 1, 3 or 4 channels · 28 × 28 RGB · 8 pictures"),
+        ((3, 4, 3), "CHW, as usual in torch (HWC fits too) · 4 × 3 RGB"),
+        ((9, 8, 4), "HWC, the only layout with 1, 3 or 4 channels · 9 × 8 RGBA"),
+        ((16, 28, 28), "CHW, as usual in torch · 28 × 28 grey · 16 channels, each a grey tile"),
+        ((8, 64, 14, 14), "NCHW, as usual in torch · 14 × 14 grey · the first of 8 pictures, 64 channels, each a"),
+        ((1, 3, 16, 20, 30), "NCTHW, the only layout with 1, 3 or 4 channels · 20 × 30 RGB · 1 clip, 16 frames"),
+        ((2, 16, 3, 20, 30), "NTCHW, the only layout with 1, 3 or 4 channels · 20 × 30 RGB · 2 clips, 16 frames"),
+        ((2, 16, 20, 30, 3), "NTHWC, the only layout with 1, 3 or 4 channels · 20 × 30 RGB · 2 clips, 16 frames"),
+        ((1, 3, 4, 20, 30), "NCTHW, as usual in torch (NTCHW fits too) · 20 × 30 RGB · 1 clip, 4 frames"),
+        ((1, 8, 5, 7, 9), "NCTHW, as usual in torch · 7 × 9 grey · 1 clip, 8 channels, each a grey tile, 5 frames"),
+    ],
+)  # fmt: skip
+def test_what_is_assumed_of_a_shape_is_said(shape, said):
+    """Channels first, as torch has them, wherever that may be; of more channels than colours each is a tile."""
+    assert tnp.image(torch.zeros(shape)).caption.startswith(said)
+
+
+def test_each_channel_of_feature_maps_is_a_tile():
+    """In order, by the index that leads to it; those of more pictures than there is room for are left out whole."""
+    maps = torch.randint(0, 256, (8, 64, 5, 6), dtype=torch.uint8)
+    image = tnp.image(maps)
+    assert [place.label for place in image.places] == [f"0, {c}" for c in range(64)]
+    for c in range(64):
+        np.testing.assert_array_equal(decoded(image, c, (5, 6))[..., 0], maps[0, c].numpy())
+    few = tnp.image(maps[:, :8])
+    assert [place.label for place in few.places] == [f"{n}, {c}" for n in range(8) for c in range(8)]
+    tops = [place.top for place in few.places]
+    assert tops == [top for top in sorted(set(tops)) for _ in range(8)], "a row for each picture"
+
+
+def test_a_layout_that_is_named_holds():
+    """Of each that can be named the same pixels come, and nothing is said of an assumption."""
+    values = np.random.default_rng(0).integers(0, 256, (2, 5, 3, 6, 7), np.uint8)
+    for name in ("NTCHW", "NCTHW", "NTHWC"):
+        image = tnp.image(values.transpose(["NTCHW".index(letter) for letter in name]), layout=name)
+        assert image.caption.startswith(f"{name} · 6 × 7 RGB · 2 clips, 5 frames") and image.has_frames
+        for i, (n, t) in enumerate(np.ndindex(2, 5)):
+            assert image.places[i].label == f"{n}, {t}"
+            np.testing.assert_array_equal(decoded(image, i, (6, 7))[..., :3], values[n, t].transpose(1, 2, 0))
+    for name, clip in [("TCHW", values[0]), ("THW", values[0, :, 0])]:
+        for order in {"TCHW", "CTHW", "THWC"} if "C" in name else {"THW"}:
+            image = tnp.image(clip.transpose([name.index(letter) for letter in order]), layout=order)
+            assert [place.label for place in image.places] == list("01234") and image.has_frames
+    last = tnp.image(values[0, 0].transpose(1, 2, 0)[..., [0, 1] * 4], layout="HWC")
+    assert "8 channels, each a grey tile" in last.caption
+
+
+def test_a_long_film_is_followed_to_its_end():
+    """By every few frames, under the index of each."""
+    film = torch.arange(200, dtype=torch.uint8).view(1, 200, 1, 1, 1).expand(1, 200, 3, 6, 7)
+    image = tnp.image(film)
+    assert "1 clip, every 4th of 200 frames" in image.caption
+    assert [place.label for place in image.places] == [str(t) for t in range(0, 200, 4)]
+    assert [int(decoded(image, i, (6, 7))[0, 0, 0]) for i in range(50)] == list(range(0, 200, 4))
+
+
+def test_pictures_of_a_list_are_read_each_by_itself():
+    """Tensors and arrays, of any size, layout and dtype; what holds for all of them is said once."""
+    coloured, grey = rgb(), np.random.default_rng(1).integers(0, 256, (9, 7), np.uint8)
+    several = [torch.from_numpy(coloured), grey, torch.tensor([[0.0, 0.5, 1.0]]), coloured.transpose(2, 0, 1)]
+    for obj in (several, tuple(several)):
+        image = tnp.image(obj)
+        assert image.caption == (
+            f"a {type(obj).__name__} of 4 pictures · HWC, the only layout with 1, 3 or 4 channels (0); "
+            "HW, the only layout that fits (1–2); CHW, the only layout with 1, 3 or 4 channels (3) · "
+            "20 × 30 RGB (0, 3); 9 × 7 grey (1); 1 × 3 grey (2) · 0 … 255 as they are (0–1, 3); 0 … 1 as they are (2)"
+        )
+        assert [place.label for place in image.places] == list("0123")
+        for i in (0, 3):
+            np.testing.assert_array_equal(decoded(image, i, (20, 30))[..., :3], coloured)
+        np.testing.assert_array_equal(decoded(image, 1, (9, 7))[..., 0], grey)
+        assert decoded(image, 2, (1, 3))[0, :, 0].tolist() == [0, 128, 255]
+    assert tnp.image([grey, grey]).caption.startswith(
+        "a list of 2 pictures · HW, the only layout that fits · 9 × 7 grey"
+    )
+
+
+def test_a_list_has_one_range_for_all_floats():
+    """So that they can be compared, as in a batch; NaN counts over all."""
+    image = tnp.image([np.array([[0.0, 2.0]]), np.array([[4.0, np.nan]])])
+    assert decoded(image, 0, (1, 2))[0, :, 0].tolist() == [0, 128]
+    assert decoded(image, 1, (1, 2))[0, 0, 0] == 255
+    assert "0 … 4, the least and the greatest shown" in image.caption and "1 pixel with NaN" in image.caption
+
+
+def test_a_list_is_bounded_and_its_batches_are_laid_out():
+    """Of each as much as there is room for; a long one says how many there are."""
+    image = tnp.image([torch.zeros(40, 3, 8, 8), torch.zeros(8, 8)])
+    assert [place.label for place in image.places] == [*(f"0, {n}" for n in range(32)), "1"]
+    long = tnp.image([torch.zeros(900, 1200)] * 1000)
+    assert "a list of the first 64 of 1,000 pictures" in long.caption and "every 9th row and column" in long.caption
+    many = tnp.image([torch.zeros(9, 9 + i) for i in range(9)])
+    assert "9 × 12 grey (3); 5 more · " in many.caption
+
+
+def test_the_size_on_the_page_is_chosen():
+    """Of the longer side of each picture, by the nearest of its pixels; one that leaves some out says so."""
+    values = np.random.default_rng(0).integers(0, 256, (2, 6, 9), np.uint8)
+    image = tnp.image(values, size=90)
+    assert [(place.width, place.height) for place in image.places] == [(90, 60)] * 2
+    for i in range(2):
+        np.testing.assert_array_equal(decoded(image, i, (6, 9))[..., 0], values[i])
+    assert "reduced" not in image.caption
+    mixed = tnp.image([values[0], rgb(40, 20)], size=20)
+    assert [(place.width, place.height) for place in mixed.places] == [(20, 13), (10, 20)]
+    assert mixed.caption.endswith("reduced to 20 pixels")
+    one = tnp.image(torch.rand(3, 400, 300), size=100)
+    assert one.size == (75, 100)
 
 
 @pytest.mark.parametrize(
     ("shape", "options", "said"),
     [
-        ((5,), {}, "pass two to four dimensions"),
-        ((), {}, "pass two to four dimensions"),
-        ((2, 9, 9), {}, "slice it to 1, 3 or 4 channels"),
-        ((9, 2, 8, 8), {}, "slice it to 1, 3 or 4 channels"),
+        ((5,), {}, "pass two to five dimensions"),
+        ((), {}, "pass two to five dimensions"),
+        ((1, 1, 1, 1, 9, 9), {}, "pass two to five dimensions"),
         ((0, 5), {}, "has no pixels"),
-        ((3, 9, 9), {"layout": "HWC"}, r"is no HWC, which has 3 dimensions, .*; pass layout='CHW' or layout='NHW'"),
+        ((0, 3, 9, 9), {}, "has no pixels"),
+        ((9, 9), {"layout": "CHW"}, r"is no CHW, which has 3 dimensions; pass layout='HW'"),
+        ((5,), {"layout": "HW"}, r"is no HW, which has 2 dimensions; pass two to five dimensions"),
+        ((9, 9), {"size": 0}, "pass an integer from 1 to 2,048"),
+        ((9, 9), {"size": 9.5}, "pass an integer from 1 to 2,048"),
+        ((64, 9, 9), {"size": 1024}, "none for 64 pictures; pass an integer from 1 to 512"),
+        ((16, 9, 9), {"mean": (1, 2)}, "pass a number$"),
         ((9, 9), {"layout": "WH"}, "choose from HW, CHW, HWC"),
         ((9, 9), {"layout": 3}, "choose from HW, CHW, HWC"),
         ((3, 9, 9), {"mean": (1, 2)}, "pass a number, or one for each of 3 channels"),
@@ -213,7 +343,12 @@ def test_what_makes_no_picture_is_refused_with_the_cure(shape, options, said):
     ("make", "error"),
     [
         (lambda: 3, tnp.NotATensorError),
-        (lambda: [torch.zeros(3, 3)], tnp.NotATensorError),
+        (lambda: [torch.zeros(3, 3), 3], tnp.NotATensorError),
+        (lambda: [[torch.zeros(3, 3)]], tnp.NotATensorError),
+        (lambda: [torch.zeros(3, 3), torch.zeros(3)], tnp.BadRequestError),
+        (lambda: [torch.zeros(3, 3), torch.zeros(3, 3, device="meta")], tnp.NoDataError),
+        (lambda: [], tnp.BadRequestError),
+        (lambda: {"a": torch.zeros(3, 3)}, tnp.NotATensorError),
         (lambda: np.array([["a"]]), tnp.BadRequestError),
         (lambda: np.array([[None]]), tnp.BadRequestError),
         (lambda: np.zeros((2, 2), [("a", float)]), tnp.BadRequestError),
@@ -267,7 +402,7 @@ def test_it_shows_wherever_something_asks_for_html_a_png_or_text():
     assert escape(image.alt) in bundle["text/html"]
     assert 'width="300" height="400"' in bundle["text/html"]
     small = tnp.image(torch.rand(8, 8))
-    assert (small.size, small.magnification) == ((8, 8), 16)
+    assert small.size == (128, 128)
     assert 'width="128" height="128"' in small._repr_html_()
 
 

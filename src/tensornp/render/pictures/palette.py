@@ -28,6 +28,8 @@ ON_NEGINF: Colour = (70, 70, 70)
 """The second colours of the patterns: of the three that stand on no scale."""
 BARS: Colour = (128, 128, 128)
 """Of a histogram: in contrast, at least 3 to 1, to a white page and to a dark one."""
+LABEL: Colour = (118, 118, 118)
+"""Of letters within a picture, to be read on either page."""
 NAMES = {
     "nan": "violet", "posinf": "cyan", "neginf": "black", "low": "blue", "centre": "grey", "high": "orange",
     "least": "dark blue", "greatest": "yellow", "below": "darkest blue", "above": "darkest brown",

@@ -100,6 +100,16 @@ def picture_png(pixels: Pixels) -> bytes:
     return _png(_image(pixels))
 
 
+def letters(text: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return ASCII as pixels, in the one font that is the same everywhere: the letters that come with Pillow."""
+    from PIL import ImageFont
+
+    # Since Pillow 10.1, the other name stands for outlines, which depend on how it was built.
+    font: Any = getattr(ImageFont, "load_default_imagefont", ImageFont.load_default)()
+    mask = font.getmask(text, "1")
+    return np.asarray(list(mask), bool).reshape(mask.size[::-1])
+
+
 def _palette_png(steps: Pixels, colours: list[palette.Colour]) -> bytes:
     """Return a picture of places in a list of colours, of which the first one is clear."""
     image = _image(steps if steps.size else np.zeros((1, 1), np.uint8))

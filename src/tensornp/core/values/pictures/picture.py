@@ -1,90 +1,178 @@
-"""A tensor as a picture: the pixels that are shown, read where it lies, and what was done to its values."""
+"""A tensor, or a list of them, as a picture: the pixels that are shown, read where they lie, and how in words."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tensornp.core.convert.plan import decide
-from tensornp.core.lowlevel.attributes import is_array
+from tensornp.core.lowlevel.attributes import is_array, is_subclass
 from tensornp.core.lowlevel.modes import unnoticed
-from tensornp.core.lowlevel.units import counted, format_number
+from tensornp.core.lowlevel.units import counted
 from tensornp.core.memory.arrays import check_array
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.indexing import Places
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.tensor.weight import ONE_OR_ALL, refused, values_of
-from tensornp.core.values.pictures.image_layout import ImageLayout, layout_of
-from tensornp.core.values.pictures.limits import Limits
+from tensornp.core.values.pictures.brightness import Asked, Bright, brightened, total_words
+from tensornp.core.values.pictures.image_layout import MAX_PIXELS, MAX_TILES, ImageLayout, layout_of
+from tensornp.core.values.pictures.tiles import grid_of
 from tensornp.core.values.reading.stored import StoredValues
 from tensornp.core.values.shown.preview import gathered, what_it_stands_for
-from tensornp.errors import BadRequestError, NoDataError, NotATensorError, NotReadError
+from tensornp.errors import BadRequestError, NoDataError, NotATensorError, NotReadError, TensornpError
 
-_ROUNDED = 1e-5
-"""By how much a value that was taken back from its normalization may miss the range from 0 to 1."""
-Numbers = float | Sequence[float] | np.ndarray[Any, Any]
+_MAX_SAID = 4
+"""Different words about the pictures of a list that a caption repeats."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tile:
+    """One of the pictures.
+
+    Attributes
+    ----------
+    label : str
+        The index that leads to it, as it is written: ``3``, or ``3, 0``; empty for what is the whole.
+    pixels : numpy.ndarray
+        uint8, of height × width × channels.
+    is_marked : numpy.ndarray
+        bool, of height × width: where a channel is NaN, infinite or hidden by a mask.
+    """
+
+    label: str
+    pixels: np.ndarray[Any, Any]
+    is_marked: np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    """What is shown of a tensor.
+    """What is shown.
 
     Attributes
     ----------
-    pixels : numpy.ndarray
-        uint8, of pictures × height × width × channels.
-    is_marked : numpy.ndarray
-        bool, of pictures × height × width: where a channel is NaN, infinite or hidden by a mask.
-    layout : ImageLayout
+    tiles : tuple of Tile
+    grid : tuple of int
+        In how many rows and columns these are laid out, row by row.
     words : tuple of str
-        What a caption says of the values.
+        What a caption says.
+    has_frames : bool
+        Whether the tiles follow each other in time.
     """
 
-    pixels: np.ndarray[Any, Any]
-    is_marked: np.ndarray[Any, Any]
-    layout: ImageLayout
+    tiles: tuple[Tile, ...]
+    grid: tuple[int, int]
     words: tuple[str, ...]
+    has_frames: bool
 
 
 @unnoticed
-def picture_of(
-    obj: Any,
-    layout: str | None = None,
-    mean: Numbers | None = None,
-    std: Numbers | None = None,
-    value_range: tuple[float, float] | None = None,
-) -> Picture:
-    """Return the pixels of a tensor or an array; only those that are shown are read, and nothing is changed.
+def picture_of(obj: Any, layout: str | None = None, asked: Asked | None = None) -> Picture:
+    """Return the pixels of a tensor, an array or a list of these; only those that are shown are read.
 
     Raises as `tensornp.image` does, which says what the arguments mean.
     """
+    asked = asked or Asked()
     obj = values_of(obj)
+    base = next((base for base in (list, tuple) if is_subclass(type(obj), base)), None)
+    if base is not None and not is_tensor_like(obj):
+        return _picture_of_several(obj, base, layout, asked)
+    laid_out, values = _read(obj, layout, MAX_TILES, MAX_PIXELS)
+    (shown,) = brightened([values], asked)
+    labels = [", ".join(map(str, index)) for index in laid_out.indices]
+    said = [laid_out.layout_words, laid_out.size_words, laid_out.tile_words, laid_out.step_words, shown.words]
+    words = (*filter(None, said), *total_words([shown]))
+    return Picture(tuple(_tiles(shown, labels)), laid_out.grid, words, laid_out.has_frames)
+
+
+def _picture_of_several(several: Any, base: type[Any], layout: str | None, asked: Asked) -> Picture:
+    """Return the pictures of a list or a tuple side by side, each read by itself."""
+    total = base.__len__(several)
+    if not total:
+        raise BadRequestError(f"an empty {base.__name__} has no picture; pass one that has some")
+    count = min(total, MAX_TILES)
+    layouts: list[ImageLayout] = []
+    parts: list[Any] = []
+    for i, one in enumerate(itertools.islice(base.__iter__(several), count)):
+        try:
+            laid_out, values = _read(values_of(one), layout, MAX_TILES // count, MAX_PIXELS // count)
+        except TensornpError as error:
+            raise type(error)(f"picture {i} of the {base.__name__}: {error}") from None
+        layouts.append(laid_out)
+        parts.append(values)
+    shown = brightened(parts, asked)
+    tiles: list[Tile] = []
+    for i, (laid_out, part) in enumerate(zip(layouts, shown, strict=True)):
+        tiles += _tiles(part, [", ".join(map(str, (i, *index))) for index in laid_out.indices])
+    largest = max(one.pixels.shape[0] for one in tiles), max(one.pixels.shape[1] for one in tiles)
+    first = f"the first {count} of " if count < total else ""
+    said = (
+        _said_of_each([one.layout_words for one in layouts]),
+        _said_of_each([one.size_words for one in layouts]),
+        _said_of_each([one.tile_words for one in layouts]),
+        _said_of_each([one.step_words for one in layouts]),
+        _said_of_each([one.words for one in shown]),
+    )
+    words = (f"a {base.__name__} of {first}{counted(total, 'picture')}", *filter(None, said), *total_words(shown))
+    return Picture(tuple(tiles), grid_of(len(tiles), largest), words, has_frames=False)
+
+
+def _said_of_each(words: Sequence[str]) -> str:
+    """Return what is said of all pictures once, and what only some have with their places: ``CHW (0, 2–5); HW (1)``."""
+    places: dict[str, list[int]] = {}
+    for i, word in enumerate(words):
+        if word:
+            places.setdefault(word, []).append(i)
+    if len(places) == 1 and all(words):
+        return words[0]
+    said = [f"{word} ({_spans(found)})" for word, found in itertools.islice(places.items(), _MAX_SAID)]
+    more = len(places) - len(said)
+    return "; ".join([*said, *([f"{more:,} more"] if more else [])])
+
+
+def _spans(places: list[int]) -> str:
+    """Return integers that grow, those that follow each other as one span: ``0, 2–5``."""
+    spans: list[list[int]] = []
+    for place in places:
+        if spans and spans[-1][1] == place - 1:
+            spans[-1][1] = place
+        else:
+            spans.append([place, place])
+    return ", ".join(f"{first}–{last}" if first < last else f"{first}" for first, last in spans)
+
+
+def _tiles(shown: Bright, labels: Sequence[str]) -> Iterator[Tile]:
+    yield from map(Tile, labels, shown.pixels, shown.is_marked)
+
+
+def _read(obj: Any, layout: str | None, max_tiles: int, max_pixels: int) -> tuple[ImageLayout, Any]:
+    """Return how one tensor or array is shown, and its values of tiles × height × width × channels."""
     is_tensor = is_tensor_like(obj) or isinstance(obj, StoredValues)
     if not is_tensor and not is_array(obj):
-        raise NotATensorError(f"image takes a tensor or an array, not {refused(obj, of_model=ONE_OR_ALL)}")
-    reading = _tensor_reading(obj) if is_tensor else _array_reading(np.ndarray.view(obj, np.ndarray))
-    shape, dtype, read = reading
+        raise NotATensorError(
+            f"image takes a tensor, an array or a list of these, not {refused(obj, of_model=ONE_OR_ALL)}"
+        )
+    shape, dtype, read = _tensor_reading(obj) if is_tensor else _array_reading(np.ndarray.view(obj, np.ndarray))
     if dtype.kind not in "biuf" and dtype.name not in dtypes.EXTENSIONS:
         cure = "pass its abs(), real or imag" if dtype.kind == "c" else "pass bools, integers or floats"
         raise BadRequestError(f"{dtype} values are no brightness; {cure}")
-    laid_out = layout_of(shape, layout)
-    bounds = _range_of(value_range)
+    laid_out = layout_of(shape, layout, max_tiles, max_pixels)
     shown = read(laid_out.places)
     if is_array(obj) and isinstance(obj, np.ma.MaskedArray):
         shown = np.ma.MaskedArray(shown, np.ma.getmaskarray(obj)[np.ix_(*laid_out.places)])
-    return _picture(_channels_last(shown, laid_out.name), laid_out, mean, std, bounds)
+    return laid_out, _tiled(shown, laid_out)
 
 
 def _tensor_reading(tensor: Any) -> tuple[tuple[int, ...], np.dtype[Any], Any]:
     info = tensor.info if isinstance(tensor, StoredValues) else inspect(tensor)
     plan = decide(info)
     if info.kind.gives_several:
-        raise BadRequestError("a nested tensor is several arrays; pass one of t.unbind()")
+        raise BadRequestError("a nested tensor is several arrays; pass t.unbind(), or one of these")
 
     def read(places: Places) -> Any:
         try:
@@ -102,103 +190,10 @@ def _array_reading(array: np.ndarray[Any, Any]) -> tuple[tuple[int, ...], np.dty
     return array.shape, array.dtype, lambda places: array[np.ix_(*places)]
 
 
-def _channels_last(shown: Any, layout: str) -> Any:
-    """Return values of pictures × height × width × channels."""
-    order = [layout.index(letter) for letter in "NHWC" if letter in layout]
+def _tiled(shown: Any, layout: ImageLayout) -> Any:
+    """Return values of tiles × height × width × channels."""
+    inner = [letter for letter in layout.name if letter not in layout.outer and letter not in "HW"]
+    order = [layout.name.index(letter) for letter in (*layout.outer, "H", "W", *inner)]
     shown = shown.transpose(order)
-    shown = shown if "N" in layout else shown[None]
-    return shown if "C" in layout else shown[..., None]
-
-
-def _picture(
-    values: Any, layout: ImageLayout, mean: Numbers | None, std: Numbers | None, bounds: tuple[float, float] | None
-) -> Picture:
-    """Return the pixels, with what was done to the values in words."""
-    is_hidden: np.ndarray[Any, Any] = np.asarray(np.ma.getmaskarray(values).any(axis=-1))
-    values = np.asarray(np.ma.getdata(values))
-    is_plain = mean is None and std is None and bounds is None
-    if values.dtype in (np.uint8, np.bool_) and is_plain:
-        pixels = values if values.dtype == np.uint8 else values.astype(np.uint8) * np.uint8(255)
-        said = "0 … 255 as they are" if values.dtype == np.uint8 else "False black, True white"
-        return Picture(pixels, is_hidden, layout, (said, *_marked_words(is_hidden)))
-    words: list[str] = []
-    is_integer = values.dtype.kind in "iu"
-    opaque = 255.0 if is_integer else 1.0
-    values = values.astype(np.float64)
-    colours, alpha = (values[..., :3], values[..., 3:]) if values.shape[-1] == 4 else (values, values[..., :0])
-    if mean is not None or std is not None:
-        means, stds = _channel_numbers(mean, 0.0, "mean", colours), _channel_numbers(std, 1.0, "std", colours)
-        if not (stds != 0).all():
-            raise BadRequestError(f"std={std!r} would have divided by 0; pass what the values were divided by")
-        colours, is_integer = colours * stds + means, False
-        words.append(f"mean {_list_text(means)} and std {_list_text(stds)} undone")
-    is_marked = ~np.isfinite(colours).all(axis=-1) | np.isnan(alpha).any(axis=-1)
-    low, high, said = _stretch(colours[~(is_marked | is_hidden)], bounds, is_integer, bool(words))
-    share = Limits(low, high).shares(colours)
-    pixels = _bytes(np.concatenate([share, alpha / opaque], axis=-1))
-    num_beyond = int(((share < -_ROUNDED) | (share > 1 + _ROUNDED))[~(is_marked | is_hidden)].sum())
-    words += [said, *([f"{counted(num_beyond, 'value')} beyond, shown as the nearest"] if num_beyond else [])]
-    words += [f"alpha 0 … {opaque:g}"] if alpha.size else []
-    return Picture(pixels, is_marked | is_hidden, layout, (*words, *_marked_words(is_marked | is_hidden)))
-
-
-def _stretch(
-    finite: np.ndarray[Any, Any], bounds: tuple[float, float] | None, is_integer: bool, is_undone: bool
-) -> tuple[float, float, str]:
-    """Return the values that are black and white, and in words why."""
-    if bounds is not None:
-        return *bounds, f"{format_number(bounds[0])} … {format_number(bounds[1])} shown as black … white, as asked"
-    if not finite.size:
-        return 0.0, 1.0, "no finite value"
-    low, high = float(finite.min()), float(finite.max())
-    margin = _ROUNDED if is_undone else 0.0
-    if not is_integer and -margin <= low and high <= 1 + margin:
-        return 0.0, 1.0, "0 … 1 as they are"
-    if low == high:
-        return low, high, f"all {format_number(low)}, shown as grey"
-    return (
-        low,
-        high,
-        f"{format_number(low)} … {format_number(high)}, the least and the greatest shown, as black … white",
-    )
-
-
-def _bytes(share: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return np.asarray(np.clip(np.nan_to_num(share, nan=0.0), 0, 1) * 255 + 0.5).astype(np.uint8)
-
-
-def _marked_words(is_marked: np.ndarray[Any, Any]) -> list[str]:
-    count = int(is_marked.sum())
-    return [f"{count:,} pixel{'s' * (count != 1)} with NaN, infinite or hidden (violet)"] if count else []
-
-
-def _channel_numbers(
-    numbers: Numbers | None, default: float, name: str, colours: np.ndarray[Any, Any]
-) -> np.ndarray[Any, Any]:
-    given: Any = default if numbers is None else numbers
-    try:
-        # One by one, since NumPy would lock the memory of a tensor.
-        found = np.array([float(number) for number in (given if hasattr(given, "__len__") else [given])])
-    except (TypeError, ValueError, RuntimeError):
-        found = np.empty(0)
-    if len(found) not in (1, colours.shape[-1]) or not np.isfinite(found).all():
-        raise BadRequestError(
-            f"{name}={numbers!r} does not fit; pass a number, or one for each of {colours.shape[-1]} channels"
-        )
-    return found
-
-
-def _range_of(value_range: Any) -> tuple[float, float] | None:
-    if value_range is None:
-        return None
-    try:
-        low, high = (float(bound) for bound in value_range)
-    except (TypeError, ValueError):
-        low = high = math.nan
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise BadRequestError(f"value_range={value_range!r} is no range; pass two numbers, black and white: (0, 1)")
-    return low, high
-
-
-def _list_text(numbers: np.ndarray[Any, Any]) -> str:
-    return ", ".join(format_number(float(number)) for number in numbers)
+    *outer, height, width, channels = shown.shape if inner else (*shown.shape, 1)
+    return shown.reshape(math.prod(outer), height, width, channels)
