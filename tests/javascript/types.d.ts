@@ -8,6 +8,15 @@ interface Model {
   off(event: string, listener: (...args: any[]) => void): void;
 }
 
+/** Where a frame stands in the picture of all, and the index that leads to it. */
+interface Frame {
+  label: string;
+  left: number;
+  top: number;
+  width: number;
+  height: number;
+}
+
 /** What makes requests, and is told what becomes of them. */
 interface Part {
   root: HTMLElement;

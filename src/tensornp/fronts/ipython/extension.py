@@ -19,6 +19,7 @@ from tensornp.fronts.ipython.config import TensorDisplay
 from tensornp.fronts.ipython.guide import GREETING, GuideMagics
 from tensornp.fronts.ipython.history import clear_own_frames
 from tensornp.fronts.ipython.live import LiveToggle
+from tensornp.fronts.ipython.live_film import LiveFilm
 from tensornp.fronts.ipython.live_weights import LiveWeights
 from tensornp.fronts.ipython.magics import TensorMagics
 from tensornp.fronts.ipython.memory_magics import MemoryMagics
@@ -71,6 +72,8 @@ class Extension:
         anchors = Anchors(shell)
         weights = LiveWeights(shell, config, live.bind)
         undo.callback(weights.close)
+        film = LiveFilm(shell, config)
+        undo.callback(film.close)
         if getattr(shell, "kernel", None) is not None:
             # A console has a bar of its own.
             undo.callback(progress.take_out, CellBar)
@@ -103,6 +106,7 @@ class Extension:
             ("post_run_cell", threads.cells.end),
             ("post_run_cell", clear_own_frames),
             ("post_run_cell", live.after_cell),
+            ("post_run_cell", film.after_cell),
             ("post_execute", printers.forget),
             ("post_execute", live.after_callback),
         ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import operator
 from collections.abc import Sequence
@@ -72,11 +73,22 @@ class Image:
         """The text that stands for the picture."""
         return f"picture: {self.caption}"
 
+    @property
+    def has_tiles(self) -> bool:
+        """Whether it is a grid, with indices that are to be read on a narrow page too."""
+        return len(self.places) > 1
+
+    @property
+    def anchor(self) -> str:
+        """The class by which a slider finds a film in the page; empty for what is none."""
+        return f"tnp-{hashlib.blake2s(self.png, digest_size=4).hexdigest()}" if self.has_frames else ""
+
     def _repr_html_(self) -> str:
-        return (
-            f'<div class="tensornp">{img_html(self.png, self.alt, *self.size)}'
-            f'<div style="{SMALL_TEXT}">{escape(self.caption)}</div></div>'
-        )
+        classes = " ".join(filter(None, ["tensornp", self.anchor]))
+        shown = img_html(self.png, self.alt, *self.size, can_shrink=not self.has_tiles)
+        if self.has_tiles:
+            shown = f'<div style="overflow-x:auto">{shown}</div>'
+        return f'<div class="{classes}">{shown}<div style="{SMALL_TEXT}">{escape(self.caption)}</div></div>'
 
     def _static_bundle(self) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}

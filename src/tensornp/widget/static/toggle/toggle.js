@@ -3,6 +3,7 @@
 import { copyButton } from "../page/copy.js";
 import { GONE, docking } from "../page/docking.js";
 import { button, element } from "../page/elements.js";
+import { filmOf } from "../page/frames.js";
 import { Request } from "../page/request.js";
 
 // Lines that are worth a fold, and that are paler above it.
@@ -230,12 +231,16 @@ class Toggle {
   }
 
   paintImage() {
-    const { shown, caption = "" } = this.model.get("image");
+    const { shown, caption = "", frames = [] } = this.model.get("image");
     this.image.hidden = !this.model.get("has_image");
     this.image.disabled = Boolean(this.dead);
     this.image.setAttribute("aria-expanded", String(Boolean(shown)));
     this.picture.hidden = !shown;
+    // A slider stays where it is as long as the picture does.
+    if (shown?.src === this.shownPicture) return;
+    this.shownPicture = shown?.src;
     const nodes = shown ? [Object.assign(element("img"), shown), element("div", "line", caption)] : [];
+    if (frames.length) nodes.unshift(filmOf(shown.src, [shown.width, shown.height], frames));
     this.picture.replaceChildren(...nodes);
   }
 
@@ -298,7 +303,7 @@ export default () => {
     return toggle;
   };
   return docking({
-    own: ".tensornp-bar, .tensornp-head",
+    own: ".tensornp-bar, .tensornp-head, .tensornp-film",
     dock(model, card) {
       const toggle = add(model);
       toggle.dock(card);
