@@ -16,10 +16,12 @@ from playwright.sync_api import Locator, Page, expect
 
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.render.pictures.image import image
 from tensornp.render.tensor.card import tensor_html
 from tensornp.session.ledger import Ledger
 from tensornp.widget.dock import module, stylesheet
 from tensornp.widget.toggle import TensorWidget
+from tensornp.widget.toggle_data import image_data
 
 ANCHOR = "tnp-test"
 STATE = (
@@ -433,3 +435,16 @@ def test_a_card_that_stands_alone_names_who_shares_its_memory(toggle: MakeToggle
     shown = toggle(t, cards=widget.cards)
     expect(shown.page.locator("#output .tensornp-memory")).to_have_text("overlaps first")
     widget.close()
+
+
+def test_a_film_keeps_its_frame_while_the_kernel_answers(toggle: MakeToggle) -> None:
+    """A slider that was moved stays; another picture begins at its first frame."""
+    shown = toggle(image=image_data(image(torch.rand(1, 6, 3, 16, 16))))
+    slider = shown.page.get_by_role("slider", name="Frame")
+    slider.press("ArrowRight")
+    shown.answer(message={"text": "bound: w_np (view)", "tone": "plain"})
+    expect(shown.status).to_have_text("bound: w_np (view)")
+    expect(shown.page.get_by_role("img", name="frame [1], 2 of 6")).to_be_visible()
+    expect(slider).to_be_focused()
+    shown.answer(image=image_data(image(torch.rand(1, 6, 3, 16, 16))))
+    expect(shown.page.get_by_role("img", name="frame [0], 1 of 6")).to_be_visible()
