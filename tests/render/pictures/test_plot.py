@@ -164,6 +164,23 @@ def test_a_nan_has_its_colour_where_it_lies(plane):
     assert picture.convert("RGB").getpixel((int(x), picture.height - int(y))) != palette.NAN
 
 
+def test_over_the_heat_map_stands_which_plane_it_is():
+    """Of a batch the first, or the one at an index, whose very elements are drawn; also under a title of one's own."""
+    batch = torch.arange(2 * 3 * 40 * 40, dtype=torch.float64).view(2, 3, 40, 40)
+    for options, at in [({}, (0, 0)), ({"index": (1, 2)}, (1, 2)), ({"index": (-1, 0), "title": "a batch"}, (1, 0))]:
+        figure = tnp.plot(batch, **options)
+        _, heat, bar = figure.axes
+        assert heat.get_title() == f"plane {list(at)} of 2 × 3"
+        assert bar.get_ylim() == (batch[at].min(), batch[at].max())
+        assert figure.get_suptitle() == options.get("title", "Tensor (2, 3, 40, 40) float64")
+    assert tnp.plot(torch.zeros(7, 40, 40), index=3).axes[1].get_title() == "plane [3] of 7"
+    assert tnp.plot(torch.zeros(2, 3, 8, 8)).axes[1].get_title() == "planes of 2 × 3"
+    assert tnp.plot(torch.zeros(8, 8)).axes[1].get_title() == ""
+    for obj, index in [(batch, (2, 0)), (batch, 1), (batch[0, 0], 0), (batch, "ab"), (tnp.stats(batch), (0, 0))]:
+        with pytest.raises(tnp.BadRequestError, match="pass"):
+            tnp.plot(obj, index=index)
+
+
 @pytest.mark.parametrize(
     "plane", [np.full((3, 3), np.nan), np.ones((1, 1)), np.zeros((0, 4)), np.array([[1e308, -1e308]])]
 )

@@ -21,7 +21,7 @@ from tensornp.core.values.reading.description import described
 from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.histogram import NUM_BINS, Histogram
 from tensornp.core.values.stats.record import TensorStats
-from tensornp.errors import TensornpError
+from tensornp.errors import BadRequestError, TensornpError
 from tensornp.render.pictures import palette
 from tensornp.render.pictures.legend import legend_text
 from tensornp.render.pictures.png import img_html
@@ -38,8 +38,8 @@ _DRAWN = 1e-280, 1e300
 
 
 @never_compiled
-def plot(x: Any, *, title: str = "", index: tuple[int, ...] | None = None) -> Figure:
-    """Return a matplotlib `Figure` with the histogram and the heat map of a tensor or an array.
+def plot(x: Any, *, title: str = "", index: int | tuple[int, ...] | None = None) -> Figure:
+    """Return a matplotlib `Figure` with the histogram of a tensor or an array, and the heat map of a plane of it.
 
     Parameters
     ----------
@@ -47,21 +47,33 @@ def plot(x: Any, *, title: str = "", index: tuple[int, ...] | None = None) -> Fi
         Of statistics there is the histogram alone.
     title : str
         What stands over it; the shape and the dtype where it is empty.
-    index : tuple of int, optional
-        Which plane the heat map shows of a tensor of more than two dimensions, by an index of each but the last two.
+    index : int or tuple of int, optional
+        Which plane the heat map shows of a tensor of more than two dimensions, by an index of each but the last two:
+        of a batch (8, 3, 32, 32), ``index=(5, 0)`` shows ``batch[5, 0]``. None shows the first plane, or up to 64 small
+        ones (of 1,024 elements at most) side by side. What stands over the heat map says which; the histogram is
+        that of all elements.
 
     Raises
     ------
     NoDataError, NotATensorError, UnsupportedTensorError, UnsupportedArrayError
         As `stats` does.
     BadRequestError
-        For an index that leads to no plane.
+        For an index that leads to no plane, or beside statistics, which have none.
 
     Notes
     -----
     Made by the object interface: it is in no list of `pyplot`, and goes when nobody keeps it. Reads all elements.
+
+    Examples
+    --------
+    >>> import torch
+    >>> batch = torch.rand(8, 3, 64, 64)
+    >>> tnp.plot(batch, index=(5, 0)).axes[1].get_title()
+    'plane [5, 0] of 8 × 3'
     """
     if is_subclass(type(x), TensorStats):
+        if index is not None:
+            raise BadRequestError(f"index={index!r} is none, for statistics have no plane; pass the tensor itself")
         return figure_of(x, title=title or "TensorStats")
     x = values_of(x)
     found = scan(x, caller="plot")
@@ -74,7 +86,11 @@ def plot(x: Any, *, title: str = "", index: tuple[int, ...] | None = None) -> Fi
     named = title or str(described(x))
     if picture is None:
         return figure_of(found, title=named)
-    return figure_of(found, picture.heatmap, named, limits_of_colours=picture.limits, caption=picture.tiles.caption)
+    tiles = picture.tiles
+    return figure_of(
+        found, picture.heatmap, named,
+        limits_of_colours=picture.limits, caption=tiles.caption, heatmap_title=tiles.title,
+    )  # fmt: skip
 
 
 @ignoring_float_errors
@@ -86,6 +102,7 @@ def figure_of(
     limits_of_colours: Limits | None = None,
     dimensions: Sequence[str] = ("row", "column"),
     caption: str = "",
+    heatmap_title: str = "",
 ) -> Figure:
     """Return a figure with a histogram, a heat map, or both side by side.
 
@@ -102,6 +119,8 @@ def figure_of(
         None finds robust ones.
     dimensions : sequence of str
         What the axes of the heat map are called, rows first.
+    heatmap_title : str
+        What stands over the heat map alone.
     """
     counts = stats.histogram if stats is not None else None
     num_parts = (counts is not None) + (heatmap is not None)
@@ -114,7 +133,9 @@ def figure_of(
         notes.append(f"histogram: {stats.scope_of_histogram}")
     if heatmap is not None:
         colours = limits_of_colours or limits(heatmap)
-        _draw_heatmap(figure.add_subplot(1, num_parts, at + 1), heatmap, colours, dimensions)
+        axes = figure.add_subplot(1, num_parts, at + 1)
+        _draw_heatmap(axes, heatmap, colours, dimensions)
+        axes.set_title(heatmap_title, fontsize="medium")
         notes.append(legend_text(heatmap, colours))
     if title:
         figure.suptitle(title)

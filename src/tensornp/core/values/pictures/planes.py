@@ -39,7 +39,7 @@ class PlaneMap:
 class PlaneBuilder:
     """Takes the numbers of a tensor of `shape` in the order of their indices, and makes heat maps of its planes."""
 
-    def __init__(self, shape: tuple[int, ...], index: tuple[int, ...] | None = None) -> None:
+    def __init__(self, shape: tuple[int, ...], index: tuple[int, ...] | int | None = None) -> None:
         plane = math.prod(shape[-2:])
         self.tiles = tiles_of(shape, index, max_tiles=MAX_TILES if plane <= MAX_TILED_NUMEL else 1)
         self._numel = plane
@@ -97,7 +97,7 @@ def _add_flat(builder: HeatmapBuilder, flat: Array, shown: Array | None, start: 
 
 
 @apart
-def plane_map(obj: Any, index: tuple[int, ...] | None = None) -> PlaneMap | None:
+def plane_map(obj: Any, index: tuple[int, ...] | int | None = None) -> PlaneMap | None:
     """Return the heat map of the last two dimensions of a tensor or an array; None where there is nothing to show.
 
     Of more dimensions it shows the plane at `index`, or without one the first plane, or up to 64 small ones in a grid.

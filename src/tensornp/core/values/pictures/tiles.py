@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,21 +30,32 @@ class Tiles:
         In how many rows and columns they are laid out, row by row.
     caption : str
         Which planes these are: "the last two of 4 dimensions, at [0, 3]"; empty where the plane is the whole tensor.
+    outer : tuple of int
+        The sizes of these other dimensions.
     """
 
     plane: tuple[int, int]
     indices: tuple[tuple[int, ...], ...]
     grid: tuple[int, int]
     caption: str
+    outer: tuple[int, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The same in short, for what stands over a picture: "plane [0, 3] of 2 × 4"; empty for the whole tensor."""
+        if not self.outer or not self.indices:
+            return ""
+        size = " × ".join(f"{size:,}" for size in self.outer)
+        return f"plane {list(self.indices[0])} of {size}" if len(self.indices) == 1 else f"planes of {size}"
 
 
-def tiles_of(shape: tuple[int, ...], index: Sequence[int] | None = None, max_tiles: int = 1) -> Tiles:
+def tiles_of(shape: tuple[int, ...], index: Sequence[int] | int | None = None, max_tiles: int = 1) -> Tiles:
     """Return which planes of a tensor of `shape` are shown.
 
     Parameters
     ----------
     shape : tuple of int
-    index : sequence of int, optional
+    index : int or sequence of int, optional
         Which plane: an index for each dimension but the last two, negative ones from the end. None shows the first
         `max_tiles` planes.
     max_tiles : int
@@ -60,23 +71,25 @@ def tiles_of(shape: tuple[int, ...], index: Sequence[int] | None = None, max_til
     plane, which = (rows, columns), f"the last two of {len(shape)} dimensions"
     if index is not None:
         at = _checked(index, tuple(outer), shape)
-        return Tiles(plane, (at,), (1, 1), f"{which}, at {list(at)}" if outer else "")
+        return Tiles(plane, (at,), (1, 1), f"{which}, at {list(at)}" if outer else "", tuple(outer))
     total = math.prod(outer)
     count = min(total, max(1, max_tiles))
     indices = tuple(itertools.islice(itertools.product(*map(range, outer)), count))
     if not outer:
         return Tiles(plane, indices, (1, 1), "")
     if total <= 1 or max_tiles <= 1:
-        return Tiles(plane, indices, (min(1, total), 1), f"{which}, at {list(indices[0])}" if indices else which)
+        return Tiles(
+            plane, indices, (min(1, total), 1), f"{which}, at {list(indices[0])}" if indices else which, tuple(outer)
+        )
     is_whole = count == total
     grid = (outer[0], outer[1]) if is_whole and len(outer) == 2 else grid_of(count, plane)
     said = f"all {total:,}" if is_whole else f"the first {count:,} of {total:,}"
-    return Tiles(plane, indices, grid, f"{which}, {said} in {grid[0]} × {grid[1]} tiles")
+    return Tiles(plane, indices, grid, f"{which}, {said} in {grid[0]} × {grid[1]} tiles", tuple(outer))
 
 
-def _checked(index: Sequence[int], outer: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+def _checked(index: Sequence[int] | int, outer: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
     try:
-        at = tuple(operator.index(i) for i in index)
+        at = tuple(operator.index(i) for i in (index if isinstance(index, Iterable) else (index,)))
     except TypeError:
         at = ()
     if len(at) != len(outer) or not all(-size <= i < size for i, size in zip(at, outer, strict=True)):
