@@ -174,7 +174,8 @@ def test_over_the_heat_map_stands_which_plane_it_is():
         assert bar.get_ylim() == (batch[at].min(), batch[at].max())
         assert figure.get_suptitle() == options.get("title", "Tensor (2, 3, 40, 40) float64")
     assert tnp.plot(torch.zeros(7, 40, 40), index=3).axes[1].get_title() == "plane [3] of 7"
-    assert tnp.plot(torch.zeros(2, 3, 8, 8)).axes[1].get_title() == "planes of 2 × 3"
+    assert tnp.plot(torch.zeros(2, 3, 8, 8)).axes[1].get_title() == "all planes of 2 × 3"
+    assert tnp.plot(torch.zeros(100, 8, 8)).axes[1].get_title() == "the first 64 planes of 100"
     assert tnp.plot(torch.zeros(8, 8)).axes[1].get_title() == ""
     for obj, index in [(batch, (2, 0)), (batch, 1), (batch[0, 0], 0), (batch, "ab"), (tnp.stats(batch), (0, 0))]:
         with pytest.raises(tnp.BadRequestError, match="pass"):

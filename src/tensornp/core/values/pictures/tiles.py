@@ -46,7 +46,10 @@ class Tiles:
         if not self.outer or not self.indices:
             return ""
         size = " × ".join(f"{size:,}" for size in self.outer)
-        return f"plane {list(self.indices[0])} of {size}" if len(self.indices) == 1 else f"planes of {size}"
+        if len(self.indices) == 1:
+            return f"plane {list(self.indices[0])} of {size}"
+        first = "all" if len(self.indices) == math.prod(self.outer) else f"the first {len(self.indices)}"
+        return f"{first} planes of {size}"
 
 
 def tiles_of(shape: tuple[int, ...], index: Sequence[int] | int | None = None, max_tiles: int = 1) -> Tiles:
