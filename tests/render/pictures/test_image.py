@@ -290,7 +290,7 @@ def test_a_list_is_bounded_and_its_batches_are_laid_out():
     long = tnp.image([torch.zeros(900, 1200)] * 1000)
     assert "a list of the first 64 of 1,000 pictures" in long.caption and "every 9th row and column" in long.caption
     many = tnp.image([torch.zeros(9, 9 + i) for i in range(9)])
-    assert "9 × 12 grey (3); 5 more · " in many.caption
+    assert "· 9 × 9 … 9 × 17 grey · " in many.caption
 
 
 def test_the_size_on_the_page_is_chosen():

@@ -85,10 +85,19 @@ class ImageLayout:
         return f"{self.name}, {self.reason}" if self.reason else self.name
 
     @property
+    def plane_words(self) -> str:
+        """Rows and columns."""
+        return f"{self.size('H'):,} × {self.size('W'):,}"
+
+    @property
+    def channel_words(self) -> str:
+        """What the channels are together."""
+        return "grey" if "C" in self.outer else CHANNELS[self.size("C")]
+
+    @property
     def size_words(self) -> str:
         """Rows, columns, and what the channels are."""
-        channels = "grey" if "C" in self.outer else CHANNELS[self.size("C")]
-        return f"{self.size('H'):,} × {self.size('W'):,} {channels}"
+        return f"{self.plane_words} {self.channel_words}"
 
     @property
     def tile_words(self) -> str:

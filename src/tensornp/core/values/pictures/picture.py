@@ -113,7 +113,7 @@ def _picture_of_several(several: Any, base: type[Any], layout: str | None, asked
     first = f"the first {count} of " if count < total else ""
     said = (
         _said_of_each([one.layout_words for one in layouts]),
-        _said_of_each([one.size_words for one in layouts]),
+        _sizes_of_each(layouts),
         _said_of_each([one.tile_words for one in layouts]),
         _said_of_each([one.step_words for one in layouts]),
         _said_of_each([one.words for one in shown]),
@@ -135,6 +135,16 @@ def _said_of_each(words: Sequence[str]) -> str:
     return "; ".join([*said, *([f"{more:,} more"] if more else [])])
 
 
+def _sizes_of_each(layouts: Sequence[ImageLayout]) -> str:
+    """Return the sizes, or where these are many the least and the greatest: ``40 × 60 … 480 × 640 RGB or grey``."""
+    words = [one.size_words for one in layouts]
+    if len(set(words)) <= _MAX_SAID:
+        return _said_of_each(words)
+    by_area = sorted(layouts, key=lambda one: one.size("H") * one.size("W"))
+    channels = " or ".join(sorted({one.channel_words for one in layouts}))
+    return f"{by_area[0].plane_words} … {by_area[-1].plane_words} {channels}"
+
+
 def _spans(places: list[int]) -> str:
     """Return integers that grow, those that follow each other as one span: ``0, 2–5``."""
     spans: list[list[int]] = []
@@ -154,9 +164,7 @@ def _read(obj: Any, layout: str | None, max_tiles: int, max_pixels: int) -> tupl
     """Return how one tensor or array is shown, and its values of tiles × height × width × channels."""
     is_tensor = is_tensor_like(obj) or isinstance(obj, StoredValues)
     if not is_tensor and not is_array(obj):
-        raise NotATensorError(
-            f"image takes a tensor, an array or a list of these, not {refused(obj, of_model=ONE_OR_ALL)}"
-        )
+        raise NotATensorError(f"image takes a tensor or an array, not {refused(obj, of_model=ONE_OR_ALL)}")
     shape, dtype, read = _tensor_reading(obj) if is_tensor else _array_reading(np.ndarray.view(obj, np.ndarray))
     if dtype.kind not in "biuf" and dtype.name not in dtypes.EXTENSIONS:
         cure = "pass its abs(), real or imag" if dtype.kind == "c" else "pass bools, integers or floats"
