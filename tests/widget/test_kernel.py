@@ -390,3 +390,26 @@ def test_a_tree_keeps_no_memory_that_others_have_nor_any_that_a_later_run_has_no
         kernel.run("%weights make()", cell_id="a")
     kernel.run("gc.collect()")
     assert kernel.value("[one.expired() for one in refs]") == "[True, False]"
+
+
+@pytest.mark.slow
+def test_one_slider_comes_with_a_film_and_moves_on_to_the_next(kernel):
+    """The picture is the only output; no other picture has one, nor any where no widget is wanted."""
+
+    def sliders() -> dict[str, dict[str, Any]]:
+        return {comm: state for comm, state in kernel.comms.items() if "frames" in state}
+
+    kernel.run("import tensornp as tnp\ntnp.image(torch.zeros(5, 3, 8, 8))")
+    assert not sliders()
+    (shown,) = kernel.run("tnp.image(torch.zeros(1, 5, 3, 8, 8))")
+    ((comm, state),) = sliders().items()
+    assert state["anchor"] in shown["text/html"] and WIDGET not in shown
+    assert [frame["label"] for frame in state["frames"]] == list("01234")
+    (shown,) = kernel.run("tnp.image(torch.ones(1, 7, 3, 8, 8))")
+    ((same, state),) = sliders().items()
+    assert same == comm and state["anchor"] in shown["text/html"] and len(state["frames"]) == 7
+    kernel.run("%config TensorDisplay.widget = 'never'\ntnp.image(torch.zeros(1, 5, 3, 8, 8))")
+    assert sliders()[comm]["anchor"] == state["anchor"]
+    kernel.run("%unload_ext tensornp")
+    assert not sliders()
+    kernel.run("%load_ext tensornp")

@@ -1,0 +1,50 @@
+"""How dimensions make pictures: for any shape what is shown lies within it, in bounded numbers, and is said."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tensornp.core.values.pictures.image_layout import (
+    LAYOUTS,
+    MAX_PIXELS,
+    MAX_SIDE,
+    MAX_TILES,
+    layout_of,
+    looks_like_pictures,
+)
+
+SHAPES = st.lists(st.integers(1, 10) | st.integers(1, 10**6), min_size=2, max_size=5).map(tuple)
+
+
+@given(SHAPES, st.data())
+def test_what_is_shown_lies_within_the_tensor_and_is_bounded(shape, data):
+    """Whatever layout is named or found; each tile has a place in the grid, and an index of its own."""
+    named = data.draw(st.sampled_from([None, *(name for name in LAYOUTS if len(name) == len(shape))]))
+    found = layout_of(shape, named)
+    assert all(0 <= place < size for places, size in zip(found.places, shape, strict=True) for place in places)
+    sizes = dict(zip(found.name, map(len, found.places), strict=True))
+    num_tiles = math.prod(sizes[letter] for letter in found.outer)
+    assert num_tiles <= MAX_TILES and num_tiles <= math.prod(found.grid) < num_tiles + max(found.grid)
+    assert len(found.indices) == len(set(found.indices)) == num_tiles
+    assert num_tiles * sizes["H"] * sizes["W"] <= MAX_PIXELS and max(sizes["H"], sizes["W"]) <= MAX_SIDE
+    assert set(found.name) - set(found.outer) - set("HW") <= {"C"}, "colours alone are no tiles"
+    assert bool(found.reason) == (named is None)
+    assert found.tile_words or num_tiles == 1
+
+
+@given(SHAPES)
+def test_what_is_offered_as_a_picture_unasked_has_colours(shape):
+    """And is no film strip of a pixel."""
+    if looks_like_pictures(shape):
+        found = layout_of(shape)
+        assert found.size("C") in (1, 3, 4) and min(found.size("H"), found.size("W")) >= 16
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 32, 32), (32, 32), (), (5,), (16, 28, 28), (64, 3, 7, 7), (1,) * 6])
+def test_what_could_be_anything_is_not_offered(shape):
+    """Matrices, kernels and feature maps are pictures for who asks."""
+    assert not looks_like_pictures(shape)
