@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensornp.core.values.pictures.image_layout import (
@@ -20,6 +20,7 @@ from tensornp.core.values.pictures.image_layout import (
 SHAPES = st.lists(st.integers(1, 10) | st.integers(1, 10**6), min_size=2, max_size=5).map(tuple)
 
 
+@settings(deadline=None)
 @given(SHAPES, st.data())
 def test_what_is_shown_lies_within_the_tensor_and_is_bounded(shape, data):
     """Whatever layout is named or found; each tile has a place in the grid, and an index of its own."""
@@ -36,6 +37,7 @@ def test_what_is_shown_lies_within_the_tensor_and_is_bounded(shape, data):
     assert found.tile_words or num_tiles == 1
 
 
+@settings(deadline=None)
 @given(SHAPES)
 def test_what_is_offered_as_a_picture_unasked_has_colours(shape):
     """And is no film strip of a pixel."""
