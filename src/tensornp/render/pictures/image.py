@@ -98,7 +98,8 @@ def image(
     layout : {"HW", "CHW", "HWC", "NHW", "THW", "NCHW", "NHWC", "TCHW", "CTHW", "THWC", "NCTHW", "NTCHW", "NTHWC"}, \
 optional
         What each dimension is: N pictures, C channels, T frames, H rows, W columns. None takes the likeliest, and the
-        caption says why: channels first, as usual in torch, unless only the last dimension can be channels.
+        caption says why: channels first, as usual in torch, unless only the last dimension can be channels. NHW shows
+        each channel of (3, 28, 28) by itself.
     mean, std : float or sequence of float, optional
         What was subtracted from each channel, and by what it was divided after that, as torchvision's ``Normalize``
         does: it is undone first. Alpha is not touched.
@@ -107,7 +108,7 @@ optional
         from the least to the greatest value of all pictures that are shown, without NaN and infinities. In a list,
         integers have one such range and floats another.
     size : int, optional
-        How many pixels of the page the longer side of each picture takes, from 1 to 2048, by the nearest of its own,
+        How many pixels of the grid the longer side of each picture takes, from 1 to 2048, by the nearest of its own,
         so that nothing is blurred. None shows each of its own as a square of one to 16 pixels, all of one size.
 
     Raises
@@ -121,7 +122,8 @@ optional
     -----
     Reads the pixels that are shown, on the tensor's own device, and changes nothing: at most 64 tiles and about a
     million pixels in all. Of more pictures or channels these are the first, of a longer film every second, third…
-    frame, of large ones every second, third… row and column.
+    frame, of large ones every second, third… row and column. In a notebook with the extension, a film that a cell
+    returns has a slider over the grid of its frames.
 
     Examples
     --------
@@ -130,7 +132,7 @@ optional
     >>> tnp.image(batch).caption
     'NCHW, the only layout with 1, 3 or 4 channels · 32 × 48 RGB · 4 pictures · 0 … 1 as they are'
     >>> tnp.image(torch.zeros(16, 28, 28)).caption
-    'CHW, as usual in torch · 28 × 28 grey · 16 channels, each a grey tile · 0 … 1 as they are'
+    'CHW, assumed as usual in torch · 28 × 28 grey · 16 channels, each a grey tile · 0 … 1 as they are'
     >>> tnp.image([batch[0], batch[1, 0] > 0.5], size=96).places[1]
     Place(label='1', left=100, top=0, width=96, height=64)
     """

@@ -173,10 +173,10 @@ def _likeliest(shape: tuple[int, ...]) -> tuple[str, str]:
     if fitting == [found]:
         return found, "the only layout with 1, 3 or 4 channels"
     others = " and ".join(name for name in fitting if name != found)
-    return found, f"as usual in torch ({others} {'fit' if ' ' in others else 'fits'} too)" if others else _AS_USUAL
+    return found, f"{_AS_USUAL} ({others} {'fit' if ' ' in others else 'fits'} too)" if others else _AS_USUAL
 
 
-_AS_USUAL = "as usual in torch"
+_AS_USUAL = "assumed as usual in torch"
 
 
 def _size(name: str, shape: tuple[int, ...], letter: str) -> int:
