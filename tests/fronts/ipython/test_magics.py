@@ -219,6 +219,8 @@ def test_help_names_every_option(shell):
         ("%tonumpy -d bf", ["bfloat16"]),
         ("%%tonumpy ha", ["half"]),
         ("%totensor arr", ["arr"]),
+        ("%load_ext ten", ["tensornp"]),
+        ("reload_ext ", ["tensornp"]),
     ],
 )
 def test_tab_offers_tensors_and_options_and_nothing_else(shell, line, offered):

@@ -16,6 +16,8 @@ from tensornp.models.formats.table import weight_suffixes
 
 OPTIONS = {**magics.OPTIONS, **memory_magics.OPTIONS, **value_magics.OPTIONS, **weight_magics.OPTIONS, **guide.OPTIONS}
 _LINE = re.compile(rf"^[^#]*%{{1,2}}({'|'.join(OPTIONS)})\b(.*)$", re.DOTALL)
+_EXTENSION = re.compile(r"^\s*%?(?:load|reload|unload)_ext\s+(\w*)$")
+"""IPython completes no extension; ours only once it is loaded, in a profile for one."""
 _SORTS = ("bytes", "name", "shape", "dtype", "device")
 _DTYPES = (
     "float16 float32 float64 complex64 complex128 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool "
@@ -28,7 +30,11 @@ def make_matcher(shell: Any) -> Callable[[CompletionContext], SimpleMatcherResul
 
     @context_matcher(identifier="tensornp", priority=200)
     def match(context: CompletionContext) -> SimpleMatcherResult:
-        found = _LINE.match(context.line_with_cursor[: context.cursor_position])
+        line = context.line_with_cursor[: context.cursor_position]
+        extension, found = _EXTENSION.match(line), _LINE.match(line)
+        if extension is not None and "tensornp".startswith(extension[1]):
+            own = [SimpleCompletion(text="tensornp", type="module")]
+            return {"completions": own, "suppress": True, "matched_fragment": extension[1]}
         if found is None:
             return {"completions": []}
         magic, typed = found.groups()
