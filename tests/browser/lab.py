@@ -174,7 +174,7 @@ class Notebook:
 
     def status(self) -> Locator:
         """What the toggle says."""
-        return self.panel.get_by_role("status")
+        return self.panel.locator("output.tensornp-status")
 
     def run_all(self) -> None:
         """Run all cells, and fail with what a cell says if one fails."""

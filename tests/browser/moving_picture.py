@@ -1,6 +1,7 @@
-"""Make the README's moving picture in a real JupyterLab: `python tests/browser/moving_picture.py`.
+"""Make the README's moving pictures in a real JupyterLab: `python tests/browser/moving_picture.py`.
 
-Show, toggle, bind, a write by NumPy, and the card that tells it: what happens here is what a user would do.
+A tensor: show, toggle, bind, a write by NumPy, and the card that tells it. A stranger's file: open, scan, the NaN
+named, and one click into it. What happens here is what a user would do.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
+import torch
 from PIL import Image
 from playwright.sync_api import Page, expect, sync_playwright
 
@@ -19,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from browser.lab import Notebook, Server
 
-PICTURE = Path(__file__).parents[2] / ".github" / "images" / "tour.gif"
+IMAGES = Path(__file__).parents[2] / ".github" / "images"
+WEIGHTS = ["%load_ext tensornp", "%weights stranger.pt"]
 CELLS = [
     "%load_ext tensornp\nimport torch\n\n"
     "x = torch.tensor([[1., 2., 3.], [4., 5., 6.]], requires_grad=True)\ny = x.exp()",
@@ -81,17 +85,61 @@ def play(page: Page, server: Server) -> Film:
     return film
 
 
+class Payload:
+    """What nobody wants in a file of weights."""
+
+    def __reduce__(self) -> tuple[Callable[[str], int], tuple[str]]:
+        return os.system, ("echo loaded",)
+
+
+def write_stranger(path: Path) -> None:
+    """Write a transformer's weights with one NaN, and beside them a call that loading would make."""
+    torch.manual_seed(0)
+    block = torch.nn.TransformerEncoderLayer(128, 4, 256)
+    encoder = torch.nn.TransformerEncoder(block, 6, enable_nested_tensor=False)
+    state = torch.nn.ModuleDict({"embeddings": torch.nn.Embedding(1000, 128), "encoder": encoder}).state_dict()
+    state["encoder.layers.3.linear1.weight"][123, 45] = torch.nan
+    torch.save({"state_dict": state, "epoch": 3, "note": Payload()}, path)
+
+
+def play_weights(page: Page, server: Server) -> Film:
+    """Open a stranger's file, scan it, and go to the NaN."""
+    write_stranger(server.root / "stranger.pt")
+    server.write("weights.ipynb", WEIGHTS)
+    notebook = Notebook(page, server, "weights.ipynb")
+    page.get_by_role("tab", name="File Browser").click()
+    box = notebook.panel.locator(".jp-WindowedPanel-inner").bounding_box()
+    film = Film(page, {**box, "height": 800})
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    cell = notebook.cell(1)
+    cell.get_by_role("treegrid").wait_for()
+    film.shoot(3500)
+    cell.get_by_role("button", name="Scan", exact=True).click()
+    found = cell.get_by_role("button", name="1 weight has NaN")
+    found.wait_for()
+    film.shoot(3500)
+    found.click()
+    expect(cell.locator("td.tensornp-nan")).to_be_focused()
+    page.wait_for_timeout(500)
+    film.shoot(5000)
+    return film
+
+
 def main() -> None:
-    """Write the picture, and tell its size."""
-    PICTURE.parent.mkdir(parents=True, exist_ok=True)
+    """Write the pictures, and tell their sizes."""
+    IMAGES.mkdir(parents=True, exist_ok=True)
     server = Server(Path(tempfile.mkdtemp(prefix="tensornp-")))
     try:
         with sync_playwright() as playwright:
             executable = os.environ.get("TENSORNP_CHROMIUM") or shutil.which("chromium")
             browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
-            page = browser.new_page(viewport={"width": 820, "height": 900}, device_scale_factor=1.5)
-            play(page, server).save(PICTURE)
-            print(f"{PICTURE}: {PICTURE.stat().st_size / 1000:.0f} kB")
+            for name, width, film in (("tour", 820, play), ("weights", 1060, play_weights)):
+                page = browser.new_page(viewport={"width": width, "height": 900}, device_scale_factor=1.5)
+                path = IMAGES / f"{name}.gif"
+                film(page, server).save(path)
+                print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
+                page.close()
     finally:
         server.stop()
 

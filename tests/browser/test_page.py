@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from browser.lab import Notebook, Server
-from browser.moving_picture import play
+from browser.moving_picture import Film, play, play_weights
 from PIL import Image
 from playwright.sync_api import Page, expect
 
@@ -33,8 +35,9 @@ def heights(notebook: Notebook) -> dict[str, int]:
 
 
 def test_six_everyday_tensors_take_less_page_than_torch_s_repr(lab: Page, server: Server) -> None:
-    """Together; one that NumPy prints with more digits than torch may take more, but none has more than its bound."""
-    server.write("six.ipynb", ["0", MAKE, *EVERYDAY, "%load_ext tensornp"])
+    """Fewer than 1,000 pixels together, and in rows with figures 220, where a line of an array has 17."""
+    server.write("six.ipynb", ["0", MAKE, *EVERYDAY, "%load_ext tensornp", "%config TensorDisplay.style = 'line'"])
+    lab.set_viewport_size({"width": 1400, "height": 900})
     notebook = Notebook(lab, server, "six.ipynb")
     for index in range(len(EVERYDAY) + 2):
         notebook.run_cell(index)
@@ -44,18 +47,28 @@ def test_six_everyday_tensors_take_less_page_than_torch_s_repr(lab: Page, server
         notebook.run_cell(index)
     expect(notebook.toggles()).to_have_count(1)
     ours = heights(notebook)
-    print(f"pixels of page: tensornp {sum(ours.values()):,} {ours}, torch's repr {sum(torchs.values()):,} {torchs}")
-    assert sum(ours.values()) < sum(torchs.values())
     line = notebook.cell(5).locator("pre").first.evaluate("(pre) => parseFloat(getComputedStyle(pre).lineHeight)")
-    assert all(height < 18 * line + 120 for height in ours.values()), ours
+    notebook.run_cell(len(EVERYDAY) + 3)
+    for index in range(2, len(EVERYDAY) + 2):
+        notebook.run_cell(index)
+    expect(notebook.toggles()).to_have_count(1)
+    expect(notebook.cell(2).get_by_text("mean").first).to_be_visible()
+    rows = heights(notebook)
+    said = {"torch's repr": torchs, "cards": ours, "rows": rows}
+    print(f"line {line}", {name: (sum(each.values()), each) for name, each in said.items()})
+    assert sum(ours.values()) < min(1000 / 17 * line, sum(torchs.values()))
+    assert sum(rows.values()) < 220 / 17 * line
 
 
-def test_the_moving_picture_is_made_and_small(page: Page, server: Server, tmp_path: Path) -> None:
-    """Every step of it happens; each frame stands long enough to be read."""
-    play(page, server).save(tmp_path / "tour.gif")
-    assert (tmp_path / "tour.gif").stat().st_size < MOST_BYTES
-    with Image.open(tmp_path / "tour.gif") as picture:
-        assert picture.n_frames >= 5
+@pytest.mark.parametrize(("film", "num_frames"), [(play, 5), (play_weights, 3)])
+def test_the_moving_pictures_are_made_and_small(
+    page: Page, server: Server, tmp_path: Path, film: Callable[[Page, Server], Film], num_frames: int
+) -> None:
+    """Every step of them happens; each frame stands long enough to be read."""
+    film(page, server).save(tmp_path / "film.gif")
+    assert (tmp_path / "film.gif").stat().st_size < MOST_BYTES
+    with Image.open(tmp_path / "film.gif") as picture:
+        assert picture.n_frames >= num_frames
         for frame in range(picture.n_frames):
             picture.seek(frame)
             assert picture.info["duration"] >= 1500
