@@ -52,8 +52,9 @@ def test_a_scan_as_the_value_of_a_cell_is_a_table(shell):
     table = shell.run("t = w.scan(); t")
     output = shell.show_within_modes(table)
     heading = "2 weights · 1 with findings, 1 with what may be on purpose"
-    assert output["text/plain"].startswith(f"{heading}\nname  finding")
-    assert "1 of 1 is NaN" in output["text/plain"]
+    assert output["text/plain"].startswith(
+        f"{heading}\n1 weight has NaN: a\nname\na · NaN\n1 constant, as initialized: b"
+    )
     assert heading in output["text/html"]
     assert "<table" in output["text/html"]
     assert repr(table) == "<ScanTable of 2 weights, 1 with findings, 1 with what may be on purpose>"

@@ -12,6 +12,7 @@ import tensornp as tnp
 from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.models.scan import findings
 from tensornp.models.scan.table import ScanTable
+from tensornp.render.layout.style import ALARM_TEXT
 from tensornp.render.models.scan import scan_document
 
 
@@ -31,16 +32,19 @@ def test_alarms_come_before_what_may_be_on_purpose():
     made = {"dead": dead, "ones": torch.ones(5), "sound": noise(0), "broken": broken}
     made |= {"inf": torch.tensor([math.inf, 1.0])} | {f"zeros.{i}": torch.zeros(4) for i in range(5)}
     table = tnp.weights(made).scan()
-    heading, headings, *rows, rest = lines_of(table)
+    heading, nan, inf, headings, *rows, rest = lines_of(table)
     assert heading == "10 weights · 2 with findings, 7 with what may be on purpose"
-    assert rest == "6 weights of ones or zeros throughout: ones, zeros.0, zeros.1 and 3 more"
+    assert (nan, inf) == ("1 weight has NaN: broken", "1 weight has infinities: inf")
+    assert rest == "6 constant, as initialized: ones, zeros.0, zeros.1 and 3 more"
     assert headings.split() == ["name", "finding", "min", "max", "mean", "std", "zeros"]
     assert [row.split()[0] for row in rows] == ["broken", "inf", "dead"]
     finite = broken[broken.isfinite()].double()
     std = f"{finite.std(correction=0).item():.4g}"
-    assert rows[0].split()[1:] == ["1", "of", "4", "is", "NaN", "-6.0"[:2], "2", f"{finite.mean():.4g}", std, "1"]
+    assert rows[0].split()[1:] == ["·", "1", "NaN", "-6.0"[:2], "2", f"{finite.mean():.4g}", std, "1"]
     html = scan_document(table).html()
     assert heading in html
+    for alarm in ("1 weight has NaN", "1 weight has infinities", "1 NaN", "1 +Inf"):
+        assert f'<span style="{ALARM_TEXT}">{alarm}</span>' in html
     assert html.index("broken") < html.index("inf") < html.index("dead")
     assert "sound" not in html + "".join(rows)
 
@@ -59,7 +63,7 @@ def test_what_is_sound_needs_no_table():
     assert line in unescape(scan_document(table).html())
     heading, *lines = lines_of(tnp.weights({**made, "ones": torch.ones(5)}).scan())
     assert lines[0].startswith(f"nothing else stands out of {num + 5} elements, ")
-    assert lines[1] == "1 weight of ones or zeros throughout: ones"
+    assert lines[1] == "1 constant, as initialized: ones"
     table = tnp.weights(torch.nn.ReLU()).scan()
     assert scan_document(table).text() == "0 weights · 0 with findings"
     assert "<table" not in scan_document(table).html()
@@ -67,11 +71,12 @@ def test_what_is_sound_needs_no_table():
 
 def test_a_long_table_is_cut_and_says_so():
     """Of what could not be read, too; the worst stays."""
-    made = {f"w{i}": torch.full((2,), 3.0) for i in range(50)} | {"bad": torch.tensor([math.nan])}
+    made = {f"w{i}": torch.tensor([1.0, math.inf]) for i in range(50)} | {"bad": torch.tensor([math.nan])}
     made |= {f"m{i}": torch.ones(2, device="meta") for i in range(13)}
     table = tnp.weights(made).scan()
-    heading, _, *lines = lines_of(table)
+    heading, nan, inf, _, *lines = lines_of(table)
     assert heading == "51 weights · 51 with findings · 13 could not be read"
+    assert (nan, inf) == ("1 weight has NaN: bad", "50 weights have infinities: w0, w1, w2 and 47 more")
     assert lines[0].startswith("bad ")
     assert lines[39].startswith("w38 ")
     assert lines[40] == "… 11 more weights with findings; .to_frame() of the scan has all"
@@ -82,6 +87,26 @@ def test_a_long_table_is_cut_and_says_so():
     assert html.count("<tr>") == 41
     assert "m9 was not read" in html
     assert "m10" not in html
+
+
+def test_what_is_found_of_many_alike_is_said_once():
+    """With the figures of all of them; what has the same values is one row for each that are equal."""
+    equal, other = noise(5), noise(6)
+    made = {f"dead.{i}": torch.cat([*(noise(9 * i + j) for j in range(1, 4)), torch.zeros(1, 4)]) for i in range(4)}
+    made |= {f"a.{i}": equal.clone() for i in range(72)} | {"b": other, "c": other.clone()}
+    made |= {f"few.{i}": torch.full((2,), 3.0 + i) for i in range(3)}
+    _, headings, *rows = lines_of(tnp.weights(made).scan())
+    assert len(rows) == 6
+    assert [row.split()[0] for row in rows[:3]] == ["few.0", "few.1", "few.2"]
+    by_name = {row.split("  ")[0]: row for row in rows}
+    dead = by_name["dead.0, dead.1, dead.2 and 1 more"]
+    assert "4 with channels of zeros" in dead
+    every = torch.cat([made[f"dead.{i}"] for i in range(4)]).double()
+    assert dead.split()[-5:] == [
+        f"{every.min():.4g}", f"{every.max():.4g}", f"{every.mean():.4g}", f"{every.std(correction=0):.4g}", "16",
+    ]  # fmt: skip
+    assert "72 with the same values" in by_name["a.0, a.1, a.2 and 69 more"]
+    assert "2 with the same values" in by_name["b, c"]
 
 
 def test_a_scan_that_was_stopped_tells_what_it_left():

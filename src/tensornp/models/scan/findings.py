@@ -11,6 +11,8 @@ from tensornp.core.values.stats.channels import MIN_RATIO, ChannelNorms
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.models.entries.entry import WeightEntry
 
+ALARM_RANK = 2
+"""Before this rank, values are not finite, which `alarms` calls an alarm."""
 QUIET_RANK = 5
 """From this rank on, a finding may be so on purpose."""
 PLAIN_RANK = QUIET_RANK + 2
@@ -22,17 +24,21 @@ UNRANKED = 99
 
 
 class Finding(NamedTuple):
-    """What stands out of a weight: how bad it is (0 is the worst), and a sentence with its numbers."""
+    """What stands out of a weight: how bad it is (0 is the worst), and a sentence with its numbers.
+
+    `what` says it of several weights, behind their number.
+    """
 
     rank: int
     text: str
+    what: str = "with findings"
 
 
 def findings_of(entry: WeightEntry, stats: TensorStats) -> Iterator[Finding]:
     """Yield what stands out, from the statistics alone."""
     for rule in RULES:
         for text in rule.told(entry, stats):
-            yield Finding(rule.rank, text)
+            yield Finding(rule.rank, text, rule.what)
 
 
 class Rule(NamedTuple):
@@ -40,6 +46,7 @@ class Rule(NamedTuple):
 
     rank: int
     told: Callable[[WeightEntry, TensorStats], Iterator[str]]
+    what: str = "with findings"
 
 
 def _nan(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
@@ -87,15 +94,15 @@ def _outlying_channels(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
 
 
 RULES = (
-    Rule(0, _nan),
-    Rule(1, _infinite),
-    Rule(2, _variance),
-    Rule(3, _largest),
-    Rule(4, _constant),
-    Rule(QUIET_RANK, _dead_channels),
-    Rule(QUIET_RANK + 1, _outlying_channels),
-    Rule(PLAIN_RANK, _plain),
-    Rule(MASK_RANK, _mask),
+    Rule(0, _nan, "NaN"),
+    Rule(1, _infinite, "infinities"),
+    Rule(2, _variance, "with a running variance that is not positive"),
+    Rule(3, _largest, "with the largest value of their dtype"),
+    Rule(4, _constant, "constant"),
+    Rule(QUIET_RANK, _dead_channels, "with channels of zeros"),
+    Rule(QUIET_RANK + 1, _outlying_channels, "with channels that stand out"),
+    Rule(PLAIN_RANK, _plain, "constant, as initialized"),
+    Rule(MASK_RANK, _mask, "masks"),
 )
 """The worst first; what the tree, the table and a page say of a scan derives from these."""
 

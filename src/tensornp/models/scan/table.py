@@ -149,7 +149,8 @@ class ScanTable(Mapping[str, TensorStats]):
         if others:
             more = len(alike) - 1 - len(others)
             names = ", ".join(shown_name(self._names[number]) for number in others)
-            yield Finding(EQUAL_RANK, f"the same values as {names}" + (f" and {more:,} more" if more > 0 else ""))
+            said = f"the same values as {names}" + (f" and {more:,} more" if more > 0 else "")
+            yield Finding(EQUAL_RANK, said, "with the same values")
 
     def _first_of(self, entry: WeightEntry) -> int:
         """Return the number of the first weight of the same elements: that these have the same values is no finding."""

@@ -9,7 +9,7 @@ from html import escape
 
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.render.layout.bundle import bundle
-from tensornp.render.layout.style import BESIDE, CARD, HEADING, SMALL_TEXT, WIDE, array_style, badge_style
+from tensornp.render.layout.style import ALARM_TEXT, BESIDE, CARD, HEADING, SMALL_TEXT, WIDE, array_style, badge_style
 from tensornp.render.layout.table import Table, table_html, table_text
 
 
@@ -46,6 +46,26 @@ class Lines:
         """A block of a line each."""
         lines = "".join(f"<div>{escape(line)}</div>" for line in self.said if line)
         return f'<div style="{SMALL_TEXT}">{lines}</div>' if lines else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """A line on what gives cause for alarm, and what is said behind it."""
+
+    said: str
+    rest: str = ""
+
+    @property
+    def text(self) -> str:
+        """The line."""
+        return self.said + self.rest
+
+    @property
+    def html(self) -> str:
+        """The line, in which the alarm is amber."""
+        return (
+            f'<div style="{SMALL_TEXT}"><span style="{ALARM_TEXT}">{escape(self.said)}</span>{escape(self.rest)}</div>'
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +129,7 @@ class Beside:
         return f'<div style="{BESIDE}">{"".join(each)}</div>'
 
 
-Part = Heading | Lines | Both | Pictures | Group | Beside | Table
+Part = Heading | Lines | Alarm | Both | Pictures | Group | Beside | Table
 
 
 @dataclass(frozen=True, slots=True)

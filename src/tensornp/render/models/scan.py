@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.values.reading.scopes import ALL
+from tensornp.core.values.stats.alarms import alarm_text
+from tensornp.core.values.stats.figures import combined
+from tensornp.core.values.stats.record import TensorStats, stats_of_figures
 from tensornp.models.names.quoted import MAX_SHOWN, cut
-from tensornp.models.scan.findings import PLAIN_RANK
+from tensornp.models.scan.findings import ALARM_RANK, EQUAL_RANK, PLAIN_RANK, QUIET_RANK, Finding
+from tensornp.models.scan.kinds import by_kind
 from tensornp.models.scan.table import ScanTable
-from tensornp.render.layout.document import Document, Heading, Lines
+from tensornp.render.layout.document import Alarm, Document, Heading, Lines
 from tensornp.render.layout.table import Table, TableRow, without_empty
 from tensornp.render.layout.words import listed
 from tensornp.render.pictures.stats_line import number_text
@@ -21,31 +26,77 @@ MAX_ROWS = 40
 MAX_FAILED = 10
 """Weights that could not be read, of which it is told why."""
 MAX_NAMED = 3
-"""Weights of ones or zeros that are named."""
+"""Weights of which the same is found that are named."""
+MAX_ALIKE = 3
+"""Weights of which the same is found that have a row each."""
 _MAX_TEXT = 400
 _SHORTEST_S = 0.1
 _HEADINGS = ("name", "finding", "min", "max", "mean", "std", "zeros")
-_ALWAYS = ("name", "finding")
+_ALWAYS = ("name",)
 
 
 def scan_document(found: ScanTable) -> Document:
-    """Return the numbers over a table of what stands out, and under it what could not be read."""
-    num_alarms = found.num_alarms
-    every = list(islice(found, num_alarms + found.num_quiet))
-    whole = [name for name in every if found[name].scope == ALL]
-    plain = [name for name in whole if all(one.rank == PLAIN_RANK for one in found.findings(name))]
+    """Return the numbers, then what is not finite, over a table of what stands out, and what could not be read."""
+    every = {name: found.findings(name) for name in islice(found, found.num_alarms + found.num_quiet)}
+    alarms = [(kind, names) for kind, names in by_kind(every.items()).items() if kind.is_alarm]
+    plain = [name for name, findings in every.items() if _is_plain(found[name], findings)]
     is_plain = set(plain)
-    names = [name for name in every if name not in is_plain]
-    rows: list[TableRow] = []
-    for name in names[:MAX_ROWS]:
-        findings = found.findings(name)
-        is_first_quiet = bool(rows) and len(rows) == num_alarms
-        text = cut("; ".join(one.text for one in findings), _MAX_TEXT)
-        rows.append(TableRow((cut(name, MAX_SHOWN) or "''", text, *_figures(found, name)), (), is_first_quiet))
-    table = without_empty(Table(_HEADINGS, tuple(rows)), _ALWAYS)
-    calm = [_calm(found, bool(plain))] if found and not rows else []
-    said = (*calm, *_said(found, len(names), plain))
-    return Document((Heading(" · ".join(found.told())), table, Lines(said)))
+    groups = _alike(found, {name: findings for name, findings in every.items() if name not in is_plain})
+    table = without_empty(Table(_HEADINGS, tuple(_rows(found, groups[:MAX_ROWS]))), _ALWAYS)
+    calm = [_calm(found, bool(plain))] if found and not groups else []
+    said = (*calm, *_said(found, sum(len(group.names) for group in groups[MAX_ROWS:]), plain))
+    loud = (Alarm(kind.said_of(len(names)), f": {_names(names)}") for kind, names in alarms)
+    return Document((Heading(" · ".join(found.told())), *loud, table, Lines(said)))
+
+
+class _Group(NamedTuple):
+    """Weights of which the same stands out, with the findings of the first."""
+
+    names: list[str]
+    findings: list[Finding]
+
+
+def _alike(found: ScanTable, every: dict[str, list[Finding]]) -> list[_Group]:
+    """Return weights of which the same is found together, in their order; what is not finite is told one by one."""
+    groups: dict[Any, _Group] = {}
+    for name, findings in every.items():
+        kinds = tuple(one.what for one in findings)
+        is_equal = any(one.rank == EQUAL_RANK for one in findings)
+        alone = name if findings[0].rank < ALARM_RANK else ""
+        key = kinds, alone, found[name].fingerprint if is_equal else ""
+        groups.setdefault(key, _Group([], findings)).names.append(name)
+    return [one for group in groups.values() for one in _unfolded(group, every)]
+
+
+def _unfolded(group: _Group, every: dict[str, list[Finding]]) -> list[_Group]:
+    """Return a group, or its weights alone where they are few; of what has the same values, once is enough."""
+    if len(group.names) > MAX_ALIKE or group.findings[0].rank == EQUAL_RANK:
+        return [group]
+    return [_Group([name], every[name]) for name in group.names]
+
+
+def _rows(found: ScanTable, groups: list[_Group]) -> Iterator[TableRow]:
+    """Yield a row for each group: its names, what stands out, and the figures of all its elements."""
+    before = QUIET_RANK
+    for names, findings in groups:
+        stats = found[names[0]]
+        if len(names) > 1:
+            stats = stats_of_figures(combined([found[name].figures for name in names]))
+            told = [f"{len(names):,} {findings[0].what}", *(one.what for one in findings[1:])]
+        else:
+            told = [one.text for one in findings if one.rank >= ALARM_RANK]
+        cells = (_names(names), cut("; ".join(told), _MAX_TEXT), *_figures(stats))
+        begins_group = before < QUIET_RANK <= findings[0].rank
+        yield TableRow(cells, (), begins_group, alarm=alarm_text(stats))
+        before = findings[0].rank
+
+
+def _names(names: list[str]) -> str:
+    return listed([cut(name, MAX_SHOWN) or "''" for name in names], MAX_NAMED)
+
+
+def _is_plain(stats: TensorStats, findings: list[Finding]) -> bool:
+    return stats.scope == ALL and all(one.rank == PLAIN_RANK for one in findings)
 
 
 def _calm(found: ScanTable, has_plain: bool) -> str:
@@ -65,20 +116,18 @@ def _calm(found: ScanTable, has_plain: bool) -> str:
     return ", ".join(filter(None, said))
 
 
-def _figures(found: ScanTable, name: str) -> Iterator[str]:
+def _figures(stats: TensorStats) -> Iterator[str]:
     """Yield the last columns; of what has no finite element, nothing."""
-    stats = found[name]
     for figure in (stats.min, stats.max, stats.mean, stats.std):
         yield number_text(figure) if figure is not None else ""
     yield f"{stats.zeros:,}" if stats.zeros else ""
 
 
-def _said(found: ScanTable, num_found: int, plain: list[str]) -> Iterator[str]:
-    if num_found > MAX_ROWS:
-        yield f"… {counted(num_found - MAX_ROWS, 'more weight')} with findings; .to_frame() of the scan has all"
+def _said(found: ScanTable, num_hidden: int, plain: list[str]) -> Iterator[str]:
+    if num_hidden:
+        yield f"… {counted(num_hidden, 'more weight')} with findings; .to_frame() of the scan has all"
     if plain:
-        names = listed([cut(name, MAX_SHOWN) for name in plain], MAX_NAMED)
-        yield f"{counted(len(plain), 'weight')} of ones or zeros throughout: {names}"
+        yield f"{len(plain):,} constant, as initialized: {_names(plain)}"
     yield from (f"not all is listed: {legible(why)}" for why in found.not_listed[:MAX_FAILED])
     for name, why in islice(found.failed.items(), MAX_FAILED):
         yield f"{cut(name, MAX_SHOWN) or repr('')} was not read: {cut(why, _MAX_TEXT)}"
