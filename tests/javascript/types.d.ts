@@ -63,9 +63,18 @@ interface Line {
   number: number;
   picture: { src?: string; alt?: string };
   title: string;
-  isAlarm: boolean;
-  goal: string;
+  alarm: { text: string; weight: number; goal: string } | null;
   mark: [number, number] | null;
+}
+
+/** What a scan has found of several weights, of which the first has a number and a name. */
+interface Finding {
+  text: string;
+  isAlarm: boolean;
+  weight: number;
+  name: string;
+  more: number;
+  goal: string;
 }
 
 /** The lines that are seen, of `total`, and what is said of all. */

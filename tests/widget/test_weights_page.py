@@ -169,21 +169,29 @@ def test_one_weight_is_read_when_it_is_opened(shown, tmp_path):
 
 
 def test_a_scan_shows_findings_where_they_are(shown):
-    """In the line of the weight, in those above it, and first where sorted by them."""
+    """In the line of the weight, or in the nearest closed one that is seen; and first where sorted by them."""
     model = net()
     with torch.no_grad():
         model[3][0].weight[1, 2] = torch.nan
     page = shown(model)
+    number = [*page.explorer].index("3.0.weight")
     assert "findings" not in [column["name"] for column in page.ask("lines", first=0, count=1)["columns"]]
     page.scan()
     answer = page.ask("lines", first=0, count=100)
     assert {"figures", "findings"} < {column["name"] for column in answer["columns"]}
     worst = page.lines(sort="findings")[0]
     assert worst["cells"]["name"] == "3.0.weight"
-    assert worst["cells"]["findings"] == "1 of 16 is NaN"
+    assert worst["alarm"] == {"text": "1 NaN", "weight": number, "goal": "nan"}
+    assert worst["cells"]["findings"] == ""
     assert worst["picture"]["src"].startswith("data:image/png")
-    by_name = {line["cells"]["name"]: line["cells"].get("findings", "") for line in answer["lines"]}
-    assert by_name["{0..11}"].endswith(" of 84 with findings")
+    told = {"text": "1 NaN in 3", "weight": number, "goal": "nan"}
+    assert [line["alarm"] for line in answer["lines"] if line["alarm"]] == [told]
+    assert next(line for line in answer["lines"] if line["alarm"])["cells"]["name"].endswith("weight")
+    top = next(line for line in answer["lines"] if line["cells"]["name"] == "{0..11}")
+    (closed,) = (one for one in page.lines(toggled=[top["branch"]]) if one["branch"] == top["branch"])
+    assert closed["alarm"] == told
+    assert closed["cells"]["findings"].endswith(" constant, as initialized")
+    assert top["cells"]["findings"] == ""
     table = page.explorer.scan()
     assert page.widget.scanned == " · ".join(table.told())
     assert page.widget.scanned.startswith("85 weights · 1 with findings, ")
@@ -200,11 +208,12 @@ def test_figures_are_columns_that_sort(shown):
     names = [column["name"] for column in answer["columns"]]
     assert names[names.index("figures") + 1 : names.index("findings")] == ["norm", "mean", "std", "max |x|", "zeros"]
     norms = {name: one.detach().double().norm().item() for name, one in model.named_parameters()}
-    first = answer["lines"][0]
+    first = page.lines(toggled=[answer["lines"][0]["branch"]])[0]
     below = [norm for name, norm in norms.items() if name != "12.weight"] + [
         one.double().norm().item() for one in model.buffers()
     ]
     assert first["cells"]["norm"] == f"≤ {max(below):.3g}"
+    assert "norm" not in answer["lines"][0]["cells"]
     assert answer["marked"] == "norm" and first["mark"][0] < first["mark"][1]
     listed = page.ask("lines", first=0, count=100, sort="norm", descending=True)["lines"]
     parameters = [line["cells"] for line in listed if line["cells"]["name"] in norms]
@@ -219,15 +228,19 @@ def test_what_is_not_finite_is_told_with_its_place(shown):
     model = net()
     page = shown(model)
     page.scan()
-    assert page.widget.alarm == {}
+    assert not any(one["isAlarm"] for one in page.widget.findings)
     with torch.no_grad():
         model[1][0].weight[0, 0] = torch.inf
         model[3][0].bias[2] = torch.nan
     page.scan()
     number = [*page.explorer].index("3.0.bias")
-    assert page.widget.alarm == {"weight": number, "goal": "nan", "text": "1 weight has NaN: 3.0.bias"}
-    goals = {line["cells"]["name"]: line["goal"] for line in page.lines(sort="findings")}
-    assert (goals["3.0.bias"], goals["1.0.weight"], goals["2.0.bias"]) == ("nan", "inf", "")
+    nan, inf, *others = page.widget.findings
+    told = {"text": "1 weight has NaN", "isAlarm": True, "name": "3.0.bias", "more": 0}
+    assert nan == {**told, "weight": number, "goal": "nan"}
+    assert (inf["text"], inf["name"], inf["goal"]) == ("1 weight has infinities", "1.0.weight", "inf")
+    assert not any(one["isAlarm"] or one["goal"] for one in others)
+    alarms = {line["cells"]["name"]: line["alarm"] for line in page.lines(sort="findings")}
+    assert (alarms["3.0.bias"]["text"], alarms["1.0.weight"]["text"], alarms["2.0.bias"]) == ("1 NaN", "1 +Inf", None)
     assert page.ask("values", weight=number, open=True, goal="nan")["open"]
     assert the_navigator().goal[0] == "nan"
     assert page.ask("values", weight=number, open=True, goal="max")["type"] == "error"
@@ -239,10 +252,12 @@ def test_a_line_of_which_some_are_unread_claims_nothing_of_all(shown):
     page.lines(search="small")
     page.ask("scan", search="small")
     page.wait(lambda: page.widget.progress < 0)
+    branch = page.lines()[0]["branch"]
     norms = {line["cells"]["name"]: line["cells"].get("norm") for line in page.lines()}
     assert norms == {"g": None, "small": "2", "large": None, "z": None}
+    assert "norm" not in page.lines(toggled=[branch])[0]["cells"]
     page.scan()
-    assert page.lines()[0]["cells"]["norm"] == "≤ 18"
+    assert page.lines(toggled=[branch])[0]["cells"]["norm"] == "≤ 18"
 
 
 def test_a_norm_that_overflows_is_answered(shown):
@@ -266,7 +281,7 @@ def test_a_scan_of_what_was_never_listed_has_its_figures(shown):
     """A page that was loaded anew may ask for a scan first."""
     page = shown(net())
     page.scan()
-    assert page.lines()[0]["cells"]["norm"].startswith("≤ ")
+    assert any(line["cells"].get("norm", "").startswith("≤ ") for line in page.lines())
 
 
 def test_one_weight_is_reached_when_it_is_opened(shown):
@@ -306,7 +321,8 @@ def test_a_weight_that_is_gone_hides_no_other_from_a_scan(shown):
     assert page.widget.scanned == "3 weights · 0 with findings · 1 could not be read"
     cells = {line["cells"]["name"]: line["cells"]["findings"] for line in page.lines(sort="name")}
     assert cells["2"] == "not read: it reaches no weight any more"
-    assert not any(line["isAlarm"] for line in page.lines(sort="name"))
+    assert not any(line["alarm"] for line in page.lines(sort="name"))
+    assert [one["text"] for one in page.widget.findings] == ["1 not read"]
     assert "findings" not in "".join(line["cells"].get("findings", "") for line in page.lines())
 
 

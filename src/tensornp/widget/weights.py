@@ -25,16 +25,17 @@ from tensornp.render.layout.words import cost_of_scan
 from tensornp.render.models.entry import array_code
 from tensornp.widget.dock import DockingWidget, module, stylesheet
 from tensornp.widget.scanning import Scanning
-from tensornp.widget.weight_data import (
+from tensornp.widget.weight_data import entry_data, stats_data
+from tensornp.widget.weight_lines import (
     NOT_FINITE,
     Found,
-    alarm_data,
+    Told,
     choice_data,
     column_data,
-    entry_data,
+    findings_data,
+    kinds_of,
     line_data,
     marked_column,
-    stats_data,
 )
 from tensornp.widget.weight_requests import NONSENSE, asked_by, integer_of, pattern_code
 from tensornp.widget.weights_scan import ScanFound, found_in
@@ -71,7 +72,9 @@ class WeightsWidget(DockingWidget):
     can_bind = traitlets.Bool().tag(sync=True)
     progress = traitlets.Float(-1, help="the share that a scan has read; -1 where none runs").tag(sync=True)
     scanned = traitlets.Unicode(help="what the last scan has found, in a sentence").tag(sync=True)
-    alarm = traitlets.Dict(help="a sentence on what is not finite, and where the first is; else empty").tag(sync=True)
+    findings: traitlets.List[dict[str, Any]] = traitlets.List(
+        help="what stands out, the most serious first, and where the first is"
+    ).tag(sync=True)
 
     def __init__(
         self,
@@ -152,12 +155,13 @@ class WeightsWidget(DockingWidget):
         found, marked = self._told_of if self._found else None, marked_column(asked.sort)
         total = outline.num_lines(asked, found)
         first = min(max(first, 0), max(total - 1, 0))
+        told = Told(outline.number_of, self._found, self._spreads, marked, outline.sums.numel)
         lines = outline.lines(asked, first, min(max(count, 0), MAX_LINES), found)
         return {
             "type": "lines",
             "total": total,
             "first": first,
-            "lines": [line_data(line, self._found, self._spreads, marked) for line in lines],
+            "lines": [line_data(line, told) for line in lines],
             "isList": asked.is_list,
             "nothing": "" if total else self._nothing(asked),
             "marked": marked,
@@ -207,7 +211,7 @@ class WeightsWidget(DockingWidget):
         """Return the columns that are seen."""
         assert self._outline is not None
         told = self._outline.told
-        seen = (column for column in columns() if column.name in told or (column.text is None and self._found))
+        seen = (column for column in columns() if column.name in told or (column.is_scanned and self._found))
         return [column_data(column, has_figures=bool(self._found)) for column in seen]
 
     # --- one weight
@@ -305,8 +309,7 @@ class WeightsWidget(DockingWidget):
             self._found |= found
             if found:
                 self._outline = self._outline or Outline(self._weights)
-                alarms = {name for name, one in self._found.items() if one.is_alarm}
                 figures = {name: one.figures for name, one in self._found.items()}
-                self._spreads = Spreads(self._outline, figures, alarms)
-                self.alarm = alarm_data(self._weights, self._found)
+                self._spreads = Spreads(self._outline, figures, kinds_of(self._found))
+                self.findings = findings_data(self._weights, self._found)
                 self._outline.forget()

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tensornp.core.values.stats.alarms import alarms_of
-from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.released import reached
 from tensornp.models.outline.columns import figures_of
-from tensornp.models.scan.findings import QUIET_RANK, UNRANKED
+from tensornp.models.scan.findings import QUIET_RANK, Finding
 from tensornp.models.scan.run import scan_entries
 from tensornp.render.pictures.stats_line import line_of
 from tensornp.widget.scanning import GoOn
-from tensornp.widget.weight_data import Found
+from tensornp.widget.weight_lines import Found
 
 ScanFound = tuple[dict[str, Found], str]
 """What is found, by name, and a sentence on all."""
@@ -26,17 +25,12 @@ def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
     table = scan_entries(there, progress=go_on)
     found: dict[str, Found] = {}
     for name, stats in table.items():
-        findings = table.findings(name)
-        texts = tuple(one.text for one in findings)
-        rank = min((one.rank for one in findings), default=UNRANKED)
-        found[name] = Found(rank, texts, *line_of(stats), figures_of(stats), _goal(stats))
+        alarms = tuple(alarms_of(stats))
+        found[name] = Found(tuple(table.findings(name)), *line_of(stats), figures_of(stats), alarms)
     table.failed |= gone
-    found |= {name: Found(QUIET_RANK, (f"not read: {why}",)) for name, why in table.failed.items()}
+    for name, why in table.failed.items():
+        found[name] = Found((Finding(QUIET_RANK, f"not read: {why}", "not read"),))
     return found, " · ".join(table.told())
-
-
-def _goal(stats: TensorStats) -> str:
-    return next((one.goal for one in alarms_of(stats)), "")
 
 
 def _reached(rows: Sequence[WeightEntry]) -> tuple[list[WeightEntry], dict[str, str]]:

@@ -27,7 +27,24 @@ def test_a_column_is_a_row(monkeypatch):
         widget._receive(None, {"type": "lines", "page": "p", "number": 0, "first": 0, "count": 9, **request}, [])
     widget.close()
     by_axes, chosen = answers
-    assert [column["name"] for column in by_axes["columns"]] == ["name", "shape", "axes", "bytes"]
+    assert [column["name"] for column in by_axes["columns"]] == ["name", "shape", "axes", "elements", "share", "bytes"]
     assert [line["cells"]["axes"] for line in by_axes["lines"]] == ["1 axes", "2 axes", "3 axes"]
     assert {"column": "axes", "label": "axes", "values": ["1", "2", "3"]} in by_axes["choices"]
     assert [line["cells"]["name"] for line in chosen["lines"]] == ["a"]
+
+
+def test_elements_and_their_share_of_all_are_told():
+    """Of a weight and of all below a line, each once; a share under half a percent is blank."""
+    shared = torch.ones(30_000)
+    sizes = {"g.a": shared, "g.b": torch.ones(100), "h": torch.ones(9_900), "i": torch.ones(1_250_000), "j": shared}
+    widget, answers = WeightsWidget(tnp.weights(sizes).values(), opened="w", anchor="a"), []
+    widget.send = lambda content, buffers=None: answers.append(content)
+    widget._receive(None, {"type": "lines", "page": "p", "number": 0, "first": 0, "count": 9}, [])
+    widget.close()
+    told = {
+        line["cells"]["name"]: [line["cells"][name] for name in ("elements", "share")] for line in answers[0]["lines"]
+    }
+    assert told == {
+        "g": ["30.1 K", "2%"], "a": ["30.0 K", "2%"], "b": ["100", ""], "h": ["9,900", "1%"], "i": ["1.2 M", "97%"],
+        "j": ["0", ""],
+    }  # fmt: skip

@@ -29,9 +29,9 @@ def test_below_a_branch_are_those_whose_figures_it_tells(names, data):
     """By brute force: what is below an opened branch, down to single weights."""
     outline = outline_of(names)
     norms = {name: data.draw(st.none() | st.floats(0, 10)) for name in names}
-    alarms = set(data.draw(st.lists(st.sampled_from(names))))
+    kinds = data.draw(st.dictionaries(st.sampled_from(names), st.sampled_from([(0, "NaN"), (4, "constant")])))
     figures = {name: {"norm": norm} for name, norm in norms.items() if norm is not None}
-    spreads = Spreads(outline, figures, alarms)
+    spreads = Spreads(outline, figures, kinds)
     closed = outline.lines(Asked(), 0, 1000)
     opened = frozenset(i for i in range(100) if not any(line.branch == i and line.is_open for line in closed))
     every = outline.lines(Asked(toggled=opened), 0, 1000)
@@ -46,7 +46,11 @@ def test_below_a_branch_are_those_whose_figures_it_tells(names, data):
         known = [norms[name] for name in below if norms[name] is not None]
         # Of what was not read, nothing is claimed.
         assert spreads.of("norm", line.branch) == ((min(known), max(known)) if len(known) == len(below) else None)
-        assert spreads.num_alarms(line.branch) == len(below & alarms)
+        found = {kind: set(some) for kind, some in spreads.kinds(line.branch)}
+        assert found == {kind: {name for name in below if kinds.get(name) == kind} for kind in found}
+        assert set().union(*found.values()) == below & kinds.keys()
+        assert [*found] == sorted(found)
+        assert set(spreads.ends(line.branch)) <= below
 
 
 @pytest.mark.parametrize("descending", [False, True])
@@ -70,7 +74,7 @@ def test_equal_ones_stay_as_they_are_whichever_way_they_are_sorted():
 def test_a_place_is_one_of_four_decades_below_the_greatest():
     """What is smaller stands where they begin, and so does zero."""
     figures = {"a": {"norm": 100.0}, "b": {"norm": 1.0}, "c": {"norm": 1e-9}, "d": {"norm": 0.0}}
-    spreads = Spreads(outline_of([*figures]), figures, ())
+    spreads = Spreads(outline_of([*figures]), figures, {})
     places = [spreads.place("norm", Spread(0, figures[name]["norm"])) for name in figures]
     assert places == [(0, 1), (0, 0.5), (0, 0), (0, 0)]
 
@@ -79,7 +83,7 @@ def test_a_place_is_one_of_four_decades_below_the_greatest():
 def test_a_place_is_one_whatever_the_figures(norms):
     """Those of float64 overflow, and smaller ones are subnormal: a page can be told no NaN."""
     figures = {f"w{i}": {"norm": norm} for i, norm in enumerate(norms)}
-    spreads = Spreads(outline_of([*figures]), figures, ())
+    spreads = Spreads(outline_of([*figures]), figures, {})
     places = [spreads.place("norm", Spread(norm, norm))[0] for norm in norms]
     assert all(0 <= place <= 1 for place in places)
     assert sorted(places) == [place for _, place in sorted(zip(norms, places, strict=True))]
@@ -95,10 +99,10 @@ def test_what_a_scan_does_not_read_hides_no_figure():
     assert 0 < len(figures) < len(entries) - 1
     outline = Outline(entries)
     top = outline.lines(Asked(), 0, 9)[0].branch
-    assert Spreads(outline, figures, ()).of("zeros", top) == (0.5, 0.5)
-    assert Spreads(outline, figures, ()).of("norm", top) is None
+    assert Spreads(outline, figures, {}).of("zeros", top) == (0.5, 0.5)
+    assert Spreads(outline, figures, {}).of("norm", top) is None
     figures.popitem()
-    assert Spreads(outline, figures, ()).of("zeros", top) is None
+    assert Spreads(outline, figures, {}).of("zeros", top) is None
 
 
 @pytest.mark.parametrize(
@@ -106,7 +110,8 @@ def test_what_a_scan_does_not_read_hides_no_figure():
     [
         ("norm", 1.0, 2.34567, "≤ 2.35"),
         ("norm", 2.3456, 2.3459, "2.35"),
-        ("mean", -0.5, 0.25, "−0.5 … 0.25"),
+        ("mean", -0.5, 0.25, ""),
+        ("mean", -0.5, -0.5, "−0.5"),
         ("zeros", 0.0, 0.0, "0"),
         ("zeros", 1e-6, 1e-6, "< 0.1%"),
         ("zeros", 0.9999, 0.9999, "> 99.9%"),
@@ -114,7 +119,7 @@ def test_what_a_scan_does_not_read_hides_no_figure():
     ],
 )
 def test_a_figure_is_written_in_three_digits(column, least, greatest, text):
-    """Of several weights, their extremes; a share is none only where it is."""
+    """Of several weights, the greatest; a share is none only where it is."""
     figure = column_called(column).figure
     assert isinstance(figure, ScannedFigure)
     assert figure.text_of(least, greatest) == text

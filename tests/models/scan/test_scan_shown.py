@@ -95,7 +95,7 @@ def test_what_is_found_of_many_alike_is_said_once():
     made = {f"dead.{i}": torch.cat([*(noise(9 * i + j) for j in range(1, 4)), torch.zeros(1, 4)]) for i in range(4)}
     made |= {f"a.{i}": equal.clone() for i in range(72)} | {"b": other, "c": other.clone()}
     made |= {f"few.{i}": torch.full((2,), 3.0 + i) for i in range(3)}
-    _, headings, *rows = lines_of(tnp.weights(made).scan())
+    _, _, *rows = lines_of(tnp.weights(made).scan())
     assert len(rows) == 6
     assert [row.split()[0] for row in rows[:3]] == ["few.0", "few.1", "few.2"]
     by_name = {row.split("  ")[0]: row for row in rows}

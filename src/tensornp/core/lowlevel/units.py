@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+_WHOLE = 10_000
+_COUNTS = ("", "K", "M", "G", "T")
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
@@ -12,6 +14,14 @@ def format_nbytes(nbytes: int) -> str:
     power = next((p for p in range(len(_UNITS)) if round(nbytes / 1024**p, 1) < 1024), len(_UNITS) - 1)
     unit = "byte" if nbytes == 1 else _UNITS[power]
     return f"{nbytes / 1024**power:.1f} {unit}".replace(".0 ", " ")
+
+
+def format_count(number: int) -> str:
+    """Return a number whole, or from 10,000 on in the unit that reads best: ``9,216``, ``11.7 M``."""
+    if number < _WHOLE:
+        return f"{number:,}"
+    power = next((p for p in range(1, len(_COUNTS)) if round(number / 1000**p, 1) < 1000), len(_COUNTS) - 1)
+    return f"{number / 1000**power:,.1f} {_COUNTS[power]}"
 
 
 def counted(number: int, noun: str) -> str:

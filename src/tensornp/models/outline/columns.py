@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.units import counted, format_nbytes, format_number
+from tensornp.core.lowlevel.units import counted, format_count, format_nbytes, format_number
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, shape_text
@@ -23,7 +23,7 @@ def _at_a_glance(value: float) -> str:
 
 
 class ScannedFigure(NamedTuple):
-    """A number that a scan tells of a weight, as it is written; of several weights, the extremes are.
+    """A number that a scan tells of a weight, as it is written; of several weights, the greatest is.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class ScannedFigure(NamedTuple):
         The number; None where there is none, as of what is NaN throughout.
     text : callable
     has_sign : bool
-        Whether it may be negative: then both extremes are told, else the greatest alone.
+        Whether it may be negative: then nothing is told of several.
     """
 
     of: Callable[[TensorStats], float | None]
@@ -43,7 +43,7 @@ class ScannedFigure(NamedTuple):
         texts = self.text(least), self.text(greatest)
         if texts[0] == texts[1]:
             return texts[0]
-        return " … ".join(texts) if self.has_sign else f"≤ {texts[1]}"
+        return "" if self.has_sign else f"≤ {texts[1]}"
 
 
 class Column(NamedTuple):
@@ -54,7 +54,7 @@ class Column(NamedTuple):
     name : str
         What it is called, and asked for by a page.
     text : callable or None
-        What is said in it of weights that are alike; None of what a scan tells, which it says in its own words.
+        What is said in it of weights that are alike; None of what a scan tells, or the tree alone.
     order : callable or None
         By what weights are sorted; None where they are not, or by what a scan has found.
     choice : callable or None
@@ -69,6 +69,8 @@ class Column(NamedTuple):
         What the tree has over it, where that is not its name.
     figure : ScannedFigure or None
         The number that a scan tells, where it is one.
+    share : callable or None
+        What the tree says of a number of elements, and that of all weights.
     is_always : bool
         Whether it is there although nothing is said in it, or the same of all.
     is_said_once : bool
@@ -90,6 +92,7 @@ class Column(NamedTuple):
     title: Callable[[Row], str] | None = None
     heading: str = ""
     figure: ScannedFigure | None = None
+    share: Callable[[int, int], str] | None = None
     is_always: bool = False
     is_said_once: bool = False
     is_right: bool = False
@@ -105,6 +108,11 @@ class Column(NamedTuple):
     def is_found(self) -> bool:
         """Whether they are sorted by what a scan has found."""
         return self.figure is not None or self.name == FINDINGS
+
+    @property
+    def is_scanned(self) -> bool:
+        """Whether a scan alone tells what is said in it."""
+        return self.text is None and self.share is None
 
 
 def _natural(one: WeightEntry) -> list[Any]:
@@ -159,12 +167,17 @@ def _related(row: Row) -> str:
 
 def columns(*, with_scanned: bool = True) -> tuple[Column, ...]:
     """Return all columns in their order, or those that are known for nothing."""
-    return tuple(column for column in COLUMNS if with_scanned or column.text is not None)
+    return tuple(column for column in COLUMNS if with_scanned or not column.is_scanned)
 
 
 def cells_of(row: Row) -> dict[str, str]:
     """Return what is said of weights that are alike, by the heading."""
     return {column.name: column.text(row) for column in COLUMNS if column.text is not None}
+
+
+def shares_of(numel: int, all_numel: int) -> dict[str, str]:
+    """Return what is said of so many elements among those of all, by the column."""
+    return {column.name: column.share(numel, all_numel) for column in COLUMNS if column.share is not None}
 
 
 def sortable() -> tuple[str, ...]:
@@ -212,8 +225,14 @@ def _figure(name: str, figure: ScannedFigure, *, min_width: int = 0) -> Column:
     return Column(name, figure=figure, is_right=True, has_large_first=True, min_width=min_width)
 
 
-_NARROW, _MEDIUM, _WIDE, _WIDEST = 500, 800, 1100, 1400
-"""What JupyterLab has in a window of 800 pixels without its files, of 1,400 with and without them, and in a larger."""
+def _share(numel: int, all_numel: int) -> str:
+    """Return a share in percent, of which little is nothing."""
+    return f"{numel / all_numel:.0%}" if numel >= _LEAST_SHARE * all_numel > 0 else ""
+
+
+_LEAST_SHARE = 0.005
+_NARROW, _WIDE, _WIDEST = 500, 900, 1400
+"""What JupyterLab has in a window of 800 pixels without its files, of 1,400 with them, and in a larger."""
 
 
 FINDINGS = "findings"
@@ -227,8 +246,13 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         "shape", lambda row: shape_text(row.entries[0].shape, row.entries[0].kind), lambda one: one.numel,
-        is_always=True, has_large_first=True, min_width=_MEDIUM,
+        is_always=True, has_large_first=True, min_width=_WIDE,
     ),
+    Column(
+        "elements", None, lambda one: one.numel, share=lambda numel, _: format_count(numel), is_always=True,
+        is_right=True, has_large_first=True,
+    ),
+    Column("share", share=_share, is_always=True, is_right=True, min_width=_WIDE),
     Column(
         "dtype", lambda row: cut(row.entries[0].dtype, MAX_SHOWN), lambda one: one.dtype, lambda one: one.dtype,
         is_said_once=True, min_width=_WIDEST,
@@ -240,7 +264,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "bytes", _bytes_of_each, lambda one: one.nbytes,
         title=lambda row: counted(sum(entry.nbytes for entry in row.entries), "byte"),
-        is_always=True, is_right=True, has_large_first=True, min_width=_WIDE,
+        is_always=True, is_right=True, has_large_first=True, min_width=_WIDEST,
     ),
     Column(
         "grad", _grad, lambda one: {True: 0, False: 1, None: 2}[one.is_trained], is_said_once=True,
@@ -252,7 +276,7 @@ COLUMNS: tuple[Column, ...] = (
     _figure("std", ScannedFigure(lambda stats: stats.std), min_width=_WIDE),
     _figure("max |x|", ScannedFigure(_largest)),
     _figure("zeros", ScannedFigure(_share_of_zeros, _percent), min_width=_WIDE),
-    Column(FINDINGS),
+    Column(FINDINGS, min_width=_WIDEST),
     Column(
         "notes", _notes, lambda one: (not one.problem, not one.tied_to, not one.related, not one.note, one.note),
         has_text=lambda one: bool(one.note or one.problem or one.tied_to or one.related),

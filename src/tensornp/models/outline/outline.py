@@ -54,7 +54,7 @@ class Outline:
 
     def __init__(self, weights: Sequence[WeightEntry]) -> None:
         self.weights = weights
-        self._number_of = {one.name: number for number, one in enumerate(weights)}
+        self.number_of = {one.name: number for number, one in enumerate(weights)}
         self._not_counted = not_counted(weights)
         self._top = tree_of(weights)
         self._numbers: dict[int, int] = {}
@@ -75,7 +75,7 @@ class Outline:
             self._numbers[id(branch)] = len(self._branches)
             self._branches.append(branch)
             first = len(self._order)
-            self._order.extend(self._number_of[one.name] for one in branch.entries)
+            self._order.extend(self.number_of[one.name] for one in branch.entries)
             self._spans.append(slice(first, len(self._order)))
             stack.extend(reversed(branch.below))
         sums = [self.sums_of(branch.entries) for branch in self._branches]
@@ -145,14 +145,14 @@ class Outline:
         at = self._numbers[id(one)]
         can_open = bool(one.below) or len(one.entries) > 1
         is_open = can_open and self.is_open(at, asked)
-        number = self._number_of[one.entries[0].name] if len(one.entries) == 1 else -1
+        number = self.number_of[one.entries[0].name] if len(one.entries) == 1 else -1
         branch = at if can_open else -1
         return Line(
             one.label, number, branch, parent, level, position, size, is_open, one.entries, self._sums[at], one.unlike
         )
 
     def _line_of(self, one: WeightEntry, parent: int, level: int, position: int, size: int) -> Line:
-        number = self._number_of[one.name]
+        number = self.number_of[one.name]
         return Line(one.name, number, -1, parent, level, position, size, False, (one,), self.sums_of((one,)))
 
     def chosen(self, asked: Asked, found: FoundOrder | None = None) -> Sequence[WeightEntry]:
@@ -181,7 +181,7 @@ class Outline:
             others = [one for one in weights if told.get(one.name) is None]
             return sorted(known, key=lambda one: told[one.name] or 0, reverse=asked.descending) + others
         places = self._places(column)
-        return sorted(weights, key=lambda one: places[self._number_of[one.name]], reverse=asked.descending)
+        return sorted(weights, key=lambda one: places[self.number_of[one.name]], reverse=asked.descending)
 
     def _places(self, column: Column) -> list[int]:
         """Return by its number in which place each weight is by a column; equal ones share one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.outline.columns import figure_columns
 from tensornp.models.outline.outline import Outline
 
+_Kind = tuple[int, str]
 _DECADES = 4
 """Below the greatest: what is smaller by more stands where they begin."""
 
@@ -31,11 +32,13 @@ class Spreads:
     outline : Outline
     figures : mapping
         By the name of a weight, its figures by their columns; of one that was not read there are none.
-    alarms : collection of str
-        The names of weights that stand out.
+    kinds : mapping
+        By the name of a weight that stands out, by what; they are ordered, the worst first.
     """
 
-    def __init__(self, outline: Outline, figures: Mapping[str, Mapping[str, float]], alarms: Collection[str]) -> None:
+    def __init__(
+        self, outline: Outline, figures: Mapping[str, Mapping[str, float]], kinds: Mapping[str, _Kind]
+    ) -> None:
         weights = outline.in_order
         names = [one.name for one in weights]
         self._span = outline.span
@@ -43,12 +46,24 @@ class Spreads:
             column: np.array([figures.get(name, {}).get(column, math.nan) for name in names])
             for column, _ in figure_columns()
         }
-        self._alarms = np.array([name in alarms for name in names], bool)
+        self._names, self._kinds = names, sorted(set(kinds.values()))
+        codes = {kind: i for i, kind in enumerate(self._kinds)}
+        self._codes = np.array([codes[kinds[name]] if name in kinds else -1 for name in names], np.int64)
         self._is_unread = np.array([_is_read(one) and not figures.get(one.name) for one in weights], bool)
 
-    def num_alarms(self, branch: int) -> int:
-        """Return how many weights stand out in a branch and below it."""
-        return int(np.count_nonzero(self._alarms[self._span(branch)]))
+    def kinds(self, branch: int) -> list[tuple[_Kind, list[str]]]:
+        """Return what stands out in a branch and below it, the worst first, each with the names of the weights."""
+        span = self._span(branch)
+        codes = self._codes[span]
+        return [
+            (self._kinds[code], [self._names[span.start + at] for at in np.flatnonzero(codes == code)])
+            for code in np.unique(codes[codes >= 0])
+        ]
+
+    def ends(self, branch: int) -> tuple[str, str]:
+        """Return the first and the last name of a branch and what is below it."""
+        span = self._span(branch)
+        return self._names[span.start], self._names[span.stop - 1]
 
     def of(self, column: str, branch: int) -> Spread | None:
         """Return the extremes of a figure in a branch and below it; None where no weight has it, or some are unread."""

@@ -51,7 +51,7 @@ def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
 def _table(folded_rows: list[Row], source: str) -> tuple[Table, tuple[str, ...], str]:
     """Return the table, what is the same in all of its rows, and what it leaves out."""
     rows = [row for row in folded_rows if not row.entries[0].is_nothing]
-    known = columns(with_scanned=False)
+    known = [column for column in columns() if column.text is not None]
     table = Table(tuple(column.name for column in known), tuple(map(_row, rows[:MAX_ROWS])))
     hidden = sum(len(row.entries) for row in rows[MAX_ROWS:])
     cure = "take a part of them, such as tnp.weights(...).find('*attn*')"

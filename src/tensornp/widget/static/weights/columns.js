@@ -31,11 +31,12 @@ export class Columns {
     return true;
   }
 
-  // Offers those that may be left out, and returns those that are shown.
-  /** @param {Column[]} all */
-  offer(all) {
+  // Offers those that may be left out, and returns those that are shown, among them the one that lines are sorted by.
+  /** @param {Column[]} all @param {string} sort */
+  offer(all, sort) {
     const free = all.filter((column) => !column.isFixed);
-    const columns = all.filter((one) => one.isFixed || (this.chosen[one.name] ?? this.width >= one.minWidth));
+    const isShown = ({ name, isFixed, minWidth }) => isFixed || name === sort || (this.chosen[name] ?? this.width >= minWidth);
+    const columns = all.filter(isShown);
     const shown = new Set(columns.map(({ name }) => name));
     const kind = JSON.stringify([free.map(({ name }) => name), [...shown]]);
     this.button.hidden = free.length === 0;

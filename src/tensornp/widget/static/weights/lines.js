@@ -16,11 +16,12 @@ export class Lines {
   rows = [];
   count = NUM_LINES;
 
-  // `sort(order)` asks for another order than `order()`, which was asked for last; `act(line, goal)` opens a line, at what is sought in it,
-  // `moveTo(first)` shows others from there on, and `entered(at)` is told that the focus has come to a line.
-  constructor(label, { sort, order, act, moveTo, entered }) {
+  // `sort(order)` asks for another order than `order()`, which was asked for last; `act(line)` opens a line, `seek(alarm)`
+  // what is not finite, `moveTo(first)` shows others from there on, and `entered(at)` is told that the focus has come to a line.
+  constructor(label, { sort, order, act, seek, moveTo, entered }) {
     this.sort = sort;
     this.act = act;
+    this.seek = seek;
     this.order = order;
     this.node = element("div", "beside");
     const scroller = element("div", "scroller");
@@ -129,20 +130,16 @@ export class Lines {
     if (name === "name") {
       const mark = element("span", "mark", line.branch >= 0 ? (line.open ? "▾" : "▸") : "");
       mark.setAttribute("aria-hidden", "true");
-      cell.append(mark, nameOf("name-text", text));
+      const box = element("div", "name-box");
+      box.append(mark, nameOf("name-text", text));
+      if (line.alarm) box.append(this.alarm(line.alarm));
+      cell.append(box);
       cell.style.paddingLeft = `${(line.level - 1) * INDENT_PX}px`;
     } else if (name === "figures") {
       if (line.picture.src) cell.append(pictureOf(line.picture));
       cell.title = text;
-    } else if (name === "findings" && line.goal) {
-      const title = "Show the values there (n)";
-      const link = button(text, title, (event) => this.seek(event, line), "copy tensornp-link");
-      link.tabIndex = -1;
-      cell.append(link);
-    } else if (name === "findings" && line.isAlarm) cell.append(element("span", "", text));
-    else if (name === this.seen.marked && line.mark) cell.append(markOf(line.mark), element("span", "number", text));
+    } else if (name === this.seen.marked && line.mark) cell.append(markOf(line.mark), element("span", "number", text));
     else cell.textContent = text;
-    if (name === "findings" && line.isAlarm) cell.classList.add("tensornp-alarm");
     return cell;
   }
 
@@ -188,9 +185,14 @@ export class Lines {
   }
 
   // A click on what is not finite leads to it, and is none on its line.
-  seek(event, line) {
-    event.stopPropagation();
-    this.act(line, line.goal);
+  alarm(alarm) {
+    const press = (event) => {
+      event.stopPropagation();
+      this.seek(alarm);
+    };
+    const node = button(alarm.text, "Show the values there (n)", press, "copy tensornp-link tensornp-alarm");
+    node.tabIndex = -1;
+    return node;
   }
 
   // Columns that are out of sight on a narrow page.

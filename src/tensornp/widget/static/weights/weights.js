@@ -7,6 +7,7 @@ import { WAITING } from "../page/request.js";
 import { Wishes } from "../page/wishes.js";
 import { Columns } from "./columns.js";
 import { Controls } from "./controls.js";
+import { Findings } from "./findings.js";
 import { Lines } from "./lines.js";
 import { Panel } from "./panel.js";
 
@@ -30,12 +31,17 @@ class Weights {
       filters: () => this.asked.filters,
       scan: () => this.wishes.post({ type: this.model.get("progress") >= 0 ? "end" : "scan", ...this.asked }),
     });
+    this.findings = new Findings({
+      open: (weight, goal) => this.open(weight, undefined, goal),
+      list: () => this.ask({ sort: "findings", descending: false }),
+    });
     this.columns = new Columns(() => this.seen && this.repaint());
     this.controls.node.append(this.columns.button);
     this.lines = new Lines(`Weights of ${model.get("label")}`, {
       sort: (order) => this.ask(order),
       order: () => this.asked,
-      act: (line, goal) => this.act(line, undefined, goal),
+      act: (line) => this.act(line),
+      seek: ({ weight, goal }) => this.open(weight, undefined, goal),
       moveTo: (first) => this.moveTo(first),
       entered: (at) => this.entered(at),
     });
@@ -49,13 +55,13 @@ class Weights {
     });
     this.root = element("section", "weights");
     this.root.setAttribute("aria-label", `Weights of ${model.get("label")}`);
-    this.root.append(this.controls.node, this.columns.list, this.lines.node, this.line(), this.panel.node);
+    this.root.append(this.findings.node, this.controls.node, this.columns.list, this.lines.node, this.line(), this.panel.node);
     this.lines.grid.addEventListener("wheel", (event) => this.roll(event), { passive: false });
     this.listeners = {
       "msg:custom": (content) => this.hear(content),
       "change:progress": () => this.paintScan(),
       "change:scanned": () => this.foundOut(),
-      "change:alarm": () => this.paintResults(),
+      "change:findings": () => this.paintResults(),
     };
     for (const [event, listener] of Object.entries(this.listeners)) model.on(event, listener);
     this.watcher = new ResizeObserver(() => this.fit());
@@ -70,18 +76,12 @@ class Weights {
     this.status = element("span", "said");
     // What a scan has found leads to it.
     const title = "List all weights, those with the worst findings first";
-    this.results = button("", title, () => this.ask({ sort: "findings", descending: false }), "copy tensornp-results");
+    this.results = button("", title, this.findings.list, "copy tensornp-results");
     this.results.hidden = true;
-    const seek = () => {
-      const { weight, goal } = this.model.get("alarm");
-      this.open(weight, undefined, goal);
-    };
-    this.alarm = button("", "Show the first of them", seek, "copy tensornp-link tensornp-alarm");
-    this.alarm.hidden = true;
     this.code = element("code", "code");
     this.copy = copyButton("the expression of what is listed", () => this.code.textContent);
     this.live = liveRegion();
-    line.append(this.alarm, this.said, this.results, this.status, this.code, this.copy, this.live);
+    line.append(this.said, this.results, this.status, this.code, this.copy, this.live);
     return line;
   }
 
@@ -169,7 +169,7 @@ class Weights {
 
   paint() {
     const { total, text, code } = this.seen;
-    const columns = this.columns.offer(this.seen.columns);
+    const columns = this.columns.offer(this.seen.columns, this.asked.sort);
     this.lines.paint(this.seen, columns, this.asked, this.current, this.panel.opened);
     this.said.textContent = text || `${total.toLocaleString("en")} ${total === 1 ? "line" : "lines"}`;
     this.code.textContent = code;
@@ -222,12 +222,13 @@ class Weights {
     this.wish("tree");
   }
 
-  // `from` is what had the focus when a key was pressed, `goal` what is looked for among the values.
-  act(line, from, goal) {
-    if (line.number >= 0) this.open(line.number, from, goal);
+  // `from` is what had the focus when a key was pressed.
+  act(line, from) {
+    if (line.number >= 0) this.open(line.number, from);
     else if (line.branch >= 0) this.toggle(line);
   }
 
+  // `goal` is what is looked for among the values.
   open(number, from, goal) {
     if (this.dead) return;
     this.panel.open(number, from, goal);
@@ -293,7 +294,7 @@ class Weights {
       ArrowLeft: isShifted ? () => this.lines.shift(-1) : close,
       Enter: () => line && this.act(line, focused()),
       " ": () => line && this.act(line, focused()),
-      n: () => line?.goal && this.open(line.number, undefined, line.goal),
+      n: () => line?.alarm && this.open(line.alarm.weight, undefined, line.alarm.goal),
       "/": () => this.controls.search.focus(),
     };
   }
@@ -333,8 +334,7 @@ class Weights {
   paintResults() {
     this.results.textContent = this.model.get("scanned");
     this.results.hidden = !this.results.textContent;
-    this.alarm.textContent = this.model.get("alarm")?.text ?? "";
-    this.alarm.hidden = !this.alarm.textContent;
+    this.findings.paint(this.model.get("findings") ?? []);
   }
 
   // --- coming and leaving

@@ -1,0 +1,197 @@
+"""A line of the tree of weights, as plain data that the page puts in as text and never as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.core.values.stats.alarms import NotFinite
+from tensornp.core.values.stats.histogram import Histogram
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.names.quoted import MAX_SHOWN, cut
+from tensornp.models.outline.below import part_of
+from tensornp.models.outline.columns import (
+    FINDINGS,
+    Column,
+    cells_of,
+    column_called,
+    columns,
+    figure_columns,
+    shares_of,
+)
+from tensornp.models.outline.fold import Row
+from tensornp.models.outline.outline import Line
+from tensornp.models.outline.spreads import Spread, Spreads
+from tensornp.models.scan.findings import ALARM_RANK, UNRANKED, Finding
+from tensornp.models.scan.kinds import Kind, by_kind, kind_of
+from tensornp.render.pictures.png import data_uri, histogram_png
+from tensornp.render.pictures.stats_line import HEIGHT, WIDTH, histogram_alt
+
+NOT_FINITE = {"nan": "NaN", "inf": "infinities"}
+"""What the navigator looks for, and how it is called."""
+
+
+class Found(NamedTuple):
+    """What a scan has found of a weight: what stands out, the words of its figures, bars, and numbers by their columns.
+
+    The picture of a histogram is made when its line is seen.
+    """
+
+    findings: tuple[Finding, ...]
+    words: tuple[str, ...] = ()
+    histogram: Histogram | None = None
+    figures: Mapping[str, float] = MappingProxyType({})
+    alarms: tuple[NotFinite, ...] = ()
+
+    @property
+    def rank(self) -> int:
+        """How bad the worst finding is: 0 is the worst."""
+        return min((one.rank for one in self.findings), default=UNRANKED)
+
+    @property
+    def goal(self) -> str:
+        """What is to be looked for among the values: "nan", "inf", or nothing."""
+        return self.alarms[0].goal if self.alarms else ""
+
+    @property
+    def alarm(self) -> str:
+        """What is not finite, in a few words."""
+        return ", ".join(one.text for one in self.alarms)
+
+
+class Told(NamedTuple):
+    """What all lines derive from: the number of each weight, what was found, and sums and extremes of several.
+
+    `marked` is the column that has a mark, and `numel` the elements of all weights.
+    """
+
+    numbers: Mapping[str, int]
+    found: Mapping[str, Found]
+    spreads: Spreads | None
+    marked: str
+    numel: int
+
+
+def kinds_of(found: Mapping[str, Found]) -> dict[str, Kind]:
+    """Return by the name of a weight that stands out what the worst is."""
+    kinds = ((name, kind_of(one.findings)) for name, one in found.items())
+    return {name: kind for name, kind in kinds if kind is not None}
+
+
+def column_data(column: Column, *, has_figures: bool) -> dict[str, Any]:
+    """Return what the page has to know of a column."""
+    return {
+        "name": column.name, "heading": column.heading or column.name, "isRight": column.is_right,
+        "isLargeFirst": column.has_large_first, "isSortable": column.is_sortable,
+        "minWidth": column.min_width if has_figures else 0, "isFixed": column.name == "name",
+    }  # fmt: skip
+
+
+def choice_data(name: str, values: list[str]) -> dict[str, Any]:
+    """Return the values among which one is chosen, and what the list of them is called."""
+    label = next((column.label for column in columns() if column.name == name and column.label), name)
+    return {"column": name, "label": label, "values": values}
+
+
+def findings_data(weights: Sequence[WeightEntry], found: Mapping[str, Found]) -> list[dict[str, Any]]:
+    """Return what stands out, the most serious first: a sentence, whether it is an alarm, and the first weight."""
+    numbers = {one.name: number for number, one in enumerate(weights)}
+    kinds = by_kind((name, found[name].findings) for name in numbers if name in found)
+    return [
+        {
+            "text": kind.said_of(len(names)), "isAlarm": kind.is_alarm, "more": len(names) - 1,
+            "name": cut(names[0], MAX_SHOWN) or "''", "weight": numbers[names[0]],
+            "goal": found[names[0]].goal if kind.is_alarm else "",
+        }
+        for kind, names in kinds.items()
+    ]  # fmt: skip
+
+
+def marked_column(sort: str) -> str:
+    """Return the column that has marks: the one that lines are sorted by, where its figures are positive, else norm."""
+    figure = column_called(sort).figure if sort else None
+    return sort if figure is not None and not figure.has_sign else "norm"
+
+
+def line_data(line: Line, told: Told) -> dict[str, Any]:
+    """Return one line of the tree."""
+    own = told.found.get(line.weights[0].name) if line.number >= 0 else None
+    histogram = own.histogram if own is not None else None
+    figures, mark = _figures(line, own, told)
+    return {
+        "cells": {**_cells(line, told), **_findings(line, own, told), **figures},
+        "branch": line.branch, "parent": line.parent, "level": line.level, "position": line.position,
+        "size": line.size, "open": line.is_open, "number": line.number, "picture": picture_of(histogram),
+        "mark": mark, "title": f"{counted(line.sums.numel, 'element')}, {counted(line.sums.nbytes, 'byte')}",
+        "alarm": _alarm(line, own, told),
+    }  # fmt: skip
+
+
+def picture_of(histogram: Histogram | None) -> dict[str, str]:
+    """Return a histogram as a picture, with the text that stands for it; empty where there is none."""
+    if histogram is None:
+        return {}
+    png = histogram_png(histogram, WIDTH, HEIGHT)
+    return {"src": data_uri(png), "alt": histogram_alt(histogram)}
+
+
+def _cells(line: Line, told: Told) -> dict[str, str]:
+    """Return what is known of a line without a scan, by the column."""
+    shares = shares_of(line.sums.numel, told.numel)
+    if line.weights:
+        return cells_of(Row(line.label, line.weights, line.unlike)) | shares
+    weights, nbytes = counted(line.sums.num_weights, "weight"), format_nbytes(line.sums.nbytes)
+    said = {"name": legible(line.label), "shape": weights, "bytes": nbytes, "notes": legible(line.unlike)}
+    return {column.name: said.get(column.name, "") for column in columns(with_scanned=False)} | shares
+
+
+def _findings(line: Line, own: Found | None, told: Told) -> dict[str, str]:
+    """Return what stands out of a weight, or of all below a line that is closed, but for what is not finite."""
+    if own is not None:
+        said = "; ".join(one.text for one in own.findings if one.rank >= ALARM_RANK)
+        return {FINDINGS: said, "figures": " · ".join(own.words)}
+    return {FINDINGS: " · ".join(kind.said_of(len(names)) for kind, names in _below(line, told) if not kind.is_alarm)}
+
+
+def _below(line: Line, told: Told) -> Iterable[tuple[Kind, list[str]]]:
+    """Yield what stands out below a line, if nothing below it is seen."""
+    if told.spreads is not None and line.branch >= 0 and not line.is_open:
+        yield from ((Kind(*kind), names) for kind, names in told.spreads.kinds(line.branch))
+
+
+def _alarm(line: Line, own: Found | None, told: Told) -> dict[str, Any] | None:
+    """Return what is not finite, and where one is led to it: of a closed line, what is below it is said there alone."""
+    if own is not None:
+        return {"text": own.alarm, "weight": line.number, "goal": own.goal} if own.alarms else None
+    names = next((names for kind, names in _below(line, told) if kind.is_alarm), [])
+    if not names or told.spreads is None:
+        return None
+    first = told.found[names[0]]
+    if len(names) == 1:
+        text = f"{first.alarm} in {legible(part_of(names[0], *told.spreads.ends(line.branch)))}"
+    else:
+        text = f"{NOT_FINITE[first.goal]} in {len(names):,} of {counted(line.sums.num_weights, 'weight')}"
+    return {"text": text, "weight": told.numbers[names[0]], "goal": first.goal}
+
+
+def _figures(line: Line, own: Found | None, told: Told) -> tuple[dict[str, str], tuple[float, float] | None]:
+    """Return the numbers that a scan tells, by their columns, and where that of the marked column lies."""
+    cells: dict[str, str] = {}
+    mark: tuple[float, float] | None = None
+    for column, figure in figure_columns():
+        spread = _spread(column, line, own, told.spreads)
+        if spread is not None and told.spreads is not None:
+            cells[column] = figure.text_of(*spread)
+            mark = told.spreads.place(column, spread) if column == told.marked else mark
+    return cells, mark
+
+
+def _spread(column: str, line: Line, own: Found | None, spreads: Spreads | None) -> Spread | None:
+    """Return between what a figure lies: that of one weight, or of all that are below a line that is closed."""
+    if own is not None:
+        value = own.figures.get(column)
+        return None if value is None else Spread(value, value)
+    return spreads.of(column, line.branch) if spreads is not None and line.branch >= 0 and not line.is_open else None
