@@ -131,7 +131,7 @@ def test_weights(tmp_path):
     assert "2 weights · 147,840 elements" in cells[3]
     assert "nbytes_read=6144, num_reads=1" in cells[4]
     assert cells[5].startswith("model.encoder.layer.3.attention.self.query.weight ['1 of 147,456 is NaN']")
-    assert "wants to import 'posix.system', and nothing was imported" in cells[6]
+    assert "Loading it would call posix.system · nothing was imported or run" in cells[6]
     assert "this would have run" not in cells[6]
     assert "tied to 2.weight" in cells[7]
     assert "('0.weight',) Totals(parameters=1872" in cells[8]

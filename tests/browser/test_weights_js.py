@@ -186,7 +186,7 @@ def test_columns_are_chosen_and_kept(tree: MakeTree, stored: Page) -> None:
     shown.scan()
     page.get_by_role("button", name="Columns").focus()
     shown.press("Enter", "Tab", "Space")
-    every = ["bytes", "values", "norm", "mean", "std", "max |x|", "zeros", "findings"]
+    every = ["elements", "share", "values", "norm", "mean", "std", "max |x|", "zeros"]
     assert heads.all_text_contents() == ["name", *every]
     shown.press("Escape")
     expect(page.get_by_role("group", name="Columns")).to_be_hidden()
@@ -194,9 +194,9 @@ def test_columns_are_chosen_and_kept(tree: MakeTree, stored: Page) -> None:
     page.get_by_role("button", name="Columns").click()
     page.set_viewport_size({"width": 600, "height": 800})
     page.get_by_label("max |x|").uncheck()
-    assert heads.all_text_contents() == ["name", "values", "norm", "findings"]
+    assert heads.all_text_contents() == ["name", "elements", "values", "norm"]
     page.get_by_label("mean").check()
-    assert heads.all_text_contents() == ["name", "values", "norm", "mean", "findings"]
+    assert heads.all_text_contents() == ["name", "elements", "values", "norm", "mean"]
     assert Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"]}).violations_count == 0
     kept = page.evaluate("localStorage.getItem('tensornp.columns')")
     assert kept == '{"shape":false,"max |x|":false,"mean":true}'
@@ -218,10 +218,10 @@ def test_names_stay_beside_figures_on_a_narrow_page(tree: MakeTree) -> None:
         assert name
         assert (name["x"], name["width"] <= box["width"] / 2 + 20) == (box["x"], True)
     heads = shown.grid.locator("thead th")
-    assert heads.all_text_contents() == ["name", "norm ▼", "max |x|", "findings"]
+    assert heads.all_text_contents() == ["name", "norm ▼", "max |x|"]
     shown.grid.locator("tbody tr").first.focus()
     shown.page.set_viewport_size({"width": 1600, "height": 800})
-    expect(heads).to_have_count(11)
+    expect(heads).to_have_count(13)
     expect(shown.grid.locator("tbody tr").first).to_be_focused()
 
 

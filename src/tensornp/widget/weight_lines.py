@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.legible import legible
-from tensornp.core.lowlevel.units import counted, format_nbytes
+from tensornp.core.lowlevel.units import counted, format_count, format_nbytes
 from tensornp.core.values.stats.alarms import NotFinite
 from tensornp.core.values.stats.histogram import Histogram
 from tensornp.models.entries.entry import WeightEntry
@@ -141,6 +141,9 @@ def picture_of(histogram: Histogram | None) -> dict[str, str]:
 def _cells(line: Line, told: Told) -> dict[str, str]:
     """Return what is known of a line without a scan, by the column."""
     shares = shares_of(line.sums.numel, told.numel)
+    if line.number >= 0:
+        # One that is counted by another name has its elements, and is no share more.
+        shares["elements"] = format_count(line.weights[0].numel)
     if line.weights:
         return cells_of(Row(line.label, line.weights, line.unlike)) | shares
     weights, nbytes = counted(line.sums.num_weights, "weight"), format_nbytes(line.sums.nbytes)

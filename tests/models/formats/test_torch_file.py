@@ -22,6 +22,10 @@ from hypothesis import strategies as st
 import tensornp as tnp
 from tensornp.models.entries.source import Called
 from tensornp.models.pickles.look_through import xray
+from tensornp.models.pickles.records import Global
+from tensornp.models.pickles.wanted import WantedImport
+from tensornp.render.layout.style import ALARM_TEXT
+from tensornp.render.models.weights import weights_document
 
 FORMATS = {"zip": {}, "legacy": {"_use_new_zipfile_serialization": False}}
 
@@ -129,6 +133,42 @@ def test_nothing_that_a_file_wants_is_run(tmp_path, kind):
     module = os.mkdir.__module__
     assert explorer.problems == [f"it wants to import '{module}.mkdir', and nothing was imported"]
     assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_what_loading_would_do_is_the_one_amber_line(tmp_path, kind):
+    """What is called, and what is merely imported; classes of torch's own and such as hold values are small print."""
+    made = {"a": Runs(tmp_path / "made"), "b": os.getcwd, "c": torch.nn.ReLU(), "d": argparse.Namespace(lr=0.1)}
+    torch.save({"w": torch.ones(2), **made}, tmp_path / "x.pt", **FORMATS[kind])
+    document = weights_document(tnp.weights(tmp_path / "x.pt"))
+    module = os.mkdir.__module__
+    said = f"Loading it would call {module}.mkdir and import {module}.getcwd"
+    rest = " · nothing was imported or run; the weights are read without it"
+    assert document.text().split("\n")[1] == said + rest
+    assert f'<span style="{ALARM_TEXT}">{said}</span>{rest}' in document.html()
+    assert document.text().count("getcwd") == 1
+    assert "it wants to import 'argparse.Namespace', and nothing was imported" in document.text()
+    torch.save({"w": torch.ones(2), "c": made["c"], "d": made["d"]}, tmp_path / "y.pt", **FORMATS[kind])
+    assert ALARM_TEXT not in weights_document(tnp.weights(tmp_path / "y.pt")).html()
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "is_alarm"),
+    [
+        ("torch.nn.modules.linear", "Linear", False),
+        ("torch.optim.adamw", "AdamW", False),
+        ("argparse", "Namespace", False),
+        ("torch.hub", "load", True),
+        ("torch.nn.modules.utils", "_pair", True),
+        ("torch.nn.modules.x", "A.__init__", True),
+        ("torch.nn.modules.x", "", True),
+        ("torchx.nn.modules.linear", "Linear", True),
+        ("builtins", "eval", True),
+    ],
+)
+def test_an_import_is_an_alarm_unless_it_is_known(module, name, is_alarm):
+    """A prefix alone makes nothing harmless."""
+    assert WantedImport.of(Global(module, name), is_called=True).is_alarm is is_alarm
 
 
 def rewritten(path: Path, change: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.optimizers.saved import SavedOptimizer
+from tensornp.models.pickles.wanted import WantedImport
 
 
 class Contents(NamedTuple):
@@ -21,7 +22,12 @@ class Contents(NamedTuple):
 
 def problem_of_part(name: str, problem: str) -> str:
     """Return a problem of one of several files, which is told by its name."""
-    return type(problem)(f"{shown_name(name)}: {problem}")
+    return retold(problem, f"{shown_name(name)}: {problem}")
+
+
+def retold(problem: str, said: str) -> str:
+    """Return the same problem in other words."""
+    return problem.retold(said) if isinstance(problem, WantedImport) else type(problem)(said)
 
 
 def problems_of(entries: Iterable[WeightEntry]) -> list[str]:

@@ -250,7 +250,7 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         "elements", None, lambda one: one.numel, share=lambda numel, _: format_count(numel), is_always=True,
-        is_right=True, has_large_first=True,
+        is_right=True, has_large_first=True, min_width=_NARROW,
     ),
     Column("share", share=_share, is_always=True, is_right=True, min_width=_WIDE),
     Column(

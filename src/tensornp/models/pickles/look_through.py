@@ -64,5 +64,6 @@ def _carried_out(stream: io.BytesIO, nbytes: int) -> XRay:
         if code == STOP:
             if len(machine.stack) != 1:
                 raise UnsoundError(f"it makes {len(machine.stack):,} values, and not one")
-            return XRay(machine.stack[0], tuple(machine.imports), stream.tell(), tuple(machine.persistent))
+            imports, persistent = tuple(machine.imports), tuple(machine.persistent)
+            return XRay(machine.stack[0], imports, stream.tell(), persistent, frozenset(machine.called))
     raise CheckpointError(f"the pickle has more than {MAX_OPCODES:,} opcodes")

@@ -31,6 +31,7 @@ class Machine:
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
         self.imports: dict[Global, None] = {}
+        self.called: set[Global] = set()
         self.persistent: list[Persistent] = []
         self.left = self.memos_left = num_records
         self._num_made = 0
@@ -83,6 +84,12 @@ class Machine:
         wanted = Global(module, name)
         self.imports[wanted] = None
         self.push_record(wanted)
+
+    def call(self, func: Any, args: Any) -> None:
+        """Put what a function would return on the stack."""
+        if type(func) is Global:
+            self.called.add(func)
+        self.push_record(Call(func, args))
 
     def put_items(self, pairs: list[Any]) -> None:
         """Put keys and values into what lies on top."""

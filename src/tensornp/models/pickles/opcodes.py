@@ -72,11 +72,12 @@ def _append_one(machine: Machine, _: Any) -> None:
 
 def _reduce(machine: Machine, _: Any) -> None:
     args, func = machine.stack.pop(), machine.stack.pop()
-    machine.push_record(Call(func, args))
+    machine.call(func, args)
 
 
 def _new_object(machine: Machine, _: Any) -> None:
-    _reduce(machine, None)
+    args, func = machine.stack.pop(), machine.stack.pop()
+    machine.push_record(Call(func, args))
     machine.stack[-1].is_new = True
 
 
@@ -94,14 +95,14 @@ def _new_with_keywords(machine: Machine, _: Any) -> None:
 
 def _object(machine: Machine, _: Any) -> None:
     found = machine.to_mark()
-    machine.push_record(Call(found[0], tuple(found[1:])))
+    machine.call(found[0], tuple(found[1:]))
 
 
 def _instance(machine: Machine, arg: Any) -> None:
     args = machine.to_mark()
     module, _, name = arg.partition(" ")
     machine.found(module, name)
-    machine.push_record(Call(machine.stack.pop(), tuple(args)))
+    machine.call(machine.stack.pop(), tuple(args))
 
 
 def _build(machine: Machine, _: Any) -> None:

@@ -45,9 +45,13 @@ class Mark:
 
 
 class XRay(NamedTuple):
-    """The root of what a pickle would build, all that it would import and has outside, and how many bytes it takes."""
+    """The root of what a pickle would build, all that it would import and has outside, and how many bytes it takes.
+
+    `called` are those imports that it would call.
+    """
 
     root: Any
     imports: tuple[Global, ...]
     nbytes: int
     persistent: tuple[Persistent, ...] = ()
+    called: frozenset[Global] = frozenset()

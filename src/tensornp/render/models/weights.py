@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from itertools import islice
+from typing import TypeGuard
 
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.models.explorer import Spread, Totals, WeightsExplorer
 from tensornp.models.names.quoted import MAX_SHOWN, cut, file_name
 from tensornp.models.outline.columns import columns
 from tensornp.models.outline.fold import Row, folded
-from tensornp.render.layout.document import Document, Group, Heading, Lines, printed
+from tensornp.models.pickles.wanted import WantedImport
+from tensornp.render.layout.document import Alarm, Document, Group, Heading, Lines, printed
 from tensornp.render.layout.table import Table, TableRow, said_once, without_common, without_empty
 from tensornp.render.layout.words import listed, on_this_rank
 
@@ -17,6 +19,8 @@ MAX_ROWS = 100
 """Rows that a page prints."""
 MAX_SAID = 10
 """Problems and items of metadata that are printed."""
+MAX_NAMED = 3
+"""Of what loading a file would call, and would import, those that are named."""
 _MAX_VALUE = 80
 _MAX_SOURCE = 200
 _MAX_PROBLEM = 400
@@ -30,7 +34,25 @@ def weights_document(explorer: WeightsExplorer) -> Document:
     rows = folded(explorer.values())
     table, common, rest = _table(rows, explorer.source)
     static = Group("tensornp-static", (table, Lines((rest,))))
-    return Document((Heading(_heading(explorer, common)), static, Lines(tuple(_said(explorer, rows)))))
+    return Document(
+        (Heading(_heading(explorer, common)), *_loud(explorer), static, Lines(tuple(_said(explorer, rows))))
+    )
+
+
+def _loud(explorer: WeightsExplorer) -> list[Alarm]:
+    """Return what loading a stranger's file would do, if that is anything to be alarmed by."""
+    wanted = [one for one in explorer.problems if _is_loud(one)]
+    acts: dict[str, list[str]] = {"call": [], "import": []}
+    for one in wanted:
+        acts["call" if one.is_called else "import"].append(cut(str(one.wanted), MAX_SHOWN))
+    said = [f"{act} {listed(list(dict.fromkeys(names)), MAX_NAMED)}" for act, names in acts.items() if names]
+    rest = " · nothing was imported or run"
+    rest += "; the weights are read without it" if explorer else ""
+    return [Alarm(f"Loading it would {' and '.join(said)}", rest)] if said else []
+
+
+def _is_loud(problem: str) -> TypeGuard[WantedImport]:
+    return isinstance(problem, WantedImport) and problem.is_alarm
 
 
 def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
@@ -79,8 +101,9 @@ def _said(explorer: WeightsExplorer, rows: list[Row]) -> list[str]:
 
 
 def _problems(explorer: WeightsExplorer) -> list[str]:
-    more = len(explorer.problems) - MAX_SAID
-    return [cut(text, _MAX_PROBLEM) for text in explorer.problems[:MAX_SAID]] + (
+    quiet = [one for one in explorer.problems if not _is_loud(one)]
+    more = len(quiet) - MAX_SAID
+    return [cut(text, _MAX_PROBLEM) for text in quiet[:MAX_SAID]] + (
         [f"… {counted(more, 'more problem')}"] if more > 0 else []
     )
 

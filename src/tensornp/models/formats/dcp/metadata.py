@@ -17,6 +17,7 @@ from tensornp.models.pickles.contents import MAX_ENTRIES, shown_key
 from tensornp.models.pickles.look_through import MAX_NBYTES
 from tensornp.models.pickles.records import Call, Global
 from tensornp.models.pickles.tensors import KNOWN_IMPORTS, sizes_of
+from tensornp.models.pickles.wanted import wanted_of
 
 Shape = tuple[int, ...]
 _METADATA = "torch.distributed.checkpoint.metadata"
@@ -88,8 +89,8 @@ def read_dcp_metadata(file: SourceFile) -> Told:
     listed = fields.get("state_dict_metadata") if fields is not None else None
     if fields is None or type(listed) is not dict:
         raise CheckpointError(f"{file.path!r} holds no metadata of torch.distributed.checkpoint")
-    wanted = tuple(str(one) for one in found.imports if tuple(one) not in _KNOWN)
-    problems = [f"it wants to import {shown_name(name)}, and nothing was imported" for name in wanted]
+    imports = [one for one in wanted_of(found) if tuple(one.wanted) not in _KNOWN]
+    problems: list[str] = [*imports]
     items = _items(fields.get("storage_data"))
     tensors: dict[str, ToldTensor] = {}
     values: dict[str, Item | None] = {}
@@ -106,7 +107,7 @@ def read_dcp_metadata(file: SourceFile) -> Told:
             values[name] = items.get((key, None))
         else:
             problems.append(NotListed(f"{shown_name(name)} is neither a tensor nor bytes, and is not listed"))
-    return Told(tensors, values, _said(fields), problems, wanted)
+    return Told(tensors, values, _said(fields), problems, tuple(str(one.wanted) for one in imports))
 
 
 def _fields(value: Any, record: str) -> dict[Any, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tensornp.models.formats.contents import retold
 from tensornp.models.formats.dcp.metadata import Item, Shape, Told, ToldChunk, ToldTensor
 
 
@@ -17,7 +18,7 @@ def put_together(told: dict[str, Told]) -> Told:
     wanted: dict[str, None] = {}
     problems: list[str] = []
     for file, one in told.items():
-        problems += [type(problem)(f"{file}: {problem}") for problem in one.problems]
+        problems += [retold(problem, f"{file}: {problem}") for problem in one.problems]
         wanted |= dict.fromkeys(one.wanted)
         for name, tensor in one.tensors.items():
             tensors.setdefault(name, {})[file] = tensor

@@ -20,7 +20,8 @@ from tensornp.models.formats.torch.archive import read_torch_zip
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.pickles.contents import dotted, values_of
 from tensornp.models.pickles.records import Global
-from tensornp.models.pickles.tensors import KNOWN_IMPORTS, PickledTensor
+from tensornp.models.pickles.tensors import PickledTensor
+from tensornp.models.pickles.wanted import WantedImport, wanted_of
 
 MAX_LOOKED_INTO = 100
 """Values that are looked into when a checkpoint is opened; the others, when one asks for them."""
@@ -37,13 +38,14 @@ class PickledObject(NamedTuple):
 
 @dataclass(slots=True)
 class ByteValue:
-    """Where a value lies; `problem` says why it is not read."""
+    """Where a value lies; `problem` says why it is not read, `wanted` what it would import, once it was looked at."""
 
     file: SourceFile | None
     offset: int
     nbytes: int
     form: Form
     problem: str = ""
+    wanted: tuple[WantedImport, ...] = ()
 
     @classmethod
     def of(cls, files: ItemFiles, item: Item | None) -> ByteValue:
@@ -70,7 +72,6 @@ class ByteValue:
             return found.root
         if isinstance(found.root, Global):
             return str(found.root)
-        wanted = tuple(str(one) for one in found.imports if tuple(one) not in KNOWN_IMPORTS)
         values: dict[str, Any] = {}
         for one in islice(values_of(found.root), _MAX_LISTED):
             is_tensor = isinstance(one, PickledTensor)
@@ -80,7 +81,8 @@ class ByteValue:
                 else one.value
             )
             values[dotted(one.path) or ("tensor" if is_tensor else "value")] = value
-        return PickledObject(values, wanted)
+        self.wanted = tuple(wanted_of(found))
+        return PickledObject(values, tuple(str(one.wanted) for one in self.wanted))
 
 
 class ByteValues(Mapping[str, Any]):
@@ -108,7 +110,7 @@ class ByteValues(Mapping[str, Any]):
         for name in islice(self._stored, count):
             value = self[name]
             if isinstance(value, PickledObject):
-                for one in value.wanted_imports:
-                    yield f"{shown_name(name)} wants to import {shown_name(one)}, and nothing was imported"
+                for one in self._stored[name].wanted:
+                    yield WantedImport.of(one.wanted, is_called=one.is_called, who=shown_name(name))
             elif self._stored[name].problem:
                 yield f"{shown_name(name)} is not read: {self._stored[name].problem}"

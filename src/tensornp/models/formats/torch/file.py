@@ -20,12 +20,13 @@ from tensornp.models.files.source_file import Reader, SourceFile
 from tensornp.models.files.zip_directory import Record
 from tensornp.models.formats.contents import Contents
 from tensornp.models.formats.torch.archive import looked_through, of_torch, why_unread
-from tensornp.models.names.quoted import part_of_storage, shown_name
+from tensornp.models.names.quoted import part_of_storage
 from tensornp.models.optimizers.saved import optimizers_in
 from tensornp.models.pickles.contents import OfSet, PickledValue, Unlisted, as_container, dotted, shown_key, values_of
 from tensornp.models.pickles.look_through import MAX_NBYTES, xray
 from tensornp.models.pickles.records import XRay
-from tensornp.models.pickles.tensors import KNOWN_IMPORTS, PickledTensor, storage_key, told_storage
+from tensornp.models.pickles.tensors import PickledTensor, storage_key, told_storage
+from tensornp.models.pickles.wanted import wanted_of
 from tensornp.models.quantization.quantizer import Rows, quantized
 from tensornp.models.reading.lazy_signs import AS_STORED, LazySigns
 
@@ -98,10 +99,9 @@ def _pickle_at(there: Reader, at: int, file: SourceFile) -> XRay:
 
 def _listed(file: SourceFile, found: XRay, storages: dict[str, Record], *, is_swapped: bool = False) -> Contents:
     """Return the entries of what the pickle would build, with what it would import."""
-    wanted = [str(one) for one in found.imports if tuple(one) not in KNOWN_IMPORTS]
-    problems = [
-        f"it wants to import {shown_name(name)}, and nothing was imported" for name in wanted[:_MAX_SAID_IMPORTS]
-    ]
+    every = sorted(wanted_of(found), key=lambda one: not one.is_alarm)
+    wanted = [str(one.wanted) for one in every]
+    problems: list[str] = [*every[:_MAX_SAID_IMPORTS]]
     if len(wanted) > _MAX_SAID_IMPORTS:
         problems.append(f"it wants to import {len(wanted) - _MAX_SAID_IMPORTS:,} things more")
     values: list[PickledTensor | PickledValue] = []

@@ -1,0 +1,64 @@
+"""`WantedImport`: a problem of a pickle that wants to import something, and whether one should be alarmed by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensornp.models.names.quoted import shown_name
+from tensornp.models.pickles.records import Global, XRay
+from tensornp.models.pickles.tensors import KNOWN_IMPORTS
+
+_MODULES_OF_CLASSES = ("torch.nn.modules.", "torch.optim.", "torch.distributed.")
+_HOLDERS = frozenset(
+    {
+        ("argparse", "Namespace"), ("types", "SimpleNamespace"), ("pathlib", "PosixPath"), ("pathlib", "WindowsPath"),
+        ("pathlib._local", "PosixPath"), ("pathlib._local", "WindowsPath"), ("datetime", "datetime"),
+        ("datetime", "timedelta"), ("_codecs", "encode"), ("decimal", "Decimal"), ("uuid", "UUID"),
+        ("numpy", "dtype"), ("numpy", "ndarray"), ("numpy.core.multiarray", "scalar"),
+        ("numpy._core.multiarray", "scalar"), ("numpy.core.multiarray", "_reconstruct"),
+        ("numpy._core.multiarray", "_reconstruct"), ("torch", "ScriptObject"),
+    }
+)  # fmt: skip
+"""What holds values, and does nothing else when it is made."""
+
+
+class WantedImport(str):
+    """A problem: that loading a file would import something, which nothing here does.
+
+    Attributes
+    ----------
+    wanted : Global
+    is_called : bool
+        Whether it would be called besides.
+    """
+
+    __slots__ = ("is_called", "wanted")
+    wanted: Global
+    is_called: bool
+
+    @classmethod
+    def of(cls, wanted: Global, *, is_called: bool, who: str = "it") -> WantedImport:
+        """Return the problem in words, for `who` wants it."""
+        made = cls(f"{who} wants to import {shown_name(str(wanted))}, and nothing was imported")
+        made.wanted, made.is_called = wanted, is_called
+        return made
+
+    def retold(self, said: str) -> WantedImport:
+        """Return the same problem in other words."""
+        made = WantedImport(said)
+        made.wanted, made.is_called = self.wanted, self.is_called
+        return made
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether it is anything but a class of torch's own, or one that merely holds values."""
+        module, name = self.wanted
+        is_class = module.startswith(_MODULES_OF_CLASSES) and name.isidentifier() and name[0].isupper()
+        return not is_class and tuple(self.wanted) not in _HOLDERS
+
+
+def wanted_of(found: XRay, who: str = "it") -> Iterator[WantedImport]:
+    """Yield what a pickle would import besides what belongs to tensors and containers."""
+    for one in found.imports:
+        if tuple(one) not in KNOWN_IMPORTS:
+            yield WantedImport.of(one, is_called=one in found.called, who=who)
