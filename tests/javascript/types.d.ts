@@ -64,6 +64,7 @@ interface Line {
   picture: { src?: string; alt?: string };
   title: string;
   alarm: { text: string; weight: number; goal: string } | null;
+  isQuiet: boolean;
   mark: [number, number] | null;
 }
 

@@ -126,7 +126,7 @@ def line_data(line: Line, told: Told) -> dict[str, Any]:
         "branch": line.branch, "parent": line.parent, "level": line.level, "position": line.position,
         "size": line.size, "open": line.is_open, "number": line.number, "picture": picture_of(histogram),
         "mark": mark, "title": f"{counted(line.sums.numel, 'element')}, {counted(line.sums.nbytes, 'byte')}",
-        "alarm": _alarm(line, own, told),
+        "alarm": _alarm(line, own, told), "isQuiet": line.is_quiet,
     }  # fmt: skip
 
 

@@ -63,6 +63,22 @@ def test_of_what_nothing_is_found_nothing_comes_first(column, descending):
     assert [one.name for one in chosen] == [*("cbe" if descending else "bec"), "a", "d"]
 
 
+@pytest.mark.parametrize("descending", [False, True])
+def test_what_counts_comes_last_and_is_no_extreme(descending):
+    """Whichever way weights are sorted by a figure; alone, it has figures as any other."""
+    tensors = {"g.position_ids": torch.arange(9), "g.w": torch.ones(2), "h": torch.ones(3)}
+    outline = Outline([*tnp.weights(tensors).values()])
+    figures = {name: {"norm": float(one.double().norm())} for name, one in tensors.items()}
+    asked = Asked(sort="norm", descending=descending)
+    chosen = outline.chosen(asked, lambda column, name: figures[name][column])
+    assert [one.name for one in chosen] == [*(["h", "g.w"] if descending else ["g.w", "h"]), "g.position_ids"]
+    spreads = Spreads(outline, figures, {})
+    group = outline.lines(Asked(), 0, 9)[0].branch
+    assert spreads.of("norm", group) == (2**0.5, 2**0.5)
+    assert spreads.place("norm", Spread(0, 3**0.5)) == (0, 1)
+    assert [line.is_quiet for line in outline.lines(Asked(), 0, 9)] == [False, True, False, False]
+
+
 def test_equal_ones_stay_as_they_are_whichever_way_they_are_sorted():
     """As `sorted` has it."""
     weights = [*tnp.weights({"b": torch.ones(2), "a": torch.ones(3), "c": torch.ones(2)}).values()]

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from tensornp.errors import BadRequestError
+from tensornp.models.entries.counter import is_counter
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.repeated import not_counted
 from tensornp.models.outline.choose import STATES, Asked, has_state, passes, searched
@@ -39,6 +40,11 @@ class Line(NamedTuple):
     weights: tuple[WeightEntry, ...]
     sums: Sums
     unlike: str = ""
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether it is of what counts or indexes: what is folded is alike."""
+        return bool(self.weights) and is_counter(self.weights[0])
 
 
 class Sums(NamedTuple):
@@ -176,10 +182,13 @@ class Outline:
             raise BadRequestError(f"nothing is sorted by {asked.sort!r}")
         if column.is_found:
             told = {one.name: found(column.name, one.name) for one in weights} if found is not None else {}
-            # Of what nothing was found, nothing comes first.
+            # Of what nothing was found, nothing comes first, nor does what counts come before what was learnt.
             known = [one for one in weights if told.get(one.name) is not None]
             others = [one for one in weights if told.get(one.name) is None]
-            return sorted(known, key=lambda one: told[one.name] or 0, reverse=asked.descending) + others
+            ordered = sorted(known, key=lambda one: told[one.name] or 0, reverse=asked.descending)
+            if column.figure is not None:
+                ordered.sort(key=is_counter)
+            return ordered + others
         places = self._places(column)
         return sorted(weights, key=lambda one: places[self.number_of[one.name]], reverse=asked.descending)
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tensornp.models.entries.counter import is_counter
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.outline.columns import figure_columns
 from tensornp.models.outline.outline import Outline
@@ -42,10 +43,12 @@ class Spreads:
         weights = outline.in_order
         names = [one.name for one in weights]
         self._span = outline.span
+        counts = np.array([is_counter(one) for one in weights], bool)
         self._values = {
             column: np.array([figures.get(name, {}).get(column, math.nan) for name in names])
             for column, _ in figure_columns()
         }
+        self._learnt = {column: np.where(counts, math.nan, values) for column, values in self._values.items()}
         self._names, self._kinds = names, sorted(set(kinds.values()))
         codes = {kind: i for i, kind in enumerate(self._kinds)}
         self._codes = np.array([codes[kinds[name]] if name in kinds else -1 for name in names], np.int64)
@@ -66,13 +69,18 @@ class Spreads:
         return self._names[span.start], self._names[span.stop - 1]
 
     def of(self, column: str, branch: int) -> Spread | None:
-        """Return the extremes of a figure in a branch and below it; None where no weight has it, or some are unread."""
+        """Return the extremes of a figure in a branch and below it; None where no weight has it, or some are unread.
+
+        What counts is left out, unless there is nothing else.
+        """
         span = self._span(branch)
-        return None if self._is_unread[span].any() else _spread_of(self._values[column][span])
+        if self._is_unread[span].any():
+            return None
+        return _spread_of(self._learnt[column][span]) or _spread_of(self._values[column][span])
 
     def place(self, column: str, spread: Spread) -> tuple[float, float]:
         """Return where on a logarithmic scale of all weights, from 0 to 1, positive figures lie."""
-        every = _spread_of(self._values[column])
+        every = _spread_of(self._learnt[column]) or _spread_of(self._values[column])
         top = every.greatest if every is not None else 0
         return _place(spread.least, top), _place(spread.greatest, top)
 

@@ -117,6 +117,7 @@ export class Lines {
     row.setAttribute("aria-setsize", String(line.size));
     if (line.branch >= 0) row.setAttribute("aria-expanded", String(line.open));
     row.tabIndex = at === stop ? 0 : -1;
+    if (line.isQuiet) row.classList.add("tensornp-counts");
     if (line.number >= 0 && line.number === opened) row.classList.add("tensornp-opened");
     row.title = `${line.cells.name}\n${line.title}`;
     row.append(...this.columns.map((column) => this.cell(line, column)));
