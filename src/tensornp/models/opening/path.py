@@ -17,8 +17,9 @@ from tensornp.models.formats.contents import Contents
 from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, is_dcp_metadata
 from tensornp.models.formats.offloaded import OFFLOAD_SUFFIX
 from tensornp.models.formats.table import INDEX_SUFFIX, weight_suffixes
+from tensornp.models.names.model_order import in_model_order, is_alphabetical
 from tensornp.models.names.quoted import MAX_TOLD, cut
-from tensornp.models.opening.folder import open_dcp, open_folder
+from tensornp.models.opening.folder import SUFFIX, open_dcp, open_folder
 from tensornp.models.opening.index import open_index
 from tensornp.models.opening.lora import with_pairs
 from tensornp.models.opening.offload_index import OFFLOAD_INDEX, open_offload_folder
@@ -40,8 +41,20 @@ def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None 
     with uncollected():
         found = _open(Path(_found(typed)))
         entries = _with_names(found, model, f"'{cut(typed, MAX_TOLD)}'")
-        entries = with_pairs(entries, found.metadata.get("adapter_config"))
+        entries = _ordered(with_pairs(entries, found.metadata.get("adapter_config")))
         return WeightsExplorer(entries, typed, metadata=found.metadata, problems=found.problems)
+
+
+def _ordered(entries: list[WeightEntry]) -> list[WeightEntry]:
+    """Return the weights of safetensors files in the order of the model, where these list them by the alphabet."""
+    listed: dict[tuple[str, str], list[str]] = {}
+    for one in entries:
+        if not one.location.endswith(SUFFIX):
+            return entries
+        listed.setdefault((one.location, one.dtype), []).append(one.name)
+    if not all(map(is_alphabetical, listed.values())):
+        return entries
+    return [entries[i] for i in in_model_order([one.name for one in entries])]
 
 
 def _with_names(found: Contents, model: torch.nn.Module | None, said: str) -> list[WeightEntry]:

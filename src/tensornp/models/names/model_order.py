@@ -1,0 +1,85 @@
+"""The order in which a model has its weights, told from names alone: embeddings first, layers by number, the head last.
+
+A file of safetensors lists names by the alphabet: the head before the layers, and layer 10 before layer 2.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+_FIRST = (
+    r"shared|tok_embeddings?|embed_tokens|wte|word_embeddings?|token_embeddings?|token_embd",
+    r"(cls|mask|dist|reg|class)_(token|embedding)s?|register_tokens",
+    r"stem\w*|conv_stem|conv_in|patch_embed\w*|patchify|conv1|conv2",
+    r"bn1",
+    r"wpe|pos_embed\w*|embed_positions|position\w*|positional_embedding",
+    r"token_type_embeddings|embed\w*|embeddings?_\w+|\w+_embeddings?|rotary\w*|norm_pre|ln_pre|pre_layernorm",
+    r"encoder|text_model|features",
+)
+_LAST = (
+    r"decoder",
+    r"norm|norm_f|ln_f|ln_final|ln_post|fc_norm|head_norm|(final_|post_)?layer_?norm|conv_norm_out",
+    r"pooler|pool|conv_out|\w+_projection",
+    r"proj_out|embed_out|output|out|pre_logits|score|qa_outputs|classifier|fc|heads?|lm_head|\w+_head|head_dist|cls",
+)
+"""What keys are called that stand before all others of their place, or behind them, each row behind the one above it.
+
+They say so above the layers alone: what a layer has stands as in the file.
+"""
+_MAX_KEPT = 4096
+"""Keys of which it is remembered what they are: a model has few of its own."""
+_EARLY = tuple(map(re.compile, _FIRST))
+_LATE = tuple(map(re.compile, _LAST))
+_NUMBERED = re.compile(r"(.*?)(\d{1,18})", re.ASCII)
+
+
+def in_model_order(names: Sequence[str]) -> list[int]:
+    """Return the numbers of names in the order of the model; what is not known of stands as it does.
+
+    What belongs to one module stays together, and a weight stands before its bias.
+    """
+    seen: dict[tuple[object, ...], int] = {}
+    keys = [tuple(_places(name, seen)) for name in names]
+    return sorted(range(len(names)), key=keys.__getitem__)
+
+
+def is_alphabetical(names: Sequence[str]) -> bool:
+    """Return whether names are sorted as text, which tells nothing of a model."""
+    return all(a <= b for a, b in itertools.pairwise(names))
+
+
+def _places(name: str, seen: dict[tuple[object, ...], int]) -> list[tuple[int, int, int]]:
+    """Return for each key how early it stands, where it was first seen, and its number."""
+    keys = name.split(".")
+    found: list[tuple[int, int, int]] = []
+    before: tuple[object, ...] = ()
+    is_above = True
+    for i, key in enumerate(keys, 1):
+        stem, number = _numbered(key)
+        rank = _rank(key) if is_above else 0
+        is_weight = key == "weight" and i == len(keys)
+        before = (*before, rank, stem, i == len(keys))
+        found.append((rank, -1 if is_weight else seen.setdefault(before, len(seen)), number))
+        before = (*before, number)
+        is_above = is_above and (number < 0 or rank != 0)
+    return found
+
+
+@lru_cache(_MAX_KEPT)
+def _numbered(key: str) -> tuple[str, int]:
+    """Return what a key is without the number at its end, and that; -1 where there is none."""
+    found = _NUMBERED.fullmatch(key)
+    return (found[1], int(found[2])) if found else (key, -1)
+
+
+@lru_cache(_MAX_KEPT)
+def _rank(key: str) -> int:
+    """Return below which others a key stands: negative of what comes first, positive of what comes last."""
+    lower = key.lower()
+    for i, pattern in enumerate(_EARLY):
+        if pattern.fullmatch(lower):
+            return i - len(_EARLY)
+    return next((i + 1 for i, pattern in enumerate(_LATE) if pattern.fullmatch(lower)), 0)
