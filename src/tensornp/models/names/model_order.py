@@ -8,13 +8,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 
 _FIRST = (
     r"shared|tok_embeddings?|embed_tokens|wte|word_embeddings?|token_embeddings?|token_embd",
     r"(cls|mask|dist|reg|class)_(token|embedding)s?|register_tokens",
-    r"stem\w*|conv_stem|conv_in|patch_embed\w*|patchify|conv1|conv2",
-    r"bn1",
+    r"stem\w*|conv_stem|conv_in|patch_embed\w*|patchify|conv0",
+    r"bn0",
     r"wpe|pos_embed\w*|embed_positions|position\w*|positional_embedding",
     r"token_type_embeddings|embed\w*|embeddings?_\w+|\w+_embeddings?|rotary\w*|norm_pre|ln_pre|pre_layernorm",
     r"encoder|text_model|features",
@@ -27,13 +26,11 @@ _LAST = (
 )
 """What keys are called that stand before all others of their place, or behind them, each row behind the one above it.
 
-They say so above the layers alone: what a layer has stands as in the file.
+They say so above the layers alone: what a layer has stands as in the file. A number is 0.
 """
-_MAX_KEPT = 4096
-"""Keys of which it is remembered what they are: a model has few of its own."""
 _EARLY = tuple(map(re.compile, _FIRST))
 _LATE = tuple(map(re.compile, _LAST))
-_NUMBERED = re.compile(r"(.*?)(\d{1,18})", re.ASCII)
+_DIGITS = re.compile(r"(\d{1,18})", re.ASCII)
 
 
 def in_model_order(names: Sequence[str]) -> list[int]:
@@ -42,7 +39,18 @@ def in_model_order(names: Sequence[str]) -> list[int]:
     What belongs to one module stays together, and a weight stands before its bias.
     """
     seen: dict[tuple[object, ...], int] = {}
-    keys = [tuple(_places(name, seen)) for name in names]
+    patterns: dict[tuple[str, ...], tuple[list[int], list[int]]] = {}
+    keys: list[list[int]] = []
+    for name in names:
+        parts = _DIGITS.split(name)
+        texts = tuple(parts[::2])
+        if texts not in patterns:
+            patterns[texts] = _places("0".join(texts), seen)
+        places, slots = patterns[texts]
+        key = places.copy()
+        for slot, number in zip(slots, parts[1::2], strict=True):
+            key[slot] = int(number)
+        keys.append(key)
     return sorted(range(len(names)), key=keys.__getitem__)
 
 
@@ -51,31 +59,24 @@ def is_alphabetical(names: Sequence[str]) -> bool:
     return all(a <= b for a, b in itertools.pairwise(names))
 
 
-def _places(name: str, seen: dict[tuple[object, ...], int]) -> list[tuple[int, int, int]]:
-    """Return for each key how early it stands, where it was first seen, and its number."""
-    keys = name.split(".")
-    found: list[tuple[int, int, int]] = []
-    before: tuple[object, ...] = ()
-    is_above = True
+def _places(pattern: str, seen: dict[tuple[object, ...], int]) -> tuple[list[int], list[int]]:
+    """Return of each key how early it stands, where it was first seen, and the slots of its numbers."""
+    keys = pattern.split(".")
+    places: list[int] = []
+    slots: list[int] = []
+    at, is_above = -1, True
     for i, key in enumerate(keys, 1):
-        stem, number = _numbered(key)
+        is_last = i == len(keys)
         rank = _rank(key) if is_above else 0
-        is_weight = key == "weight" and i == len(keys)
-        before = (*before, rank, stem, i == len(keys))
-        found.append((rank, -1 if is_weight else seen.setdefault(before, len(seen)), number))
-        before = (*before, number)
-        is_above = is_above and (number < 0 or rank != 0)
-    return found
+        at = seen.setdefault((at, key, is_last), len(seen))
+        places += (rank, -1 if is_last and key == "weight" else at)
+        for _ in range(key.count("0")):
+            slots.append(len(places))
+            places.append(0)
+        is_above = is_above and (rank != 0 or "0" not in key)
+    return places, slots
 
 
-@lru_cache(_MAX_KEPT)
-def _numbered(key: str) -> tuple[str, int]:
-    """Return what a key is without the number at its end, and that; -1 where there is none."""
-    found = _NUMBERED.fullmatch(key)
-    return (found[1], int(found[2])) if found else (key, -1)
-
-
-@lru_cache(_MAX_KEPT)
 def _rank(key: str) -> int:
     """Return below which others a key stands: negative of what comes first, positive of what comes last."""
     lower = key.lower()
