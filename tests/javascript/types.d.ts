@@ -65,6 +65,7 @@ interface Line {
   title: string;
   alarm: { text: string; weight: number; goal: string } | null;
   isQuiet: boolean;
+  className: string;
   mark: [number, number] | null;
 }
 

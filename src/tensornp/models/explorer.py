@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tensornp.core.lowlevel.attributes import an_instance
@@ -75,6 +76,8 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         What is wrong, a sentence each.
     is_of_module : bool
         Whether it lists a module, of which the parameters alone count as such.
+    classes : mapping
+        By the name of a module, its class; empty of what is none.
     """
 
     def __init__(
@@ -85,12 +88,13 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         metadata: Mapping[str, Any] | None = None,
         problems: Iterable[str] = (),
         is_of_module: bool = False,
+        classes: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._entries = {entry.name: entry for entry in entries}
         # Not copied: some values are read only when one asks for them.
         self.source, self.metadata = source, metadata if metadata is not None else {}
         self.problems = list(problems)
-        self.is_of_module = is_of_module
+        self.is_of_module, self.classes = is_of_module, classes
 
     def __getitem__(self, name: str) -> Any:
         """Return the weight of that name, or an explorer of those below it; NoSuchWeightError where there is none."""
@@ -129,15 +133,17 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     def _some(self, entries: list[WeightEntry], said: str) -> WeightsExplorer:
         return WeightsExplorer(
-            entries, f"{self.source}, {shown_name(said)}", metadata=self.metadata, is_of_module=self.is_of_module
-        )
+            entries, f"{self.source}, {shown_name(said)}", metadata=self.metadata, is_of_module=self.is_of_module,
+            classes=self.classes,
+        )  # fmt: skip
 
     def without_code(self) -> WeightsExplorer:
         """Return an explorer of the same weights, which no expression reaches."""
         entries = [one.with_(code="") for one in self._entries.values()]
         return WeightsExplorer(
-            entries, self.source, metadata=self.metadata, problems=self.problems, is_of_module=self.is_of_module
-        )
+            entries, self.source, metadata=self.metadata, problems=self.problems, is_of_module=self.is_of_module,
+            classes=self.classes,
+        )  # fmt: skip
 
     @property
     def num_weights(self) -> int:

@@ -90,9 +90,10 @@ def _of_object(
 
     root = expression or name_of(obj, namespace)
     if is_subclass(type(obj), torch.nn.Module):
-        entries, problems = entries_of_module(obj, root or "model")
+        entries, problems, classes = entries_of_module(obj, root or "model")
         entries = with_pairs(relate(entries))
-        return WeightsExplorer(entries, expression or class_name(type(obj)), problems=problems, is_of_module=True)
+        source = expression or class_name(type(obj))
+        return WeightsExplorer(entries, source, problems=problems, is_of_module=True, classes=classes)
     if is_subclass(type(obj), torch.optim.Optimizer):
         entries, metadata = entries_of_optimizer(obj, root or "optimizer", model, namespace)
         return WeightsExplorer(entries, expression or class_name(type(obj)), metadata=metadata)

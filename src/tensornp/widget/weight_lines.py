@@ -127,6 +127,7 @@ def line_data(line: Line, told: Told) -> dict[str, Any]:
         "size": line.size, "open": line.is_open, "number": line.number, "picture": picture_of(histogram),
         "mark": mark, "title": f"{counted(line.sums.numel, 'element')}, {counted(line.sums.nbytes, 'byte')}",
         "alarm": _alarm(line, own, told), "isQuiet": line.is_quiet,
+        "className": legible(line.class_name),
     }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import traitlets
@@ -59,6 +60,8 @@ class WeightsWidget(DockingWidget):
         All weights; those that are to be held by nobody have been released.
     opened : str
         The expression of the explorer, from which others are made.
+    classes : mapping, optional
+        By the name of a module, its class.
     binder : callable, optional
         What binds a name in the user's namespace; without one, no name is offered.
     """
@@ -85,12 +88,13 @@ class WeightsWidget(DockingWidget):
         options: DisplayOptions | None = None,
         binder: Binder | None = None,
         has_values: bool = True,
+        classes: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         # Requests may come in a thread of their own while a cell runs (a subshell of the kernel).
         self._lock, self._worker = Lock(), Worker()
         # Of what is registered as None there is nothing to see.
         self._weights: Sequence[WeightEntry] = [one for one in weights if not one.is_nothing]
-        self.opened = opened
+        self.opened, self._classes = opened, classes
         self._options, self._binder = options or DisplayOptions(), binder
         self._outline: Outline | None = None
         self._found: dict[str, Found] = {}
@@ -149,7 +153,7 @@ class WeightsWidget(DockingWidget):
     def _lines(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the lines that are asked for, and what is said of all that fit."""
         if self._outline is None:
-            self._outline = Outline(self._weights)
+            self._outline = Outline(self._weights, self._classes)
         outline, asked = self._outline, asked_by(request)
         first, count = integer_of(request.get("first", 0)), integer_of(request.get("count", 0))
         found, marked = self._told_of if self._found else None, marked_column(asked.sort)
@@ -308,7 +312,7 @@ class WeightsWidget(DockingWidget):
             self._scan, self.progress, self.scanned = None, -1.0, said
             self._found |= found
             if found:
-                self._outline = self._outline or Outline(self._weights)
+                self._outline = self._outline or Outline(self._weights, self._classes)
                 figures = {name: one.figures for name, one in self._found.items()}
                 self._spreads = Spreads(self._outline, figures, kinds_of(self._found))
                 self.findings = findings_data(self._weights, self._found)

@@ -55,7 +55,7 @@ class LiveWeights:
             view.keep()
         widget = WeightsWidget(
             rows, opened=opened, anchor=anchor, options=self._config.options, binder=self._bind,
-            has_values=not output.is_needed,
+            has_values=not output.is_needed, classes=explorer.classes,
         )  # fmt: skip
         self._keep(widget, output)
 

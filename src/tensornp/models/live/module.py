@@ -48,13 +48,16 @@ class _Place(NamedTuple):
 
 
 @unnoticed
-def entries_of_module(module: torch.nn.Module, expression: str) -> tuple[list[WeightEntry], list[str]]:
-    """Return the weights of `module`, which `expression` reaches, and what is wrong; nothing of the user's runs."""
+def entries_of_module(module: torch.nn.Module, expression: str) -> tuple[list[WeightEntry], list[str], dict[str, str]]:
+    """Return the weights of `module`, which `expression` reaches, what is wrong, and the class of each module by name.
+
+    Nothing of the user's runs.
+    """
     walk = _Walk(module)
     found = walk.without_registered(list(walk.entries(module, _Place((), (), (None, expression)))))
     names = own_names([entry.name for entry, _ in found], [every for _, every in found])
     entries = [one if one.name == name else one.with_(name=name) for (one, _), name in zip(found, names, strict=True)]
-    return entries, list(_problems(walk, entries))
+    return entries, list(_problems(walk, entries)), walk.classes
 
 
 def _problems(walk: _Walk, entries: list[WeightEntry]) -> Iterator[str]:
@@ -84,6 +87,7 @@ class _Walk:
     def __init__(self, root: Any) -> None:
         self.num_skipped = 0
         self.has_constants = self.is_cut = False
+        self.classes: dict[str, str] = {}
         self._root = root
         self._loose: set[int] = set()
         self._hidden: dict[int, Any] = {}
@@ -110,6 +114,8 @@ class _Walk:
                     continue
             self._seen.add(id(one))
             above.add(id(one))
+            # Of one that stands for another, which has the same name, the inner one counts.
+            self.classes[".".join(its_place.names)] = class_name(type(one))
             stack.append((one, None))
             if "_hf_hook" in object.__getattribute__(one, "__dict__"):
                 its_place = its_place._replace(shelves=(*shelves_of(one, its_place.code), *its_place.shelves))

@@ -17,6 +17,7 @@ _MAX_COMPARED = 200
 """Weights of a part that are compared with those of its neighbours."""
 _FIGURES = re.compile(r", (?:scale|zero point) [^,]*")
 """What each quantized weight has of its own."""
+_FOLDED = re.compile(r"\{[\d.,]+\}")
 _Kind = tuple[Any, ...]
 
 
@@ -164,6 +165,11 @@ def _of_children(children: Sequence[Branch]) -> Sequence[Branch]:
             one.unlike = _difference(one, usual[0], one.unlike)
         found.append(one)
     return found
+
+
+def num_keys(label: str) -> int:
+    """Return how many keys of a name a label stands for."""
+    return _FOLDED.sub("", label).count(".") + 1
 
 
 def _is_number(key: str) -> bool:

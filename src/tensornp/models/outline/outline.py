@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tensornp.errors import BadRequestError
@@ -13,8 +14,9 @@ from tensornp.models.entries.counter import is_counter
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.repeated import not_counted
 from tensornp.models.outline.choose import STATES, Asked, has_state, passes, searched
+from tensornp.models.outline.classes import class_said
 from tensornp.models.outline.columns import Column, column_called, columns
-from tensornp.models.outline.fold import Branch, tree_of
+from tensornp.models.outline.fold import Branch, num_keys, tree_of
 
 FoundOrder = Callable[[str, str], float | None]
 """What a scan has found, by a column and the name of a weight: a number by which it is sorted, None of nothing."""
@@ -27,6 +29,7 @@ class Line(NamedTuple):
 
     `number` is that of a single weight, `branch` of what can be opened or closed, and `parent` of the line above to
     which it belongs; -1 where there is none. `position` of `size` lines of one `level` counts from 1, as ARIA does.
+    `class_name` is that of the modules that it stands for, where its name does not say it.
     """
 
     label: str
@@ -40,6 +43,7 @@ class Line(NamedTuple):
     weights: tuple[WeightEntry, ...]
     sums: Sums
     unlike: str = ""
+    class_name: str = ""
 
     @property
     def is_quiet(self) -> bool:
@@ -58,8 +62,8 @@ class Sums(NamedTuple):
 class Outline:
     """The weights of an explorer, as a page shows them."""
 
-    def __init__(self, weights: Sequence[WeightEntry]) -> None:
-        self.weights = weights
+    def __init__(self, weights: Sequence[WeightEntry], classes: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.weights, self._classes = weights, classes
         self.number_of = {one.name: number for number, one in enumerate(weights)}
         self._not_counted = not_counted(weights)
         self._top = tree_of(weights)
@@ -68,6 +72,8 @@ class Outline:
         self._sums: list[Sums] = []
         self._order: list[int] = []
         self._spans: list[slice] = []
+        self._depths: list[tuple[int, int]] = []
+        self._said: dict[int, str] = {}
         self._number()
         self._open = self._opened()
         self._orders: dict[str, list[int]] = {}
@@ -75,15 +81,17 @@ class Outline:
 
     def _number(self) -> None:
         """Number the branches from the top down, and add up what is below each."""
-        stack = list(reversed(self._top))
+        stack = [(branch, 0) for branch in reversed(self._top)]
         while stack:
-            branch = stack.pop()
+            branch, above = stack.pop()
             self._numbers[id(branch)] = len(self._branches)
             self._branches.append(branch)
             first = len(self._order)
             self._order.extend(self.number_of[one.name] for one in branch.entries)
             self._spans.append(slice(first, len(self._order)))
-            stack.extend(reversed(branch.below))
+            depth = above + num_keys(branch.label)
+            self._depths.append((above, depth))
+            stack.extend((child, depth) for child in reversed(branch.below))
         sums = [self.sums_of(branch.entries) for branch in self._branches]
         for number in reversed(range(len(sums))):
             below = [self._numbers[id(child)] for child in self._branches[number].below]
@@ -154,8 +162,21 @@ class Outline:
         number = self.number_of[one.entries[0].name] if len(one.entries) == 1 else -1
         branch = at if can_open else -1
         return Line(
-            one.label, number, branch, parent, level, position, size, is_open, one.entries, self._sums[at], one.unlike
-        )
+            one.label, number, branch, parent, level, position, size, is_open, one.entries, self._sums[at], one.unlike,
+            self._class_of(at),
+        )  # fmt: skip
+
+    def _class_of(self, branch: int) -> str:
+        """Return the class of the modules that a branch stands for, where its name does not say it."""
+        if not self._classes:
+            return ""
+        if branch not in self._said:
+            above, depth = self._depths[branch]
+            # The last key of a weight is that of no module.
+            depth -= not self._branches[branch].below
+            names = [self.weights[number].name for number in self._order[self._spans[branch]]] if depth > above else ()
+            self._said[branch] = class_said((".".join(name.split(".")[:depth]) for name in names), self._classes)
+        return self._said[branch]
 
     def _line_of(self, one: WeightEntry, parent: int, level: int, position: int, size: int) -> Line:
         number = self.number_of[one.name]

@@ -133,6 +133,7 @@ export class Lines {
       mark.setAttribute("aria-hidden", "true");
       const box = element("div", "name-box");
       box.append(mark, nameOf("name-text", text));
+      if (line.className) box.append(nameOf("class-name", line.className));
       if (line.alarm) box.append(this.alarm(line.alarm));
       cell.append(box);
       cell.style.paddingLeft = `${(line.level - 1) * INDENT_PX}px`;
