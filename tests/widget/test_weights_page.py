@@ -198,6 +198,15 @@ def test_a_scan_shows_findings_where_they_are(shown):
     assert repr(table) == f"<ScanTable of {', '.join(table.told())}>"
 
 
+def test_a_folded_line_has_the_histogram_of_its_weights(shown):
+    """Of all of them, where each has one; a group has none."""
+    page = shown({f"layer.{i}": {"w": torch.randn(40), "b": torch.ones(3) * i} for i in range(3)})
+    page.scan()
+    by_name = {line["cells"]["name"]: line for line in page.lines()}
+    assert by_name["w"]["picture"]["src"].startswith("data:image/png")
+    assert by_name["b"]["picture"] == {} == by_name["layer.{0..2}"]["picture"]
+
+
 def test_figures_are_columns_that_sort(shown):
     """Of a line of several weights, their extremes; in the order of its heading, the figures of each alone."""
     model = net()

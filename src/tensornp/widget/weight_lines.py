@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted, format_count, format_nbytes
 from tensornp.core.values.stats.alarms import NotFinite
-from tensornp.core.values.stats.histogram import Histogram
+from tensornp.core.values.stats.histogram import Histogram, put_together
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.models.outline.below import part_of
@@ -32,6 +32,8 @@ from tensornp.render.pictures.stats_line import HEIGHT, WIDTH, histogram_alt
 
 NOT_FINITE = {"nan": "NaN", "inf": "infinities"}
 """What the navigator looks for, and how it is called."""
+MAX_FOLDED = 1000
+"""Weights of a line that is folded, of which one histogram is made: some ten milliseconds."""
 
 
 class Found(NamedTuple):
@@ -119,7 +121,7 @@ def marked_column(sort: str) -> str:
 def line_data(line: Line, told: Told) -> dict[str, Any]:
     """Return one line of the tree."""
     own = told.found.get(line.weights[0].name) if line.number >= 0 else None
-    histogram = own.histogram if own is not None else None
+    histogram = own.histogram if own is not None else _of_folded(line, told)
     figures, mark = _figures(line, own, told)
     return {
         "cells": {**_cells(line, told), **_findings(line, own, told), **figures},
@@ -129,6 +131,13 @@ def line_data(line: Line, told: Told) -> dict[str, Any]:
         "alarm": _alarm(line, own, told), "isQuiet": line.is_quiet,
         "className": legible(line.class_name),
     }  # fmt: skip
+
+
+def _of_folded(line: Line, told: Told) -> Histogram | None:
+    """Return the histogram of all weights of a pattern, if each has one, and they are not too many to put together."""
+    parts = [told.found[one.name].histogram for one in line.weights[:MAX_FOLDED] if one.name in told.found]
+    known = [one for one in parts if one is not None]
+    return put_together(known) if len(known) == len(line.weights) else None
 
 
 def picture_of(histogram: Histogram | None) -> dict[str, str]:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tensornp as tnp
-from tensornp.core.values.stats.histogram import Histogram
+from tensornp.core.values.stats.histogram import Histogram, put_together
 
 
 def histogram(counts, edges):
@@ -83,3 +83,34 @@ def test_bins_are_parted_alike_at_any_scale(scale):
             for a, b in zip(found.edges[:-1], [*found.edges[1:-1], math.inf], strict=True)
         ],
     )
+
+
+FLOATS = st.floats(-1e308, 1e308)
+
+
+@given(st.lists(st.lists(FLOATS, min_size=1, max_size=40), min_size=1, max_size=5))
+@settings(deadline=None)
+def test_histograms_are_put_together(parts):
+    """Nothing is lost; below an edge lies what lies there in each, but for the bin that the edge parts."""
+    every = [tnp.stats(np.array(part)).histogram for part in parts]
+    found = put_together(every)
+    low, high = min(map(min, parts)), max(map(max, parts))
+    assert (found.edges[0], found.edges[-1]) == (low, high)
+    assert found.counts.sum() == sum(map(len, parts))
+    assert (found.counts >= 0).all() and (np.diff(found.edges) >= 0).all()
+    slack = sum(int(one.counts.max()) for one in every) + 1
+    numbers = np.array([number for part in parts for number in part])
+    for edge, below in zip(found.edges[1:-1], np.cumsum(found.counts), strict=False):
+        assert abs(below - np.count_nonzero(numbers < edge)) <= slack
+    assert put_together([]) is None
+
+
+def test_equal_histograms_put_together_have_their_shape():
+    """What is one number throughout stays in one bin."""
+    one = histogram([1] * 32 + [3] * 32, np.linspace(-1, 1, 65))
+    found = put_together([one, one, one])
+    assert found.counts.tolist() == (3 * one.counts).tolist()
+    assert np.allclose(found.edges, one.edges)
+    mixed = put_together([one, histogram([7], [0.5, 0.5])])
+    assert mixed.counts.sum() == 128 + 7
+    assert (mixed.counts - one.counts).max() == 7

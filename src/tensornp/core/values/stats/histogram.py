@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tensornp.core.values.reading.scopes import SEVERAL
 from tensornp.core.values.stats.norms import scaled
 
 Array = np.ndarray[Any, Any]
@@ -55,3 +57,38 @@ class Histogram:
         # Where edges meet, all that lies between them is on the inner side.
         below[0], below[-1] = 0, self.counts.sum()
         return np.diff(below)
+
+
+def put_together(parts: Sequence[Histogram]) -> Histogram | None:
+    """Return what several histograms count, in equal bins from the least to the greatest edge; None of none.
+
+    Those of a bin lie evenly between its edges, as `cells` has it, so that counts are rounded, and their sum is exact
+    up to that.
+    """
+    if not parts:
+        return None
+    low, high = min(float(one.edges[0]) for one in parts), max(float(one.edges[-1]) for one in parts)
+    scope = SEVERAL if len({one.scope for one in parts}) > 1 else parts[0].scope
+    rank_error = max(one.rank_error for one in parts)
+    if low == high:
+        total = sum(int(one.counts.sum()) for one in parts)
+        return Histogram(np.array([total]), np.array([low, high]), scope, rank_error)
+    # What lies between the greatest numbers of both signs overflows.
+    exponent, (first, last) = scaled(np.array([low, high]))
+    edges = np.linspace(first, last, NUM_BINS + 1)
+    below = sum(_below(one, np.ldexp(one.edges, -exponent), edges) for one in parts)
+    inner = np.ldexp(edges[1:-1], exponent)
+    counts = np.diff(np.round(below)).astype(np.int64)
+    return Histogram(counts, np.concatenate(([low], inner, [high])), scope, rank_error)
+
+
+def _below(one: Histogram, own_edges: Array, edges: Array) -> Array:
+    """Return how many elements lie below each edge."""
+    total = float(one.counts.sum())
+    if own_edges[0] == own_edges[-1]:
+        # What is one number lies in the bin that begins with it, or in the last.
+        found = np.where(edges > own_edges[0], total, 0.0)
+    else:
+        found = np.interp(edges, own_edges, np.concatenate(([0.0], np.cumsum(one.counts))))
+    found[0], found[-1] = 0, total
+    return found
