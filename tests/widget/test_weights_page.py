@@ -168,8 +168,9 @@ def test_one_weight_is_read_when_it_is_opened(shown, tmp_path):
     assert the_navigator().anchor == ""
 
 
-def test_a_scan_shows_findings_where_they_are(shown):
+def test_a_scan_shows_findings_where_they_are(shown, monkeypatch):
     """In the line of the weight, or in the nearest closed one that is seen; and first where sorted by them."""
+    monkeypatch.setattr("tensornp.core.lowlevel.threads.others_run", lambda: False)
     model = net()
     with torch.no_grad():
         model[3][0].weight[1, 2] = torch.nan
@@ -230,6 +231,25 @@ def test_figures_are_columns_that_sort(shown):
     assert [cells["norm"] for cells in parameters] == [f"{norm:.3g}" for norm in sorted(norms.values())[::-1]]
     assert page.ask("lines", first=0, count=9, sort="std")["marked"] == "std"
     assert page.ask("lines", first=0, count=9, sort="mean")["marked"] == "norm"
+
+
+def test_gradients_are_columns_where_there_are_any(shown, monkeypatch):
+    """Their norms, and the ratios to those of the weights; it is told where they could not be looked at."""
+    monkeypatch.setattr("tensornp.core.lowlevel.threads.others_run", lambda: False)
+    model = torch.nn.Linear(3, 4)
+    page = shown(model)
+    page.scan()
+    assert "grad norm" not in [column["name"] for column in page.ask("lines", first=0, count=9)["columns"]]
+    model(torch.ones(2, 3)).square().sum().backward()
+    page.scan()
+    answer = page.ask("lines", first=0, count=9)
+    assert [column["name"] for column in answer["columns"]][-3:] == ["grad norm", "grad / weight", "findings"]
+    norm, gradient = (one.detach().double().norm().item() for one in (model.weight, model.weight.grad))
+    cells = answer["lines"][0]["cells"]
+    assert (cells["grad norm"], cells["grad / weight"]) == (f"{gradient:.3g}", f"{gradient / norm:.3g}")
+    monkeypatch.setattr("tensornp.core.lowlevel.threads.others_run", lambda: True)
+    page.scan()
+    assert page.widget.scanned.endswith(" · another thread is running: gradients were not looked at")
 
 
 def test_what_is_not_finite_is_told_with_its_place(shown):

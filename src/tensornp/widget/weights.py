@@ -99,6 +99,7 @@ class WeightsWidget(DockingWidget):
         self._outline: Outline | None = None
         self._found: dict[str, Found] = {}
         self._spreads: Spreads | None = None
+        self._figures: set[str] = set()
         self._scan: Scanning[ScanFound] | None = None
         self._answers: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "lines": self._lines, "open": self._open, "stats": self._stats, "values": self._values,
@@ -215,8 +216,9 @@ class WeightsWidget(DockingWidget):
         """Return the columns that are seen."""
         assert self._outline is not None
         told = self._outline.told
-        seen = (column for column in columns() if column.name in told or (column.is_scanned and self._found))
-        return [column_data(column, has_figures=bool(self._found)) for column in seen]
+        scanned = (column for column in columns() if column.is_scanned and self._found)
+        told |= {column.name for column in scanned if column.figure is None or column.name in self._figures}
+        return [column_data(column, has_figures=bool(self._found)) for column in columns() if column.name in told]
 
     # --- one weight
 
@@ -314,6 +316,7 @@ class WeightsWidget(DockingWidget):
             if found:
                 self._outline = self._outline or Outline(self._weights, self._classes)
                 figures = {name: one.figures for name, one in self._found.items()}
+                self._figures = set().union(*figures.values())
                 self._spreads = Spreads(self._outline, figures, kinds_of(self._found))
                 self.findings = findings_data(self._weights, self._found)
                 self._outline.forget()

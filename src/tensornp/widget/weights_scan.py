@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.values.stats.alarms import alarms_of
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.released import reached
-from tensornp.models.outline.columns import figures_of
+from tensornp.models.live.gradients import gradient_norms
+from tensornp.models.outline.columns import figures_of, figures_of_gradient
 from tensornp.models.scan.findings import QUIET_RANK, Finding
 from tensornp.models.scan.run import scan_entries
 from tensornp.render.pictures.stats_line import line_of
@@ -23,14 +25,19 @@ def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
     """Return by name what is found in weights, as they are by now, and a sentence on all."""
     there, gone = _reached(rows)
     table = scan_entries(there, progress=go_on)
+    unguarded = Unguarded()
     found: dict[str, Found] = {}
+    gradients = gradient_norms(there, unguarded, lambda: go_on(1, 1)) if table.complete else {}
     for name, stats in table.items():
         alarms = tuple(alarms_of(stats))
-        found[name] = Found(tuple(table.findings(name)), *line_of(stats), figures_of(stats), alarms)
+        figures = figures_of(stats)
+        if name in gradients:
+            figures |= figures_of_gradient(gradients[name], stats.norm)
+        found[name] = Found(tuple(table.findings(name)), *line_of(stats), figures, alarms)
     table.failed |= gone
     for name, why in table.failed.items():
         found[name] = Found((Finding(QUIET_RANK, f"not read: {why}", "not read"),))
-    return found, " · ".join(table.told())
+    return found, " · ".join([*table.told(), *([NOT_LOOKED_AT] if unguarded.left_out else [])])
 
 
 def _reached(rows: Sequence[WeightEntry]) -> tuple[list[WeightEntry], dict[str, str]]:

@@ -28,7 +28,7 @@ class ScannedFigure(NamedTuple):
     Attributes
     ----------
     of : callable
-        The number; None where there is none, as of what is NaN throughout.
+        The number, of statistics; None where there is none, as of what is NaN throughout, or they do not tell it.
     text : callable
     has_sign : bool
         Whether it may be negative: then nothing is told of several.
@@ -196,6 +196,11 @@ def figures_of(stats: TensorStats) -> dict[str, float]:
     return {name: float(value) for name, value in found.items() if value is not None}
 
 
+def figures_of_gradient(norm: float, weight_norm: float | None) -> dict[str, float]:
+    """Return the numbers that the norm of a gradient tells beside that of its weight."""
+    return {GRADIENT: norm} | ({GRADIENT_RATIO: norm / weight_norm} if weight_norm else {})
+
+
 def column_called(name: str) -> Column:
     """Return a column by its heading; BadRequestError if there is none."""
     found = next((column for column in COLUMNS if column.name == name), None)
@@ -235,6 +240,8 @@ _NARROW, _WIDE, _WIDEST = 500, 900, 1400
 """What JupyterLab has in a window of 800 pixels without its files, of 1,400 with them, and in a larger."""
 
 
+GRADIENT, GRADIENT_RATIO = "grad norm", "grad / weight"
+"""What a live model tells besides: the norm of a gradient, and its ratio to that of the weight."""
 FINDINGS = "findings"
 """The heading of what a scan has found, by which it ranks weights."""
 COLUMNS: tuple[Column, ...] = (
@@ -276,6 +283,8 @@ COLUMNS: tuple[Column, ...] = (
     _figure("std", ScannedFigure(lambda stats: stats.std), min_width=_WIDE),
     _figure("max |x|", ScannedFigure(_largest)),
     _figure("zeros", ScannedFigure(_share_of_zeros, _percent), min_width=_WIDE),
+    _figure(GRADIENT, ScannedFigure(lambda _: None), min_width=_WIDEST),
+    _figure(GRADIENT_RATIO, ScannedFigure(lambda _: None), min_width=_WIDEST),
     Column(FINDINGS, min_width=_WIDEST),
     Column(
         "notes", _notes, lambda one: (not one.problem, not one.tied_to, not one.related, not one.note, one.note),

@@ -1,0 +1,51 @@
+"""The norms of gradients, read while nobody else runs code."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+import tensornp as tnp
+from tensornp.core.lowlevel import threads
+from tensornp.core.lowlevel.gradients import Unguarded
+from tensornp.models.live.gradients import gradient_norms
+
+
+def trained() -> torch.nn.Module:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2))
+    model[1].bias.requires_grad_(False)
+    model(torch.ones(5, 3)).square().sum().backward()
+    return model
+
+
+def test_norms_are_those_of_the_gradients(monkeypatch):
+    """Of what has one; nothing is changed by it."""
+    monkeypatch.setattr(threads, "others_run", lambda: False)
+    model, unguarded = trained(), Unguarded()
+    before = {name: one.grad.clone() for name, one in model.named_parameters() if one.grad is not None}
+    found = gradient_norms(tnp.weights(model).values(), unguarded)
+    assert {*found} == {"0.weight", "0.bias", "1.weight"}
+    for name, norm in found.items():
+        assert norm == pytest.approx(before[name].double().norm().item())
+        assert model.get_parameter(name).grad.equal(before[name])
+    assert not unguarded.left_out
+    model[0].weight.grad[:] = math.nan
+    assert "0.weight" not in gradient_norms(tnp.weights(model).values(), Unguarded())
+
+
+def test_while_others_run_none_is_read(monkeypatch):
+    """And it is known that some were left out."""
+    monkeypatch.setattr(threads, "others_run", lambda: True)
+    unguarded = Unguarded()
+    assert gradient_norms(tnp.weights(trained()).values(), unguarded) == {}
+    assert unguarded.left_out
+
+
+def test_it_ends_when_it_is_told_to(monkeypatch):
+    """Before the next one is read."""
+    monkeypatch.setattr(threads, "others_run", lambda: False)
+    left = [True, False, False]
+    assert len(gradient_norms(tnp.weights(trained()).values(), Unguarded(), lambda: left.pop(0))) == 1
