@@ -222,7 +222,7 @@ def test_figures_are_columns_that_sort(shown):
     below = [norm for name, norm in norms.items() if name != "12.weight"] + [
         one.double().norm().item() for one in model.buffers()
     ]
-    assert first["cells"]["norm"] == f"≤ {max(below):.3g}"
+    assert first["cells"]["norm"] == f"≤{max(below):.3g}"
     assert "norm" not in answer["lines"][0]["cells"]
     assert answer["marked"] == "norm" and first["mark"][0] < first["mark"][1]
     listed = page.ask("lines", first=0, count=100, sort="norm", descending=True)["lines"]
@@ -286,7 +286,7 @@ def test_a_line_of_which_some_are_unread_claims_nothing_of_all(shown):
     assert norms == {"g": None, "small": "2", "large": None, "z": None}
     assert "norm" not in page.lines(toggled=[branch])[0]["cells"]
     page.scan()
-    assert page.lines(toggled=[branch])[0]["cells"]["norm"] == "≤ 18"
+    assert page.lines(toggled=[branch])[0]["cells"]["norm"] == "≤18"
 
 
 def test_a_norm_that_overflows_is_answered(shown):
@@ -310,7 +310,7 @@ def test_a_scan_of_what_was_never_listed_has_its_figures(shown):
     """A page that was loaded anew may ask for a scan first."""
     page = shown(net())
     page.scan()
-    assert any(line["cells"].get("norm", "").startswith("≤ ") for line in page.lines())
+    assert any(line["cells"].get("norm", "").startswith("≤") for line in page.lines())
 
 
 def test_one_weight_is_reached_when_it_is_opened(shown):

@@ -198,7 +198,8 @@ def _figures(line: Line, own: Found | None, told: Told) -> tuple[dict[str, str],
         spread = _spread(column, line, own, told.spreads)
         if spread is not None and told.spreads is not None:
             cells[column] = figure.text_of(*spread)
-            mark = told.spreads.place(column, spread) if column == told.marked else mark
+            is_marked = column == told.marked and not line.is_quiet
+            mark = told.spreads.place(column, spread) if is_marked else mark
     return cells, mark
 
 

@@ -11,13 +11,15 @@ from tensornp.models.outline.classes import class_said
 from tensornp.models.outline.outline import Outline
 
 CLASSES = {"fc": "Linear", "layer_norm": "LayerNorm", "h.0": "Block", "h.1": "Block", "h.2": "Other", "h": "ModuleList"}
+CLASSES |= {f"x.{i}.{name}": kind for i in range(2) for name, kind in (("fc", "Linear"), ("ln", "LN"))}
 
 
 @pytest.mark.parametrize(
     ("prefixes", "said"),
     [
         (["fc"], "Linear"), (["layer_norm"], ""), (["h.0"], "Block"), (["h.0", "h.1", "h.1"], "2 × Block"),
-        (["h.1", "h.2"], ""), (["h"], ""), (["unknown"], ""), ([], ""),
+        (["h.1", "h.2"], ""), (["x.0.fc", "x.1.fc"], "Linear"), (["x.0.ln", "x.1.ln"], ""),
+        (["h"], ""), (["unknown"], ""), ([], ""),
     ],
 )  # fmt: skip
 def test_a_class_is_said_where_the_name_does_not(prefixes, said):

@@ -125,14 +125,14 @@ def test_what_a_scan_does_not_read_hides_no_figure():
 @pytest.mark.parametrize(
     ("column", "least", "greatest", "text"),
     [
-        ("norm", 1.0, 2.34567, "≤ 2.35"),
+        ("norm", 1.0, 2.34567, "≤2.35"),
         ("norm", 2.3456, 2.3459, "2.35"),
         ("mean", -0.5, 0.25, ""),
         ("mean", -0.5, -0.5, "−0.5"),
         ("zeros", 0.0, 0.0, "0"),
         ("zeros", 1e-6, 1e-6, "< 0.1%"),
         ("zeros", 0.9999, 0.9999, "> 99.9%"),
-        ("zeros", 0.0, 1.0, "≤ 100%"),
+        ("zeros", 0.0, 1.0, "≤100%"),
     ],
 )
 def test_a_figure_is_written_in_three_digits(column, least, greatest, text):

@@ -16,6 +16,6 @@ def class_said(prefixes: Iterable[str], classes: Mapping[str, str]) -> str:
         return ""
     (said,) = found
     key = next(iter(some)).rpartition(".")[2]
-    if len(some) > 1:
+    if len(some) > 1 and key.isdecimal():
         return f"{len(some):,} × {said}"
     return "" if key.replace("_", "").lower() == said.lower() else said

@@ -43,7 +43,7 @@ class ScannedFigure(NamedTuple):
         texts = self.text(least), self.text(greatest)
         if texts[0] == texts[1]:
             return texts[0]
-        return "" if self.has_sign else f"≤ {texts[1]}"
+        return "" if self.has_sign else f"≤{texts[1]}"
 
 
 class Column(NamedTuple):
