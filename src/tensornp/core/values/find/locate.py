@@ -115,7 +115,7 @@ def locate(tensor: Any, what: str = "nan") -> Location:
     -----
     Reads every element once, block by block, in the order of their indices; nothing is changed.
     """
-    search = _search_of(values_of(tensor), what)
+    search = Search(supply_to_search(values_of(tensor), what), what)
     search.run(is_first_enough=False)
     return search.location()
 
@@ -126,7 +126,7 @@ def next_place(tensor: Any, what: str, after: Index | None = None) -> Index | No
 
     Stops as soon as it is found. An extreme is always the first of its kind.
     """
-    search = _search_of(tensor, what)
+    search = Search(supply_to_search(tensor, what), what)
     if what in _IS_PLACE:
         shape = search.supply.shape
         search.after = int(np.ravel_multi_index(after, shape)) if after is not None and shape else -1
@@ -140,17 +140,18 @@ def next_place(tensor: Any, what: str, after: Index | None = None) -> Index | No
 
 
 @apart
-def _search_of(tensor: Any, what: str) -> _Search:
+def supply_to_search(tensor: Any, what: str) -> Supply:
+    """Return what is read in the order of indices to look for `what`; raises as `locate` does."""
     if not isinstance(what, str) or what not in KINDS:
         raise BadRequestError(f"what is one of {', '.join(KINDS)}, not {what!r}")
     supply = supply_of(tensor, in_order=True, caller="locate")
     if len(supply.parts) != 1 or supply.zeros:
         raise BadRequestError("elements that are not stored one by one have no place; take t.to_dense(), or one part")
     refuse_endless(supply, "locate")
-    return _Search(supply, what)
+    return supply
 
 
-class _Search:
+class Search:
     """One search through the elements in the order of their indices."""
 
     def __init__(self, supply: Supply, what: str) -> None:
