@@ -23,6 +23,7 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.models.entries.entry import WeightEntry
+from tensornp.widget.looked_at import LookedAt
 from tensornp.widget.navigator import NavigatorWidget
 from tensornp.widget.toggle import TensorWidget
 from tensornp.widget.weights import WeightsWidget
@@ -150,7 +151,7 @@ def _toggle(a: Any) -> list[Any]:
 
 
 def _navigator(a: Any) -> list[Any]:
-    widget = NavigatorWidget(lambda: a.w, name="w")
+    widget = NavigatorWidget(LookedAt(lambda: a.w, name="w"))
     moves = [{"corner": [0, 0], "size": [9, 9]}, {"seek": "max"}, {"seek": "nan"}, {"index": "[3, 4]"}]
     return _page(widget, *({"type": "move", **one} for one in moves), {"type": "edit", "index": [0, 0], "text": "1"})
 

@@ -114,5 +114,11 @@ interface SeenWindow {
   legend: string;
   numpy: string;
   torch: string;
+  bound: string;
   text: string;
+  position: string;
+  is_short: boolean;
+  rows: [string, number][];
+  columns: [string, number][];
+  overview: string;
 }

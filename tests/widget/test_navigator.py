@@ -15,15 +15,18 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.core.memory.identity import TensorReference
+from tensornp.core.summary.options import DisplayOptions
 from tensornp.widget.dock import close_all
+from tensornp.widget.looked_at import LookedAt
 from tensornp.widget.navigator import NavigatorWidget, the_navigator
 from tensornp.widget.toggle import TensorWidget
 
 
-def seek(tensor: torch.Tensor, what: str, after: tuple[int, ...] | None) -> tuple[int, ...] | None:
-    """Stand in for the search: the next NaN, or None."""
-    places = [tuple(int(i) for i in place) for place in np.argwhere(np.isnan(np.asarray(tensor.tolist())))]
-    return next((place for place in places if after is None or place > after), places[0] if places else None)
+class AtOnce:
+    """Stands for the thread of what takes long."""
+
+    def do(self, _: Any, task: Any) -> None:
+        task()
 
 
 class Page:
@@ -32,7 +35,8 @@ class Page:
     def __init__(self, tensor: torch.Tensor | None = None, **options: Any) -> None:
         self.answers: list[dict[str, Any]] = []
         self.buffers: list[list[bytes]] = []
-        self.widget = NavigatorWidget(lambda: tensor, **options)
+        self.widget = NavigatorWidget(LookedAt(lambda: tensor, **options))
+        self.widget._worker = AtOnce()  # type: ignore[assignment]
         self.widget.send = self._hear  # type: ignore[method-assign]
         self.number = 0
 
@@ -43,11 +47,14 @@ class Page:
     def send(self, content: Any) -> None:
         self.widget._handle_msg({"content": {"data": {"method": "custom", "content": content}}, "buffers": []})
 
-    def ask(self, **request: Any) -> dict[str, Any]:
-        """Ask for a move, and return the one answer."""
+    def look_at(self, held: Any) -> None:
+        self.widget._looked_at = LookedAt(held)
+
+    def ask(self, kind: str = "move", **request: Any) -> dict[str, Any]:
+        """Ask for a move, or something else, and return the one answer."""
         self.number += 1
         before = len(self.answers)
-        self.send({"type": "move", "page": "p", "number": self.number, **request})
+        self.send({"type": kind, "page": "p", "number": self.number, **request})
         (answer,) = self.answers[before:]
         assert (answer["page"], answer["number"]) == ("p", self.number)
         return answer
@@ -88,7 +95,7 @@ def test_the_window_moves_to_what_is_asked_for():
     """To a cell, to an index as text, to the next NaN; one that is there already moves nothing."""
     t = torch.zeros(3, 100, 100)
     t[2, 50, 60] = torch.nan
-    page = Page(t, seek=seek)
+    page = Page(t)
     assert page.ask(show=[1, 20, 3], size=[16, 8])["corner"] == [1, 5, 0]
     answer = page.ask(seek="nan", after=None, size=[16, 8])
     assert (answer["show"], answer["corner"]) == ([2, 50, 60], [2, 42, 56])
@@ -105,14 +112,12 @@ def test_the_window_moves_to_what_is_asked_for():
 
 def test_what_is_not_found_is_said_and_the_window_stays():
     """A tensor without NaN; and a search that fails says why."""
-    page = Page(torch.zeros(30, 30), seek=seek)
+    page = Page(torch.zeros(30, 30))
     answer = page.ask(seek="nan", after=[0, 0], corner=[5, 5], size=[4, 4])
     assert (answer["text"], answer["corner"]) == ("there is no NaN in this tensor", [5, 5])
 
-    def fails(*_: Any) -> None:
-        raise tnp.BadRequestError("this has no least value")
-
-    assert Page(torch.zeros(3), seek=fails).ask(seek="min")["text"] == "this has no least value"
+    sparse = torch.eye(3).to_sparse()
+    assert "elements that are not stored one by one have no place" in Page(sparse).ask(seek="min")["text"]
 
 
 @pytest.mark.parametrize(
@@ -132,13 +137,14 @@ NONSENSE: tuple[dict[str, Any], ...] = (
     {"axes": [-1, 0]}, {"axes": [True, 1]}, {"size": []} | {"corner": 3}, {"size": [1]}, {"size": ["a", "b"]},
     {"part": "x"}, {"part": None}, {"part": 1.5}, {"show": 7}, {"show": [[]]}, {"index": 7}, {"index": []},
     {"index": "\0" * 9}, {"seek": "everything"}, {"seek": []}, {"seek": "nan", "after": "x"},
+    {"digits": 5}, {"digits": "8"}, {"digits": None},
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("request_", NONSENSE, ids=str)
 def test_a_request_that_makes_no_sense_gets_one_sentence(request_):
     """And the next one is answered."""
-    page = Page(torch.zeros(3, 3), seek=seek)
+    page = Page(torch.zeros(3, 3))
     answer = page.ask(**request_)
     assert answer["type"] == "error"
     assert 0 < len(answer["text"]) < 200
@@ -160,6 +166,117 @@ def test_messages_that_are_no_request_do_no_harm(content):
     assert (page.widget.anchor, page.widget.name) == ("", "t")
 
 
+def test_a_nan_is_found_either_way_and_counted():
+    """Which of how many it is; where counting would cost too much, the next one is found all the same."""
+    t = torch.zeros(40, 30)
+    t[3, 4] = t[20, 7] = t[39, 29] = torch.nan
+    page = Page(t)
+    for after, is_back, place, position in (
+        (None, False, [3, 4], "1 of 3"), ([3, 4], False, [20, 7], "2 of 3"), ([39, 29], False, [3, 4], "1 of 3"),
+        ([20, 7], True, [3, 4], "1 of 3"), ([3, 4], True, [39, 29], "3 of 3"), ([30, 0], True, [20, 7], "2 of 3"),
+    ):  # fmt: skip
+        answer = page.ask(seek="nan", after=after, isBack=is_back)
+        assert (answer["show"], answer["position"]) == (place, position)
+    assert page.ask(seek="absmax", isBack=True)["show"] == [0, 0]
+    answer = Page(t, options=DisplayOptions(max_stats_nbytes=100)).ask(seek="nan", after=[3, 4])
+    assert (answer["show"], answer["position"]) == ([20, 7], "")
+
+
+def test_numbers_have_four_digits_or_eight_and_the_line_has_all():
+    """A column has the same decimals."""
+    page = Page(torch.tensor([[1 / 3, 100.5], [-2.5, 2e-7]]))
+    assert page.ask()["texts"] == ["0.333", "100.5", "−2.500", "2.0e−7"]
+    answer = page.ask(digits=8)
+    assert answer["texts"] == ["0.3333333", "100.50000", "−2.5000000", "2.00000e−7"]
+    assert answer["exact"] == ["0.33333334", "100.5", "-2.5", "2e-07"]
+    assert answer["is_short"]
+    assert not Page(torch.ones(2).int()).ask()["is_short"]
+
+
+def test_rows_and_columns_have_figures_where_they_are_asked_for():
+    """Of what is shown alone."""
+    t = torch.arange(600.0).reshape(20, 30)
+    t[2, 3] = torch.nan
+    page = Page(t)
+    assert (page.ask()["rows"], page.ask()["columns"]) == ([], [])
+    answer = page.ask(figures=True, corner=[1, 2], size=[2, 3])
+    assert answer["rows"] == [["32 … 34", 0], ["62 … 64", 1]]
+    assert answer["columns"] == [["32\n62", 0], ["33\n33", 1], ["34\n64", 0]]
+
+
+def test_the_plane_around_the_window_is_drawn():
+    """Unasked where it costs little, else when it is asked for; none of what is seen whole."""
+    t = torch.zeros(3, 200, 400)
+    page = Page(t)
+    assert Page(torch.zeros(16, 16)).ask()["overview"] == ""
+    assert page.ask()["overview"] == "free"
+    dear = Page(t, options=DisplayOptions(max_stats_nbytes=1000))
+    assert dear.ask()["overview"] == "reads 312.5 KiB"
+    for asked in (page, dear):
+        with unchanged(t):
+            drawn = asked.ask("overview", axes=[1, 2], corner=[2, 0, 0])
+        assert (drawn["type"], drawn["plane"]) == ("overview", [200, 400])
+        assert drawn["src"].startswith("data:image/png;base64,")
+    assert page.ask("overview", axes=[2, 0], corner=[0, 7, 0])["plane"] == [400, 3]
+    assert page.ask("overview", axes=[9, 9, 9])["type"] == "error"
+
+
+def test_only_the_last_overview_is_drawn():
+    """One that nobody waits for any more ends; a navigator that rests lets go of the tensor."""
+    page = Page(torch.zeros(300, 300))
+    tasks: list[Any] = []
+
+    class Later:
+        def do(self, _: Any, task: Any) -> None:
+            tasks.append(task)
+
+    page.widget._worker = Later()  # type: ignore[assignment]
+    for number in (1, 2):
+        page.send({"type": "overview", "page": "p", "number": number})
+    for task in tasks:
+        task()
+    assert [("src" in answer, answer["number"]) for answer in page.answers] == [(False, 1), (True, 2)]
+    page.send({"type": "overview", "page": "p", "number": 3})
+    page.widget.rest()
+    tasks[-1]()
+    assert page.answers[-1]["type"] == "error"
+
+
+BOUND = {
+    "strided": (torch.arange(600.0).reshape(20, 30), {}, "%tonumpy w[2:5, 3:7]"),
+    "transposed": (torch.arange(600.0).reshape(20, 30), {"axes": [1, 0]}, "%tonumpy w[2:6, 3:6].T"),
+    "deep": (torch.arange(600.0).reshape(4, 5, 30), {"axes": [2, 0], "corner": [0, 1, 9]}, "%tonumpy w[:, 1, 9:12].T"),
+    "sparse": (torch.eye(30).to_sparse(), {}, "%tonumpy w.to_dense()[2:5, 3:7]"),
+    "conjugated": (torch.arange(60).reshape(6, 10).to(torch.complex64).mul(1j).conj(), {}, "%tonumpy w[2:5, 3:7]"),
+    "bfloat16": (torch.arange(60).reshape(6, 10).bfloat16(), {}, "%tonumpy w[2:5, 3:7]"),
+    "part": (torch.nested.nested_tensor([torch.ones(2, 3), torch.arange(60.0).reshape(6, 10)]), {"part": 1},
+             "%tonumpy w.unbind()[1][2:5, 3:7]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BOUND)
+def test_the_array_of_a_window_is_what_the_line_says(name):
+    """Of any kind, along any axes: the line, carried out, gives the same."""
+    t, asked, line = BOUND[name]
+    bound: dict[str, np.ndarray] = {}
+    page = Page(t, name="w", binder=lambda name, make, _: bound.update({name: make()}))
+    asked = {"corner": [2, 3], "size": [3, 4], **asked}
+    assert page.ask(**asked)["bound"] == line
+    assert page.ask("bind", name="x", **asked)["text"] == "bound: x"
+    expected = tnp.to_numpy(eval(line.removeprefix("%tonumpy "), {"w": t}))
+    np.testing.assert_array_equal(bound["x"], expected)
+    assert (bound["x"].dtype, bound["x"].shape) == (expected.dtype, expected.shape)
+
+
+def test_what_cannot_be_bound_says_why():
+    """No notebook, no name, a tensor that is gone."""
+    assert "there is no notebook" in Page(torch.zeros(3)).ask("bind", name="x")["text"]
+    page = Page(torch.zeros(3), binder=lambda *_: None)
+    assert page.ask("bind", name=3)["type"] == "error"
+    page = Page(None, binder=lambda *_: None)
+    assert "is gone" in page.ask("bind", name="x")["text"]
+
+
 def test_corners_far_away_are_brought_back():
     """The numbers of a page have no end."""
     page = Page(torch.zeros(30, 30))
@@ -172,7 +289,7 @@ def test_a_tensor_that_is_gone_says_so_in_place():
     t = torch.zeros(5, 5)
     reference = TensorReference(t)
     page = Page()
-    page.widget._held = reference.find
+    page.look_at(reference.find)
     assert page.ask()["type"] == "window"
     gone = weakref.ref(t)
     del t
@@ -196,9 +313,9 @@ def test_a_tensor_that_was_freed_moved_or_resized_is_shown_as_it_is_now():
     assert page.ask(**asked)["exact"] == ["5.0"]
     t.data = torch.empty(0, 4)
     assert (page.ask(**asked)["exact"], page.ask(index=":")["show"]) == ([], None)
-    page.widget._held = lambda: torch.ones(2, 2, device="meta")
+    page.look_at(lambda: torch.ones(2, 2, device="meta"))
     assert "meta" in page.ask(**asked)["text"]
-    page.widget._held = lambda: t
+    page.look_at(lambda: t)
     t.data = torch.ones(2, 2)
     t.untyped_storage().resize_(0)
     assert "freed" in page.ask(**asked)["text"]
@@ -223,7 +340,7 @@ def test_editing_shows_a_line_and_runs_nothing():
 def test_a_search_in_a_nested_tensor_says_which_part_it_has_seen():
     """The others may have what is looked for, and larger values."""
     t = torch.nested.nested_tensor([torch.zeros(3, 3), torch.full((2, 3), torch.nan)])
-    page = Page(t, seek=seek)
+    page = Page(t)
     others = "; the others are not searched"
     assert page.ask(seek="nan", size=[4, 4])["text"] == f"there is no NaN in part 0 of 2{others}"
     assert page.ask(seek="nan", part=1, size=[4, 4])["text"] == f"looked for in part 1 of 2{others}"
@@ -254,7 +371,7 @@ def test_the_legend_says_what_the_colours_mean():
 def test_a_thousand_moves_leak_nothing():
     """No objects, no memory, no comm."""
     t = torch.randn(50, 200, 200)
-    page = Page(t, seek=seek)
+    page = Page(t)
 
     def move(times: int) -> None:
         for i in range(times):
@@ -298,12 +415,12 @@ def test_one_navigator_is_made_when_it_is_first_asked_for_and_serves_all_toggles
     assert the_navigator() is navigator
     assert navigator.anchor == second.place != first.place
     assert (first.shows_values, second.shows_values) == (False, True)
-    assert navigator._held().shape == (3,)
+    assert navigator._looked_at.held().shape == (3,)
     open_values(second, False)
-    assert (navigator.anchor, navigator._held(), second.shows_values) == ("", None, False)
+    assert (navigator.anchor, navigator._looked_at.held(), second.shows_values) == ("", None, False)
     open_values(second)
     second.close()
-    assert (navigator.anchor, navigator._held()) == ("", None)
+    assert (navigator.anchor, navigator._looked_at.held()) == ("", None)
     close_all()
     open_values(third := tnp.view(torch.zeros(2)))
     assert the_navigator() is not navigator
@@ -335,7 +452,8 @@ def test_a_name_that_stands_for_another_tensor_is_no_longer_offered():
     t = torch.zeros(3, 3)
     page = Page()
     reached = True
-    page.widget.show(lambda: t, anchor="a", name="w", array_name="tnp.to_numpy(w)", reaches=lambda name, _: reached)
+    looked_at = LookedAt(lambda: t, name="w", array_name="tnp.to_numpy(w)", reaches=lambda name, _: reached)
+    page.widget.show(looked_at, anchor="a")
     answer = page.ask(corner=[0, 0], size=[2, 2])
     assert (answer["numpy"], answer["torch"]) == ("tnp.to_numpy(w)[0:2, 0:2]", "w[0:2, 0:2]")
     reached = False

@@ -5,24 +5,32 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
-import torch
 import traitlets
 
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.locks import Lock
-from tensornp.core.tensor import dtypes
-from tensornp.core.values.reading.stored import StoredValues
+from tensornp.core.values.pictures.overview import overview_of
 from tensornp.core.values.shown.setting_code import setting_code
-from tensornp.core.values.shown.typed_index import expression_of, parse_index
+from tensornp.core.values.shown.typed_index import parse_index
 from tensornp.core.values.shown.window import Index, Window
-from tensornp.core.values.shown.window_values import Seen, Subject, read_window, subject_of
-from tensornp.errors import BadRequestError, NoDataError, TensornpError
-from tensornp.render.pictures.window import legend_of
+from tensornp.core.values.shown.window_values import Subject, read_window, subject_of
+from tensornp.errors import BadRequestError, NameTakenError, NoDataError, TensornpError
 from tensornp.widget.dock import DockingWidget, module, stylesheet
-from tensornp.widget.window_request import NONSENSE, index_in, integer, integers, window_asked, window_turned
+from tensornp.widget.looked_at import LookedAt, nothing
+from tensornp.widget.window_data import counts_places, overview_data, window_data
+from tensornp.widget.window_request import (
+    NONSENSE,
+    digits_asked,
+    index_in,
+    integer,
+    place_asked,
+    places_asked,
+    window_asked,
+    window_turned,
+)
+from tensornp.widget.worker import Worker
 
 MAX_NBYTES = 19_000
 """Bytes of one answer, without the kernel's envelope."""
@@ -31,80 +39,58 @@ _UNREACHED = "no name reaches this tensor any more, so that no line of code woul
 _NOT_FOUND = {"nan": "there is no NaN", "inf": "there is no infinity"}
 _SOUGHT = ("absmax", "min", "max", "nan", "inf")
 
-Held = Callable[[], torch.Tensor | StoredValues | None]
-"""Gives the tensor that is looked at, or None where it is gone."""
-Reaches = Callable[[str, Any], bool]
-"""Tells whether an expression still reaches the tensor."""
-Seek = Callable[[torch.Tensor | StoredValues, str, Index | None], Index | None]
-"""Gives the index of the next NaN ("nan") or infinity ("inf") after one, of the "min", the "max" or the "absmax"."""
-
 
 class NavigatorWidget(DockingWidget):
     """A window on the values of a tensor, which docks into the element of class `anchor`.
 
     A request of the page is complete by itself, so nothing of what it sees is kept here; each has a number, and its
     answer has the same.
-
-    Parameters
-    ----------
-    held : callable, optional
-        What gives the tensor while it lives.
-    seek : callable, optional
-        What finds the next NaN and the like; without it, `tensornp.core.values.find.locate.next_place`.
-    name, array_name : str
-        How the tensor, and an array of it, are called in the expressions that are offered.
     """
 
     _esm = module("navigator")
     _css = stylesheet("navigator")
 
     name = traitlets.Unicode("t").tag(sync=True)
+    suggestion = traitlets.Unicode(help="the name that is offered for the array of a window").tag(sync=True)
+    can_bind = traitlets.Bool().tag(sync=True)
     rounds = traitlets.Int(0, help="counts what may have changed the tensor: the page asks again").tag(sync=True)
     goal: traitlets.List[Any] = traitlets.List(help="what is looked for at once, and a count of such goals").tag(
         sync=True
     )
 
-    def __init__(
-        self,
-        held: Held | None = None,
-        *,
-        anchor: str = "",
-        name: str = "t",
-        array_name: str = "a",
-        printoptions: Mapping[str, Any] = MappingProxyType({}),
-        seek: Seek | None = None,
-    ) -> None:
+    def __init__(self, looked_at: LookedAt | None = None, *, anchor: str = "") -> None:
         # Requests may come in a thread of their own while a cell runs (a subshell of the kernel).
-        self._lock = Lock()
-        self._held: Held = held or _none
-        self._on_left: Callable[[], None] = _none
-        self._array_name, self._printoptions, self._seek = array_name, printoptions, seek or _next_place
-        self._reaches: Reaches = _always
-        super().__init__(anchor=anchor, name=name)
+        self._lock, self._worker = Lock(), Worker()
+        self._on_left: Callable[[], None] = nothing
+        self._overview_wanted: object = None
+        self._looked_at = looked_at or LookedAt()
+        self._answers: dict[str, Callable[[Mapping[str, Any]], tuple[dict[str, Any], list[bytes]]]] = {
+            "move": self._moved, "edit": self._edited, "bind": self._bound,
+        }  # fmt: skip
+        super().__init__(anchor=anchor, **self._said_of(self._looked_at))
 
-    def show(
-        self,
-        held: Held,
-        *,
-        anchor: str,
-        name: str = "t",
-        array_name: str = "a",
-        printoptions: Mapping[str, Any] = MappingProxyType({}),
-        reaches: Reaches | None = None,
-        on_left: Callable[[], None] = lambda: None,
-        goal: str = "",
-    ) -> None:
-        """Move to the element of class `anchor` and look at what `held` gives; `on_left` is called when it moves on.
+    def show(self, looked_at: LookedAt, *, anchor: str, on_left: Callable[[], None] = nothing, goal: str = "") -> None:
+        """Move to the element of class `anchor` and look at that; `on_left` is called when it moves on.
 
-        `reaches` tells whether `name` still reaches that; where it does not, no expression claims so. `goal` is what
-        is looked for at once: "nan", "inf", "min", "max", "absmax".
+        `goal` is what is looked for at once: "nan", "inf", "min", "max", "absmax".
         """
         with self._lock, self.hold_sync():
             self.rest()
             self.aim(goal)
-            self._held, self._on_left = held, on_left
-            self._array_name, self._printoptions, self._reaches = array_name, printoptions, reaches or _always
-            self.name, self.anchor = name, anchor
+            self._looked_at, self._on_left = looked_at, on_left
+            for trait, value in self._said_of(looked_at).items():
+                setattr(self, trait, value)
+            self.anchor = anchor
+
+    @staticmethod
+    def _said_of(looked_at: LookedAt) -> dict[str, Any]:
+        can_bind = looked_at.binder is not None
+        return {"name": looked_at.name, "suggestion": looked_at.suggestion, "can_bind": can_bind}
+
+    def stay(self) -> None:
+        """Go on without the one who has opened it, and who moves on."""
+        with self._lock:
+            self._on_left = nothing
 
     def aim(self, goal: str) -> None:
         """Have the page look for the next "nan" or the like; for nothing, if `goal` is empty."""
@@ -118,8 +104,8 @@ class NavigatorWidget(DockingWidget):
     def rest(self) -> None:
         """Let go of the tensor, and leave the page until the next `show`."""
         with self._lock, self.hold_sync():
-            on_left, self._on_left = self._on_left, _none
-            self._held, self.anchor = _none, ""
+            on_left, self._on_left = self._on_left, nothing
+            self._looked_at, self.anchor, self._overview_wanted = LookedAt(), "", None
             on_left()
 
     def close(self) -> None:
@@ -133,112 +119,138 @@ class NavigatorWidget(DockingWidget):
     def _receive(self, _: Any, content: Any, buffers: Any) -> None:
         super()._receive(_, content, buffers)
         kind = content.get("type") if isinstance(content, dict) else None
-        if kind not in ("move", "edit"):
+        if not isinstance(kind, str):
+            return
+        if kind == "close":
+            self.rest()
             return
         page, number = content.get("page"), content.get("number")
         if not isinstance(page, str) or type(number) is not int:
             return
-        with self._lock:
-            try:
-                answer, sent = self._moved(content) if kind == "move" else (self._edited(content), [])
-            except TensornpError as error:
-                answer, sent = {"type": "error", "text": str(error)}, []
-            except Exception as error:
-                answer, sent = {"type": "error", "text": error_text(error)}, []
-            self.send({**answer, "page": page, "number": number}, sent)
+        if kind == "overview":
+            self._draw(content)
+        elif kind in self._answers:
+            with self._lock:
+                self._tell(content, lambda: self._answers[kind](content))
+
+    def _tell(self, request: Mapping[str, Any], answered: Callable[[], tuple[dict[str, Any], list[bytes]]]) -> None:
+        """Send what a request is answered by, or why it is not."""
+        sent: list[bytes] = []
+        try:
+            answer, sent = answered()
+        except NameTakenError as error:
+            answer = {"type": "error", "text": str(error), "canOverwrite": error.can_overwrite}
+        except TensornpError as error:
+            answer = {"type": "error", "text": str(error)}
+        except Exception as error:
+            answer = {"type": "error", "text": error_text(error)}
+        self.send({**answer, "page": request["page"], "number": request["number"]}, sent)
 
     def _subject(self, request: Mapping[str, Any]) -> Subject:
-        tensor = self._held()
+        tensor = self._looked_at.held()
         if tensor is None:
             raise NoDataError(_GONE)
         return subject_of(tensor, integer(request.get("part", 0)))
 
+    # --- a window
+
     def _moved(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         """Return the answer to a request for a window, and the numbers that travel as bytes."""
-        subject = self._subject(request)
-        window, shown, text = self._aimed(subject, window_asked(subject.shape, request), request)
+        subject, digits, has_margins = self._subject(request), digits_asked(request), request.get("figures") is True
+        window, shown, words = self._aimed(subject, window_asked(subject.shape, request), request)
         while True:
-            seen = read_window(subject, window, self._printoptions)
-            answer = self._said(subject, window, seen, shown, text)
+            seen = read_window(subject, window, digits, has_margins=has_margins)
+            answer = {**window_data(self._looked_at, subject, window, seen), "show": shown, **words}
             nbytes = len(json.dumps(answer, ensure_ascii=False).encode()) + len(seen.shades) + len(seen.bits)
             if nbytes <= MAX_NBYTES or window.num_rows <= 1:
                 return answer, [bytes(shade & 255 for shade in seen.shades), seen.bits]
             window = replace(window, num_rows=window.num_rows * MAX_NBYTES // (nbytes + 1) or 1)
             window = window if shown is None else window.moved_to_show(shown)
 
-    def _aimed(self, subject: Subject, window: Window, request: Mapping[str, Any]) -> tuple[Window, Index | None, str]:
+    def _aimed(
+        self, subject: Subject, window: Window, request: Mapping[str, Any]
+    ) -> tuple[Window, Index | None, dict[str, str]]:
         """Return the window moved to what is asked for, the index of that, and what there is to say of it."""
-        index, what, shown = request.get("index"), request.get("seek"), request.get("show")
-        after = None if request.get("after") is None else integers(request.get("after"))
+        index, what, shown = request.get("index"), request.get("seek"), places_asked(request.get("show"))
+        words = {"text": "", "position": ""}
         if index is not None:
             if not isinstance(index, str):
                 raise BadRequestError(NONSENSE)
-            return *window_turned(window, parse_index(index, subject.shape), request), ""
+            return *window_turned(window, parse_index(index, subject.shape), request), words
         if what is not None:
             if what not in _SOUGHT:
                 raise BadRequestError(f"nothing can be looked for that is called {str(what)[:20]!r}")
             # Of a tensor that has another shape by now, the search begins at the first element.
-            place = self._seek(subject.tensor, what, after if _is_in(after, subject.shape) else None)
+            after = place_asked(request.get("after"), subject.shape)
+            place, position = self._found(subject, what, after, is_back=request.get("isBack") is True)
             if place is None:
-                return window, None, f"{_NOT_FOUND.get(what, 'there is no such element')} in {_searched(subject)}"
-            place = tuple(place)
+                words["text"] = f"{_NOT_FOUND.get(what, 'there is no such element')} in {_searched(subject)}"
+                return window, None, words
             # Of a nested tensor the other parts may have more, and larger ones.
-            said = f"looked for in {_searched(subject)}" if subject.num_parts > 1 else ""
-            return window.centered_on(place), place, said
+            words["text"] = f"looked for in {_searched(subject)}" if subject.num_parts > 1 else ""
+            return window.centered_on(place), place, {**words, "position": position}
         # Of a tensor that has lost dimensions meanwhile, another index is no use.
-        if shown is None or not window.numel or len(integers(shown)) != len(subject.shape):
-            return window, None, ""
-        place = tuple(min(max(i, 0), size - 1) for i, size in zip(integers(shown), subject.shape, strict=True))
+        if shown is None or not window.numel or len(shown) != len(subject.shape):
+            return window, None, words
+        place = tuple(min(max(i, 0), size - 1) for i, size in zip(shown, subject.shape, strict=True))
         # A step goes on by as little as it needs; what has no room any more is what the page is about.
-        moved = window.centered_on if request.get("isFit") is True else window.moved_to_show
-        return moved(place), place, ""
+        moved = window.centered_on if request.get("isInMiddle") is True else window.moved_to_show
+        return moved(place), place, words
 
-    def _said(self, subject: Subject, window: Window, seen: Seen, shown: Index | None, text: str) -> dict[str, Any]:
-        is_reached = self._is_reached()
-        info, code = subject.info, subject.code(self.name if is_reached else "t")
-        array = self._array_name if is_reached else "a"
-        array = f"{array}[{subject.part}]" if subject.num_parts else array
-        return {
-            "type": "window",
-            "shape": window.shape,
-            "axes": [window.row_axis, window.column_axis],
-            "corner": window.corner,
-            "size": [window.num_rows, window.num_columns],
-            "part": subject.part,
-            "num_parts": subject.num_parts,
-            "dtype": dtypes.name_of(info.dtype),
-            "device": str(info.device),
-            "texts": seen.texts,
-            "exact": seen.exact,
-            "digits": 1 if subject.shape != info.shape else 0,
-            "bits_dtype": seen.bits_dtype,
-            "num_numbers": 2 if info.dtype.is_complex else 1,
-            "scale": seen.scale,
-            "legend": legend_of(seen, is_complex=info.dtype.is_complex),
-            "numpy": expression_of(array, window),
-            "torch": expression_of(code, window) if code else "",
-            "show": shown,
-            "text": text,
-        }
+    def _found(self, subject: Subject, what: str, after: Index | None, *, is_back: bool) -> tuple[Index | None, str]:
+        """Return where the next element is that is looked for, and which of how many where that costs little."""
+        from tensornp.core.values.find.beside import place_beside
+        from tensornp.core.values.find.locate import next_place
 
-    def _is_reached(self) -> bool:
-        return self._reaches(self.name, self._held())
+        # Of extremes there is one that counts.
+        is_one_of_many = what in _NOT_FOUND
+        if not is_one_of_many or not (is_back or counts_places(self._looked_at, subject)):
+            place = next_place(subject.tensor, what, after)
+            return (None if place is None else tuple(place)), ""
+        beside = place_beside(subject.tensor, what, after, is_back=is_back)
+        return (None, "") if beside is None else (beside.index, f"{beside.number:,} of {beside.count:,}")
 
-    def _edited(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    # --- the plane around it
+
+    def _draw(self, request: Mapping[str, Any]) -> None:
+        """Have an overview made in a thread, unless another one is wanted meanwhile."""
+        own = self._overview_wanted = object()
+
+        def is_wanted() -> bool:
+            return self._overview_wanted is own
+
+        def drawn() -> tuple[dict[str, Any], list[bytes]]:
+            subject = self._subject(request)
+            window = window_asked(subject.shape, request)
+            overview = overview_of(subject, window, is_wanted) if window.numel else None
+            return ({"type": "overview"} if overview is None else overview_data(overview)), []
+
+        self._worker.do("overview", lambda: self._tell(request, drawn))
+
+    # --- code
+
+    def _edited(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         """Return the line of code that would set an element; nothing runs it."""
         subject, text = self._subject(request), request.get("text")
         if not isinstance(text, str):
             raise BadRequestError(NONSENSE)
         index = index_in(request.get("index"), subject.shape)
-        if not self._is_reached():
+        if not self._looked_at.is_reached():
             raise BadRequestError(_UNREACHED)
         name = self.name + subject.access[1:]
-        return {"type": "code", "text": setting_code(subject.info, name, index, text)}
+        return {"type": "code", "text": setting_code(subject.info, name, index, text)}, []
 
-
-def _always(name: str, tensor: Any) -> bool:
-    """Stand for a name that nobody can give to another tensor."""
-    return True
+    def _bound(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+        """Bind the array of a window to a name."""
+        looked_at, name = self._looked_at, request.get("name")
+        if looked_at.binder is None:
+            raise BadRequestError("there is no notebook to bind a name in")
+        if not isinstance(name, str):
+            raise BadRequestError(NONSENSE)
+        subject = self._subject(request)
+        window = window_asked(subject.shape, request)
+        looked_at.binder(name, lambda: looked_at.array_of(subject, window), request.get("overwrite") is True)
+        return {"type": "bound", "text": f"bound: {name}"}, []
 
 
 _the_one: list[NavigatorWidget] = []
@@ -260,22 +272,11 @@ def look_again() -> None:
             navigator.look_again()
 
 
-def _none() -> None:
-    """Stand for a tensor that is not there, and for what nobody waits for."""
-
-
-def _is_in(index: Index | None, shape: Index) -> bool:
-    return (
-        index is not None
-        and len(index) == len(shape)
-        and all(0 <= i < size for i, size in zip(index, shape, strict=True))
-    )
-
-
-def _next_place(tensor: torch.Tensor | StoredValues, what: str, after: Index | None) -> Index | None:
-    from tensornp.core.values.find.locate import next_place
-
-    return next_place(tensor, what, after)
+def leave(anchor: str) -> None:
+    """Have the one navigator rest, if it is in the element of class `anchor`."""
+    for navigator in _the_one:
+        if navigator.comm is not None and anchor and navigator.anchor == anchor:
+            navigator.rest()
 
 
 def _searched(subject: Subject) -> str:

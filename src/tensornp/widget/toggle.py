@@ -113,22 +113,22 @@ class TensorWidget(DockingWidget):
             self._aim(_none, _NOTHING, None, anchor)
         else:
             self._aim(held or (lambda: tensor), summarize(tensor, self._options, look), look, anchor)
-        place = f"{anchor or f'tnp-{uuid.uuid4().hex[:8]}'}-values"
+        place = anchor or f"tnp-{uuid.uuid4().hex[:8]}-values"
         super().__init__(anchor=anchor, suggestion=suggestion, can_bind=binder is not None, place=place, **self._said())
 
     def show(
         self, held: Held, summary: TensorSummary, *, options: DisplayOptions, look: Look, anchor: str, suggestion: str
     ) -> None:
         """Move to the card of class `anchor`, which shows `summary`; `held` gives its tensor while that lives."""
-        self._close_values()
+        self._part_from_values()
         with self._lock, self.hold_sync():
             self._forget_values()
             self.parting = self.closing_words()
             self._options = options
             self._aim(held, summary, look, anchor)
             self._paint()
-            self.message, self.suggestion, self.place = {}, suggestion, f"{anchor}-values"
-            self.anchor = anchor
+            self.message, self.suggestion = {}, suggestion
+            self.anchor = self.place = anchor
 
     def rest(self) -> None:
         """Leave the card, and wait for the next."""
@@ -290,6 +290,7 @@ class TensorWidget(DockingWidget):
 
     def _open_values(self, goal: Any = "") -> None:
         """Have the navigator dock here, and look at the tensor while that lives; at its next NaN, if that is `goal`."""
+        from tensornp.widget.looked_at import LookedAt, always
         from tensornp.widget.navigator import the_navigator
 
         goal = goal if goal in ("nan", "inf", "min", "max", "absmax") else ""
@@ -300,16 +301,16 @@ class TensorWidget(DockingWidget):
         def left() -> None:
             self.shows_values = False
 
-        the_navigator().show(
+        looked_at = LookedAt(
             self._held,
-            anchor=self.place,
             name=self.reached or "t",
             array_name=f"tnp.to_numpy({self.reached})" if self.reached else "a",
-            reaches=self._reaches,
-            printoptions=self._options.printoptions,
-            on_left=left,
-            goal=goal,
+            reaches=self._reaches or always,
+            binder=self._binder,
+            suggestion=self.suggestion,
+            options=self._options,
         )
+        the_navigator().show(looked_at, anchor=self.place, on_left=left, goal=goal)
         self.shows_values = True
 
     def _close_values(self) -> None:
@@ -318,6 +319,14 @@ class TensorWidget(DockingWidget):
             from tensornp.widget.navigator import the_navigator
 
             the_navigator().rest()
+
+    def _part_from_values(self) -> None:
+        """Let the navigator stay with its tensor, in the card that this leaves."""
+        if self.shows_values:
+            from tensornp.widget.navigator import the_navigator
+
+            the_navigator().stay()
+            self.shows_values = False
 
     def _bind_once(self, request: dict[str, Any]) -> None:
         """Do what the page asks, unless it asks again because an answer was late."""

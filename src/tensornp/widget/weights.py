@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -242,6 +243,7 @@ class WeightsWidget(DockingWidget):
 
     def _values(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Have the navigator look at one weight, for what is not finite if the page wants that, or leave."""
+        from tensornp.widget.looked_at import LookedAt
         from tensornp.widget.navigator import the_navigator
 
         goal = request.get("goal", "")
@@ -252,14 +254,16 @@ class WeightsWidget(DockingWidget):
             entry = self._weight(request)
             entry.check_readable()
             row = self._weights[integer_of(request.get("weight"))]
-            the_navigator().show(
+            looked_at = LookedAt(
                 lambda: reached(row).values(),
-                anchor=self.place,
                 name=entry.code or entry.name,
                 array_name=array_code(entry, self.opened),
-                printoptions=self._options.printoptions,
-                goal=goal,
+                binder=self._binder,
+                take=lambda index: reached(row).to_numpy(index),
+                suggestion=_suggestion(entry.name),
+                options=self._options,
             )
+            the_navigator().show(looked_at, anchor=self.place, goal=goal)
         return {"type": "values", "open": request.get("open") is True}
 
     def _leave(self) -> None:
@@ -320,3 +324,10 @@ class WeightsWidget(DockingWidget):
                 self._spreads = Spreads(self._outline, figures, kinds_of(self._found))
                 self.findings = findings_data(self._weights, self._found)
                 self._outline.forget()
+
+
+def _suggestion(name: str) -> str:
+    """Return a name for an array of a weight: ``query_weight_np``."""
+    *before, own = re.findall(r"\w+", name)[-2:] or [""]
+    told = (f"{'_'.join(words)}_np" for words in ([*before, own], [own]))
+    return next(filter(str.isidentifier, told), "array_np")

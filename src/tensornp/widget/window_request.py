@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tensornp.core.values.shown.digits import DIGITS
 from tensornp.core.values.shown.window import Index, Window, window_of
 from tensornp.errors import BadRequestError
 
@@ -27,10 +28,25 @@ def integers(value: Any) -> Index:
     return tuple(integer(item) for item in value)
 
 
+def places_asked(value: Any) -> Index | None:
+    """Return a list of integers as a tuple; None where there is none."""
+    return None if value is None else integers(value)
+
+
+def place_asked(value: Any, shape: Index) -> Index | None:
+    """Return the index of an element, or None where an array of `shape` has none there."""
+    index = places_asked(value)
+    return index if index is not None and _is_in(index, shape) else None
+
+
+def _is_in(index: Index, shape: Index) -> bool:
+    return len(index) == len(shape) and all(0 <= i < size for i, size in zip(index, shape, strict=True))
+
+
 def index_in(value: Any, shape: Index) -> Index:
     """Return the index of an element of an array of `shape`."""
     index = integers(value)
-    if len(index) != len(shape) or not all(0 <= i < size for i, size in zip(index, shape, strict=True)):
+    if not _is_in(index, shape):
         raise BadRequestError(NONSENSE)
     return index
 
@@ -46,6 +62,14 @@ def window_asked(shape: Index, request: Mapping[str, Any]) -> Window:
         num_rows=num_rows,
         num_columns=num_columns,
     )
+
+
+def digits_asked(request: Mapping[str, Any]) -> int:
+    """Return in how many significant digits numbers are wanted."""
+    digits = integer(request.get("digits", DIGITS[0]))
+    if digits not in DIGITS:
+        raise BadRequestError(NONSENSE)
+    return digits
 
 
 def window_turned(

@@ -1,8 +1,15 @@
-"""What the colours of a window mean, in words with numbers."""
+"""What is said of a window: what its colours mean, and those of its overview, and the figures of a row or column."""
 
 from __future__ import annotations
 
+import math
+
+from tensornp.core.lowlevel.units import format_number
+from tensornp.core.values.pictures.heatmap import NAN as NAN_PIXEL
+from tensornp.core.values.pictures.overview import Overview
+from tensornp.core.values.shown.margins import Margin
 from tensornp.core.values.shown.window_values import HIDDEN, NAN, NEGATIVE_INF, POSITIVE_INF, Seen
+from tensornp.render.pictures.palette import NAMES
 
 _SPECIAL = {"NaN": (NAN,), "Inf": (POSITIVE_INF, NEGATIVE_INF), "hidden": (HIDDEN,)}
 
@@ -22,6 +29,24 @@ def legend_of(seen: Seen, *, is_complex: bool = False) -> str:
     else:
         scale = "no finite value in this window"
     return " · ".join([scale, *(f"{count:,} {name}" for name, count in counts.items() if count)])
+
+
+def margin_text(margin: Margin, between: str) -> str:
+    """Return the least and the largest number of a row or column, in three digits."""
+    if margin.low is None or margin.high is None:
+        return ""
+    return f"{_short(margin.low)}{between}{_short(margin.high)}"
+
+
+def overview_words(overview: Overview) -> list[str]:
+    """Return the colours of an overview by name, each with what it stands for, in a few characters."""
+    heatmap, limits = overview
+    is_signed = limits.centre is not None
+    ends = ("low", limits.low), ("high", limits.high)
+    if not is_signed:
+        ends = ("least", limits.low), ("greatest", limits.high)
+    words = [f"{NAMES[name]} {format_number(value)}" for name, value in ends if not math.isnan(value)]
+    return words + ([f"{NAMES['nan']} NaN"] if heatmap.count(NAN_PIXEL) else [])
 
 
 def _short(number: float) -> str:

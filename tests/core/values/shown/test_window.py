@@ -1,4 +1,4 @@
-"""A window shows what NumPy prints of that part of the array, and never reaches beyond the array."""
+"""A window shows that part of the array, and never reaches beyond the array."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_axes_that_are_no_table_are_refused():
 
 @settings(max_examples=200, deadline=None)
 @given(tensors(), st.data())
-def test_texts_are_those_of_numpy_and_exact_ones_give_the_value_back(t, data):
+def test_exact_texts_give_the_value_back(t, data):
     """For random shapes, strides, dtypes and values, and any two axes in any order."""
     array = converted(t)
     axes = data.draw(st.permutations(range(array.ndim)).map(lambda a: tuple(a[:2]))) if array.ndim > 1 else None
@@ -103,8 +103,6 @@ def test_texts_are_those_of_numpy_and_exact_ones_give_the_value_back(t, data):
     if not expected.size:
         assert shown.texts == []
         return
-    printed = np.array2string(expected, separator="|", threshold=10**6, max_line_width=10**6)
-    assert "|".join(shown.texts) == printed[1:-1]
     parsed = np.array([as_number(text, expected.dtype) for text in shown.exact], expected.dtype)
     np.testing.assert_array_equal(parsed, expected)
 
@@ -176,7 +174,7 @@ def test_what_is_hidden_is_two_dashes_and_says_nothing_of_its_value():
 
     t = masked_tensor(torch.tensor([[1.0, 99.0], [3.0, 4.0]]), torch.tensor([[True, False], [True, True]]))
     shown = seen(t)[1]
-    assert [text.strip() for text in shown.texts] == ["1.", "--", "3.", "4."]
+    assert shown.texts == ["1", "--", "3", "4"]
     assert shown.exact[1] == "--"
     assert shown.bits == np.array([1, 0, 3, 4], ">f4").tobytes()
     assert shown.shades == [25, HIDDEN, 75, 100]

@@ -43,6 +43,18 @@ class Window:
         return self.num_rows * self.num_columns
 
     @property
+    def plane(self) -> tuple[int, int]:
+        """Rows and columns of all that the window can be moved over along its two axes."""
+        rows, columns = (1 if axis is None else self.shape[axis] for axis in (self.row_axis, self.column_axis))
+        return rows, columns
+
+    @property
+    def index(self) -> tuple[int | slice, ...]:
+        """The index of the whole array that gives what is seen, which `is_transposed` may turn."""
+        counts = {self.row_axis: self.num_rows, self.column_axis: self.num_columns}
+        return tuple(slice(at, at + counts[axis]) if axis in counts else at for axis, at in enumerate(self.corner))
+
+    @property
     def places(self) -> Places:
         """The indices of each dimension that are seen."""
         counts = {self.row_axis: self.num_rows, self.column_axis: self.num_columns}

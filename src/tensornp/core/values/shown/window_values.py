@@ -1,12 +1,9 @@
-"""What is seen in a window of a tensor: the numbers, how NumPy prints them, their bits, and how they are coloured."""
+"""What is seen in a window of a tensor: the numbers in few digits and exactly, their bits, and their shades."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from contextlib import nullcontext
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,7 +22,9 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.reading import held_tensor
 from tensornp.core.tensor.steps import Step
 from tensornp.core.values.reading.stored import StoredValues, values_of_array
-from tensornp.core.values.shown.preview import array_of_few, few_of, texts_of, what_it_stands_for
+from tensornp.core.values.shown.digits import DIGITS, column_texts
+from tensornp.core.values.shown.margins import Margin, margins_of
+from tensornp.core.values.shown.preview import array_of_few, few_of, what_it_stands_for
 from tensornp.core.values.shown.window import Window
 from tensornp.errors import BadRequestError
 
@@ -72,7 +71,7 @@ class Seen:
     Attributes
     ----------
     texts : list of str
-        What NumPy prints of each, padded to one width.
+        Each in few digits.
     exact : list of str
         The shortest text from which NumPy reads the very same value.
     bits : bytes
@@ -84,6 +83,8 @@ class Seen:
         The least and the largest value that has a shade, 0 included; both 0 where none has.
     bits_dtype : str
         Of what `bits` are; of codes that are scaled, the dtype of the values.
+    rows, columns : list of Margin
+        The figures of each row and column of the window, where they were asked for.
     """
 
     texts: list[str]
@@ -92,6 +93,8 @@ class Seen:
     shades: list[int]
     scale: tuple[float, float]
     bits_dtype: str = ""
+    rows: list[Margin] = field(default_factory=list)
+    columns: list[Margin] = field(default_factory=list)
 
 
 @unnoticed
@@ -128,8 +131,10 @@ def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: i
 
 
 @unnoticed
-def read_window(subject: Subject, window: Window, printoptions: Mapping[str, Any] = MappingProxyType({})) -> Seen:
+def read_window(subject: Subject, window: Window, digits: int = DIGITS[0], *, has_margins: bool = False) -> Seen:
     """Return the elements of `subject` in `window`, gathered on its own device into new memory, and nothing else.
+
+    The texts have so many significant `digits`; with `has_margins`, rows and columns have figures.
 
     Raises
     ------
@@ -139,19 +144,19 @@ def read_window(subject: Subject, window: Window, printoptions: Mapping[str, Any
     if not window.numel:
         return Seen([], [], b"", [], (0.0, 0.0))
     array, raw, bits_dtype = _read(subject, window)
-    kept = {**printoptions, "formatter": np.get_printoptions()["formatter"]}
-    with np.printoptions(**kept) if printoptions else nullcontext():
-        texts = texts_of(array)
     shades, scale = shades_of(array)
+    rows, columns = margins_of(array, window.num_columns) if has_margins else ([], [])
     hidden = np.ma.getmaskarray(array)
     values = np.ma.getdata(array)
     return Seen(
-        texts=texts,
+        texts=column_texts(array, window.num_columns, digits),
         exact=["--" if is_hidden else str(value) for value, is_hidden in zip(values, hidden, strict=True)],
         bits=b"".join(bytes(len(row)) if is_hidden else row for row, is_hidden in zip(raw, hidden, strict=True)),
         shades=shades,
         scale=scale,
         bits_dtype=bits_dtype,
+        rows=rows,
+        columns=columns,
     )
 
 
@@ -162,8 +167,23 @@ def elements_in(subject: Subject, window: Window) -> Any:
 
 
 @apart
+def read_array(subject: Subject, window: Window) -> Any:
+    """Return the elements in a window of any size, row by row, as an array of one dimension in new memory."""
+    return array_of_few(subject.plan, *_gathered(subject, window))
+
+
+@apart
 def _read(subject: Subject, window: Window) -> tuple[Any, list[bytes], str]:
     """Return the elements row by row as an array of one dimension, the bits of each, and of which dtype these are."""
+    few, is_shown = _gathered(subject, window)
+    name = dtypes.name_of(subject.info.dtype)
+    packs = name in dtypes.KNOWN and dtypes.KNOWN[name].values_per_element > 1
+    bits_dtype = name if packs else dtypes.name_of(few.dtype)
+    return array_of_few(subject.plan, few, is_shown), _bits_of(few, subject.info), bits_dtype
+
+
+def _gathered(subject: Subject, window: Window) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Return the elements in main memory, row by row, and of a masked tensor which of them are shown."""
     few, is_shown = few_of(subject.tensor, subject.info, window.places)
     few = few.cpu() if Step.TO_HOST in subject.plan.steps else few
 
@@ -172,11 +192,7 @@ def _read(subject: Subject, window: Window) -> tuple[Any, list[bytes], str]:
             values = values.view(window.num_columns, window.num_rows).t()
         return quietly(values.reshape, -1)
 
-    few, is_shown = in_rows(few), None if is_shown is None else in_rows(is_shown)
-    name = dtypes.name_of(subject.info.dtype)
-    packs = name in dtypes.KNOWN and dtypes.KNOWN[name].values_per_element > 1
-    bits_dtype = name if packs else dtypes.name_of(few.dtype)
-    return array_of_few(subject.plan, few, is_shown), _bits_of(few, subject.info), bits_dtype
+    return in_rows(few), None if is_shown is None else in_rows(is_shown)
 
 
 def _bits_of(few: torch.Tensor, info: TensorInfo) -> list[bytes]:

@@ -1,36 +1,69 @@
-// What leads to an element: an index that is typed, and searches.
+// What leads to an element, an index that is typed and searches, and how the numbers are shown.
 
 import { button, element, field, groupOf } from "../page/elements.js";
 
-const SEARCHES = [
+const EXTREMES = [
   ["absmax", "max |x|", "Go to the value of the largest magnitude"],
   ["min", "min", "Go to the least value"],
   ["max", "max", "Go to the largest value"],
-  ["nan", "next NaN", "Go to the next NaN (n)"],
-  ["inf", "next Inf", "Go to the next infinity"],
 ];
+// What stays as it was chosen while the page lives, from one tensor to the next.
+const chosen = { digits: 4, figures: false };
 
 export class Controls {
-  // `go(text)` goes to an index, `seek(what)` to a value.
-  constructor({ go, seek }) {
+  // `go(text)` goes to an index, `seek(what, isBack)` to a value, `again()` has the window shown anew, and `close()` ends it.
+  constructor({ go, seek, again, close }) {
+    this.again = again;
     this.node = element("div", "controls");
     this.form = element("form", "go");
     this.index = field("input", "text", "field tensornp-index", "Go to an index, such as 3, :, 5:9");
     this.index.spellcheck = false;
     this.index.title = "An index as NumPy writes it: integers, slices, ... (g)";
-    this.form.append(element("span", "label", "index"), this.index);
+    this.form.append(this.index);
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       go(this.index.value);
     });
     this.problem = element("span", "problem");
-    const searches = SEARCHES.map(([what, text, title]) => button(text, title, () => seek(what)));
-    this.node.append(this.form, this.problem, groupOf("Jump to", searches));
+    const before = button("◂ NaN", "Go to the NaN before (N)", () => seek("nan", true));
+    before.setAttribute("aria-label", "previous NaN");
+    const next = button("NaN ▸", "Go to the next NaN (n)", () => seek("nan"));
+    next.setAttribute("aria-label", "next NaN");
+    this.position = element("span", "position");
+    const extremes = EXTREMES.map(([what, text, title]) => button(text, title, () => seek(what)));
+    const inf = button("Inf ▸", "Go to the next infinity", () => seek("inf"));
+    inf.setAttribute("aria-label", "next Inf");
+    const jumps = groupOf("Jump to", [before, next, this.position, ...extremes, inf]);
+    this.node.append(jumps, this.form, this.problem, this.choices(close));
   }
 
-  paint({ numpy }) {
+  choices(close) {
+    this.digits = button("8 digits", "How many significant digits numbers have; the line below has them all", () => {
+      chosen.digits = chosen.digits === 4 ? 8 : 4;
+      this.again();
+    }, "copy");
+    const title = "The least and the largest number, and the NaN, of each row and column, of what is shown";
+    this.figures = button("row and column figures", title, () => {
+      chosen.figures = !chosen.figures;
+      this.again();
+    }, "copy");
+    this.end = button("close ✕", "Close the values", close, "copy tensornp-end");
+    this.end.setAttribute("aria-label", "Close the values");
+    return groupOf("How it is shown", [this.digits, this.figures, this.end]);
+  }
+
+  // What a window is asked for with.
+  wanted() {
+    return { ...chosen };
+  }
+
+  /** @param {SeenWindow} seen */
+  paint({ numpy, is_short: isShort }) {
     this.index.setAttribute("aria-invalid", "false");
     this.index.placeholder = (numpy.match(/\[([^[\]]*)\]$/) ?? ["", ""])[1];
+    this.digits.hidden = !isShort;
+    this.digits.textContent = chosen.digits === 4 ? "8 digits" : "4 digits";
+    this.figures.setAttribute("aria-pressed", String(chosen.figures));
   }
 
   refuse(text) {

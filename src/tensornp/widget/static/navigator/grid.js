@@ -14,9 +14,19 @@ function numbersOf(Numbers, view) {
 }
 
 function headOf(scope) {
-  const node = withText(element("th", "head"));
+  const node = withText(element("th", "heading"));
   node.scope = scope;
+  node.append(element("span", "margin"));
   return node;
+}
+
+// The figures of a row or column, where they were asked for.
+function paintMargin(head, margin = ["", 0]) {
+  const [text, numNan] = margin;
+  const node = head.lastChild;
+  if (node.dataset.said === `${text} ${numNan}`) return;
+  node.dataset.said = `${text} ${numNan}`;
+  node.replaceChildren(text, ...(numNan ? [element("span", "alarm", `${numNan} NaN`)] : []));
 }
 
 export class Grid {
@@ -60,15 +70,28 @@ export class Grid {
     this.columnHeads.forEach((head, j) => {
       head.setAttribute("aria-colindex", String(first[1] + j + 2));
       head.firstChild.data = String(first[1] + j);
+      paintMargin(head, this.seen.columns[j]);
     });
     this.rowHeads.forEach((head, i) => {
       head.parentElement.setAttribute("aria-rowindex", String(first[0] + i + 2));
       head.firstChild.data = axes[0] === null ? " " : String(first[0] + i);
+      paintMargin(head, this.seen.rows[i]);
     });
     this.cells.forEach((cell, k) => this.paintCell(cell, k, first[1] + (k % columns) + 2));
     const at = this.cellOf(current) ?? this.cells[0];
     this.cells.forEach((cell) => put(cell, "tabindex", cell === at ? "0" : "-1"));
-    at?.classList.add("tensornp-current");
+    this.mark(at);
+  }
+
+  // The cell that one is at, with the headings of its row and column.
+  mark(cell) {
+    const at = this.cells.indexOf(cell);
+    if (at < 0) return;
+    const here = [Math.floor(at / this.seen.size[1]), at % this.seen.size[1]];
+    [this.rowHeads, this.columnHeads].forEach((heads, i) =>
+      heads.forEach((head, k) => head.classList.toggle("tensornp-here", k === here[i])),
+    );
+    cell.classList.add("tensornp-current");
   }
 
   paintCell(cell, k, columnIndex) {
@@ -83,7 +106,7 @@ export class Grid {
   makeCells(rows, columns) {
     if (this.made?.[0] === rows && this.made?.[1] === columns) return;
     this.made = [rows, columns];
-    const top = element("tr", "heads");
+    const top = element("tr", "headings");
     top.setAttribute("aria-rowindex", "1");
     const corner = withText(element("td", "corner"));
     corner.setAttribute("aria-colindex", "1");

@@ -1,13 +1,14 @@
 // The navigator: a window on the values of a tensor. The page asks for a window, and paints the answer.
 
-import { copyButton } from "../page/copy.js";
 import { GONE, dockingEach } from "../page/docking.js";
 import { element, field, focused } from "../page/elements.js";
 import { Wishes } from "../page/wishes.js";
 import { Axes, clamp } from "./axes.js";
+import { Binding } from "./binding.js";
 import { Controls } from "./controls.js";
 import { Editor } from "./editor.js";
 import { Grid } from "./grid.js";
+import { Overview } from "./overview.js";
 import { Status } from "./status.js";
 
 const NUM_ROWS = 16;
@@ -27,8 +28,7 @@ class Navigator {
   news = "";
   /** @type {HTMLInputElement[]} */
   bars;
-  /** @type {HTMLButtonElement[]} */
-  copies;
+  plane = "";
 
   /** @param {Model} model */
   constructor(model) {
@@ -41,7 +41,15 @@ class Navigator {
       part: (value) => this.wish({ part: value, corner: null }),
       isMoving: () => this.wishes.pending || this.wished,
     });
-    this.controls = new Controls({ go: (index) => this.wish({ index }, "grid"), seek: (what) => this.seek(what) });
+    this.controls = new Controls({
+      go: (index) => this.wish({ index }, "grid"),
+      seek: (what, isBack) => this.seek(what, undefined, isBack),
+      again: () => this.wish({ show: this.current }),
+      close: () => this.close(),
+    });
+    this.overview = new Overview({ ask: () => this.draw(), go: (row, column) => this.goTo(row, column) });
+    const suggestion = model.get("can_bind") ? model.get("suggestion") : "";
+    this.binding = new Binding({ bind: (name, overwrite) => this.bind(name, overwrite), suggestion });
     this.grid = new Grid();
     this.status = new Status();
     this.editor = new Editor((edit) => {
@@ -51,7 +59,9 @@ class Navigator {
     this.root = element("section", "values");
     this.root.setAttribute("aria-label", "Values");
     const parts = [this.axes, this.controls].map(({ node }) => node);
-    this.root.append(...parts, this.sheet(), this.status.node, this.editor.node, this.expressions());
+    this.body = element("div", "body");
+    this.body.append(this.overview.node, this.sheet());
+    this.root.append(...parts, this.body, this.status.node, this.editor.node, this.binding.node);
     this.watcher = new ResizeObserver(() => {
       if (this.width === this.root.clientWidth) return;
       this.width = this.root.clientWidth;
@@ -99,16 +109,6 @@ class Navigator {
     return all;
   }
 
-  expressions() {
-    const bar = element("div", "expressions");
-    this.copies = [["numpy", "NumPy"], ["torch", "PyTorch"]].map(([kind, name]) =>
-      copyButton(`the ${name} expression of what is shown`, () => this.seen?.[kind] ?? "", name),
-    );
-    this.expression = element("code", "code");
-    bar.append(this.expression, ...this.copies);
-    return bar;
-  }
-
   // --- asking
 
   // `then` says where the focus goes with the answer: "grid", or nowhere.
@@ -118,7 +118,7 @@ class Navigator {
     const kept = { ...(this.wished?.wanted ?? {}) };
     // What is gone to is one thing.
     if (wanted.show || wanted.index !== undefined || wanted.seek || wanted.corner) {
-      for (const other of ["show", "index", "seek", "after", "isFit"]) delete kept[other];
+      for (const other of ["show", "index", "seek", "after", "isBack", "isFit", "isInMiddle"]) delete kept[other];
     }
     this.wished = { wanted: { ...kept, ...wanted }, then, from: focused() };
     this.wishes.pump();
@@ -129,8 +129,9 @@ class Navigator {
     if (this.wished) {
       const { wanted, then, from } = this.wished;
       this.wished = undefined;
-      const { isAgain, ...asked } = wanted;
-      return { then, from, message: { type: "move", part, axes, corner, size: [NUM_ROWS, this.columns], ...asked } };
+      const { isAgain, isFit, ...asked } = wanted;
+      const shown = { part, axes, corner, size: [NUM_ROWS, this.columns], ...this.controls.wanted() };
+      return { then, from, message: { type: "move", ...shown, ...asked } };
     }
     const edit = this.wishedEdit;
     this.wishedEdit = undefined;
@@ -138,20 +139,35 @@ class Navigator {
   }
 
   hear(content, buffers) {
-    const answered = this.wishes.isHeard(content) && this.wishes.answered(content);
-    if (!answered) return;
+    if (!this.wishes.isHeard(content)) return;
+    const answered = this.wishes.answered(content);
+    if (!answered) {
+      this.hearOther(content);
+      return;
+    }
     const { message, then } = answered;
-    if (content.type === "window") this.take(content, buffers, then);
+    if (content.type === "window") this.take(content, buffers, then, message.seek !== undefined);
     else if (content.type === "code") this.takeCode(content.text);
     else if (message.type === "edit") this.takeCode("", content.text);
     else this.refuse(content.text, message.index !== undefined);
     this.wishes.pump();
   }
 
+  // What nobody waits for.
+  hearOther(content) {
+    if (content.number === this.drawing) {
+      if (content.type === "overview") this.overview.take(content);
+      else this.overview.refuse(content.text);
+    } else if (content.number === this.binds) {
+      this.binding.offer(Boolean(content.canOverwrite), content.text, content.type === "error");
+    }
+  }
+
   // --- answers
 
-  take(seen, buffers, then) {
+  take(seen, buffers, then, isSought) {
     const before = this.seen;
+    const wasAt = String(this.current);
     this.seen = seen;
     this.grid.take(seen, buffers);
     const isOther = before?.part === seen.part && factsOf(before) !== factsOf(seen);
@@ -162,10 +178,13 @@ class Navigator {
     this.say(this.news || seen.text);
     // A key that was pressed meanwhile goes on from where it wants to be.
     if (!this.wished?.wanted.show) this.current = this.grid.intoView(this.whereNow(seen));
+    // Which of how many it is stays said as long as one is there.
+    if (isSought || wasAt !== String(this.current)) this.controls.position.textContent = seen.position;
     const had = this.grid.node.contains(focused()) && focused();
     this.paint();
     this.refocus(had, then, Boolean(before));
     this.refit();
+    this.paintOverview();
     // What was wished for before it was said does not take it away.
     if (!this.wished && !this.wishes.pending) this.news = "";
   }
@@ -219,10 +238,9 @@ class Navigator {
   // --- painting
 
   paint() {
-    const { axes, corner, size, shape, numpy, torch } = this.seen;
+    const { axes, corner, size, shape } = this.seen;
     this.controls.paint(this.seen);
-    this.expression.textContent = numpy;
-    this.copies[1].disabled = !torch;
+    this.binding.paint(this.seen);
     this.axes.paint(this.seen);
     this.grid.paint(this.model.get("name"), this.current);
     this.status.paintScale(this.seen);
@@ -235,10 +253,25 @@ class Navigator {
     this.tell(this.current);
   }
 
+  // One is drawn for each plane that is stayed at, and anew where it may have been written to.
+  paintOverview() {
+    const { shape, axes, corner, part } = this.seen;
+    const others = corner.filter((_, axis) => !axes.includes(axis));
+    const plane = JSON.stringify([shape, axes, others, part, this.model.get("rounds")]);
+    const isMoving = this.wishes.pending || this.wished;
+    this.overview.paint(this.seen, plane !== this.plane && !isMoving);
+    if (!isMoving) this.plane = plane;
+  }
+
+  draw() {
+    const { part, axes, corner } = this.seen;
+    this.drawing = this.wishes.post({ type: "overview", part, axes, corner }, true);
+  }
+
   // As many columns as there is room for. Other ones may be wider, so this is asked for three times after a move at most,
   // the last time for fewer only.
   refit() {
-    const room = this.root.clientWidth - BAR_WIDTH;
+    const room = this.body.clientWidth - this.overview.room() - BAR_WIDTH;
     if (!this.grid.cells.length || room <= 0 || this.wishes.pending || this.wished || this.numFits > 2) return;
     const fits = Math.min(this.grid.numColumnsIn(room), MAX_COLUMNS);
     const axis = this.seen.axes[1];
@@ -246,7 +279,7 @@ class Navigator {
     const shown = this.seen.size[1];
     if (wanted === shown || (this.numFits > 1 && wanted > shown)) return;
     this.columns = fits;
-    this.wish({ show: this.current, isFit: true });
+    this.wish({ show: this.current, isFit: true, isInMiddle: true });
     this.numFits += 1;
   }
 
@@ -259,10 +292,12 @@ class Navigator {
     if (before && before !== target) {
       before.tabIndex = -1;
       before.classList.remove("tensornp-current");
+      // Which of how many it is was said of the one before.
+      this.controls.position.textContent = "";
     }
     this.current = index;
     target.tabIndex = 0;
-    target.classList.add("tensornp-current");
+    this.grid.mark(target);
     this.tell(index);
   }
 
@@ -340,8 +375,31 @@ class Navigator {
     this.slide(i, to);
   }
 
-  seek(what, then) {
-    this.wish({ seek: what, after: this.current ?? null }, then);
+  seek(what, then, isBack = false) {
+    this.wish({ seek: what, after: this.current ?? null, isBack }, then);
+  }
+
+  // To a place of the plane, or to where one is.
+  goTo(row, column) {
+    const to = [...this.current];
+    const { axes } = this.seen;
+    [row, column].forEach((at, i) => at !== undefined && axes[i] !== null && (to[axes[i]] = at));
+    if (row === undefined) this.go(to);
+    else this.wish({ show: to, isInMiddle: true }, "grid");
+  }
+
+  // By as many windows along an axis of the plane; the focus stays where it is.
+  skip(i, by) {
+    const axis = this.seen.axes[i];
+    if (axis === null) return;
+    const to = [...(this.wished?.wanted.show ?? this.current)];
+    to[axis] = clamp(to[axis] + by * this.seen.size[i], this.seen.shape[axis]);
+    this.wish({ show: to });
+  }
+
+  bind(name, overwrite) {
+    const { part, axes, corner, size } = this.seen;
+    this.binds = this.wishes.post({ type: "bind", part, axes, corner, size, name, overwrite });
   }
 
   edit() {
@@ -355,10 +413,18 @@ class Navigator {
   key(event) {
     if (event.key === "Escape") return this.escape(event.target);
     if (this.dead || !this.seen || event.altKey || event.metaKey) return false;
+    if (event.target === this.overview.map) return this.keyInOverview(event.key);
     if (!this.grid.node.contains(event.target)) return false;
     const act = this.acts(event.ctrlKey)[event.key];
     if (!act || (event.shiftKey && event.key === "Enter")) return false;
     act();
+    return true;
+  }
+
+  keyInOverview(key) {
+    const steps = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [1, -1], ArrowRight: [1, 1] };
+    if (!steps[key]) return false;
+    this.skip(...steps[key]);
     return true;
   }
 
@@ -385,6 +451,7 @@ class Navigator {
       "]": () => this.turnBy(1),
       g: () => this.controls.index.focus(),
       n: () => this.seek("nan", "grid"),
+      N: () => this.seek("nan", "grid", true),
       Enter: () => this.edit(),
       F2: () => this.edit(),
     };
@@ -412,6 +479,14 @@ class Navigator {
 
   dock(place) {
     place.append(this.root);
+  }
+
+  // The focus goes to what has opened it, or back to the notebook.
+  close() {
+    const opened = this.root.parentElement?.querySelector("button.tensornp-open");
+    if (opened) opened.focus();
+    else this.escape(this.root);
+    this.wishes.request.post({ type: "close" });
   }
 
   end() {

@@ -1,9 +1,9 @@
 // The colours of values: orange above zero, blue below, as strong as they are large.
 
 const FULL = 100;
-const STRONGEST = 0.55;
-const ORANGE = "230, 97, 1";
-const BLUE = "33, 102, 172";
+const STRONGEST = 0.5;
+const ORANGE = "219, 125, 50";
+const BLUE = "60, 130, 210";
 // What the shades of a value without a place on the scale say of it.
 const SPECIAL = { 127: "nan", 126: "inf", "-126": "inf", 125: "unshown" };
 

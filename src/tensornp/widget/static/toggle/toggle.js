@@ -17,8 +17,8 @@ class Toggle {
     // Each widget has its own copy of this module, so a counter would give two radio groups of a page one name.
     this.group = `tensornp-mode-${Math.random().toString(36).slice(2)}`;
     this.root = element("div", "live");
-    // By this class the navigator finds the toggle that has opened it.
-    if (model.get("place")) this.root.classList.add(model.get("place"));
+    // By this class the navigator finds a toggle that stands alone; else it docks into the card.
+    if (!model.get("anchor")) this.root.classList.add(model.get("place"));
     this.head = element("div", "head");
     this.badges = element("span", "badges");
     this.memory = element("div", "memory");
@@ -264,7 +264,10 @@ class Toggle {
     this.printed.at(-1)?.after(this.array);
     // The static card goes on to name who shares the memory.
     this.memory.remove();
-    card.append(this.root);
+    // The navigator stays below, whoever came first.
+    const values = card.querySelector(":scope > .tensornp-values");
+    if (values) values.before(this.root);
+    else card.append(this.root);
     this.paint();
   }
 

@@ -1,0 +1,84 @@
+"""The plane that a window is a part of, as a heat map: any two axes of whatever a window shows, block by block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.values.pictures.heatmap import Heatmap, HeatmapBuilder
+from tensornp.core.values.pictures.limits import Limits, limits
+from tensornp.core.values.reading.stored import StoredValues
+from tensornp.core.values.reading.supply import nbytes_unasked
+from tensornp.core.values.shown.window import Window
+from tensornp.core.values.shown.window_values import Subject, read_array
+from tensornp.core.values.stats.figures import modulus_of
+
+SIDE = 96
+"""Pixels of a side at most."""
+_BLOCK_NUMEL = 2**16
+"""Elements that are read at once, so that a window which is wanted meanwhile waits for some milliseconds at most."""
+
+
+class Overview(NamedTuple):
+    """A heat map, and the limits of its colours."""
+
+    heatmap: Heatmap
+    limits: Limits
+
+
+def nbytes_read(subject: Subject, window: Window) -> int:
+    """Return how many bytes of elements a heat map of the plane reads."""
+    return math.prod(window.plane) * subject.info.itemsize
+
+
+def may_be_read_unasked(subject: Subject, nbytes: int, max_nbytes: int) -> bool:
+    """Return whether so many bytes of elements may be read though nobody has asked for that: as those of a card."""
+    is_stored = isinstance(subject.tensor, StoredValues)
+    return nbytes <= max_nbytes and (is_stored or nbytes_unasked(subject.tensor, subject.info) > 0)
+
+
+@unnoticed
+def overview_of(subject: Subject, window: Window, is_wanted: Callable[[], bool] = lambda: True) -> Overview | None:
+    """Return the heat map of the plane of `subject` in which `window` lies, of complex numbers that of the modulus.
+
+    Reads every element of the plane; None where it is no longer wanted, which is asked before each block.
+
+    Raises
+    ------
+    NotReadError
+        If they cannot be had without reading far more.
+    """
+    builder = HeatmapBuilder(window.plane, SIDE, SIDE)
+    for block, first_row, first_column in _blocks(window):
+        if not is_wanted():
+            return None
+        array = read_array(subject, block)
+        flat, shape = np.ma.getdata(array), (block.num_rows, block.num_columns)
+        if flat.dtype.kind == "c":
+            flat = modulus_of(np.ascontiguousarray(flat.real), np.ascontiguousarray(flat.imag))
+        values = flat.reshape(shape)
+        shown = ~np.ma.getmaskarray(array).reshape(shape) if isinstance(array, np.ma.MaskedArray) else None
+        builder.add(values, first_row, first_column, shown=shown)
+    heatmap = builder.finish()
+    return Overview(heatmap, limits(heatmap))
+
+
+def _blocks(window: Window) -> Iterator[tuple[Window, int, int]]:
+    """Yield windows that cover the plane, with the row and the column of the first element of each."""
+    rows, columns = window.plane
+    width = min(columns, _BLOCK_NUMEL)
+    height = max(_BLOCK_NUMEL // max(width, 1), 1)
+    for top in range(0, rows, height):
+        for left in range(0, columns, width):
+            yield _part(window, top, left, min(height, rows - top), min(width, columns - left)), top, left
+
+
+def _part(window: Window, top: int, left: int, num_rows: int, num_columns: int) -> Window:
+    begins: dict[Any, int] = {window.row_axis: top, window.column_axis: left}
+    corner = tuple(begins.get(axis, at) for axis, at in enumerate(window.corner))
+    return replace(window, corner=corner, num_rows=num_rows, num_columns=num_columns)

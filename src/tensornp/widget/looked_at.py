@@ -1,0 +1,104 @@
+"""What the navigator looks at: what gives the tensor, how that is called, and what binds a part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tensornp.core.convert.to_numpy import to_numpy
+from tensornp.core.convert.view_share_copy import mode_arguments
+from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.tensor.kinds import STRIDED
+from tensornp.core.values.reading.stored import StoredValues
+from tensornp.core.values.shown.preview import gathered
+from tensornp.core.values.shown.typed_index import expression_of
+from tensornp.core.values.shown.window import Window
+from tensornp.core.values.shown.window_values import Subject
+
+Held = Callable[[], torch.Tensor | StoredValues | None]
+"""Gives the tensor that is looked at, or None where it is gone."""
+Reaches = Callable[[str, Any], bool]
+"""Tells whether an expression still reaches the tensor."""
+Binder = Callable[[str, Callable[[], Any], bool], None]
+"""Binds a name to the array that the second argument makes, overwriting only where the third says so."""
+Take = Callable[[tuple[int | slice, ...]], Any]
+"""Gives the array at an index."""
+
+
+_DEFAULTS = DisplayOptions()
+
+
+def nothing() -> None:
+    """Stand for a tensor that is not there, and for what nobody waits for."""
+
+
+def always(name: str, tensor: Any) -> bool:
+    """Stand for a name that nobody can give to another tensor."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class LookedAt:
+    """A tensor by what gives it while it lives.
+
+    Attributes
+    ----------
+    held : callable
+        What gives the tensor.
+    name, array_name : str
+        How the tensor, and an array of it, are called in the expressions that are offered.
+    reaches : callable
+        What tells whether `name` still reaches it; where it does not, no expression claims so.
+    binder : callable or None
+        What binds a name in the user's namespace.
+    take : callable or None
+        What gives the array at an index, of what is no tensor in memory.
+    suggestion : str
+        The name that is offered for the array of a window.
+    options : DisplayOptions
+        In which mode a window is bound, and how much is read unasked.
+    """
+
+    held: Held = nothing
+    name: str = "t"
+    array_name: str = "a"
+    reaches: Reaches = always
+    binder: Binder | None = None
+    take: Take | None = None
+    suggestion: str = "a_np"
+    options: DisplayOptions = _DEFAULTS
+
+    def is_reached(self) -> bool:
+        """Return whether the name still reaches the tensor."""
+        return self.reaches(self.name, self.held())
+
+    def expressions(self, subject: Subject, window: Window) -> dict[str, str]:
+        """Return what gives the array and the tensor of a window, and what a bound name would be equal to."""
+        is_reached = self.is_reached()
+        code = subject.code(self.name if is_reached else "t")
+        array = self.array_name if is_reached else "a"
+        array = f"{array}[{subject.part}]" if subject.num_parts else array
+        numpy = expression_of(array, window) if array else ""
+        torch = expression_of(code, window) if code else ""
+        converted = numpy if self.take is not None or not torch else f"%tonumpy {torch}"
+        return {"numpy": numpy, "torch": torch, "bound": converted if is_reached and self.binder is not None else ""}
+
+    def array_of(self, subject: Subject, window: Window) -> Any:
+        """Return the array of a window as `%tonumpy` of that part of the tensor gives it, in the mode of the options.
+
+        Of what cannot be sliced, such as a sparse tensor, it is a copy.
+        """
+        if self.take is not None:
+            array = self.take(window.index)
+        elif subject.info.kind is STRIDED and isinstance(subject.tensor, torch.Tensor) and subject.code("t"):
+            with torch.no_grad():
+                part = subject.tensor[window.index]
+            limit = self.options.max_nbytes or None
+            array = to_numpy(part, max_nbytes=limit, **mode_arguments(self.options.mode))
+        else:
+            array = gathered(subject.tensor, subject.info, subject.plan, window.places)
+            array = array[tuple(slice(None) if isinstance(item, slice) else 0 for item in window.index)]
+        return array.T if window.is_transposed else array

@@ -1,0 +1,60 @@
+// The array of what is shown: its code to copy, and a name to bind it to.
+
+import { copyButton } from "../page/copy.js";
+import { element, field } from "../page/elements.js";
+
+export class Binding {
+  // `bind(name, overwrite)` binds the array of the window, `suggestion` is a name for it, empty where none can be bound.
+  constructor({ bind, suggestion }) {
+    this.node = element("div", "expressions");
+    this.expression = element("code", "code");
+    this.copies = [["numpy", "NumPy"], ["torch", "PyTorch"]].map(([kind, name]) =>
+      copyButton(`the ${name} expression of what is shown`, () => this.seen?.[kind] ?? "", name),
+    );
+    this.form = element("form", "go");
+    this.form.hidden = !suggestion;
+    this.name = field("input", "text", "field tensornp-window-name", "Name to bind what is shown to");
+    this.name.spellcheck = false;
+    this.name.value = suggestion;
+    this.press = element("button", "button", "Bind window");
+    this.press.title = "Bind the array of what is shown, and of nothing else, to that name in the notebook";
+    this.form.append(this.name, this.press);
+    this.line = element("code", "code tensornp-same");
+    this.said = element("span", "outcome");
+    this.said.setAttribute("role", "status");
+    this.name.addEventListener("input", () => {
+      this.offer();
+      this.paintLine();
+    });
+    this.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      // What may be overwritten is the name that was asked for, and no other.
+      bind(this.name.value.trim(), this.canOverwrite);
+    });
+    this.node.append(this.expression, ...this.copies, this.form, this.line, this.said);
+  }
+
+  /** @param {SeenWindow} seen */
+  paint(seen) {
+    // What was said is true of the same window still.
+    if (this.seen?.numpy !== seen.numpy) this.offer();
+    this.seen = seen;
+    this.expression.textContent = seen.numpy;
+    this.copies[0].disabled = !seen.numpy;
+    this.copies[1].disabled = !seen.torch;
+    this.paintLine();
+  }
+
+  // The line that does the same in a cell.
+  paintLine() {
+    const { bound = "" } = this.seen ?? {};
+    this.line.textContent = bound && !this.form.hidden ? `${this.name.value.trim()} = ${bound}` : "";
+  }
+
+  offer(canOverwrite = false, text = "", isError = false) {
+    this.canOverwrite = canOverwrite;
+    this.press.textContent = canOverwrite ? "Overwrite" : "Bind window";
+    this.said.textContent = text;
+    this.said.classList.toggle("tensornp-error", isError);
+  }
+}

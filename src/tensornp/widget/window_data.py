@@ -1,0 +1,79 @@
+"""What the page shows of a window and of the plane around it, as plain data that it puts in as text."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tensornp.core.lowlevel.units import format_nbytes
+from tensornp.core.tensor import dtypes
+from tensornp.core.values.pictures.overview import Overview, may_be_read_unasked, nbytes_read
+from tensornp.core.values.shown.margins import Margin
+from tensornp.core.values.shown.window import Window
+from tensornp.core.values.shown.window_values import Seen, Subject
+from tensornp.render.pictures.legend import heatmap_alt
+from tensornp.render.pictures.png import data_uri, heatmap_png
+from tensornp.render.pictures.window import legend_of, margin_text, overview_words
+from tensornp.widget.looked_at import LookedAt
+
+SEEN_WHOLE = 16, 16
+"""Rows and columns of a plane up to which it has no overview: the window shows about all of it."""
+
+
+def window_data(looked_at: LookedAt, subject: Subject, window: Window, seen: Seen) -> dict[str, Any]:
+    """Return the elements in a window, where they are, and what is said of them."""
+    info = subject.info
+    return {
+        "type": "window",
+        "shape": window.shape,
+        "axes": [window.row_axis, window.column_axis],
+        "corner": window.corner,
+        "size": [window.num_rows, window.num_columns],
+        "part": subject.part,
+        "num_parts": subject.num_parts,
+        "dtype": dtypes.name_of(info.dtype),
+        "device": str(info.device),
+        "texts": seen.texts,
+        "exact": seen.exact,
+        "digits": 1 if subject.shape != info.shape else 0,
+        "bits_dtype": seen.bits_dtype,
+        "num_numbers": 2 if info.dtype.is_complex else 1,
+        "is_short": info.dtype.is_floating_point or info.dtype.is_complex,
+        "scale": seen.scale,
+        "legend": legend_of(seen, is_complex=info.dtype.is_complex),
+        "rows": [_margin_data(margin, " … ") for margin in seen.rows],
+        "columns": [_margin_data(margin, "\n") for margin in seen.columns],
+        "overview": _offer(looked_at, subject, window),
+        **looked_at.expressions(subject, window),
+    }
+
+
+def _margin_data(margin: Margin, between: str) -> tuple[str, int]:
+    return margin_text(margin, between), margin.num_nan
+
+
+def _offer(looked_at: LookedAt, subject: Subject, window: Window) -> str:
+    """Return what an overview costs: "free", how many bytes it reads, or nothing where there is none."""
+    if not window.numel or all(size <= most for size, most in zip(window.plane, SEEN_WHOLE, strict=True)):
+        return ""
+    nbytes = nbytes_read(subject, window)
+    is_free = may_be_read_unasked(subject, nbytes, looked_at.options.unasked_nbytes)
+    return "free" if is_free else f"reads {format_nbytes(nbytes)}"
+
+
+def counts_places(looked_at: LookedAt, subject: Subject) -> bool:
+    """Return whether all elements may be read to say which of how many NaN one is at."""
+    nbytes = math.prod(subject.shape) * subject.info.itemsize
+    return may_be_read_unasked(subject, nbytes, looked_at.options.unasked_nbytes)
+
+
+def overview_data(overview: Overview) -> dict[str, Any]:
+    """Return the picture of a plane, what its colours mean, and the text that stands for it."""
+    heatmap, limits = overview
+    return {
+        "type": "overview",
+        "src": data_uri(heatmap_png(heatmap, limits)),
+        "alt": heatmap_alt(heatmap, limits),
+        "words": overview_words(overview),
+        "plane": heatmap.shape,
+    }
