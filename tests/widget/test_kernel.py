@@ -170,7 +170,7 @@ def test_a_card_that_a_callback_shows_gets_the_toggle(kernel):
 
 
 def test_the_code_of_the_navigator_travels_when_it_is_first_opened_and_once(kernel):
-    """No card brings it; one comm serves all cards, and leaves each with its toggle."""
+    """No card brings it; one comm serves all cards, and stays with its tensor when the toggle moves on."""
     kernel.run("w, v = torch.zeros(3), torch.ones(2)\nw")
     (toggle,) = kernel.toggles()
     kernel.send(toggle, {"method": "custom", "content": {"type": "values", "open": True, "id": "1"}})
@@ -178,14 +178,49 @@ def test_the_code_of_the_navigator_travels_when_it_is_first_opened_and_once(kern
     assert kernel.comms[navigator]["anchor"] == kernel.comms[toggle]["place"] != ""
     assert kernel.comms[toggle]["shows_values"]
     comms = set(kernel.comms)
+    opened = kernel.comms[navigator]["anchor"]
     kernel.run("v")
-    assert kernel.comms[navigator]["anchor"] == ""
+    assert kernel.comms[navigator]["anchor"] == opened != kernel.comms[toggle]["anchor"]
     assert not kernel.comms[toggle]["shows_values"]
     kernel.send(toggle, {"method": "custom", "content": {"type": "values", "open": True, "id": "2"}})
     assert kernel.comms[navigator]["anchor"] == kernel.comms[toggle]["place"]
     assert set(kernel.comms) == comms
     for nonsense in (3, None, {"type": "move"}, {"type": "move", "page": "p", "number": 1, "corner": "x"}):
         assert kernel.send(navigator, {"method": "custom", "content": nonsense}) == []
+    kernel.send(navigator, {"method": "custom", "content": {"type": "close"}})
+    assert (kernel.comms[navigator]["anchor"], kernel.comms[toggle]["shows_values"]) == ("", False)
+
+
+def test_a_grid_that_stayed_keeps_no_tensor_and_goes_with_its_cell(kernel):
+    """It holds a tensor as loosely as the card does, and leaves where the cell of its card runs again."""
+    kernel.run("import weakref\nw = torch.zeros(3)\ndisplay(w)", "a")
+    (toggle,) = kernel.toggles()
+    kernel.send(toggle, {"method": "custom", "content": {"type": "values", "open": True, "id": "1"}})
+    (navigator,) = kernel.comms.keys() & kernel.toggles().keys() - {toggle}
+    kernel.run("torch.ones(2)", "b")
+    kernel.run("gone = weakref.ref(w.untyped_storage())\ndel w", "c")
+    assert kernel.value("gone() is None") == "True"
+    assert kernel.comms[navigator]["anchor"]
+    kernel.run("5", "a")
+    assert kernel.comms[navigator]["anchor"] == ""
+
+
+def test_the_array_of_a_window_is_bound_as_its_line_does(kernel):
+    """Live where the magic's is; what is taken is asked about first."""
+    kernel.run("w = torch.arange(600.).reshape(20, 30)\nw")
+    (toggle,) = kernel.toggles()
+    kernel.send(toggle, {"method": "custom", "content": {"type": "values", "open": True, "id": "1"}})
+    (navigator,) = kernel.comms.keys() & kernel.toggles().keys() - {toggle}
+    bind = {"type": "bind", "page": "p", "number": 1, "corner": [3, 4], "size": [5, 6], "name": "part"}
+    kernel.send(navigator, {"method": "custom", "content": bind})
+    kernel.run("same = %tonumpy w[3:8, 4:10]\nw += 1")
+    assert kernel.value("((part == same).all(), part.shape, part[0, 0], part.flags.writeable)") == (
+        "(np.True_, (5, 6), np.float32(95.0), False)"
+    )
+    kernel.send(navigator, {"method": "custom", "content": {**bind, "corner": [0, 0]}})
+    assert kernel.value("part[0, 0]") == "np.float32(95.0)"
+    kernel.send(navigator, {"method": "custom", "content": {**bind, "corner": [0, 0], "overwrite": True}})
+    assert kernel.value("part[0, 0]") == "np.float32(1.0)"
 
 
 def test_what_was_chosen_is_said_where_the_toggle_was(kernel):

@@ -93,6 +93,13 @@ def _look_again() -> None:
         navigator.look_again()
 
 
+def _leave_values(anchor: str) -> None:
+    """Have the navigator leave the card of class `anchor`, where it may have stayed without its toggle."""
+    navigator = sys.modules.get("tensornp.widget.navigator")
+    if navigator is not None:
+        navigator.leave(anchor)
+
+
 class LiveToggle:
     """Moves the toggle, after each cell that showed a tensor, to the last card; a card without an array leaves it."""
 
@@ -105,6 +112,7 @@ class LiveToggle:
         self._toggle: TensorWidget | None = None
         self._output = IsolatedOutput(shell)
         self._residents: list[_Resident] = []
+        self._anchors: dict[str, str] = {}
 
     @property
     def publishers(self) -> Iterator[Any]:
@@ -130,9 +138,13 @@ class LiveToggle:
     def before_cell(self, *_: Any) -> None:
         """Close what the cell, which runs again, has left on the page."""
         own = cell_id(self._shell)
+        if own is None:
+            return
         for resident in list(self._residents):
-            if own is not None and resident.cell_id == own:
+            if resident.cell_id == own:
                 self._close(resident)
+        if own in self._anchors:
+            _leave_values(self._anchors.pop(own))
 
     def after_cell(self, result: Any = None) -> None:
         """Take the toggle to the last card of the cell that has just ended, or give one to each of its cards."""
@@ -168,6 +180,9 @@ class LiveToggle:
             self._toggle = self._toggle or self._new_toggle()
             self._aim(self._toggle, shown[-1])
             self._output.show(self._toggle)
+            own = cell_id(self._shell)
+            if own is not None:
+                self._anchors[own] = shown[-1].anchor
 
     def _close_outlived(self) -> None:
         """Close the toggles of cards whose tensors are gone, or which are no longer wanted."""
