@@ -32,7 +32,10 @@ LOAD = """async ([esm, state]) => {
   const module = await import("data:text/javascript;base64," + esm);
   const widget = module.default();
   widget.initialize({ model });
-  window.leave = await widget.render({ model, el: document.getElementById("output") });
+  window.show_again = async () => {
+    window.leave = await widget.render({ model, el: document.getElementById("output") });
+  };
+  await window.show_again();
 }"""
 
 _OF_ALL = ("layout", "tabbable", "tooltip")

@@ -484,3 +484,165 @@ def test_what_was_written_meanwhile_is_read_again(navigator: MakeNavigator) -> N
     expect(shown.where).to_contain_text("1641")
     expect(shown.cell("16, 1")).to_be_focused()
     expect(cell).to_have_text("1641")
+
+
+def frame_of(shown: Navigator) -> list[float]:
+    """Return where the window is in the overview, as shares of its height and width, from the middle of its frame."""
+    return shown.page.evaluate(
+        """() => {
+          const [map, frame] = ["map", "frame"].map(
+            (name) => document.querySelector(`.tensornp-${name}`).getBoundingClientRect());
+          return [(frame.top + frame.height / 2 - map.top) / map.height,
+                  (frame.left + frame.width / 2 - map.left) / map.width];
+        }"""
+    )
+
+
+def test_a_click_in_the_overview_goes_to_that_place(navigator: MakeNavigator) -> None:
+    """The frame says where one is; arrows move it by a window, and Enter leads to the grid."""
+    shown = navigator(counted(400, 800))
+    overview = shown.page.get_by_role("button", name="Overview")
+    box = overview.bounding_box()
+    assert (box["width"], box["height"]) == (96, 48)
+    overview.click(position={"x": 72, "y": 12})
+    shown.settle()
+    # A pixel of the page is some 8 elements.
+    row, column = map(int, re.match(r"\[(\d+), (\d+)\]", shown.where.inner_text()).groups())
+    assert (row, column) == (pytest.approx(100, abs=16), pytest.approx(600, abs=16))
+    expect(shown.cell(f"{row}, {column}")).to_be_focused()
+    assert frame_of(shown) == pytest.approx([row / 400, column / 800], abs=0.02)
+    columns = shown.grid.locator("thead th").count()
+    overview.focus()
+    shown.press("ArrowDown", "ArrowLeft")
+    expect(overview).to_be_focused()
+    shown.cell(f"{row + 16}, {column - columns}")
+    shown.press("Enter")
+    expect(shown.cell(f"{row + 16}, {column - columns}")).to_be_focused()
+
+
+def test_the_overview_is_that_of_the_plane_and_drawn_again_after_a_cell(navigator: MakeNavigator) -> None:
+    """Other axes, another index, other values; nothing is drawn again where one only moves in it."""
+    t = torch.zeros(4, 100, 50)
+    t[3, 2, 1] = torch.nan
+    shown = navigator(t)
+    overview = shown.page.get_by_role("button", name="Overview")
+    drawn = overview.locator("img")
+    expect(drawn).to_have_attribute("alt", re.compile("heat map of 100 × 50 elements"))
+    first = drawn.get_attribute("src")
+    shown.grid.locator("[tabindex='0']").focus()
+    before = len(shown.page.evaluate("window.sent.filter((one) => one.type === 'overview')"))
+    shown.press("PageDown", "End")
+    assert len(shown.page.evaluate("window.sent.filter((one) => one.type === 'overview')")) == before
+    shown.press("]", "]", "]")
+    expect(drawn).not_to_have_attribute("src", first)
+    expect(shown.page.locator(".tensornp-words")).to_contain_text("violet NaN")
+    shown.page.get_by_role("combobox", name="Axis of the rows").select_option("0")
+    shown.settle()
+    expect(drawn).to_have_attribute("alt", re.compile("heat map of 4 × 50 elements"))
+    second = drawn.get_attribute("src")
+    shown.tensor[:, :, 30:] = 7
+    shown.set("rounds", 1)
+    shown.settle()
+    expect(drawn).not_to_have_attribute("src", second)
+
+
+def test_an_overview_that_costs_much_is_drawn_when_it_is_asked_for(navigator: MakeNavigator) -> None:
+    """The button says what it reads; a plane that is seen whole has none."""
+    shown = navigator(torch.zeros(1000, 2000))
+    assert not [one for one in shown.page.evaluate("window.sent") if one["type"] == "overview"]
+    asked = shown.page.get_by_role("button", name="Overview", exact=True)
+    expect(asked).to_have_attribute("title", re.compile("reads 7.6 MiB"))
+    asked.click()
+    shown.settle()
+    expect(asked).to_be_hidden()
+    expect(shown.page.get_by_role("button", name="Overview: heat map")).to_be_visible()
+    shown.tensor = torch.zeros(8, 8)
+    shown.set("rounds", 1)
+    shown.settle()
+    expect(shown.page.locator(".tensornp-overview")).to_be_hidden()
+
+
+def test_digits_and_figures_are_a_click_away_and_stay_chosen(navigator: MakeNavigator) -> None:
+    """Numbers and headings change, the place does not; another tensor is shown in the same way."""
+    t = torch.full((60, 30), 1 / 3)
+    t[5, 4] = torch.nan
+    shown = navigator(t)
+    cell = shown.grid.locator("td[tabindex='0']")
+    cell.focus()
+    shown.press("ArrowDown")
+    expect(cell).to_have_text("0.3333")
+    shown.page.get_by_role("button", name="8 digits").click()
+    shown.settle()
+    expect(shown.cell("1, 0")).to_have_text("0.33333334")
+    figures = shown.page.get_by_role("button", name="row and column figures")
+    figures.click()
+    shown.settle()
+    expect(figures).to_have_attribute("aria-pressed", "true")
+    expect(shown.grid.locator("thead th").nth(4)).to_have_text("40.333 0.3331 NaN")
+    expect(shown.grid.locator("tbody th").nth(5)).to_have_text("50.333 … 0.3331 NaN")
+    shown.page.evaluate("window.leave()")
+    shown.page.evaluate("window.num = window.sent.length")
+    shown.page.evaluate("window.show_again()")
+    (request,) = shown.page.evaluate("window.sent.slice(window.num)")
+    assert (request["digits"], request["figures"]) == (8, True)
+
+
+def test_the_headings_of_where_one_is_are_bold(navigator: MakeNavigator) -> None:
+    """Those of one row and one column, within a window and beyond."""
+    shown = navigator(counted(100, 40))
+    shown.grid.locator("[tabindex='0']").focus()
+    here = shown.grid.locator("th").filter(has=shown.page.locator("xpath=self::*[contains(@class, 'tensornp-here')]"))
+    for key, heads in (("ArrowRight", ["1", "0"]), ("ArrowDown", ["1", "1"]), ("PageDown", ["1", "17"])):
+        shown.press(key)
+        assert here.all_inner_texts() == heads
+        assert all(int(head.evaluate("(node) => getComputedStyle(node).fontWeight")) >= 600 for head in here.all())
+
+
+def test_which_of_how_many_nan_is_said_as_long_as_one_is_there(navigator: MakeNavigator) -> None:
+    """`n` and `N` go both ways."""
+    t = torch.zeros(90, 90)
+    t[80, 70] = t[3, 2] = t[40, 40] = torch.nan
+    shown = navigator(t)
+    position = shown.page.locator(".tensornp-position")
+    shown.grid.locator("[tabindex='0']").focus()
+    for key, index, said in (("n", "3, 2", "1 of 3"), ("n", "40, 40", "2 of 3"), ("N", "3, 2", "1 of 3"),
+                             ("N", "80, 70", "3 of 3"), ("ArrowUp", "79, 70", "")):  # fmt: skip
+        shown.press(key)
+        expect(shown.cell(index)).to_be_focused()
+        expect(position).to_have_text(said)
+    shown.page.get_by_role("button", name="previous NaN").click()
+    shown.settle()
+    shown.cell("40, 40")
+    expect(position).to_have_text("2 of 3")
+
+
+def test_what_is_shown_is_bound_and_the_line_beside_says_how(navigator: MakeNavigator) -> None:
+    """A name that is taken is asked about, and what was said goes with another window."""
+    shown = navigator(counted(50, 4))
+    name, line = shown.page.get_by_label("Name to bind what is shown to"), shown.page.locator(".tensornp-same")
+    expect(line).to_have_text("part_np = %tonumpy w[0:16, :]")
+    name.fill("x")
+    expect(line).to_have_text("x = %tonumpy w[0:16, :]")
+    bind, said = shown.page.get_by_role("button", name="Bind window"), shown.page.locator(".tensornp-outcome")
+    bind.click()
+    shown.settle()
+    expect(said).to_have_text("bound: x")
+    assert shown.bound["x"].tolist() == shown.tensor[:16].tolist()
+    shown.grid.locator("[tabindex='0']").focus()
+    shown.press("PageDown")
+    expect(said).to_have_text("")
+    expect(line).to_have_text("x = %tonumpy w[1:17, :]")
+    bind.click()
+    shown.settle()
+    expect(said).to_have_text("x is taken")
+    shown.page.get_by_role("button", name="Overwrite").click()
+    shown.settle()
+    assert shown.bound["x"].tolist() == shown.tensor[1:17].tolist()
+    expect(bind).to_be_visible()
+
+
+def test_it_is_closed_by_a_button_of_its_own(navigator: MakeNavigator) -> None:
+    """The kernel is told."""
+    shown = navigator(counted(5, 4))
+    shown.page.get_by_role("button", name="Close the grid").click()
+    assert shown.sent() == [{"type": "close"}]

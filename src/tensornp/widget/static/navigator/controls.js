@@ -47,8 +47,8 @@ export class Controls {
       chosen.figures = !chosen.figures;
       this.again();
     }, "copy");
-    this.end = button("close ✕", "Close the values", close, "copy tensornp-end");
-    this.end.setAttribute("aria-label", "Close the values");
+    this.end = button("close ✕", "Close the grid", close, "copy tensornp-end");
+    this.end.setAttribute("aria-label", "Close the grid");
     return groupOf("How it is shown", [this.digits, this.figures, this.end]);
   }
 
