@@ -28,6 +28,7 @@ from tensornp.render.layout.bundle import bundle
 from tensornp.render.pictures.image import image
 from tensornp.render.tensor.card import tensor_html, tensor_text
 from tensornp.widget.dock import DockingWidget, module, stylesheet
+from tensornp.widget.looked_at import Binder, LookedAt, Reaches, always
 from tensornp.widget.scanning import GoOn, Scanning
 from tensornp.widget.toggle_data import body_text, card_data, choice_data, figures_data, image_data, is_scan_offered
 
@@ -35,10 +36,6 @@ _GONE = "the tensor of this card is gone; show it again"
 _MAX_REQUESTS = 100
 """Requests of pages that are remembered: one that comes a second time is not done again."""
 
-Binder = Callable[[str, Callable[[], Any], bool], None]
-"""Binds a name to the array that the second argument makes, overwriting only where the third says so."""
-Reaches = Callable[[str, Any], bool]
-"""Tells whether an expression still reaches the tensor."""
 Held = Callable[[], torch.Tensor | None]
 """Gives the tensor of a card, or None where it is gone."""
 
@@ -290,7 +287,6 @@ class TensorWidget(DockingWidget):
 
     def _open_values(self, goal: Any = "") -> None:
         """Have the navigator dock here, and look at the tensor while that lives; at its next NaN, if that is `goal`."""
-        from tensornp.widget.looked_at import LookedAt, always
         from tensornp.widget.navigator import the_navigator
 
         goal = goal if goal in ("nan", "inf", "min", "max", "absmax") else ""

@@ -26,6 +26,7 @@ from tensornp.models.outline.spreads import Spreads
 from tensornp.render.layout.words import cost_of_scan
 from tensornp.render.models.entry import array_code
 from tensornp.widget.dock import DockingWidget, module, stylesheet
+from tensornp.widget.looked_at import Binder, LookedAt
 from tensornp.widget.scanning import Scanning
 from tensornp.widget.weight_data import entry_data, stats_data
 from tensornp.widget.weight_lines import (
@@ -45,8 +46,6 @@ from tensornp.widget.worker import Worker
 
 MAX_LINES = 100
 """Lines of one answer."""
-
-Binder = Callable[[str, Callable[[], Any], bool], None]
 
 
 class WeightsWidget(DockingWidget):
@@ -243,7 +242,6 @@ class WeightsWidget(DockingWidget):
 
     def _values(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Have the navigator look at one weight, for what is not finite if the page wants that, or leave."""
-        from tensornp.widget.looked_at import LookedAt
         from tensornp.widget.navigator import the_navigator
 
         goal = request.get("goal", "")

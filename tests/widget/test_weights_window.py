@@ -1,0 +1,63 @@
+"""A window on a weight is bound from the panel: in memory and of a file, of which only the window is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+import tensornp as tnp
+from tensornp.widget.navigator import the_navigator
+from tensornp.widget.weights import WeightsWidget
+
+WEIGHTS = {"encoder.query.weight": torch.arange(600.0).reshape(20, 30), "0.weight": torch.ones(3), "0": torch.ones(2)}
+
+
+@pytest.fixture(params=["memory", "file"])
+def bound(request: pytest.FixtureRequest, tmp_path: Path):
+    """Open a weight of a model in memory or of a file in the navigator, and return it with what is bound."""
+    if request.param == "file":
+        save_file(WEIGHTS, tmp_path / "model.safetensors")
+    source: Any = tmp_path / "model.safetensors" if request.param == "file" else WEIGHTS
+    names: dict[str, np.ndarray] = {}
+    entries = tnp.weights(source, expression="model")
+    model = entries if request.param == "file" else WEIGHTS
+    widget = WeightsWidget(
+        entries.values(), opened="model", anchor="a", binder=lambda name, make, _: names.update({name: make()})
+    )
+
+    def open_weight(name: str) -> tuple[Any, dict[str, np.ndarray], Any]:
+        widget._receive(None, {"type": "values", "weight": list(entries).index(name), "open": True, "page": "p",
+                               "number": 1}, [])  # fmt: skip
+        return the_navigator(), names, model
+
+    yield open_weight
+    widget.close()
+    the_navigator().close()
+
+
+def test_the_window_is_bound_and_the_line_says_what_does_the_same(bound):
+    """By the expression of the explorer."""
+    navigator, names, model = bound("encoder.query.weight")
+    answers: list[Any] = []
+    navigator.send = lambda content, buffers=None: answers.append(content)
+    asked = {"page": "p", "number": 2, "corner": [3, 4], "size": [5, 6]}
+    navigator._receive(None, {"type": "move", **asked}, [])
+    navigator._receive(None, {"type": "bind", "name": "part", **asked}, [])
+    assert answers[-1]["text"] == "bound: part"
+    expected = WEIGHTS["encoder.query.weight"][3:8, 4:10].numpy()
+    np.testing.assert_array_equal(names["part"], expected)
+    np.testing.assert_array_equal(eval(answers[0]["bound"], {"tnp": tnp, "model": model}), expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "suggestion"),
+    [("encoder.query.weight", "query_weight_np"), ("0.weight", "weight_np"), ("0", "array_np")],
+)
+def test_a_name_is_offered_that_can_be_bound(bound, name, suggestion):
+    """Made of the last parts of the weight's."""
+    assert bound(name)[0].suggestion == suggestion
