@@ -18,7 +18,7 @@ ROOMS = {
     "core": "lowlevel -> tensor -> namespace -> memory -> convert -> values, exchange -> summary",
     "core/values": "reading -> shown, stats -> compare -> find, pictures",
     "models": "names -> reading, files -> pickles -> entries -> storage, quantization, optimizers, outline "
-    "-> scan -> formats, explorer -> live -> opening -> weights -> comparing",
+    "-> scan -> formats, explorer -> live -> opening -> weights -> comparing, module_view",
     "render": "layout -> pictures -> tensor -> values, collections, models -> simple -> views -> view -> static_card",
 }
 """A room imports what is left of it: not what shares its place, between two commas."""

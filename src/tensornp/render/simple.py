@@ -7,7 +7,7 @@ from typing import Any
 from tensornp.core.lowlevel.attributes import class_name
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.container import ContainerSummary
-from tensornp.core.summary.module import ModuleSummary
+from tensornp.core.summary.generator import GeneratorSummary
 from tensornp.core.summary.view import Unshown
 from tensornp.render.layout.document import Document, printed
 from tensornp.render.tensor.card import tensor_line
@@ -26,8 +26,8 @@ def simple_text(record: Any, reason: str) -> str:
 def _lines(record: Any) -> list[str]:
     if isinstance(record, TensorSummary):
         return [tensor_line(record), record.preview.text if record.preview is not None else record.refusal]
-    if isinstance(record, ModuleSummary):
-        return [record.text] if record.text else _lines(record.table)
+    if isinstance(record, GeneratorSummary):
+        return _lines(record.table)
     if isinstance(record, ContainerSummary):
         rows = (f"{row.name}: {tensor_line(row.tensor) if row.tensor is not None else row.text}" for row in record.rows)
         left_out = [f"… {record.num_left_out:,} more left out"] if record.num_left_out else []

@@ -8,6 +8,7 @@ from typing import Any
 from tensornp.core.lowlevel.attributes import class_name
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.summary.card import TensorSummary
+from tensornp.core.summary.module import is_module
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
 from tensornp.core.summary.view import Unshown, summary_of
@@ -18,9 +19,14 @@ from tensornp.render.tensor.card import tensor_html, tensor_text
 from tensornp.render.views import view_of
 
 
-def shown_of(obj: Any, options: DisplayOptions, look: Look | None = None) -> Any:
-    """Return what is rendered of `obj`: its summary, or a record as it is; None for what has no card."""
+def shown_of(obj: Any, options: DisplayOptions, look: Look | None = None, expression: str = "") -> Any:
+    """Return what is rendered of `obj`: its summary, or a record as it is; None for what has no card.
+
+    `expression` is what gives a module, where that is known.
+    """
     view = view_of(obj)
+    if view is None and is_module(obj):
+        return _shown_of_module(obj, options, expression)
     if view is None:
         return summary_of(obj, options, look)
     if not view.summarize:
@@ -28,6 +34,17 @@ def shown_of(obj: Any, options: DisplayOptions, look: Look | None = None) -> Any
     name, summarize = class_name(type(obj)), view.summarize
     return first_that_works(
         f"the card of a {name}", lambda: _named(summarize)(obj, options), lambda reason: Unshown(name, reason)
+    )
+
+
+def _shown_of_module(module: Any, options: DisplayOptions, expression: str) -> Any:
+    from tensornp.models.module_view import module_view
+
+    name = class_name(type(module))
+    return first_that_works(
+        f"the weights of a {name}",
+        lambda: module_view(module, options, expression),
+        lambda reason: Unshown(name, reason),
     )
 
 
@@ -52,7 +69,7 @@ def summary_html(summary: Any, options: DisplayOptions, *, anchor: str = "") -> 
     def html() -> str:
         if isinstance(summary, TensorSummary):
             return tensor_html(summary, options, anchor=anchor)
-        return _document(summary, options).html()
+        return _document(summary, options).html(anchor)
 
     name = class_name(type(summary))
     return first_that_works(f"the HTML of a {name}", html, lambda _: preformatted(summary_text(summary), anchor))

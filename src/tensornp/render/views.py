@@ -25,7 +25,8 @@ _ENTRY = View("tensornp.render.models.entry.entry", takes_options=True)
 VIEWS = {
     "tensornp.core.summary.card.TensorSummary": View(),
     "tensornp.core.summary.array.ArraySummary": _ARRAY,
-    "tensornp.core.summary.module.ModuleSummary": View("tensornp.render.collections.container.module"),
+    "tensornp.core.summary.generator.GeneratorSummary": View("tensornp.render.collections.container.generator"),
+    "tensornp.models.module_view.ModuleView": View("tensornp.render.models.module.module"),
     "tensornp.core.summary.container.ContainerSummary": View("tensornp.render.collections.container.container"),
     "tensornp.core.summary.stats.StatsSummary": View("tensornp.render.values.stats.stats"),
     "tensornp.core.summary.comparison.ComparisonSummary": View("tensornp.render.values.comparison.comparison"),

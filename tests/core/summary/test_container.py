@@ -91,8 +91,8 @@ def test_what_stores_codes_takes_the_bytes_of_these():
     assert summary.nbytes == nbytes
     layer = torch.nn.Linear(512, 600, bias=False)
     layer.weight = torch.nn.Parameter(weight, requires_grad=False)
-    (heading,) = (line for line in str(tnp.card(layer)).splitlines() if line.startswith("Linear of"))
-    assert "1 tensor · 307,200 parameters · 301.2 KiB" in heading
+    (heading,) = (line for line in str(tnp.card(layer)).splitlines() if line.startswith("Linear ·"))
+    assert "1 weight · 307,200 parameters · 307,800 elements stored · 301.2 KiB" in heading
     assert tnp.weights(layer).totals.nbytes == nbytes
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from collections import OrderedDict
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from inspect import GEN_CREATED, getgeneratorstate
 from itertools import islice
 from types import GeneratorType
 from typing import Any
@@ -12,10 +13,11 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import class_members, dict_of, mro_of
-from tensornp.core.summary.container import MAX_LEAVES, Leaf
-from tensornp.core.summary.module import ModuleSummary, table_of
+from tensornp.core.lowlevel.attributes import class_members, dict_of, is_subclass, mro_of
+from tensornp.core.summary.container import MAX_LEAVES, ContainerSummary, Leaf, held_elsewhere, summarize_leaves
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.tensor.form import Bare
+from tensornp.core.tensor.info import inspect
 
 _TABLES = {
     id(method.__code__): table
@@ -43,7 +45,7 @@ def leaves_of(obj: Any) -> list[Leaf] | None:
     if type(obj) is not GeneratorType or id(obj.gi_code) not in _TABLES:
         return None
     frame = obj.gi_frame
-    if frame is None or inspect.getgeneratorstate(obj) != inspect.GEN_CREATED:
+    if frame is None or getgeneratorstate(obj) != GEN_CREATED:
         return None
     # They are what it was called with, since nothing of it has run.
     arguments = frame.f_locals
@@ -56,10 +58,47 @@ def leaves_of(obj: Any) -> list[Leaf] | None:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class GeneratorSummary:
+    """What a table shows of a generator; `num_parameters` counts elements, those of tied parameters once.
+
+    `num_elsewhere` of them are of parameters that are spread over ranks, and not held by this one.
+    """
+
+    table: ContainerSummary
+    num_parameters: int
+    num_elsewhere: int
+
+
 @modes.unnoticed
-def summarize_generator(leaves: list[Leaf], options: DisplayOptions) -> ModuleSummary:
-    """Return the summary of what a generator will yield."""
-    return ModuleSummary(*table_of("generator", leaves, options), "")
+def summarize_generator(leaves: list[Leaf], options: DisplayOptions) -> GeneratorSummary:
+    """Return the summary of the first `MAX_LEAVES` that a generator will yield."""
+    shown = leaves[:MAX_LEAVES]
+    parameters = {id(leaf): leaf for _, leaf in shown if _is_parameter(leaf)}
+    table = summarize_leaves(shown, options)
+    named = tuple(replace(row, name=row.name.removeprefix(".")) for row in table.rows)
+    table = replace(table, type_name="generator", rows=named, is_complete=len(leaves) <= MAX_LEAVES)
+    elsewhere = sum(held_elsewhere(one)[0] for one in parameters.values())
+    return GeneratorSummary(table, sum(map(_numel, parameters.values())), elsewhere)
+
+
+def _is_parameter(tensor: Any) -> bool:
+    """Return whether a tensor is a parameter; one of a class of its own, as a sharded one, need not be a subclass."""
+    try:
+        return is_subclass(type(tensor), torch.nn.Parameter) or (
+            type(tensor) is not torch.Tensor and inspect(tensor).is_parameter
+        )
+    except Exception:
+        # Its row says what is wrong.
+        return False
+
+
+def _numel(parameter: torch.Tensor) -> int:
+    try:
+        return int(Bare(parameter).numel())
+    except Exception:
+        # One without a shape yet.
+        return 0
 
 
 def _modules(module: Any, prefix: str, *, is_once: bool, seen: set[int]) -> Iterator[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""What is summed up as what: a tensor or an array for a card, a module or a container for a table."""
+"""What is summed up as what: a tensor or an array for a card, a container or a generator for a table."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.summary.array import ArraySummary, summarize_array
 from tensornp.core.summary.card import TensorSummary, summarize
 from tensornp.core.summary.container import ContainerSummary, summarize_container
-from tensornp.core.summary.generator import leaves_of, summarize_generator
-from tensornp.core.summary.module import ModuleSummary, is_module, summarize_module
+from tensornp.core.summary.generator import GeneratorSummary, leaves_of, summarize_generator
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
 from tensornp.core.tensor.containers import is_container, is_seen
@@ -27,7 +26,7 @@ class Unshown:
     reason: str
 
 
-Summary = TensorSummary | ArraySummary | ModuleSummary | ContainerSummary | Unshown
+Summary = TensorSummary | ArraySummary | GeneratorSummary | ContainerSummary | Unshown
 """All that is shown of one object."""
 
 
@@ -50,8 +49,6 @@ def _summary_of(obj: Any, options: DisplayOptions, look: Look | None) -> Summary
         return summarize(obj, options, look)
     if is_array(obj):
         return summarize_array(obj, options)
-    if is_module(obj):
-        return summarize_module(obj, options)
     if is_container(obj) and is_seen(obj):
         return summarize_container(obj, options)
     leaves = leaves_of(obj)

@@ -78,7 +78,7 @@ class Extension:
             # A console has a bar of its own.
             undo.callback(progress.take_out, CellBar)
             progress.put_in(CellBar)
-        printers = TensorPrinters(shell, config, anchors, ledger.look, live.note)
+        printers = TensorPrinters(shell, config, anchors, ledger.look, live.note, weights.note)
         undo.callback(printers.unregister)
         printers.register()
         memory = MemoryMagics(shell, config, anchors, ledger, live)
@@ -107,6 +107,7 @@ class Extension:
             ("post_run_cell", clear_own_frames),
             ("post_run_cell", live.after_cell),
             ("post_run_cell", film.after_cell),
+            ("post_run_cell", weights.after_cell),
             ("post_execute", printers.forget),
             ("post_execute", live.after_callback),
         ):

@@ -37,6 +37,21 @@ class LiveWeights:
         self._shell, self._config, self._bind = shell, config, bind
         self._residents: list[_Resident] = []
         self._kept: list[WeakView] = []
+        self._made: tuple[Any, WeightsExplorer, str, str] | None = None
+
+    def note(self, module: Any, explorer: WeightsExplorer, anchor: str, expression: str) -> None:
+        """Remember that a table of a module was made, which `expression` gives."""
+        self._made = module, explorer, anchor, expression
+
+    def after_cell(self, result: Any = None) -> None:
+        """Put a tree into the table of the module that the cell which has just ended has returned."""
+        made, self._made = self._made, None
+        if made is not None and made[0] is getattr(result, "result", None):
+            module, explorer, anchor, expression = made
+            del module, made
+            self.show(explorer, anchor, f"tnp.weights({expression})" if expression else "")
+            del explorer
+            self.settle()
 
     def show(self, explorer: WeightsExplorer, anchor: str, opened: str) -> None:
         """Put a tree into the table of class `anchor`; `opened` is the expression of the explorer."""

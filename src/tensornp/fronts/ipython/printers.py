@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tensornp.core.summary.card import TensorSummary
     from tensornp.core.summary.surroundings import Look
     from tensornp.fronts.ipython.config import TensorDisplay
+    from tensornp.models.explorer import WeightsExplorer
 
 _TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter")
 _DISPLAY_METHODS = ("_ipython_display_", "_repr_mimebundle_", "_repr_html_", "_repr_pretty_", "_repr_markdown_")
@@ -51,12 +52,13 @@ class TensorPrinters:
         anchors: Anchors,
         look: Look,
         on_shown: Callable[[Any, TensorSummary, str], None],
+        on_module: Callable[[Any, WeightsExplorer, str, str], None],
     ) -> None:
         self._formatter = shell.display_formatter
         self._config = config
         self._look = look
         self._anchors = anchors
-        self._on_shown = on_shown
+        self._on_shown, self._on_module = on_shown, on_module
         self._bundles: BundleFormatter | None = None
         self._registered: list[tuple[Any, Any, Any, Any]] = []
         self._prepared = threading.local()
@@ -150,6 +152,9 @@ class TensorPrinters:
         if _is_tensor(obj):
             anchor = self._anchors.new()
             self._on_shown(obj, summary, anchor)
+        elif (explorer := _explorer_of(summary)) is not None:
+            anchor = self._anchors.new()
+            self._on_module(obj, explorer, anchor, self._typed())
         prepared = obj, summary, anchor
         mimes = _MIMES
         if not can_be_looked_up(self._before_displays, type(obj)):
@@ -219,7 +224,14 @@ class TensorPrinters:
         from tensornp.render.view import shown_of
 
         self._meet_torch()
-        return _as_typed(shown_of(obj, self._config.options, self._look), self._formatter.parent)
+        typed = "" if _is_tensor(obj) else self._typed()
+        return _as_typed(shown_of(obj, self._config.options, self._look, typed), self._formatter.parent)
+
+    def _typed(self) -> str:
+        """Return the expression of which the value is being shown; empty where that is not known."""
+        from tensornp.fronts.ipython.cell_value import typed_expression
+
+        return first_that_works("what was typed", lambda: typed_expression(self._formatter.parent), lambda _: "")
 
     def _summary_for(self, mime: str, obj: Any) -> tuple[Any, str]:
         """Return the prepared summary once; a printer that is called by itself gets a new one."""
@@ -353,6 +365,12 @@ class TensorPrinters:
         """Return the printer for `cls` that is not ours: the one in place, or the one that ours took the place of."""
         printer = formatter.type_printers.get(cls)
         return printer if getattr(printer, "__self__", None) is not self else None
+
+
+def _explorer_of(summary: Any) -> WeightsExplorer | None:
+    """Return the weights of a module that is shown; None of what is something else."""
+    views = sys.modules.get("tensornp.models.module_view")
+    return summary.explorer if views is not None and type(summary) is views.ModuleView else None
 
 
 def _as_typed(summary: Any, shell: Any) -> Any:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from html import escape
-
-from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.container import ContainerSummary, Row
-from tensornp.core.summary.module import ModuleSummary
+from tensornp.core.summary.generator import GeneratorSummary
 from tensornp.core.values.stats.alarms import alarm_text
-from tensornp.render.layout.document import Both, Document, Heading
-from tensornp.render.layout.style import SMALL_TEXT, array_style
-from tensornp.render.layout.table import Table, TableRow, said_once, table_html, without_common, without_empty
-from tensornp.render.layout.words import listed, on_this_rank
+from tensornp.render.layout.document import Document, Heading
+from tensornp.render.layout.table import Table, TableRow, said_once, without_common, without_empty
+from tensornp.render.layout.words import on_this_rank
 from tensornp.render.tensor.badges import badges_of, memory_word
 
 HEADINGS = ("name", "shape", "dtype", "device", "bytes", "grad", "array", "values")
 COMMON = ("dtype", "device", "grad", "array")
 """Columns that stand in the heading where they are equal in all rows."""
-MAX_NAMED = 3
-"""Parameters and buffers that are named in a text."""
 
 
 def container_document(summary: ContainerSummary) -> Document:
@@ -28,28 +22,19 @@ def container_document(summary: ContainerSummary) -> Document:
     return Document((Heading(_heading(summary, common)), table))
 
 
-def module_document(summary: ModuleSummary) -> Document:
-    """Return the heading over the table, which a text leaves to what the module prints itself; a page folds that."""
+def generator_document(summary: GeneratorSummary) -> Document:
+    """Return the heading over the table of what will be yielded."""
     table, common = _table(summary.table)
-    heading = Heading(_heading(summary.table, common, _parameters(summary)))
-    if not summary.text:
-        return Document((heading, table))
-    said = escape(legible(summary.text, keep="\n"))
-    text = f'<pre style="{array_style(0)}">{said}</pre>'
-    folded = f'<details style="{SMALL_TEXT}"><summary>as torch prints it</summary>{text}</details>'
-    alarms = [row.name for row in summary.table.rows if _alarm(row)]
-    bad = f"NaN or infinities in {listed(alarms, MAX_NAMED)}" if alarms else ""
-    return Document((Both(summary.text), heading, Both(bad, table_html(table) + folded)))
+    return Document((Heading(_heading(summary.table, common, _parameters(summary))), table))
 
 
-def _parameters(summary: ModuleSummary) -> str:
-    """Return how many elements the parameters have; nothing where a generator yields none."""
+def _parameters(summary: GeneratorSummary) -> str:
+    """Return how many elements the parameters have; nothing where none is yielded."""
     at_least = "" if summary.table.is_complete else "at least "
-    is_told = summary.num_parameters or summary.text
     here = ""
     if summary.num_elsewhere:
         here = on_this_rank(f"{summary.num_parameters - summary.num_elsewhere:,}")
-    return f"{at_least}{counted(summary.num_parameters, 'parameter')}{here}" if is_told else ""
+    return f"{at_least}{counted(summary.num_parameters, 'parameter')}{here}" if summary.num_parameters else ""
 
 
 def _heading(summary: ContainerSummary, common: tuple[str, ...], parameters: str = "") -> str:

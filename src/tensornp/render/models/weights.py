@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
+from types import MappingProxyType
 from typing import TypeGuard
 
 from tensornp.core.lowlevel.units import counted, format_nbytes
@@ -29,14 +31,22 @@ _MAX_BITS = 1000
 """Of a number that is written: Python refuses some thousands of digits."""
 
 
-def weights_document(explorer: WeightsExplorer) -> Document:
-    """Return the totals over a table, and under it what is wrong; a live tree takes the place of the table."""
+def weights_document(explorer: WeightsExplorer, alarms: Mapping[str, str] = MappingProxyType({})) -> Document:
+    """Return the totals over a table, and under it what is wrong; a live tree takes the place of the table.
+
+    `alarms` say by the name of a weight what of its values gives cause for alarm, where these are known.
+    """
     rows = folded(explorer.values())
-    table, common, rest = _table(rows, explorer.source)
+    table, common, rest = _table(rows, explorer.source, alarms)
     static = Group("tensornp-static", (table, Lines((rest,))))
-    return Document(
-        (Heading(_heading(explorer, common)), *_loud(explorer), static, Lines(tuple(_said(explorer, rows))))
-    )
+    loud = (*_loud(explorer), *_not_finite(alarms))
+    return Document((Heading(_heading(explorer, common)), *loud, static, Lines(tuple(_said(explorer, rows)))))
+
+
+def _not_finite(alarms: Mapping[str, str]) -> list[Alarm]:
+    names = listed([cut(name, MAX_SHOWN) or "''" for name in alarms], MAX_NAMED)
+    verb = "has" if len(alarms) == 1 else "have"
+    return [Alarm(f"{counted(len(alarms), 'weight')} {verb} NaN or infinities", f": {names}")] if alarms else []
 
 
 def _loud(explorer: WeightsExplorer) -> list[Alarm]:
@@ -63,18 +73,20 @@ def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
     if spread:
         parameters += on_this_rank(f"{here:,}")
         nbytes = format_nbytes(spread.nbytes_of_all) + on_this_rank(nbytes)
+    own_class = explorer.classes.get("", "")
     said = [
-        cut(explorer.source, _MAX_SOURCE), counted(explorer.num_weights, "weight"), parameters, stored, nbytes,
+        cut(explorer.source, _MAX_SOURCE), cut(own_class, MAX_SHOWN) if own_class != explorer.source else "",
+        counted(explorer.num_weights, "weight"), parameters, stored, nbytes,
         *said_once(common, is_whole=True),
     ]  # fmt: skip
     return " · ".join(filter(None, said))
 
 
-def _table(folded_rows: list[Row], source: str) -> tuple[Table, tuple[str, ...], str]:
+def _table(folded_rows: list[Row], source: str, alarms: Mapping[str, str]) -> tuple[Table, tuple[str, ...], str]:
     """Return the table, what is the same in all of its rows, and what it leaves out."""
     rows = [row for row in folded_rows if not row.entries[0].is_nothing]
     known = [column for column in columns() if column.text is not None]
-    table = Table(tuple(column.name for column in known), tuple(map(_row, rows[:MAX_ROWS])))
+    table = Table(tuple(column.name for column in known), tuple(_row(row, alarms) for row in rows[:MAX_ROWS]))
     hidden = sum(len(row.entries) for row in rows[MAX_ROWS:])
     cure = "take a part of them, such as tnp.weights(...).find('*attn*')"
     rest = f"… {counted(hidden, 'more weight')} left out; {cure}" if hidden else ""
@@ -90,10 +102,14 @@ def _nothing(rows: list[Row]) -> list[str]:
     return [f"{num:,} registered as None: {listed(names, MAX_SAID)}"] if names else []
 
 
-def _row(row: Row) -> TableRow:
+def _row(row: Row, alarms: Mapping[str, str]) -> TableRow:
     told = [(column.text(row), column.title(row) if column.title else "") for column in columns() if column.text]
     cells, titles = zip(*told, strict=True)
-    return TableRow(cells, titles)
+    odd = [entry.name for entry in row.entries if entry.name in alarms]
+    alarm = alarms[odd[0]] if odd else ""
+    if odd and len(row.entries) > 1:
+        alarm += f" in {cut(odd[0], MAX_SHOWN)}" + (f" and {len(odd) - 1:,} more" if len(odd) > 1 else "")
+    return TableRow(cells, titles, alarm=alarm)
 
 
 def _said(explorer: WeightsExplorer, rows: list[Row]) -> list[str]:
