@@ -39,7 +39,7 @@ class Tree(ModulePage):
     def __init__(self, page: Page, obj: Any, *, css: str = "") -> None:
         self.explorer = tnp.weights(obj)
         rows = [released(entry, Reached(self, entry.name)) for entry in self.explorer.values()]
-        widget = WeightsWidget(rows, opened="w", anchor="a", binder=lambda *_: None)
+        widget = WeightsWidget(rows, opened="w", anchor="a", binder=lambda *_: None, classes=self.explorer.classes)
         super().__init__(page, widget, "weights", css=css)
         self.grid = page.get_by_role("treegrid")
         self.search = page.get_by_role("textbox", name="Search the names")
@@ -50,7 +50,7 @@ class Tree(ModulePage):
         return self.grid.locator("tbody tr").filter(has=self.page.locator("bdi", has_text=name).first)
 
     def names(self) -> list[str]:
-        return self.grid.locator("tbody bdi").all_text_contents()
+        return self.grid.locator("tbody .tensornp-name-text").all_text_contents()
 
     def scan(self) -> None:
         """Scan all, and have the page hear what was found."""
@@ -172,7 +172,7 @@ def test_the_largest_norm_is_two_clicks_away(tree: MakeTree) -> None:
     shown.scan()
     shown.page.get_by_role("button", name="norm", exact=True).click()
     shown.settle()
-    expect(shown.grid.locator("tbody bdi")).to_have_text(["large", "mid", "small"])
+    expect(shown.grid.locator("tbody .tensornp-name-text")).to_have_text(["large", "mid", "small"])
     expect(shown.grid.locator("tbody tr").first).to_contain_text("9.9")
     lefts = shown.grid.locator(".tensornp-scale").evaluate_all("all => all.map((one) => one.getBoundingClientRect().x)")
     assert len(lefts) == 3 and len(set(lefts)) == 1
@@ -205,7 +205,7 @@ def test_columns_are_chosen_and_kept(tree: MakeTree, stored: Page) -> None:
 def test_names_stay_beside_figures_on_a_narrow_page(tree: MakeTree) -> None:
     """However far across one has scrolled; what the page is resized to decides which columns are shown."""
     shown = tree({f"layer.{'x' * 60}.{i}": torch.full((2,), float(i)) for i in range(3)} | {"b": torch.ones(2).half()})
-    shown.page.set_viewport_size({"width": 400, "height": 800})
+    shown.page.set_viewport_size({"width": 300, "height": 800})
     shown.scan()
     shown.page.get_by_role("button", name="norm", exact=True).click()
     shown.settle()
@@ -315,6 +315,42 @@ def test_what_is_not_finite_is_two_clicks_away(tree: MakeTree, value: float, goa
     expect(shown.page.get_by_role("tab", name="Values", selected=True)).to_be_visible()
     opened = [request for request in asked if request["type"] == "values" and request["open"]]
     assert [(request["weight"], request["goal"]) for request in opened] == [(1, goal), (2, goal)]
+
+
+def test_a_scan_answers_above_the_tree_and_in_one_line_of_it(tree: MakeTree) -> None:
+    """The alarm is amber in both places, and no click on it is one on its line; what is no alarm is not."""
+    model = net()
+    with torch.no_grad():
+        model[3][0].weight[1, 2] = torch.nan
+    shown = tree(model, css=LAB_DARK)
+    shown.scan()
+    shown.set("findings", shown.widget.findings)
+    found, alarms = shown.page.locator(".tensornp-found"), shown.page.locator(".tensornp-weights .tensornp-alarm")
+    assert found.evaluate("node => node.compareDocumentPosition(document.querySelector('.tensornp-controls'))") == 4
+    expect(alarms).to_have_text(["1 weight has NaN", "1 NaN in 3"])
+    for alarm in alarms.all():
+        expect(alarm).to_have_css("background-color", "rgba(217, 119, 6, 0.28)")
+    expect(found).to_contain_text("constant, as initialized")
+    quiet = found.locator(".tensornp-finding").last
+    expect(quiet).not_to_have_css("color", alarms.first.evaluate("node => getComputedStyle(node).color"))
+    shown.grid.get_by_role("button", name="1 NaN in 3").click()
+    shown.settle()
+    expect(shown.page.locator(".tensornp-weight-name")).to_have_text("3.0.weight")
+    assert Axe().run(shown.page, options={"runOnly": ["wcag2a", "wcag2aa"]}).violations_count == 0
+    shown.page.get_by_role("button", name="1 weight has NaN: 3.0.weight").press("Enter")
+    shown.settle()
+    expect(shown.page.get_by_role("tab", name="Values", selected=True)).to_be_visible()
+
+
+def test_classes_and_what_counts_are_grey(tree: MakeTree) -> None:
+    """Behind the names that do not say it; what was learnt is not."""
+    shown = tree(net(), css=LAB_DARK)
+    ordinary = shown.row("running_mean").evaluate("node => getComputedStyle(node).color")
+    said = shown.grid.locator(".tensornp-class-name")
+    expect(said).to_have_text(["12 × Sequential", "12 × Linear", "12 × BatchNorm1d", "Linear"])
+    expect(said.first).not_to_have_css("color", ordinary)
+    expect(shown.row("num_batches_tracked").locator("td").nth(1)).not_to_have_css("color", ordinary)
+    expect(shown.row("running_mean").locator("td").nth(1)).to_have_css("color", ordinary)
 
 
 def test_a_heading_keeps_the_focus_and_a_row_the_tab_stop(tree: MakeTree) -> None:
