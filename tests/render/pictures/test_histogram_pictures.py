@@ -15,7 +15,7 @@ from PIL import Image
 import tensornp as tnp
 from tensornp.render.pictures.png import histogram_png
 from tensornp.render.pictures.stats_line import line_of, sparkline_of
-from tensornp.widget.weight_data import Found
+from tensornp.widget.weight_lines import picture_of
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 RNG = np.random.default_rng(0)
@@ -81,8 +81,8 @@ def test_what_is_symmetric_is_drawn_symmetric(count):
     stats = tnp.stats(values)
     html = tnp.card(values.view(2, -1)).html
     (on_card,) = re.findall(r'<img src="data:image/png;base64,([^"]+)"', html)
-    words, histogram = line_of(stats)
-    in_tree = Found(0, (), words, histogram).picture["src"].partition(",")[2]
+    _, histogram = line_of(stats)
+    in_tree = picture_of(histogram)["src"].partition(",")[2]
     for picture in (on_card, in_tree):
         heights = heights_of(base64.b64decode(picture))
         assert len(heights) == 64
