@@ -160,7 +160,7 @@ def test_what_makes_no_sense_is_answered_in_a_sentence():
         (torch.quantize_per_tensor(torch.randn(4), 0.1, 0, torch.qint8), torch.randn(4)),
         (torch.tensor([1.0, float("nan")]), torch.tensor([float("inf"), 2.0])),
     ],
-    ids=str,
+    ids=["integers", "scalars", "two dtypes", "three axes", "sparse", "bool", "complex", "quantized", "not finite"],
 )
 def test_each_kind_opens(pair):
     """Whatever can be compared can be seen."""

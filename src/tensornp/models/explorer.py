@@ -187,10 +187,18 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         """What this rank holds of sharded weights, and all ranks together; None where none is sharded."""
         if not any(one.numel_elsewhere for one in self._entries.values()):
             return None
-        every = {identity_of(one): one for one in self._entries.values()}.values()
+        every = self._each_once()
         elsewhere = sum(one.numel_elsewhere for one in every if self._is_counted(one))
         nbytes = sum(one.nbytes + one.nbytes_elsewhere for one in every)
         return Spread(self.totals.parameters - elsewhere, nbytes)
+
+    @property
+    def nbytes_here(self) -> int:
+        """Bytes of the elements that this rank holds; its storages may have more, to be of one size on all ranks."""
+        return sum(one.nbytes for one in self._each_once())
+
+    def _each_once(self) -> list[WeightEntry]:
+        return list({identity_of(one): one for one in self._entries.values()}.values())
 
     def scan(
         self,

@@ -119,7 +119,7 @@ def test_the_weights_of_torchscript_are_those_of_the_module(make, is_loaded):
     assert w.problems == []
     for name, value in model.state_dict().items():
         assert torch.equal(eval(w[name].code, {"scripted": scripted}), value)
-    assert "4 tensors · 13 parameters · 52 bytes" in str(tnp.card(scripted))
+    assert "4 weights · 13 parameters · 52 bytes" in str(tnp.card(scripted))
     assert tnp.compare(scripted, model).equal
     assert not tnp.compare(make(net()), make(net())).equal
 

@@ -72,7 +72,7 @@ def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
     stored = f"{counted(totals.elements_stored, 'element')} stored" if totals.elements_stored != here else ""
     if spread:
         parameters += on_this_rank(f"{here:,}")
-        nbytes = format_nbytes(spread.nbytes_of_all) + on_this_rank(nbytes)
+        nbytes = format_nbytes(spread.nbytes_of_all) + on_this_rank(format_nbytes(explorer.nbytes_here))
     own_class = explorer.classes.get("", "")
     said = [
         cut(explorer.source, _MAX_SOURCE), cut(own_class, MAX_SHOWN) if own_class != explorer.source else "",
