@@ -1,5 +1,5 @@
-"""The README's table of what becomes of every kind of tensor: `python tests/gallery_table.py` prints it, `--write` puts
-it into the README.
+"""CONTRIBUTING's table of what becomes of every kind of tensor: `python tests/gallery_table.py` prints it, `--write`
+puts it there.
 
 Each kind of the gallery is made in processes that may die: for tensornp, for torch's own `repr`, and for the folk
 recipe.
@@ -16,7 +16,7 @@ from forked import Ending
 from gallery import names_by_group
 from gallery_child import OUTCOMES, endings
 
-README = Path(__file__).parents[1] / "README.md"
+PAGE = Path(__file__).parents[1] / ".github" / "CONTRIBUTING.md"
 BEGIN, END = "<!-- made by tests/gallery_table.py -->", "<!-- end -->"
 HEADINGS = (
     "", "kinds", "recipe: right", "raises", "wrong", "kills the process",
@@ -54,18 +54,18 @@ def in_a_word(ending: Ending) -> str:
     return what if how == "returned" else how
 
 
-def in_readme() -> str:
-    """Return the table that the README holds."""
-    return README.read_text(encoding="utf-8").split(BEGIN)[1].split(END)[0].strip()
+def written() -> str:
+    """Return the table that the page holds."""
+    return PAGE.read_text(encoding="utf-8").split(BEGIN)[1].split(END)[0].strip()
 
 
 def main() -> None:
     made = table()
     print(made)
     if "--write" in sys.argv[1:]:
-        before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
+        before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
         after = rest.partition(END)[2]
-        README.write_text(f"{before}{BEGIN}\n{made}\n{END}{after}", encoding="utf-8")
+        PAGE.write_text(f"{before}{BEGIN}\n{made}\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":
