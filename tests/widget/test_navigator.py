@@ -28,6 +28,9 @@ class AtOnce:
     def do(self, _: Any, task: Any) -> None:
         task()
 
+    def forget(self) -> None:
+        """Nothing waits."""
+
 
 class Page:
     """What a page does: it sends, and keeps what comes back."""
@@ -226,7 +229,7 @@ def test_only_the_last_overview_is_drawn():
     page = Page(torch.zeros(300, 300))
     tasks: list[Any] = []
 
-    class Later:
+    class Later(AtOnce):
         def do(self, _: Any, task: Any) -> None:
             tasks.append(task)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import traitlets
@@ -45,7 +45,6 @@ class ComparisonTable(LiveTable):
 
     _esm = module("comparison")
     _css = stylesheet("table", "navigator", "comparison")
-    _slow = frozenset({"next"})
 
     printed: traitlets.List[Any] = traitlets.List().tag(sync=True)
     sides: traitlets.List[Any] = traitlets.List().tag(sync=True)
@@ -53,14 +52,15 @@ class ComparisonTable(LiveTable):
     def __init__(self, pairs: Sequence[Pair], printed: Sequence[int], sides: tuple[str, str]) -> None:
         self._pairs = list(pairs)
         super().__init__(printed=list(printed), sides=[*map(legible, sides), "Δ"])
+        self._answers |= {"window": self._window, "next": self._next}
 
     def close(self) -> None:
         """Take it out of the page, and let go of the weights."""
         self._pairs = []
         super().close()
 
-    def _answers(self) -> Mapping[str, Callable[[Request], Answer]]:
-        return {**super()._answers(), "window": self._window, "next": self._next}
+    def _waits_as(self, kind: str, page: str, number: int) -> Hashable | None:
+        return (kind, page) if kind == "next" else None
 
     def _window(self, request: Request) -> Answer:
         """Return a window, moved to what is asked for: the largest difference, an index, or an element."""

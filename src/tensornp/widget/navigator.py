@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import traitlets
 
-from tensornp.core.lowlevel.attributes import error_text
-from tensornp.core.lowlevel.locks import Lock
 from tensornp.core.values.pictures.overview import overview_of
 from tensornp.core.values.shown.setting_code import setting_code
 from tensornp.core.values.shown.typed_index import parse_index
 from tensornp.core.values.shown.window import Index, Window
 from tensornp.core.values.shown.window_values import Subject, read_window, subject_of
-from tensornp.errors import BadRequestError, NameTakenError, NoDataError, TensornpError
-from tensornp.widget.dock import DockingWidget, module, stylesheet
+from tensornp.errors import BadRequestError, NoDataError
+from tensornp.widget.answering import AnsweringWidget, Answers
+from tensornp.widget.dock import module, stylesheet
 from tensornp.widget.looked_at import LookedAt, nothing
 from tensornp.widget.window_data import counts_places, overview_data, window_data
 from tensornp.widget.window_request import (
@@ -30,7 +29,6 @@ from tensornp.widget.window_request import (
     window_asked,
     window_turned,
 )
-from tensornp.widget.worker import Worker
 
 MAX_NBYTES = 19_000
 """Bytes of one answer, without the kernel's envelope."""
@@ -40,7 +38,7 @@ _NOT_FOUND = {"nan": "there is no NaN", "inf": "there is no infinity"}
 _SOUGHT = ("absmax", "min", "max", "nan", "inf")
 
 
-class NavigatorWidget(DockingWidget):
+class NavigatorWidget(AnsweringWidget):
     """A window on the values of a tensor, which docks into the element of class `anchor`.
 
     A request of the page is complete by itself, so nothing of what it sees is kept here; each has a number, and its
@@ -59,15 +57,13 @@ class NavigatorWidget(DockingWidget):
     )
 
     def __init__(self, looked_at: LookedAt | None = None, *, anchor: str = "") -> None:
-        # Requests may come in a thread of their own while a cell runs (a subshell of the kernel).
-        self._lock, self._worker = Lock(), Worker()
         self._on_left: Callable[[], None] = nothing
         self._overview_wanted: object = None
         self._looked_at = looked_at or LookedAt()
-        self._answers: dict[str, Callable[[Mapping[str, Any]], tuple[dict[str, Any], list[bytes]]]] = {
-            "move": self._moved, "edit": self._edited, "bind": self._bound,
+        answers: Answers = {
+            "move": self._moved, "overview": self._draw, "edit": self._edited, "bind": self._bound,
         }  # fmt: skip
-        super().__init__(anchor=anchor, **self._said_of(self._looked_at))
+        super().__init__(answers, anchor=anchor, **self._said_of(self._looked_at))
 
     def show(self, looked_at: LookedAt, *, anchor: str, on_left: Callable[[], None] = nothing, goal: str = "") -> None:
         """Move to the element of class `anchor` and look at that; `on_left` is called when it moves on.
@@ -113,38 +109,17 @@ class NavigatorWidget(DockingWidget):
         self.rest()
         super().close()
 
-    def set_state(self, sync_data: dict[str, Any]) -> None:
-        """Take no state from the browser, which may send anything."""
+    def _waits_as(self, kind: str, page: str, number: int) -> Hashable | None:
+        return kind if kind == "overview" else None
 
     def _receive(self, _: Any, content: Any, buffers: Any) -> None:
-        super()._receive(_, content, buffers)
         kind = content.get("type") if isinstance(content, dict) else None
-        if not isinstance(kind, str):
-            return
         if kind == "close":
             self.rest()
-            return
-        page, number = content.get("page"), content.get("number")
-        if not isinstance(page, str) or type(number) is not int:
-            return
-        if kind == "overview":
-            self._draw(content)
-        elif kind in self._answers:
-            with self._lock:
-                self._tell(content, lambda: self._answers[kind](content))
-
-    def _tell(self, request: Mapping[str, Any], answered: Callable[[], tuple[dict[str, Any], list[bytes]]]) -> None:
-        """Send what a request is answered by, or why it is not."""
-        sent: list[bytes] = []
-        try:
-            answer, sent = answered()
-        except NameTakenError as error:
-            answer = {"type": "error", "text": str(error), "canOverwrite": error.can_overwrite}
-        except TensornpError as error:
-            answer = {"type": "error", "text": str(error)}
-        except Exception as error:
-            answer = {"type": "error", "text": error_text(error)}
-        self.send({**answer, "page": request["page"], "number": request["number"]}, sent)
+        elif kind == "overview":
+            # One that is being made ends.
+            self._overview_wanted = content
+        super()._receive(_, content, buffers)
 
     def _subject(self, request: Mapping[str, Any]) -> Subject:
         tensor = self._looked_at.held()
@@ -212,20 +187,12 @@ class NavigatorWidget(DockingWidget):
 
     # --- the plane around it
 
-    def _draw(self, request: Mapping[str, Any]) -> None:
-        """Have an overview made in a thread, unless another one is wanted meanwhile."""
-        own = self._overview_wanted = object()
-
-        def is_wanted() -> bool:
-            return self._overview_wanted is own
-
-        def drawn() -> tuple[dict[str, Any], list[bytes]]:
-            subject = self._subject(request)
-            window = window_asked(subject.shape, request)
-            overview = overview_of(subject, window, is_wanted) if window.numel else None
-            return ({"type": "overview"} if overview is None else overview_data(overview)), []
-
-        self._worker.do("overview", lambda: self._tell(request, drawn))
+    def _draw(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+        """Return an overview, unless another one is wanted meanwhile."""
+        subject = self._subject(request)
+        window = window_asked(subject.shape, request)
+        overview = overview_of(subject, window, lambda: self._overview_wanted is request) if window.numel else None
+        return ({"type": "overview"} if overview is None else overview_data(overview)), []
 
     # --- code
 

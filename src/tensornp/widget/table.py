@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import traitlets
@@ -24,14 +23,14 @@ class LiveTable(AnsweringWidget):
     rows: traitlets.List[Any] = traitlets.List(help="all rows, as `TableRow.data` gives them").tag(sync=True)
     num_left_out = traitlets.Int(help="rows that are not among these").tag(sync=True)
 
+    def __init__(self, **traits: Any) -> None:
+        super().__init__({"search": self._search}, **traits)
+
     def show(self, anchor: str, rows: list[Any], num_left_out: int, table_html: str = "") -> None:
         """Move to the table of class `anchor`, and filter and sort `rows` there."""
         with self.hold_sync():
             self.rows, self.num_left_out = rows, num_left_out
             self.table_html, self.anchor = table_html, anchor
-
-    def _answers(self) -> Mapping[str, Callable[[Request], Answer]]:
-        return {"search": self._search}
 
     def _search(self, request: Request) -> Answer:
         """Return the numbers of the rows whose names fit, by the grammar of all searches."""

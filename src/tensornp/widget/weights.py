@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import traitlets
 
-from tensornp.core.lowlevel.attributes import error_text
-from tensornp.core.lowlevel.locks import Lock
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.stats import summarize_stats
-from tensornp.errors import BadRequestError, NameTakenError, TensornpError
+from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.entries.released import reached
 from tensornp.models.names.search import none_fits
@@ -25,7 +23,8 @@ from tensornp.models.outline.outline import FoundOrder, Outline
 from tensornp.models.outline.spreads import Spreads
 from tensornp.render.layout.words import cost_of_scan
 from tensornp.render.models.entry import array_code
-from tensornp.widget.dock import DockingWidget, module, stylesheet
+from tensornp.widget.answering import AnsweringWidget, Answers
+from tensornp.widget.dock import module, stylesheet
 from tensornp.widget.looked_at import Binder, LookedAt
 from tensornp.widget.scanning import Scanning
 from tensornp.widget.weight_data import entry_data, stats_data
@@ -42,13 +41,12 @@ from tensornp.widget.weight_lines import (
 )
 from tensornp.widget.weight_requests import NONSENSE, asked_by, integer_of, pattern_code
 from tensornp.widget.weights_scan import ScanFound, found_in
-from tensornp.widget.worker import Worker
 
 MAX_LINES = 100
 """Lines of one answer."""
 
 
-class WeightsWidget(DockingWidget):
+class WeightsWidget(AnsweringWidget):
     """The weights of a model, which dock into the static table of class `anchor`.
 
     A request of the page is complete by itself; each has a number, and its answer has the same. Only a scan is
@@ -90,8 +88,6 @@ class WeightsWidget(DockingWidget):
         has_values: bool = True,
         classes: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        # Requests may come in a thread of their own while a cell runs (a subshell of the kernel).
-        self._lock, self._worker = Lock(), Worker()
         # Of what is registered as None there is nothing to see.
         self._weights: Sequence[WeightEntry] = [one for one in weights if not one.is_nothing]
         self.opened, self._classes = opened, classes
@@ -101,53 +97,29 @@ class WeightsWidget(DockingWidget):
         self._spreads: Spreads | None = None
         self._figures: set[str] = set()
         self._scan: Scanning[ScanFound] | None = None
-        self._answers: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+        answers: Answers = {
             "lines": self._lines, "open": self._open, "stats": self._stats, "values": self._values,
             "bind": self._bind, "scan": self._scan_all, "end": self._end,
         }  # fmt: skip
         super().__init__(
-            anchor=anchor, label=opened, place=f"{anchor}-values", has_values=has_values, can_bind=binder is not None
-        )
+            answers,
+            anchor=anchor,
+            label=opened,
+            place=f"{anchor}-values",
+            has_values=has_values,
+            can_bind=binder is not None,
+        )  # fmt: skip
 
     def close(self) -> None:
         """Take it out of the page, and let go of the weights."""
         with self._lock:
             self._end()
-            self._worker.forget()
             self._weights, self._outline, self._spreads, self._found = (), None, None, {}
         super().close()
 
-    def set_state(self, sync_data: dict[str, Any]) -> None:
-        """Take no state from the browser, which may send anything."""
-
-    def _receive(self, _: Any, content: Any, buffers: Any) -> None:
-        super()._receive(_, content, buffers)
-        kind = content.get("type") if isinstance(content, dict) else None
-        if not isinstance(kind, str) or kind not in self._answers:
-            return
-        page, number = content.get("page"), content.get("number")
-        if not isinstance(page, str) or type(number) is not int:
-            return
-        asked = {"page": page, "number": number}
-        if kind in ("stats", "bind"):
-            # It may take long, and other requests are answered meanwhile; a page shows the last statistics alone.
-            key = (kind, page) if kind == "stats" else (kind, page, number)
-            self._worker.do(key, lambda: self._tell(kind, content, asked))
-            return
-        with self._lock:
-            self._tell(kind, content, asked)
-
-    def _tell(self, kind: str, request: Mapping[str, Any], asked: dict[str, Any]) -> None:
-        """Answer a request."""
-        try:
-            answer = self._answers[kind](request)
-        except NameTakenError as error:
-            answer = {"type": "error", "text": str(error), "canOverwrite": error.can_overwrite}
-        except TensornpError as error:
-            answer = {"type": "error", "text": str(error)}
-        except Exception as error:
-            answer = {"type": "error", "text": error_text(error)}
-        self.send({**answer, **asked})
+    def _waits_as(self, kind: str, page: str, number: int) -> Hashable | None:
+        # A page shows the last statistics alone, and each name that it wants is bound.
+        return {"stats": (kind, page), "bind": (kind, page, number)}.get(kind)
 
     # --- lines
 
