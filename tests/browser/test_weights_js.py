@@ -248,7 +248,7 @@ def test_a_weight_opens_below_and_closes(tree: MakeTree) -> None:
     shown.page.wait_for_function("window.sent.some((one) => one.type === 'stats')")
     request = shown.sent()[0]
     shown.num_answered += 1
-    shown.widget._tell("stats", request, {"page": request["page"], "number": request["number"]})
+    shown.widget._tell("stats", request)
     expect(card.locator("table").first).to_contain_text("elements")
     card.get_by_role("button", name="Bind array").focus()
     shown.press("Escape")
@@ -315,6 +315,27 @@ def test_what_is_not_finite_is_two_clicks_away(tree: MakeTree, value: float, goa
     expect(shown.page.get_by_role("tab", name="Values", selected=True)).to_be_visible()
     opened = [request for request in asked if request["type"] == "values" and request["open"]]
     assert [(request["weight"], request["goal"]) for request in opened] == [(1, goal), (2, goal)]
+
+
+def test_what_a_finding_leads_to_is_seen_in_the_tree_whatever_was_closed(tree: MakeTree) -> None:
+    """The fold and its part open, and the line is there, marked; what else was open stays."""
+    model = net()
+    with torch.no_grad():
+        model[3][0].weight[1, 2] = torch.nan
+    shown = tree(model)
+    shown.scan()
+    shown.set("findings", shown.widget.findings)
+    opened = shown.grid.locator("tr.tensornp-opened")
+    expect(opened).to_have_count(0)
+    before = shown.grid.locator("tr[aria-expanded='true']").count()
+    shown.page.get_by_role("button", name="1 weight has NaN: 3.0.weight", exact=True).click()
+    shown.settle()
+    expect(opened).to_have_count(1)
+    expect(opened).to_contain_text("3.0.weight")
+    expect(opened).to_be_in_viewport()
+    shown.page.get_by_role("button", name="close", exact=True).click()
+    shown.settle()
+    assert shown.grid.locator("tr[aria-expanded='true']").count() > before
 
 
 def test_a_scan_answers_above_the_tree_and_in_one_line_of_it(tree: MakeTree) -> None:
@@ -404,7 +425,7 @@ def test_figures_of_another_weight_are_not_shown(tree: MakeTree) -> None:
     shown.num_answered += 1
     shown.grid.locator("tbody tr").nth(3).click()
     shown.settle()
-    shown.widget._tell("stats", request, {"page": request["page"], "number": request["number"]})
+    shown.widget._tell("stats", request)
     expect(shown.page.locator(".tensornp-all-figures")).to_be_empty()
 
 

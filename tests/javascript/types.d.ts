@@ -83,6 +83,9 @@ interface Finding {
 interface SeenLines {
   total: number;
   first: number;
+  /** The line of the weight that was to be seen, -1 where none was; and what is open then. */
+  revealed: number;
+  toggled: number[];
   lines: Line[];
   columns: Column[];
   choices: { column: string; label: string; values: string[] }[];

@@ -129,7 +129,12 @@ class WeightsWidget(AnsweringWidget):
             self._outline = Outline(self._weights, self._classes)
         outline, asked = self._outline, asked_by(request)
         first, count = integer_of(request.get("first", 0)), integer_of(request.get("count", 0))
-        found, marked = self._told_of if self._found else None, marked_column(asked.sort)
+        found, marked, at = self._told_of if self._found else None, marked_column(asked.sort), -1
+        if request.get("reveal") is not None:
+            number = integer_of(request.get("reveal"))
+            self._check(number)
+            asked, at = outline.revealed(asked, number, found)
+            first = at - count // 2 if at >= 0 else first
         total = outline.num_lines(asked, found)
         first = min(max(first, 0), max(total - 1, 0))
         told = Told(outline.number_of, self._found, self._spreads, marked, outline.sums.numel)
@@ -139,6 +144,8 @@ class WeightsWidget(AnsweringWidget):
             "total": total,
             "first": first,
             "lines": [line_data(line, told) for line in lines],
+            "revealed": at,
+            "toggled": sorted(asked.toggled),
             "isList": asked.is_list,
             "nothing": "" if total else self._nothing(asked),
             "marked": marked,
@@ -196,9 +203,12 @@ class WeightsWidget(AnsweringWidget):
 
     def _weight(self, request: Mapping[str, Any]) -> WeightEntry:
         number = integer_of(request.get("weight"))
+        self._check(number)
+        return reached(self._weights[number])
+
+    def _check(self, number: int) -> None:
         if not 0 <= number < len(self._weights):
             raise BadRequestError(NONSENSE)
-        return reached(self._weights[number])
 
     def _open(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return what is shown of one weight."""

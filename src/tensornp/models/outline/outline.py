@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -129,6 +130,24 @@ class Outline:
         return [
             self._line_of(one, -1, 1, first + i + 1, len(chosen)) for i, one in enumerate(chosen[first : first + count])
         ]
+
+    def revealed(self, asked: Asked, number: int, found: FoundOrder | None = None) -> tuple[Asked, int]:
+        """Return what is seen once all that holds a weight is open, and in which line it is; -1 of what is left out."""
+        if asked.is_list:
+            names = (self.number_of[one.name] for one in self.chosen(asked, found))
+            return asked, next((at for at, one in enumerate(names) if one == number), -1)
+        place = self._order.index(number)
+        closed = {
+            self._numbers[id(branch)]
+            for branch, span in zip(self._branches, self._spans, strict=True)
+            if span.start <= place < span.stop
+            and (branch.below or len(branch.entries) > 1)
+            and not self.is_open(self._numbers[id(branch)], asked)
+        }
+        asked = replace(asked, toggled=asked.toggled ^ closed)
+        weight = self.weights[number]
+        lines = enumerate(one for one, *_ in self._visible(asked))
+        return asked, next((at for at, one in lines if one is weight or _is_line_of(one, weight)), -1)
 
     def num_lines(self, asked: Asked, found: FoundOrder | None = None) -> int:
         """Return how many lines there are; raises as `lines`."""
@@ -273,3 +292,7 @@ class Outline:
         }
         several = {name: values for name, values in found.items() if len(values) > 1}
         return {**several, "state": [state for state in STATES if any(has_state(one, state) for one in self.weights)]}
+
+
+def _is_line_of(one: Any, weight: WeightEntry) -> bool:
+    return isinstance(one, Branch) and len(one.entries) == 1 and one.entries[0] is weight

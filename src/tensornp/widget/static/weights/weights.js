@@ -95,16 +95,19 @@ class Weights {
   }
 
   // `then` says where the focus goes with the answer: "tree", or nowhere.
-  wish(then = this.wished?.then) {
+  // `reveal` is a weight of which the line is to be seen, whatever is closed.
+  wish(then = this.wished?.then, reveal = this.wished?.reveal) {
     if (this.dead) return;
-    this.wished = { then, from: focused() };
+    this.wished = { then, reveal, from: focused() };
     this.wishes.pump();
   }
 
   next() {
     const wished = this.wished;
     this.wished = undefined;
-    return wished && { ...wished, message: { type: "lines", first: this.first, count: this.lines.count, ...this.asked } };
+    if (!wished) return undefined;
+    const { reveal = null } = wished;
+    return { ...wished, message: { type: "lines", first: this.first, count: this.lines.count, reveal, ...this.asked } };
   }
 
   hear(content) {
@@ -138,6 +141,10 @@ class Weights {
     this.seen = seen;
     // A later wish has another first line.
     if (!this.wished) this.first = seen.first;
+    if (!this.wished && seen.revealed >= 0) {
+      this.asked = { ...this.asked, toggled: seen.toggled };
+      this.current = seen.revealed;
+    }
     this.controls.refuse("");
     this.say("");
     this.controls.offer(seen.choices);
@@ -234,6 +241,8 @@ class Weights {
     this.panel.open(number, from, goal);
     this.lines.mark(number);
     this.shrink(true);
+    // What a finding leads to may be closed, or far from here.
+    if (this.lines.lineOf(this.current)?.number !== number) this.wish(undefined, number);
   }
 
   close() {

@@ -1,0 +1,36 @@
+"""What has to be open so that the line of a weight is seen."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import tensornp as tnp
+from tensornp.models.outline.choose import Asked
+from tensornp.models.outline.outline import Outline
+
+
+def outline_of(model: torch.nn.Module) -> Outline:
+    return Outline(list(tnp.weights(model).values()))
+
+
+@pytest.mark.parametrize("toggled", [(), (0,), (0, 1, 2, 3)])
+def test_the_line_of_every_weight_is_found(toggled):
+    """In folds, in branches that were closed, and where it is alone; nothing that was open is closed."""
+    layers = [torch.nn.TransformerEncoderLayer(8, 2, 16) for _ in range(3)]
+    model = torch.nn.ModuleDict({"a": torch.nn.Sequential(*layers, torch.nn.Linear(2, 3)), "b": torch.nn.Linear(3, 3)})
+    outline = outline_of(model)
+    asked = Asked(toggled=frozenset(toggled))
+    for number, weight in enumerate(outline.weights):
+        seen, at = outline.revealed(asked, number)
+        assert outline.lines(seen, at, 1)[0].number == number, weight.name
+        assert outline.num_lines(seen) >= outline.num_lines(asked)
+
+
+def test_in_a_list_nothing_opens():
+    """What is left out of it has no line."""
+    outline = outline_of(torch.nn.Sequential(*[torch.nn.Linear(2, 2) for _ in range(3)]))
+    asked = Asked(search="bias")
+    names = [one.name for one in outline.weights]
+    assert outline.revealed(asked, names.index("1.bias")) == (asked, 1)
+    assert outline.revealed(asked, names.index("1.weight")) == (asked, -1)
