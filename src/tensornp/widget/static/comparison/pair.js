@@ -38,7 +38,7 @@ export class Pair {
     const next = button("next change", "Show the next element that differs", () => this.seek());
     const form = element("form", "go");
     this.index = field("input", "text", "field tensornp-index", "Go to an index");
-    this.index.placeholder = "index: 3, 40";
+    this.index.placeholder = "index, such as 3, 40";
     form.append(this.index);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -123,7 +123,7 @@ export class Pair {
     this.say(seen.text);
     this.grids.forEach((grid, i) => {
       const { texts, shades } = seen.windows[i];
-      grid.take({ ...seen, texts }, [new Int8Array(shades)]);
+      grid.take({ ...seen, texts, rows: [], columns: [] }, [new Int8Array(shades)]);
     });
     this.current = this.grids[0].intoView(seen.show ?? this.current ?? seen.corner);
     this.grids.forEach((grid, i) => grid.paint(`${seen.name}, ${this.model.get("sides")[i]}`, this.current));
@@ -141,7 +141,7 @@ export class Pair {
       before?.classList.remove("tensornp-current");
       const now = grid.cellOf(index);
       if (now) now.tabIndex = 0;
-      now?.classList.add("tensornp-current");
+      grid.mark(now);
     }
     this.current = index;
   }
