@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 
@@ -11,11 +12,23 @@ from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.unasked import Unasked
 from tensornp.core.tensor.info import inspect
-from tensornp.core.values.stats.alarms import alarm_text
-from tensornp.models.entries.entry import WeightEntry
+from tensornp.core.values.stats.alarms import NotFinite, alarms_of
 from tensornp.models.entries.tensor import TensorSource
 from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.scan.findings import ALARM_RANK, Finding, findings_of
 from tensornp.models.weights import weights
+
+
+class Alarming(NamedTuple):
+    """What of a weight is not finite: as a scan finds it, and in two words each."""
+
+    findings: tuple[Finding, ...]
+    alarms: tuple[NotFinite, ...]
+
+    @property
+    def text(self) -> str:
+        """What stands behind its name: ``1 NaN, 2 +Inf``."""
+        return ", ".join(one.text for one in self.alarms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,37 +39,42 @@ class ModuleView:
     ----------
     explorer : WeightsExplorer
     alarms : mapping
-        By the name of a weight, what of its values gives cause for alarm, as far as these are read unasked.
+        What is not finite, by the name of its weight.
+    num_read, num_floats : int
+        How many weights were read for that, unasked, of how many that may hold NaN.
     text : str
         What the module prints itself; empty where that raises.
     """
 
     explorer: WeightsExplorer
-    alarms: Mapping[str, str]
+    alarms: Mapping[str, Alarming]
+    num_read: int
+    num_floats: int
     text: str
 
 
 def module_view(module: torch.nn.Module, options: DisplayOptions, expression: str = "") -> ModuleView:
     """Return what is shown of a module, which `expression` gives; only its own text runs code of the user's."""
-    explorer, alarms = _looked_at(module, options, expression)
+    view = _looked_at(module, options, expression)
     try:
-        text = repr(module)
+        return replace(view, text=repr(module))
     except Exception:
-        text = ""
-    return ModuleView(explorer, alarms, text)
+        return view
 
 
 @unnoticed
-def _looked_at(
-    module: torch.nn.Module, options: DisplayOptions, expression: str
-) -> tuple[WeightsExplorer, dict[str, str]]:
+def _looked_at(module: torch.nn.Module, options: DisplayOptions, expression: str) -> ModuleView:
     explorer = weights(module, expression=expression, namespace={})
     unasked = Unasked(options.unasked_nbytes)
-    told = {name: _alarm(entry, unasked) for name, entry in explorer.items()}
-    return explorer, {name: alarm for name, alarm in told.items() if alarm}
-
-
-def _alarm(entry: WeightEntry, unasked: Unasked) -> str:
-    if entry.problem or not isinstance(entry.source, TensorSource):
-        return ""
-    return alarm_text(unasked.not_finite(entry.tensor, inspect(entry.tensor)))
+    alarms: dict[str, Alarming] = {}
+    num_read = num_floats = 0
+    for name, entry in explorer.items():
+        info = inspect(entry.tensor) if isinstance(entry.source, TensorSource) and not entry.problem else None
+        if info is None or not (info.dtype.is_floating_point or info.dtype.is_complex) or not info.numel:
+            continue
+        stats = unasked.not_finite(entry.tensor, info)
+        num_floats, num_read = num_floats + 1, num_read + (stats is not None)
+        if stats is not None and (found := alarms_of(stats)):
+            findings = tuple(one for one in findings_of(entry, stats) if one.rank < ALARM_RANK)
+            alarms[name] = Alarming(findings, tuple(found))
+    return ModuleView(explorer, alarms, num_read, num_floats, "")

@@ -88,7 +88,7 @@ def column_data(column: Column, *, has_figures: bool) -> dict[str, Any]:
     return {
         "name": column.name, "heading": column.heading or column.name, "isRight": column.is_right,
         "isLargeFirst": column.has_large_first, "isSortable": column.is_sortable,
-        "minWidth": column.min_width if has_figures else 0, "isFixed": column.name == "name",
+        "minWidth": column.width_from(has_figures=has_figures), "isFixed": column.name == "name",
     }  # fmt: skip
 
 
@@ -110,6 +110,11 @@ def findings_data(weights: Sequence[WeightEntry], found: Mapping[str, Found]) ->
         }
         for kind, names in kinds.items()
     ]  # fmt: skip
+
+
+def note_data(text: str) -> list[dict[str, Any]]:
+    """Return what is said beside findings, and leads to no weight; nothing of an empty text."""
+    return [{"text": text, "isAlarm": False, "more": 0, "name": "", "weight": -1, "goal": ""}] if text else []
 
 
 def marked_column(sort: str) -> str:

@@ -16,6 +16,7 @@ from tensornp.core.summary.stats import summarize_stats
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.entries.released import reached
+from tensornp.models.module_view import ModuleView
 from tensornp.models.names.search import none_fits
 from tensornp.models.outline.choose import Asked, is_expression
 from tensornp.models.outline.columns import FINDINGS, columns
@@ -23,6 +24,7 @@ from tensornp.models.outline.outline import FoundOrder, Outline
 from tensornp.models.outline.spreads import Spreads
 from tensornp.render.layout.words import cost_of_scan
 from tensornp.render.models.entry import array_code
+from tensornp.render.models.module import partly_read
 from tensornp.widget.answering import AnsweringWidget, Answers
 from tensornp.widget.dock import module, stylesheet
 from tensornp.widget.looked_at import Binder, LookedAt
@@ -38,6 +40,7 @@ from tensornp.widget.weight_lines import (
     kinds_of,
     line_data,
     marked_column,
+    note_data,
 )
 from tensornp.widget.weight_requests import NONSENSE, asked_by, integer_of, pattern_code
 from tensornp.widget.weights_scan import ScanFound, found_in
@@ -116,6 +119,11 @@ class WeightsWidget(AnsweringWidget):
             self._end()
             self._weights, self._outline, self._spreads, self._found = (), None, None, {}
         super().close()
+
+    def tell(self, view: ModuleView) -> None:
+        """Say what is known of a module without a scan."""
+        known = {name: Found(one.findings, alarms=one.alarms) for name, one in view.alarms.items()}
+        self.findings = [*findings_data(self._weights, known), *note_data(partly_read(view))]
 
     def _waits_as(self, kind: str, page: str, number: int) -> Hashable | None:
         # A page shows the last statistics alone, and each name that it wants is bound.

@@ -52,9 +52,16 @@ def test_what_is_not_finite_in_a_small_module_is_said_first(shell):
     with torch.no_grad():
         model[1].weight[2, 2] = torch.nan
     text, page = shown(shell, model)
-    assert text.splitlines()[1] == "1 weight has NaN or infinities: 1.weight"
+    assert text.splitlines()[1] == "1 weight has NaN: 1.weight"
     assert "{0..2}.weight · 1 NaN in 1.weight" in text
-    assert ">1 weight has NaN or infinities</span>" in page
+    assert ">1 weight has NaN</span>" in page
+    with torch.no_grad():
+        model[2].bias[0] = torch.inf
+    assert shown(shell, model)[0].splitlines()[2] == "1 weight has infinities: 2.bias"
+    shell.run("%config TensorDisplay.max_stats_nbytes = 140")
+    said = shown(shell, model)[0].splitlines()
+    assert said[1] == "1 weight has infinities: 2.bias"
+    assert said[2] == "NaN was looked for in 4 of 6 weights; a scan looks in all"
     shell.run("%config TensorDisplay.max_stats_nbytes = 0")
     assert "NaN" not in shown(shell, model)[0]
 

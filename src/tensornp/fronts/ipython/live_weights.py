@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tensornp.fronts.ipython.config import TensorDisplay
     from tensornp.models.comparing.comparison import WeightsComparison
     from tensornp.models.explorer import WeightsExplorer
+    from tensornp.models.module_view import ModuleView
     from tensornp.widget.dock import DockingWidget
 
 MAX_COMPARED = 2000
@@ -37,28 +38,31 @@ class LiveWeights:
         self._shell, self._config, self._bind = shell, config, bind
         self._residents: list[_Resident] = []
         self._kept: list[WeakView] = []
-        self._made: tuple[Any, WeightsExplorer, str, str] | None = None
+        self._made: tuple[Any, ModuleView, str, str] | None = None
 
-    def note(self, module: Any, explorer: WeightsExplorer, anchor: str, expression: str) -> None:
+    def note(self, module: Any, view: ModuleView, anchor: str, expression: str) -> None:
         """Remember that a table of a module was made, which `expression` gives."""
-        self._made = module, explorer, anchor, expression
+        self._made = module, view, anchor, expression
 
     def after_cell(self, result: Any = None) -> None:
         """Put a tree into the table of the module that the cell which has just ended has returned."""
         made, self._made = self._made, None
         if made is not None and made[0] is getattr(result, "result", None):
-            module, explorer, anchor, expression = made
+            module, view, anchor, expression = made
             del module, made
-            self.show(explorer, anchor, f"tnp.weights({expression})" if expression else "")
-            del explorer
+            self.show(view.explorer, anchor, f"tnp.weights({expression})" if expression else "", view)
+            del view
             self.settle()
 
-    def show(self, explorer: WeightsExplorer, anchor: str, opened: str) -> None:
-        """Put a tree into the table of class `anchor`; `opened` is the expression of the explorer."""
-        # The table is complete by itself.
-        first_that_works("the live weights", lambda: self._show(explorer, anchor, opened), lambda _: None)
+    def show(self, explorer: WeightsExplorer, anchor: str, opened: str, view: ModuleView | None = None) -> None:
+        """Put a tree into the table of class `anchor`; `opened` is the expression of the explorer.
 
-    def _show(self, explorer: WeightsExplorer, anchor: str, opened: str) -> None:
+        `view` is that of a module, of which some is known already.
+        """
+        # The table is complete by itself.
+        first_that_works("the live weights", lambda: self._show(explorer, anchor, opened, view), lambda _: None)
+
+    def _show(self, explorer: WeightsExplorer, anchor: str, opened: str, view: ModuleView | None) -> None:
         if not explorer or not can_show_live(self._shell, self._config):
             return
         from tensornp.models.live.find import released_from
@@ -66,12 +70,14 @@ class LiveWeights:
 
         output = IsolatedOutput(self._shell)
         rows, self._kept = released_from(explorer, self._shell.user_ns, opened)
-        for view in self._kept:
-            view.keep()
+        for own in self._kept:
+            own.keep()
         widget = WeightsWidget(
             rows, opened=opened, anchor=anchor, options=self._config.options, binder=self._bind,
             has_values=not output.is_needed, classes=explorer.classes,
         )  # fmt: skip
+        if view is not None:
+            widget.tell(view)
         self._keep(widget, output)
 
     def show_comparison(self, found: WeightsComparison, anchor: str) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tensornp.core.summary.card import TensorSummary
     from tensornp.core.summary.surroundings import Look
     from tensornp.fronts.ipython.config import TensorDisplay
-    from tensornp.models.explorer import WeightsExplorer
+    from tensornp.models.module_view import ModuleView
 
 _TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter")
 _DISPLAY_METHODS = ("_ipython_display_", "_repr_mimebundle_", "_repr_html_", "_repr_pretty_", "_repr_markdown_")
@@ -52,7 +52,7 @@ class TensorPrinters:
         anchors: Anchors,
         look: Look,
         on_shown: Callable[[Any, TensorSummary, str], None],
-        on_module: Callable[[Any, WeightsExplorer, str, str], None],
+        on_module: Callable[[Any, ModuleView, str, str], None],
     ) -> None:
         self._formatter = shell.display_formatter
         self._config = config
@@ -152,9 +152,9 @@ class TensorPrinters:
         if _is_tensor(obj):
             anchor = self._anchors.new()
             self._on_shown(obj, summary, anchor)
-        elif (explorer := _explorer_of(summary)) is not None:
+        elif _is_module_view(summary):
             anchor = self._anchors.new()
-            self._on_module(obj, explorer, anchor, self._typed())
+            self._on_module(obj, summary, anchor, self._typed())
         prepared = obj, summary, anchor
         mimes = _MIMES
         if not can_be_looked_up(self._before_displays, type(obj)):
@@ -367,10 +367,9 @@ class TensorPrinters:
         return printer if getattr(printer, "__self__", None) is not self else None
 
 
-def _explorer_of(summary: Any) -> WeightsExplorer | None:
-    """Return the weights of a module that is shown; None of what is something else."""
+def _is_module_view(summary: Any) -> bool:
     views = sys.modules.get("tensornp.models.module_view")
-    return summary.explorer if views is not None and type(summary) is views.ModuleView else None
+    return views is not None and type(summary) is views.ModuleView
 
 
 def _as_typed(summary: Any, shell: Any) -> Any:

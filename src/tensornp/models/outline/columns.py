@@ -104,6 +104,10 @@ class Column(NamedTuple):
         """Whether weights are sorted by it."""
         return self.order is not None or self.is_found
 
+    def width_from(self, *, has_figures: bool) -> int:
+        """Return the pixels of a page from which it is shown: without figures there is room for more."""
+        return self.min_width if has_figures else _NARROW if self.min_width > _NARROW else 0
+
     @property
     def is_found(self) -> bool:
         """Whether they are sorted by what a scan has found."""
@@ -259,7 +263,10 @@ COLUMNS: tuple[Column, ...] = (
         "elements", None, lambda one: one.numel, share=lambda numel, _: format_count(numel), is_always=True,
         is_right=True, has_large_first=True, min_width=_NARROW,
     ),
-    Column("share", share=_share, is_always=True, is_right=True, min_width=_WIDE),
+    Column(
+        "share", None, lambda one: one.numel, share=_share, is_always=True, is_right=True, has_large_first=True,
+        min_width=_WIDE,
+    ),
     Column(
         "dtype", lambda row: cut(row.entries[0].dtype, MAX_SHOWN), lambda one: one.dtype, lambda one: one.dtype,
         is_said_once=True, min_width=_WIDEST,
@@ -281,7 +288,7 @@ COLUMNS: tuple[Column, ...] = (
     _figure("norm", ScannedFigure(lambda stats: stats.norm)),
     _figure("mean", ScannedFigure(lambda stats: stats.mean, has_sign=True), min_width=_WIDE),
     _figure("std", ScannedFigure(lambda stats: stats.std), min_width=_WIDE),
-    _figure("max |x|", ScannedFigure(_largest)),
+    _figure("max |x|", ScannedFigure(_largest), min_width=_NARROW),
     _figure("zeros", ScannedFigure(_share_of_zeros, _percent), min_width=_WIDE),
     _figure(GRADIENT, ScannedFigure(lambda _: None), min_width=_WIDEST),
     _figure(GRADIENT_RATIO, ScannedFigure(lambda _: None), min_width=_WIDEST),

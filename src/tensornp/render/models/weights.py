@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
 from typing import TypeGuard
@@ -31,22 +31,20 @@ _MAX_BITS = 1000
 """Of a number that is written: Python refuses some thousands of digits."""
 
 
-def weights_document(explorer: WeightsExplorer, alarms: Mapping[str, str] = MappingProxyType({})) -> Document:
+def weights_document(
+    explorer: WeightsExplorer, alarms: Mapping[str, str] = MappingProxyType({}), said: Sequence[Alarm | Lines] = ()
+) -> Document:
     """Return the totals over a table, and under it what is wrong; a live tree takes the place of the table.
 
-    `alarms` say by the name of a weight what of its values gives cause for alarm, where these are known.
+    `alarms` say by the name of a weight what of its values gives cause for alarm, where these are known, and `said` is
+    what stands over the table then; the tree says both itself.
     """
     rows = folded(explorer.values())
     table, common, rest = _table(rows, explorer.source, alarms)
-    static = Group("tensornp-static", (table, Lines((rest,))))
-    loud = (*_loud(explorer), *_not_finite(alarms))
-    return Document((Heading(_heading(explorer, common)), *loud, static, Lines(tuple(_said(explorer, rows)))))
-
-
-def _not_finite(alarms: Mapping[str, str]) -> list[Alarm]:
-    names = listed([cut(name, MAX_SHOWN) or "''" for name in alarms], MAX_NAMED)
-    verb = "has" if len(alarms) == 1 else "have"
-    return [Alarm(f"{counted(len(alarms), 'weight')} {verb} NaN or infinities", f": {names}")] if alarms else []
+    static = Group("tensornp-static", (*said, table, Lines((rest,))))
+    return Document(
+        (Heading(_heading(explorer, common)), *_loud(explorer), static, Lines(tuple(_said(explorer, rows))))
+    )
 
 
 def _loud(explorer: WeightsExplorer) -> list[Alarm]:

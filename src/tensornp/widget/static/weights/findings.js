@@ -20,6 +20,10 @@ export class Findings {
   /** @param {Finding} finding */
   said({ text, isAlarm, name, more, weight, goal }) {
     const node = element("span", "finding");
+    if (!name) {
+      node.textContent = text;
+      return node;
+    }
     const title = goal ? "Show the values there" : "Show this weight";
     const link = button(name, title, () => this.open(weight, goal), "copy tensornp-link");
     link.setAttribute("aria-label", `${text}: ${name}`);

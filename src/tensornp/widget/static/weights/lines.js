@@ -6,6 +6,9 @@ const NUM_LINES = 20;
 // Beside a weight that is open.
 const FEW_LINES = 8;
 const INDENT_PX = 16;
+// What the bar beside the tree takes, and what a name has at the least.
+const BAR_PX = 14;
+const MIN_NAME_PX = 140;
 
 export class Lines {
   /** @type {SeenLines} */
@@ -69,6 +72,16 @@ export class Lines {
     this.slider.hidden = total <= this.count;
   }
 
+  // Names have the room that figures leave, in a page of that width.
+  fitNames(width) {
+    const cell = /** @type {HTMLElement | undefined} */ (this.rows[0]?.firstChild);
+    if (!cell || !Number.isFinite(width)) return;
+    const room = Math.max(width - BAR_PX - (this.grid.offsetWidth - cell.offsetWidth), MIN_NAME_PX);
+    if (room === this.room) return;
+    this.room = room;
+    this.grid.style.setProperty("--tensornp-name", `${room}px`);
+  }
+
   paintHeads(columns, sort, descending) {
     const kind = JSON.stringify([columns, sort, descending]);
     if (kind === this.kindOfHeads) return;
@@ -97,7 +110,7 @@ export class Lines {
       else if (now.descending === isLargeFirst) this.sort({ descending: !now.descending });
       else this.sort({ sort: "", descending: false });
     };
-    const node = button(heading, `Sort by ${heading}`, press, "sort");
+    const node = button(heading, `Sort by ${heading}; the third press brings the order of the model back`, press, "sort");
     // Reached from the first line, upwards: the tree is one stop of the Tab key.
     node.tabIndex = -1;
     if (isSorted) node.append(element("span", "arrow", descending ? " ▼" : " ▲"));
@@ -132,7 +145,7 @@ export class Lines {
       const mark = element("span", "mark", line.branch >= 0 ? (line.open ? "▾" : "▸") : "");
       mark.setAttribute("aria-hidden", "true");
       const box = element("div", "name-box");
-      box.append(mark, nameOf("name-text", text));
+      box.append(mark, endOf(text));
       if (line.className) box.append(nameOf("class-name", line.className));
       if (line.alarm) box.append(this.alarm(line.alarm));
       cell.append(box);
@@ -223,4 +236,11 @@ function markOf([from, to]) {
   dot.style.width = `${100 * (to - from)}%`;
   mark.append(dot);
   return mark;
+}
+
+// A name of which the beginning is left out where there is no room for it.
+function endOf(text) {
+  const node = element("span", "name-end");
+  node.append(nameOf("name-text", text));
+  return node;
 }

@@ -163,7 +163,6 @@ class Weights {
   fit() {
     const { clientWidth } = this.root;
     if (!this.columns.fit(clientWidth)) return;
-    this.root.style.setProperty("--tensornp-width", `${clientWidth}px`);
     if (this.seen) this.repaint();
   }
 
@@ -178,6 +177,7 @@ class Weights {
     const { total, text, code } = this.seen;
     const columns = this.columns.offer(this.seen.columns, this.asked.sort);
     this.lines.paint(this.seen, columns, this.asked, this.current, this.panel.opened);
+    this.lines.fitNames(this.columns.width);
     this.said.textContent = text || `${total.toLocaleString("en")} ${total === 1 ? "line" : "lines"}`;
     this.code.textContent = code;
     this.copy.hidden = !code;
@@ -331,7 +331,8 @@ class Weights {
   // --- a scan of all
 
   paintScan() {
-    this.controls.paintScan(this.model.get("progress"), this.seen?.isList, this.seen?.cost);
+    const isPart = Boolean(this.asked.search || Object.keys(this.asked.filters).length);
+    this.controls.paintScan(this.model.get("progress"), isPart, this.seen?.cost);
   }
 
   foundOut() {
