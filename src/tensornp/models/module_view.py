@@ -57,7 +57,8 @@ def module_view(module: torch.nn.Module, options: DisplayOptions, expression: st
     """Return what is shown of a module, which `expression` gives; only its own text runs code of the user's."""
     view = _looked_at(module, options, expression)
     try:
-        return replace(view, text=repr(module))
+        # Its class may return a string of a class of its own.
+        return replace(view, text=str.__str__(repr(module)))
     except Exception:
         return view
 

@@ -19,7 +19,7 @@ from tensornp.models.entries.released import reached
 from tensornp.widget.answering import Answer, Request
 from tensornp.widget.dock import module, stylesheet
 from tensornp.widget.table import LiveTable
-from tensornp.widget.window_request import NONSENSE, integer, integers, window_asked, window_turned
+from tensornp.widget.window_request import NONSENSE, integer, integers, place_asked, window_asked, window_turned
 
 
 class Pair(NamedTuple):
@@ -78,11 +78,8 @@ class ComparisonTable(LiveTable):
     def _next(self, request: Request) -> Answer:
         """Return the window with the next element that differs in its middle."""
         pair, subjects = self._opened(request)
-        after = None if request.get("after") is None else integers(request.get("after"))
-        is_inside = after is not None and len(after) == len(subjects[0].shape)
-        place = next_difference(
-            reached(pair.first).values(), reached(pair.second).values(), after if is_inside else None
-        )
+        after = place_asked(request.get("after"), subjects[0].shape)
+        place = next_difference(reached(pair.first).values(), reached(pair.second).values(), after)
         if place is None:
             raise BadRequestError(f"nothing differs any more in {pair.first.name}")
         return self._said(request, subjects, window_asked(subjects[0].shape, request), place)
@@ -96,6 +93,10 @@ class ComparisonTable(LiveTable):
         for entry in entries:
             entry.check_readable()
         first, second = (subject_of(entry.values()) for entry in entries)
+        if first.num_parts or second.num_parts:
+            raise NoDataError(
+                f"{pair.first.name} is nested, and is not seen side by side; open each part with %weights"
+            )
         if first.shape != second.shape:
             raise NoDataError(f"shapes differ: {first.shape} and {second.shape}; open each of them with %weights")
         return pair, (first, second)

@@ -144,3 +144,20 @@ def test_a_sparse_tensor_holds_its_storages_whole():
     assert (census.num_tensors, census.num_storages, census.totals) == (3, 2, {"cpu": whole})
     [group] = census.groups
     assert {row.name: row.shared_with for row in group.rows} == {"v": "", "i": "t: overlapping", "t": "v: overlapping"}
+
+
+def test_names_that_look_the_same_are_not_folded():
+    """As tuples among the keys of a variable with a digit; the table has them all."""
+    pairs = {(i, j): torch.ones(3) for i in range(3) for j in range(2)}
+    text = census_document(census_in({"x1": pairs, "ok": torch.ones(2)})).text()
+    assert text.count("x1[") == 6
+    assert "ok" in text
+    assert [one.pattern for one in alike(["w[-1]", "w[-2]", "w[-3]"], [0] * 3)] == ["w[-1]", "w[-2]", "w[-3]"]
+
+
+def test_what_was_not_read_for_nan_is_counted():
+    """Nothing is claimed of it."""
+    census = census_in({f"t{i}": torch.ones(4) * i for i in range(230)}, max_rows=1000)
+    assert census.num_unread == 30
+    assert "no NaN looked for in 30" in census_document(census).text()
+    assert "looked for" not in census_document(census_in({"t": torch.ones(3)})).text()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.units import number_ranges
 
-_NUMBER = re.compile(r"(?<!\d)(0|[1-9]\d{0,17})(?!\d)")
+_NUMBER = re.compile(r"(?<![\d-])(0|[1-9]\d{0,17})(?!\d)")
 _MIN_ALIKE = 3
 """Fewer are seen at a glance."""
 
@@ -28,7 +28,8 @@ def alike(names: Sequence[str], facts: Sequence[Any]) -> Iterator[Alike]:
     """
     taken: dict[int, Alike] = {}
     for members in _candidates(names, facts):
-        free = [i for i in members if i not in taken]
+        # Of names that look the same, each stands for itself.
+        free = list({names[i]: i for i in reversed(members) if i not in taken}.values())[::-1]
         if len(free) >= _MIN_ALIKE:
             one = Alike(_pattern([names[i] for i in free]), tuple(free))
             taken |= dict.fromkeys(free, one)

@@ -91,7 +91,10 @@ class CensusGroup:
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """The table, and what it counts: `totals` are bytes by device and `owners` by owner, each storage once."""
+    """The table, and what it counts: `totals` are bytes by device and `owners` by owner, each storage once.
+
+    In `num_unread` of its tensors and arrays no NaN was looked for, since there was too much to read.
+    """
 
     groups: tuple[CensusGroup, ...]
     num_tensors: int
@@ -101,6 +104,7 @@ class Census:
     owners: dict[str, int]
     num_left_out: int
     stopped: str
+    num_unread: int = 0
 
     def abridged(self, max_rows: int) -> Census:
         """Return what a table of at most `max_rows` names shows of this one; the totals stay."""
@@ -146,7 +150,8 @@ def census_of(
     Of its tensors and arrays, up to `max_read_nbytes` are read to find NaN and infinities. With `is_changed`, only
     groups are counted and shown of which a member has changed, as `change_of` tells.
     """
-    look = _Look(_once(change_of) if change_of is not None else None, _once(Unasked(max_read_nbytes).not_finite))
+    unasked = Unasked(max_read_nbytes)
+    look = _Look(_once(change_of) if change_of is not None else None, _once(unasked.not_finite))
     groups = [group for group in survey.groups if not patterns or _matches(group, patterns)]
     if is_changed:
         groups = [
@@ -177,6 +182,7 @@ def census_of(
         owners={owner: nbytes for owner, nbytes in owners.items() if nbytes},
         num_left_out=sum(sizes) - sum(len(group.rows) for group in shown),
         stopped=survey.stopped,
+        num_unread=unasked.num_unread if max_read_nbytes else 0,
     )
 
 

@@ -14,10 +14,11 @@ MAX_TENSORS = 200
 
 
 class Unasked:
-    """What may still be read: so many bytes, of so many tensors."""
+    """What may still be read: so many bytes, of so many tensors; `num_unread` counts those that were too many."""
 
     def __init__(self, max_nbytes: int) -> None:
         self._left, self._num_left = max_nbytes, MAX_TENSORS
+        self.num_unread = 0
 
     def figures(self, tensor: Any, info: TensorInfo, *, histogram: HistogramChoice = "auto") -> TensorStats | None:
         """Return the figures of a tensor where they cost little; None where not, or where there are none."""
@@ -38,7 +39,10 @@ class Unasked:
             return None
 
     def _read(self, obj: Any, nbytes: int, histogram: HistogramChoice) -> TensorStats | None:
-        if not 0 < nbytes <= self._left or not self._num_left:
+        if nbytes <= 0:
+            return None
+        if nbytes > self._left or not self._num_left:
+            self.num_unread += 1
             return None
         self._left -= nbytes
         self._num_left -= 1

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.optimizers.saved import SavedOptimizer
-from tensornp.models.pickles.wanted import WantedImport
 
 
 class Contents(NamedTuple):
@@ -26,8 +25,9 @@ def problem_of_part(name: str, problem: str) -> str:
 
 
 def retold(problem: str, said: str) -> str:
-    """Return the same problem in other words."""
-    return problem.retold(said) if isinstance(problem, WantedImport) else type(problem)(said)
+    """Return the same problem in other words, with what else it knows."""
+    again: Callable[[str], str] = getattr(problem, "retold", type(problem))
+    return again(said)
 
 
 def problems_of(entries: Iterable[WeightEntry]) -> list[str]:

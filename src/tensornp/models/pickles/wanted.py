@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.pickles.records import Global, XRay
 from tensornp.models.pickles.tensors import KNOWN_IMPORTS
 
-_MODULES_OF_CLASSES = ("torch.nn.modules.", "torch.optim.", "torch.distributed.")
+_MODULES_OF_CLASSES = ("torch.nn.modules.", "torch.optim.")
+_CLASSES_OF_SHARDS = frozenset(
+    {"DTensor", "DTensorSpec", "DeviceMesh", "Partial", "Replicate", "Shard", "TensorMeta", "_StridedShard"}
+)
+_MODULES_OF_SHARDS = ("torch.distributed.tensor", "torch.distributed._tensor", "torch.distributed.device_mesh")
 _HOLDERS = frozenset(
     {
         ("argparse", "Namespace"), ("types", "SimpleNamespace"), ("pathlib", "PosixPath"), ("pathlib", "WindowsPath"),
@@ -52,9 +57,17 @@ class WantedImport(str):
     @property
     def is_alarm(self) -> bool:
         """Whether it is anything but a class of torch's own, or one that merely holds values."""
-        module, name = self.wanted
-        is_class = module.startswith(_MODULES_OF_CLASSES) and name.isidentifier() and name[0].isupper()
-        return not is_class and tuple(self.wanted) not in _HOLDERS
+        return tuple(self.wanted) not in _HOLDERS and not _is_class_of_torch(*self.wanted)
+
+
+def _is_class_of_torch(module: str, name: str) -> bool:
+    """Return whether a name is that of a layer, an optimizer or a sharded tensor, in the module that defines it."""
+    if name in _CLASSES_OF_SHARDS:
+        return module.startswith(_MODULES_OF_SHARDS)
+    # Those came with torch; nothing is imported for the question.
+    home = sys.modules.get(module) if module.startswith(_MODULES_OF_CLASSES) else None
+    own = vars(home).get(name) if home is not None else None
+    return isinstance(own, type) and own.__module__ == module
 
 
 def wanted_of(found: XRay, who: str = "it") -> Iterator[WantedImport]:

@@ -112,7 +112,7 @@ class PairTally:
     def _add_any(self, a: Array, b: Array, start: int) -> None:
         is_mixed = a.dtype.kind != b.dtype.kind and a.dtype.kind in "iu" and b.dtype.kind in "iu"
         integers = (a, b) if is_mixed else None
-        a, b = _of_one_kind(a, b)
+        a, b = of_one_kind(a, b)
         at = np.flatnonzero(differing(a, b))
         if len(at):
             self._note_first(a, b, int(at[0]), start)
@@ -192,7 +192,7 @@ class PairTally:
 
 def places_of_change(a: Array, b: Array) -> Array:
     """Return where two flat blocks of equal length are not equal."""
-    return np.flatnonzero(differing(*_of_one_kind(*_numbers(a, b))))
+    return np.flatnonzero(differing(*of_one_kind(*_numbers(a, b))))
 
 
 def _numbers(a: Array, b: Array) -> tuple[Array, Array]:
@@ -220,7 +220,7 @@ def _has_same_bits(a: Array, b: Array) -> bool:
     return np.array_equal(np.ascontiguousarray(a).view(bits), np.ascontiguousarray(b).view(bits))
 
 
-def _of_one_kind(a: Array, b: Array) -> tuple[Array, Array]:
+def of_one_kind(a: Array, b: Array) -> tuple[Array, Array]:
     """Return two blocks of one dtype that holds the numbers of both: a long float where one has 64-bit integers."""
     if a.dtype == b.dtype:
         return a, b

@@ -9,6 +9,7 @@ import numpy as np
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.units import format_number
 from tensornp.core.values.compare.differing import differing
+from tensornp.core.values.compare.pair_tally import of_one_kind
 from tensornp.core.values.shown.window import Window
 from tensornp.core.values.shown.window_values import Subject, elements_in, shades_of
 
@@ -56,12 +57,20 @@ def _number(values: Any) -> Any:
 
 @ignoring_float_errors
 def _difference(a: Any, b: Any) -> Any:
-    """Return the second less the first; of integers exactly."""
+    """Return the second less the first; of integers exactly, beside others as `compare` has it."""
     if all(values.dtype.kind in "iub" for values in (a, b)):
         return b.astype(object) - a.astype(object)
-    old, new = _number(a), _number(b)
+    hidden = np.ma.getmaskarray(a) | np.ma.getmaskarray(b)
+    old, new = of_one_kind(*(_wide(np.ma.getdata(values)) for values in (a, b)))
     # Two equal infinities have no difference, nor have two NaN.
-    return _ma.where(differing(np.ma.getdata(old), np.ma.getdata(new)), new - old, 0.0)
+    return _ma.masked_array(np.where(differing(old, new), new - old, 0), hidden)
+
+
+def _wide(values: Any) -> Any:
+    """Return floats in a dtype in which differences of short ones are told; bools as numbers."""
+    if values.dtype.kind == "c":
+        return values.astype(np.complex128)
+    return values if values.dtype.kind in "iu" else values.astype(np.float64)
 
 
 def _texts(values: Any, sign: str = "") -> list[str]:
