@@ -137,11 +137,11 @@ def test_on_paper_nothing_is_cut(page: Page) -> None:
 
 
 def test_values_break_into_lines_before_a_number_is_cut(page: Page) -> None:
-    """A table of a model in a window too narrow for its lines needs no scrolling."""
+    """A table of tensors in a window too narrow for its lines needs no scrolling."""
     model = torch.nn.Sequential(torch.nn.Linear(30, 40), torch.nn.BatchNorm1d(40))
     model(torch.randn(5, 30)).sum().backward()
     page.set_viewport_size({"width": 3000, "height": 800})
-    page.set_content(f'<body style="font: 13px sans-serif">{tnp.card(model).html}</body>')
+    page.set_content(f'<body style="font: 13px sans-serif">{tnp.card(model.state_dict()).html}</body>')
     (in_one_line,) = widths_of_tables(page)
     page.set_viewport_size({"width": int(0.9 * in_one_line), "height": 800})
     table = page.locator(".tensornp")

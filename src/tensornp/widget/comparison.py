@@ -23,11 +23,15 @@ from tensornp.widget.window_request import NONSENSE, integer, integers, place_as
 
 
 class Pair(NamedTuple):
-    """A weight on both sides, which hold nothing in memory themselves, and where it differs most."""
+    """A weight on both sides, which hold nothing in memory themselves, and where it differs most.
+
+    `is_odd` says whether an element is finite on one side alone, which is more than any difference.
+    """
 
     first: WeightEntry
     second: WeightEntry
     largest: Index | None
+    is_odd: bool = False
 
 
 class ComparisonTable(LiveTable):
@@ -70,7 +74,7 @@ class ComparisonTable(LiveTable):
         if isinstance(index, str):
             window, shown = window_turned(window, parse_index(index, first.shape), request)
         elif wanted == "largest":
-            shown = pair.largest if pair.largest is not None and len(pair.largest) == len(first.shape) else None
+            shown = _not_finite(pair, second) or (_not_finite(pair, first) if pair.is_odd else pair.largest)
         elif wanted is not None:
             shown = tuple(min(max(i, 0), size - 1) for i, size in zip(integers(wanted), first.shape, strict=False))
         return self._said(request, (first, second), window, shown, is_step=wanted not in (None, "largest"))
@@ -119,6 +123,15 @@ class ComparisonTable(LiveTable):
             "axes": [window.row_axis, window.column_axis],
             "windows": [{"texts": side.texts, "shades": side.shades} for side in seen],
             "show": shown,
-            "hasLargest": pair.largest is not None,
+            "hasLargest": pair.largest is not None or pair.is_odd,
             "text": f"[{window_text(window)}] of {window.shape}",
         }
+
+
+def _not_finite(pair: Pair, side: Subject) -> Index | None:
+    """Return where the first NaN or infinity of a side is, if one is finite on the other."""
+    from tensornp.core.values.find.locate import next_place
+
+    places = (next_place(side.tensor, what, None) for what in ("nan", "inf")) if pair.is_odd else iter(())
+    found = next((place for place in places if place is not None), None)
+    return None if found is None else tuple(found)

@@ -9,9 +9,9 @@ from tensornp.core.values.stats.alarms import alarms_of
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.released import reached
-from tensornp.models.live.gradients import gradient_norms
+from tensornp.models.live.gradients import gradients_of
 from tensornp.models.outline.columns import figures_of, figures_of_gradient
-from tensornp.models.scan.findings import QUIET_RANK, Finding
+from tensornp.models.scan.findings import ALARM_RANK, QUIET_RANK, Finding
 from tensornp.models.scan.run import scan_entries
 from tensornp.render.pictures.stats_line import line_of
 from tensornp.widget.scanning import GoOn
@@ -27,13 +27,18 @@ def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
     table = scan_entries(there, progress=go_on)
     unguarded = Unguarded()
     found: dict[str, Found] = {}
-    gradients = gradient_norms(there, unguarded, lambda: go_on(1, 1)) if table.complete else {}
+    gradients = gradients_of(there, unguarded, lambda: go_on(1, 1)) if table.complete else {}
     for name, stats in table.items():
         alarms = tuple(alarms_of(stats))
         figures = figures_of(stats)
+        findings = list(table.findings(name))
         if name in gradients:
-            figures |= figures_of_gradient(gradients[name], stats.norm)
-        found[name] = Found(tuple(table.findings(name)), *line_of(stats), figures, alarms)
+            norm, alarm = gradients[name]
+            figures |= figures_of_gradient(norm, stats.norm) if norm is not None and not alarm else {}
+            findings += [
+                Finding(ALARM_RANK - 1, f"{alarm} in its gradient", "NaN or infinities in the gradient")
+            ] * bool(alarm)
+        found[name] = Found(tuple(findings), *line_of(stats), figures, alarms)
     table.failed |= gone
     for name, why in table.failed.items():
         found[name] = Found((Finding(QUIET_RANK, f"not read: {why}", "not read"),))

@@ -10,7 +10,7 @@ import torch
 import tensornp as tnp
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.gradients import Unguarded
-from tensornp.models.live.gradients import gradient_norms
+from tensornp.models.live.gradients import gradients_of
 
 
 def trained() -> torch.nn.Module:
@@ -26,21 +26,25 @@ def test_norms_are_those_of_the_gradients(monkeypatch):
     monkeypatch.setattr(threads, "others_run", lambda: False)
     model, unguarded = trained(), Unguarded()
     before = {name: one.grad.clone() for name, one in model.named_parameters() if one.grad is not None}
-    found = gradient_norms(tnp.weights(model).values(), unguarded)
+    found = gradients_of(tnp.weights(model).values(), unguarded)
     assert {*found} == {"0.weight", "0.bias", "1.weight"}
-    for name, norm in found.items():
+    for name, (norm, alarm) in found.items():
+        assert not alarm
         assert norm == pytest.approx(before[name].double().norm().item())
         assert model.get_parameter(name).grad.equal(before[name])
     assert not unguarded.left_out
     model[0].weight.grad[:] = math.nan
-    assert "0.weight" not in gradient_norms(tnp.weights(model).values(), Unguarded())
+    model[0].bias.grad[1] = math.inf
+    found = gradients_of(tnp.weights(model).values(), Unguarded())
+    assert found["0.weight"] == (None, "all NaN")
+    assert found["0.bias"].alarm == "1 +Inf"
 
 
 def test_while_others_run_none_is_read(monkeypatch):
     """And it is known that some were left out."""
     monkeypatch.setattr(threads, "others_run", lambda: True)
     unguarded = Unguarded()
-    assert gradient_norms(tnp.weights(trained()).values(), unguarded) == {}
+    assert gradients_of(tnp.weights(trained()).values(), unguarded) == {}
     assert unguarded.left_out
 
 
@@ -48,4 +52,4 @@ def test_it_ends_when_it_is_told_to(monkeypatch):
     """Before the next one is read."""
     monkeypatch.setattr(threads, "others_run", lambda: False)
     left = [True, False, False]
-    assert len(gradient_norms(tnp.weights(trained()).values(), Unguarded(), lambda: left.pop(0))) == 1
+    assert len(gradients_of(tnp.weights(trained()).values(), Unguarded(), lambda: left.pop(0))) == 1

@@ -787,7 +787,7 @@ def test_what_has_no_values_says_so_when_it_is_opened():
     w = tnp.weights(model, expression="model")
     rows, _ = released_from(w, shell.user_ns, "")
     model.bias = None
-    with pytest.raises(tnp.NoDataError, match=r"model.bias is None by now; run %weights again"):
+    with pytest.raises(tnp.NoDataError, match=r"model.bias is None by now; show them again"):
         reached(rows[1])
 
 
@@ -856,5 +856,5 @@ def test_arrays_of_a_live_tree_are_found_again(tmp_path):
         assert np.array_equal(reached(fact).to_numpy(), held[fact.name])
         assert reached(fact).kind == "array"
     held["swapped"] = np.arange(4, dtype=">i4")
-    with pytest.raises(tnp.NoDataError, match=r"is >i4 of shape \(4,\) by now; run %weights again"):
+    with pytest.raises(tnp.NoDataError, match=r"is >i4 of shape \(4,\) by now; show them again"):
         reached(rows[1])

@@ -277,8 +277,8 @@ def _ordered(group: Group) -> list[Found]:
     """
     if len(group.found) == 1:
         return group.found
-    named = {id(found.obj) for found in group.found if found.holding == "name"}
-    told = [found for found in group.found if found.holding == "name" or id(found.obj) not in named]
+    named = {id(found.obj) for found in group.found if _is_own_name(found)}
+    told = [found for found in group.found if _is_own_name(found) or id(found.obj) not in named]
     order = {"name": 0, "history": 1, "traceback": 2}
     # An array over a parameter has borrowed its memory.
     kinds = {"parameter": 0, "buffer": 0, "array": 2}
@@ -288,6 +288,11 @@ def _ordered(group: Group) -> list[Found]:
         return order[f.holding], f.kind == "grad", -min(_fact(f.obj, "nbytes"), group.nbytes), kinds.get(f.kind, 1)
 
     return sorted(told, key=key)
+
+
+def _is_own_name(found: Found) -> bool:
+    """Return whether a name is more than what keeps the object besides: history, and the list of an optimizer."""
+    return found.holding == "name" and ".param_groups[" not in expression_of(found.path)
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

@@ -98,7 +98,10 @@ class LiveWeights:
             {row.name: row for row in released_from(side, self._shell.user_ns, "")[0]}
             for side in (found.first, found.second)
         )
-        pairs = [Pair(first[name], second[found.pairs[name]], found[name].largest_difference) for name in live.names]
+        pairs = [
+            Pair(first[name], second[found.pairs[name]], one.largest_difference, one.is_odd)
+            for name, one in ((name, found[name]) for name in live.names)
+        ]
         widget = ComparisonTable(pairs, live.printed, found.sources)
         widget.show(anchor, live.rows, len(changed) - len(live.rows))
         self._keep(widget, output)

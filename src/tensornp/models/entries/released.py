@@ -71,12 +71,12 @@ class Released(Source):
         said = called.code or called.name
         there = self._find(self._again.expression)
         if there is None:
-            raise NoDataError(f"{said} is None by now; run %weights again")
+            raise NoDataError(f"{said} is None by now; show them again")
         found: WeightEntry | None = self._again.make(there)
         if found is None:
-            raise NoDataError(f"{said} reaches no weight any more; run %weights again")
+            raise NoDataError(f"{said} reaches no weight any more; show them again")
         if (found.shape, found.dtype) != (self._shape, self._dtype):
-            raise NoDataError(f"{said} is {found.dtype} of shape {found.shape} by now; run %weights again")
+            raise NoDataError(f"{said} is {found.dtype} of shape {found.shape} by now; show them again")
         return found
 
     def _source(self, called: Called) -> Source:

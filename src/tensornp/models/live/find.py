@@ -50,7 +50,7 @@ class ByName(Find):
         except BadRequestError:
             held = self._held()
         if held is None:
-            raise NoDataError(f"{expression} reaches no weight any more; run %weights again")
+            raise NoDataError(f"{expression} reaches no weight any more; show them again")
         return held
 
     def _held(self) -> Any:
@@ -76,6 +76,6 @@ class ByMemory(Find):
         """Return a tensor over the same elements; no expression that calls is run again."""
         tensor = self._view.tensor()
         if tensor is None:
-            raise NoDataError(f"{self._said} is kept by nobody; bind it to a name first, and run %weights on that")
+            raise NoDataError(f"{self._said} is kept by nobody; bind it to a name first, and show that")
         with undisturbed():
             return tensor.requires_grad_(self._requires_grad)

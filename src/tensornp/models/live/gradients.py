@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.values.stats.alarms import alarm_text
 from tensornp.core.values.stats.compute import stats
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.tensor import PLAIN
 
 
+class Gradient(NamedTuple):
+    """The norm of a gradient, None where none of it is finite, and what of it gives cause for alarm."""
+
+    norm: float | None
+    alarm: str
+
+
 @unnoticed
-def gradient_norms(
+def gradients_of(
     entries: Iterable[WeightEntry], unguarded: Unguarded, goes_on: Callable[[], bool] = lambda: True
-) -> Mapping[str, float]:
-    """Return the norms of the gradients that there are, by the names of their weights.
+) -> Mapping[str, Gradient]:
+    """Return the gradients that there are, by the names of their weights.
 
     `unguarded` tells whether some were left out; of what is no ordinary tensor, none is looked at.
     """
-    found: dict[str, float] = {}
+    found: dict[str, Gradient] = {}
     for entry in entries:
         if type(entry.tensor) not in PLAIN or not entry.requires_grad or not goes_on():
             continue
@@ -28,9 +37,9 @@ def gradient_norms(
         if gradient is None:
             continue
         try:
-            norm = stats(gradient, histogram=None).norm
+            figures = stats(gradient, histogram=None)
         except TensornpError:
             continue
-        if norm is not None:
-            found[entry.name] = float(norm)
+        norm = None if figures.norm is None else float(figures.norm)
+        found[entry.name] = Gradient(norm, alarm_text(figures))
     return found

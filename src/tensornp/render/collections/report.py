@@ -32,12 +32,15 @@ def report_document(report: Report) -> Document:
 def _alarm(report: Report) -> str:
     """Return how many hold what is not finite since: ``27 are all NaN since this cell``; empty where none does."""
     alarms = [line.alarm for line in report.lines if line.alarm]
+    if len(alarms) == 1:
+        (name,) = (line.name for line in report.lines if line.alarm)
+        what = "is NaN" if alarms[0] == "NaN" else "is all NaN" if alarms[0] == "all NaN" else f"has {alarms[0]}"
+        return f"{name} {what} since this cell"
     num_all = sum(alarm in ("NaN", "all NaN") for alarm in alarms)
     num_some = len(alarms) - num_all
     said = [f"{num_all:,} {'is' if num_all == 1 else 'are'} all NaN"] if num_all else []
     if num_some:
-        what = alarms[0] if len(alarms) == 1 else "NaN or infinities"
-        said.append(f"{num_some:,} {'has' if num_some == 1 else 'have'} {what}")
+        said.append(f"{num_some:,} {'has' if num_some == 1 else 'have'} NaN or infinities")
     return f"{', '.join(said)} since this cell" if said else ""
 
 

@@ -57,7 +57,7 @@ class Table:
 
 RIGHT = ("bytes", "moved", "‖Δ‖", "‖before‖", "max |Δ|", "not equal")
 """Columns of numbers, which are aligned by their last digit."""
-WRAPPED = ("to get", "what it means", "values", "where", "finding")
+WRAPPED = ("to get", "what it means", "values", "where", "finding", "what")
 """Columns of words or numbers, which a page may break into lines."""
 
 

@@ -87,11 +87,11 @@ def _rule(found: WeightsComparison) -> Iterator[str]:
     num_dense = sum(one.verdict == DENSE for one in found.values())
     said = [f"{counted(num_dense, DENSE)}"] if num_dense > 1 else []
     if len(changed) >= _MANY:
-        said.append(f"in the median, a weight has moved {_percent(median(changed))} of its norm")
+        said.append(f"moved {_percent(median(changed))} in the median")
     yield ": ".join(said)
     if found.median_norm:
         floor = f"the median of all norms, {found.median_norm:.3g}"
-        yield f"moved: ‖Δ‖ over the norm before, or over {floor}, where that is larger"
+        yield f"moved: ‖Δ‖ over the norm before, or over {floor}, where that is larger; ≤: the largest of a line"
 
 
 def _tables(found: WeightsComparison, names: Sequence[str]) -> tuple[Table, Table]:

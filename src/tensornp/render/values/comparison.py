@@ -46,7 +46,8 @@ def _rows(found: Comparison, names: tuple[str, str]) -> Iterator[tuple[str, str,
             yield "finite on one side", f"{count:,}", f"only in {name}"
     if found.max_abs is None:
         return
-    yield "largest |Δ|", number_text(found.max_abs), f"of {counted(found.finite, 'pair')}, finite on both sides"
+    at = f"at {list(found.largest_difference)}, " if found.largest_difference is not None else ""
+    yield "largest |Δ|", number_text(found.max_abs), f"{at}of {counted(found.finite, 'pair')}, finite on both sides"
     if found.relative is not None and found.cosine_distance is not None:
         yield "relative", f"{found.relative:.4g}", f"the norm of the difference over that of {names[0]}"
         yield "1 − cos", f"{found.cosine_distance:.4g}", "of the angle between the two"

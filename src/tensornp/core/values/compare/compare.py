@@ -95,6 +95,11 @@ class Comparison:
     largest_difference: Index | None = None
 
     @property
+    def is_odd(self) -> bool:
+        """Whether an element is finite on one side alone."""
+        return bool(self.only_finite_first or self.only_finite_second)
+
+    @property
     def changed_fraction(self) -> float:
         """The share of elements that are not equal."""
         return self.num_changed / self.count if self.count else 0.0

@@ -23,9 +23,9 @@ class Comparison extends Sorter {
     const text = row.cells[0]?.firstChild;
     if (!text) return row;
     const title = `Show both sides of ${this.rows[number].cells[0]}`;
-    const opener = button(text.textContent, title, () => this.toggle(row, opener, number), "sort tensornp-opener");
+    const opener = button(text.textContent.trim(), title, () => this.toggle(row, opener, number), "sort tensornp-opener");
     opener.setAttribute("aria-expanded", "false");
-    text.replaceWith(opener);
+    text.replaceWith(opener, " ");
     return row;
   }
 

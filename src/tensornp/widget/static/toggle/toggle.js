@@ -2,7 +2,7 @@
 
 import { copyButton } from "../page/copy.js";
 import { GONE, docking } from "../page/docking.js";
-import { button, element } from "../page/elements.js";
+import { button, element, focused } from "../page/elements.js";
 import { filmOf } from "../page/frames.js";
 import { Request } from "../page/request.js";
 
@@ -58,7 +58,9 @@ class Toggle {
     this.values = element("button", "button tensornp-open", "Values");
     this.values.type = "button";
     this.values.title = "Look at the values, a window at a time";
-    this.values.addEventListener("click", () => this.ask({ type: "values", open: !this.model.get("shows_values") }));
+    this.values.addEventListener("click", () =>
+      this.model.get("shows_values") ? this.ask({ type: "values", open: false }) : this.openValues(),
+    );
     this.stats = element("button", "button", "Statistics");
     this.stats.type = "button";
     this.stats.addEventListener("click", () => this.ask({ type: this.isScanning() ? "end" : "stats" }));
@@ -83,6 +85,24 @@ class Toggle {
 
   ask(request) {
     this.request.send({ ...request, id: `${this.group}-${(this.count += 1)}` });
+  }
+
+  // The values come into view with their cells, unless one has gone on to something else meanwhile.
+  openValues(wanted = {}) {
+    this.ask({ type: "values", open: true, ...wanted });
+    const [card, from] = [this.root.closest(".tensornp"), focused()];
+    if (!card) return;
+    this.comes?.disconnect();
+    const show = () => {
+      const values = card.querySelector(".tensornp-values");
+      if (!values?.querySelector("[role='grid'] td")) return;
+      this.comes?.disconnect();
+      const now = focused();
+      if (now === from || now === document.body || card.contains(now)) values.scrollIntoView({ block: "nearest" });
+    };
+    this.comes = new MutationObserver(show);
+    this.comes.observe(card, { childList: true, subtree: true });
+    show();
   }
 
   answered() {
@@ -246,7 +266,7 @@ class Toggle {
 
   alarm([what, text]) {
     const title = `Go to the first ${what === "nan" ? "NaN" : "infinity"}`;
-    return button(text, title, () => this.ask({ type: "values", open: true, goal: what }), "alarm");
+    return button(text, title, () => this.openValues({ goal: what }), "alarm");
   }
 
   say(text, tone = "plain") {
@@ -272,6 +292,7 @@ class Toggle {
   }
 
   undock() {
+    this.comes?.disconnect();
     this.request.end();
     for (const node of this.printed) node.style.display = "";
     if (this.covered) this.covered.style.display = this.display;
