@@ -30,7 +30,8 @@ class Shown:
         self.live = live_rows(found, 2000)
         rows = [{row.name: row for row in released_from(side, namespace, "")[0]} for side in sides]
         pairs = [
-            Pair(rows[0][name], rows[1][found.pairs[name]], found[name].largest_difference) for name in self.live.names
+            Pair(rows[0][name], rows[1][found.pairs[name]], found[name].largest_difference, found[name].is_odd)
+            for name in self.live.names
         ]
         self.widget = ComparisonTable(pairs, self.live.printed, found.sources)
         self.widget.show("a", self.live.rows, 0)
@@ -174,3 +175,20 @@ def test_weights_of_two_shapes_say_so():
     """There is no difference to be seen."""
     shown = Shown({"a": {"w": torch.zeros(2)}, "b": {"w": torch.zeros(3)}}, "a", "b")
     assert "shapes differ" in shown.ask("window", row=0, size=[2, 2])["text"]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_what_is_finite_on_one_side_alone_is_opened_before_any_difference(is_first):
+    """It is more than the largest of these."""
+    names = models()
+    names["before" if is_first else "after"]["head"][1, 3] = float("nan")
+    shown = Shown(names, "before", "after")
+    assert shown.live.names[0] == "head"
+    assert shown.ask("window", row=0, size=[2, 2], show="largest")["show"] == [1, 3]
+
+
+def test_a_nested_tensor_is_not_seen_side_by_side():
+    """Its parts have indices of their own."""
+    nested = [torch.nested.nested_tensor([torch.arange(3.0), torch.arange(5.0) + i]) for i in range(2)]
+    shown = Shown({"a": {"n": nested[0]}, "b": {"n": nested[1]}}, "a", "b")
+    assert "nested" in shown.ask("window", row=0, size=[2, 2], show="largest")["text"]

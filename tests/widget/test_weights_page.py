@@ -247,6 +247,14 @@ def test_gradients_are_columns_where_there_are_any(shown, monkeypatch):
     norm, gradient = (one.detach().double().norm().item() for one in (model.weight, model.weight.grad))
     cells = answer["lines"][0]["cells"]
     assert (cells["grad norm"], cells["grad / weight"]) == (f"{gradient:.3g}", f"{gradient / norm:.3g}")
+    model.weight.grad[2, 1] = torch.nan
+    page.scan()
+    told = page.widget.findings[0]
+    assert (told["text"], told["name"], told["isAlarm"]) == (
+        "1 weight has NaN or infinities in the gradient",
+        "weight",
+        True,
+    )
     monkeypatch.setattr("tensornp.core.lowlevel.threads.others_run", lambda: True)
     page.scan()
     assert page.widget.scanned.endswith(" · another thread is running: gradients were not looked at")

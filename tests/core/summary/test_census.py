@@ -161,3 +161,13 @@ def test_what_was_not_read_for_nan_is_counted():
     assert census.num_unread == 30
     assert "no NaN looked for in 30" in census_document(census).text()
     assert "looked for" not in census_document(census_in({"t": torch.ones(3)})).text()
+
+
+def test_the_list_of_an_optimizer_is_no_name_of_a_parameter():
+    """As little as the history is; what only an optimizer has is named by it."""
+    model = torch.nn.Sequential(*[torch.nn.Linear(2, 2) for _ in range(3)])
+    census = census_in(
+        {"model": model, "opt": torch.optim.SGD([*model.parameters(), torch.nn.Parameter(torch.ones(7))])}
+    )
+    names = [row.name for group in census.folded().groups for row in group.rows]
+    assert names == ["opt.param_groups[0]['params'][6]", "model[{0..2}].weight × 3", "model[{0..2}].bias × 3"]
