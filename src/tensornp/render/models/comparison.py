@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -139,7 +139,9 @@ def _row(found: WeightsComparison, row: Row, is_dense: bool) -> TableRow:
         "dtype": " and ".join(dtypes),
         **texts,
     }
-    return TableRow(tuple(said.get(heading, "") for heading in _HEADINGS), alarm=_odd(every))
+    return TableRow(
+        tuple(said.get(heading, "") for heading in _HEADINGS), alarm=_odd(dict(zip(names, every, strict=True)))
+    )
 
 
 def _what(found: WeightsComparison, row: Row, is_dense: bool) -> Iterator[str]:
@@ -176,12 +178,15 @@ _FIGURES: dict[str, Callable[[float], str]] = {
 """How the numbers are written."""
 
 
-def _odd(every: list[Comparison]) -> str:
-    """Return what is finite on one side alone."""
+def _odd(every: Mapping[str, Comparison]) -> str:
+    """Return what is finite on one side alone; of several weights, in which the first is."""
     counts = {
-        "now": sum(one.only_finite_first for one in every), "before": sum(one.only_finite_second for one in every)
-    }  # fmt: skip
-    return ", ".join(f"{count:,} NaN or infinite {when}" for when, count in counts.items() if count)
+        "now": sum(one.only_finite_first for one in every.values()),
+        "before": sum(one.only_finite_second for one in every.values()),
+    }
+    said = ", ".join(f"{count:,} NaN or infinite {when}" for when, count in counts.items() if count)
+    first = next((name for name, one in every.items() if one.is_odd), "")
+    return f"{said} in {legible(first)}" if said and len(every) > 1 else said
 
 
 def _said(found: WeightsComparison, call: str) -> list[str]:
