@@ -304,3 +304,16 @@ def test_what_moved_most_beside_the_others_comes_first():
     text = weights_comparison_document(tnp.compare(before, after)).text()
     assert "layers.{0..3}.weight × 4 · 1 NaN or infinite now in layers.2.weight" in text
     assert "inf" not in text.replace("infinite", "")
+
+
+def test_what_one_element_has_changed_is_told_with_its_place():
+    """And not as a change in few directions, which it is too."""
+    torch.manual_seed(0)
+    before = {"w": torch.randn(40, 40), "v": torch.randn(40, 40)}
+    after = {name: one + 1e-4 * torch.randn(40, 40) for name, one in before.items()}
+    after["w"][3, 7] -= 2
+    text = weights_comparison_document(tnp.compare(before, after)).text()
+    (line,) = (line for line in text.splitlines() if line.startswith("w "))
+    assert "nearly all of it at [3, 7]" in line
+    assert "directions" not in line
+    assert "nearly all" not in next(line for line in text.splitlines() if line.startswith("v "))

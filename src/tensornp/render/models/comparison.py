@@ -27,6 +27,8 @@ _ALWAYS = ("name",)
 DENSE = "dense change"
 _MANY = 5
 """Weights of which a median is told."""
+_MOST = 0.9
+"""Of the square of a norm, what one element has that is told alone."""
 _OUTLIER = 2
 """How many times the median of its row a weight has moved that is named."""
 
@@ -154,9 +156,19 @@ def _what(found: WeightsComparison, row: Row, is_dense: bool) -> Iterator[str]:
     most = max(sizes, key=sizes.__getitem__)
     if sizes[most] > _OUTLIER * median(sizes.values()):
         yield f"most in {legible(most)}"
+    one = found[most]
+    if one.count > 1 and _is_of_one_element(one):
+        yield f"nearly all of it at {list(one.largest_difference or ())}"
+        return
     shares = [found.low_rank[entry.name] for entry in row.entries if entry.name in found.low_rank]
     if shares:
         yield f"{100 * max(shares):.3g}% of the change lies in 8 directions"
+
+
+def _is_of_one_element(one: Comparison) -> bool:
+    """Return whether one element has most of the change, which then lies in few directions for no other reason."""
+    norm, largest = one.norm_of_difference, one.max_abs
+    return bool(norm and largest and largest**2 > _MOST * norm**2 and one.num_changed > 1)
 
 
 def _verdict(one: Comparison) -> str:
