@@ -131,6 +131,7 @@ class LiveWeights:
                 resident.widget.close()
 
     def close(self) -> None:
-        """Take all out of the page."""
+        """Take all out of the page, and let go of what was shown."""
+        self._made = None
         while self._residents:
             self._residents.pop().widget.close()
