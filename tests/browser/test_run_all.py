@@ -8,9 +8,10 @@ import pytest
 from browser.lab import Notebook, Server
 from playwright.sync_api import Page, expect
 
+LOAD = "%load_ext tensornp\nimport torch"
 TIMES = 20
 CELLS = [
-    "%load_ext tensornp\nimport torch",
+    LOAD,
     *(f"w{i} = torch.arange({i + 2}.)\nw{i}" for i in range(4)),
     "%tensors",
     "torch.ones(3, device='meta')",
@@ -40,3 +41,23 @@ def test_after_run_all_the_toggle_always_answers(page: Page, server: Server, app
     assert not [error for error in errors if "widget" in error.lower() or "comm" in error.lower() or "model" in error]
     outputs = [cell["outputs"] for cell in json.loads(notebook.save().read_text())["cells"]]
     assert [len(found) for found in outputs] == [1] * len(CELLS), "the first says that the extension is loaded"
+
+
+def test_after_run_all_everything_answers_while_the_last_cell_runs(page: Page, server: Server) -> None:
+    """Whoever runs all and waits for a training looks at the tensors meanwhile."""
+    training = "import pathlib, time\nwhile not pathlib.Path('go').exists(): time.sleep(0.05)"
+    shown = ["model = torch.nn.Linear(3, 2)\nmodel", "%weights model", "w = torch.arange(3.)\nw"]
+    server.write("training.ipynb", [LOAD, *shown, training])
+    notebook = Notebook(page, server, "training.ipynb")
+    notebook.menu("Run", "Run All Cells")
+    try:
+        for index in (1, 2):
+            cell = notebook.cell(index)
+            cell.get_by_role("treegrid").get_by_text("weight", exact=True).click()
+            expect(cell.locator(".tensornp-weight pre")).to_contain_text("array([[")
+        card = notebook.cell(3)
+        card.get_by_role("radio", name="copy", exact=True).click()
+        expect(card.get_by_text("array: copy, 12 bytes", exact=True)).to_be_visible()
+        assert "[*]" in notebook.cell(4).inner_text()
+    finally:
+        (server.root / "go").touch()

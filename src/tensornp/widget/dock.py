@@ -45,6 +45,24 @@ class DockingWidget(anywidget.AnyWidget):
         self.on_msg(self._receive)
         _living.add(self)
 
+    def open(self) -> None:
+        """Open the comm, of which the page may ask while a cell runs."""
+        super().open()
+        self._let_page_choose()
+
+    def _send(self, msg: Any, buffers: Any = None) -> None:
+        super()._send(msg, buffers)
+        self._let_page_choose()
+
+    def _let_page_choose(self) -> None:
+        """Leave it to the page whether what it asks is answered while a cell runs.
+
+        ipykernel 7.4 gives what a page sends over a comm to the shell that has last sent over it. Of a widget that a
+        cell has made that is the main one, which answers when all cells have ended, whatever subshell the page names.
+        """
+        if self.comm is not None:
+            getattr(self.comm, "__dict__", {}).pop("_reply_subshell_id", None)
+
     def _handle_msg(self, msg: Any) -> None:
         """Take a message of the comm, which may be anything: one that makes no sense is passed over."""
         try:

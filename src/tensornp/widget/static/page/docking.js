@@ -6,8 +6,10 @@
 
 import { element, focused } from "./elements.js";
 
-const ASK_AGAIN_MS = 4000;
-const MAX_TRIES = 5;
+// The first message of all may come before the page has a subshell, and then waits for a running cell: twice as long
+// each time.
+const ASK_AGAIN_MS = 500;
+const MAX_TRIES = 6;
 export const GONE = "the kernel of this card is gone; run the cell again";
 const DOCUMENTS = ".jp-NotebookPanel, .jp-CodeConsole";
 // Save, run the cell, back to the notebook.
@@ -87,11 +89,11 @@ export function docking({ own, dock, rendered, answered, lost, keys, taken = "da
       };
       const ask = () => {
         if (isAlive || tries >= MAX_TRIES || !model.get("anchor")) return;
-        tries += 1;
         clearTimeout(timer);
         try {
           model.send({ type: "docks" });
-          timer = setTimeout(ask, ASK_AGAIN_MS);
+          timer = setTimeout(ask, ASK_AGAIN_MS * 2 ** tries);
+          tries += 1;
         } catch {
           // The page keeps the widgets of a notebook that was closed, and tells them nothing.
           close();
