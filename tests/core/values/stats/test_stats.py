@@ -23,7 +23,7 @@ from unchanged import unchanged
 import tensornp as tnp
 from tensornp.core.lowlevel import raw_memory
 from tensornp.core.values.stats import compute as scan
-from tensornp.core.values.stats import distribution, tasks
+from tensornp.core.values.stats import distribution, keys, tasks
 from tensornp.core.values.stats.distribution import MAX_KEPT
 from tensornp.core.values.stats.keys import scheme_of
 from tensornp.core.values.stats.record import TensorStats
@@ -582,6 +582,32 @@ def test_every_short_number_is_a_key_of_its_own():
         lows, highs, _ = found.distribution.in_order()
         assert (lows == highs).all()
     assert scheme_of("float32").is_exact is False
+
+
+@given(tensors(), st.sampled_from([MAX_KEPT, 30, 0]), st.integers(0, 40), st.integers(1, 3))
+@settings(max_examples=400, deadline=None)
+def test_keys_that_are_sorted_and_keys_that_are_counted_are_the_same_to_the_last_bit(t, most, cut, times):
+    """Of every dtype and special value, of a whole, of its parts together, and of elements that are meant often."""
+    found = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distribution, "MAX_KEPT", most)
+        for keys_a_number in (0, 2**18):
+            patch.setattr(keys, "_KEYS_A_NUMBER", keys_a_number)
+            every = [tnp.stats(part) for part in (t, t.expand(times, *t.shape), t.flatten()[:cut], t.flatten()[cut:])]
+            found.append([one.distribution for one in (*every, every[2] + every[3], sum(every))])
+    for is_sorted, is_counted in zip(*found, strict=True):
+        assert pickle.dumps(is_sorted) == pickle.dumps(is_counted)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int16])
+def test_of_few_numbers_no_counter_of_another_is_walked(dtype, monkeypatch):
+    """Nor where those of many small tensors are added up."""
+    monkeypatch.setattr(keys.Scheme, "counts", lambda *_: pytest.fail("all keys are walked"))
+    monkeypatch.setattr(keys.Scheme, "counted", lambda *_: pytest.fail("all keys are walked"))
+    parts = [tnp.stats(torch.tensor([i, -i, 100], dtype=dtype)) for i in range(50)]
+    found = sum(parts).distribution
+    assert found.num_seen == 150
+    assert dict(zip(found.in_order()[0].tolist(), found.in_order()[2].tolist(), strict=True))[100] == 50
 
 
 @pytest.mark.usefixtures("max_kept")

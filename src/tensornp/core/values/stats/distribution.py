@@ -141,20 +141,30 @@ def added_up(parts: Sequence[Distribution]) -> Distribution:
 
 def _kept_together(parts: Sequence[Distribution]) -> Distribution:
     """Return the distribution of few numbers, each of which is a key."""
-    keys, at = np.unique(np.concatenate([part.keys for part in parts]), return_inverse=True)
-    counts = np.bincount(at, np.concatenate([part.counts for part in parts]), len(keys))
-    return Distribution(parts[0].scheme, keys, counts.astype(np.int64))
+    return Distribution(parts[0].scheme, *_summed(parts))
 
 
 def _counted_together(parts: Sequence[Distribution], rates: Collection[float]) -> Distribution:
     """Return the distribution of many numbers; of parts of several rates, each count stands for what it means."""
-    scheme = parts[0].scheme.coarse
+    coarse = [_coarsened(part) for part in parts]
+    if len(rates) > 1:
+        coarse = [replace(part, counts=np.rint(part.counts * part.one_in).astype(np.int64)) for part in coarse]
+    scheme = coarse[0].scheme
+    if scheme.is_sparse(sum(len(part.keys) for part in coarse)):
+        return Distribution(scheme, *_summed(coarse))
     dense = np.zeros(scheme.num_keys, np.int64)
-    for part in map(_coarsened, (part for part in parts if part.num_seen)):
-        counts = part.counts if len(rates) < 2 else np.rint(part.counts * part.one_in).astype(np.int64)
+    for part in coarse:
         # No key comes twice in one part.
-        dense[part.keys - scheme.least] += counts
-    return _counted(scheme, dense)
+        dense[part.keys - scheme.least] += part.counts
+    return Distribution(scheme, *scheme.counted(dense))
+
+
+def _summed(parts: Sequence[Distribution]) -> tuple[Array, Array]:
+    """Return the keys of all parts, as they rise, and how many have each."""
+    keys, at = np.unique(np.concatenate([part.keys for part in parts]), return_inverse=True)
+    counts = np.zeros(len(keys), np.int64)
+    np.add.at(counts, at, np.concatenate([part.counts for part in parts]))
+    return keys, counts
 
 
 def _coarsened(part: Distribution) -> Distribution:
@@ -163,13 +173,7 @@ def _coarsened(part: Distribution) -> Distribution:
     if part.scheme == scheme:
         return part
     numbers = np.repeat(part.keys.view(scheme.stored), part.counts)
-    return _counted(scheme, scheme.counts(numbers), one_in=part.one_in)
-
-
-def _counted(scheme: Scheme, dense: Array, **others: Any) -> Distribution:
-    """Return the distribution of which all keys are counted."""
-    found = np.flatnonzero(dense)
-    return Distribution(scheme, (found + scheme.least).astype(np.int32), dense[found], **others)
+    return Distribution(scheme, *scheme.tally(numbers), one_in=part.one_in)
 
 
 def rank_error_of(num_sampled: int) -> float:
@@ -182,7 +186,7 @@ class Counter:
 
     def __init__(self, scheme: Scheme) -> None:
         self._scheme = scheme
-        self._counts = np.zeros(scheme.num_keys, np.int64) if scheme.is_exact else None
+        self._counts: Array | None = None
         # To count a few in as many bins takes longer than to count many.
         self._waiting = np.empty(max(scheme.num_keys, _MIN_COUNTED), scheme.stored)
         self._num_waiting = 0
@@ -199,18 +203,17 @@ class Counter:
             if self._num_waiting == len(self._waiting):
                 self._count()
 
-    def _count(self, factor: int = 1) -> None:
+    def _count(self) -> None:
         """Count what waits; where that is all there is, and few, it waits on, without what is not finite."""
         numbers = self._waiting[: self._num_waiting]
         if self._counts is None:
             numbers = numbers[np.isfinite(numbers)]
             self._num_waiting = len(numbers)
-            if len(numbers) * factor <= MAX_KEPT:
+            if len(numbers) <= MAX_KEPT:
                 self._waiting[: len(numbers)] = numbers
                 return
-            self._counts = np.zeros(self._scheme.num_keys, np.int64)
-        if len(numbers):
-            self._counts += self._scheme.counts(numbers)
+        counts = self._scheme.counts(numbers)
+        self._counts = counts if self._counts is None else np.add(self._counts, counts, out=counts)
         self._num_waiting = 0
 
     def finish(self, *, factor: int = 1, one_in: float = 0.0) -> Distribution:
@@ -218,15 +221,19 @@ class Counter:
 
         `one_in` is how many elements each of a sample stands for; 0 where all were counted.
         """
-        self._count(1 if one_in else factor)
-        found = self._kept() if self._counts is None else _counted(self._scheme, self._counts)
+        found = self._found(1 if one_in else factor)
         if not one_in:
             return replace(found, counts=found.counts * factor)
         # Of a part without a sample there is none.
         num, error = found.num_seen, rank_error_of(found.num_seen)
         return replace(found, is_sample=bool(num), one_in=one_in * factor, num_sampled=num, rank_error=error)
 
-    def _kept(self) -> Distribution:
-        bits = self._waiting[: self._num_waiting].view(f"u{self._waiting.itemsize}")
-        keys, counts = np.unique(bits, return_counts=True)
-        return Distribution(self._scheme.fine, keys, counts.astype(np.int64))
+    def _found(self, factor: int) -> Distribution:
+        if self._counts is not None:
+            if self._num_waiting:
+                self._count()
+            return Distribution(self._scheme, *self._scheme.counted(self._counts))
+        numbers = self._waiting[: self._num_waiting]
+        numbers = numbers[np.isfinite(numbers)]
+        scheme = self._scheme.fine if len(numbers) * factor <= MAX_KEPT else self._scheme
+        return Distribution(scheme, *scheme.tally(numbers))

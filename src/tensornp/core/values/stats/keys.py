@@ -15,6 +15,8 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 _FINE = 7
 """The bits of a mantissa that a key has."""
+_KEYS_A_NUMBER = 16
+"""Where there are at least so many keys for each number, those of the numbers are sorted, and not all walked."""
 _MANTISSA = 2**11
 """Of an unsigned integer past 2**53, the bits that a float64 does not hold."""
 
@@ -72,34 +74,61 @@ class Scheme(NamedTuple):
         high[low == 0] = 0
         return low.view(self.stored).astype(np.float64), high.view(self.stored).astype(np.float64)
 
+    def is_sparse(self, count: int) -> bool:
+        """Return whether so many keys are sorted in less time than it takes to walk the counters of all."""
+        return count * _KEYS_A_NUMBER <= self.num_keys
+
+    def tally(self, numbers: Array) -> tuple[Array, Array]:
+        """Return the keys of finite numbers of the dtype `stored`, as they rise, and how many have each."""
+        if not self.is_sparse(len(numbers)):
+            return self.counted(self.counts(numbers))
+        keys = self._leading_bits(numbers)
+        if not self.is_exact:
+            at, own = self._subnormals(numbers)
+            keys[at] = own
+        found, counts = np.unique(keys, return_counts=True)
+        # All bits of a number are kept as they are.
+        return found.astype(np.int32) if self.num_keys < 2**32 else found, counts.astype(np.int64)
+
+    def counted(self, counts: Array) -> tuple[Array, Array]:
+        """Return the keys that there are, and how many have each, from the `counts` of all."""
+        found = np.flatnonzero(counts)
+        return (found + self.least).astype(np.int32), counts[found]
+
     def counts(self, numbers: Array) -> Array:
         """Return how many of the finite `numbers`, of the dtype `stored`, have each key."""
         if not self.float_name:
             return np.bincount(numbers - self.least, minlength=self.num_keys)
-        bits = numbers.view(f"u{numbers.itemsize}")
         # What has 64 bits is no index for NumPy before it is signed.
-        keys = (bits >> bits.dtype.type(self.shift)).view(f"i{numbers.itemsize}")
+        keys = self._leading_bits(numbers).view(f"i{numbers.itemsize}")
         counts = np.bincount(keys, minlength=self.num_keys)
-        if not self.is_exact:
-            self._part_subnormals(numbers, keys, counts)
+        if not self.is_exact and self._may_have_subnormals(numbers, counts):
+            at, own = self._subnormals(numbers)
+            counts += np.bincount(own, minlength=self.num_keys) - np.bincount(keys[at], minlength=self.num_keys)
         for first in (0, self.sign):
             counts[first + _first_infinite(self) : first + self.sign] = 0
         return counts
 
-    def _part_subnormals(self, numbers: Array, keys: Array, counts: Array) -> None:
-        """Count what is less than any normal float, and not 0, by keys of its own."""
+    def _leading_bits(self, numbers: Array) -> Array:
+        """Return the keys of numbers, but for those of subnormal floats."""
+        bits = numbers.view(f"u{numbers.itemsize}")
+        return bits >> bits.dtype.type(self.shift) if self.float_name else numbers
+
+    def _may_have_subnormals(self, numbers: Array, counts: Array) -> bool:
+        """Return whether any is less than any normal float; most often none is, or all of these are zeros."""
         near = 2**_FINE
         num_near = int(counts[:near].sum() + counts[self.sign : self.sign + near].sum())
-        # Most often there are none, or these are zeros, of either sign.
-        if not num_near or num_near == np.count_nonzero(numbers == 0):
-            return
+        return num_near != 0 and num_near != np.count_nonzero(numbers == 0)
+
+    def _subnormals(self, numbers: Array) -> tuple[Array, Array]:
+        """Return which of the numbers are less than any normal float, and not 0, and the keys of their own."""
         bits = numbers.view(f"u{numbers.itemsize}")
         of = bits.dtype.type
         magnitudes = bits & of(2 ** (8 * bits.itemsize - 1) - 1)
-        at = np.flatnonzero((magnitudes != 0) & (magnitudes < of(near << self.shift)))
+        at = np.flatnonzero((magnitudes != 0) & (magnitudes < of(2**_FINE << self.shift)))
         own = (magnitudes[at].astype(self.stored).view(bits.dtype) >> of(self.shift)).astype(np.int64)
-        own += 2 * self.sign - _key_of_one(self) + (keys[at] >= self.sign) * ((self.num_keys - 2 * self.sign) // 2)
-        counts += np.bincount(own, minlength=self.num_keys) - np.bincount(keys[at], minlength=self.num_keys)
+        is_last = bits[at] != magnitudes[at]
+        return at, own + 2 * self.sign - _key_of_one(self) + is_last * ((self.num_keys - 2 * self.sign) // 2)
 
 
 def _scheme_of_leading_bits(name: str, num_exponent_bits: int) -> Scheme:
