@@ -144,8 +144,7 @@ def _moments(values: Array, low: Number, high: Number) -> tuple[float, float, fl
         rest, squares = _sum(values) / count, sum_of_squares(values)
         variance = squares / count - rest * rest
         mean += rest
-    with np.errstate(over="ignore"):
-        return float(np.float64(total) / scale), mean / scale, math.sqrt(max(variance, 0.0)) / scale
+    return float(np.float64(total) / scale), mean / scale, math.sqrt(max(variance, 0.0)) / scale
 
 
 def _sum(values: Array) -> float:

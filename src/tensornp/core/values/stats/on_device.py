@@ -15,7 +15,7 @@ from tensornp.core.values.stats.figures import Figures, combined
 _COLUMNS = 10
 
 
-def figures_on_device(part: DevicePart, blocks: Sequence[Block]) -> tuple[Figures, Figures, Figures] | None:
+def figures_on_device(part: DevicePart, blocks: Sequence[Block]) -> tuple[Figures, ...] | None:
     """Return the figures of these blocks, of complex elements those of the modulus, the real and the imaginary part.
 
     None where the device does not have what that takes, such as float64.
@@ -28,8 +28,7 @@ def figures_on_device(part: DevicePart, blocks: Sequence[Block]) -> tuple[Figure
         return None
     width = len(table) // len(blocks)
     is_integer = part.dtype.startswith(("int", "uint", "bool"))
-    found = [combined(_figures(row, is_integer) for row in table[i::width]) for i in range(width)]
-    return found[0], *(found[1:] or [Figures(), Figures()])  # type: ignore[return-value]
+    return tuple([combined(_figures(row, is_integer) for row in table[i::width]) for i in range(width)])
 
 
 def _rows(part: DevicePart, block: Block) -> list[torch.Tensor]:

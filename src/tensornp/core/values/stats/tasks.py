@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,11 +33,12 @@ TASK_BLOCKS = 64
 
 @dataclass
 class Tally:
-    """What one task has found; of bounded size, and it can be sent to another process."""
+    """What one task has found; of bounded size, and it can be sent to another process.
 
-    figures: Figures
-    real: Figures
-    imag: Figures
+    `figures` are those of the numbers; of complex ones, those of the modulus, the real and the imaginary part.
+    """
+
+    figures: tuple[Figures, ...]
     distribution: Distribution | None
     numel: int
     channels: tuple[Sums, ...] = ()
@@ -83,8 +84,7 @@ class Tasks:
         if isinstance(part, DevicePart) and self._scheme is None:
             found = figures_on_device(part, task.blocks)
             if found is not None:
-                figures, real, imag = (times(one, part.times) for one in found)
-                return Tally(figures, real, imag, None, numel)
+                return Tally(tuple([times(one, part.times) for one in found]), None, numel)
         worker = _Worker(self._scheme, self._sampler, task.first)
         if self._in_depth:
             worker.look_deeper(ChannelSums(self._layout))
@@ -97,13 +97,11 @@ class Tasks:
         done = sum(tally.numel for tally in known)
         is_whole = done + supply.zeros == supply.numel
         zeros = supply.zeros if is_whole else 0
-        figures = combined([*(tally.figures for tally in known), of_zeros(zeros, supply.zero)])
+        num_figures = 3 if supply.dtype.startswith("complex") else 1
+        every = [*(tally.figures for tally in known), (of_zeros(zeros, supply.zero),) * num_figures]
+        figures, *others = map(combined, zip(*every, strict=True))
         scope = self._scope(figures, done, is_whole=is_whole)
-        parts = {}
-        if supply.dtype.startswith("complex"):
-            for name in ("real", "imag"):
-                found = combined([*(getattr(tally, name) for tally in known), of_zeros(zeros, supply.zero)])
-                parts[name] = stats_of_figures(found, scope=scope)
+        parts = {name: stats_of_figures(of, scope=scope) for name, of in zip(("real", "imag"), others, strict=False)}
         distributions = [tally.distribution for tally in known if tally.distribution is not None]
         if self._scheme is not None and (zeros or not distributions):
             distributions.append(_of_zeros(self._scheme, zeros, self._sampler))
@@ -148,7 +146,7 @@ class _Worker:
         self._channels: ChannelSums | None = None
         self._digests: list[bytes] = []
         self._sampled: list[Array] = []
-        self._found: list[tuple[Figures, Figures, Figures]] = []
+        self._found: list[tuple[Figures, ...]] = []
 
     def look_deeper(self, channels: ChannelSums) -> None:
         """Take the channels of each block as well, and what tells equal values."""
@@ -160,12 +158,11 @@ class _Worker:
         if self._channels is not None:
             self._channels.add(flat, block.start[0] if block.start else 0)
             self._digests.append(digest_of(flat))
-        real = imag = Figures()
+        parts: Sequence[Array] = ()
         if flat.dtype.kind == "c":
             parts = [np.ascontiguousarray(part) for part in (flat.real, flat.imag)]
-            real, imag = map(figures_of, parts)
             flat = modulus_of(*parts)
-        self._found.append((figures_of(flat), real, imag))
+        self._found.append(tuple(map(figures_of, (flat, *parts))))
         if self._counter is not None and flat.size:
             if self._sampler is not None:
                 # So few of each block that they are counted together.
@@ -176,7 +173,7 @@ class _Worker:
 
     def finish(self, factor: int, numel: int) -> Tally:
         """Return what was found, each element meant `factor` times."""
-        found = [times(combined(parts), factor) for parts in zip(*self._found, strict=True)] or [Figures()] * 3
+        figures = tuple([times(combined(found), factor) for found in zip(*self._found, strict=True)])
         distribution = None
         if self._counter is not None:
             if self._sampled:
@@ -184,5 +181,5 @@ class _Worker:
             one_in = self._sampler.one_in if self._sampler is not None else 0.0
             distribution = self._counter.finish(factor=factor, one_in=one_in)
         channels = self._channels.finish() if self._channels is not None else ()
-        digest = digest_of(b"".join(self._digests))
-        return Tally(found[0], found[1], found[2], distribution, numel, channels, digest)
+        digest = digest_of(b"".join(self._digests)) if self._digests else b""
+        return Tally(figures, distribution, numel, channels, digest)
