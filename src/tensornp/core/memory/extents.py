@@ -46,8 +46,8 @@ class Extent:
     def bounds(self) -> tuple[int, int]:
         """The lowest address, and the address after the highest byte."""
         steps = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
-        low = self.address + sum(step for step in steps if step < 0)
-        return low, self.address + sum(step for step in steps if step > 0) + self.itemsize
+        backwards = sum([step for step in steps if step < 0])
+        return self.address + backwards, self.address + sum(steps) - backwards + self.itemsize
 
 
 def relation_of(a: Extent, b: Extent) -> Relation | None:

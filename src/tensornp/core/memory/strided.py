@@ -74,15 +74,22 @@ class Strided:
 
         An `axis` keeps all its indices in their order, also where they show one element.
         """
-        sizes, steps = self.shape, self.strides
-        kept = [d for d, size in enumerate(sizes) if d == axis or not size or (size != 1 and steps[d])]
-        kept.sort(key=lambda d: abs(steps[d]), reverse=True)
-        backwards = sum((sizes[d] - 1) * steps[d] for d in kept if d != axis and steps[d] < 0)
-        address = self.address + backwards if self.numel else self.address
-        times = self.times * math.prod(size for d, size in enumerate(sizes) if d not in kept)
-        pairs = [(sizes[d], steps[d] if d == axis else abs(steps[d])) for d in kept]
-        pairs, at = merged(pairs, None if axis is None else kept.index(axis))
-        shape, strides = tuple(n for n, _ in pairs), tuple(step for _, step in pairs)
+        address, times, at = self.address, self.times, None
+        pairs: list[tuple[int, int]] = []
+        for _, d in sorted([(-abs(step), d) for d, step in enumerate(self.strides)]):
+            size, step = self.shape[d], self.strides[d]
+            if d == axis:
+                at = len(pairs)
+            elif size == 1 or (size and not step):
+                times *= size
+                continue
+            elif step < 0:
+                # Of no element, there is no first one.
+                address += (size - 1) * step if self.numel else 0
+                step = -step
+            pairs.append((size, step))
+        pairs, at = merged(pairs, at)
+        shape, strides = zip(*pairs, strict=True) if pairs else ((), ())
         return Strided(self.memory, address, shape, strides, self.dtype, times), at
 
     def blocks(self, max_numel: int = BLOCK_NUMEL) -> Iterator[Block]:
@@ -185,7 +192,7 @@ def bits_of(itemsize: int) -> np.dtype[Any]:
 
 def strided_of_tensor(raw: torch.Tensor, dtype: np.dtype[Any]) -> Strided:
     """Return where the elements lie of an alias that nobody else has, in main memory and without lazy bits."""
-    strides = tuple(step * dtype.itemsize for step in raw.stride())
+    strides = tuple([step * dtype.itemsize for step in raw.stride()])
     return Strided(memory_of(raw), address_of(raw), tuple(raw.shape), strides, dtype)
 
 

@@ -149,9 +149,12 @@ class DisplayOptions:
     @property
     def printoptions(self) -> dict[str, Any]:
         """The print options of the card's own, as `numpy.printoptions` takes them."""
-        own = {option.name: getattr(self, option.name) for option in fields(self) if "numpy" in option.metadata}
-        return {name: value for name, value in own.items() if value is not None}
+        return {name: value for name in _NUMPYS if (value := getattr(self, name)) is not None}
 
     def fingerprint_nbytes(self, device: object) -> int:
         """Return how many bytes of a tensor on `device` are read, so that a later change is noticed."""
         return self.max_fingerprint_nbytes if str(device) == "cpu" else self.max_device_fingerprint_nbytes
+
+
+_NUMPYS = [option.name for option in fields(DisplayOptions) if "numpy" in option.metadata]
+"""The options that are NumPy's."""

@@ -13,7 +13,7 @@ def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def num_reached(shape: Iterable[int], strides: Iterable[int]) -> int:
     """Return how many elements lie from the first to the last one, gaps included, by strides in elements from 0 on."""
-    return 1 + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))
+    return 1 + sum([(size - 1) * step for size, step in zip(shape, strides, strict=True)])
 
 
 def is_in_order(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int = 1) -> bool:

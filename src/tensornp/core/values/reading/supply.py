@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from dataclasses import dataclass, replace
@@ -81,10 +82,10 @@ class Supply:
     nested_shapes: tuple[tuple[int, ...], ...] = ()
     order: tuple[int, ...] | None = None
 
-    @property
+    @functools.cached_property
     def numel(self) -> int:
         """How many elements are meant, hidden ones too."""
-        return self.zeros + sum(part.times * part.numel for part in self.parts)
+        return self.zeros + sum([part.times * part.numel for part in self.parts])
 
     @property
     def part_shapes(self) -> tuple[tuple[int, ...], ...]:
