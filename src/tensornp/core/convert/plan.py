@@ -89,9 +89,18 @@ def decide(
     info: TensorInfo, *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
 ) -> ConversionPlan:
     """Return the plan for a tensor of which `info` is known; arguments and errors as for `to_numpy`."""
-    _check_arguments(copy, writeable)
-    copy, writeable = (None if flag is None else bool(flag) for flag in (copy, writeable))
-    return _decide(info, copy, writeable, dtype)
+    return _decide(info, _flag("copy", copy), _flag("writeable", writeable), dtype)
+
+
+def check_readable(info: TensorInfo) -> None:
+    """Raise what `decide` raises whatever it is asked for, where a tensor has no values, or none that NumPy knows."""
+    if info.data_state != "available":
+        raise NoDataError(receipt.no_data_text(info))
+    if info.inner is not None:
+        check_readable(info.inner)
+    else:
+        facts = _refuse_unsupported(info)
+        _check_size(info, _natural(facts, as_bits=False))
 
 
 def _decide(
@@ -119,10 +128,7 @@ def _decide(
     frozen = writeable is False or (shares and not writeable)
     comment = receipt.READ_ONLY_VIEW if shares and frozen and not is_inner else ""
     steps = _steps(info, facts, as_bits, cast, copies=copy is True or obstacle is not None)
-    if numel * target.itemsize > MAX_NBYTES:
-        raise UnsupportedTensorError(
-            f"a tensor of shape {info.shape} spans more bytes than NumPy can address; slice it first"
-        )
+    _check_size(info, target)
     return ConversionPlan(
         steps=steps,
         dtype=target,
@@ -172,10 +178,10 @@ def _copy_required(info: TensorInfo, obstacle: Obstacle) -> CopyRequiredError:
     )
 
 
-def _check_arguments(copy: object, writeable: object) -> None:
-    for name, value in (("copy", copy), ("writeable", writeable)):
-        if value is not None and not isinstance(value, (bool, np.bool_)):
-            raise BadRequestError(f"{name}={value!r} means nothing here; pass True, False or None")
+def _flag(name: str, value: object) -> bool | None:
+    if value is not None and not isinstance(value, (bool, np.bool_)):
+        raise BadRequestError(f"{name}={value!r} means nothing here; pass True, False or None")
+    return None if value is None else bool(value)
 
 
 def _obstacle(info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, cast: np.dtype[Any] | None) -> Obstacle | None:
@@ -219,6 +225,13 @@ def _refuse_unsupported(info: TensorInfo) -> dtypes.DtypeFacts:
     return dtypes.KNOWN[name]
 
 
+def _check_size(info: TensorInfo, dtype: np.dtype[Any]) -> None:
+    if math.prod(info.array_shape) * dtype.itemsize > MAX_NBYTES:
+        raise UnsupportedTensorError(
+            f"a tensor of shape {info.shape} spans more bytes than NumPy can address; slice it first"
+        )
+
+
 def _target(facts: dtypes.DtypeFacts, copy: bool | None, dtype: object) -> tuple[bool, np.dtype[Any]]:
     """Return whether the bits are kept as an ml_dtypes array, and the dtype of the array."""
     if dtype is None:
@@ -254,4 +267,7 @@ def _steps(
         Step.DETACH: info.requires_grad,
         Step.VIEW_BITS: as_bits,
     }
-    return tuple(step for step in Step if applies.get(step))
+    return tuple([step for step in _IN_ORDER if applies.get(step)])
+
+
+_IN_ORDER = tuple(Step)

@@ -23,7 +23,7 @@ class Unasked:
     def figures(self, tensor: Any, info: TensorInfo, *, histogram: HistogramChoice = "auto") -> TensorStats | None:
         """Return the figures of a tensor where they cost little; None where not, or where there are none."""
         try:
-            return self._read(tensor, nbytes_unasked(tensor, info), histogram)
+            return self._read(tensor, nbytes_unasked(tensor, info), histogram, info)
         except Exception:
             # Looking never fails: what is shown is complete without them.
             return None
@@ -34,11 +34,11 @@ class Unasked:
             is_float = info.dtype.is_floating_point or info.dtype.is_complex
             return self.figures(obj, info, histogram=None) if is_float else None
         try:
-            return self._read(obj, obj.nbytes, None) if obj.dtype.kind in "fc" else None
+            return self._read(obj, obj.nbytes, None, None) if obj.dtype.kind in "fc" else None
         except Exception:
             return None
 
-    def _read(self, obj: Any, nbytes: int, histogram: HistogramChoice) -> TensorStats | None:
+    def _read(self, obj: Any, nbytes: int, histogram: HistogramChoice, info: TensorInfo | None) -> TensorStats | None:
         if nbytes <= 0:
             return None
         if nbytes > self._left or not self._num_left:
@@ -46,4 +46,4 @@ class Unasked:
             return None
         self._left -= nbytes
         self._num_left -= 1
-        return scan(obj, histogram=histogram)
+        return scan(obj, histogram=histogram, info=info)

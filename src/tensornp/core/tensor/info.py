@@ -304,8 +304,8 @@ def _node_of(t: Any) -> tuple[bool, str | None, tuple[str, ...]]:
 
 
 def _is_pinned(t: Any) -> bool:
-    """Return whether host memory is page-locked; without an accelerator torch has none, and asking would load one."""
-    return bool(t.device.type == "cpu" and torch.cuda.is_available() and torch.cuda.is_initialized() and t.is_pinned())
+    """Return whether host memory is page-locked; before an accelerator is used none is, and asking would load one."""
+    return bool(t.device.type == "cpu" and torch.cuda.is_initialized() and t.is_pinned())
 
 
 def _storage_span(tensor: torch.Tensor, t: Any) -> StorageSpan | None:

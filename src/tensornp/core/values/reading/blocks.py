@@ -282,10 +282,10 @@ def part_of_tensor(tensor: torch.Tensor, info: TensorInfo, axis: int | None = No
 
     In the order of memory, unless `in_order` asks for that of indices. Call it `apart`.
     """
-    name = name_of(info.dtype)
     if info.is_quantized or info.kind.has_other_meaning:
         return RowsPart(tensor, info, axis=axis)
     raw = plain(tensor)
+    name = name_of(raw.dtype)
     lazy_bits = {"is_conj": info.is_conj, "is_neg": info.is_neg}
     if info.is_conj or info.is_neg:
         raw = over_storage(raw, raw.dtype)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.dense import check_indices
-from tensornp.core.convert.plan import decide
+from tensornp.core.convert.plan import check_readable
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel import threads, torch_private
 from tensornp.core.lowlevel.attributes import is_array, is_subclass
@@ -112,11 +112,18 @@ class Supply:
 
 
 def supply_of(
-    obj: Any, axis: int | None = None, *, in_order: bool = False, is_dense: bool = False, caller: str = "stats"
+    obj: Any,
+    axis: int | None = None,
+    *,
+    info: TensorInfo | None = None,
+    in_order: bool = False,
+    is_dense: bool = False,
+    caller: str = "stats",
 ) -> Supply:
     """Return the parts in which `obj` is read; in the order of memory, unless `in_order` asks for that of indices.
 
-    With `is_dense`, a sparse one is laid out densely, in new memory. Call it `apart`. A result that is under way is
+    `info` is what `inspect` tells of `obj`, where it was asked already. With `is_dense`, a sparse one is laid out
+    densely, in new memory. Call it `apart`. A result that is under way is
     waited for; no collective is issued.
 
     Raises
@@ -138,7 +145,7 @@ def supply_of(
         raise NotATensorError(f"{caller} takes a tensor or an array, not {refused(obj, of_model=ONE_OR_ALL)}")
     if stand_in_of(obj) is not None:
         return supply_of(stood_for(obj), axis, in_order=in_order, is_dense=is_dense, caller=caller)
-    info = inspect(obj)
+    info = info or inspect(obj)
     if is_dense and info.kind is kinds.SPARSE:
         return _of_array(to_numpy(obj), axis, in_order)
     return _of_tensor(obj, info, axis, in_order)
@@ -177,7 +184,7 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
     if info.kind is kinds.LOCAL:
         return _of_local(tensor, info, axis, in_order)
     # What has no values is refused as conversion refuses it.
-    decide(info)
+    check_readable(info)
     if info.kind is kinds.PENDING:
         awaited = tensor.trigger_wait()
         return _of_tensor(awaited, inspect(awaited), axis, in_order)
@@ -190,7 +197,7 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
     if info.kind is kinds.ZERO:
         refuse_axis(info, axis)
         return Supply((), name_of(info.dtype), info.shape, zeros=info.numel)
-    if info.kind in (kinds.MKLDNN, kinds.LAZY):
+    if info.kind is kinds.MKLDNN or info.kind is kinds.LAZY:
         return _of_array(to_numpy(tensor, copy=True), axis, in_order)
     at = checked_axis(axis, info.array_shape)
     part = part_of_tensor(tensor, info, at, in_order=in_order)
@@ -207,7 +214,7 @@ def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -
     is_whole = form_of(tensor).state == "available"
     if not is_whole and any(place.is_partial() for place in tensor.placements):
         # What this rank holds is to be added to what the others hold, and is none of the values.
-        decide(info)
+        check_readable(info)
         raise NoDataError("the values are spread over ranks as parts of a sum; take t.full_tensor() on all of them")
     local: Any = held_tensor(tensor, info.kind)
     supply = _of_tensor(local, inspect(local), axis, in_order)

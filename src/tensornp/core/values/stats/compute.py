@@ -17,6 +17,7 @@ from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, never_compiled
 from tensornp.core.memory.fingerprint import fingerprint, fingerprint_of_array
 from tensornp.core.memory.strided import BLOCK_NUMEL
+from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import is_storage, tensor_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
@@ -82,13 +83,15 @@ def scan(
     progress: Progress | None = None,
     num_threads: int | None = None,
     in_depth: bool = False,
+    info: TensorInfo | None = None,
     caller: str = "stats",
 ) -> TensorStats:
     """Return the statistics of `obj`, as `stats`; `progress` is told after each task, and may end the scan.
 
-    With `progress`, other threads are let in between two tasks. With `in_depth`, those that stand out are told.
+    With `progress`, other threads are let in between two tasks. With `in_depth`, those that stand out are told. `info`
+    is what `inspect` tells of a tensor, where it was asked already.
     """
-    supply = supply_of(obj, axis, caller=caller)
+    supply = supply_of(obj, axis, info=info, caller=caller)
     if isinstance(obj, StoredValues) and obj.is_sequential:
         num_threads = 1
     is_large = supply.numel > BLOCK_NUMEL
