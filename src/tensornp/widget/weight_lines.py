@@ -191,7 +191,9 @@ def _alarm(line: Line, own: Found | None, told: Told) -> dict[str, Any] | None:
     if len(names) == 1:
         text = f"{first.alarm} in {legible(part_of(names[0], *told.spreads.ends(line.branch)))}"
     else:
-        text = f"{NOT_FINITE[first.goal]} in {len(names):,} of {counted(line.sums.num_weights, 'weight')}"
+        text = (
+            f"{NOT_FINITE[first.goal]} in {len(names):,} of {counted(told.spreads.num_weights(line.branch), 'weight')}"
+        )
     return {"text": text, "weight": told.numbers[names[0]], "goal": first.goal}
 
 

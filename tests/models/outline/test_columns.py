@@ -49,3 +49,19 @@ def test_elements_and_their_share_of_all_are_told():
         "g": ["30.1 K", "2%"], "a": ["30.0 K", "2%"], "b": ["100", ""], "h": ["9,900", "1%"], "i": ["1.2 M", "97%"],
         "j": ["30.0 K", ""],
     }  # fmt: skip
+
+
+def test_a_weight_whose_name_others_go_on_from_has_a_share_of_its_own():
+    """As in state dicts of bitsandbytes: together they are all there is, and no more; of folded ones too."""
+    for names in (["l0"], ["layers.0", "layers.1"]):
+        held = {f"{name}.weight": torch.ones(70) for name in names}
+        held |= {f"{name}.weight.absmax": torch.ones(30) for name in names}
+        widget, answers = WeightsWidget(tnp.weights(held).values(), opened="w", anchor="a"), []
+        widget.send = lambda content, buffers=None, answers=answers: answers.append(content)
+        widget._receive(None, {"type": "lines", "page": "p", "number": 0, "first": 0, "count": 9}, [])
+        widget.close()
+        cells = [line["cells"] for line in answers[0]["lines"]]
+        # A pattern stands before the weights into which it opens.
+        told = {one["name"].rpartition(".")[2]: (one["elements"], one["share"]) for one in reversed(cells)}
+        assert told["weight"] == (str(70 * len(names)), "70%")
+        assert told["absmax"] == (str(30 * len(names)), "30%")

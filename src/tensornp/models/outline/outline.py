@@ -30,7 +30,8 @@ class Line(NamedTuple):
 
     `number` is that of a single weight, `branch` of what can be opened or closed, and `parent` of the line above to
     which it belongs; -1 where there is none. `position` of `size` lines of one `level` counts from 1, as ARIA does.
-    `class_name` is that of the modules that it stands for, where its name does not say it.
+    `sums` are of its weights, or of all that is below it where it has none itself. `class_name` is that of the modules
+    that it stands for, where its name does not say it.
     """
 
     label: str
@@ -93,13 +94,15 @@ class Outline:
             depth = above + num_keys(branch.label)
             self._depths.append((above, depth))
             stack.extend((child, depth) for child in reversed(branch.below))
-        sums = [self.sums_of(branch.entries) for branch in self._branches]
-        for number in reversed(range(len(sums))):
+        own = [self.sums_of(branch.entries) for branch in self._branches]
+        total = list(own)
+        for number in reversed(range(len(total))):
             below = [self._numbers[id(child)] for child in self._branches[number].below]
-            sums[number] = Sums(*map(sum, zip(sums[number], *(sums[child] for child in below), strict=True)))
+            total[number] = Sums(*map(sum, zip(total[number], *(total[child] for child in below), strict=True)))
             if below:
                 self._spans[number] = slice(self._spans[number].start, self._spans[below[-1]].stop)
-        self._sums = sums
+        # A weight whose name others go on from is a line of its own figures, as those are below it.
+        self._sums = [one if one.num_weights else all_below for one, all_below in zip(own, total, strict=True)]
 
     def _opened(self) -> set[int]:
         """Return the branches that are open at first: from the top, as many as leave few lines."""

@@ -63,6 +63,10 @@ class Spreads:
             for code in np.unique(codes[codes >= 0])
         ]
 
+    def num_weights(self, branch: int) -> int:
+        """Return how many weights a branch and what is below it are."""
+        return len(self._names[self._span(branch)])
+
     def ends(self, branch: int) -> tuple[str, str]:
         """Return the first and the last name of a branch and what is below it."""
         span = self._span(branch)
