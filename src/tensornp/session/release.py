@@ -80,7 +80,7 @@ class Surveyor:
                 freed[device] = freed.get(device, 0) + nbytes * is_gone
                 kept += nbytes * (not is_gone)
         freed = {device: nbytes for device, nbytes in freed.items() if nbytes}
-        came = ", ".join(f"{format_nbytes(nbytes)} ({nbytes:,} bytes) on {device}" for device, nbytes in freed.items())
+        came = ", ".join(f"{_exact(nbytes)} on {device}" for device, nbytes in freed.items())
         still = f"; {format_nbytes(kept)} are still held elsewhere" if kept else ""
         return f"released {waste.text}: {came or 'nothing'} came free{still}"
 
@@ -125,6 +125,12 @@ class _Waste:
         return ", ".join(
             [*self.entries.values(), *(["the locals of the last traceback"] if self.is_in_traceback else [])]
         )
+
+
+def _exact(nbytes: int) -> str:
+    """Return bytes in the unit that reads best, and all of them behind it, where it is another."""
+    said = format_nbytes(nbytes)
+    return said if said.endswith(("byte", "bytes")) else f"{said} ({nbytes:,} bytes)"
 
 
 def _number(entry: str) -> int:

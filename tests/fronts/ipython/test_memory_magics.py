@@ -326,7 +326,7 @@ def test_a_name_of_the_users_is_never_touched(shell):
     cell(shell, f"_{first} = 'mine'; Out['mine'] = torch.ones(5)")
     cell(shell, "_ = 'also mine'")
     said = cell(shell, "%tensors --release")
-    assert f"released Out[{first}]: 40 bytes (40 bytes) on cpu came free" in said
+    assert f"released Out[{first}]: 40 bytes on cpu came free" in said
     assert (shell.namespace[f"_{first}"], shell.namespace["_"]) == ("mine", "also mine")
     assert shell.namespace["Out"]["mine"].tolist() == [1] * 5
     del shell.namespace["_"]
