@@ -17,6 +17,7 @@ from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.entries.repeated import first_of_each
+from tensornp.models.entries.tensor import META
 from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.names.search import matcher
 from tensornp.models.storage.totals import held_by, identity_of, stored_in_files, stored_in_memory
@@ -174,6 +175,15 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         """Return whether a weight counts among the parameters: of a module, those that are some alone."""
         return entry.kind == "parameter" or (not self.is_of_module and entry.kind in ("tensor", "array"))
 
+    def told_nbytes(self, nbytes: int) -> str:
+        """Return bytes that are held in words, and what the weights on the meta device, which hold none, would take."""
+        told = format_nbytes(nbytes)
+        on_meta = sum(one.nbytes for one in self._each_once() if one.location == META and one.kind != COMPUTED)
+        if not on_meta:
+            return told
+        would = f"would take {format_nbytes(on_meta)}"
+        return f"{told}, and those on the meta device {would} more" if nbytes else would
+
     def told_parameters(self, number: int) -> str:
         """Return a number of parameters in words, or of elements where nothing tells which tensors are parameters."""
         kinds = {one.kind for one in self._entries.values() if self._is_counted(one)}
@@ -284,7 +294,8 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         here = f"on this rank {spread.parameters_here:,} and {format_nbytes(totals.nbytes)}" if spread else ""
         said = [
             counted(self.num_weights, "weight"), f"{num_nothing:,} registered as None" if num_nothing else "",
-            self.told_parameters(totals.parameters), format_nbytes(spread.nbytes_of_all if spread else totals.nbytes),
+            self.told_parameters(totals.parameters),
+            format_nbytes(spread.nbytes_of_all) if spread else self.told_nbytes(totals.nbytes),
             here, counted(len(self.problems), "problem") if self.problems else "",
         ]  # fmt: skip
         return f"<WeightsExplorer of {legible(self.source)}: {', '.join(filter(None, said))}>"

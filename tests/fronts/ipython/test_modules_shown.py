@@ -115,3 +115,19 @@ def test_a_model_on_the_meta_device_and_in_several_dtypes(shell):
     assert "each parameter, grad" in text
     assert "bfloat16" in page
     assert ">meta<" in page
+
+
+def test_a_model_on_the_meta_device_is_told_by_what_it_would_take(shell):
+    """One count of bytes, as of the same model in memory, tied weights once; and that it has no values, once."""
+    models = []
+    for device in ("meta", "cpu"):
+        model = torch.nn.Sequential(torch.nn.Linear(3, 3, device=device), torch.nn.Linear(3, 3, device=device))
+        model[1].weight = model[0].weight
+        models.append(model)
+    text, here = (shown(shell, model)[0] for model in models)
+    assert " · 60 bytes · " in here
+    heading = here.splitlines()[0].replace("60 bytes", "would take 60 bytes").replace("cpu", "meta")
+    assert text.splitlines()[0] == heading
+    assert "it is on the meta device, and has no values" not in text
+    half = shown(shell, torch.nn.Sequential(models[0][0], torch.nn.Linear(3, 3)))[0]
+    assert "48 bytes, and those on the meta device would take 48 bytes more" in half

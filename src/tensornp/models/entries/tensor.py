@@ -29,6 +29,9 @@ PLAIN = (torch.Tensor, torch.nn.Parameter)
 _LAZY = (torch.nn.parameter.UninitializedParameter, torch.nn.parameter.UninitializedBuffer)
 _MAX_SAID = 120
 """Characters of what torch has to say."""
+META = "meta"
+"""The device of tensors that have no values."""
+_ON_META = "it is on the meta device"
 IN_PARTS = "this rank may hold only a part of it"
 """The problem of what is spread over ranks."""
 
@@ -77,7 +80,7 @@ class _Facts:
             if not tensor.is_meta and self.nbytes and not tensor.untyped_storage().nbytes():
                 self.problem = "its storage was freed"
             elif tensor.is_meta:
-                self.problem = "it is on the meta device, and has no values"
+                self.problem = _ON_META
             elif 0 in tensor.stride() and self.nbytes:
                 self._count_stored("expanded")
             elif (held := tensor.untyped_storage().nbytes()) > self.nbytes:
@@ -92,7 +95,7 @@ class _Facts:
         self.shape = info.shape
         self.several_numel = info.numel if info.kind.gives_several else None
         if info.data_state != "available":
-            self.problem = f"its data are {info.data_state}"
+            self.problem = _ON_META if info.data_state == META else f"its data are {info.data_state}"
         if info.data_state == "remote":
             here = info.numel - info.numel_elsewhere
             self.elsewhere = Elsewhere(info.numel_elsewhere, info.numel_elsewhere * info.itemsize)

@@ -65,9 +65,9 @@ def _is_loud(problem: str) -> TypeGuard[WantedImport]:
 
 def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
     totals, spread = explorer.totals, explorer.spread
-    parameters, nbytes = explorer.told_parameters(totals.parameters), format_nbytes(totals.nbytes)
+    parameters, nbytes = explorer.told_parameters(totals.parameters), explorer.told_nbytes(totals.nbytes)
     here = spread.parameters_here if spread else totals.parameters
-    stored = f"{counted(totals.elements_stored, 'element')} stored" if totals.elements_stored != here else ""
+    stored = f"{counted(totals.elements_stored, 'element')} stored" if totals.elements_stored not in (here, 0) else ""
     if spread:
         parameters += on_this_rank(f"{here:,}")
         nbytes = format_nbytes(spread.nbytes_of_all) + on_this_rank(format_nbytes(explorer.nbytes_here))
