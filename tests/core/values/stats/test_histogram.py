@@ -114,3 +114,15 @@ def test_equal_histograms_put_together_have_their_shape():
     mixed = put_together([one, histogram([7], [0.5, 0.5])])
     assert mixed.counts.sum() == 128 + 7
     assert (mixed.counts - one.counts).max() == 7
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+@pytest.mark.parametrize("power", [1e-300, 5e-320, 1e-5])
+def test_small_numbers_stay_on_their_side_of_zero_beside_the_largest_floats(sign, power):
+    """Where these lie by the scale of those, no float tells them from 0."""
+    largest = tnp.stats(np.array([-1.7e308, 1.7e308])).histogram
+    for small in (np.full(10, sign * power), sign * power * np.linspace(1, 2, 10)):
+        found = put_together([largest, tnp.stats(small).histogram])
+        assert found.edges[32] == 0
+        assert found.counts[:32].sum() == 1 + 10 * (sign < 0)
+        assert found.counts[32:].sum() == 1 + 10 * (sign > 0)

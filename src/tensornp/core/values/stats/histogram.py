@@ -75,20 +75,22 @@ def put_together(parts: Sequence[Histogram]) -> Histogram | None:
         return Histogram(np.array([total]), np.array([low, high]), scope, rank_error)
     # What lies between the greatest numbers of both signs overflows.
     exponent, (first, last) = scaled(np.array([low, high]))
-    edges = np.linspace(first, last, NUM_BINS + 1)
-    below = sum(_below(one, np.ldexp(one.edges, -exponent), edges) for one in parts)
-    inner = np.ldexp(edges[1:-1], exponent)
-    counts = np.diff(np.round(below)).astype(np.int64)
-    return Histogram(counts, np.concatenate(([low], inner, [high])), scope, rank_error)
+    inner = np.ldexp(np.linspace(first, last, NUM_BINS + 1)[1:-1], exponent)
+    edges = np.concatenate(([low], inner, [high]))
+    counts = np.diff(np.round(sum(_below(one, edges) for one in parts))).astype(np.int64)
+    return Histogram(counts, edges, scope, rank_error)
 
 
-def _below(one: Histogram, own_edges: Array, edges: Array) -> Array:
+def _below(one: Histogram, edges: Array) -> Array:
     """Return how many elements lie below each edge."""
     total = float(one.counts.sum())
-    if own_edges[0] == own_edges[-1]:
+    if one.edges[0] == one.edges[-1]:
         # What is one number lies in the bin that begins with it, or in the last.
-        found = np.where(edges > own_edges[0], total, 0.0)
+        found = np.where(edges > one.edges[0], total, 0.0)
     else:
-        found = np.interp(edges, own_edges, np.concatenate(([0.0], np.cumsum(one.counts))))
+        # By its own power of two: by that of another part, all of it may be too small for a float.
+        exponent, own_edges = scaled(one.edges)
+        within = np.ldexp(np.clip(edges, one.edges[0], one.edges[-1]), -exponent)
+        found = np.interp(within, own_edges, np.concatenate(([0.0], np.cumsum(one.counts))))
     found[0], found[-1] = 0, total
     return found
