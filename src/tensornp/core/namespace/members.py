@@ -37,6 +37,8 @@ _FOREIGN = frozenset(
 """Packages whose objects are not looked into: they reach the whole kernel, and no user thinks of them as holders."""
 _MODULE_OWN = frozenset(vars(torch.nn.Module()))
 """What every module holds: three dictionaries of what it consists of, flags and hooks."""
+_TABLES: dict[str, Kind] = {"_parameters": "parameter", "_buffers": "buffer", "_modules": ""}
+"""What a module has registered lies in these, by the kind of each."""
 _TRACED = "_actual_script_module"
 _BY_INDEX = frozenset(map(id, (torch.nn.ModuleList, torch.nn.ParameterList)))
 _BY_KEY = frozenset(map(id, (torch.nn.ModuleDict, torch.nn.ParameterDict)))
@@ -135,7 +137,7 @@ def registered_names(module: Any) -> Iterator[tuple[str, Any, Any, Kind]]:
     bases = [id(cls) for cls in mro_of(type(module))]
     is_dict, is_list, is_row = (not names.isdisjoint(bases) for names in (_BY_KEY, _BY_INDEX, _BY_PLACE))
     is_scripted = torch_private.is_scripted_table(held.get("_modules"))
-    for table, kind in (("_parameters", "parameter"), ("_buffers", "buffer"), ("_modules", "")):
+    for table, kind in _TABLES.items():
         for i, (key, child) in enumerate(members_of(held.get(table))):
             # torch takes a number put in there by hand, too.
             name = str(key)
@@ -154,13 +156,22 @@ def registered_names(module: Any) -> Iterator[tuple[str, Any, Any, Kind]]:
             yield name, step, child, kind
 
 
+def broken_tables(module: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what a `torch.nn.Module` has in the place of a dictionary of its members, by the attribute."""
+    held = object.__getattribute__(module, "__dict__")
+    for name in _TABLES:
+        table = held.get(name)
+        if table is not None and not is_subclass(type(table), dict) and not torch_private.is_scripted_table(table):
+            yield name, table
+
+
 def members_of(table: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the items of one table of a module; a scripted module keeps its own in C++."""
+    """Yield the items of one table of a module, none of what is no table; a scripted module keeps its own in C++."""
     if type(table) is dict and not table:
         # As most of them are.
         return iter(())
     if not torch_private.is_scripted_table(table):
-        return items_of(table or {})
+        return items_of(table) if is_subclass(type(table), dict) else iter(())
     own = dict(own_attributes(table))
     # Those of its submodules that have a Python object have it in a dictionary beside.
     return items_of(own["_python_modules"]) if "_python_modules" in own else iter(own["_c"].items())

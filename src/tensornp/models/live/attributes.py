@@ -68,7 +68,7 @@ def hides_weights(module: Any, root: Any, listed: set[int]) -> bool:
         for _, child, kind in registered(one):
             if kind != "":
                 hides_any = hides_any or id(child) not in listed
-            elif id(child) not in seen:
+            elif is_subclass(type(child), torch.nn.Module) and id(child) not in seen:
                 seen.add(id(child))
                 waiting.append(child)
     return hides_any

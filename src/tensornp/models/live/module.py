@@ -10,7 +10,7 @@ import torch
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import an_instance, class_name, is_subclass, mro_of
 from tensornp.core.lowlevel.modes import unnoticed
-from tensornp.core.namespace.members import registered_names
+from tensornp.core.namespace.members import broken_tables, registered_names
 from tensornp.core.tensor.paths import Path, expression_of
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, noted, nothing
@@ -22,6 +22,7 @@ from tensornp.models.live.made import is_maybe_none
 from tensornp.models.live.parametrized import computed_by_hooks, computed_of, is_parametrized
 from tensornp.models.live.torch_ao import is_packed, packed_of
 from tensornp.models.names.naming import own_names
+from tensornp.models.names.quoted import shown_name
 
 MAX_REPEATED = 2000
 """Names that are given to what has one already: of modules that hold a shared one twice, each, there are 2**depth."""
@@ -77,6 +78,7 @@ def _problems(walk: _Walk, entries: list[WeightEntry]) -> Iterator[str]:
         said = "a module that is an attribute, or lies in a plain list or dictionary, is"
         many = f"{num_hidden:,} modules that are attributes, or lie in plain lists or dictionaries, are"
         yield NotListed(f"{said if num_hidden == 1 else many} not registered, and not listed")
+    yield from map(NotListed, walk.broken)
     if walk.has_constants:
         yield NotListed("tensors that TorchScript holds as constants are not listed")
 
@@ -88,6 +90,7 @@ class _Walk:
         self.num_skipped = 0
         self.has_constants = self.is_cut = False
         self.classes: dict[str, str] = {}
+        self.broken: list[str] = []
         self._root = root
         self._loose: set[int] = set()
         self._hidden: dict[int, Any] = {}
@@ -123,6 +126,7 @@ class _Walk:
             yield from self._attributes(one, members, its_place)
             self.has_constants = self.has_constants or torch_private.has_constant_tensors(one)
             yield from _made_entries(one, its_place)
+            self.broken.extend(_broken(one, members, its_place))
             stack.extend(reversed(list(_below(one, members, its_place))))
 
     def _attributes(
@@ -134,7 +138,7 @@ class _Walk:
         for step, names, brackets, value in attributes_of(module):
             if value is None:
                 self.is_cut = True
-            elif is_subclass(type(value), torch.nn.Module):
+            elif _is_module(value):
                 self._hidden[id(value)] = value
             elif id(value) not in known:
                 code = expression_of((place.path, step)) + brackets
@@ -193,10 +197,25 @@ def _made_entries(module: Any, place: _Place) -> Iterator[tuple[WeightEntry, str
 
 def _below(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[tuple[Any, _Place]]:
     for name, step, child, kind in members:
-        if kind == "" and child is not None:
+        if kind == "" and _is_module(child):
             names = place.names if _is_wrapped(module, name) else (*place.names, name)
             shelves = tuple(shelf.below(name) for shelf in place.shelves if shelf.reaches_below)
             yield child, _Place(names, (*place.every, name), (place.path, step), shelves)
+
+
+def _broken(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[str]:
+    """Yield in a sentence each what is registered as a module and is none, and what is no table of members."""
+    for name, _, child, kind in members:
+        if kind == "" and child is not None and not _is_module(child):
+            where = shown_name(".".join((*place.names, name)))
+            yield f"{where} is {an_instance(child)}, and no module; nothing of it is listed"
+    for attribute, table in broken_tables(module):
+        where = shown_name(".".join(place.names)) if place.names else "the module"
+        yield f"{attribute} of {where} is {an_instance(table)}, and no dictionary; nothing of it is listed"
+
+
+def _is_module(obj: Any) -> bool:
+    return is_subclass(type(obj), torch.nn.Module)
 
 
 def _is_wrapped(module: Any, name: str) -> bool:
@@ -213,7 +232,7 @@ def parameters_of(model: torch.nn.Module | None) -> list[WeightEntry] | None:
     """
     if model is None:
         return None
-    if not is_subclass(type(model), torch.nn.Module):
+    if not _is_module(model):
         raise BadRequestError(f"model is the module whose parameters are optimized, not {an_instance(model)}")
     found: dict[int, WeightEntry] = {}
     for entry in entries_of_module(model, "model")[0]:
