@@ -73,6 +73,8 @@ def weights(
         return open_checkpoint(obj, model)
     if namespace is None:
         namespace = names_of_caller(sys._getframe())
+    if not isinstance(namespace, Mapping):
+        raise BadRequestError(f"namespace is a mapping of names to objects, not {an_instance(namespace)}")
     explorer = _of_object(obj, expression, model, namespace)
     return explorer if expression or name_of(obj, namespace) else explorer.without_code()
 

@@ -16,6 +16,7 @@ import traitlets
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.convert.view_share_copy import MODES, mode_arguments
 from tensornp.core.lowlevel.locks import Lock
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.summary.card import TensorSummary, plan_modes, summarize
 from tensornp.core.summary.options import COMPACT, DisplayOptions
 from tensornp.core.summary.surroundings import Look
@@ -353,7 +354,7 @@ class TensorWidget(DockingWidget):
     def _check_mode(self, proposal: Any) -> str:
         mode = str(proposal["value"])
         if mode not in MODES:
-            raise traitlets.TraitError(f"{mode!r} is not a mode; choose view, share or copy")
+            raise traitlets.TraitError(f"{quoted(mode)} is not a mode; choose view, share or copy")
         if mode != self._now.mode:
             try:
                 self._now = self._seen_in(mode, _living(self._held()))

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from tensornp.core.convert.plan import ConversionPlan
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.errors import BadRequestError, TooLargeError
 
@@ -29,7 +30,8 @@ class Budget:
 
     def __init__(self, max_nbytes: int | None) -> None:
         if max_nbytes is not None and (not isinstance(max_nbytes, (int, np.integer)) or max_nbytes < 0):
-            raise BadRequestError(f"max_nbytes={max_nbytes!r} means nothing here; pass a number of bytes, or None")
+            said = f"max_nbytes={quoted(max_nbytes)} means nothing here"
+            raise BadRequestError(f"{said}; pass a number of bytes, or None")
         self._is_free = max_nbytes is None
         self._limit = max_nbytes
         self._taken = 0

@@ -9,11 +9,16 @@ import torch
 
 from tensornp.core.convert import float4
 from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.quiet import quietly
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.units import with_article
 from tensornp.core.memory.arrays import check_array
 from tensornp.core.tensor import dtypes
 from tensornp.errors import BadRequestError, CopyRequiredError, UnsupportedArrayError
+
+_MAX_REASON = 120
+"""Characters of what torch has to say."""
 
 
 def tensor_from_numpy(
@@ -47,10 +52,10 @@ def usable_device(device: Any) -> torch.device:
             if place.type != "cpu":
                 torch.empty(0, device=place)
             return place
-    except (RuntimeError, TypeError, AssertionError) as error:
-        reason = str(error).partition("\n")[0]
+    except (RuntimeError, TypeError, ValueError, AssertionError) as error:
+        reason = legible(str(error).partition("\n")[0][:_MAX_REASON])
         raise BadRequestError(
-            f"device={device!r} cannot be used here ({reason}); pass another, or None for the CPU"
+            f"device={quoted(device)} cannot be used here ({reason}); pass another, or None for the CPU"
         ) from error
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensornp.core.convert import receipt
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.kinds import STRIDED, Obstacle
 from tensornp.core.tensor.steps import Step
@@ -180,7 +181,7 @@ def _copy_required(info: TensorInfo, obstacle: Obstacle) -> CopyRequiredError:
 
 def _flag(name: str, value: object) -> bool | None:
     if value is not None and not isinstance(value, (bool, np.bool_)):
-        raise BadRequestError(f"{name}={value!r} means nothing here; pass True, False or None")
+        raise BadRequestError(f"{name}={quoted(value)} means nothing here; pass True, False or None")
     return None if value is None else bool(value)
 
 
@@ -237,10 +238,7 @@ def _target(facts: dtypes.DtypeFacts, copy: bool | None, dtype: object) -> tuple
     if dtype is None:
         as_bits = copy is False and facts.bits is not None and dtypes.has_extension(facts.extension or "")
         return as_bits, _natural(facts, as_bits)
-    try:
-        target = dtypes.resolve(dtypes.name_of(dtype))
-    except TypeError as error:
-        raise BadRequestError(f"dtype={dtype!r} is not a dtype; pass a NumPy dtype or its name") from error
+    target = dtypes.asked_dtype(dtype)
     return facts.bits is not None and target.name == facts.extension, target
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TypedDict
 
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.errors import BadRequestError
 
 
@@ -29,5 +30,5 @@ MODES: Mapping[str, ModeArguments] = MappingProxyType(
 def mode_arguments(mode: str) -> ModeArguments:
     """Return what `mode` passes to `to_numpy`; `BadRequestError` for any other word."""
     if mode not in MODES:
-        raise BadRequestError(f"{mode!r} is not a mode; choose view, share or copy")
+        raise BadRequestError(f"{quoted(mode)} is not a mode; choose view, share or copy")
     return MODES[mode]

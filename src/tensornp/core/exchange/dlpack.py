@@ -16,6 +16,7 @@ from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.convert.to_numpy import plan, plan_from, to_numpy
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.quiet import quietly
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.facts import TensorInfo
@@ -75,7 +76,7 @@ def compared_plans(
 ) -> tuple[ConversionPlan, ConversionPlan]:
     """Return the plans of `to_numpy` that `decide` compares."""
     if copy is not None and not isinstance(copy, (bool, np.bool_)):
-        raise BadRequestError(f"copy={copy!r} means nothing here; pass True, False or None")
+        raise BadRequestError(f"copy={quoted(copy)} means nothing here; pass True, False or None")
     copied = plan(tensor, copy=True, dtype=dtype)
     if "mask" in copied.steps:
         raise UnsupportedTensorError(f"{library} has no masked arrays; convert t.get_data() and t.get_mask()")

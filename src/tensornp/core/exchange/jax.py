@@ -31,6 +31,7 @@ from tensornp.core.exchange.dlpack import (
 )
 from tensornp.core.exchange.handover import Recipient, decide
 from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
@@ -210,10 +211,10 @@ def _jax_devices(jax: Any, info: TensorInfo, device: Any) -> tuple[Any, Any]:
     if isinstance(device, str):
         found = local(device)
         if not found:
-            raise BadRequestError(f"JAX has no device {device!r} here; pass one of jax.devices()")
+            raise BadRequestError(f"JAX has no device {quoted(device)} here; pass one of jax.devices()")
         return own, found[0]
     if device is not None and not isinstance(device, jax.Device):
-        raise BadRequestError(f"device={device!r} is no device of JAX; pass one of jax.devices()")
+        raise BadRequestError(f"device={quoted(device)} is no device of JAX; pass one of jax.devices()")
     return own, device or own or (local("cpu") or jax.local_devices())[0]
 
 

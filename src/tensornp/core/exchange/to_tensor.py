@@ -13,6 +13,7 @@ import torch
 from tensornp.core.convert.from_numpy import tensor_from_numpy, usable_device
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import is_array, is_subclass
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.map_leaves import map_leaves
 from tensornp.core.tensor.weight import refused
@@ -45,7 +46,7 @@ def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | st
         If `array` is neither an array nor such a container.
     """
     if copy is not None and not isinstance(copy, (bool, np.bool_)):
-        raise BadRequestError(f"copy={copy!r} means nothing here; pass True, False or None")
+        raise BadRequestError(f"copy={quoted(copy)} means nothing here; pass True, False or None")
     copy = None if copy is None else bool(copy)
     place = usable_device(device)
     is_scalar = is_subclass(type(array), np.generic)

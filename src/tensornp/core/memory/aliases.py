@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import weakref
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ import numpy as np
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import an_instance, class_name, is_subclass, is_tensor
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.memory.extents import Relation
 from tensornp.core.memory.relations import OUTDATED, RELATIONS, Target
 from tensornp.core.namespace.caller import names_of_caller
@@ -136,8 +138,18 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
         namespace = names_of_caller(sys._getframe())
     if not isinstance(namespace, Mapping):
         raise BadRequestError(f"namespace is a mapping of names to objects, not {an_instance(namespace)}")
-    (found,), _ = find_aliases([(obj, None)], namespace, max_seconds)
+    (found,), _ = find_aliases([(obj, None)], namespace, _seconds(max_seconds))
     return found
+
+
+def _seconds(asked: Any) -> float:
+    try:
+        seconds = float(asked)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        seconds = math.nan
+    if math.isnan(seconds):
+        raise BadRequestError(f"max_seconds={quoted(asked)} means nothing here; pass a number of seconds")
+    return seconds
 
 
 @modes.unnoticed

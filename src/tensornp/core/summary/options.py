@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.errors import BadRequestError
 
 STYLES = ("auto", "card", "line")
@@ -135,10 +136,10 @@ class DisplayOptions:
         known = {option.name: option.metadata for option in fields(cls)}
         for name, value in options.items():
             if name not in known:
-                raise BadRequestError(f"there is no display option {name!r}; choose from {', '.join(known)}")
+                raise BadRequestError(f"there is no display option {quoted(name)}; choose from {', '.join(known)}")
             wanted = _refusal(value, known[name])
             if wanted:
-                raise BadRequestError(f"{name} is {wanted}, not {value!r}")
+                raise BadRequestError(f"{name} is {wanted}, not {quoted(value)}")
         return cls(**options)
 
     @property

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.errors import BadRequestError
 
 
@@ -85,6 +86,15 @@ def name_of(dtype: object) -> str:
     return str(dtype).removeprefix("torch.")
 
 
+def asked_dtype(dtype: object) -> np.dtype[Any]:
+    """Return the NumPy dtype that a user asks for, by a dtype of torch or NumPy, or a name; raises as `resolve`."""
+    try:
+        name = name_of(dtype)
+    except Exception:
+        raise BadRequestError(f"dtype={quoted(dtype)} is not a dtype; pass a NumPy dtype or its name") from None
+    return resolve(name)
+
+
 @functools.cache
 def resolve(name: str) -> np.dtype[Any]:
     """Return the NumPy dtype that is called `name`, ml_dtypes ones included.
@@ -107,7 +117,7 @@ def resolve(name: str) -> np.dtype[Any]:
         dtype = np.dtype(object)
     if dtype.kind not in "biufc":
         raise BadRequestError(
-            f"{name!r} is not a dtype that a tensor can become; name a numeric NumPy dtype such as 'float32'"
+            f"{quoted(name)} is not a dtype that a tensor can become; name a numeric NumPy dtype such as 'float32'"
         )
     return dtype
 

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from typing import Any
 
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.errors import NameTakenError
 
 BUILTIN = "a builtin of Python"
@@ -45,7 +46,7 @@ def check_overwritable(shell: Any, name: str) -> None:
 def check_reachable(name: str) -> None:
     """Raise `NameTakenError` where no line of Python can say `name`."""
     if not name.isidentifier() or keyword.iskeyword(name):
-        raise NameTakenError(f"{name!r} is not a valid Python name; choose letters, digits and _")
+        raise NameTakenError(f"{quoted(name)} is not a valid Python name; choose letters, digits and _")
     said = unicodedata.normalize("NFKC", name)
     if said != name:
         raise NameTakenError(f"{name!r} cannot be reached, because Python reads it as {said!r}; choose that")

@@ -11,6 +11,7 @@ from statistics import median
 from typing import Any
 
 from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.values.compare.compare import Comparison
@@ -210,7 +211,7 @@ class WeightsComparison(Mapping[str, Comparison]):
         """
         found = self[name]
         if type(num_directions) is not int or num_directions < 1:
-            raise BadRequestError(f"num_directions is a number from 1 on, not {num_directions!r}")
+            raise BadRequestError(f"num_directions is a number from 1 on, not {quoted(num_directions)}")
         if len(found.shapes[0]) != 2 or found.shapes[0] != found.shapes[1]:
             raise BadRequestError(f"{shown_name(name)} is no matrix of one shape in both, and has no directions")
         first, second = (

@@ -10,7 +10,7 @@ from tensornp.core.convert.from_numpy import why_copied
 from tensornp.core.exchange.to_tensor import to_tensor
 from tensornp.core.lowlevel.attributes import error_text, is_array
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
-from tensornp.core.tensor.dtypes import name_of, resolve
+from tensornp.core.tensor.dtypes import asked_dtype, name_of
 from tensornp.core.values.reading.stored import values_of_array
 from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.record import TensorStats
@@ -108,7 +108,4 @@ def _cast(called: Called, part: Array, wanted: np.dtype[Any]) -> Array:
 
 
 def _dtype_of(dtype: object) -> np.dtype[Any]:
-    try:
-        return dtype if isinstance(dtype, np.dtype) else resolve(name_of(dtype))
-    except TypeError:
-        raise BadRequestError(f"dtype={dtype!r} is not a dtype; pass a NumPy dtype or its name") from None
+    return dtype if isinstance(dtype, np.dtype) else asked_dtype(dtype)

@@ -26,6 +26,9 @@ from tensornp.models.opening.offload_index import OFFLOAD_INDEX, open_offload_fo
 from tensornp.models.opening.one_file import open_file
 from tensornp.models.optimizers.saved import with_names
 
+_MAX_REFUSED = 200
+"""Characters of a path that the system does not take: it may be too long."""
+
 
 def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None = None) -> WeightsExplorer:
     """Return an explorer of the weights at `path`: a file of them, an index of several, or a folder.
@@ -84,7 +87,7 @@ def _found(typed: str) -> str:
     except (FileNotFoundError, NotADirectoryError):
         raise CheckpointError(f"there is no '{cut(typed, MAX_TOLD)}'{closest_path(typed)}") from None
     except (OSError, ValueError) as error:
-        raise CheckpointError(f"'{cut(typed, MAX_TOLD)}' cannot be opened: {reason_of(error)}") from None
+        raise CheckpointError(f"'{cut(typed, _MAX_REFUSED)}' cannot be opened: {reason_of(error)}") from None
 
 
 def _open(there: Path) -> Contents:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.values.pictures.picture import Picture, Tile
 from tensornp.errors import BadRequestError
 from tensornp.render.pictures.palette import LABEL, NAN
@@ -56,7 +57,9 @@ def _side(size: Any, count: int) -> int:
         side = 0
     most = min(2048, int((_MAX_PAGE / count) ** 0.5))
     if not 1 <= side <= most:
-        raise BadRequestError(f"size={size!r} is none for {count} pictures; pass an integer from 1 to {most:,}, pixels")
+        raise BadRequestError(
+            f"size={quoted(size)} is none for {count} pictures; pass an integer from 1 to {most:,}, pixels"
+        )
     return side
 
 

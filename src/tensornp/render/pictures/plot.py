@@ -13,6 +13,7 @@ import numpy as np
 from tensornp.core.lowlevel.attributes import is_subclass
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.pictures.heatmap import FINITE, NAN, NEGINF, POSINF, Heatmap
 from tensornp.core.values.pictures.limits import Limits, limits
@@ -73,9 +74,12 @@ def plot(x: Any, *, title: str = "", index: int | tuple[int, ...] | None = None)
     """
     if is_subclass(type(x), TensorStats):
         if index is not None:
-            raise BadRequestError(f"index={index!r} is none, for statistics have no plane; pass the tensor itself")
+            said = f"index={quoted(index)} is none, for statistics have no plane"
+            raise BadRequestError(f"{said}; pass the tensor itself")
         return figure_of(x, title=title or "TensorStats")
     x = values_of(x)
+    if not isinstance(title, str):
+        raise BadRequestError(f"title={quoted(title)} is no text; pass a str")
     found = scan(x, caller="plot")
     try:
         picture = plane_map(x, index)

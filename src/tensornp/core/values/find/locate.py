@@ -12,6 +12,7 @@ import numpy as np
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, never_compiled
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.memory.strided import Block
 from tensornp.core.tensor.weight import values_of
@@ -143,7 +144,7 @@ def next_place(tensor: Any, what: str, after: Index | None = None) -> Index | No
 def supply_to_search(tensor: Any, what: str) -> Supply:
     """Return what is read in the order of indices to look for `what`; raises as `locate` does."""
     if not isinstance(what, str) or what not in KINDS:
-        raise BadRequestError(f"what is one of {', '.join(KINDS)}, not {what!r}")
+        raise BadRequestError(f"what is one of {', '.join(KINDS)}, not {quoted(what)}")
     supply = supply_of(tensor, in_order=True, caller="locate")
     if len(supply.parts) != 1 or supply.zeros:
         raise BadRequestError("elements that are not stored one by one have no place; take t.to_dense(), or one part")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.units import counted, format_number
 from tensornp.core.values.pictures.limits import Limits
 from tensornp.errors import BadRequestError
@@ -114,10 +115,12 @@ def range_of(value_range: Any) -> tuple[float, float] | None:
         return None
     try:
         low, high = (float(bound) for bound in value_range)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         low = high = math.nan
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise BadRequestError(f"value_range={value_range!r} is no range; pass two numbers, black and white: (0, 1)")
+        raise BadRequestError(
+            f"value_range={quoted(value_range)} is no range; pass two numbers, black and white: (0, 1)"
+        )
     return low, high
 
 
@@ -141,7 +144,9 @@ def _colours(part: Any, asked: Asked) -> _Colours:
     if asked.is_normalized:
         means, stds = (_channel_numbers(asked, name, colours.shape[-1]) for name in ("mean", "std"))
         if not (stds != 0).all():
-            raise BadRequestError(f"std={asked.std!r} would have divided by 0; pass what the values were divided by")
+            raise BadRequestError(
+                f"std={quoted(asked.std)} would have divided by 0; pass what the values were divided by"
+            )
         colours, is_integer = colours * stds + means, False
         undone = f"mean {_list_text(means)} and std {_list_text(stds)} undone"
     is_marked = ~np.isfinite(colours).all(axis=-1) | np.isnan(alpha).any(axis=-1) | _hidden(part)
@@ -184,11 +189,11 @@ def _channel_numbers(asked: Asked, name: str, num_channels: int) -> Values:
     try:
         # One by one, since NumPy would lock the memory of a tensor.
         found = np.array([float(number) for number in (given if hasattr(given, "__len__") else [given])])
-    except (TypeError, ValueError, RuntimeError):
+    except (TypeError, ValueError, RuntimeError, OverflowError):
         found = np.empty(0)
     if len(found) not in (1, num_channels) or not np.isfinite(found).all():
         each = f", or one for each of {num_channels} channels" if num_channels > 1 else ""
-        raise BadRequestError(f"{name}={numbers!r} does not fit; pass a number{each}")
+        raise BadRequestError(f"{name}={quoted(numbers)} does not fit; pass a number{each}")
     return found
 
 

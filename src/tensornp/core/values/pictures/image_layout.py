@@ -6,6 +6,7 @@ import itertools
 import math
 from dataclasses import dataclass
 
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.units import counted, format_ordinal
 from tensornp.core.values.pictures.tiles import grid_of
 from tensornp.errors import BadRequestError
@@ -132,7 +133,9 @@ def layout_of(
         If there is no such layout, it does not fit, or none does.
     """
     if layout is not None and layout not in LAYOUTS:
-        raise BadRequestError(f"layout={layout!r} is none; choose from {', '.join(LAYOUTS)}, or None for the likeliest")
+        raise BadRequestError(
+            f"layout={quoted(layout)} is none; choose from {', '.join(LAYOUTS)}, or None for the likeliest"
+        )
     if layout is not None and len(layout) != len(shape):
         others = [f"layout={name!r}" for name in LAYOUTS if len(name) == len(shape)]
         raise BadRequestError(

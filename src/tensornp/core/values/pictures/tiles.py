@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.values.pictures.heatmap import NOTHING, Heatmap
 from tensornp.errors import BadRequestError
 
@@ -97,9 +98,9 @@ def _checked(index: Sequence[int] | int, outer: tuple[int, ...], shape: tuple[in
         at = ()
     if len(at) != len(outer) or not all(-size <= i < size for i, size in zip(at, outer, strict=True)):
         raise BadRequestError(
-            f"index {index!r} leads to no plane of shape {shape}; pass {len(outer)} integers within {list(outer)}"
+            f"index {quoted(index)} leads to no plane of shape {shape}; pass {len(outer)} integers within {list(outer)}"
             if outer
-            else f"index {index!r} leads nowhere in shape {shape}, which is one plane; pass None"
+            else f"index {quoted(index)} leads nowhere in shape {shape}, which is one plane; pass None"
         )
     return tuple(i % size for i, size in zip(at, outer, strict=True))
 

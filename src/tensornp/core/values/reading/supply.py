@@ -17,6 +17,7 @@ from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel import threads, torch_private
 from tensornp.core.lowlevel.attributes import is_array, is_subclass
 from tensornp.core.lowlevel.collector import uncollected
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.units import with_article
 from tensornp.core.memory.still import parts_still, still
 from tensornp.core.tensor import kinds
@@ -302,12 +303,12 @@ def checked_axis(axis: int | None, shape: tuple[int, ...]) -> int | None:
         if isinstance(axis, bool):
             raise TypeError
     except TypeError:
-        raise BadRequestError(f"axis is the number of one dimension, not {axis!r}") from None
+        raise BadRequestError(f"axis is the number of one dimension, not {quoted(axis)}") from None
     if not -len(shape) <= at < len(shape):
         if not shape:
             raise BadRequestError("a single number has no axis; leave axis out")
         reach = f"from {-len(shape)} to {len(shape) - 1}"
-        raise BadRequestError(f"there is no axis {at} in shape {shape}; choose one {reach}")
+        raise BadRequestError(f"there is no axis {quoted(at)} in shape {shape}; choose one {reach}")
     return at % len(shape)
 
 

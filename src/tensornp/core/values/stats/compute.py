@@ -15,6 +15,7 @@ from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, never_compiled
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.memory.fingerprint import fingerprint, fingerprint_of_array
 from tensornp.core.memory.strided import BLOCK_NUMEL
 from tensornp.core.tensor.facts import TensorInfo
@@ -70,7 +71,7 @@ def stats(tensor: Any, *, histogram: HistogramChoice = "auto", axis: int | None 
     accelerator there, with one transfer in the end. Nothing is changed, and the GIL is free most of the time.
     """
     if histogram is not None and not (isinstance(histogram, str) and histogram in ("auto", "all")):
-        raise BadRequestError(f'histogram is "auto", "all" or None, not {histogram!r}')
+        raise BadRequestError(f'histogram is "auto", "all" or None, not {quoted(histogram)}')
     return scan(values_of(tensor), histogram=histogram, axis=axis)
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.values.reading.scopes import ALL, MAX_SCOPE, SEVERAL
 from tensornp.core.values.stats.channels import ChannelNorms
 from tensornp.core.values.stats.distribution import Distribution, added_up
@@ -134,7 +135,7 @@ class TensorStats:
         except (TypeError, ValueError):
             shares = np.array(np.nan)
         if not np.all((shares >= 0) & (shares <= 1)):
-            raise BadRequestError(f"a quantile is asked by a share between 0 and 1, not {q!r}")
+            raise BadRequestError(f"a quantile is asked by a share between 0 and 1, not {quoted(q)}")
         if self.distribution is None:
             raise BadRequestError('these statistics have no distribution; ask with histogram="auto", and without axis')
         if self.min is None or not self.distribution.num_seen:
