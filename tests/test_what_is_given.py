@@ -81,6 +81,23 @@ def test_any_object_ends_in_one_short_sentence(given):
         assert len(str(raised.value)) <= MOST and "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN)
+def test_any_key_and_any_index_ends_in_one_short_sentence(given):
+    """Of weights, what is compared, and statistics."""
+    weights = tnp.weights({"tensor": torch.ones(3, 4), "array": np.ones((3, 4))})
+    compared, stats = tnp.compare(weights, weights), tnp.stats(torch.rand(9))
+    asked = [weights.__getitem__, compared.__getitem__, compared.directions, weights.find, stats.quantile]
+    for entry in weights.values():
+        asked += [entry.to_numpy, entry.plan, lambda index, entry=entry: entry.to_numpy((0, index))]
+        asked.append(lambda dtype, entry=entry: entry.to_numpy(dtype=dtype))
+    asked.append(lambda number: compared.directions("array", number))
+    for function in asked:
+        try:
+            function(given)
+        except tnp.TensornpError as error:
+            assert len(str(error)) <= MOST and "\n" not in str(error)
+
+
 def test_a_value_is_quoted_as_python_writes_it_and_cut():
     """A text, a number, a tuple; what is long, and what says nothing of itself."""
     for value in ("text", 3, -2.5, (1, 2), [None, True], {"a": 1}, "it's", 2**64, slice(1, 2)):

@@ -119,7 +119,8 @@ class WeightsComparison(Mapping[str, Comparison]):
         raise AttributeError(f"'WeightsComparison' object has no attribute {figure!r}")
 
     def __getitem__(self, name: str) -> Comparison:
-        name = name if isinstance(name, str) else repr(name)
+        if not isinstance(name, str):
+            raise NoSuchWeightError(f"a comparison is taken by the name of a weight, not by {quoted(name)}")
         if name in self._found:
             return self._found[name]
         why = f": {self.failed[name]}" if name in self.failed else closest(name, self._found)

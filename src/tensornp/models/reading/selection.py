@@ -9,6 +9,7 @@ import numpy as np
 
 from tensornp.core.convert.plan import MAX_NDIM
 from tensornp.core.lowlevel.attributes import class_name, is_array, is_subclass, is_tensor
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.errors import BadRequestError
 
 Array = np.ndarray[Any, Any]
@@ -128,5 +129,5 @@ def _place_of(item: Any, size: int, axis: int) -> int:
         raise BadRequestError(f"an index takes integers, slices, '...' and None, not {said}") from None
     if not -size <= place < size:
         reach = f"has {size:,} indices" if size else "is empty"
-        raise BadRequestError(f"index {place} is out of bounds: axis {axis} {reach}")
+        raise BadRequestError(f"index {quoted(place)} is out of bounds: axis {axis} {reach}")
     return place % size
