@@ -211,7 +211,7 @@ def test_an_index_is_gone_to_and_a_wrong_one_is_explained_beside_the_field(navig
     shown.index.fill("2, 77, 300")
     shown.press("Enter")
     problem = shown.page.locator(".tensornp-problem")
-    expect(problem).to_contain_text("out of bounds for axis 2 of size 200")
+    expect(problem).to_contain_text("out of bounds for axis 2 of shape")
     expect(shown.index).to_be_focused()
     expect(shown.index).to_have_attribute("aria-invalid", "true")
     shown.index.fill("[2, 77, -1]")

@@ -124,7 +124,8 @@ def test_what_is_not_found_is_said_and_the_window_stays():
 
 
 @pytest.mark.parametrize(
-    ("index", "says"), [("3, 0", "out of bounds for axis 0 of size 3"), ("x", "is no index"), ("0, 0, 0", "name fewer")]
+    ("index", "says"),
+    [("3, 0", "out of bounds for axis 0 of shape (3, 3)"), ("x", "is no index"), ("0, 0, 0", "name fewer")],
 )
 def test_an_index_that_is_none_is_an_error_in_one_sentence(index, says):
     """And the page goes on."""

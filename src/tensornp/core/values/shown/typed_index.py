@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS = 1000
 """Of a text that is read as an index or a number."""
+_MAX_DIGITS = 20
 _ACCEPTED = "integers, slices and ... as in 3, :, 5:9"
 
 
@@ -40,8 +41,8 @@ def parse_index(text: str, shape: Sequence[int]) -> tuple[int | slice, ...]:
     whole = [slice(None)] * (len(shape) - num_named)
     spread = [*given[:at], *whole, *given[at + 1 :]]
     return tuple(
-        _slice_in(axis, size, item) if isinstance(item, slice) else _place_in(axis, size, item)  # type: ignore[arg-type]
-        for axis, (size, item) in enumerate(zip(shape, spread, strict=True))
+        _slice_in(axis, shape, item) if isinstance(item, slice) else _place_in(axis, shape, item)  # type: ignore[arg-type]
+        for axis, item in enumerate(spread)
     )
 
 
@@ -90,19 +91,22 @@ def _integer(node: ast.expr) -> int:
     raise ValueError
 
 
-def _place_in(axis: int, size: int, place: int) -> int:
+def _place_in(axis: int, shape: Sequence[int], place: int) -> int:
+    size = shape[axis]
     if -size <= place < size:
         return place % size
     reach = f"write {-size} to {size - 1}" if size else "it has no element to show"
-    raise BadRequestError(f"the index {_short(place)} is out of bounds for axis {axis} of size {size:,}; {reach}")
+    raise BadRequestError(
+        f"the index {_short(place)} is out of bounds for axis {axis} of shape {tuple(shape)}; {reach}"
+    )
 
 
-def _slice_in(axis: int, size: int, chosen: slice) -> slice:
+def _slice_in(axis: int, shape: Sequence[int], chosen: slice) -> slice:
+    size = shape[axis]
     start, stop, _ = chosen.indices(size)
     if start >= stop and size:
-        raise BadRequestError(
-            f"the slice {_slice_text(chosen)} holds nothing of axis {axis} of size {size:,}; begin before it ends"
-        )
+        said = f"the slice {_slice_text(chosen)} holds nothing of axis {axis} of shape {tuple(shape)}"
+        raise BadRequestError(f"{said}; begin before it ends")
     return slice(start, stop)
 
 
@@ -111,7 +115,8 @@ def _slice_text(chosen: slice) -> str:
 
 
 def _short(number: int) -> str:
-    return str(number) if abs(number) < 10**20 else "that"
+    text = str(number)
+    return text if len(text) <= _MAX_DIGITS else f"{text[:_MAX_DIGITS]}…"
 
 
 def index_text(index: Sequence[int | slice]) -> str:
