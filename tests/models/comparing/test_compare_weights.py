@@ -50,7 +50,7 @@ def test_what_moved_is_told_by_name_and_comes_first():
     verdicts = {name: found[name].verdict for name in found}
     assert verdicts["1.bias"] == "1 of 40 differs, first at [3]"
     assert verdicts["2.weight"] == "scaled by 0.5"
-    assert verdicts["0.weight"] == "dense change"
+    assert verdicts["0.weight"] == "nearly all elements differ"
     assert verdicts["1.weight"] == "cast from float32"
     assert next(iter(found)) == "1.bias"
     assert found.changed() == list(found)[:4]
@@ -80,6 +80,23 @@ def test_files_are_compared_with_what_is_in_memory(tmp_path):
     text = weights_comparison_document(found).text()
     assert "'model.module.' is taken off the names of the second" in text
     assert "1 only in the first: 2.bias" in text
+
+
+def test_a_table_says_in_plain_words_what_has_changed_and_has_no_empty_column():
+    """What is so of many stands over it; of a weight with a long name both ends are told, and the whole behind them."""
+    layer = "base_model.model.transformer.encoder.layers.{}.attention.projection.weight"
+    first = {layer.format(i): torch.randn(20, 20, generator=torch.Generator().manual_seed(i)) for i in range(6)}
+    first["head"] = torch.ones(3)
+    second = {name: one + 0.01 for name, one in first.items()}
+    second[layer.format(4)][3, 7] += 5
+    second["head"][0] = 1
+    document = weights_comparison_document(compared(first, second))
+    _, rule, _, headings, row, _ = document.text().splitlines()
+    assert rule.startswith("nearly all elements differ in 6 weights; many ")
+    assert headings.split() == ["name", "moved", "‖Δ‖", "‖before‖", "max", "|Δ|", "shape", "what"]
+    assert row.startswith(f"{layer.format('{0..5}')} × 6  ")
+    assert row.endswith("most in base_model.model.transforme…attention.projection.weight, nearly all of it at [3, 7]")
+    assert f'title="{layer.format(4)}"' in document.html()
 
 
 def test_the_directions_of_a_change_leave_the_weights_as_they_are():

@@ -36,7 +36,7 @@ def test_alarms_come_before_what_may_be_on_purpose():
     assert heading == "10 weights · 2 with findings, 7 with what may be on purpose"
     assert (nan, inf) == ("1 weight has NaN: broken", "1 weight has infinities: inf")
     assert rest == "6 constant, as initialized: ones, zeros.0, zeros.1 and 3 more"
-    assert headings.split() == ["name", "finding", "min", "max", "mean", "std", "zeros"]
+    assert headings.split() == ["name", "min", "max", "mean", "std", "zeros", "finding"]
     assert [row.split()[0] for row in rows] == ["broken", "inf", "dead"]
     finite = broken[broken.isfinite()].double()
     std = f"{finite.std(correction=0).item():.4g}"
@@ -100,9 +100,9 @@ def test_what_is_found_of_many_alike_is_said_once():
     assert [row.split()[0] for row in rows[:3]] == ["few.0", "few.1", "few.2"]
     by_name = {row.split("  ")[0]: row for row in rows}
     dead = by_name["dead.0, dead.1, dead.2 and 1 more"]
-    assert "4 with channels of zeros" in dead
+    assert dead.endswith("4 with channels of zeros")
     every = torch.cat([made[f"dead.{i}"] for i in range(4)]).double()
-    assert dead.split()[-5:] == [
+    assert dead.removesuffix("4 with channels of zeros").split()[-5:] == [
         f"{every.min():.4g}", f"{every.max():.4g}", f"{every.mean():.4g}", f"{every.std(correction=0):.4g}", "16",
     ]  # fmt: skip
     assert "72 with the same values" in by_name["a.0, a.1, a.2 and 69 more"]

@@ -14,7 +14,7 @@ from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.memory.footprint import extents_of
-from tensornp.core.values.compare.compare import Comparison
+from tensornp.core.values.compare.compare import DENSE, Comparison
 from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.models.comparing.low_rank import share_of_change
 from tensornp.models.entries.entry import WeightEntry
@@ -195,7 +195,7 @@ class WeightsComparison(Mapping[str, Comparison]):
         """Return whether a matrix of a bounded size has changed in no way that is told in a word."""
         one = self[name]
         is_matrix = len(one.shapes[0]) == 2 and one.shapes[0] == one.shapes[1] and min(one.shapes[0]) > _MIN_SIZE
-        return is_matrix and 4 * one.count <= _MAX_SVD_NBYTES and one.verdict.endswith("dense change")
+        return is_matrix and 4 * one.count <= _MAX_SVD_NBYTES and one.verdict.endswith(DENSE)
 
     def directions(self, name: str, num_directions: int = 8) -> float:
         """Return the share of the change of one matrix that lies in so many directions, between 0 and 1.

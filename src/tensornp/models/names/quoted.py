@@ -11,6 +11,8 @@ from tensornp.core.lowlevel.units import format_nbytes
 
 MAX_SHOWN = 120
 """Characters of a name in a sentence."""
+MAX_INSIDE = 60
+"""Characters of a name among other words of a table."""
 MAX_TOLD = 500
 """Characters of what is told of a weight, such as its problem or the path of its file."""
 _MAX_NAMED = 6
@@ -32,6 +34,15 @@ def cut(text: str, most: int) -> str:
     """Return a text as one line that can be shown, of so many characters at most; cut before it is escaped."""
     shown = legible(text[: most + 1])
     return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+def cut_inside(name: str, most: int) -> str:
+    """Return a name as one line of so many characters at most, with both of its ends: there names differ."""
+    shown = legible(name if len(name) <= 2 * most else name[:most] + name[-most:])
+    if len(shown) <= most:
+        return shown
+    head = most // 2
+    return f"{shown[:head]}…{shown[head + 1 - most :]}"
 
 
 def file_name(path: str) -> str:

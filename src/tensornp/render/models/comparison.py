@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted
-from tensornp.core.values.compare.compare import Comparison
+from tensornp.core.values.compare.compare import DENSE, Comparison
 from tensornp.models.comparing.comparison import WeightsComparison
+from tensornp.models.names.quoted import MAX_INSIDE, cut_inside
 from tensornp.models.outline.fold import Row
 from tensornp.render.layout.document import Document, Lines, headed
-from tensornp.render.layout.table import Table, TableRow, without_common, without_empty
+from tensornp.render.layout.table import Table, TableRow, only, without_common, without_empty
 from tensornp.render.layout.words import listed, share_text
 from tensornp.render.pictures.stats_line import glance_text
 
@@ -22,9 +23,8 @@ MAX_NAMED = 8
 """Names in a line."""
 _ALL = 0.99
 """The share of elements from which on nearly every one has changed."""
-_HEADINGS = ("name", "moved", "‖Δ‖", "‖before‖", "max |Δ|", "not equal", "what", "shape", "dtype")
+_HEADINGS = ("name", "moved", "‖Δ‖", "‖before‖", "max |Δ|", "not equal", "shape", "dtype", "what")
 _ALWAYS = ("name",)
-DENSE = "dense change"
 _MANY = 5
 """Weights of which a median is told."""
 _MOST = 0.9
@@ -86,11 +86,12 @@ def _rule(found: WeightsComparison) -> Iterator[str]:
     changed = [moved for name, moved in found.moved.items() if not found[name].equal]
     if not changed:
         return
-    num_dense = sum(one.verdict == DENSE for one in found.values())
-    said = [f"{counted(num_dense, DENSE)}"] if num_dense > 1 else []
+    dense = [sum(one.verdict == words for one in found.values()) for words in DENSE]
+    words = [f"{words} in {counted(num, 'weight')}" for words, num in zip(DENSE, dense, strict=True) if num]
+    said = words if sum(dense) > 1 else []
     if len(changed) >= _MANY:
         said.append(f"moved {_percent(median(changed))} in the median")
-    yield ": ".join(said)
+    yield "; ".join(said)
     if found.median_norm:
         floor = f"the median of all norms, {found.median_norm:.3g}"
         yield f"moved: ‖Δ‖ over the norm before, or over {floor}, where that is larger; ≤: the largest of a line"
@@ -99,13 +100,13 @@ def _rule(found: WeightsComparison) -> Iterator[str]:
 def _tables(found: WeightsComparison, names: Sequence[str]) -> tuple[Table, Table]:
     """Return the printed table, in which repeated layers are one row, and the rows of `names` in its columns."""
     # What is so of many is no news of one.
-    is_dense = sum(one.verdict == DENSE for one in found.values()) > 1
+    is_dense = sum(one.verdict in DENSE for one in found.values()) > 1
     folded = [_row(found, row, is_dense) for row in found.folded()[:MAX_ROWS]]
     every = [_row(found, Row(name, (found.first[name],)), is_dense) for name in names]
-    table, _ = without_common(Table(_HEADINGS, (*folded, *every)), ("dtype", "not equal"))
-    table = without_empty(table, _ALWAYS)
-    parts = table.rows[: len(folded)], table.rows[len(folded) :]
-    return Table(table.headings, parts[0]), Table(table.headings, parts[1])
+    # Columns that say something in the lines that are seen first.
+    printed, _ = without_common(Table(_HEADINGS, tuple(folded)), ("dtype", "not equal"))
+    printed = without_empty(printed, _ALWAYS)
+    return printed, only(Table(_HEADINGS, tuple(every)), printed.headings)
 
 
 def _figures_of(found: WeightsComparison, names: Sequence[str]) -> dict[str, float]:
@@ -125,7 +126,7 @@ def _figures_of(found: WeightsComparison, names: Sequence[str]) -> dict[str, flo
 def _row(found: WeightsComparison, row: Row, is_dense: bool) -> TableRow:
     names = [entry.name for entry in row.entries]
     every = [found[name] for name in names]
-    figures, at_most = _figures_of(found, names), "≤ " if len(every) > 1 else ""
+    figures, at_most = _figures_of(found, names), "≤" if len(every) > 1 else ""
     shapes, dtypes = (
         [str(pair[0]), *([str(pair[1])] if pair[0] != pair[1] else [])] for pair in (every[0].shapes, every[0].dtypes)
     )
@@ -141,21 +142,24 @@ def _row(found: WeightsComparison, row: Row, is_dense: bool) -> TableRow:
         "dtype": " and ".join(dtypes),
         **texts,
     }
+    most, is_outlier = _most(found, row)
+    titles = {"what": legible(most) if is_outlier else ""}
     return TableRow(
-        tuple(said.get(heading, "") for heading in _HEADINGS), alarm=_odd(dict(zip(names, every, strict=True)))
+        tuple(said.get(heading, "") for heading in _HEADINGS),
+        tuple(titles.get(heading, "") for heading in _HEADINGS),
+        alarm=_odd(dict(zip(names, every, strict=True))),
     )
 
 
 def _what(found: WeightsComparison, row: Row, is_dense: bool) -> Iterator[str]:
     """Yield what has happened, and how odd ones differ from their neighbours."""
-    verdicts = {_verdict(found[entry.name]) for entry in row.entries} - ({DENSE} if is_dense else set())
+    verdicts = {_verdict(found[entry.name]) for entry in row.entries} - (set(DENSE) if is_dense else set())
     if verdicts:
         yield verdicts.pop() if len(verdicts) == 1 else f"{len(verdicts)} kinds of change"
     yield row.unlike
-    sizes = {entry.name: found.moved.get(entry.name, 0.0) for entry in row.entries}
-    most = max(sizes, key=sizes.__getitem__)
-    if sizes[most] > _OUTLIER * median(sizes.values()):
-        yield f"most in {legible(most)}"
+    most, is_outlier = _most(found, row)
+    if is_outlier:
+        yield f"most in {cut_inside(most, MAX_INSIDE)}"
     one = found[most]
     if one.count > 1 and _is_of_one_element(one):
         yield f"nearly all of it at {list(one.largest_difference or ())}"
@@ -163,6 +167,13 @@ def _what(found: WeightsComparison, row: Row, is_dense: bool) -> Iterator[str]:
     shares = [found.low_rank[entry.name] for entry in row.entries if entry.name in found.low_rank]
     if shares:
         yield f"{100 * max(shares):.3g}% of the change lies in 8 directions"
+
+
+def _most(found: WeightsComparison, row: Row) -> tuple[str, bool]:
+    """Return which weight of a row has moved most, and whether that is far more than the others."""
+    sizes = {entry.name: found.moved.get(entry.name, 0.0) for entry in row.entries}
+    most = max(sizes, key=sizes.__getitem__)
+    return most, sizes[most] > _OUTLIER * median(sizes.values())
 
 
 def _is_of_one_element(one: Comparison) -> bool:
@@ -198,7 +209,7 @@ def _odd(every: Mapping[str, Comparison]) -> str:
     }
     said = ", ".join(f"{count:,} NaN or infinite {when}" for when, count in counts.items() if count)
     first = next((name for name, one in every.items() if one.is_odd), "")
-    return f"{said} in {legible(first)}" if said and len(every) > 1 else said
+    return f"{said} in {cut_inside(first, MAX_INSIDE)}" if said and len(every) > 1 else said
 
 
 def _said(found: WeightsComparison, call: str) -> list[str]:

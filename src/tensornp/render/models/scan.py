@@ -12,7 +12,7 @@ from tensornp.core.values.reading.scopes import ALL
 from tensornp.core.values.stats.alarms import alarm_text
 from tensornp.core.values.stats.figures import combined
 from tensornp.core.values.stats.record import TensorStats, stats_of_figures
-from tensornp.models.names.quoted import MAX_SHOWN, cut
+from tensornp.models.names.quoted import MAX_SHOWN, cut, cut_inside
 from tensornp.models.scan.findings import ALARM_RANK, EQUAL_RANK, PLAIN_RANK, QUIET_RANK, Finding
 from tensornp.models.scan.kinds import by_kind
 from tensornp.models.scan.table import ScanTable
@@ -31,7 +31,7 @@ MAX_ALIKE = 3
 """Weights of which the same is found that have a row each."""
 _MAX_TEXT = 400
 _SHORTEST_S = 0.1
-_HEADINGS = ("name", "finding", "min", "max", "mean", "std", "zeros")
+_HEADINGS = ("name", "min", "max", "mean", "std", "zeros", "finding")
 _ALWAYS = ("name",)
 
 
@@ -85,14 +85,14 @@ def _rows(found: ScanTable, groups: list[_Group]) -> Iterator[TableRow]:
             told = [f"{len(names):,} {findings[0].what}", *(one.what for one in findings[1:])]
         else:
             told = [one.text for one in findings if one.rank >= ALARM_RANK]
-        cells = (_names(names), cut("; ".join(told), _MAX_TEXT), *_figures(stats))
+        cells = (_names(names), *_figures(stats), cut("; ".join(told), _MAX_TEXT))
         begins_group = before < QUIET_RANK <= findings[0].rank
         yield TableRow(cells, (), begins_group, alarm=alarm_text(stats))
         before = findings[0].rank
 
 
 def _names(names: list[str]) -> str:
-    return listed([cut(name, MAX_SHOWN) or "''" for name in names], MAX_NAMED)
+    return listed([cut_inside(name, MAX_SHOWN) or "''" for name in names], MAX_NAMED)
 
 
 def _is_plain(stats: TensorStats, findings: list[Finding]) -> bool:

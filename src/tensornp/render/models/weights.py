@@ -9,7 +9,7 @@ from typing import TypeGuard
 
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.models.explorer import Spread, Totals, WeightsExplorer
-from tensornp.models.names.quoted import MAX_SHOWN, cut, file_name
+from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut, cut_inside, file_name
 from tensornp.models.outline.columns import columns
 from tensornp.models.outline.fold import Row, folded
 from tensornp.models.pickles.wanted import WantedImport
@@ -106,7 +106,7 @@ def _row(row: Row, alarms: Mapping[str, str]) -> TableRow:
     odd = [entry.name for entry in row.entries if entry.name in alarms]
     alarm = alarms[odd[0]] if odd else ""
     if odd and len(row.entries) > 1:
-        alarm += f" in {cut(odd[0], MAX_SHOWN)}" + (f" and {len(odd) - 1:,} more" if len(odd) > 1 else "")
+        alarm += f" in {cut_inside(odd[0], MAX_INSIDE)}" + (f" and {len(odd) - 1:,} more" if len(odd) > 1 else "")
     return TableRow(cells, titles, alarm=alarm)
 
 

@@ -92,9 +92,10 @@ VERDICTS = {
     "scaled by -3": (BASE, BASE * -3),
     "2 of 1,000 differ, first at [17]": (BASE, changed(BASE, _17=5.0, _400=math.nan)),
     "1 of 2 differs, first at [1, 0]": (torch.zeros(2, 1), torch.tensor([[0.0], [1]])),
-    "dense change": (BASE, BASE + torch.randn(1000, generator=G) * 1e-3),
+    "nearly all elements differ": (BASE, BASE + torch.randn(1000, generator=G) * 1e-3),
     "shapes differ: (2, 3) and (3, 2)": (torch.zeros(2, 3), torch.zeros(3, 2)),
-    "float32 and float64: dense change": (BASE, (BASE + 1).double()),
+    "many elements differ": (torch.zeros(10), torch.tensor([0.0] * 7 + [1, 2, 3])),
+    "float32 and float64: nearly all elements differ": (BASE, (BASE + 1).double()),
 }
 
 

@@ -23,6 +23,10 @@ Index = tuple[int, ...]
 MAX_REPR = 200
 _FEW = 0.1
 """The share of elements up to which it is said how many differ."""
+_NEARLY_ALL = 0.99
+NEARLY_ALL = "nearly all elements differ"
+DENSE = (NEARLY_ALL, "many elements differ")
+"""How verdicts end on changes that are told in no other word."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -37,7 +41,7 @@ class Comparison:
         Whether every bit is the same, with shape and dtype.
     verdict : str
         A few words: "same bits", "equal", "cast from float32", "scaled by 0.5", "3 of 1,000 differ, first at [17]",
-        "dense change", or which shapes differ.
+        "nearly all elements differ", or which shapes differ.
     shapes, dtypes : tuple
         Of the two.
     count, num_changed : int
@@ -243,4 +247,4 @@ def _verdict(tally: PairTally, dtypes: tuple[str, str], index: Index | None) -> 
     if index is not None and tally.num_changed <= max(_FEW * tally.count, 1):
         verb = "differs" if tally.num_changed == 1 else "differ"
         return f"{said}{tally.num_changed:,} of {tally.count:,} {verb}, first at {list(index)}"
-    return f"{said}dense change"
+    return said + DENSE[tally.num_changed < _NEARLY_ALL * tally.count]
