@@ -110,7 +110,7 @@ class Balanced(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         assert tag not in ("script", "b>", "k", "values", "svg"), tag
         assert not any(name.startswith("on") for name, _ in attrs), attrs
-        if tag not in ("img", "br", "input"):
+        if tag not in ("img", "br", "input", "wbr"):
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:

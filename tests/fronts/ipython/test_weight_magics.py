@@ -120,7 +120,7 @@ def test_optimizers_are_compared_by_the_magic(shell):
     text, html = shown(shell, "%tensordiff opt opt2")
     assert text.startswith("opt and opt2: 2 of 2 weights differ")
     assert "state.weight.momentum_buffer" in text
-    assert "state.weight.momentum_buffer" in html
+    assert "state.weight.momentum_buffer" in html.replace("<wbr>", "")
     assert shown(shell, "%tensordiff opt opt")[0].startswith("opt (first) and opt (second): same bits")
 
 

@@ -12,7 +12,15 @@ from wcwidth import wcswidth
 from tensornp.core.summary.container import summarize_container
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.render.collections.container import container_document
-from tensornp.render.layout.table import Table, TableRow, table_html, table_text, without_common, without_empty
+from tensornp.render.layout.table import (
+    Table,
+    TableRow,
+    name_html,
+    table_html,
+    table_text,
+    without_common,
+    without_empty,
+)
 
 TABLE = Table(
     ("name", "bytes"),
@@ -47,7 +55,31 @@ def test_html_escapes_cells_and_titles_and_spans_what_stands_across():
     ]  # fmt: skip
     assert html.count("title=") == 1
     assert html.count('colspan="2"') == 1
-    assert html.count("border-top") == 2
+    assert html.partition("<style>")[0].count("border-top") == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("input_ids", ["input_ids"]),
+        ("encoder.layer.7.self_attn.weight", ["encoder.", "layer.7.", "self_", "attn.", "weight"]),
+        ("before['a.b'].grad of <c>.{0..5}.w × 6", ["before[", "'a.", "b'].", "grad of <c>.", "{0..5}.", "w × 6"]),
+        ("x" * 30, ["x" * 24, *"xxxxxx"]),
+        ("most at 0.1234567 and 12.5 times", ["most at 0.1234567 and 12.5 times"]),
+    ],
+)
+def test_a_long_name_breaks_after_its_parts_and_is_copied_as_it_is(name, parts):
+    """By a tag that is no text; numbers stay whole."""
+    assert [unescape(part) for part in name_html(name).split("<wbr>")] == parts
+    assert "".join(parts) == name
+
+
+def test_only_a_name_that_needs_room_asks_for_it():
+    """As much as the longest has, up to a line; other columns of words give way to it."""
+    tables = [table_html(Table(("name", "what"), (TableRow((name, "b")),))) for name in ("a", "b" * 30, "c" * 300)]
+    assert [re.findall(r";width:(\d+)em", html) for html in tables] == [[], ["18"] * 2, ["38"] * 2]
+    assert ["tensornp-long" in html.partition("<style>")[0] for html in tables] == [False, True, True]
+    assert "tensornp-names" not in table_html(Table(("figure", "value"), (TableRow(("a", "b")),)))
 
 
 def test_columns_that_say_nothing_are_left_out():

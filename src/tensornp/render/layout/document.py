@@ -10,7 +10,7 @@ from html import escape
 from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.render.layout.bundle import bundle
 from tensornp.render.layout.style import ALARM_TEXT, BESIDE, CARD, HEADING, SMALL_TEXT, WIDE, array_style, badge_style
-from tensornp.render.layout.table import Table, table_html, table_text
+from tensornp.render.layout.table import Table, name_html, table_html, table_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ def _html(parts: tuple[Part, ...]) -> str:
 def headed(names: Sequence[tuple[str, str]], verdict: str) -> Both:
     """Return two names, each with what is said beside it, and the verdict over both."""
     text = " and ".join(name + beside for name, beside in names)
-    bold = " and ".join(f"<b>{escape(name)}</b>{escape(beside)}" for name, beside in names)
+    bold = " and ".join(f"<b>{name_html(name)}</b>{escape(beside)}" for name, beside in names)
     badge = f'<span style="{badge_style("plain")}">{escape(verdict)}</span>'
     return Both(f"{text}: {verdict}", f"<div>{bold} {badge}</div>")
 

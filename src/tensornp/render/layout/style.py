@@ -37,6 +37,8 @@ TABLE = "border-collapse:collapse;margin:4px 0"
 _CELL = "padding:1px 12px 1px 0;white-space:nowrap;font-size:90%"
 CELL = f"{_CELL};text-align:left"
 WRAPPED_CELL = CELL.replace("nowrap", "normal")
+WORDS_CELL = f"{WRAPPED_CELL};min-width:12em"
+NAME_CELL = f"{WRAPPED_CELL};min-width:14em"
 RIGHT_CELL = f"{_CELL};text-align:right;font-variant-numeric:tabular-nums"
 GROUP = "border-top:1px solid rgba(128,128,128,.25)"
 
@@ -47,6 +49,32 @@ PRINTED = (
     ".tensornp-more::details-content{content-visibility:visible!important;block-size:auto!important}}</style>"
 )
 """Paper does not scroll. Where a sanitizer drops it, nothing else is lost."""
+
+_LAB_ROW = "--jp-rendermime-table-row"
+_NAME = ".tensornp-names tr>:first-child"
+_NAME_IN = ".tensornp-names tbody tr:{}>:first-child{{background-image:linear-gradient(var({},transparent) 0 0)}}"
+_NARROW = (
+    ".tensornp table.tensornp-names{display:grid;width:100%;grid-template-columns:repeat(12,auto) minmax(0,1fr)}"
+    ".tensornp-names :is(thead,tbody,tr){display:grid;grid-template-columns:subgrid;grid-column:1/-1}"
+    ".tensornp .tensornp-names tr{padding:2px 0}.tensornp-names :is(td,th){padding-right:8px!important}"
+    ".tensornp-names tr>:not(:first-child){border-top:0!important}"
+    f"{_NAME},.tensornp-names tr>.tensornp-words{{grid-column:1/-1;width:auto!important;max-width:100cqw}}"
+    ".tensornp-names td.tensornp-words:empty{display:none}"
+)
+NAMES = (
+    # Beside others it takes what it is given, and asks for so much.
+    "<style>.tensornp-room{container-type:inline-size;contain-intrinsic-inline-size:50em}"
+    ".tensornp-long{container-name:tensornp-long}"
+    f"{_NAME}:not([colspan]){{position:sticky;left:0;z-index:1;"
+    "background-color:var(--jp-layout-color0,var(--vscode-editor-background,Canvas))}"
+    + _NAME_IN.format("nth-child(even)", f"{_LAB_ROW}-background")
+    + _NAME_IN.format("hover", f"{_LAB_ROW}-hover-background")
+    + f"@container(max-width:400px){{{_NARROW}}}@container tensornp-long (max-width:680px){{{_NARROW}}}</style>"
+)
+"""Names stay where figures are scrolled across; in a narrow page they have lines of their own above their figures.
+
+Where a sanitizer drops it, long names still break, and figures begin right behind them.
+"""
 
 
 def badge_style(tone: Tone) -> str:

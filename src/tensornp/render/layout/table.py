@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
-from tensornp.render.layout.style import ALARM_TEXT, CELL, GROUP, PRINTED, RIGHT_CELL, TABLE, WRAPPED_CELL
+from tensornp.render.layout.style import (
+    ALARM_TEXT,
+    CELL,
+    GROUP,
+    NAME_CELL,
+    NAMES,
+    PRINTED,
+    RIGHT_CELL,
+    TABLE,
+    WORDS_CELL,
+    WRAPPED_CELL,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +69,22 @@ class Table:
 
 RIGHT = ("bytes", "moved", "‖Δ‖", "‖before‖", "max |Δ|", "not equal")
 """Columns of numbers, which are aligned by their last digit."""
-WRAPPED = ("to get", "what it means", "values", "where", "finding", "what")
+WRAPPED = (
+    "to get", "what it means", "values", "where", "finding", "what", "shared with", "pinned by", "changed",
+    "value",
+)  # fmt: skip
 """Columns of words or numbers, which a page may break into lines."""
+NAME = "name"
+"""The first column of a table of names, which break after their parts, and stay where figures are scrolled across."""
+_BREAKS = re.compile(r"(?<=[._/\[\]])(?=[^._/\[\]\s\d])|(?<=[0-9A-Za-z-]{24})(?=[0-9A-Za-z-])")
+"""Where a name may go on in the next line. The page is told by a tag: whoever copies the name has no more than it."""
+
+_MAX_WHOLE = 24
+"""Characters of a name that has room in any page."""
+_MAX_LINE = 64
+"""Characters of a name in one line of a wide page."""
+_EM = 0.6
+"""How wide a character is that is not wider than most."""
 
 
 def without_empty(table: Table, kept: tuple[str, ...]) -> Table:
@@ -135,27 +161,41 @@ def _width(text: str) -> int:
 
 def table_html(table: Table) -> str:
     """Return the table as static HTML."""
-    styles = [
-        RIGHT_CELL if heading in RIGHT else WRAPPED_CELL if heading in WRAPPED else CELL for heading in table.headings
-    ]
+    longest = max((len(row.cells[0]) for row in _full_rows(table)), default=0) if table.headings[0] == NAME else 0
+    kinds = [_kind_html(heading, longest) for heading in table.headings]
     head = "".join(
-        f'<th scope="col" style="{style}">{escape(heading)}</th>'
-        for heading, style in zip(table.headings, styles, strict=True)
+        f'<th scope="col"{kind}">{escape(heading)}</th>' for heading, kind in zip(table.headings, kinds, strict=True)
     )
-    body = "".join(_row_html(row, styles) for row in table.rows)
-    return f'<table style="{TABLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{PRINTED}'
+    body = "".join(_row_html(row, kinds, has_names=longest > 0) for row in table.rows)
+    inside = f'style="{TABLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{PRINTED}'
+    if not longest:
+        return f"<table {inside}"
+    room = "tensornp-room tensornp-long" if longest > _MAX_WHOLE else "tensornp-room"
+    return f'<div class="{room}"><table class="tensornp-names" {inside}{NAMES}</div>'
 
 
-def _row_html(row: TableRow, styles: list[str]) -> str:
+def _kind_html(heading: str, longest: int) -> str:
+    """Return the attributes of the cells of a column, the last of which is open for more of their style."""
+    if heading == NAME and longest > _MAX_WHOLE:
+        # Words beside a name break before it does.
+        return f' style="{NAME_CELL};width:{_EM * min(longest, _MAX_LINE):.0f}em'
+    if heading in WRAPPED:
+        return f' class="tensornp-words" style="{WORDS_CELL if longest else WRAPPED_CELL}'
+    return f' style="{RIGHT_CELL if heading in RIGHT else CELL}'
+
+
+def _row_html(row: TableRow, kinds: list[str], *, has_names: bool) -> str:
     group = f";{GROUP}" if row.begins_group else ""
-    if len(row.cells) < len(styles):
-        return f'<tr><td colspan="{len(styles)}" style="{CELL}{group}">{escape(row.cells[0])}</td></tr>'
-    titles = row.titles or ("",) * len(styles)
-    alarms = (f' <span style="{ALARM_TEXT}">{escape(row.alarm)}</span>' if row.alarm else "", *[""] * len(styles))
-    cells = (
-        f'<td style="{style}{group}">{escape(cell)}{alarm}</td>'
-        if not title
-        else f'<td title="{escape(title)}" style="{style}{group}">{escape(cell)}{alarm}</td>'
-        for cell, title, style, alarm in zip(row.cells, titles, styles, alarms, strict=False)
-    )
+    if len(row.cells) < len(kinds):
+        return f'<tr><td colspan="{len(kinds)}" style="{WRAPPED_CELL}{group}">{escape(row.cells[0])}</td></tr>'
+    inside = list(map(name_html if has_names else escape, row.cells))
+    if row.alarm:
+        inside[0] += f' <span style="{ALARM_TEXT}">{escape(row.alarm)}</span>'
+    titles = [f' title="{escape(title)}"' if title else "" for title in row.titles or [""] * len(kinds)]
+    cells = (f'<td{title}{kind}{group}">{cell}</td>' for cell, title, kind in zip(inside, titles, kinds, strict=False))
     return "<tr>" + "".join(cells) + "</tr>"
+
+
+def name_html(name: str) -> str:
+    """Return a name as HTML that may break after its parts; a short one stays whole."""
+    return "<wbr>".join(map(escape, _BREAKS.split(name))) if len(name) > _MAX_WHOLE else escape(name)

@@ -12,8 +12,8 @@ from tensornp.models.entries.entry import COMPUTED, WeightEntry, shape_text
 from tensornp.models.entries.summary import EntrySummary
 from tensornp.models.names.quoted import MAX_TOLD, cut
 from tensornp.render.layout.document import Both, Document
-from tensornp.render.layout.style import CARD, HEADING
-from tensornp.render.layout.table import Table, TableRow
+from tensornp.render.layout.style import HEADING
+from tensornp.render.layout.table import Table, TableRow, name_html
 from tensornp.render.tensor.card import values_html
 
 MAX_SHOWN = 10
@@ -23,10 +23,10 @@ MAX_SHOWN = 10
 def entry_document(summary: EntrySummary, options: DisplayOptions) -> Document:
     """Return the name over the facts, and under them what NumPy prints, or why nothing is printed."""
     name, seen = _name(summary), summary.preview
-    heading = Both(name, f'<div style="{HEADING}"><b>{escape(name)}</b></div>')
+    heading = Both(name, f'<div style="{HEADING}"><b>{name_html(name)}</b></div>')
     values = Both(seen.text or summary.refusal, values_html(seen.text, summary.refusal, options.max_height))
     note = Both(f"({seen.note})", f"<small>{escape(seen.note)}</small>") if seen.note else Both()
-    return Document((heading, _table(summary), values, note), CARD)
+    return Document((heading, _table(summary), values, note))
 
 
 def _name(summary: EntrySummary) -> str:

@@ -11,7 +11,7 @@ from tensornp.core.lowlevel.units import counted
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.render.layout.document import Both, Document
-from tensornp.render.layout.style import CARD, SMALL_TEXT
+from tensornp.render.layout.style import SMALL_TEXT
 from tensornp.render.layout.table import Table, TableRow
 from tensornp.render.tensor.badges import Badge, badges_line, badges_of
 
@@ -23,7 +23,7 @@ def info_document(info: TensorInfo) -> Document:
     said = "".join(f"<div>{escape(name)}: {escape(value)}</div>" for name, value in _usual(info))
     usual = f"{counted(len(_usual(info)), 'more fact')}, each as usual"
     folded = f'<details style="{SMALL_TEXT}"><summary>{escape(usual)}</summary>{said}</details>'
-    return Document((badges_line(_badges(info)), _table(info), Both(usual, folded)), CARD)
+    return Document((badges_line(_badges(info)), _table(info), Both(usual, folded)))
 
 
 def _badges(info: TensorInfo) -> list[Badge]:

@@ -15,7 +15,7 @@ from tensornp.core.values.stats.histogram import NUM_BINS
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.render.layout.document import Beside, Both, Document, Pictures
 from tensornp.render.layout.style import PICTURE, SMALL_TEXT
-from tensornp.render.layout.table import Table, TableRow
+from tensornp.render.layout.table import Table, TableRow, name_html
 from tensornp.render.layout.words import share_text
 from tensornp.render.pictures.legend import heatmap_alt, legend_text
 from tensornp.render.pictures.png import heatmap_png, histogram_png, img_html, size_of
@@ -31,7 +31,7 @@ _WIDTH, _HEIGHT = 256, 64
 def stats_document(summary: StatsSummary) -> Document:
     """Return the figures in tables, with the histogram: in block characters, or as a picture beside a heat map."""
     name = f"{summary.name}: " if summary.name else ""
-    bold = f"<b>{escape(summary.name)}</b> " if summary.name else ""
+    bold = f"<b>{name_html(summary.name)}</b> " if summary.name else ""
     badges = "" if summary.card is None else " ".join(map(badge_html, badges_of(summary.card)))
     head = f"<div>{bold}{badges or escape(str(summary.description))}</div>"
     pictures = Pictures(lambda: "".join(_pictures(summary)))

@@ -2,10 +2,13 @@
 
 import { dockingEach } from "../page/docking.js";
 import { button, element } from "../page/elements.js";
+import { partsOf } from "../table/name.js";
 import { OWN, Sorter } from "../table/sorter.js";
 import { Pair } from "./pair.js";
 
 class Comparison extends Sorter {
+  noun = "weight";
+
   /** @type {{ pair: Pair, node: HTMLElement, opener: HTMLElement } | undefined} */
   opened;
 
@@ -20,12 +23,15 @@ class Comparison extends Sorter {
   }
 
   dressed(row, number) {
-    const text = row.cells[0]?.firstChild;
-    if (!text) return row;
+    const cell = row.cells[0];
+    if (!cell) return row;
+    const alarm = cell.querySelector("span");
+    alarm?.remove();
     const title = `Show both sides of ${this.rows[number].cells[0]}`;
-    const opener = button(text.textContent.trim(), title, () => this.toggle(row, opener, number), "sort tensornp-opener");
+    const opener = button("", title, () => this.toggle(row, opener, number), "sort tensornp-opener");
     opener.setAttribute("aria-expanded", "false");
-    text.replaceWith(opener, " ");
+    opener.append(...partsOf(cell.textContent.trim()));
+    cell.replaceChildren(opener, ...(alarm ? [" ", alarm] : []));
     return row;
   }
 

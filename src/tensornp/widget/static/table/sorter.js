@@ -4,6 +4,7 @@
 import { GONE } from "../page/docking.js";
 import { button, element } from "../page/elements.js";
 import { Wishes } from "../page/wishes.js";
+import { partsOf } from "./name.js";
 
 /** @type {Record<string, string>} */
 const ARROWS = { ascending: " ▲", descending: " ▼", none: "" };
@@ -20,6 +21,8 @@ function counted(count, noun) {
 }
 
 export class Sorter {
+  // What each row is of.
+  noun = "name";
   /** @type {HTMLElement} */
   root;
   /** @type {any} */
@@ -178,13 +181,15 @@ export class Sorter {
     this.more.hidden = !numHidden;
     this.more.textContent = `${counted(Math.min(numHidden, WINDOW), "row")} more of ${found.length.toLocaleString("en")}`;
     if (this.leftOut) this.leftOut.hidden = !isPrinted;
-    this.tell(found.length);
+    this.tell(isPrinted ? this.printed.length : found.length, isPrinted);
   }
 
-  tell(numFound) {
-    const all = counted(this.rows.length, "row");
+  // A printed line may be of several, and not all have one.
+  tell(num, isPrinted) {
+    const all = counted(this.rows.length, this.noun);
     const unsearched = this.numLeftOut ? `; ${this.numLeftOut.toLocaleString("en")} more were not searched` : "";
-    this.say((this.fits ? `${numFound.toLocaleString("en")} of ${all}` : all) + unsearched);
+    const part = isPrinted ? `${counted(num, "line")} of ` : `${num.toLocaleString("en")} of `;
+    this.say((num === this.rows.length ? all : part + all) + unsearched);
   }
 
   printedRows() {
@@ -195,7 +200,9 @@ export class Sorter {
     const { cells, titles, begins, alarm } = this.rows[number];
     const row = element("tr", begins && this.order === "none" ? "begins" : "");
     cells.forEach((text, i) => {
-      const cell = element("td", "", i || this.order === "none" ? text : text.replace(/^└ /, ""));
+      const cell = element("td");
+      cell.append(...partsOf(i || this.order === "none" ? text : text.replace(/^└ /, "")));
+      cell.className = this.heads[i].className;
       cell.style.cssText = this.heads[i].style.cssText;
       if (titles[i]) cell.title = titles[i];
       if (alarm && !i) cell.append(" ", element("span", "alarm", alarm));
