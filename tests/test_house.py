@@ -27,7 +27,7 @@ HOMES = {
     "matplotlib": {"render/pictures/plot"},
     "PIL": {"render/pictures/png"},
     "xxhash": {"core/memory/fingerprint"},
-    "numkong": {"core/values/stats/fused"},
+    "numba": {"core/values/stats/fast", "core/values/stats/kernels"},
     "wcwidth": {"render/layout/table"},
     "ctypes": {"core/lowlevel/raw_memory"},
     "ml_dtypes": {"core/tensor/dtypes"},

@@ -16,6 +16,7 @@ import numpy as np
 
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.values.stats.fast import Kernels
 from tensornp.core.values.stats.histogram import NUM_BINS, Histogram
 from tensornp.core.values.stats.keys import Scheme, truncated
 from tensornp.core.values.stats.norms import scaled
@@ -184,8 +185,8 @@ def rank_error_of(num_sampled: int) -> float:
 class Counter:
     """Counts the keys of blocks, some of them at a time; a few numbers are kept instead."""
 
-    def __init__(self, scheme: Scheme) -> None:
-        self._scheme = scheme
+    def __init__(self, scheme: Scheme, kernels: Kernels | None = None) -> None:
+        self._scheme, self._kernels = scheme, kernels
         self._counts: Array | None = None
         # To count a few in as many bins takes longer than to count many.
         self._waiting = np.empty(max(scheme.num_keys, _MIN_COUNTED), scheme.stored)
@@ -195,6 +196,9 @@ class Counter:
         """Count the numbers of `values`, one-dimensional."""
         if self._scheme.stored == np.float64 and values.dtype.kind in "iu":
             values = truncated(values)
+        if self._kernels is not None and self._counts is not None and values.dtype == self._scheme.stored:
+            self._scheme.count_into(values, self._counts, self._kernels)
+            return
         while values.size:
             left = self._waiting[self._num_waiting :][: values.size]
             np.copyto(left, values[: left.size], casting="unsafe")
@@ -212,8 +216,8 @@ class Counter:
             if len(numbers) <= MAX_KEPT:
                 self._waiting[: len(numbers)] = numbers
                 return
-        counts = self._scheme.counts(numbers)
-        self._counts = counts if self._counts is None else np.add(self._counts, counts, out=counts)
+            self._counts = np.zeros(self._scheme.num_keys, np.int64)
+        self._scheme.count_into(numbers, self._counts, self._kernels)
         self._num_waiting = 0
 
     def finish(self, *, factor: int = 1, one_in: float = 0.0) -> Distribution:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.values.stats import fused
+from tensornp.core.values.stats.fast import Kernels
 
 Array = np.ndarray[Any, Any]
 _own = threading.local()
@@ -47,7 +47,7 @@ class Figures:
         return self.count - self.nan - self.posinf - self.neginf
 
 
-def figures_of(values: Array) -> Figures:
+def figures_of(values: Array, kernels: Kernels | None = None) -> Figures:
     """Return the figures of a contiguous block of booleans, integers, or floats of 32 or 64 bits."""
     flat = values.reshape(-1)
     if flat.dtype.kind == "b":
@@ -56,7 +56,7 @@ def figures_of(values: Array) -> Figures:
         return Figures()
     if flat.dtype.kind in "iu":
         return _of_integers(flat)
-    return _of_floats(flat)
+    return (kernels and _of_sums(flat, kernels)) or _of_any_floats(flat)
 
 
 def scratch(size: int, slot: int = 0, dtype: Any = np.float64) -> Array:
@@ -75,22 +75,16 @@ def widened(flat: Array, slot: int = 0) -> Array:
     return wide
 
 
-def _of_floats(flat: Array) -> Figures:
-    return _of_fused(flat) or _of_any_floats(flat)
-
-
-def _of_fused(flat: Array) -> Figures | None:
-    """Return the figures from two passes; None where that is not possible, or the variance would be cancelled away."""
-    found = fused.extremes_and_moments(flat)
-    if found is None:
+def _of_sums(flat: Array, kernels: Kernels) -> Figures | None:
+    """Return the figures from one pass; None where that is not possible, or the variance would be cancelled away."""
+    found = kernels.sums(flat)
+    if found is None or not _SMALLEST < max(-found.low, found.high) < _LARGEST:
         return None
-    low, high, total, squares = found
-    mean = total / flat.size
-    variance = squares / flat.size - mean * mean
-    if low == high or variance * _MAX_CANCELLED < mean * mean:
+    mean = found.total / flat.size
+    variance = found.squares / flat.size - mean * mean
+    if found.low == found.high or variance * _MAX_CANCELLED < mean * mean:
         return None
-    zeros = flat.size - int(np.count_nonzero(flat != 0)) if low <= 0 <= high else 0
-    return Figures(flat.size, 0, 0, 0, zeros, low, high, total, mean, math.sqrt(variance))
+    return Figures(flat.size, 0, 0, 0, found.zeros, found.low, found.high, found.total, mean, math.sqrt(variance))
 
 
 def _of_any_floats(flat: Array) -> Figures:

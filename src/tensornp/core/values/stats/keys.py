@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tensornp.core.values.stats.fast import Kernels
+
 Array = np.ndarray[Any, Any]
 _FINE = 7
 """The bits of a mantissa that a key has."""
@@ -81,7 +83,9 @@ class Scheme(NamedTuple):
     def tally(self, numbers: Array) -> tuple[Array, Array]:
         """Return the keys of finite numbers of the dtype `stored`, as they rise, and how many have each."""
         if not self.is_sparse(len(numbers)):
-            return self.counted(self.counts(numbers))
+            counts = np.zeros(self.num_keys, np.int64)
+            self.count_into(numbers, counts)
+            return self.counted(counts)
         keys = self._leading_bits(numbers)
         if not self.is_exact:
             at, own = self._subnormals(numbers)
@@ -90,35 +94,46 @@ class Scheme(NamedTuple):
         # All bits of a number are kept as they are.
         return found.astype(np.int32) if self.num_keys < 2**32 else found, counts.astype(np.int64)
 
+    def tally_of(self, numbers: Array, counts: Array) -> tuple[Array, Array]:
+        """Return the keys of finite numbers, as they rise, and how many have each, where there are so many of each."""
+        dense = np.zeros(self.num_keys, np.int64)
+        keys = self._leading_bits(numbers.astype(self.stored))
+        np.add.at(dense, keys.astype(np.int64) - self.least, counts)
+        return self.counted(dense)
+
     def counted(self, counts: Array) -> tuple[Array, Array]:
-        """Return the keys that there are, and how many have each, from the `counts` of all."""
+        """Return the keys of finite numbers that there are, and how many have each, from the `counts` of all."""
         found = np.flatnonzero(counts)
+        if self.float_name:
+            found = found[(found >= 2 * self.sign) | (found % self.sign < _first_infinite(self))]
         return (found + self.least).astype(np.int32), counts[found]
 
-    def counts(self, numbers: Array) -> Array:
-        """Return how many of the finite `numbers`, of the dtype `stored`, have each key."""
+    def count_into(self, numbers: Array, counts: Array, kernels: Kernels | None = None) -> None:
+        """Add to `counts` how many of the `numbers`, of the dtype `stored`, have each key."""
         if not self.float_name:
-            return np.bincount(numbers - self.least, minlength=self.num_keys)
-        # What has 64 bits is no index for NumPy before it is signed.
-        keys = self._leading_bits(numbers).view(f"i{numbers.itemsize}")
-        counts = np.bincount(keys, minlength=self.num_keys)
-        if not self.is_exact and self._may_have_subnormals(numbers, counts):
+            counts += np.bincount(numbers - self.least, minlength=self.num_keys)
+            return
+        num_near = self._num_near_zero(counts)
+        if kernels is not None:
+            kernels.count(numbers.view(f"u{numbers.itemsize}"), self.shift, counts)
+        else:
+            # What has 64 bits is no index for NumPy before it is signed.
+            counts += np.bincount(self._leading_bits(numbers).view(f"i{numbers.itemsize}"), minlength=self.num_keys)
+        num_near = self._num_near_zero(counts) - num_near
+        # Most often there are none, or these are all zeros.
+        if not self.is_exact and num_near and num_near != np.count_nonzero(numbers == 0):
             at, own = self._subnormals(numbers)
-            counts += np.bincount(own, minlength=self.num_keys) - np.bincount(keys[at], minlength=self.num_keys)
-        for first in (0, self.sign):
-            counts[first + _first_infinite(self) : first + self.sign] = 0
-        return counts
+            np.add.at(counts, own, 1)
+            np.subtract.at(counts, self._leading_bits(numbers[at]).view(f"i{numbers.itemsize}"), 1)
 
     def _leading_bits(self, numbers: Array) -> Array:
         """Return the keys of numbers, but for those of subnormal floats."""
         bits = numbers.view(f"u{numbers.itemsize}")
         return bits >> bits.dtype.type(self.shift) if self.float_name else numbers
 
-    def _may_have_subnormals(self, numbers: Array, counts: Array) -> bool:
-        """Return whether any is less than any normal float; most often none is, or all of these are zeros."""
-        near = 2**_FINE
-        num_near = int(counts[:near].sum() + counts[self.sign : self.sign + near].sum())
-        return num_near != 0 and num_near != np.count_nonzero(numbers == 0)
+    def _num_near_zero(self, counts: Array) -> int:
+        """Return how many have the keys of floats that are less than any normal one."""
+        return int(counts[: 2**_FINE].sum() + counts[self.sign : self.sign + 2**_FINE].sum())
 
     def _subnormals(self, numbers: Array) -> tuple[Array, Array]:
         """Return which of the numbers are less than any normal float, and not 0, and the keys of their own."""

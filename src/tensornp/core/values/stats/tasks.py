@@ -15,8 +15,11 @@ from tensornp.core.memory.strided import Block
 from tensornp.core.values.reading.blocks import DevicePart, Part
 from tensornp.core.values.reading.scopes import PARTIAL
 from tensornp.core.values.reading.supply import Supply
-from tensornp.core.values.stats.channels import ChannelSums, Sums, layout_of, norms_of
+from tensornp.core.values.stats import fast
+from tensornp.core.values.stats.channels import Along, ChannelSums, Sums, layout_of, norms_of
+from tensornp.core.values.stats.codes import CodeCounter, as_codes, figures_from, has_codes
 from tensornp.core.values.stats.distribution import Counter, Distribution, added_up
+from tensornp.core.values.stats.fast import Kernels
 from tensornp.core.values.stats.figures import Figures, combined, figures_of, modulus_of, of_zeros, times
 from tensornp.core.values.stats.keys import Scheme, scheme_of
 from tensornp.core.values.stats.on_device import figures_on_device
@@ -63,11 +66,16 @@ class Tasks:
     def __init__(self, supply: Supply, histogram: HistogramChoice, *, in_depth: bool = False) -> None:
         self._supply = supply
         is_complex = supply.dtype.startswith("complex")
-        self._scheme = None if histogram is None else scheme_of("float64" if is_complex else supply.dtype)
+        self._keeps_distribution = histogram is not None
+        self._has_codes = has_codes(supply, on_device=self._keeps_distribution)
+        is_distributed = self._keeps_distribution or self._has_codes
+        self._scheme = scheme_of("float64" if is_complex else supply.dtype) if is_distributed else None
         self._in_depth = in_depth and supply.order is not None
         self._layout = layout_of(supply.shape, supply.order, supply.dtype) if in_depth else ()
         num_read = sum(part.numel for part in supply.parts)
-        self._sampler = None if histogram == "all" or num_read <= ALL_NUMEL else Sampler(num_read, SAMPLE_NUMEL)
+        self._kernels = fast.load() if num_read >= fast.MIN_NUMEL else None
+        is_sample = self._keeps_distribution and not self._has_codes and histogram != "all" and num_read > ALL_NUMEL
+        self._sampler = Sampler(num_read, SAMPLE_NUMEL) if is_sample else None
 
     def __iter__(self) -> Iterator[Task]:
         first = 0
@@ -81,15 +89,18 @@ class Tasks:
         """Carry one task out; `in_place` says whether nobody can take the memory away."""
         part = task.part
         numel = sum(math.prod(block.shape) for block in task.blocks) * part.times * part.per_element
-        if isinstance(part, DevicePart) and self._scheme is None:
+        if isinstance(part, DevicePart) and not self._keeps_distribution:
             found = figures_on_device(part, task.blocks)
             if found is not None:
                 return Tally(tuple([times(one, part.times) for one in found]), None, numel)
-        worker = _Worker(self._scheme, self._sampler, task.first)
-        if self._in_depth:
-            worker.look_deeper(ChannelSums(self._layout))
-        part.use_each(task.blocks, worker.use, in_place=in_place)
-        return worker.finish(part.times, numel)
+        depth = _Depth(self._layout) if self._in_depth else None
+        if self._has_codes:
+            codes = _OfCodes(CodeCounter(part, self._kernels), depth)
+            as_codes(part).use_each(task.blocks, codes.use, in_place=in_place)
+            return codes.finish(part.times, numel)
+        numbers = _OfNumbers(self._scheme, self._sampler, self._kernels, task.first, depth)
+        part.use_each(task.blocks, numbers.use, in_place=in_place)
+        return numbers.finish(part.times, numel)
 
     def result(self, tallies: Iterable[Tally]) -> TensorStats:
         """Return the statistics of all tallies, in the order of their tasks; where some are missing, it says so."""
@@ -106,6 +117,9 @@ class Tasks:
         if self._scheme is not None and (zeros or not distributions):
             distributions.append(_of_zeros(self._scheme, zeros, self._sampler))
         distribution = added_up(distributions) if distributions else None
+        if self._has_codes and distribution is not None:
+            figures = figures_from(distribution, figures)
+            distribution = distribution if self._keeps_distribution else None
         deeper = self._deeper(known) if is_whole and self._in_depth else {}
         return stats_of_figures(figures, scope=scope, distribution=distribution, **deeper, **parts)
 
@@ -136,33 +150,64 @@ def _of_zeros(scheme: Scheme, count: int, sampler: Sampler | None) -> Distributi
     return replace(counter.finish(factor=count), is_sample=sampler is not None, one_in=one_in)
 
 
-class _Worker:
-    """Takes the blocks of one task."""
+class _Depth:
+    """What is known of the blocks of one task besides their figures: their channels, and what tells equal values."""
 
-    def __init__(self, scheme: Scheme | None, sampler: Sampler | None, first: int) -> None:
-        self._counter = Counter(scheme) if scheme is not None else None
-        self._sampler = sampler
-        self._ordinal = first
-        self._channels: ChannelSums | None = None
+    def __init__(self, layout: tuple[Along, ...]) -> None:
+        self._channels = ChannelSums(layout)
         self._digests: list[bytes] = []
+
+    def add(self, values: Array, stored: Array, block: Block) -> None:
+        """Take the numbers of a block, and how they are stored."""
+        self._channels.add(values, block.start[0] if block.start else 0)
+        self._digests.append(digest_of(stored))
+
+    def finish(self) -> tuple[tuple[Sums, ...], bytes]:
+        """Return the sums of the channels, and the digest of all."""
+        return self._channels.finish(), digest_of(b"".join(self._digests))
+
+
+class _OfCodes:
+    """Takes the blocks of one task as codes of numbers."""
+
+    def __init__(self, counter: CodeCounter, depth: _Depth | None) -> None:
+        self._counter, self._depth = counter, depth
+
+    def use(self, codes: Array, block: Block) -> None:
+        """Take the codes of one block."""
+        flat = codes.reshape(-1)
+        self._counter.add(flat)
+        if self._depth is not None:
+            self._depth.add(self._counter.numbers(flat), flat, block)
+
+    def finish(self, factor: int, numel: int) -> Tally:
+        """Return what was found, each element meant `factor` times."""
+        figures, distribution = self._counter.finish(factor)
+        return Tally((figures,), distribution, numel, *(self._depth.finish() if self._depth is not None else ()))
+
+
+class _OfNumbers:
+    """Takes the blocks of one task as numbers."""
+
+    def __init__(
+        self, scheme: Scheme | None, sampler: Sampler | None, kernels: Kernels | None, first: int, depth: _Depth | None
+    ) -> None:
+        self._counter = Counter(scheme, kernels) if scheme is not None else None
+        self._sampler, self._kernels, self._depth = sampler, kernels, depth
+        self._ordinal = first
         self._sampled: list[Array] = []
         self._found: list[tuple[Figures, ...]] = []
-
-    def look_deeper(self, channels: ChannelSums) -> None:
-        """Take the channels of each block as well, and what tells equal values."""
-        self._channels = channels
 
     def use(self, values: Array, block: Block) -> None:
         """Take the numbers of one block."""
         flat = values.reshape(-1)
-        if self._channels is not None:
-            self._channels.add(flat, block.start[0] if block.start else 0)
-            self._digests.append(digest_of(flat))
+        if self._depth is not None:
+            self._depth.add(flat, flat, block)
         parts: Sequence[Array] = ()
         if flat.dtype.kind == "c":
             parts = [np.ascontiguousarray(part) for part in (flat.real, flat.imag)]
             flat = modulus_of(*parts)
-        self._found.append(tuple(map(figures_of, (flat, *parts))))
+        self._found.append(tuple([figures_of(of, self._kernels) for of in (flat, *parts)]))
         if self._counter is not None and flat.size:
             if self._sampler is not None:
                 # So few of each block that they are counted together.
@@ -180,6 +225,4 @@ class _Worker:
                 self._counter.add(np.concatenate(self._sampled))
             one_in = self._sampler.one_in if self._sampler is not None else 0.0
             distribution = self._counter.finish(factor=factor, one_in=one_in)
-        channels = self._channels.finish() if self._channels is not None else ()
-        digest = digest_of(b"".join(self._digests)) if self._digests else b""
-        return Tally(figures, distribution, numel, channels, digest)
+        return Tally(figures, distribution, numel, *(self._depth.finish() if self._depth is not None else ()))

@@ -1,0 +1,90 @@
+"""Whether numba compiles the loops over many numbers (the extra ``fast``); what it does not do is done by NumPy."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import math
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+MIN_NUMEL = 2**22
+"""Elements from which on the loops are compiled: that takes seconds at the first time, later half of one."""
+_BITS = {
+    4: (np.dtype(np.int32), np.dtype(np.uint32), np.int32(-(2**31))),
+    8: (np.dtype(np.int64), np.dtype(np.uint64), np.int64(-(2**63))),
+}
+"""By the bytes of a float, the integers of its bits, and those of -0.0."""
+
+
+class Sums(NamedTuple):
+    """What one pass over finite floats has found."""
+
+    low: float
+    high: float
+    total: float
+    squares: float
+    zeros: int
+
+
+class Kernels:
+    """The compiled loops, as what they do for blocks of numbers."""
+
+    def __init__(self, compiled: ModuleType) -> None:
+        self._compiled = compiled
+
+    def sums(self, floats: Array) -> Sums | None:
+        """Return the sums and the ends of float32 or float64 numbers in a row; None where a square is not finite."""
+        signed, unsigned, minus_zero = _BITS[floats.itemsize]
+        found = self._compiled.figures(floats, floats.view(signed), floats.view(unsigned), minus_zero)
+        total, squares, zeros, least, most, first, last = found
+        if not math.isfinite(squares):
+            return None
+        # Of the bits of floats, those of negative ones are the larger as unsigned integers, and fall as these rise.
+        bits = (last if least < 0 else first), (most if most >= 0 else first)
+        low, high = np.array(bits, unsigned).view(floats.dtype).tolist()
+        return Sums(low, high, total, squares, zeros)
+
+    def count(self, bits: Array, shift: int, counts: Array) -> None:
+        """Add to `counts` how many of these unsigned integers have each key, which their leading bits are."""
+        self._compiled.count(bits, bits.dtype.type(shift), counts)
+
+
+@functools.cache
+def load() -> Kernels | None:
+    """Return the compiled loops if numba is there, and computes here what it should, else None."""
+    try:
+        import numba  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        return None
+    try:
+        if vars(numba.config).get("DISABLE_JIT"):
+            return None
+        from tensornp.core.values.stats import kernels
+
+        loaded = Kernels(kernels)
+        _check(loaded)
+    except Exception as error:
+        _log.warning("numba is not used: %s", str(error).partition("\n")[0])
+        return None
+    return loaded
+
+
+def _check(loaded: Kernels) -> None:
+    """Raise what is wrong if the loops do not compute what they should of a few numbers."""
+    for dtype in ("float32", "float64"):
+        tried = np.arange(-2.0, 10_001.0).astype(dtype) / 8
+        # Both sums are exact in float64, and in no shorter float.
+        sums = Sums(-0.25, 1250.0, 10_000 * 10_001 / 16 - 3 / 8, 10_000 * 10_001 * 20_001 / 384 + 5 / 64, 1)
+        if loaded.sums(tried) != sums:
+            raise ArithmeticError("it does not compute here what it should")
+    counts = np.zeros(4, np.int64)
+    loaded.count(np.array([0, 5, 7, 7], np.uint32), 1, counts)
+    if counts.tolist() != [1, 0, 1, 2]:
+        raise ArithmeticError("it does not count here as it should")
+
+
+_log = logging.getLogger("tensornp")

@@ -1,0 +1,71 @@
+"""Loops over numbers, compiled by numba: each walks what the first cache holds, and keeps no other thread waiting.
+
+A sum may be taken in the order that the processor likes best; of as many numbers it is always the same one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit  # type: ignore[import-not-found,unused-ignore]  # an extra
+
+_CHUNK_NBYTES = 2**12
+"""What stays in the first cache while one loop after the other walks it."""
+
+
+@njit(nogil=True, cache=True)
+def figures(floats: Any, signed: Any, unsigned: Any, minus_zero: Any) -> Any:
+    """Return the sum, the sum of squares and the number of zeros of floats, and the ends of their bits.
+
+    `signed` and `unsigned` are those bits as integers, of which the least and the largest come; `minus_zero` are the
+    bits of -0.0, the least of all signed ones.
+    """
+    total, squares, zeros = 0.0, 0.0, 0
+    least, most, first, last = signed[0], signed[0], unsigned[0], unsigned[0]
+    size = _CHUNK_NBYTES // floats.itemsize
+    for start in range(0, len(floats), size):
+        end = min(start + size, len(floats))
+        chunk = floats[start:end]
+        more, more_squares = _sums(chunk)
+        low, high, low_bits, high_bits = _ends(signed[start:end], unsigned[start:end])
+        total, squares = total + more, squares + more_squares
+        least, most, first, last = min(least, low), max(most, high), min(first, low_bits), max(last, high_bits)
+        # The zero of either sign is the least of one of both.
+        if low_bits == 0 or low == minus_zero:
+            zeros += _num_zeros(chunk)
+    return total, squares, zeros, least, most, first, last
+
+
+@njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
+def _sums(floats: Any) -> Any:
+    total, squares = 0.0, 0.0
+    for i in range(len(floats)):
+        wide = np.float64(floats[i])
+        total += wide
+        squares += wide * wide
+    return total, squares
+
+
+@njit(nogil=True, cache=True)
+def _ends(signed: Any, unsigned: Any) -> Any:
+    least, most, first, last = signed[0], signed[0], unsigned[0], unsigned[0]
+    for i in range(len(signed)):
+        least, most = min(least, signed[i]), max(most, signed[i])
+        first, last = min(first, unsigned[i]), max(last, unsigned[i])
+    return least, most, first, last
+
+
+@njit(nogil=True, cache=True)
+def _num_zeros(floats: Any) -> Any:
+    count = 0
+    for i in range(len(floats)):
+        count += floats[i] == 0
+    return count
+
+
+@njit(nogil=True, cache=True)
+def count(bits: Any, shift: Any, counts: Any) -> None:
+    """Add to `counts` how many of the unsigned integers `bits` have each key: what they are without `shift` bits."""
+    for i in range(len(bits)):
+        counts[bits[i] >> shift] += 1
