@@ -224,7 +224,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         ----------
         executor : concurrent.futures.Executor, optional
             Reads files elsewhere, where they have the same paths: processes, ipyparallel, dask. The result is the same
-            to the last bit. None: here, by two threads.
+            to the last bit. None: here, by a thread for each core.
         names : str, compiled regular expression, or list of str, optional
             Only these: as of `find`, or the names themselves, or what they begin with. What a module computes from
             its weights is left out, unless its own name is given.

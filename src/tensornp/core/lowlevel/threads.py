@@ -31,12 +31,20 @@ Role = Literal["servant", "loop", "pool", "feeder", "user"]
 A feeder pickles what is put into a queue between processes, and moves the memory of tensors to do so.
 """
 
+_MAX_CORES = 16
 GATE = Lock()
 """Held while something is read that torch does not guard; a cell takes it for a moment when it begins."""
 if hasattr(os, "register_at_fork"):
     # Nobody would open a gate that another thread had closed when the process was copied.
     os.register_at_fork(before=GATE.acquire, after_in_parent=GATE.release, after_in_child=GATE.release)
 _roles: WeakKeyDictionary[threading.Thread, Role] = WeakKeyDictionary()
+
+
+def num_cores() -> int:
+    """Return how many cores this process may use; of many, as many as may have buffers of some MiB each."""
+    # Not everywhere can a process be told which.
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, _MAX_CORES)
 
 
 class _Cells:

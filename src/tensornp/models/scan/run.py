@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.attributes import an_instance, class_name
+from tensornp.core.lowlevel.threads import num_cores
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.core.values.stats.tasks import Tally
 from tensornp.errors import BadRequestError, TensornpError
@@ -30,7 +31,6 @@ from tensornp.models.scan.table import ScanTable
 from tensornp.models.storage.totals import identity_of
 
 _Found = tuple[WeightEntry, TensorStats | str]
-_NUM_THREADS = 2
 _MAX_WAITING = 32
 """Tasks that an executor has at once."""
 _MAX_TRIES = 2
@@ -112,8 +112,8 @@ def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
 
 
 def _here(entries: list[WeightEntry], told: _Told) -> Generator[_Found, None, None]:
-    """Have two threads of this process read."""
-    with ThreadPoolExecutor(_NUM_THREADS) as pool, closing(_shared_out(entries, pool, told)) as run:
+    """Have threads of this process read, one for each core."""
+    with ThreadPoolExecutor(num_cores()) as pool, closing(_shared_out(entries, pool, told)) as run:
         yield from run
 
 

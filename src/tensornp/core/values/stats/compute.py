@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
@@ -32,7 +31,6 @@ from tensornp.errors import BadRequestError, NoDataError, NotReadError
 
 Array = np.ndarray[Any, Any]
 _PARALLEL_NUMEL = 2**22
-_NUM_THREADS = 2
 Progress = Callable[[int, int], bool]
 """Is told how many elements of how many were read; False ends the scan."""
 
@@ -124,7 +122,7 @@ def scan_supply(
 
 
 def _default_threads(numel: int) -> int:
-    return min(_NUM_THREADS, os.cpu_count() or 1) if numel >= _PARALLEL_NUMEL else 1
+    return threads.num_cores() if numel >= _PARALLEL_NUMEL else 1
 
 
 def _marks_of(obj: Any) -> Any:

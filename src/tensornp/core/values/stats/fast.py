@@ -13,7 +13,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 MIN_NUMEL = 2**22
 """Elements from which on the loops are compiled: that takes seconds at the first time, later half of one."""
-_BITS = {
+_BITS: dict[int, tuple[Any, Any, Any]] = {
     4: (np.dtype(np.int32), np.dtype(np.uint32), np.int32(-(2**31))),
     8: (np.dtype(np.int64), np.dtype(np.uint64), np.int64(-(2**63))),
 }
