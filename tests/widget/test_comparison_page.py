@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import threading
 import time
 import weakref
 from typing import Any
@@ -17,7 +18,8 @@ import tensornp as tnp
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.live.find import released_from
 from tensornp.render.models.comparison import live_rows
-from tensornp.widget.comparison import ComparisonTable, Pair
+from tensornp.widget import comparison
+from tensornp.widget.comparison import ComparisonTable, pair_of
 
 
 class Shown:
@@ -29,10 +31,7 @@ class Shown:
         assert isinstance(found, WeightsComparison)
         self.live = live_rows(found, 2000)
         rows = [{row.name: row for row in released_from(side, namespace, "")[0]} for side in sides]
-        pairs = [
-            Pair(rows[0][name], rows[1][found.pairs[name]], found[name].largest_difference, found[name].is_odd)
-            for name in self.live.names
-        ]
+        pairs = [pair_of(rows[0][name], rows[1][found.pairs[name]], found[name]) for name in self.live.names]
         self.widget = ComparisonTable(pairs, self.live.printed, found.sources)
         self.widget.show("a", self.live.rows, 0)
         self.answers: list[dict[str, Any]] = []
@@ -68,7 +67,7 @@ def test_a_row_opens_both_sides_where_they_differ_most():
     assert shown.live.names[0] == "layers.1.weight"
     assert [shown.live.names[i] for i in shown.live.printed] == ["layers.1.weight", "head"]
     with unchanged(*names["before"].values(), *names["after"].values()):
-        answer = shown.ask("window", row=shown.live.names.index("layers.1.weight"), size=[8, 3], show="largest")
+        answer = shown.ask("largest", row=shown.live.names.index("layers.1.weight"), size=[8, 3])
     assert answer["show"] == [39, 29]
     assert answer["corner"] == [32, 27]
     first, second, difference = (
@@ -127,7 +126,7 @@ def test_files_and_memory_are_seen_side_by_side(tmp_path):
     path = str(tmp_path / "a.safetensors")
     save_file(names["before"], path)
     shown = Shown(names, path, "after")
-    answer = shown.ask("window", row=shown.live.names.index("head"), size=[2, 2], show="largest")
+    answer = shown.ask("largest", row=shown.live.names.index("head"), size=[2, 2])
     assert answer["windows"][2]["texts"][-1] == "+3.01"
     assert answer["show"] == [2, 5]
 
@@ -166,7 +165,7 @@ def test_what_makes_no_sense_is_answered_in_a_sentence():
 def test_each_kind_opens(pair):
     """Whatever can be compared can be seen."""
     shown = Shown({"a": {"w": pair[0]}, "b": {"w": pair[1]}}, "a", "b")
-    answer = shown.ask("window", row=0, size=[3, 3], show="largest")
+    answer = shown.ask("largest", row=0, size=[3, 3])
     assert answer["type"] == "window", answer
     assert len(answer["windows"][0]["texts"]) == answer["size"][0] * answer["size"][1]
 
@@ -184,11 +183,48 @@ def test_what_is_finite_on_one_side_alone_is_opened_before_any_difference(is_fir
     names["before" if is_first else "after"]["head"][1, 3] = float("nan")
     shown = Shown(names, "before", "after")
     assert shown.live.names[0] == "head"
-    assert shown.ask("window", row=0, size=[2, 2], show="largest")["show"] == [1, 3]
+    assert shown.ask("largest", row=0, size=[2, 2])["show"] == [1, 3]
+
+
+def test_what_both_sides_have_that_is_not_finite_is_passed_over(monkeypatch):
+    """A mask of -inf and a NaN of both are none; what is told is found in a thread that keeps no message waiting."""
+    nan, inf = float("nan"), float("inf")
+    before = torch.ones(40, 30)
+    before[0, 0], before[1] = nan, -inf
+    same, other_kind, one_sided = (before.clone() for _ in range(3))
+    same[30, 3] += 5
+    other_kind[1, 7], other_kind[30, 3] = inf, 6
+    one_sided[20, 5], one_sided[30, 3] = nan, 6
+    threads = []
+    search = comparison.first_odd
+    monkeypatch.setattr(
+        comparison, "first_odd", lambda *pair: threads.append(threading.current_thread().name) or search(*pair)
+    )
+    for after, place in ((same, [30, 3]), (other_kind, [1, 7]), (one_sided, [20, 5])):
+        for sides in ((before, after), (after, before)):
+            shown = Shown({"a": {"w": sides[0]}, "b": {"w": sides[1]}}, "a", "b")
+            assert shown.ask("largest", row=0, size=[2, 2])["show"] == place
+    assert threads == ["tensornp worker"] * 6
+
+
+def test_in_a_dense_change_the_next_one_is_not_seen_yet():
+    """Element by element one would see the same window again and again; where all is seen, there is no other way."""
+    before = torch.zeros(9, 20)
+    after = before + 1
+    after[0, 12] = 0
+    shown = Shown({"a": {"w": before}, "b": {"w": after}}, "a", "b")
+    asked = {"row": 0, "corner": [0, 10], "size": [2, 3]}
+    assert shown.ask("next", **asked, after=[0, 11])["show"] == [0, 13]
+    assert shown.ask("next", **asked, after=[8, 19])["show"] == [0, 0]
+    assert shown.ask("next", row=0, corner=[0, 0], size=[9, 20], after=[0, 11])["show"] == [0, 13]
+    sparse = before.clone()
+    sparse[0, 11:13] = 1
+    shown = Shown({"a": {"w": before}, "b": {"w": sparse}}, "a", "b")
+    assert shown.ask("next", **asked, after=[0, 11])["show"] == [0, 12]
 
 
 def test_a_nested_tensor_is_not_seen_side_by_side():
     """Its parts have indices of their own."""
     nested = [torch.nested.nested_tensor([torch.arange(3.0), torch.arange(5.0) + i]) for i in range(2)]
     shown = Shown({"a": {"n": nested[0]}, "b": {"n": nested[1]}}, "a", "b")
-    assert "nested" in shown.ask("window", row=0, size=[2, 2], show="largest")["text"]
+    assert "nested" in shown.ask("largest", row=0, size=[2, 2])["text"]

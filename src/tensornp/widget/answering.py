@@ -35,7 +35,7 @@ class AnsweringWidget(DockingWidget):
     def set_state(self, sync_data: dict[str, Any]) -> None:
         """Take no state from the browser, which may send anything."""
 
-    def _waits_as(self, kind: str, page: str, number: int) -> Hashable | None:
+    def _waits_as(self, request: Request) -> Hashable | None:
         """Return as what a request waits for a thread that answers what takes long, and only the latest of each.
 
         None is answered at once.
@@ -50,7 +50,7 @@ class AnsweringWidget(DockingWidget):
         page, number = content.get("page"), content.get("number")
         if not isinstance(page, str) or type(number) is not int:
             return
-        key = self._waits_as(kind, page, number)
+        key = self._waits_as(content)
         if key is not None:
             self._worker.do(key, lambda: self._tell(kind, content))
             return

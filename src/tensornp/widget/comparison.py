@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import traitlets
 
 from tensornp.core.lowlevel.legible import legible
-from tensornp.core.values.compare.next_difference import next_difference
+from tensornp.core.values.compare.compare import Comparison
+from tensornp.core.values.compare.next_difference import first_odd, next_difference
 from tensornp.core.values.compare.side_by_side import side_by_side
 from tensornp.core.values.shown.typed_index import parse_index, window_text
 from tensornp.core.values.shown.window import Index, Window
@@ -21,17 +22,28 @@ from tensornp.widget.dock import module, stylesheet
 from tensornp.widget.table import LiveTable
 from tensornp.widget.window_request import NONSENSE, integer, integers, place_asked, window_asked, window_turned
 
+_MOST = 0.5
+"""The share of the elements that differ from which on a change is dense: its next element is one beside another."""
+
 
 class Pair(NamedTuple):
     """A weight on both sides, which hold nothing in memory themselves, and where it differs most.
 
-    `is_odd` says whether an element is finite on one side alone, which is more than any difference.
+    `may_be_odd` says whether an element may be finite on one side alone, or NaN on one and infinite on the other, which
+    is more than any difference; `is_dense` that most elements differ.
     """
 
     first: WeightEntry
     second: WeightEntry
     largest: Index | None
-    is_odd: bool = False
+    may_be_odd: bool = False
+    is_dense: bool = False
+
+
+def pair_of(first: WeightEntry, second: WeightEntry, found: Comparison) -> Pair:
+    """Return a weight on both sides, as a comparison has found it."""
+    may_be_odd = found.is_odd or found.count > found.finite
+    return Pair(first, second, found.largest_difference, may_be_odd, found.changed_fraction > _MOST)
 
 
 class ComparisonTable(LiveTable):
@@ -56,43 +68,57 @@ class ComparisonTable(LiveTable):
     def __init__(self, pairs: Sequence[Pair], printed: Sequence[int], sides: tuple[str, str]) -> None:
         self._pairs = list(pairs)
         super().__init__(printed=list(printed), sides=[*map(legible, sides), "Δ"])
-        self._answers |= {"window": self._window, "next": self._next}
+        self._answers |= {"window": self._window, "largest": self._largest, "next": self._next}
 
     def close(self) -> None:
         """Take it out of the page, and let go of the weights."""
         self._pairs = []
         super().close()
 
-    def _waits_as(self, kind: str, page: str, number: int) -> Hashable | None:
-        return (kind, page) if kind == "next" else None
+    def _waits_as(self, request: Request) -> Hashable | None:
+        kind, row = request["type"], request.get("row")
+        may_be_odd = type(row) is int and 0 <= row < len(self._pairs) and self._pairs[row].may_be_odd
+        return ("search", request["page"]) if kind == "next" or (kind == "largest" and may_be_odd) else None
+
+    def _largest(self, request: Request) -> Answer:
+        """Return the window with the largest difference: the first element that no number tells, if there is one."""
+        pair, subjects = self._opened(request)
+        values = (entry.values() for entry in (reached(pair.first), reached(pair.second)))
+        odd = first_odd(*values) if pair.may_be_odd else None
+        shown = pair.largest if odd is None else odd
+        return self._said(request, subjects, window_asked(subjects[0].shape, request), shown)
 
     def _window(self, request: Request) -> Answer:
-        """Return a window, moved to what is asked for: the largest difference, an index, or an element."""
-        pair, (first, second) = self._opened(request)
+        """Return a window, moved to what is asked for: an index, or an element."""
+        _pair, (first, second) = self._opened(request)
         window, shown = window_asked(first.shape, request), None
         index, wanted = request.get("index"), request.get("show")
         if isinstance(index, str):
             window, shown = window_turned(window, parse_index(index, first.shape), request)
-        elif wanted == "largest":
-            shown = _not_finite(pair, second) or (_not_finite(pair, first) if pair.is_odd else pair.largest)
         elif wanted is not None:
             shown = tuple(min(max(i, 0), size - 1) for i, size in zip(integers(wanted), first.shape, strict=False))
-        return self._said(request, (first, second), window, shown, is_step=wanted not in (None, "largest"))
+        return self._said(request, (first, second), window, shown, is_step=wanted is not None)
 
     def _next(self, request: Request) -> Answer:
-        """Return the window with the next element that differs in its middle."""
+        """Return the window with the next element that differs in its middle; where most do, the next one not seen."""
         pair, subjects = self._opened(request)
-        after = place_asked(request.get("after"), subjects[0].shape)
-        place = next_difference(reached(pair.first).values(), reached(pair.second).values(), after)
+        after, window = place_asked(request.get("after"), subjects[0].shape), window_asked(subjects[0].shape, request)
+        values = reached(pair.first).values(), reached(pair.second).values()
+        place = next_difference(*values, after, window) if pair.is_dense and request.get("corner") else None
+        # All that differs may be seen.
+        place = next_difference(*values, after) if place is None else place
         if place is None:
             raise BadRequestError(f"nothing differs any more in {pair.first.name}")
-        return self._said(request, subjects, window_asked(subjects[0].shape, request), place)
+        return self._said(request, subjects, window, place)
 
-    def _opened(self, request: Request) -> tuple[Pair, tuple[Subject, Subject]]:
+    def _pair(self, request: Request) -> Pair:
         number = integer(request.get("row"))
         if not 0 <= number < len(self._pairs):
             raise BadRequestError(NONSENSE)
-        pair = self._pairs[number]
+        return self._pairs[number]
+
+    def _opened(self, request: Request) -> tuple[Pair, tuple[Subject, Subject]]:
+        pair = self._pair(request)
         entries = reached(pair.first), reached(pair.second)
         for entry in entries:
             entry.check_readable()
@@ -112,7 +138,7 @@ class ComparisonTable(LiveTable):
         if shown is not None and window.numel and len(shown) == len(window.shape):
             window = window.moved_to_show(shown) if is_step else window.centered_on(shown)
         seen = side_by_side(*subjects, window)
-        pair = self._pairs[integer(request.get("row"))]
+        pair = self._pair(request)
         return {
             "type": "window",
             "row": request.get("row"),
@@ -123,15 +149,6 @@ class ComparisonTable(LiveTable):
             "axes": [window.row_axis, window.column_axis],
             "windows": [{"texts": side.texts, "shades": side.shades} for side in seen],
             "show": shown,
-            "hasLargest": pair.largest is not None or pair.is_odd,
+            "hasLargest": pair.largest is not None or pair.may_be_odd,
             "text": f"[{window_text(window)}] of {window.shape}",
         }
-
-
-def _not_finite(pair: Pair, side: Subject) -> Index | None:
-    """Return where the first NaN or infinity of a side is, if one is finite on the other."""
-    from tensornp.core.values.find.locate import next_place
-
-    places = (next_place(side.tensor, what, None) for what in ("nan", "inf")) if pair.is_odd else iter(())
-    found = next((place for place in places if place is not None), None)
-    return None if found is None else tuple(found)

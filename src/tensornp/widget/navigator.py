@@ -109,8 +109,8 @@ class NavigatorWidget(AnsweringWidget):
         self.rest()
         super().close()
 
-    def _waits_as(self, kind: str, page: str, number: int) -> Hashable | None:
-        return kind if kind == "overview" else None
+    def _waits_as(self, request: Mapping[str, Any]) -> Hashable | None:
+        return "overview" if request["type"] == "overview" else None
 
     def _receive(self, _: Any, content: Any, buffers: Any) -> None:
         kind = content.get("type") if isinstance(content, dict) else None

@@ -125,9 +125,10 @@ class WeightsWidget(AnsweringWidget):
         known = {name: Found(one.findings, alarms=one.alarms) for name, one in view.alarms.items()}
         self.findings = [*findings_data(self._weights, known), *note_data(partly_read(view))]
 
-    def _waits_as(self, kind: str, page: str, number: int) -> Hashable | None:
+    def _waits_as(self, request: Mapping[str, Any]) -> Hashable | None:
+        kind, page = request["type"], request["page"]
         # A page shows the last statistics alone, and each name that it wants is bound.
-        return {"stats": (kind, page), "bind": (kind, page, number)}.get(kind)
+        return {"stats": (kind, page), "bind": (kind, page, request["number"])}.get(kind)
 
     # --- lines
 

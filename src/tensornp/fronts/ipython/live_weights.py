@@ -91,17 +91,14 @@ class LiveWeights:
             return
         from tensornp.models.live.find import released_from
         from tensornp.render.models.comparison import live_rows
-        from tensornp.widget.comparison import ComparisonTable, Pair
+        from tensornp.widget.comparison import ComparisonTable, pair_of
 
         live = live_rows(found, MAX_COMPARED)
         first, second = (
             {row.name: row for row in released_from(side, self._shell.user_ns, "")[0]}
             for side in (found.first, found.second)
         )
-        pairs = [
-            Pair(first[name], second[found.pairs[name]], one.largest_difference, one.is_odd)
-            for name, one in ((name, found[name]) for name in live.names)
-        ]
+        pairs = [pair_of(first[name], second[found.pairs[name]], found[name]) for name in live.names]
         widget = ComparisonTable(pairs, live.printed, found.sources)
         widget.show(anchor, live.rows, len(changed) - len(live.rows))
         self._keep(widget, output)

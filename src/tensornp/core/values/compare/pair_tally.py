@@ -195,6 +195,13 @@ def places_of_change(a: Array, b: Array) -> Array:
     return np.flatnonzero(differing(*of_one_kind(*_numbers(a, b))))
 
 
+def places_that_are_odd(a: Array, b: Array) -> Array:
+    """Return where, of two flat blocks of equal length, one is not finite, and the other is no such: NaN equals NaN."""
+    a, b = of_one_kind(*_numbers(a, b))
+    places = np.flatnonzero(differing(a, b))
+    return places[~(np.isfinite(a[places]) & np.isfinite(b[places]))] if a.dtype.kind in "fc" else places[:0]
+
+
 def _numbers(a: Array, b: Array) -> tuple[Array, Array]:
     """Return blocks that hide nothing, of numbers: differences of truth values are those of 0 and 1."""
     a, b = (values.view(np.uint8) if values.dtype.kind == "b" else values for values in (a, b))

@@ -7,6 +7,7 @@ import { clamp } from "../navigator/axes.js";
 import { Grid } from "../navigator/grid.js";
 
 const NUM_ROWS = { beside: 8, below: 5 };
+const NEXT_TITLE = "Show the next element that differs (n); where most elements do, the next one that is not seen here";
 const MAX_COLUMNS = 12;
 const CELL_WIDTH = 78;
 const HEAD_WIDTH = 60;
@@ -34,8 +35,8 @@ export class Pair {
   controls() {
     const bar = element("div", "controls");
     this.name = element("span", "pair-name");
-    this.largest = button("largest |Δ|", "Show where it has changed most", () => this.wish({ show: "largest" }, "grid"));
-    const next = button("next change", "Show the next element that differs", () => this.seek());
+    this.largest = button("largest |Δ|", "Show where it has changed most", () => this.wish({ type: "largest" }, "grid"));
+    const next = button("next change", NEXT_TITLE, () => this.seek());
     const form = element("form", "go");
     this.index = field("input", "text", "field tensornp-index", "Go to an index");
     this.index.placeholder = "index, such as 3, 40";
@@ -75,7 +76,7 @@ export class Pair {
     const each = isBeside ? width / this.grids.length : width;
     this.rows = isBeside ? NUM_ROWS.beside : NUM_ROWS.below;
     this.columns = Math.min(Math.max(Math.floor((each - HEAD_WIDTH) / CELL_WIDTH), 2), MAX_COLUMNS);
-    this.wish({ show: "largest" }, "grid");
+    this.wish({ type: "largest" }, "grid");
   }
 
   // --- asking
