@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import weakref
 from collections import OrderedDict, UserDict
 
@@ -10,6 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
+from IPython.utils.capture import capture_output
 from ipywidgets.widgets.widget import _instances
 
 import tensornp as tnp
@@ -296,3 +298,13 @@ def test_a_usage_error_keeps_no_tensor_alive(shell, magic):
     shell.run("del w")
     gc.collect()
     assert gone() is None
+
+
+def test_a_traceback_shows_the_expression_that_raises(shell):
+    """As it shows the line of a cell, and not that it has no source."""
+    for expression in ("1/0", "[1, 2][5]"):
+        with capture_output() as captured:
+            shell.ip.run_cell(f"%tonumpy {expression}")
+        said = re.sub(r"\x1b\[[\d;]*m", "", captured.stdout)
+        assert "Could not get source" not in said
+        assert f"----> 1 {expression}\n" in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 from traceback import walk_tb
 from typing import Any
@@ -9,6 +10,9 @@ from typing import Any
 from IPython.core.error import UsageError
 
 from tensornp.fronts.ipython.arguments import NOT_PYTHON, why_not_python
+
+_FILE = "<expression>"
+"""What the code of an expression has in the place of a file."""
 
 
 class UndefinedNameError(UsageError):
@@ -29,10 +33,12 @@ def evaluated(shell: Any, expression: str, local_ns: dict[str, Any] | None, usag
     if local_ns is not None and local_ns is not namespace:
         namespace = {**namespace, **local_ns}
     try:
-        code = compile(expression, "<expression>", "eval")
+        code = compile(expression, _FILE, "eval")
     except NOT_PYTHON as error:
         said = f"{expression!r} is not an expression ({why_not_python(error)})"
         raise UsageError(f"{said}; usage: {usage}") from None
+    # A traceback shows the line, as that of a cell.
+    linecache.cache[_FILE] = len(expression), None, [f"{line}\n" for line in expression.splitlines()], _FILE
     try:
         return eval(code, namespace)
     except NameError as error:
