@@ -234,3 +234,24 @@ def test_a_closed_explorer_is_empty_and_its_entries_are_still_read(folder):
     says(tnp.NoSuchWeightError, lambda: explorer["b"], "no weight 'b'")
     assert entry.to_numpy().tolist() == [0, 0, 0, 0]
     tnp.weights({"a": torch.ones(1)}).close()
+
+
+def test_a_folder_without_weights_is_refused_and_none_of_its_files_is_opened(tmp_path, monkeypatch):
+    """Whatever lies in it: many files, a huge one, folders, links that lead in a circle, a pipe."""
+    for i in range(50):
+        (tmp_path / f"{i}.txt").write_text("text")
+        (tmp_path / f"folder {i}").mkdir()
+        (tmp_path / f"folder {i}" / "data.log").write_text("text")
+    with open(tmp_path / "huge.dat", "wb") as file:
+        file.truncate(2**30)
+    for name, target in (("loop", "."), ("folder 1/above", ".."), ("itself", "itself"), ("nothing", "gone")):
+        (tmp_path / name).symlink_to(target)
+    os.mkfifo(tmp_path / "pipe")
+
+    def opened(path, *_, **__):
+        raise AssertionError(f"{path} was opened")
+
+    monkeypatch.setattr(os, "open", opened)
+    monkeypatch.setattr("builtins.open", opened)
+    for use in (tnp.weights, lambda folder: tnp.compare(folder, folder)):
+        says(tnp.CheckpointError, lambda use=use: use(tmp_path), "has no file of weights")
