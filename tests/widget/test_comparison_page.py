@@ -226,5 +226,8 @@ def test_in_a_dense_change_the_next_one_is_not_seen_yet():
 def test_a_nested_tensor_is_not_seen_side_by_side():
     """Its parts have indices of their own."""
     nested = [torch.nested.nested_tensor([torch.arange(3.0), torch.arange(5.0) + i]) for i in range(2)]
-    shown = Shown({"a": {"n": nested[0]}, "b": {"n": nested[1]}}, "a", "b")
-    assert "nested" in shown.ask("largest", row=0, size=[2, 2])["text"]
+    names = {"a": {"n": nested[0]}, "b": {"n": nested[1]}}
+    said = Shown(names, "a", "b").ask("largest", row=0, size=[2, 2])["text"]
+    assert said.startswith("'n' is nested, and is not seen side by side; tnp.compare(")
+    code = said.partition("; ")[2].removesuffix(" compares its first parts")
+    assert eval(code, {"tnp": tnp, **names}).equal, "the cure that is named compares the first parts"

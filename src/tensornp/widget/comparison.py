@@ -17,6 +17,7 @@ from tensornp.core.values.shown.window_values import Subject, subject_of
 from tensornp.errors import BadRequestError, NoDataError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.released import reached
+from tensornp.models.names.quoted import shown_name
 from tensornp.widget.answering import Answer, Request
 from tensornp.widget.dock import module, stylesheet
 from tensornp.widget.table import LiveTable
@@ -124,8 +125,10 @@ class ComparisonTable(LiveTable):
             entry.check_readable()
         first, second = (subject_of(entry.values()) for entry in entries)
         if first.num_parts or second.num_parts:
+            parts = ", ".join(f"{entry.code or '...'}.unbind()[0]" for entry in (pair.first, pair.second))
             raise NoDataError(
-                f"{pair.first.name} is nested, and is not seen side by side; open each part with %weights"
+                f"{shown_name(pair.first.name)} is nested, and is not seen side by side; "
+                f"tnp.compare({parts}) compares its first parts"
             )
         if first.shape != second.shape:
             raise NoDataError(f"shapes differ: {first.shape} and {second.shape}; open each of them with %weights")
