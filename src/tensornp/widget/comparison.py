@@ -109,7 +109,7 @@ class ComparisonTable(LiveTable):
         # All that differs may be seen.
         place = next_difference(*values, after) if place is None else place
         if place is None:
-            raise BadRequestError(f"nothing differs any more in {pair.first.name}")
+            raise BadRequestError(f"nothing differs any more in {shown_name(pair.first.name)}")
         return self._said(request, subjects, window, place)
 
     def _pair(self, request: Request) -> Pair:

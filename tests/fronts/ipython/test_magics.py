@@ -308,3 +308,15 @@ def test_a_traceback_shows_the_expression_that_raises(shell):
         said = re.sub(r"\x1b\[[\d;]*m", "", captured.stdout)
         assert "Could not get source" not in said
         assert f"----> 1 {expression}\n" in said
+
+
+@pytest.mark.parametrize("given", ["9" * 5000, "9" * 4000, "x" * 10**5, "-" + "9" * 5000])
+@pytest.mark.parametrize("line", ["%tonumpy --max-nbytes {} t", "%tensorstats --axis {} t", "%tensors --sort {}"])
+def test_options_of_any_length_end_in_one_short_line(shell, line, given):
+    """Numbers of more digits than Python reads, too; or in what was asked for."""
+    shell.namespace["t"] = torch.ones(3, 4)
+    with capture_output() as captured:
+        result = shell.ip.run_cell(line.format(given), store_history=False)
+    if result.error_in_exec is not None:
+        assert type(result.error_in_exec).__name__ == "UsageError"
+        assert captured.stderr.count("\n") == 1 and len(captured.stderr) < 300

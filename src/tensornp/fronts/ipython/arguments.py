@@ -150,7 +150,8 @@ def why_not_python(error: BaseException) -> str:
     """Return what compiling has to say, one of `NOT_PYTHON`, in a few words."""
     if isinstance(error, (RecursionError, MemoryError)):
         return "too deeply nested"
-    return str(getattr(error, "msg", "") or error)
+    # Python says what to change about it behind a semicolon.
+    return str(getattr(error, "msg", "") or error).partition(";")[0]
 
 
 def split_line(line: str, options: tuple[Option, ...]) -> tuple[dict[str, str], str]:

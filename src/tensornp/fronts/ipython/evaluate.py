@@ -9,6 +9,7 @@ from typing import Any
 
 from IPython.core.error import UsageError
 
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.fronts.ipython.arguments import NOT_PYTHON, why_not_python
 
 _FILE = "<expression>"
@@ -35,7 +36,7 @@ def evaluated(shell: Any, expression: str, local_ns: dict[str, Any] | None, usag
     try:
         code = compile(expression, _FILE, "eval")
     except NOT_PYTHON as error:
-        said = f"{expression!r} is not an expression ({why_not_python(error)})"
+        said = f"{quoted(expression)} is not an expression ({why_not_python(error)})"
         raise UsageError(f"{said}; usage: {usage}") from None
     # A traceback shows the line, as that of a cell.
     linecache.cache[_FILE] = len(expression), None, [f"{line}\n" for line in expression.splitlines()], _FILE

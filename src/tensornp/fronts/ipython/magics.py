@@ -17,6 +17,7 @@ from IPython.core.magic import (
 )
 from IPython.display import display
 
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.fronts.ipython.arguments import (
     Option,
     as_usage_errors,
@@ -169,11 +170,11 @@ class TensorMagics(Magics):
         modes = [mode for mode in ("view", "share", "copy") if mode in options]
         if len(modes) > 1:
             raise UsageError(f"--{modes[0]} and --{modes[1]} exclude each other; choose one")
-        limit = options.get("max-nbytes", str(self._display.options.max_nbytes or ""))
-        if limit and not limit.replace("_", "").isdecimal():
-            raise UsageError(f"--max-nbytes takes a number of bytes, not {limit!r}")
+        limit = (
+            _limit_of(options["max-nbytes"]) if "max-nbytes" in options else self._display.options.max_nbytes or None
+        )
         mode = modes[0] if modes else self._display.options.mode
-        arguments = {"dtype": options.get("dtype"), "max_nbytes": int(limit) if limit else None}
+        arguments = {"dtype": options.get("dtype"), "max_nbytes": limit}
         return {**mode_arguments(mode), **arguments}
 
     async def _tonumpy_later(self, body: Body, names: list[str], request: _Request) -> Any:
@@ -292,3 +293,14 @@ def _explained(value: Any, receipts: list[ConversionPlan], expression: str) -> s
         # A mapping that is asked for its items, which no walk does.
         names = [f"tensor {i}" for i in range(len(receipts))]
     return explained_text(zip(names, receipts, strict=True), expression)
+
+
+def _limit_of(text: str) -> int:
+    """Return the number of bytes that an option gives."""
+    try:
+        if text.startswith(("-", "+")):
+            raise ValueError
+        return int(text)
+    except ValueError:
+        # It may also have more digits than Python reads.
+        raise UsageError(f"--max-nbytes takes a number of bytes, not {quoted(text)}") from None

@@ -9,6 +9,7 @@ from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 from IPython.display import display
 
 from tensornp.core.lowlevel.fallback import first_that_works
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.errors import TensornpError
 from tensornp.fronts.ipython.anchors import Anchors
 from tensornp.fronts.ipython.arguments import (
@@ -115,7 +116,7 @@ class MemoryMagics(Magics):
             return
         sort = options.get("sort", "bytes")
         if sort not in SORTS:
-            raise UsageError(f"--sort takes {', '.join(SORTS[:-1])} or {SORTS[-1]}, not {sort!r}")
+            raise UsageError(f"--sort takes {', '.join(SORTS[:-1])} or {SORTS[-1]}, not {quoted(sort)}")
         with as_usage_errors("%tensors"):
             self._show_table(sort, tuple(names), is_changed="changed" in options)
 

@@ -9,6 +9,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class, needs_local_scope, no_var_expand
 from IPython.display import display
 
+from tensornp.core.lowlevel.quoted import quoted
 from tensornp.fronts.ipython.arguments import (
     Option,
     as_usage_errors,
@@ -147,4 +148,4 @@ def _axis_of(options: dict[str, str]) -> int | None:
     try:
         return int(options["axis"])
     except ValueError:
-        raise UsageError(f"--axis takes the number of a dimension, not {options['axis']!r}") from None
+        raise UsageError(f"--axis takes the number of a dimension, not {quoted(options['axis'])}") from None
