@@ -121,6 +121,38 @@ def test_one_pair_is_open_at_a_time_and_an_index_leads_anywhere(compared: Compar
     expect(compared.pair).to_have_count(0)
 
 
+def test_the_windows_show_more_digits_when_asked(compared: Compared) -> None:
+    """Around the same element, and so does the pair that is opened next."""
+    compared.opener("layers.").click()
+    compared.settle()
+    expect(compared.page.locator("td.tensornp-current").last).to_have_text("−4.99")
+    compared.press("ArrowUp")
+    first = compared.page.locator("td.tensornp-current").first
+    value = compared.names["before"]["layers.1.weight"][38, 29].item()
+    expect(first).to_have_text(f"{value:.4g}".replace("-", "−"))
+    compared.pair.get_by_role("button", name="8 digits in the grid").click()
+    compared.settle()
+    expect(first).to_have_text(f"{value:.8g}".replace("-", "−"))
+    compared.opener("head").click()
+    compared.settle()
+    compared.pair.get_by_role("button", name="4 digits in the grid").click()
+    compared.settle()
+    expect(compared.pair.get_by_role("button", name="8 digits")).to_be_visible()
+
+
+def test_a_row_that_is_clicked_stays_where_it_is(compared: Compared) -> None:
+    """The pair above it that closes takes nothing from under the mouse."""
+    compared.page.set_viewport_size({"width": 1200, "height": 420})
+    compared.opener("layers.").click()
+    compared.settle()
+    compared.page.evaluate("document.body.style.paddingBottom = '2000px'; window.scrollBy(0, 200)")
+    other = compared.opener("bias")
+    before = other.evaluate("node => node.getBoundingClientRect().top")
+    # The click itself scrolls nothing; what opens is brought into view only later.
+    after = other.evaluate("node => { node.click(); return node.getBoundingClientRect().top; }")
+    assert after == pytest.approx(before, abs=1)
+
+
 def test_what_is_gone_says_so_and_a_kernel_that_is_gone_too(compared: Compared) -> None:
     """The table goes on to sort what it has."""
     del compared.names["before"]["head"]

@@ -21,7 +21,15 @@ from tensornp.models.names.quoted import shown_name
 from tensornp.widget.answering import Answer, Request
 from tensornp.widget.dock import module, stylesheet
 from tensornp.widget.table import LiveTable
-from tensornp.widget.window_request import NONSENSE, integer, integers, place_asked, window_asked, window_turned
+from tensornp.widget.window_request import (
+    NONSENSE,
+    digits_asked,
+    integer,
+    integers,
+    place_asked,
+    window_asked,
+    window_turned,
+)
 
 _MOST = 0.5
 """The share of the elements that differ from which on a change is dense: its next element is one beside another."""
@@ -140,7 +148,7 @@ class ComparisonTable(LiveTable):
     ) -> Answer:  # fmt: skip
         if shown is not None and window.numel and len(shown) == len(window.shape):
             window = window.moved_to_show(shown) if is_step else window.centered_on(shown)
-        seen = side_by_side(*subjects, window)
+        seen = side_by_side(*subjects, window, digits_asked(request))
         pair = self._pair(request)
         return {
             "type": "window",

@@ -94,7 +94,9 @@ def test_a_table_says_in_plain_words_what_has_changed_and_has_no_empty_column():
     assert rule.startswith("nearly all elements differ in 7 weights; moved ")
     assert headings.split() == ["name", "moved", "‖Δ‖", "‖before‖", "max", "|Δ|", "shape", "what"]
     assert row.startswith(f"{layer.format('{0..5}')} × 6  ")
-    assert row.endswith("most in base_model.model.transforme…attention.projection.weight, nearly all of it at [3, 7]")
+    assert row.endswith(
+        "most in base_model.model.transformer.e…4.attention.projection.weight, nearly all of it at [3, 7]"
+    )
     assert f'title="{layer.format(4)}"' in document.html()
 
 

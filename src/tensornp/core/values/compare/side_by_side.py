@@ -10,12 +10,12 @@ from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.units import format_number
 from tensornp.core.values.compare.differing import differing
 from tensornp.core.values.compare.pair_tally import of_one_kind
+from tensornp.core.values.shown.digits import DIGITS
 from tensornp.core.values.shown.window import Window
 from tensornp.core.values.shown.window_values import Subject, elements_in, shades_of
 
 # Some of its functions have no types.
 _ma: Any = np.ma
-_DIGITS = 4
 
 
 class Side(NamedTuple):
@@ -33,8 +33,8 @@ class SideBySide(NamedTuple):
     difference: Side
 
 
-def side_by_side(first: Subject, second: Subject, window: Window) -> SideBySide:
-    """Return what two of one shape hold in a window, in four digits, and the difference.
+def side_by_side(first: Subject, second: Subject, window: Window, digits: int = DIGITS[0]) -> SideBySide:
+    """Return what two of one shape hold in a window, and the difference, in so many significant `digits`.
 
     Reads the elements of the window alone, on their own devices; raises as `read_window`.
     """
@@ -44,9 +44,9 @@ def side_by_side(first: Subject, second: Subject, window: Window) -> SideBySide:
     shades, _ = shades_of(_ma.concatenate([_number(a), _number(b)]))
     difference = _difference(a, b)
     return SideBySide(
-        Side(_texts(a), shades[: a.size]),
-        Side(_texts(b), shades[a.size :]),
-        Side(_texts(difference, sign="+"), shades_of(_number(difference))[0]),
+        Side(_texts(a, digits), shades[: a.size]),
+        Side(_texts(b, digits), shades[a.size :]),
+        Side(_texts(difference, digits, sign="+"), shades_of(_number(difference))[0]),
     )
 
 
@@ -73,15 +73,15 @@ def _wide(values: Any) -> Any:
     return values if values.dtype.kind in "iu" else values.astype(np.float64)
 
 
-def _texts(values: Any, sign: str = "") -> list[str]:
+def _texts(values: Any, digits: int, sign: str = "") -> list[str]:
     hidden = np.ma.getmaskarray(values)
     numbers = np.ma.getdata(values).tolist()
-    return ["--" if is_hidden else _text(one, sign) for one, is_hidden in zip(numbers, hidden, strict=True)]
+    return ["--" if is_hidden else _text(one, digits, sign) for one, is_hidden in zip(numbers, hidden, strict=True)]
 
 
-def _text(value: Any, sign: str) -> str:
+def _text(value: Any, digits: int, sign: str) -> str:
     if isinstance(value, int):
         text = str(value).replace("-", "−")
     else:
-        text = format_number(value, _DIGITS)
+        text = format_number(value, digits)
     return sign + text if sign and not isinstance(value, complex) and value > 0 else text

@@ -2,6 +2,7 @@
 
 import { dockingEach } from "../page/docking.js";
 import { button, element } from "../page/elements.js";
+import { inPlace } from "../page/in_place.js";
 import { partsOf } from "../table/name.js";
 import { OWN, Sorter } from "../table/sorter.js";
 import { Pair } from "./pair.js";
@@ -42,7 +43,8 @@ class Comparison extends Sorter {
 
   toggle(row, opener, number) {
     const isOpen = this.opened?.opener === opener;
-    this.close();
+    // What was open above it is gone.
+    inPlace(row, () => this.close());
     if (isOpen) return;
     const node = element("tr", "pair-row");
     const cell = element("td");

@@ -4,12 +4,16 @@ import { GONE } from "../page/docking.js";
 import { button, element, field, focused, groupOf, nameOf } from "../page/elements.js";
 import { Wishes } from "../page/wishes.js";
 import { clamp } from "../navigator/axes.js";
+import { digitsButton } from "../navigator/digits.js";
 import { Grid } from "../navigator/grid.js";
 
+// What stays as it was chosen while the page lives, from one weight to the next.
+const chosen = { digits: 4 };
 const NUM_ROWS = { beside: 8, below: 5 };
 const NEXT_TITLE = "Show the next element that differs (n); where most elements do, the next one that is not seen here";
 const MAX_COLUMNS = 12;
-const CELL_WIDTH = 78;
+/** @type {Record<number, number>} */
+const CELL_WIDTH = { 4: 78, 8: 110 };
 const HEAD_WIDTH = 60;
 const PADDING = 24;
 // Below it, one window stands under the other.
@@ -18,6 +22,8 @@ const MIN_WIDTH_BESIDE = 620;
 export class Pair {
   /** @type {any} */
   seen;
+  // Pixels for the columns of one window.
+  room = 0;
 
   // `closed()` is told that it is to go.
   /** @param {Model} model @param {number} number @param {() => void} closed */
@@ -38,8 +44,9 @@ export class Pair {
     this.largest = button("largest |Δ|", "Show where it has changed most", () => this.wish({ type: "largest" }, "grid"));
     const next = button("next change", NEXT_TITLE, () => this.seek());
     const form = element("form", "go");
-    this.index = field("input", "text", "field tensornp-index", "Go to an index");
-    this.index.placeholder = "index, such as 3, 40";
+    this.index = field("input", "text", "field tensornp-index", "Go to an index, such as 3, 40");
+    this.index.title = "An index as NumPy writes it, such as 3, 40 (g)";
+    this.index.placeholder = "index";
     form.append(this.index);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -47,8 +54,9 @@ export class Pair {
     });
     this.status = element("span", "said");
     this.status.setAttribute("aria-live", "polite");
+    this.digits = digitsButton(chosen, () => this.wish({ show: this.current }, "grid"));
     const close = button("close", "Close both sides (Escape)", this.closed, "copy");
-    bar.append(this.name, groupOf("Show", [this.largest, next]), form, this.status, close);
+    bar.append(this.name, groupOf("Show", [this.largest, next]), form, this.status, groupOf("How it is shown", [this.digits, close]));
     return bar;
   }
 
@@ -75,7 +83,7 @@ export class Pair {
     const isBeside = width >= MIN_WIDTH_BESIDE;
     const each = isBeside ? width / this.grids.length : width;
     this.rows = isBeside ? NUM_ROWS.beside : NUM_ROWS.below;
-    this.columns = Math.min(Math.max(Math.floor((each - HEAD_WIDTH) / CELL_WIDTH), 2), MAX_COLUMNS);
+    this.room = each - HEAD_WIDTH;
     this.wish({ type: "largest" }, "grid");
   }
 
@@ -90,12 +98,17 @@ export class Pair {
     this.wish({ type: "next", after: this.current ?? null }, "grid");
   }
 
+  // As many columns as numbers of so many digits have room for.
+  get columns() {
+    return Math.min(Math.max(Math.floor(this.room / CELL_WIDTH[chosen.digits]), 2), MAX_COLUMNS);
+  }
+
   next() {
     if (!this.wished) return undefined;
     const { wanted, then, from } = this.wished;
     this.wished = undefined;
     const corner = this.seen?.corner ?? null;
-    return { then, from, message: { row: this.number, size: [this.rows, this.columns], corner, ...wanted } };
+    return { then, from, message: { row: this.number, size: [this.rows, this.columns], corner, ...chosen, ...wanted } };
   }
 
   hear(content) {
@@ -121,6 +134,7 @@ export class Pair {
     this.name.textContent = seen.name;
     this.root.setAttribute("aria-label", `Both sides of ${seen.name}`);
     this.largest.disabled = !seen.hasLargest;
+    this.digits.paint();
     this.say(seen.text);
     this.grids.forEach((grid, i) => {
       const { texts, shades } = seen.windows[i];

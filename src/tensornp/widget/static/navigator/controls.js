@@ -1,6 +1,7 @@
 // What leads to an element, an index that is typed and searches, and how the numbers are shown.
 
 import { button, element, field, groupOf } from "../page/elements.js";
+import { digitsButton } from "./digits.js";
 
 const EXTREMES = [
   ["absmax", "max |x|", "Go to the value of the largest magnitude"],
@@ -38,10 +39,7 @@ export class Controls {
   }
 
   choices(close) {
-    this.digits = button("8 digits", "How many significant digits numbers have; the line below has them all", () => {
-      chosen.digits = chosen.digits === 4 ? 8 : 4;
-      this.again();
-    }, "copy");
+    this.digits = digitsButton(chosen, this.again);
     const title = "The least and the largest number, and the NaN, of each row and column, of what is shown";
     this.figures = button("row and column figures", title, () => {
       chosen.figures = !chosen.figures;
@@ -62,7 +60,7 @@ export class Controls {
     this.index.setAttribute("aria-invalid", "false");
     this.index.placeholder = (numpy.match(/\[([^[\]]*)\]$/) ?? ["", ""])[1];
     this.digits.hidden = !isShort;
-    this.digits.textContent = chosen.digits === 4 ? "8 digits" : "4 digits";
+    this.digits.paint();
     this.figures.setAttribute("aria-pressed", String(chosen.figures));
   }
 

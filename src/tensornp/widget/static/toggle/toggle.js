@@ -74,7 +74,7 @@ class Toggle {
     this.againCode = element("code", "code");
     this.again.append(this.againCode, " ", copyButton("the line that binds it again", () => this.againCode.textContent));
     const press = () => this.ask({ type: "digits", compact: this.model.get("digits") === "4 digits" });
-    this.digits = button("", "How the array is printed, here alone", press, "copy");
+    this.digits = button("", "", press, "copy");
     bar.append(this.modes, this.form, this.values, this.stats, this.image, this.digits, this.status, this.again);
     return bar;
   }
@@ -130,8 +130,12 @@ class Toggle {
     this.badges.replaceChildren(...card.badges.flatMap((badge) => [this.badge(badge), " "]));
     this.memory.replaceChildren(...card.memory.map((line) => element("div", "line", line)));
     this.paintArray(this.model.get("array_text"));
-    this.digits.textContent = this.model.get("digits");
-    this.digits.hidden = !this.model.get("digits");
+    const digits = this.model.get("digits");
+    this.digits.textContent = digits;
+    this.digits.title = `Print the array with ${digits}, here alone`;
+    // A grid below has such a button too.
+    this.digits.setAttribute("aria-label", `${digits} in the array`);
+    this.digits.hidden = !digits;
     this.digits.disabled = Boolean(this.dead);
     this.paintReceipt(card.receipt);
     this.paintModes(this.model.get("choices"));
