@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any, NamedTuple
 
-_mro_of = type.__dict__["__mro__"].__get__
+_mro_of, _name_of = (type.__dict__[name].__get__ for name in ("__mro__", "__name__"))
 
 
 class View(NamedTuple):
@@ -59,11 +59,13 @@ VIEWS = {
 
 def view_of(obj: Any) -> View | None:
     """Return the view of a record of ours, without asking its class; None for what is none, whose class nobody met."""
-    classes = _mro_of(type(obj))
-    for path, view in VIEWS.items():
-        module, _, name = path.rpartition(".")
-        cls = getattr(sys.modules.get(module), name, None)
-        if any(one is cls for one in classes):
+    for cls in _mro_of(type(obj)):
+        path = _PATHS.get(_name_of(cls))
+        if path is not None and getattr(sys.modules.get(path[0]), path[1], None) is cls:
             # A list of aliases may have become another.
-            return view if name != "Aliases" or obj.holds_aliases else None
+            return VIEWS[".".join(path)] if path[1] != "Aliases" or obj.holds_aliases else None
     return None
+
+
+_PATHS = {name: (module, name) for module, _, name in (path.rpartition(".") for path in VIEWS)}
+"""The module and the name of each class, by its name."""
