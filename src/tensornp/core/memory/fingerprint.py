@@ -143,7 +143,7 @@ def _digests(strided: Strided, blocks: list[Block]) -> tuple[int, ...]:
     import xxhash
 
     def digest(block: np.ndarray[Any, Any], _: Block) -> int:
-        return xxhash.xxh3_64_intdigest(block.reshape(-1).view(np.uint8).data)
+        return xxhash.xxh3_64_intdigest(block.data)
 
     with threads.GATE, uncollected():
         in_place = strided.can_be_read_in_place()

@@ -10,8 +10,6 @@ import numpy as np
 import torch
 from numpy.lib.stride_tricks import as_strided
 
-from tensornp.core.lowlevel import threads
-from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.raw_memory import (
     GIVEN_BACK,
     PAGE_NBYTES,
@@ -33,16 +31,15 @@ Bytes = np.ndarray[Any, Any]
 def elements(raw: torch.Tensor, places: Places) -> torch.Tensor:
     """Return the elements at `places` of an alias that nobody else has, in new memory; its lazy bits must be off.
 
-    Raises `NotReadError` where they cannot be read, or no longer.
+    Call it behind `threads.GATE`. Raises `NotReadError` where they cannot be read, or no longer.
     """
     if raw.device.type != "cpu" or not is_on() or not all(places):
         return indexed(raw, places)
-    if any(max(place) >= size for place, size in zip(places, raw.shape, strict=True)):
+    if any([max(place) >= size for place, size in zip(places, raw.shape, strict=True)]):
         raise NotReadError(GIVEN_BACK)
-    with threads.GATE, uncollected():
-        if is_steady(raw):
-            return indexed(raw, places)
-    if all(len(place) == size for place, size in zip(places, raw.shape, strict=True)):
+    if is_steady(raw):
+        return indexed(raw, places)
+    if [*map(len, places)] == [*raw.shape]:
         return copied(raw)
     memory = memory_of(raw)
     first, itemsize = _first_of(raw)

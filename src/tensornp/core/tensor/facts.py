@@ -13,6 +13,13 @@ from tensornp.core.tensor import dtypes, kinds
 from tensornp.core.tensor.form import DataState
 from tensornp.core.tensor.kinds import Kind
 
+_NUM_PACKED = {
+    getattr(torch, name): facts.values_per_element
+    for name, facts in dtypes.KNOWN.items()
+    if facts.values_per_element > 1 and hasattr(torch, name)
+}
+"""Values in one element, of dtypes that pack several."""
+
 
 @dataclass(frozen=True, slots=True)
 class StorageSpan:
@@ -133,10 +140,10 @@ class TensorInfo:
     @property
     def array_shape(self) -> tuple[int, ...]:
         """The shape of the array: that of the tensor, or longer where one element packs several values."""
-        facts = dtypes.KNOWN.get(dtypes.name_of(self.dtype))
-        if facts is None or facts.values_per_element == 1:
+        num_packed = _NUM_PACKED.get(self.dtype, 1)
+        if num_packed == 1:
             return self.shape
-        return (*self.shape[:-1], (self.shape or (1,))[-1] * facts.values_per_element)
+        return (*self.shape[:-1], (self.shape or (1,))[-1] * num_packed)
 
     @property
     def nbytes(self) -> int:

@@ -23,7 +23,7 @@ _BITS = {
 
 def indexed(values: torch.Tensor, places: Places) -> torch.Tensor:
     """Return the elements at `places`, always in new memory."""
-    if all(len(place) == size for place, size in zip(places, values.shape, strict=True)):
+    if [*map(len, places)] == [*values.shape]:
         return quietly(values.clone)
     bits = values.view(_BITS[values.dtype]) if values.dtype in _BITS else values
     few = quietly(bits.__getitem__, index_of(places, values.device))

@@ -291,7 +291,7 @@ def nbytes_unasked(tensor: Any, info: TensorInfo) -> int:
     if info.kind is kinds.SPARSE:
         return sum(part.numel() * part.element_size() for part in stored_parts(plain(tensor)))
     strides = info.stride if info.kind is kinds.STRIDED and info.stride is not None else (1,) * len(info.shape)
-    return info.itemsize * math.prod(n for n, step in zip(info.shape, strides, strict=True) if step or not n)
+    return info.itemsize * math.prod([n for n, step in zip(info.shape, strides, strict=True) if step or not n])
 
 
 def checked_axis(axis: int | None, shape: tuple[int, ...]) -> int | None:

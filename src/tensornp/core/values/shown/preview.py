@@ -198,7 +198,7 @@ def _affordable(shape: tuple[int, ...], edgeitems: int | None, max_elements: int
 
 
 def _count_read(shape: tuple[int, ...], edgeitems: int | None, ellipsis: int = 0) -> int:
-    return math.prod(min(size, 2 * edgeitems + ellipsis) if edgeitems else size for size in shape)
+    return math.prod([min(size, 2 * edgeitems + ellipsis) if edgeitems else size for size in shape])
 
 
 def _all(shape: tuple[int, ...]) -> Places:
@@ -248,7 +248,7 @@ def few_of(
 
 def array_of_few(plan: ConversionPlan, few: torch.Tensor, is_shown: torch.Tensor | None) -> Any:
     """Return the array of elements that were gathered already, as `plan` says of all; call it `apart`."""
-    steps = tuple(step for step in plan.steps if step in _AFTER_GATHERING)
+    steps = tuple([step for step in plan.steps if step in _AFTER_GATHERING])
     array = carry_out(replace(plan, steps=steps, writeable=True), few)
     return array if is_shown is None else masked_array(array, is_shown)
 

@@ -227,7 +227,7 @@ class Counter:
         """
         found = self._found(1 if one_in else factor)
         if not one_in:
-            return replace(found, counts=found.counts * factor)
+            return replace(found, counts=found.counts * factor) if factor != 1 else found
         # Of a part without a sample there is none.
         num, error = found.num_seen, rank_error_of(found.num_seen)
         return replace(found, is_sample=bool(num), one_in=one_in * factor, num_sampled=num, rank_error=error)

@@ -72,7 +72,7 @@ class Tasks:
         self._scheme = scheme_of("float64" if is_complex else supply.dtype) if is_distributed else None
         self._in_depth = in_depth and supply.order is not None
         self._layout = layout_of(supply.shape, supply.order, supply.dtype) if in_depth else ()
-        num_read = sum(part.numel for part in supply.parts)
+        num_read = sum([part.numel for part in supply.parts])
         self._kernels = fast.load() if num_read >= fast.MIN_NUMEL else None
         is_sample = self._keeps_distribution and not self._has_codes and histogram != "all" and num_read > ALL_NUMEL
         self._sampler = Sampler(num_read, SAMPLE_NUMEL) if is_sample else None
@@ -88,7 +88,7 @@ class Tasks:
     def tally(self, task: Task, *, in_place: bool) -> Tally:
         """Carry one task out; `in_place` says whether nobody can take the memory away."""
         part = task.part
-        numel = sum(math.prod(block.shape) for block in task.blocks) * part.times * part.per_element
+        numel = sum([math.prod(block.shape) for block in task.blocks]) * part.times * part.per_element
         if isinstance(part, DevicePart) and not self._keeps_distribution:
             found = figures_on_device(part, task.blocks)
             if found is not None:
@@ -105,7 +105,7 @@ class Tasks:
     def result(self, tallies: Iterable[Tally]) -> TensorStats:
         """Return the statistics of all tallies, in the order of their tasks; where some are missing, it says so."""
         supply, known = self._supply, list(tallies)
-        done = sum(tally.numel for tally in known)
+        done = sum([tally.numel for tally in known])
         is_whole = done + supply.zeros == supply.numel
         zeros = supply.zeros if is_whole else 0
         num_figures = 3 if supply.dtype.startswith("complex") else 1
