@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -119,7 +120,7 @@ class Strided:
         there = raw_memory.array_at(self.address, self.shape, self.strides, self.dtype)
 
         def read(block: Block) -> Array:
-            return np.ascontiguousarray(there[tuple([slice(i, i + n) for i, n in zip(*block, strict=True)])])
+            return np.ascontiguousarray(there[tuple(map(slice, block.start, map(operator.add, *block)))])
 
         return read
 
