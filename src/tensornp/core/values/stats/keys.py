@@ -17,7 +17,7 @@ from tensornp.core.values.stats.fast import Kernels
 Array = np.ndarray[Any, Any]
 _FINE = 7
 """The bits of a mantissa that a key has."""
-_KEYS_A_NUMBER = 16
+_KEYS_A_NUMBER = 32
 """Where there are at least so many keys for each number, those of the numbers are sorted, and not all walked."""
 _MANTISSA = 2**11
 """Of an unsigned integer past 2**53, the bits that a float64 does not hold."""
@@ -103,7 +103,8 @@ class Scheme(NamedTuple):
 
     def counted(self, counts: Array) -> tuple[Array, Array]:
         """Return the keys of finite numbers that there are, and how many have each, from the `counts` of all."""
-        found = np.flatnonzero(counts)
+        # Of integers, NumPy takes twenty times as long.
+        found = np.flatnonzero(counts != 0)
         if self.float_name:
             found = found[(found >= 2 * self.sign) | (found % self.sign < _first_infinite(self))]
         return (found + self.least).astype(np.int32), counts[found]
@@ -113,15 +114,17 @@ class Scheme(NamedTuple):
         if not self.float_name:
             counts += np.bincount(numbers - self.least, minlength=self.num_keys)
             return
-        num_near = self._num_near_zero(counts)
+        num_near = 0 if self.is_exact else self._num_near_zero(counts)
         if kernels is not None:
             kernels.count(numbers.view(f"u{numbers.itemsize}"), self.shift, counts)
         else:
             # What has 64 bits is no index for NumPy before it is signed.
             counts += np.bincount(self._leading_bits(numbers).view(f"i{numbers.itemsize}"), minlength=self.num_keys)
+        if self.is_exact:
+            return
         num_near = self._num_near_zero(counts) - num_near
         # Most often there are none, or these are all zeros.
-        if not self.is_exact and num_near and num_near != np.count_nonzero(numbers == 0):
+        if num_near and num_near != np.count_nonzero(numbers == 0):
             at, own = self._subnormals(numbers)
             np.add.at(counts, own, 1)
             np.subtract.at(counts, self._leading_bits(numbers[at]).view(f"i{numbers.itemsize}"), 1)
