@@ -94,6 +94,11 @@ def test_figures_are_seen_beside_long_names_in_a_narrow_page(lab: Page, server: 
                     place = first.nth(headings.index(figure))
                     assert place.inner_text()
                     assert _text_ends_at(place) <= right + 1, (cell, figure)
+        # The grids of a pair that is opened there are tables of their own.
+        notebook.cell(1).locator("button.tensornp-opener").first.click()
+        grid = notebook.cell(1).get_by_role("grid").first
+        ends = [grid.locator("tbody tr").first.locator("td").nth(i).bounding_box() for i in (0, 1)]
+        assert ends[0] and ends[1] and ends[0]["y"] == ends[1]["y"]
         name = notebook.outputs(4).filter(has=lab.locator("table")).first.locator("tbody td").first
         assert name.evaluate(COPIED) == "encoder." * 14 + "weight"
     finally:

@@ -51,18 +51,18 @@ PRINTED = (
 """Paper does not scroll. Where a sanitizer drops it, nothing else is lost."""
 
 _LAB_ROW = "--jp-rendermime-table-row"
-_NAME = ".tensornp-names tr>:first-child"
-_NAME_IN = ".tensornp-names tbody tr:{}>:first-child{{background-image:linear-gradient(var({},transparent) 0 0)}}"
+_NAME = ".tensornp-names>*>tr>:first-child"
+_NAME_IN = ".tensornp-names>tbody>tr:{}>:first-child{{background-image:linear-gradient(var({},transparent) 0 0)}}"
 _NARROW = (
     ".tensornp table.tensornp-names{display:grid;width:100%;grid-template-columns:repeat(12,auto) minmax(0,1fr)}"
-    ".tensornp-names :is(thead,tbody,tr){display:grid;grid-template-columns:subgrid;grid-column:1/-1}"
-    ".tensornp .tensornp-names tr{padding:2px 0}.tensornp-names :is(td,th){padding-right:8px!important}"
-    ".tensornp-names tr>:not(:first-child){border-top:0!important}"
-    f"{_NAME},.tensornp-names tr>.tensornp-words{{grid-column:1/-1;width:auto!important;max-width:100cqw}}"
-    ".tensornp-names td.tensornp-words:empty{display:none}"
+    ".tensornp-names>*,.tensornp-names>*>tr{display:grid;grid-template-columns:subgrid;grid-column:1/-1}"
+    ".tensornp .tensornp-names>*>tr{padding:2px 0}.tensornp-names>*>tr>*{padding-right:8px!important}"
+    ".tensornp-names>*>tr>:not(:first-child){border-top:0!important}"
+    f"{_NAME},.tensornp-names>*>tr>.tensornp-words{{grid-column:1/-1;width:auto!important;max-width:100cqw}}"
+    ".tensornp-names>*>tr>td.tensornp-words:empty{display:none}"
 )
 NAMES = (
-    # Beside others it takes what it is given, and asks for so much.
+    # Of its own cells alone: one may hold the grid of a weight. Beside others it asks for so much, and may get less.
     "<style>.tensornp-room{container-type:inline-size;contain-intrinsic-inline-size:50em}"
     ".tensornp-long{container-name:tensornp-long}"
     f"{_NAME}:not([colspan]){{position:sticky;left:0;z-index:1;"
