@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from dataclasses import fields
+from importlib.metadata import version
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from traitlets.config import Config
 
 import tensornp as tnp
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.fronts.ipython import guide
 from tensornp.fronts.ipython.guide import WHAT_THERE_IS
 
 
@@ -32,7 +34,7 @@ def test_one_screen_tells_what_there_is_and_the_options_as_they_are(shell):
     shell.run("%config TensorDisplay.mode = 'copy'\n%tensornp")
     (shown,) = shell.displayed
     lines = shown["text/plain"].splitlines()
-    assert lines[0] == f"tensornp {tnp.__version__}"
+    assert lines[0].startswith(f"tensornp {tnp.__version__} · fast: numba {version('numba')}, ")
     assert len(lines) < 50
     assert max(map(len, lines)) < 160
     for option in fields(DisplayOptions):
@@ -43,6 +45,13 @@ def test_one_screen_tells_what_there_is_and_the_options_as_they_are(shell):
             if type(getattr(magic, "__self__", None)).__module__.startswith("tensornp")]  # fmt: skip
     assert all(name in told for name in ours if name != "tensornp")
     assert "<table" in shown["text/html"]
+
+
+def test_it_tells_how_statistics_become_fast(shell, monkeypatch):
+    """Where numba is not installed."""
+    monkeypatch.setattr(guide, "version", lambda name: version(name if name != "numba" else "no-such-distribution"))
+    shell.run("%tensornp")
+    assert 'pip install "tensornp[fast]"' in shell.displayed[0]["text/plain"].splitlines()[0]
 
 
 def test_options_are_kept_and_taken_back(shell, file):

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import fields
 from html import escape
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
@@ -118,7 +118,7 @@ class GuideMagics(Magics):
             Table(("type", "to get"), tuple(map(TableRow, WHAT_THERE_IS))),
             Table(("option", "now", "what it means"), tuple(self._options())),
         )
-        heading = f"tensornp {version('tensornp')}"
+        heading = f"tensornp {version('tensornp')} · {_fast()}"
         inside = "".join(map(table_html, tables))
         html = f'<div class="tensornp" style="{WIDE}"><div>{escape(heading)}</div>{inside}</div>'
         return "\n\n".join([heading, *map(table_text, tables)]), html
@@ -172,6 +172,16 @@ class GuideMagics(Magics):
         if profile is None:
             raise UsageError("this shell has no IPython profile in which options could be kept")
         return Path(profile.location) / _FILE
+
+
+def _fast() -> str:
+    """Return by what the statistics of large tensors are computed, without a look into it."""
+    from tensornp.core.values.stats.fast import MIN_NUMEL
+
+    try:
+        return f"fast: numba {version('numba')}, compiled at the first statistics of {MIN_NUMEL:,} elements or more"
+    except PackageNotFoundError:
+        return 'fast: no numba is installed, which pip install "tensornp[fast]" brings'
 
 
 def _with_default(value: Any, default: Any) -> str:

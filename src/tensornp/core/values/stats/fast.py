@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import math
+from threading import Thread
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -56,17 +57,26 @@ class Kernels:
 @functools.cache
 def load() -> Kernels | None:
     """Return the compiled loops if numba is there, and computes here what it should, else None."""
+    found: list[Kernels | None] = []
+    # Ctrl-C comes to another thread: a library whose import it ends half-way is of no use to anybody any more.
+    thread = Thread(target=lambda: found.append(_loaded()), name="tensornp: numba", daemon=True)
+    thread.start()
+    thread.join()
+    return found[0] if found else None
+
+
+def _loaded() -> Kernels | None:
     try:
         import numba  # type: ignore[import-not-found,unused-ignore]
-    except ImportError:
-        return None
-    try:
+
         if vars(numba.config).get("DISABLE_JIT"):
             return None
         from tensornp.core.values.stats import kernels
 
         loaded = Kernels(kernels)
         _check(loaded)
+    except ModuleNotFoundError:
+        return None
     except Exception as error:
         _log.warning("numba is not used: %s", str(error).partition("\n")[0])
         return None
@@ -81,10 +91,12 @@ def _check(loaded: Kernels) -> None:
         sums = Sums(-0.25, 1250.0, 10_000 * 10_001 / 16 - 3 / 8, 10_000 * 10_001 * 20_001 / 384 + 5 / 64, 1)
         if loaded.sums(tried) != sums:
             raise ArithmeticError("it does not compute here what it should")
-    counts = np.zeros(4, np.int64)
-    loaded.count(np.array([0, 5, 7, 7], np.uint32), 1, counts)
-    if counts.tolist() != [1, 0, 1, 2]:
-        raise ArithmeticError("it does not count here as it should")
+    # Each is compiled here, where no Ctrl-C comes in between.
+    for nbytes in (1, 2, 4, 8):
+        counts = np.zeros(4, np.int64)
+        loaded.count(np.array([0, 5, 7, 7], f"u{nbytes}"), 1, counts)
+        if counts.tolist() != [1, 0, 1, 2]:
+            raise ArithmeticError("it does not count here as it should")
 
 
 _log = logging.getLogger("tensornp")
