@@ -176,10 +176,10 @@ class GuideMagics(Magics):
 
 def _fast() -> str:
     """Return by what the statistics of large tensors are computed, without a look into it."""
-    from tensornp.core.values.stats.fast import MIN_NUMEL
+    from tensornp.core.values.stats.fast import MAX_NBYTES_PLAIN
 
     try:
-        return f"fast: numba {version('numba')}, compiled at the first statistics of {MIN_NUMEL:,} elements or more"
+        return f"fast: numba {version('numba')}, compiled for the first statistics of over {MAX_NBYTES_PLAIN >> 20} MiB"
     except PackageNotFoundError:
         return 'fast: no numba is installed, which pip install "tensornp[fast]" brings'
 

@@ -127,7 +127,7 @@ def test_an_array_of_the_other_byte_order_has_the_figures_of_its_numbers() -> No
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int8])
 def test_threads_change_no_bit_of_what_is_computed_fast(kernels, dtype) -> None:
     """One, two and eight of them."""
-    t = (torch.randn(fast.MIN_NUMEL + 12345, generator=torch.Generator().manual_seed(0)) * 20).to(dtype)
+    t = (torch.randn(fast.MAX_NBYTES_PLAIN + 12345, generator=torch.Generator().manual_seed(0)) * 20).to(dtype)
     found = [scan(t, num_threads=n) for n in (1, 2, 8)]
     assert found[0] == found[1] == found[2]
 

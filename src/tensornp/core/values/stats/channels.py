@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tensornp.core.values.stats.fast import Kernels
 from tensornp.core.values.stats.figures import scratch
 
 Array = np.ndarray[Any, Any]
@@ -83,8 +84,8 @@ def layout_of(shape: tuple[int, ...], order: tuple[int, ...] | None, dtype: str)
 class ChannelSums:
     """Adds up the squares of blocks that follow one another, by channel."""
 
-    def __init__(self, layout: tuple[Along, ...]) -> None:
-        self._layout = layout
+    def __init__(self, layout: tuple[Along, ...], kernels: Kernels | None = None) -> None:
+        self._layout, self._kernels = layout, kernels
         self._squares = [np.zeros(along.size) for along in layout]
         # From which channel on, and up to which, any was met.
         self._met = [(along.size, 0) for along in layout]
@@ -92,6 +93,11 @@ class ChannelSums:
     def add(self, values: Array, first: int) -> None:
         """Take a block of floats, whose first element is that of this number."""
         if not self._layout:
+            return
+        if self._kernels is not None and values.dtype == np.float32:
+            for along, sums in zip(self._layout, self._squares, strict=True):
+                self._kernels.add_squares(values, first, along.size, along.inner, sums)
+            self._met = [(0, along.size) for along in self._layout]
             return
         squares = scratch(values.size, _SQUARES_SLOT, values.dtype)
         np.multiply(values, values, out=squares)

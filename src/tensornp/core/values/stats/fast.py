@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 Array = np.ndarray[Any, Any]
-MIN_NUMEL = 2**22
-"""Elements from which on the loops are compiled: that takes seconds at the first time, later half of one."""
+MAX_NBYTES_PLAIN = 2**22
+"""Bytes past which the loops are compiled, as many as a card reads unasked: it takes seconds at the first time, later
+half of one."""
 _BITS: dict[int, tuple[Any, Any, Any]] = {
     4: (np.dtype(np.int32), np.dtype(np.uint32), np.int32(-(2**31))),
     8: (np.dtype(np.int64), np.dtype(np.uint64), np.int64(-(2**63))),
@@ -53,6 +54,13 @@ class Kernels:
         """Add to `counts` how many of these unsigned integers have each key, which their leading bits are."""
         self._compiled.count(bits, bits.dtype.type(shift), counts)
 
+    def add_squares(self, floats: Array, first: int, size: int, inner: int, sums: Array) -> None:
+        """Add to `sums`, of float64, the squares of the channels of float32 numbers, the first of which has a number.
+
+        Each of `size` channels has `inner` numbers in a row.
+        """
+        self._compiled.add_squares(floats, first, size, inner, sums)
+
 
 @functools.cache
 def load() -> Kernels | None:
@@ -91,6 +99,11 @@ def _check(loaded: Kernels) -> None:
         sums = Sums(-0.25, 1250.0, 10_000 * 10_001 / 16 - 3 / 8, 10_000 * 10_001 * 20_001 / 384 + 5 / 64, 1)
         if loaded.sums(tried) != sums:
             raise ArithmeticError("it does not compute here what it should")
+    squares = np.zeros(2)
+    for inner in (1, 2):
+        loaded.add_squares(np.array([1, 2, 3, 4], np.float32), 1, 2, inner, squares)
+    if squares.tolist() != [4 + 16 + 1 + 16, 1 + 9 + 4 + 9]:
+        raise ArithmeticError("it does not add up here what it should")
     # Each is compiled here, where no Ctrl-C comes in between.
     for nbytes in (1, 2, 4, 8):
         counts = np.zeros(4, np.int64)

@@ -69,3 +69,27 @@ def count(bits: Any, shift: Any, counts: Any) -> None:
     """Add to `counts` how many of the unsigned integers `bits` have each key: what they are without `shift` bits."""
     for i in range(len(bits)):
         counts[bits[i] >> shift] += 1
+
+
+@njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
+def add_squares(floats: Any, first: Any, size: Any, inner: Any, sums: Any) -> None:
+    """Add to `sums` the squares of the floats from number `first` on, of each of `size` channels in turn.
+
+    A channel has `inner` floats in a row, again and again.
+    """
+    done = 0
+    if inner == 1:
+        channel = first % size
+        while done < len(floats):
+            num = min(size - channel, len(floats) - done)
+            row, into = floats[done : done + num], sums[channel : channel + num]
+            for i in range(num):
+                wide = np.float64(row[i])
+                into[i] += wide * wide
+            done, channel = done + num, 0
+        return
+    channel, inside = first % (size * inner) // inner, first % inner
+    while done < len(floats):
+        num = min(inner - inside, len(floats) - done)
+        sums[channel] += _sums(floats[done : done + num])[1]
+        done, inside, channel = done + num, 0, (channel + 1) % size

@@ -13,6 +13,7 @@ import numpy as np
 from tensornp.core.memory.fingerprint import digest_of
 from tensornp.core.memory.strided import Block
 from tensornp.core.values.reading.blocks import DevicePart, Part
+from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.core.values.reading.scopes import PARTIAL
 from tensornp.core.values.reading.supply import Supply
 from tensornp.core.values.stats import fast
@@ -73,7 +74,8 @@ class Tasks:
         self._in_depth = in_depth and supply.order is not None
         self._layout = layout_of(supply.shape, supply.order, supply.dtype) if in_depth else ()
         num_read = sum([part.numel for part in supply.parts])
-        self._kernels = fast.load() if num_read >= fast.MIN_NUMEL else None
+        nbytes = sum([part.numel // part.per_element * stored_dtype(part.dtype).itemsize for part in supply.parts])
+        self._kernels = fast.load() if nbytes > fast.MAX_NBYTES_PLAIN else None
         is_sample = self._keeps_distribution and not self._has_codes and histogram != "all" and num_read > ALL_NUMEL
         self._sampler = Sampler(num_read, SAMPLE_NUMEL) if is_sample else None
 
@@ -93,7 +95,7 @@ class Tasks:
             found = figures_on_device(part, task.blocks)
             if found is not None:
                 return Tally(tuple([times(one, part.times) for one in found]), None, numel)
-        depth = _Depth(self._layout) if self._in_depth else None
+        depth = _Depth(self._layout, self._kernels) if self._in_depth else None
         if self._has_codes:
             codes = _OfCodes(CodeCounter(part, self._kernels), depth)
             as_codes(part).use_each(task.blocks, codes.use, in_place=in_place)
@@ -153,8 +155,8 @@ def _of_zeros(scheme: Scheme, count: int, sampler: Sampler | None) -> Distributi
 class _Depth:
     """What is known of the blocks of one task besides their figures: their channels, and what tells equal values."""
 
-    def __init__(self, layout: tuple[Along, ...]) -> None:
-        self._channels = ChannelSums(layout)
+    def __init__(self, layout: tuple[Along, ...], kernels: Kernels | None) -> None:
+        self._channels = ChannelSums(layout, kernels)
         self._digests: list[bytes] = []
 
     def add(self, values: Array, stored: Array, block: Block) -> None:
