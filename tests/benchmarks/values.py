@@ -109,21 +109,21 @@ def _beside_figures(numel: int, quick: bool) -> str:
     last = t.clone()
     last[-1, -1] = float("nan")
     claims = {
-        "with a sampled distribution": (SAMPLED_CLAIM, "scan(t, histogram='auto', num_threads=1)"),
-        "with an exact one": (EXACT_CLAIM, "scan(t, histogram='all', num_threads=1)"),
+        "with a sampled distribution": (SAMPLED_CLAIM, "by_numpy(t, histogram='auto', num_threads=1)"),
+        "with an exact one": (EXACT_CLAIM, "by_numpy(t, histogram='all', num_threads=1)"),
         "a heat map": (HEATMAP_CLAIM, "plane_map(t)"),
         "locate of one last NaN": (LOCATE_CLAIM, "locate(last)"),
     }
-    statements = {"the figures": "scan(t, histogram=None, num_threads=1)"}
+    statements = {"the figures": "by_numpy(t, histogram=None, num_threads=1)"}
     statements |= {name: statement for name, (_, statement) in claims.items()}
-    names = {"scan": scan, "t": t, "last": last, "plane_map": plane_map, "locate": locate}
+    names = {"by_numpy": _by_numpy, "t": t, "last": last, "plane_map": plane_map, "locate": locate}
     seconds = interleave(statements, names, rounds=3 if quick else 7)
     rows = []
     for name, taken in seconds.items():
         beside = ratio(taken, seconds["the figures"])
         claim = verdict(claims[name][0], beside) if name in claims else ""
         rows.append((name, Spread.of(taken).in_seconds(), beside, claim))
-    return table((f"{t.numel():,} float32, one thread", "time", "beside the figures", "claim"), rows)
+    return table((f"{t.numel():,} float32, one thread, by NumPy alone", "time", "beside the figures", "claim"), rows)
 
 
 def _comparison(numel: int, quick: bool) -> str:

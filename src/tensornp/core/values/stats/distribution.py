@@ -196,9 +196,12 @@ class Counter:
         """Count the numbers of `values`, one-dimensional."""
         if self._scheme.stored == np.float64 and values.dtype.kind in "iu":
             values = truncated(values)
-        if self._kernels is not None and self._counts is not None and values.dtype == self._scheme.stored:
-            self._scheme.count_into(values, self._counts, self._kernels)
-            return
+        if self._kernels is not None and values.dtype == self._scheme.stored:
+            if self._counts is None and np.count_nonzero(np.isfinite(values)) > MAX_KEPT:
+                self._counts = np.zeros(self._scheme.num_keys, np.int64)
+            if self._counts is not None:
+                self._scheme.count_into(values, self._counts, self._kernels)
+                return
         while values.size:
             left = self._waiting[self._num_waiting :][: values.size]
             np.copyto(left, values[: left.size], casting="unsafe")

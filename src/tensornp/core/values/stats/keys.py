@@ -136,7 +136,7 @@ class Scheme(NamedTuple):
 
     def _num_near_zero(self, counts: Array) -> int:
         """Return how many have the keys of floats that are less than any normal one."""
-        return int(counts[: 2**_FINE].sum() + counts[self.sign : self.sign + 2**_FINE].sum())
+        return int(counts[: 2 * self.sign].reshape(2, -1)[:, : 2**_FINE].sum())
 
     def _subnormals(self, numbers: Array) -> tuple[Array, Array]:
         """Return which of the numbers are less than any normal float, and not 0, and the keys of their own."""
