@@ -448,3 +448,23 @@ def test_one_slider_comes_with_a_film_and_moves_on_to_the_next(kernel):
     kernel.run("%unload_ext tensornp")
     assert not sliders()
     kernel.run("%load_ext tensornp")
+
+
+@pytest.mark.slow
+def test_what_the_first_card_needs_is_imported_ahead():
+    """In the idle kernel, after the cell that has loaded us; not while torch is not there."""
+    kernel = Kernel()
+    try:
+        kernel.run("import sys\n%load_ext tensornp")
+        time.sleep(1)
+        assert kernel.value("'torch' in sys.modules or 'tensornp.render.view' in sys.modules") == "False"
+        kernel.run("import torch")
+        while kernel.value("'tensornp.widget.navigator' in sys.modules") == "False":
+            time.sleep(0.1)
+        before = set(eval(kernel.value("sorted(sys.modules)")))
+        kernel.run("torch.ones(3, 4)")
+        # What is left is found only where a card is made.
+        assert len(set(eval(kernel.value("sorted(sys.modules)"))) - before) < 30
+    finally:
+        kernel.client.stop_channels()
+        kernel.manager.shutdown_kernel(now=True)

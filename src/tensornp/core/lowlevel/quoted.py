@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import reprlib
 
-from tensornp.core.lowlevel.attributes import class_name, is_array, is_tensor
 from tensornp.core.lowlevel.legible import legible
 
 _MOST = 60
@@ -14,6 +13,9 @@ _MAX_BITS = 190
 
 def quoted(value: object) -> str:
     """Return the `repr` of a value as one line, cut; of what has none, or is a tensor or an array, its class."""
+    # They bring torch, which a shell need not have imported.
+    from tensornp.core.lowlevel.attributes import is_array, is_tensor
+
     if is_tensor(value) or is_array(value):
         # Its own may read it, and even end the process.
         return _class_of(value)
@@ -41,6 +43,8 @@ class _Quoted(reprlib.Repr):
 
 
 def _class_of(value: object) -> str:
+    from tensornp.core.lowlevel.attributes import class_name
+
     return f"<{class_name(type(value))}>"
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from tensornp.core.lowlevel import threads
+from tensornp.fronts.ipython.ahead import Ahead
 from tensornp.fronts.ipython.anchors import Anchors
 from tensornp.fronts.ipython.cell import awaiting
 from tensornp.fronts.ipython.cell_bar import CellBar
@@ -99,6 +100,8 @@ class Extension:
         ):
             undo.callback(_remove, where, own)
             where.append(own)
+        ahead = Ahead()
+        undo.callback(ahead.forget)
         for event, callback in (
             ("pre_run_cell", threads.cells.begin),
             ("pre_run_cell", live.before_cell),
@@ -108,6 +111,7 @@ class Extension:
             ("post_run_cell", live.after_cell),
             ("post_run_cell", film.after_cell),
             ("post_run_cell", weights.after_cell),
+            ("post_run_cell", ahead.after_cell),
             ("post_execute", printers.forget),
             ("post_execute", live.after_callback),
         ):

@@ -186,11 +186,14 @@ class LiveToggle:
 
     def _close_outlived(self) -> None:
         """Close the toggles of cards whose tensors are gone, or which are no longer wanted."""
+        docked = [resident for resident in self._residents if resident.widget.anchor]
+        if not docked:
+            return
+        # It brings torch, which a notebook need not have imported.
         from tensornp.core.memory.identity import living
 
-        docked = [resident for resident in self._residents if resident.widget.anchor]
         is_wanted = self._config.options.widget == "always"
-        alive = living([resident.reference for resident in docked]) if is_wanted and docked else [False] * len(docked)
+        alive = living([resident.reference for resident in docked]) if is_wanted else [False] * len(docked)
         for resident, lives in zip(docked, alive, strict=True):
             if not lives:
                 self._close(resident)
