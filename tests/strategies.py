@@ -33,7 +33,8 @@ def modulus(t: torch.Tensor) -> np.ndarray[Any, Any]:
         wide = values.astype(np.complex128)
         if values.dtype == np.complex64:
             return np.sqrt(wide.real * wide.real + wide.imag * wide.imag)
-        return np.where(np.isnan(wide.real) | np.isnan(wide.imag), np.nan, np.hypot(wide.real, wide.imag))
+        size = np.where(np.isnan(wide.real) | np.isnan(wide.imag), np.nan, np.hypot(wide.real, wide.imag))
+        return np.where(np.isfinite(wide), np.minimum(size, np.finfo(np.float64).max), size)
 
 
 _SPECIAL = [float("nan"), float("inf"), -float("inf"), -0.0, 1e-40, 5e-324, 1e30, -1e-7, 123456789.123]

@@ -114,3 +114,16 @@ def test_what_is_read_unasked_is_decided_by_facts_alone(changes, expected):
     """Never on an accelerator, never what is lazy or pending; of an expanded tensor what is stored."""
     t = torch.zeros(12)
     assert nbytes_unasked(t, replace(inspect(t), **changes)) == expected
+
+
+@needs_card
+@in_fork
+def test_a_modulus_that_no_float_holds_is_no_infinity_there():
+    """Nor are the sums, which are then those of the host."""
+    register()
+    t = torch.tensor([complex(1.7e308, 1.7e308), complex(1, -math.inf), 3 + 4j], dtype=torch.complex128)
+    for host, num_infinite in ((t, 1), (torch.full((3,), complex(1.7e308, 1.7e308), dtype=torch.complex128), 0)):
+        found, expected = (tnp.stats(one, histogram=None) for one in (host.to("card"), host))
+        assert found.num_infinite == num_infinite
+        for name in ("count", "nan", "posinf", "neginf", "zeros", "min", "max", "mean", "std"):
+            assert getattr(found, name) == getattr(expected, name), name

@@ -21,6 +21,7 @@ _MAX_CANCELLED = 1e4
 """How much larger than the variance the mean's square may be, before it is taken off first."""
 _SMALLEST, _LARGEST = 1e-140, 1e140
 """Numbers whose squares a float64 holds well."""
+MAX_MODULUS = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +164,16 @@ _ONES = np.ones(_ROW)
 
 
 def modulus_of(real: Array, imag: Array) -> Array:
-    """Return the absolute values of complex numbers in float64; NaN where either part is, also beside an infinity."""
+    """Return the absolute values of complex numbers in float64; NaN where either part is, also beside an infinity.
+
+    One that is larger than any float64 is the largest: only a number with an infinite part is infinite.
+    """
     a, b = widened(real, 1), widened(imag, 2)
     if real.dtype != np.float32:
         modulus = np.hypot(a, b)
         modulus[np.isnan(a) | np.isnan(b)] = np.nan
+        if np.isinf(modulus).any():
+            np.minimum(modulus, MAX_MODULUS, out=modulus, where=np.isfinite(a) & np.isfinite(b))
         return modulus
     # A float64 holds the squares of all float32 numbers.
     np.multiply(a, a, out=a)

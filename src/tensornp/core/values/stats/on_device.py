@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from tensornp.core.convert import float4
 from tensornp.core.memory.strided import Block
 from tensornp.core.values.reading.blocks import DevicePart
-from tensornp.core.values.stats.figures import Figures, combined
+from tensornp.core.values.stats.figures import MAX_MODULUS, Figures, combined
 
 _COLUMNS = 10
 
@@ -18,13 +19,15 @@ _COLUMNS = 10
 def figures_on_device(part: DevicePart, blocks: Sequence[Block]) -> tuple[Figures, ...] | None:
     """Return the figures of these blocks, of complex elements those of the modulus, the real and the imaginary part.
 
-    None where the device does not have what that takes, such as float64.
+    None where the device does not have what that takes, such as float64, or where a sum is larger than any of these.
     """
     try:
         rows = [row for block in blocks for row in _rows(part, block)]
         # One transfer, at which the device is waited for.
         table = torch.stack(rows).cpu().tolist()
     except (RuntimeError, TypeError, NotImplementedError):
+        return None
+    if any(_overflows(row) for row in table):
         return None
     width = len(table) // len(blocks)
     is_integer = part.dtype.startswith(("int", "uint", "bool"))
@@ -40,6 +43,8 @@ def _rows(part: DevicePart, block: Block) -> list[torch.Tensor]:
         real, imag = (-real, -imag) if part.is_neg else (real, imag)
         has_nan = real.isnan() | imag.isnan()
         modulus = torch.where(has_nan, torch.nan, torch.hypot(real, imag))
+        is_finite = real.isfinite() & imag.isfinite()
+        modulus = torch.where(is_finite, modulus.clamp(max=MAX_MODULUS), modulus)
         return [_row(values) for values in (modulus, real, imag)]
     if part.dtype == "float4_e2m1fn_x2":
         few = float4.unpack(few)
@@ -62,6 +67,11 @@ def _row(values: torch.Tensor) -> torch.Tensor:
     low, high = torch.where(finite, values, torch.inf).amin(), torch.where(finite, values, -torch.inf).amax()
     figures = (finite.numel() + 0 * count, *counted, low, high, total, mean, (squares / count).sqrt())
     return torch.stack([figure.to(torch.float64) for figure in figures])
+
+
+def _overflows(row: list[float]) -> bool:
+    count, nan, posinf, neginf = row[:4]
+    return count > nan + posinf + neginf and not all(map(math.isfinite, row[5:]))
 
 
 def _figures(row: list[float], is_integer: bool) -> Figures:
