@@ -112,12 +112,13 @@ class HeatmapBuilder:
         """
         if not values.size:
             return
-        if values.dtype == np.float16:
-            values = values.astype(np.float32)
-        low = high = values
-        if shown is not None:
-            low, high = np.where(shown, values, np.inf), np.where(shown, values, -np.inf)
+        # A signalling NaN is no news as it is widened.
         with np.errstate(invalid="ignore"):
+            if values.dtype == np.float16:
+                values = values.astype(np.float32)
+            low = high = values
+            if shown is not None:
+                low, high = np.where(shown, values, np.inf), np.where(shown, values, -np.inf)
             _take_in(self._low, np.minimum, low, (first_row, first_column), self.cell)
             _take_in(self._high, np.maximum, high, (first_row, first_column), self.cell)
 

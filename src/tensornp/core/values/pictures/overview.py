@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.values.pictures.heatmap import Heatmap, HeatmapBuilder
 from tensornp.core.values.pictures.limits import Limits, limits
@@ -43,6 +44,7 @@ def may_be_read_unasked(subject: Subject, nbytes: int, max_nbytes: int) -> bool:
 
 
 @unnoticed
+@ignoring_float_errors
 def overview_of(subject: Subject, window: Window, is_wanted: Callable[[], bool] = lambda: True) -> Overview | None:
     """Return the heat map of the plane of `subject` in which `window` lies, of complex numbers that of the modulus.
 
