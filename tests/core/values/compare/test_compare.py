@@ -390,3 +390,12 @@ def test_the_largest_difference_has_its_place(dtype):
         assert found.max_abs == sizes.max()
     assert tnp.compare(first, first.clone()).largest_difference is None
     assert tnp.compare(torch.tensor(1.0), torch.tensor(3.0)).largest_difference == ()
+
+
+def test_truth_values_of_other_bytes_are_equal_and_no_same_bits():
+    """Any byte but 0 is True."""
+    odd, true = torch.tensor([2, 255, 0], dtype=torch.uint8).view(torch.bool), torch.tensor([True, True, False])
+    found = tnp.compare(odd, true)
+    assert (found.equal, found.same_bits, str(found)) == (True, False, str(found).replace("same bits", "equal"))
+    assert tnp.compare(true, true.clone()).same_bits
+    assert tnp.compare(odd, odd.clone()).same_bits

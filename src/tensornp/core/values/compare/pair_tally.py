@@ -18,10 +18,11 @@ _SHORT_EPSILON = 1e-5
 """Of float16, bfloat16 and shorter ones, the distance from 1 to the next number is larger."""
 
 
-_BITS_TOLD = (
-    "bool uint8 int8 uint16 int16 uint32 int32 uint64 int64 bfloat16 float32 float64 complex64 complex128".split()
-)
-"""Of these dtypes, numbers of equal bits are equal bits; others are widened, which merges the payloads of NaN."""
+_BITS_TOLD = "uint8 int8 uint16 int16 uint32 int32 uint64 int64 bfloat16 float32 float64 complex64 complex128".split()
+"""Of these dtypes, numbers of equal bits are equal bits.
+
+Others are widened, which merges the payloads of NaN, and any byte but 0 is the same True.
+"""
 
 
 class PairTally:
