@@ -51,6 +51,7 @@ REFUSED = {
     "a size of true": (one(shape=[True, 2]), "of a wrong type"),
     "three offsets": (one(data_offsets=[0, 4, 8]), "of a wrong type"),
     "too few bytes": (one(shape=[3]), "of shape (3,) and dtype F32 needs 12 bytes, and has 8"),
+    "an odd number of half bytes": (one(shape=[3], dtype="F4", data_offsets=[0, 2]), "ends inside a byte: 3 × 4 bits"),
     "an endless shape": (one(shape=[2**40, 2**40]), "is too large for any memory"),
     "a hole": (one(data_offsets=[4, 12]), "leave a hole before"),
     "backwards": (one(data_offsets=[8, 0]), "leave a hole before"),

@@ -174,10 +174,10 @@ def _checked(one: _Told, first: int) -> StoredTensor:
         if numel > _MAX_SIZE:
             raise MalformedError(f"the shape of {shown_name(name)} is too large for any memory")
     if numel * bits != 8 * nbytes:
-        raise MalformedError(
-            f"{shown_name(name)} of shape {cut(str(shape), MAX_SHOWN)} and dtype {told} "
-            f"needs {-(-numel * bits // 8):,} bytes, and has {nbytes:,}"
-        )
+        said = f"{shown_name(name)} of shape {cut(str(shape), MAX_SHOWN)} and dtype {told}"
+        if numel * bits % 8:
+            raise MalformedError(f"{said} ends inside a byte: {numel:,} × {bits} bits")
+        raise MalformedError(f"{said} needs {numel * bits // 8:,} bytes, and has {nbytes:,}")
     if dtype == "float4_e2m1fn_x2":
         if not shape or shape[-1] % 2:
             problem = "its last dimension is odd, and two values share a byte"
