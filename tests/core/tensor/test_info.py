@@ -9,6 +9,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from unchanged import unchanged
 
 import tensornp as tnp
+from tensornp.core.tensor import info
 
 
 def test_an_ordinary_tensor_tells_all():
@@ -161,3 +162,19 @@ def test_a_record_is_shown_line_by_line_at_the_prompt():
         assert pretty(record) == str(record)
         assert str(record).count("\n") > 2
     assert tnp.inspect(t).form == "strided"
+
+
+def test_sizes_and_strides_belong_together(monkeypatch):
+    """Also where another thread gives the tensor others in between."""
+    t = torch.zeros(4, 3)
+
+    def sizes(these):
+        told = plainly(these)
+        if told == (4, 3):
+            t.resize_(2, 3, 4)
+        return told
+
+    plainly = info._sizes
+    monkeypatch.setattr(info, "_sizes", sizes)
+    found = tnp.inspect(t)
+    assert (found.shape, found.stride) == ((2, 3, 4), (12, 4, 1))

@@ -26,6 +26,12 @@ def is_in_order(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int 
     return True
 
 
+def place_of(index: tuple[int, ...], shape: tuple[int, ...]) -> int:
+    """Return the place of an element in the order of the indices; -1 where the shape has none such."""
+    is_there = len(index) == len(shape) and all(0 <= i < n for i, n in zip(index, shape, strict=True))
+    return sum(i * step for i, step in zip(index, contiguous(shape), strict=True)) if is_there else -1
+
+
 def unless_in_order(shape: tuple[int, ...], strides: tuple[int, ...] | None) -> tuple[int, ...] | None:
     """Return the strides; None where elements lie in the order of their indices."""
     return None if strides is None or is_in_order(shape, strides) else strides

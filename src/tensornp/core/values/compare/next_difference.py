@@ -12,6 +12,7 @@ from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.modes import apart
+from tensornp.core.tensor.strides import place_of
 from tensornp.core.values.compare.aligned import pairs_of
 from tensornp.core.values.compare.pair_tally import Array, places_of_change, places_that_are_odd
 from tensornp.core.values.reading.supply import supply_of
@@ -42,7 +43,7 @@ def first_odd(a: Any, b: Any) -> Index | None:
 def _next(a: Any, b: Any, after: Index | None, places_of: Callable[[Array, Array], Array], seen: Array) -> Index | None:
     first, second = (supply_of(obj, in_order=True, is_dense=True, caller="compare") for obj in (a, b))
     shape = first.shape
-    past = -1 if after is None or not shape else int(np.ravel_multi_index(after, shape))
+    past = place_of(after, shape) if after else -1
     earliest, start = math.inf, 0
     with threads.GATE, uncollected():
         for values_a, values_b in pairs_of(first, second):

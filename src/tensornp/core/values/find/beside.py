@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel.modes import never_compiled
+from tensornp.core.tensor.strides import place_of
 from tensornp.core.values.find.locate import Array, Index, Search, supply_to_search
 
 
@@ -27,8 +28,8 @@ def place_beside(tensor: Any, what: str, at: Index | None = None, *, is_back: bo
     Reads every element, to count them.
     """
     supply = supply_to_search(tensor, what)
-    search, shape = _SearchBeside(supply, what), supply.shape
-    search.after = int(np.ravel_multi_index(at, shape)) if at is not None and shape else -1
+    search = _SearchBeside(supply, what)
+    search.after = place_of(at, supply.shape) if at else -1
     search.run(is_first_enough=False)
     if not search.count:
         return None

@@ -15,6 +15,7 @@ from tensornp.core.lowlevel.modes import apart, never_compiled
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.memory.strided import Block
+from tensornp.core.tensor.strides import place_of
 from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.compare.differing import ranges_text
 from tensornp.core.values.reading.blocks import Part
@@ -129,8 +130,7 @@ def next_place(tensor: Any, what: str, after: Index | None = None) -> Index | No
     """
     search = Search(supply_to_search(tensor, what), what)
     if what in _IS_PLACE:
-        shape = search.supply.shape
-        search.after = int(np.ravel_multi_index(after, shape)) if after is not None and shape else -1
+        search.after = place_of(after, search.supply.shape) if after else -1
         search.run(is_first_enough=True)
         behind = [index for index in search.found if index > search.after]
         found = behind or search.found

@@ -35,6 +35,7 @@ from tensornp.core.tensor.dtypes import KNOWN, name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import over_storage, plain
 from tensornp.core.values.reading.decode import decoder, stored_dtype
+from tensornp.errors import NoDataError
 
 Array = np.ndarray[Any, Any]
 _T = TypeVar("_T")
@@ -285,6 +286,8 @@ def part_of_tensor(tensor: torch.Tensor, info: TensorInfo, axis: int | None = No
     if info.is_quantized or info.kind.has_other_meaning:
         return RowsPart(tensor, info, axis=axis)
     raw = plain(tensor)
+    if tuple(raw.shape) != info.shape:
+        raise NoDataError(f"its shape became {tuple(raw.shape)} as it was read, and was {info.shape}; try again")
     name = name_of(raw.dtype)
     lazy_bits = {"is_conj": info.is_conj, "is_neg": info.is_neg}
     if info.is_conj or info.is_neg:
