@@ -249,3 +249,23 @@ def test_a_lie_takes_no_memory():
         for name in REFUSED:
             with pytest.raises(tnp.CheckpointError):
                 opened(Path(folder), REFUSED[name][0])
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [("a", "f4"), ("b", "i2", (2, 3))],
+        [("a", [("x", "u1"), ("y", "U3")]), (("title", "b"), ">c16")],
+        np.dtype([("a", "u1"), ("b", "f8")], align=True),
+    ],
+)
+def test_of_structures_too_what_follows_the_array_is_not_its_own(tmp_path, fields):
+    """Their gaps are."""
+    array, path = np.zeros((3, 2), fields), tmp_path / "x.npy"
+    np.save(path, array)
+    (said,) = tnp.weights(path).problems
+    assert tnp.weights(path)["array"].nbytes == array.nbytes
+    path.write_bytes(path.read_bytes() + b"rest")
+    found = tnp.weights(path)
+    assert found["array"].nbytes == array.nbytes
+    assert {*found.problems} == {said, "4 bytes at its end can belong to no array that is listed"}

@@ -134,7 +134,7 @@ def _checked(shape: tuple[int, ...], described: Any, is_fortran: bool, first: in
     dtype, itemsize, is_swapped, problem = _dtype_of(described)
     if math.prod(size for size in shape if size) * max(itemsize or 1, 1) > _MAX_NBYTES:
         raise CheckpointError("its shape is too large for any memory")
-    # How long a pickle or a structure is, nothing tells.
+    # How long a pickle is, nothing tells.
     nbytes = math.prod(shape) * itemsize if itemsize is not None else left
     if nbytes > left:
         raise CheckpointError(
@@ -150,7 +150,7 @@ def _dtype_of(described: Any) -> tuple[str, int | None, bool, str]:
     NumPy makes a dtype of short words for numbers only: nothing else reaches its parser.
     """
     if isinstance(described, (list, tuple)):
-        return "structured", None, False, "its elements are structures of several fields"
+        return "structured", _nbytes_of_fields(described), False, "its elements are structures of several fields"
     if isinstance(described, str) and _NUMBERS.fullmatch(described):
         try:
             dtype = np.dtype(described)
@@ -171,3 +171,18 @@ def _dtype_of(described: Any) -> tuple[str, int | None, bool, str]:
         return described, length * _BYTES_PER_UNIT.get(letter, 1), False, _OTHER_WORDS[letter]
     said = f", {_PERHAPS[length]}" if length in _PERHAPS else ""
     return f"V{length}", length, False, f"its elements are {length}-byte voids{said}"
+
+
+def _nbytes_of_fields(fields: Any) -> int | None:
+    """Return the bytes of one structure, whose gaps are fields too; None where a field tells of none."""
+    total = 0
+    for field in fields:
+        if not isinstance(field, tuple) or len(field) not in (2, 3):
+            return None
+        shape = field[2] if len(field) == 3 else ()
+        shape = shape if isinstance(shape, tuple) else (shape,)
+        _, itemsize, _, _ = _dtype_of(field[1])
+        if itemsize is None or not all(type(size) is int and size >= 0 for size in shape):
+            return None
+        total += itemsize * math.prod(shape)
+    return total
