@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tensornp.models.names.model_order import in_model_order, is_alphabetical
@@ -96,6 +96,7 @@ def test_where_no_layer_is_known_names_stand_as_they_do():
     assert ordered(["a.bias", "a.weight", "l.10.w", "l.2.w"]) == ["a.weight", "a.bias", "l.2.w", "l.10.w"]
 
 
+@example(["10.a", "0.a.a", "10.a.a"])
 @given(st.lists(st.lists(st.sampled_from(["a", "0", "10", "2", "head", "embed", "norm", "weight", ""])).map(".".join)))
 def test_it_is_an_order_of_all_that_stays(names):
     """Whatever they are; what goes on from one key stays together."""

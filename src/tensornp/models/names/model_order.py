@@ -30,6 +30,8 @@ They say so above the layers alone: what a layer has stands as in the file. A nu
 """
 _EARLY = tuple(map(re.compile, _FIRST))
 _LATE = tuple(map(re.compile, _LAST))
+_MAX_PASSES = 8
+"""An order in which nothing moves any more is found in two, unless layers differ from each other."""
 _DIGITS = re.compile(r"(\d{1,18})", re.ASCII)
 
 
@@ -38,6 +40,18 @@ def in_model_order(names: Sequence[str]) -> list[int]:
 
     What belongs to one module stays together, and a weight stands before its bias.
     """
+    found = list(range(len(names)))
+    for _ in range(_MAX_PASSES):
+        order = _sorted([names[i] for i in found])
+        found = [found[i] for i in order]
+        # What was first seen in a late layer stands, once sorted, behind what the early ones have.
+        if order == list(range(len(names))):
+            break
+    return found
+
+
+def _sorted(names: Sequence[str]) -> list[int]:
+    """Return the numbers of names by their keys, of which what is not known of stands where it is first seen."""
     seen: dict[tuple[object, ...], int] = {}
     patterns: dict[tuple[str, ...], tuple[list[int], list[int]]] = {}
     keys: list[list[int]] = []
