@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tensornp as tnp
 from tensornp.core.values.pictures.image_layout import (
     LAYOUTS,
     MAX_PIXELS,
@@ -50,3 +52,9 @@ def test_what_is_offered_as_a_picture_unasked_has_colours(shape):
 def test_what_could_be_anything_is_not_offered(shape):
     """Matrices, kernels and feature maps are pictures for who asks."""
     assert not looks_like_pictures(shape)
+
+
+def test_values_that_are_no_brightness_are_called_by_their_own_dtype():
+    """And not by that of the array, which is another one for the shortest complex numbers."""
+    with pytest.raises(tnp.BadRequestError, match="complex32 values are no brightness"):
+        tnp.image(torch.zeros(4, 4, dtype=torch.complex32))

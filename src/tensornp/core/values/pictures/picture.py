@@ -23,6 +23,7 @@ from tensornp.core.tensor.weight import ONE_OR_ALL, refused, values_of
 from tensornp.core.values.pictures.brightness import Asked, Bright, brightened, total_words
 from tensornp.core.values.pictures.image_layout import MAX_PIXELS, MAX_TILES, ImageLayout, layout_of
 from tensornp.core.values.pictures.tiles import grid_of
+from tensornp.core.values.reading.description import described
 from tensornp.core.values.reading.stored import StoredValues
 from tensornp.core.values.shown.preview import gathered, what_it_stands_for
 from tensornp.errors import BadRequestError, NoDataError, NotATensorError, NotReadError, TensornpError
@@ -168,7 +169,8 @@ def _read(obj: Any, layout: str | None, max_tiles: int, max_pixels: int) -> tupl
     shape, dtype, read = _tensor_reading(obj) if is_tensor else _array_reading(np.ndarray.view(obj, np.ndarray))
     if dtype.kind not in "biuf" and dtype.name not in dtypes.EXTENSIONS:
         cure = "pass its abs(), real or imag" if dtype.kind == "c" else "pass bools, integers or floats"
-        raise BadRequestError(f"{dtype} values are no brightness; {cure}")
+        name = described(obj).dtype if is_tensor else dtype
+        raise BadRequestError(f"{name} values are no brightness; {cure}")
     laid_out = layout_of(shape, layout, max_tiles, max_pixels)
     shown = read(laid_out.places)
     if is_array(obj) and isinstance(obj, np.ma.MaskedArray):
