@@ -244,7 +244,7 @@ def test_what_is_registered_as_none_is_no_weight_to_read():
     assert len(tnp.weights(model).scan(names=["bias"])) == 0
     state = tnp.weights(torch.optim.Adam(model.parameters()), model=model).scan()
     assert list(state.failed) == ["state.weight"]
-    assert repr(state) == "<ScanTable of 0 weights, 0 with findings, 1 could not be read>"
+    assert repr(state) == "<ScanTable of 0 weights, 0 with findings, 1 without values to read>"
 
 
 def test_what_is_no_executor_is_refused(model):
@@ -478,3 +478,9 @@ def test_a_file_that_was_replaced_is_another_one_for_a_worker_too(tmp_path):
     path.unlink()
     with pytest.raises(tnp.ChangedFileError, match="cannot be opened any more"):
         pickle.loads(sent).tally(Called("w", ""), 0)
+
+
+def test_what_has_no_values_has_not_failed():
+    """As the state of an optimizer that keeps none."""
+    optimizer = torch.optim.SGD(torch.nn.Linear(2, 2).parameters(), lr=0.1)
+    assert repr(tnp.weights(optimizer).scan()) == "<ScanTable of 0 weights, 0 with findings, 2 without values to read>"

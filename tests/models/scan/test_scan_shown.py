@@ -75,7 +75,7 @@ def test_a_long_table_is_cut_and_says_so():
     made |= {f"m{i}": torch.ones(2, device="meta") for i in range(13)}
     table = tnp.weights(made).scan()
     heading, nan, inf, _, *lines = lines_of(table)
-    assert heading == "51 weights · 51 with findings · 13 could not be read"
+    assert heading == "51 weights · 51 with findings · 13 without values to read"
     assert (nan, inf) == ("1 weight has NaN: bad", "50 weights have infinities: w0, w1, w2 and 47 more")
     assert lines[0].startswith("bad ")
     assert lines[39].startswith("w38 ")

@@ -129,8 +129,11 @@ class ScanTable(Mapping[str, TensorStats]):
             counted(len(self), "weight"),
             f"{self.num_alarms:,} with findings" + (f", {quiet:,} with what may be on purpose" if quiet else ""),
         ]
-        if self.failed:
-            said.append(f"{len(self.failed):,} could not be read")
+        num_empty = sum(bool(self._entries[name].problem) for name in self.failed if name in self._entries)
+        if num_empty:
+            said.append(f"{num_empty:,} without values to read")
+        if len(self.failed) > num_empty:
+            said.append(f"{len(self.failed) - num_empty:,} could not be read")
         if not self.complete:
             said.append("stopped" + (f", {left:,} {'was' if left == 1 else 'were'} not read" if left else ""))
         return said
