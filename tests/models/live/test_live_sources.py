@@ -312,7 +312,7 @@ def test_a_bias_that_is_not_there_is_told_when_it_is_read():
     w = tnp.weights(model)
     with pytest.raises(tnp.NoDataError, match="the module has none of that name"):
         w["plain.bias"].to_numpy()
-    assert w.problems == ["whether 2 packed biases are there is not told before they are read, and none is counted"]
+    assert w.problems == ["only reading tells whether 2 packed biases are there, and none is counted"]
     rnn = 2 * (12 * 4 + 12 * 3) + 2 * (12 * 6 + 12 * 3)
     packed = 4 * 8 * 2 + rnn + 9 * 4 + 9 * 3
     floats = 16 * 12 // 2 + 2 * 9 + 2 * 4
@@ -858,3 +858,11 @@ def test_arrays_of_a_live_tree_are_found_again(tmp_path):
     held["swapped"] = np.arange(4, dtype=">i4")
     with pytest.raises(tnp.NoDataError, match=r"is >i4 of shape \(4,\) by now; show them again"):
         reached(rows[1])
+
+
+@pytest.mark.parametrize(("biases", "said"), [(1, "a packed bias is there"), (2, "2 packed biases are there")])
+def test_one_bias_is_one(biases, said):
+    """In words that agree with the number."""
+    model = nn.Sequential(*(nn.Linear(2, 2) for _ in range(biases)))
+    packed = torch.ao.quantization.quantize_dynamic(model, dtype=torch.qint8)
+    assert tnp.weights(packed).problems == [f"only reading tells whether {said}, and none is counted"]

@@ -69,7 +69,8 @@ def _problems(walk: _Walk, entries: list[WeightEntry]) -> Iterator[str]:
         )
     num_untold = sum(is_maybe_none(entry.source) for entry in entries)
     if num_untold:
-        yield f"whether {num_untold:,} packed biases are there is not told before they are read, and none is counted"
+        one, many = "a packed bias is there", f"{num_untold:,} packed biases are there"
+        yield f"only reading tells whether {one if num_untold == 1 else many}, and none is counted"
     if walk.is_cut:
         yield NotListed(
             f"a list or a dictionary of a module has more than {MAX_HELD:,} values, and is looked at in part"
