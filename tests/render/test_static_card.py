@@ -211,3 +211,23 @@ def test_rows_of_arrays_run_nothing_of_theirs():
     masked = tnp.card({"m": np.ma.MaskedArray([1, 2], mask=[True, False])}).text
     assert masked.endswith("--, 2")
     assert tnp.card([]).text.count("\n") == 0
+
+
+class _Unmade(torch.nn.Module):
+    def __init__(self) -> None:
+        pass
+
+
+def test_a_module_has_a_card_wherever_its_weights_are():
+    """Packed in C++, held by TorchScript as constants, or nowhere, as in a class that has not called its base."""
+    frozen = torch.jit.freeze(torch.jit.script(torch.nn.Linear(2, 3).eval()))
+    assert "tensors that TorchScript holds as constants are not listed" in tnp.card(frozen).text
+    for module in (_Unmade(), torch.nn.ReLU()):
+        assert tnp.card(module).text.startswith(f"{type(module).__name__} · 0 weights")
+
+
+def test_a_parameter_that_is_no_tensor_is_said_to_be_none():
+    """In no words of a function that nobody has called."""
+    module = torch.nn.Linear(2, 2)
+    module._parameters["x"] = 5
+    assert "no values: it is an int, and no tensor" in tnp.card(module).text

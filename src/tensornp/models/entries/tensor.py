@@ -10,12 +10,12 @@ import torch
 
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.convert.to_numpy import plan, to_numpy
-from tensornp.core.lowlevel.attributes import error_text, is_subclass, is_tensor, own_attributes
+from tensornp.core.lowlevel.attributes import an_instance, error_text, is_subclass, is_tensor, own_attributes
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.stand_ins import stood_for
+from tensornp.core.tensor.stand_ins import is_tensor_like, stood_for
 from tensornp.errors import BadRequestError, NoDataError, TensornpError
 from tensornp.models.entries.entry import Elsewhere, WeightEntry, inner_text
 from tensornp.models.entries.source import Again, Called, Source
@@ -85,6 +85,9 @@ class _Facts:
                 self._count_stored("expanded")
             elif (held := tensor.untyped_storage().nbytes()) > self.nbytes:
                 self.note = part_of_storage(numel, held, size, "held")
+            return
+        if not is_tensor_like(tensor):
+            self.problem = f"it is {an_instance(tensor)}, and no tensor"
             return
         self.is_pending = any(is_subclass(type(tensor), cls) for cls in _LAZY)
         info = inspect(tensor)
