@@ -389,3 +389,17 @@ def test_no_name_is_told_that_nobody_has_bound():
     first = {f"w{i}": torch.ones(2) * i for i in range(60)}
     text = weights_comparison_document(tnp.compare(first, {name: one + 1 for name, one in first.items()})).text()
     assert "… 35 more weights that moved less; tnp.compare(...).changed() names them all" in text
+
+
+def test_a_packed_module_equals_what_it_saves():
+    """Its weights by the names that these have there; what it keeps as numbers is said apart."""
+    model = nn.Sequential(nn.Linear(4, 6), nn.Linear(6, 2, bias=False))
+    packed = torch.ao.quantization.quantize_dynamic(model, dtype=torch.qint8)
+    for pair in ((packed, packed.state_dict()), (packed.state_dict(), packed)):
+        found = tnp.compare(*pair)
+        assert (found.equal, found.missing, found.unexpected, found.failed) == (True, (), (), {})
+        assert "0.scale" in found.exempt
+    with torch.no_grad():
+        model[1].weight.mul_(-2)
+    other = torch.ao.quantization.quantize_dynamic(model, dtype=torch.qint8)
+    assert [name for name, one in tnp.compare(packed, other.state_dict()).items() if not one.equal] == ["1.weight"]

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
+from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.repeated import same_elements_as
 from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.live.made import is_maybe_none
+from tensornp.models.live.torch_ao import is_made_of_packed
 from tensornp.models.names.matching import Matched
 from tensornp.models.names.quoted import shown_name
 
 SIDES = ("first", "second")
 _EXTRA_STATE = "_extra_state"
 """Under which `torch.nn.Module.state_dict` keeps what a module makes when it is asked."""
+_SCHEME = ("scale", "zero_point")
+"""What a state dict of a packed module has besides, which are no tensors of the module."""
 
 
 def without_exempt(
@@ -43,9 +48,15 @@ def _pending(explorers: tuple[Mapping[str, WeightEntry], Mapping[str, WeightEntr
 def _why_alone(own: WeightsExplorer, other: WeightsExplorer, name: str, paired: Collection[str]) -> str:
     """Return why a weight need not be in the other; empty where it is a difference, as between any two modules."""
     if other.is_of_module:
-        is_extra = not own.is_of_module and _EXTRA_STATE in name.split(".")
-        return "where it is the extra state of a module" if is_extra else ""
+        if not own.is_of_module and _EXTRA_STATE in name.split("."):
+            return "where it is the extra state of a module"
+        module, _, last = name.rpartition(".")
+        weight = other.get(f"{module}.weight" if module else "weight")
+        is_scheme = not own.is_of_module and last in _SCHEME and weight is not None and is_made_of_packed(weight)
+        return "where it is a number that a packed module keeps apart from its weights" if is_scheme else ""
     entry = own[name]
+    if _is_none(entry):
+        return "where it is none"
     if own.is_of_module and entry.saved_as is None:
         return "not persistent" if entry.kind == "buffer" else "not registered"
     # Files keep what is tied once.
@@ -53,3 +64,11 @@ def _why_alone(own: WeightsExplorer, other: WeightsExplorer, name: str, paired: 
         twin = next((one for one in (*entry.tied_to, *same_elements_as(entry)) if one in paired), None)
         return f"tied to {shown_name(twin)}" if twin is not None else ""
     return ""
+
+
+def _is_none(entry: WeightEntry) -> bool:
+    """Return whether a weight that may be there is not, which is told by making it."""
+    try:
+        return is_maybe_none(entry.source) and not entry.stats().count
+    except TensornpError:
+        return False

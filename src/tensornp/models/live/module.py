@@ -192,7 +192,8 @@ def _made_entries(module: Any, place: _Place) -> Iterator[tuple[WeightEntry, str
     for is_met, source in ((is_packed, packed_of), (is_parametrized, computed_of)):
         if is_met(module):
             for entry in source(module, place.code):
-                named = entry.with_(name=".".join((*place.names, entry.name)))
+                saved_as = tuple(".".join((*place.names, name)) for name in entry.saved_as or ())
+                named = entry.with_(name=".".join((*place.names, entry.name)), saved_as=saved_as)
                 yield named, ".".join((*place.every, entry.name))
 
 

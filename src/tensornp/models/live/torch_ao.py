@@ -19,6 +19,8 @@ from tensornp.models.live.made import MadeSource, Recipe
 
 _ROOM = "torch.ao.nn.quantized"
 _MAYBE = "if there is one"
+_SAVED = "_packed_params._packed_params"
+"""What a state dict calls the weight and the bias of a linear module, as a pair."""
 _BITS = {"qint8": 8, "quint8": 8, "quint4x2": 4, "float16": 16, "float32": 32}
 _GATES = {"LSTM": 4, "GRU": 3}
 _Held = Mapping[str, Any]
@@ -34,7 +36,15 @@ class _Facts:
         self.packed: Any = module
 
     def entry(
-        self, name: str, shape: tuple[Any, ...] | None, dtype: str, call: str, key: str = "", *, note: str = ""
+        self,
+        name: str,
+        shape: tuple[Any, ...] | None,
+        dtype: str,
+        call: str,
+        key: str = "",
+        *,
+        note: str = "",
+        saved_as: str = "",
     ) -> WeightEntry:
         """Return a weight that a method of the module gives, alone or in a dictionary under `key`."""
         told = None
@@ -48,7 +58,9 @@ class _Facts:
         nbytes = math.prod(told) * _BITS.get(dtype, 8) // 8 if told is not None else 0
         code = f"{self.code}.{call}()" + (f"[{key!r}]" if key else "")
         said = ", ".join(filter(None, [self._said, note]))
-        return WeightEntry(name, "parameter", told, dtype, nbytes, source, code, said)
+        return WeightEntry(
+            name, "parameter", told, dtype, nbytes, source, code, said, saved_as=(saved_as,) if saved_as else ()
+        )
 
 
 _Lister = Callable[[_Facts], Iterator[WeightEntry]]
@@ -57,6 +69,11 @@ _Lister = Callable[[_Facts], Iterator[WeightEntry]]
 def is_packed(module: Any) -> bool:
     """Return whether a module is one of those that pack their weights."""
     return _lister_of(type(module)) is not None
+
+
+def is_made_of_packed(entry: WeightEntry) -> bool:
+    """Return whether a weight is one that a module unpacks."""
+    return isinstance(entry.source, MadeSource) and entry.source.recipe.source is packed_of
 
 
 def packed_of(module: Any, code: str) -> Iterator[WeightEntry]:
@@ -78,8 +95,8 @@ def _linear(facts: _Facts) -> Iterator[WeightEntry]:
     inner = _inner(facts)
     facts.packed = inner.get("_packed_params", facts.module)
     shape = facts.held.get("out_features"), facts.held.get("in_features")
-    yield facts.entry("weight", shape, _name_of(inner.get("dtype")), "weight")
-    yield facts.entry("bias", None, "float32", "bias", note=_MAYBE)
+    yield facts.entry("weight", shape, _name_of(inner.get("dtype")), "weight", saved_as=f"{_SAVED}.0")
+    yield facts.entry("bias", None, "float32", "bias", note=_MAYBE, saved_as=f"{_SAVED}.1")
 
 
 def _conv(facts: _Facts) -> Iterator[WeightEntry]:
@@ -99,7 +116,7 @@ def _embedding(facts: _Facts) -> Iterator[WeightEntry]:
     inner = _inner(facts)
     facts.packed = inner.get("_packed_weight", facts.module)
     shape = facts.held.get("num_embeddings"), facts.held.get("embedding_dim")
-    yield facts.entry("weight", shape, _name_of(inner.get("dtype")), "weight")
+    yield facts.entry("weight", shape, _name_of(inner.get("dtype")), "weight", saved_as="_packed_params._packed_weight")
 
 
 def _rnn(facts: _Facts) -> Iterator[WeightEntry]:
