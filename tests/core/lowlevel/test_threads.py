@@ -54,6 +54,44 @@ def test_a_thread_whose_module_has_no_name_runs():
         thread.join()
 
 
+def _while_a_subshell(does: Callable[[], None]) -> bool | None:
+    """Return what a look says of the gradient of a parameter while a subshell of the kernel `does` something."""
+    zmq, subshell = pytest.importorskip("zmq"), pytest.importorskip("ipykernel.subshell")
+    p = torch.nn.Parameter(torch.ones(2))
+    p.grad = torch.ones(2)
+    tnp.inspect(p)
+    begun = threading.Event()
+    thread = subshell.SubshellThread("1", zmq.Context(), daemon=True)
+    thread.start()
+    thread.io_loop.add_callback(lambda: (begun.set(), does()))
+    assert begun.wait(60)
+    return tnp.inspect(p).has_grad
+
+
+@in_fork
+def test_a_page_that_is_answered_meanwhile_hides_no_gradient():
+    """After Run All the widget of one card is answered in a subshell while the next card is made."""
+    from tensornp.widget.answering import AnsweringWidget
+
+    answered = []
+    widget = AnsweringWidget({"ask": lambda _: answered.append(time.sleep(0.05)) or {}})
+    request = {"type": "ask", "page": "1", "number": 1}
+    message = {"content": {"data": {"method": "custom", "content": request}}}
+    assert _while_a_subshell(lambda: widget._handle_msg(message)) is True
+    assert answered, "the look has waited"
+
+
+@in_fork
+def test_whoever_does_not_stop_in_a_subshell_is_not_waited_for_long():
+    """What runs there may be the user's backward; each cell pays once for that."""
+    begun = time.monotonic()
+    assert _while_a_subshell(lambda: time.sleep(3600)) is None
+    first = time.monotonic() - begun
+    p = torch.nn.Parameter(torch.ones(2))
+    assert [tnp.inspect(p).has_grad for _ in range(100)] == [None] * 100
+    assert time.monotonic() - begun < first + 20, "a hundred looks would have waited for 25 s"
+
+
 _held: list[Any] = []
 """What asyncio itself does not keep."""
 

@@ -36,16 +36,19 @@ class Unguarded:
 
     def read(self, get: Callable[[Any], _T], obj: Any) -> _T | None:
         """Return what `get` reads of `obj`, or None where it must not be read."""
-        if self.left_out:
-            return None
-        with threads.GATE:
-            if self._left <= 0 or self._begun != threads.cells.begun:
-                self.left_out = threads.others_run()
-                if self.left_out:
-                    return None
-                self._left, self._begun = _MAX_READS, threads.cells.begun
-            self._left -= 1
-            return get(obj)
+        while not self.left_out:
+            with threads.GATE:
+                if self._may_read():
+                    self._left -= 1
+                    return get(obj)
+            self.left_out = not threads.patience.wait()
+        return None
+
+    def _may_read(self) -> bool:
+        """Return whether nobody else runs, as far as it was asked lately."""
+        if self._left <= 0 or self._begun != threads.cells.begun:
+            self._left, self._begun = 0 if threads.others_run() else _MAX_READS, threads.cells.begun
+        return self._left > 0
 
     def grad_of(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """Return the gradient of a tensor; None where there is none, or it was left out."""

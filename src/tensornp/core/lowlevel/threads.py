@@ -8,6 +8,7 @@ import multiprocessing.queues
 import os
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from types import FrameType
@@ -25,6 +26,10 @@ _SERVANTS = (
 )  # fmt: skip
 """Where the threads are from that serve the kernel, the debugger or a progress bar, and run no code of the user's."""
 _LOOPS = ("asyncio", "tornado", "ipykernel.subshell")
+_ANSWERING = ("ipykernel.subshell", "tensornp.widget")
+"""Where the threads are from in which pages are answered while a cell runs."""
+_PATIENCE_S, _PAUSE_S = 0.25, 0.001
+"""For how long they are waited for in all, from the beginning of one cell to that of the next."""
 Role = Literal["servant", "loop", "pool", "feeder", "user"]
 """Of a thread: a loop runs what it is sent, in a subshell of the kernel for one; a pool what it is given to do.
 
@@ -100,6 +105,42 @@ def others_run() -> bool:
             waiting[ident] = frame
     # Those that Python has not started are the user's, or a library's in the middle of something.
     return bool(frames) or (bool(waiting) and _have_gone_on(waiting))
+
+
+class _Patience:
+    """How long threads that answer pages are still waited for: of those, after Run All, one is often in the middle."""
+
+    def __init__(self) -> None:
+        self._begun, self._left_s = -1, _PATIENCE_S
+
+    def wait(self) -> bool:
+        """Wait for a moment, and return True, where nobody runs who has not soon answered; it is to be asked again.
+
+        An answer does not count as rest, since what it calls may be the user's. Call it while the `GATE` is open.
+        """
+        if self._begun != cells.begun:
+            self._begun, self._left_s = cells.begun, _PATIENCE_S
+        if self._left_s <= 0 or not _only_answers_run():
+            return False
+        begun = time.monotonic()
+        time.sleep(_PAUSE_S)
+        self._left_s -= time.monotonic() - begun
+        return True
+
+
+patience = _Patience()
+
+
+def _only_answers_run() -> bool:
+    """Return whether each other thread is at rest, or answers pages and runs no cell."""
+    frames = current_frames()
+    del frames[threading.get_ident()]
+    for thread in threading.enumerate():
+        frame = frames.pop(thread.ident or 0, None)
+        is_answering = _is_from(thread, _ANSWERING) and not cells.run_in(thread.ident)
+        if frame is not None and not is_answering and not _is_at_rest(thread, frame):
+            return False
+    return not frames
 
 
 def _have_gone_on(waiting: Mapping[int, FrameType]) -> bool:
@@ -187,15 +228,16 @@ def _role_of(thread: threading.Thread) -> Role:
     """Return what a thread does, told by where its class is from, or the function that a plain thread runs."""
     if thread is threading.main_thread():
         return "loop"
+    if _is_from(thread, ("concurrent.futures.thread",)):
+        return "pool"
+    if _is_from(thread, ("multiprocessing.queues.Queue",)):
+        return "feeder"
+    return "servant" if _is_from(thread, _SERVANTS) else "loop" if _is_from(thread, _LOOPS) else "user"
+
+
+def _is_from(thread: threading.Thread, places: Iterable[str]) -> bool:
+    """Return whether its class is from one of these places, or the function that a plain thread runs."""
     # `Thread` has no public word for it.
     target: Any = getattr(thread, "_target", None)
     names = [f"{getattr(of, '__module__', '')}.{getattr(of, '__qualname__', '')}." for of in (type(thread), target)]
-
-    def is_of(places: Iterable[str]) -> bool:
-        return any(name.startswith(f"{place}.") for name in names for place in places)
-
-    if is_of(("concurrent.futures.thread",)):
-        return "pool"
-    if is_of(("multiprocessing.queues.Queue",)):
-        return "feeder"
-    return "servant" if is_of(_SERVANTS) else "loop" if is_of(_LOOPS) else "user"
+    return any(name.startswith(f"{place}.") for name in names for place in places)
