@@ -115,6 +115,7 @@ interface SeenWindow {
   num_numbers: number;
   scale: [number, number];
   legend: string;
+  index: string;
   numpy: string;
   torch: string;
   bound: string;

@@ -38,6 +38,7 @@ class Page:
     def __init__(self, tensor: torch.Tensor | None = None, **options: Any) -> None:
         self.answers: list[dict[str, Any]] = []
         self.buffers: list[list[bytes]] = []
+        options = {"name": "t", "array_name": "a"} | options
         self.widget = NavigatorWidget(LookedAt(lambda: tensor, **options))
         self.widget._worker = AtOnce()  # type: ignore[assignment]
         self.widget.send = self._hear  # type: ignore[method-assign]
@@ -462,11 +463,25 @@ def test_a_name_that_stands_for_another_tensor_is_no_longer_offered():
     assert (answer["numpy"], answer["torch"]) == ("tnp.to_numpy(w)[0:2, 0:2]", "w[0:2, 0:2]")
     reached = False
     answer = page.ask(corner=[0, 0], size=[2, 2])
-    assert (answer["numpy"], answer["torch"]) == ("a[0:2, 0:2]", "t[0:2, 0:2]")
+    assert (answer["numpy"], answer["torch"]) == ("", "")
     page.send({"type": "edit", "page": "p", "number": 9, "index": [0, 0], "text": "7"})
     assert page.answers[-1]["type"] == "error"
-    assert "no name reaches this tensor any more" in page.answers[-1]["text"]
+    assert "no name reaches this tensor" in page.answers[-1]["text"]
     page.widget.close()
+
+
+def test_a_tensor_without_a_name_has_no_line_that_could_be_about_another_one():
+    """Whoever pastes a made-up ``t[0, 0]`` may get, or set, an element of another tensor."""
+    toggle = TensorWidget(torch.zeros(3, 3), binder=lambda *_: None)
+    toggle._receive(None, {"type": "values", "open": True}, [])
+    page = Page()
+    page.widget = the_navigator()
+    page.widget.send = page._hear
+    answer = page.ask(corner=[0, 0], size=[2, 2])
+    assert [answer[kind] for kind in ("numpy", "torch", "bound")] == ["", "", ""]
+    assert answer["index"] == "0:2, 0:2"
+    assert page.ask("edit", index=[0, 0], text="7")["type"] == "error"
+    toggle.close()
 
 
 def test_bits_of_a_quantized_tensor_are_those_of_its_values():

@@ -49,7 +49,8 @@ class LookedAt:
     held : callable
         What gives the tensor.
     name, array_name : str
-        How the tensor, and an array of it, are called in the expressions that are offered.
+        How the tensor, and an array of it, are called in the expressions that are offered; empty where nothing calls
+        it, since any name that were made up could be that of something else.
     reaches : callable
         What tells whether `name` still reaches it; where it does not, no expression claims so.
     binder : callable or None
@@ -63,8 +64,8 @@ class LookedAt:
     """
 
     held: Held = nothing
-    name: str = "t"
-    array_name: str = "a"
+    name: str = ""
+    array_name: str = ""
     reaches: Reaches = always
     binder: Binder | None = None
     take: Take | None = None
@@ -72,19 +73,22 @@ class LookedAt:
     options: DisplayOptions = _DEFAULTS
 
     def is_reached(self) -> bool:
-        """Return whether the name still reaches the tensor."""
-        return self.reaches(self.name, self.held())
+        """Return whether there is a name that still reaches the tensor."""
+        return bool(self.name) and self.reaches(self.name, self.held())
 
     def expressions(self, subject: Subject, window: Window) -> dict[str, str]:
-        """Return what gives the array and the tensor of a window, and what a bound name would be equal to."""
-        is_reached = self.is_reached()
-        code = subject.code(self.name if is_reached else "t")
-        array = self.array_name if is_reached else "a"
-        array = f"{array}[{subject.part}]" if subject.num_parts else array
+        """Return what gives the array and the tensor of a window, and what a bound name would be equal to.
+
+        All are empty where no name reaches the tensor.
+        """
+        if not self.is_reached():
+            return {"numpy": "", "torch": "", "bound": ""}
+        code, array = subject.code(self.name), self.array_name
+        array = f"{array}[{subject.part}]" if array and subject.num_parts else array
         numpy = expression_of(array, window) if array else ""
         torch = expression_of(code, window) if code else ""
         converted = numpy if self.take is not None or not torch else f"%tonumpy {torch}"
-        return {"numpy": numpy, "torch": torch, "bound": converted if is_reached and self.binder is not None else ""}
+        return {"numpy": numpy, "torch": torch, "bound": converted if self.binder is not None else ""}
 
     def array_of(self, subject: Subject, window: Window) -> Any:
         """Return the array of a window as `%tonumpy` of that part of the tensor gives it, in the mode of the options.

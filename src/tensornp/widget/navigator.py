@@ -33,7 +33,7 @@ from tensornp.widget.window_request import (
 MAX_NBYTES = 19_000
 """Bytes of one answer, without the kernel's envelope."""
 _GONE = "the tensor of this card is gone; show it again"
-_UNREACHED = "no name reaches this tensor any more, so that no line of code would set it; bind one first"
+_UNREACHED = "no name reaches this tensor, so that no line of code would set it; give it one first"
 _NOT_FOUND = {"nan": "there is no NaN", "inf": "there is no infinity"}
 _SOUGHT = ("absmax", "min", "max", "nan", "inf")
 
@@ -48,7 +48,7 @@ class NavigatorWidget(AnsweringWidget):
     _esm = module("navigator")
     _css = stylesheet("navigator")
 
-    name = traitlets.Unicode("t").tag(sync=True)
+    name = traitlets.Unicode(help="how the grid calls what it shows").tag(sync=True)
     suggestion = traitlets.Unicode(help="the name that is offered for the array of a window").tag(sync=True)
     can_bind = traitlets.Bool().tag(sync=True)
     rounds = traitlets.Int(0, help="counts what may have changed the tensor: the page asks again").tag(sync=True)
@@ -81,7 +81,7 @@ class NavigatorWidget(AnsweringWidget):
     @staticmethod
     def _said_of(looked_at: LookedAt) -> dict[str, Any]:
         can_bind = looked_at.binder is not None
-        return {"name": looked_at.name, "suggestion": looked_at.suggestion, "can_bind": can_bind}
+        return {"name": looked_at.name or "the tensor", "suggestion": looked_at.suggestion, "can_bind": can_bind}
 
     def stay(self) -> None:
         """Go on without the one who has opened it, and who moves on."""
@@ -204,7 +204,7 @@ class NavigatorWidget(AnsweringWidget):
         index = index_in(request.get("index"), subject.shape)
         if not self._looked_at.is_reached():
             raise BadRequestError(_UNREACHED)
-        name = self.name + subject.access[1:]
+        name = self._looked_at.name + subject.access[1:]
         return {"type": "code", "text": setting_code(subject.info, name, index, text)}, []
 
     def _bound(self, request: Mapping[str, Any]) -> tuple[dict[str, Any], list[bytes]]:

@@ -300,8 +300,8 @@ class TensorWidget(DockingWidget):
 
         looked_at = LookedAt(
             self._held,
-            name=self.reached or "t",
-            array_name=f"tnp.to_numpy({self.reached})" if self.reached else "a",
+            name=self.reached,
+            array_name=f"tnp.to_numpy({self.reached})" if self.reached else "",
             reaches=self._reaches or always,
             binder=self._binder,
             suggestion=self.suggestion,

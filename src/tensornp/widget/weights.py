@@ -245,7 +245,7 @@ class WeightsWidget(AnsweringWidget):
             row = self._weights[integer_of(request.get("weight"))]
             looked_at = LookedAt(
                 lambda: reached(row).values(),
-                name=entry.code or entry.name,
+                name=entry.code,
                 array_name=array_code(entry, self.opened),
                 binder=self._binder,
                 take=lambda index: reached(row).to_numpy(index),

@@ -9,6 +9,7 @@ from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.core.tensor import dtypes
 from tensornp.core.values.pictures.overview import Overview, may_be_read_unasked, nbytes_read
 from tensornp.core.values.shown.margins import Margin
+from tensornp.core.values.shown.typed_index import window_text
 from tensornp.core.values.shown.window import Window
 from tensornp.core.values.shown.window_values import Seen, Subject
 from tensornp.render.pictures.legend import heatmap_alt
@@ -43,6 +44,7 @@ def window_data(looked_at: LookedAt, subject: Subject, window: Window, seen: See
         "legend": legend_of(seen, is_complex=info.dtype.is_complex),
         "rows": [_margin_data(margin, " … ") for margin in seen.rows],
         "columns": [_margin_data(margin, "\n") for margin in seen.columns],
+        "index": window_text(window),
         "overview": _offer(looked_at, subject, window),
         **looked_at.expressions(subject, window),
     }

@@ -290,7 +290,7 @@ class LiveToggle:
         from tensornp.core.namespace.lookup import look_up
 
         try:
-            return not name or name == "t" or look_up(name, self._shell.user_ns) is tensor
+            return not name or look_up(name, self._shell.user_ns) is tensor
         except BadRequestError:
             return False
 

@@ -40,6 +40,8 @@ export class Binding {
     if (this.seen?.numpy !== seen.numpy) this.offer();
     this.seen = seen;
     this.expression.textContent = seen.numpy;
+    // Where no name reaches the tensor there is no line that would not be another's.
+    for (const copy of this.copies) copy.hidden = !seen.numpy && !seen.torch;
     this.copies[0].disabled = !seen.numpy;
     this.copies[1].disabled = !seen.torch;
     this.paintLine();

@@ -56,9 +56,9 @@ export class Controls {
   }
 
   /** @param {SeenWindow} seen */
-  paint({ numpy, is_short: isShort }) {
+  paint({ index, is_short: isShort }) {
     this.index.setAttribute("aria-invalid", "false");
-    this.index.placeholder = (numpy.match(/\[([^[\]]*)\]$/) ?? ["", ""])[1];
+    this.index.placeholder = index;
     this.digits.hidden = !isShort;
     this.digits.paint();
     this.figures.setAttribute("aria-pressed", String(chosen.figures));
