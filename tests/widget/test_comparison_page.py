@@ -51,6 +51,16 @@ class Shown:
         return self.answers[-1]
 
 
+def test_a_pair_that_was_written_since_is_said_to_be_another_one():
+    """Its row has the figures of before; the window shows what there is now."""
+    names = models()
+    shown = Shown(names, "before", "after")
+    assert "since" not in shown.ask("largest", row=0, size=[2, 2])["text"]
+    for one in names["after"].values():
+        one.mul_(2)
+    assert "since it was compared" in shown.ask("largest", row=0, size=[2, 2])["text"]
+
+
 def models() -> dict[str, Any]:
     torch.manual_seed(0)
     before = {f"layers.{i}.weight": torch.randn(40, 30) for i in range(3)} | {"head": torch.randn(4, 6)}

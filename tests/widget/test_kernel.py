@@ -387,9 +387,11 @@ scan._Told.add = interrupted
 
 ASK = """
 from ipywidgets.widgets import widget as widgets
-def ask(kind, **request):
+def the_tree():
     *_, tree = (one for one in widgets._instances.values() if type(one).__name__ == 'WeightsWidget')
-    answers = []
+    return tree
+def ask(kind, **request):
+    tree, answers = the_tree(), []
     tree.send = lambda content, buffers=None: answers.append(content)
     tree._receive(None, {'type': kind, 'page': 'p', 'number': 0, **request}, [])
     return answers[0]
@@ -425,6 +427,18 @@ def test_a_tree_keeps_no_memory_that_others_have_nor_any_that_a_later_run_has_no
         kernel.run("%weights make()", cell_id="a")
     kernel.run("gc.collect()")
     assert kernel.value("[one.expired() for one in refs]") == "[True, False]"
+
+
+@pytest.mark.slow
+def test_a_scanned_tree_hears_of_the_cell_that_trains_the_model(kernel):
+    """And of no other."""
+    kernel.run(ASK)
+    kernel.run("model = torch.nn.Linear(3, 2)\n%weights model")
+    kernel.run("import time\nask('scan')\nwhile not the_tree().scanned: time.sleep(0.01)")
+    kernel.run("model(torch.ones(3)).sum().backward()")
+    assert kernel.value("the_tree().earlier") == ""
+    kernel.run("torch.optim.Adam(model.parameters()).step()")
+    assert "as of the scan" in kernel.value("the_tree().earlier")
 
 
 @pytest.mark.slow

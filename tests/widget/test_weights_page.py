@@ -518,3 +518,44 @@ def test_never_more_lines_than_a_page_holds(shown):
     assert len(answer["lines"]) == 50
     assert len(page.ask("lines", first=0, count=10**6)["lines"]) == MAX_LINES
     assert page.ask("lines", first=10**9, count=5)["first"] == 299
+
+
+def test_what_a_scan_has_found_is_said_to_be_of_an_earlier_state_once_weights_are_written(shown):
+    """Else its figures, and "0 with findings", are those of weights that there are no more."""
+    model = torch.nn.Sequential(*(torch.nn.Linear(3, 3) for _ in range(5)))
+    page = shown(model)
+    page.widget.look_again()
+    assert page.widget.earlier == "", "nothing was scanned"
+    page.scan()
+    page.widget.look_again()
+    assert (page.widget.earlier, "earlier" in page.ask("open", weight=8)) == ("", False)
+    optimizer = torch.optim.SGD(model[4].parameters(), lr=0.1)
+    model(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    assert "earlier" not in page.ask("open", weight=0)
+    assert page.widget.earlier == ""
+    page.widget.look_again()
+    assert "as of the scan" in page.widget.earlier
+    assert "since the scan" in page.ask("open", weight=8)["earlier"]
+    page.scan()
+    assert page.widget.earlier == ""
+    page.objects["model[0].weight"] = torch.nn.Parameter(torch.ones(3, 3))
+    page.widget.look_again()
+    assert "replaced" in page.widget.earlier
+    page.widget.close()
+
+
+def test_after_a_cell_no_value_is_read_and_few_weights_are_looked_at(shown):
+    """However many there are: what was not looked at now is the next time."""
+    page = shown({f"w{i:05}": torch.zeros(1) for i in range(3000)})
+    page.scan()
+    page.reached.clear()
+    page.widget.look_again()
+    assert 0 < len(page.reached) <= 3000
+    page.objects["model['w02999']"] += 1
+    for _ in range(3000):
+        page.widget.look_again()
+        if page.widget.earlier:
+            break
+    assert page.widget.earlier
+    page.widget.close()

@@ -16,6 +16,7 @@ from tensornp.core.values.shown.window import Index, Window
 from tensornp.core.values.shown.window_values import Subject, subject_of
 from tensornp.errors import BadRequestError, NoDataError
 from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.moment import Moment, is_other, moment_of
 from tensornp.models.entries.released import reached
 from tensornp.models.names.quoted import shown_name
 from tensornp.widget.answering import Answer, Request
@@ -31,6 +32,7 @@ from tensornp.widget.window_request import (
     window_turned,
 )
 
+_EARLIER = " · written or replaced since it was compared: the figures in its row are of before"
 _MOST = 0.5
 """The share of the elements that differ from which on a change is dense: its next element is one beside another."""
 
@@ -39,7 +41,7 @@ class Pair(NamedTuple):
     """A weight on both sides, which hold nothing in memory themselves, and where it differs most.
 
     `may_be_odd` says whether an element may be finite on one side alone, or NaN on one and infinite on the other, which
-    is more than any difference; `is_dense` that most elements differ.
+    is more than any difference; `is_dense` that most elements differ. `moments` are those of the comparison.
     """
 
     first: WeightEntry
@@ -47,12 +49,19 @@ class Pair(NamedTuple):
     largest: Index | None
     may_be_odd: bool = False
     is_dense: bool = False
+    moments: tuple[Moment | None, Moment | None] = (None, None)
+
+    @property
+    def is_earlier(self) -> bool:
+        """Whether what was found of it is known to be of an earlier state."""
+        return any(map(is_other, (self.first, self.second), self.moments))
 
 
 def pair_of(first: WeightEntry, second: WeightEntry, found: Comparison) -> Pair:
     """Return a weight on both sides, as a comparison has found it."""
     may_be_odd = found.is_odd or found.count > found.finite
-    return Pair(first, second, found.largest_difference, may_be_odd, found.changed_fraction > _MOST)
+    moments = moment_of(first), moment_of(second)
+    return Pair(first, second, found.largest_difference, may_be_odd, found.changed_fraction > _MOST, moments)
 
 
 class ComparisonTable(LiveTable):
@@ -161,5 +170,5 @@ class ComparisonTable(LiveTable):
             "windows": [{"texts": side.texts, "shades": side.shades} for side in seen],
             "show": shown,
             "hasLargest": pair.largest is not None or pair.may_be_odd,
-            "text": f"[{window_text(window)}] of {window.shape}",
+            "text": f"[{window_text(window)}] of {window.shape}" + (_EARLIER if pair.is_earlier else ""),
         }

@@ -77,6 +77,9 @@ class DockingWidget(anywidget.AnyWidget):
         elif method == "custom":
             self._handle_custom_msg(content, buffers)
 
+    def look_again(self) -> None:
+        """Look at what a cell may have changed; most say nothing of it."""
+
     def _receive(self, _: Any, content: Any, buffers: Any) -> None:
         """Take a message of the page, which may be anything."""
         if isinstance(content, dict) and content.get("type") == "docks":

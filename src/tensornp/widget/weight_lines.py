@@ -11,6 +11,7 @@ from tensornp.core.lowlevel.units import counted, format_count, format_nbytes
 from tensornp.core.values.stats.alarms import NotFinite
 from tensornp.core.values.stats.histogram import Histogram, put_together
 from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.moment import Moment
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.models.outline.below import part_of
 from tensornp.models.outline.columns import (
@@ -39,7 +40,7 @@ MAX_FOLDED = 1000
 class Found(NamedTuple):
     """What a scan has found of a weight: what stands out, the words of its figures, bars, and numbers by their columns.
 
-    The picture of a histogram is made when its line is seen.
+    The picture of a histogram is made when its line is seen. `moment` tells whether the weight is another one by now.
     """
 
     findings: tuple[Finding, ...]
@@ -47,6 +48,7 @@ class Found(NamedTuple):
     histogram: Histogram | None = None
     figures: Mapping[str, float] = MappingProxyType({})
     alarms: tuple[NotFinite, ...] = ()
+    moment: Moment | None = None
 
     @property
     def rank(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -15,6 +16,7 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.stats import summarize_stats
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
+from tensornp.models.entries.moment import is_other
 from tensornp.models.entries.released import reached
 from tensornp.models.module_view import ModuleView
 from tensornp.models.names.search import none_fits
@@ -47,6 +49,9 @@ from tensornp.widget.weights_scan import ScanFound, found_in
 
 MAX_LINES = 100
 """Lines of one answer."""
+_LOOK_S = 0.005
+"""For how long it is looked after a cell whether weights were written to."""
+_EARLIER = "as of the scan: weights have been written or replaced since"
 
 
 class WeightsWidget(AnsweringWidget):
@@ -76,6 +81,7 @@ class WeightsWidget(AnsweringWidget):
     can_bind = traitlets.Bool().tag(sync=True)
     progress = traitlets.Float(-1, help="the share that a scan has read; -1 where none runs").tag(sync=True)
     scanned = traitlets.Unicode(help="what the last scan has found, in a sentence").tag(sync=True)
+    earlier = traitlets.Unicode(help="that what was found is no longer so, where that is known").tag(sync=True)
     findings: traitlets.List[dict[str, Any]] = traitlets.List(
         help="what stands out, the most serious first, and where the first is"
     ).tag(sync=True)
@@ -99,6 +105,7 @@ class WeightsWidget(AnsweringWidget):
         self._found: dict[str, Found] = {}
         self._spreads: Spreads | None = None
         self._figures: set[str] = set()
+        self._looked_at = 0
         self._scan: Scanning[ScanFound] | None = None
         answers: Answers = {
             "lines": self._lines, "open": self._open, "stats": self._stats, "values": self._values,
@@ -124,6 +131,24 @@ class WeightsWidget(AnsweringWidget):
         """Say what is known of a module without a scan."""
         known = {name: Found(one.findings, alarms=one.alarms) for name, one in view.alarms.items()}
         self.findings = [*findings_data(self._weights, known), *note_data(partly_read(view))]
+
+    def look_again(self) -> None:
+        """Say so where a weight is no longer what was scanned: looked at for milliseconds, next time from there on."""
+        with self._lock:
+            if not self._found or self.earlier:
+                return
+            end = time.monotonic() + _LOOK_S
+            for _ in self._weights:
+                self._looked_at = (self._looked_at + 1) % len(self._weights)
+                if self._is_earlier(self._weights[self._looked_at]):
+                    self.earlier = _EARLIER
+                if self.earlier or time.monotonic() > end:
+                    return
+
+    def _is_earlier(self, row: WeightEntry) -> bool:
+        """Return whether what was found of a weight is known to be of an earlier state."""
+        known = self._found.get(row.name)
+        return known is not None and is_other(row, known.moment)
 
     def _waits_as(self, request: Mapping[str, Any]) -> Hashable | None:
         kind, page = request["type"], request["page"]
@@ -223,7 +248,10 @@ class WeightsWidget(AnsweringWidget):
         """Return what is shown of one weight."""
         self._leave()
         entry = self._weight(request)
-        return {"type": "weight", **entry_data(entry, self.opened, self._options.printoptions)}
+        is_earlier = self._is_earlier(self._weights[integer_of(request.get("weight"))])
+        self.earlier = _EARLIER if is_earlier else self.earlier
+        told = {"earlier": "written or replaced since the scan, of which its figures are"} if is_earlier else {}
+        return {"type": "weight", **entry_data(entry, self.opened, self._options.printoptions), **told}
 
     def _stats(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return all figures of one weight, which is read whole."""
@@ -304,7 +332,7 @@ class WeightsWidget(AnsweringWidget):
             if scan is not self._scan:
                 return
             found, said = scanned if scanned is not None else ({}, reason)
-            self._scan, self.progress, self.scanned = None, -1.0, said
+            self._scan, self.progress, self.scanned, self.earlier = None, -1.0, said, ""
             self._found |= found
             if found:
                 self._outline = self._outline or Outline(self._weights, self._classes)
@@ -313,6 +341,8 @@ class WeightsWidget(AnsweringWidget):
                 self._spreads = Spreads(self._outline, figures, kinds_of(self._found))
                 self.findings = findings_data(self._weights, self._found)
                 self._outline.forget()
+                # A scan of some leaves what was found of the others.
+                self.look_again()
 
 
 def _suggestion(name: str) -> str:

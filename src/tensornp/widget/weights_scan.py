@@ -8,6 +8,7 @@ from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.values.stats.alarms import alarms_of
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.moment import moment_of
 from tensornp.models.entries.released import reached
 from tensornp.models.live.gradients import gradients_of
 from tensornp.models.outline.columns import figures_of, figures_of_gradient
@@ -24,6 +25,8 @@ ScanFound = tuple[dict[str, Found], str]
 def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
     """Return by name what is found in weights, as they are by now, and a sentence on all."""
     there, gone = _reached(rows)
+    # What is written while it is read counts as written since.
+    moments = {one.name: moment_of(one) for one in there}
     table = scan_entries(there, progress=go_on)
     unguarded = Unguarded()
     found: dict[str, Found] = {}
@@ -38,7 +41,7 @@ def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
             findings += [
                 Finding(ALARM_RANK - 1, f"{alarm} in its gradient", "NaN or infinities in the gradient")
             ] * bool(alarm)
-        found[name] = Found(tuple(findings), *line_of(stats), figures, alarms)
+        found[name] = Found(tuple(findings), *line_of(stats), figures, alarms, moments[name])
     table.failed |= gone
     for name, why in table.failed.items():
         found[name] = Found((Finding(QUIET_RANK, f"not read: {why}", "not read"),))

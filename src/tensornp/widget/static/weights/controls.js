@@ -47,9 +47,9 @@ export class Controls {
   }
 
   // `share` is negative where none runs; `cost` is what one of all that is listed costs.
-  paintScan(share, isPart, cost) {
+  paintScan(share, isPart, isAgain, cost) {
     const isRunning = share >= 0;
-    this.scan.textContent = isRunning ? "Stop" : isPart ? "Scan these" : "Scan";
+    this.scan.textContent = isRunning ? "Stop" : isPart ? "Scan these" : isAgain ? "Scan again" : "Scan";
     const begin = `Read all that is listed, and tell what stands out (${cost})`;
     this.scan.title = isRunning ? "Stop, and show what was read so far" : begin;
     this.meter.hidden = !isRunning;

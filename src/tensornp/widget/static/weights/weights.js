@@ -62,6 +62,7 @@ class Weights {
       "change:progress": () => this.paintScan(),
       "change:scanned": () => this.foundOut(),
       "change:findings": () => this.paintResults(),
+      "change:earlier": () => this.grewOld(),
     };
     for (const [event, listener] of Object.entries(this.listeners)) model.on(event, listener);
     this.watcher = new ResizeObserver(() => this.fit());
@@ -73,6 +74,7 @@ class Weights {
   line() {
     const line = element("div", "line-of-cell");
     this.said = element("span", "said");
+    this.earlier = element("span", "said");
     this.status = element("span", "said");
     // What a scan has found leads to it.
     const title = "List all weights, those with the worst findings first";
@@ -81,7 +83,7 @@ class Weights {
     this.code = element("code", "code");
     this.copy = copyButton("the expression of what is listed", () => this.code.textContent);
     this.live = liveRegion();
-    line.append(this.said, this.results, this.status, this.code, this.copy, this.live);
+    line.append(this.said, this.results, this.earlier, this.status, this.code, this.copy, this.live);
     return line;
   }
 
@@ -332,7 +334,8 @@ class Weights {
 
   paintScan() {
     const isPart = Boolean(this.asked.search || Object.keys(this.asked.filters).length);
-    this.controls.paintScan(this.model.get("progress"), isPart, this.seen?.cost);
+    const isAgain = Boolean(this.model.get("earlier"));
+    this.controls.paintScan(this.model.get("progress"), isPart, isAgain, this.seen?.cost);
   }
 
   foundOut() {
@@ -341,7 +344,15 @@ class Weights {
     this.wish();
   }
 
+  // What was found is of a state that is no longer so.
+  grewOld() {
+    this.live.textContent = this.model.get("earlier");
+    this.paintScan();
+    this.paintResults();
+  }
+
   paintResults() {
+    this.earlier.textContent = this.model.get("earlier") ?? "";
     this.results.textContent = this.model.get("scanned");
     this.results.hidden = !this.results.textContent;
     this.findings.paint(this.model.get("findings") ?? []);
