@@ -80,13 +80,13 @@ class WatchPass:
             self.keep(expression, before, is_partial=was_partial)
             return []
         except BadRequestError:
-            return [ReportLine(expression, ("it is gone, and is no longer watched",))]
+            return [ReportLine(expression, ("it is gone, and is no longer watched",), come="gone")]
         after, lines = self.snapshots[expression], []
         # A search that came less far than the last one has not found that anything is gone.
         is_partial = was_partial or expression in self.partial
         for name, obj in objects.items():
             if name not in before:
-                lines += [] if is_partial else self._once(obj, ReportLine(name, ("new",)))
+                lines += [] if is_partial else self._once(obj, ReportLine(name, ("new",), come="new"))
             elif not before[name].is_in_place_of(obj):
                 lines += self._once(obj, ReportLine(name, (f"another object now, {_described(obj)}",)))
             else:
@@ -102,7 +102,7 @@ class WatchPass:
         if is_partial:
             after.update({name: before[name] for name in gone})
         else:
-            lines += [ReportLine(name, ("gone",)) for name in gone]
+            lines += [ReportLine(name, ("gone",), come="gone") for name in gone]
         return lines
 
     def _once(self, obj: Any, line: ReportLine) -> list[ReportLine]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import gc
+import re
 import threading
 import warnings
 import weakref
@@ -42,7 +43,7 @@ def report(shell: Any, code: str) -> list[str]:
     heading, *lines = data["text/plain"].split("\n  ")
     assert heading == expected
     # Many are summed up in a line.
-    summary, *told = lines if " tensors and arrays · " in lines[0] else ["", *lines]
+    summary, *told = lines if re.match(r"[\d,]+ (of|new|gone|tensors)", lines[0]) else ["", *lines]
     assert data["text/html"].count("<div>") == len(told)
     assert ("<details>" in data["text/html"]) == bool(summary)
     shell.summary = summary
@@ -123,6 +124,15 @@ def test_each_object_is_counted_and_told_once(shell):
     shell.run("%tensorwatch --off")
     shell.run("%config TensorDisplay.max_watch_read_nbytes = 0\n%tensorwatch d w")
     assert "not read: d['w']; %config" in shell.printed
+
+
+def test_what_is_new_or_gone_is_counted_apart_from_what_was_watched(shell):
+    """Four new tensors beside one watched are no "4 of 5" that changed."""
+    shell.run("d = {'a': torch.zeros(2)}\n%tensorwatch d")
+    assert len(report(shell, "d.update({str(i): torch.ones(2) for i in range(4)})")) == 1
+    assert shell.summary == "4 new"
+    told = report(shell, "d['a'] += 1\nfor i in range(4): del d[str(i)]")
+    assert (len(told), shell.summary.partition(" · largest")[0]) == (2, "1 of 5 tensors and arrays · 4 gone")
 
 
 def test_nothing_of_the_users_runs(shell):

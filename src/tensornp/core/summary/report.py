@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,7 +11,7 @@ class ReportLine:
     """One tensor or array, and what has happened to it; `size` is the largest absolute difference, 0 if unknown.
 
     A single integer, as that of the batches which a batch norm has seen, may be a count: `is_count`. `alarm` is what is
-    not finite since.
+    not finite since. What has `come` was not watched before, or is no more: the other lines are of changes.
     """
 
     name: str
@@ -18,6 +19,7 @@ class ReportLine:
     size: float = 0.0
     is_count: bool = False
     alarm: str = ""
+    come: Literal["", "new", "gone"] = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from html import escape
 from math import isfinite
 from typing import Any
@@ -52,13 +53,18 @@ def _summary(report: Report) -> str:
     size = f"{largest.size:.3g} " if isfinite(largest.size) else ""
     aside = ", single integers aside" if any(line.size > largest.size for line in report.lines) else ""
     where = [f"largest |Δ| {size}in {largest.name}{aside}"] if largest.size else []
-    common = [part for part in report.lines[0].parts if all(part in line.parts for line in report.lines)]
+    same = set.intersection(*(set(line.parts) for line in report.lines))
+    common = [part for part in report.lines[0].parts if part in same and not report.lines[0].come]
     common = [part if part.startswith("all ") else f"all {part}" for part in common]
-    num_changed = len(report.lines)
-    # What is new was not watched before.
-    of = f" of {report.num_watched:,}" if num_changed <= report.num_watched else ""
-    count = f"{num_changed:,}{of} tensors and arrays"
-    return " · ".join([count, *where, *common])
+    return " · ".join([*_counts(report), *where, *common])
+
+
+def _counts(report: Report) -> list[str]:
+    """Return how many have changed of those that were watched, and how many are new or gone."""
+    counts = Counter(line.come for line in report.lines)
+    of = f" of {report.num_watched:,}" if counts[""] <= report.num_watched else ""
+    said = [f"{counts['']:,}{of} tensors and arrays"] if counts[""] else []
+    return said + [f"{counts[come]:,} {come}" for come in ("new", "gone") if counts[come]]
 
 
 def _shown(report: Report) -> list[str]:
