@@ -170,20 +170,37 @@ def facts_between(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
             facts.append(f"{name_of(old.dtype)} to {name_of(new.dtype)}")
         if old.shape != new.shape:
             facts.append(f"shape {old.shape} to {new.shape}")
-        is_elsewhere = before.reference.storages != after.reference.storages or _place(old) != _place(new)
+        moved = _moved(before, after)
         if old.device != new.device:
             facts.append(f"moved from {old.device} to {new.device}")
-        elif old.storage and new.storage and is_elsewhere:
-            facts.append("its storage is another one now")
+        elif moved:
+            facts.append(moved)
         if old.shape == new.shape and old.stride != new.stride:
             facts.append(f"strides {old.stride} to {new.stride}")
-        if old.data_state != new.data_state:
+        if old.data_state != new.data_state and moved != _FREED:
             facts.append(f"{old.data_state} to {new.data_state}")
         if old.requires_grad != new.requires_grad:
             facts.append(f"requires_grad: {old.requires_grad} to {new.requires_grad}")
     if before.has_grad != after.has_grad and None not in (before.has_grad, after.has_grad):
         facts.append("got a .grad" if after.has_grad else "lost its .grad")
     return tuple(facts)
+
+
+def _moved(before: Snapshot, after: Snapshot) -> str:
+    """Return what has happened to the storage that elements lie in; nothing if they are where they were."""
+    old, new = before.info, after.info
+    if old is None or new is None or not old.storage or not new.storage:
+        return ""
+    if before.reference.storages != after.reference.storages:
+        return "its storage is another one now"
+    if new.data_state == "freed" != old.data_state:
+        return _FREED
+    if old.storage.nbytes != new.storage.nbytes:
+        return "its storage was resized"
+    return "its elements lie elsewhere now, in the same storage" if _place(old) != _place(new) else ""
+
+
+_FREED = "its storage was freed"
 
 
 def _place(info: TensorInfo) -> int | None:
