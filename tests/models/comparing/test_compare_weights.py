@@ -285,6 +285,16 @@ def test_the_directions_of_a_change_are_computed_once_and_when_asked_for(monkeyp
     assert len(calls) == 2
 
 
+@pytest.mark.parametrize(
+    ("factor", "said"), [(0.003, "100%"), (0.006, "99%"), (0.5, "50%"), (3, "200%"), (12, "1,100%")]
+)
+def test_a_share_is_written_in_digits(factor, said):
+    """Which moves it from itself by that: also of what rounds to 100 percent."""
+    w = torch.ones(8, 8)
+    text = weights_comparison_document(tnp.compare({"w": w}, {"w": w * factor})).text()
+    assert said in text.split() and "e+" not in text
+
+
 def test_what_moved_most_beside_the_others_comes_first():
     """What was zero has not moved infinitely, integers count, and repeated layers stand in one line."""
     torch.manual_seed(0)

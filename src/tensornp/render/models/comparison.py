@@ -187,8 +187,12 @@ def _verdict(one: Comparison) -> str:
     return "{!r} to {!r}".format(*one.first_values) if one.count == 1 and one.first_values else one.verdict
 
 
+_WHOLE = 0.995
+"""The share from which on two digits are 100 percent."""
+
+
 def _percent(share: float) -> str:
-    return f"{100 * share:.2g}%" if 0 < share < 1 else f"{100 * share:,.0f}%"
+    return f"{100 * share:.2g}%" if 0 < share < _WHOLE else f"{100 * share:,.0f}%"
 
 
 _FIGURES: dict[str, Callable[[float], str]] = {
