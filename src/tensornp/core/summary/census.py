@@ -93,7 +93,7 @@ class CensusGroup:
 class Census:
     """The table, and what it counts: `totals` are bytes by device and `owners` by owner, each storage once.
 
-    In `num_unread` of its tensors and arrays no NaN was looked for, since there was too much to read.
+    In `num_unread` of its tensors and arrays no NaN was looked for, since no more than `bounds` is read.
     """
 
     groups: tuple[CensusGroup, ...]
@@ -105,6 +105,7 @@ class Census:
     num_left_out: int
     stopped: str
     num_unread: int = 0
+    bounds: tuple[str, ...] = ()
 
     def abridged(self, max_rows: int) -> Census:
         """Return what a table of at most `max_rows` names shows of this one; the totals stay."""
@@ -183,6 +184,7 @@ def census_of(
         num_left_out=sum(sizes) - sum(len(group.rows) for group in shown),
         stopped=survey.stopped,
         num_unread=unasked.num_unread if max_read_nbytes else 0,
+        bounds=tuple(unasked.bounds),
     )
 
 

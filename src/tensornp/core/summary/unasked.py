@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.values.reading.supply import nbytes_unasked
 from tensornp.core.values.stats.compute import scan
@@ -14,11 +15,15 @@ MAX_TENSORS = 200
 
 
 class Unasked:
-    """What may still be read: so many bytes, of so many tensors; `num_unread` counts those that were too many."""
+    """What may still be read: so many bytes, of so many tensors; `num_unread` counts those that were too many.
+
+    `bounds` are those that were reached, in words.
+    """
 
     def __init__(self, max_nbytes: int) -> None:
-        self._left, self._num_left = max_nbytes, MAX_TENSORS
+        self._max_nbytes, self._left, self._num_left = max_nbytes, max_nbytes, MAX_TENSORS
         self.num_unread = 0
+        self.bounds: dict[str, None] = {}
 
     def figures(self, tensor: Any, info: TensorInfo, *, histogram: HistogramChoice = "auto") -> TensorStats | None:
         """Return the figures of a tensor where they cost little; None where not, or where there are none."""
@@ -43,6 +48,8 @@ class Unasked:
             return None
         if nbytes > self._left or not self._num_left:
             self.num_unread += 1
+            bound = f"{MAX_TENSORS:,} tensors" if not self._num_left else format_nbytes(self._max_nbytes)
+            self.bounds[bound] = None
             return None
         self._left -= nbytes
         self._num_left -= 1
