@@ -54,6 +54,28 @@ def test_numbers_of_numpy_are_shown_beside_tensors():
         assert rows[1].text == f"{scalar!s} ({type(scalar).__name__})"
 
 
+def test_what_torch_has_words_for_is_shown_by_these():
+    """As dtypes, devices and classes; a class of the user's is not asked."""
+
+    class Loud(type):
+        def __repr__(cls) -> str:
+            raise AssertionError
+
+    held = {
+        "dtype": torch.float32, "device": torch.device("cpu"), "layout": torch.strided, "class": torch.Tensor,
+        "own": Loud("Quiet", (), {}), "long": type("x" * 999, (), {}),
+    }  # fmt: skip
+    texts = {row.name: row.text for row in summarize_container(held | {"t": torch.ones(1)}, DisplayOptions()).rows}
+    assert (texts["dtype"], texts["device"], texts["layout"]) == (
+        "torch.float32",
+        "device(type='cpu')",
+        "torch.strided",
+    )
+    assert texts["class"] == "<class 'torch.Tensor'>"
+    assert texts["own"] == "(Loud)"
+    assert len(texts["long"]) == 80
+
+
 def test_the_one_constant_that_numpy_hides_is_hidden():
     """`np.ma.masked` has a number inside, which stands for nothing."""
     assert tnp.card(np.ma.masked).text.splitlines()[-1] == "masked"

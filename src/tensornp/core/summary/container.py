@@ -32,6 +32,10 @@ FIRST_VALUES = 3
 """Values of each tensor that a row shows."""
 _NUMBERS = frozenset(map(id, (int, float, complex, bool)))
 _NUMPY_SCALARS = frozenset(id(np.dtype(code).type) for code in "?bBhHiIlLqQefdgFDG")
+_WORDS_OF_TORCH = frozenset(map(id, (torch.dtype, torch.device, torch.layout, torch.memory_format)))
+_METACLASSES = frozenset(map(id, (type, type(torch.Tensor))))
+_MAX_OF_CLASS = 80
+"""Characters of the name of a class."""
 _SHOWN_NUMBERS = 4
 Leaf = tuple[Path | None, Any]
 """Something in a container, and the path to it."""
@@ -256,5 +260,10 @@ def _short_text(leaf: Any) -> str:
             return repr(leaf)
         text = repr(leaf[:40] if isinstance(leaf, (str, bytes)) else leaf)
         return text if len(text) <= 40 else text[:39] + "…"
+    if id(type(leaf)) in _WORDS_OF_TORCH:
+        return repr(leaf)
+    if id(type(leaf)) in _METACLASSES:
+        text = legible(type.__repr__(leaf))
+        return text if len(text) <= _MAX_OF_CLASS else text[: _MAX_OF_CLASS - 1] + "…"
     of_class = f"({class_name(type(leaf))})"
     return f"{leaf!s} {of_class}" if id(type(leaf)) in _NUMPY_SCALARS else of_class

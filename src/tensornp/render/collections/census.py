@@ -64,7 +64,9 @@ def _heading(census: Census, common: tuple[str, ...]) -> str:
     owners = [f"{format_nbytes(nbytes)} of {owner}" for owner, nbytes in census.owners.items()]
     whose = [", ".join(owners)] if len(owners) > 1 else []
     bounds = " and ".join(census.bounds)
-    stopped = [f"no NaN looked for in {census.num_unread:,}: no more than {bounds} are read"] if census.num_unread else []
+    stopped = (
+        [f"no NaN looked for in {census.num_unread:,}: no more than {bounds} are read"] if census.num_unread else []
+    )
     stopped += [census.stopped] if census.stopped else []
     is_whole = not census.num_left_out
     # The totals name the device already.
