@@ -226,6 +226,20 @@ def test_the_plane_around_the_window_is_drawn():
     assert page.ask("overview", axes=[9, 9, 9])["type"] == "error"
 
 
+@pytest.mark.parametrize(
+    ("t", "words"),
+    [
+        (torch.ones(500, 700), ["all 1"]),
+        (torch.ones(500, 700).bool(), ["all 1"]),
+        (torch.arange(350_000).view(500, 700) % 2 == 0, ["dark blue 0", "yellow 1"]),
+        (torch.arange(350_000).view(500, 700) % 2, ["1 in every pixel"]),
+    ],
+)
+def test_the_colours_of_a_plane_of_which_each_pixel_has_one_value_are_told_truly(t, words):
+    """A grey picture has no dark blue; where True and False are mixed finely, each pixel shows a True."""
+    assert Page(t).ask("overview")["words"] == words
+
+
 def test_only_the_last_overview_is_drawn():
     """One that nobody waits for any more ends; a navigator that rests lets go of the tensor."""
     page = Page(torch.zeros(300, 300))

@@ -71,7 +71,7 @@ def counts_places(looked_at: LookedAt, subject: Subject) -> bool:
 
 def overview_data(overview: Overview) -> dict[str, Any]:
     """Return the picture of a plane, what its colours mean, and the text that stands for it."""
-    heatmap, limits = overview
+    heatmap, limits, _ = overview
     return {
         "type": "overview",
         "src": data_uri(heatmap_png(heatmap, limits)),

@@ -40,12 +40,15 @@ def margin_text(margin: Margin, between: str) -> str:
 
 def overview_words(overview: Overview) -> list[str]:
     """Return the colours of an overview by name, each with what it stands for, in a few characters."""
-    heatmap, limits = overview
-    is_signed = limits.centre is not None
+    heatmap, limits, is_one_value = overview
     ends = ("low", limits.low), ("high", limits.high)
-    if not is_signed:
+    if limits.centre is None:
         ends = ("least", limits.low), ("greatest", limits.high)
     words = [f"{NAMES[name]} {format_number(value)}" for name, value in ends if not math.isnan(value)]
+    if limits.low == limits.high and not limits.num_beyond:
+        # They have the colour of the middle.
+        value = format_number(limits.low)
+        words = [f"all {value}" if is_one_value else f"{value} in every pixel"]
     return words + ([f"{NAMES['nan']} NaN"] if heatmap.count(NAN_PIXEL) else [])
 
 

@@ -26,10 +26,11 @@ _BLOCK_NUMEL = 2**16
 
 
 class Overview(NamedTuple):
-    """A heat map, and the limits of its colours."""
+    """A heat map, the limits of its colours, and whether all finite elements have one value, not the pixels alone."""
 
     heatmap: Heatmap
     limits: Limits
+    is_one_value: bool = False
 
 
 def nbytes_read(subject: Subject, window: Window) -> int:
@@ -55,7 +56,7 @@ def overview_of(subject: Subject, window: Window, is_wanted: Callable[[], bool] 
     NotReadError
         If they cannot be had without reading far more.
     """
-    builder = HeatmapBuilder(window.plane, SIDE, SIDE)
+    builder, ends = HeatmapBuilder(window.plane, SIDE, SIDE), [math.inf, -math.inf]
     for block, first_row, first_column in _blocks(window):
         if not is_wanted():
             return None
@@ -66,8 +67,14 @@ def overview_of(subject: Subject, window: Window, is_wanted: Callable[[], bool] 
         values = flat.reshape(shape)
         shown = ~np.ma.getmaskarray(array).reshape(shape) if isinstance(array, np.ma.MaskedArray) else None
         builder.add(values, first_row, first_column, shown=shown)
+        seen = values if shown is None else values[shown]
+        seen = seen[np.isfinite(seen)]
+        if seen.size:
+            ends = [min(ends[0], float(seen.min())), max(ends[1], float(seen.max()))]
     heatmap = builder.finish()
-    return Overview(heatmap, limits(heatmap))
+    # In a mask of which each pixel has some of both, all pixels are of one value.
+    is_mask = values.dtype == bool and ends[0] < ends[1]
+    return Overview(heatmap, limits(heatmap, *(ends if is_mask else ())), ends[0] == ends[1])
 
 
 def _blocks(window: Window) -> Iterator[tuple[Window, int, int]]:
