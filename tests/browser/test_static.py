@@ -152,6 +152,16 @@ def test_values_break_into_lines_before_a_number_is_cut(page: Page) -> None:
     assert rows > 1
 
 
+def test_pictures_beside_each_other_are_seen_whole_in_a_narrow_page(page: Page) -> None:
+    """They get smaller; a page that shows no scroll bar would cut them without a sign."""
+    shown = tnp.image(torch.rand(4, 3, 64, 64), size=256)
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.set_content(shown._repr_html_())
+    box = page.get_by_role("img").bounding_box()
+    assert box and box["width"] <= 400 < shown.size[0]
+    assert box["width"] / box["height"] == pytest.approx(shown.size[0] / shown.size[1], rel=0.02)
+
+
 def widths_of_tables(page: Page) -> list[float]:
     """Return how many pixels each table takes, which depends on the fonts of the machine."""
     return page.evaluate("[...document.querySelectorAll('table')].map((t) => t.getBoundingClientRect().width)")

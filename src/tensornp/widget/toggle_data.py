@@ -44,7 +44,6 @@ def image_data(picture: Image) -> dict[str, Any]:
     """Return a picture as plain data: its address, the text that stands for it, and what is said under it."""
     width, height = picture.size
     shown = {"src": data_uri(picture.png), "alt": picture.alt, "width": width, "height": height}
-    shown |= {"className": "tensornp-tiles"} if picture.has_tiles else {}
     return {"shown": shown, "caption": picture.caption, "frames": frames_data(picture)}
 
 

@@ -49,20 +49,13 @@ class Image:
         return f"picture: {self.caption}"
 
     @property
-    def has_tiles(self) -> bool:
-        """Whether it is a grid, with indices that are to be read on a narrow page too."""
-        return len(self.places) > 1
-
-    @property
     def anchor(self) -> str:
         """The class by which a slider finds a film in the page; empty for what is none."""
         return f"tnp-{hashlib.blake2s(self.png, digest_size=4).hexdigest()}" if self.has_frames else ""
 
     def _repr_html_(self) -> str:
         classes = " ".join(filter(None, ["tensornp", self.anchor]))
-        shown = img_html(self.png, self.alt, *self.size, can_shrink=not self.has_tiles)
-        if self.has_tiles:
-            shown = f'<div style="overflow-x:auto">{shown}</div>'
+        shown = img_html(self.png, self.alt, *self.size)
         return f'<div class="{classes}">{shown}<div style="{SMALL_TEXT}">{escape(self.caption)}</div></div>'
 
     def _static_bundle(self) -> dict[str, str]:

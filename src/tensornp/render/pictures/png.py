@@ -142,15 +142,14 @@ def data_uri(png: bytes) -> str:
     return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
 
 
-def img_html(png: bytes, alt: str, width_px: int, height_px: int, title: str = "", *, can_shrink: bool = True) -> str:
+def img_html(png: bytes, alt: str, width_px: int, height_px: int, title: str = "") -> str:
     """Return a PNG as HTML, `alt` and `title` escaped; what a sanitizer drops of its style only smooths the edges.
 
-    The size on the page is to be in the PNG's own proportion, since a narrow page makes it smaller if it `can_shrink`;
-    one with letters is scrolled.
+    The size on the page is to be in the PNG's own proportion, since a narrow page makes it smaller: what it would cut
+    off nobody would miss, where a scroll bar is hidden until it is touched.
     """
-    limits = "max-width:100%;height:auto" if can_shrink else "max-width:none"
     titled = f' title="{escape(title)}"' if title else ""
     return (
         f'<img src="{data_uri(png)}" alt="{escape(alt)}"{titled} width="{width_px}" height="{height_px}" '
-        f'style="image-rendering:pixelated;vertical-align:middle;{limits}">'
+        f'style="image-rendering:pixelated;vertical-align:middle;max-width:100%;height:auto">'
     )
