@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import pytest
 
+from tensornp.core.summary.report import Report, ReportLine
+from tensornp.render.collections.report import report_document
 from tensornp.render.layout.document import Both, Document, Group, Heading, Lines, Pictures, displayed
 from tensornp.render.layout.table import Table, TableRow
 
@@ -45,3 +50,23 @@ def test_what_is_displayed_is_put_together_once():
     assert shown["text/plain"] == "h"
     assert '"tensornp anchor"' in shown["text/html"]
     assert len(calls) == 1
+
+
+def test_small_print_breaks_where_a_terminal_ends_and_nowhere_else(monkeypatch):
+    """A heading, a line and a report; a notebook breaks them by itself, and a file keeps them whole."""
+    said = " · ".join(f"{i} tensors of device {i}" for i in range(12))
+    report = report_document(Report("In[1] changed", (ReportLine("w", tuple(said.split(" · "))),)))
+    shown = [Document((Heading(said), Lines((said, "short")))), report]
+    monkeypatch.setenv("COLUMNS", "80")
+    whole = [document.text() for document in shown]
+    assert whole[0].split("\n") == [said, said, "short"]
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    report = report_document(Report("In[1] changed", (ReportLine("w", tuple(said.split(" · "))),)))
+    for text, before in zip([shown[0].text(), report.text()], whole, strict=True):
+        assert max(map(len, text.split("\n"))) <= 80
+        assert text.split() == before.split()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True

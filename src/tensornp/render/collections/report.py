@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any
 
 from tensornp.core.summary.report import Report, ReportLine
-from tensornp.render.layout.document import Both, Document
+from tensornp.render.layout.document import Both, Document, wrapped
 from tensornp.render.layout.style import ALARM_TEXT, SMALL_TEXT
 from tensornp.render.layout.words import listed
 
@@ -27,7 +27,7 @@ def report_document(report: Report) -> Document:
     page = f"<b>{escape(report.heading)}</b>{bad}"
     page = f"<details><summary>{page} · {escape(summary)}</summary>{lines}</details>" if summary else page + lines
     text = "\n  ".join([f"{report.heading}:", *filter(None, [alarm, summary]), *shown])
-    return Document((Both(text, page),), f"{SMALL_TEXT};padding:2px 0")
+    return Document((Both(wrapped(text), page),), f"{SMALL_TEXT};padding:2px 0")
 
 
 def _alarm(report: Report) -> str:

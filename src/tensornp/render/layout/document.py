@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +14,25 @@ from tensornp.core.lowlevel.modes import never_compiled
 from tensornp.render.layout.bundle import bundle
 from tensornp.render.layout.style import ALARM_TEXT, BESIDE, CARD, HEADING, SMALL_TEXT, WIDE, array_style, badge_style
 from tensornp.render.layout.table import Table, name_html, table_html, table_text
+
+_MIN_COLUMNS = 20
+"""A terminal that says it has fewer does not know."""
+
+
+def wrapped(text: str) -> str:
+    """Return small print in lines that a terminal has room for; as it is where the text goes elsewhere."""
+    try:
+        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    except Exception:
+        # What stands for it may be closed, or know nothing of terminals.
+        columns = 0
+    lines = text.split("\n")
+    return "\n".join(_fit(line, columns) if len(line) > columns >= _MIN_COLUMNS else line for line in lines)
+
+
+def _fit(line: str, columns: int) -> str:
+    never = {"break_long_words": False, "break_on_hyphens": False, "replace_whitespace": False}
+    return textwrap.fill(line, columns, subsequent_indent="    ", **never)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +44,7 @@ class Heading:
     @property
     def text(self) -> str:
         """The line."""
-        return self.said
+        return wrapped(self.said)
 
     @property
     def html(self) -> str:
@@ -39,7 +61,7 @@ class Lines:
     @property
     def text(self) -> str:
         """The lines."""
-        return "\n".join(filter(None, self.said))
+        return "\n".join(map(wrapped, filter(None, self.said)))
 
     @property
     def html(self) -> str:
@@ -58,7 +80,7 @@ class Alarm:
     @property
     def text(self) -> str:
         """The line."""
-        return self.said + self.rest
+        return wrapped(self.said + self.rest)
 
     @property
     def html(self) -> str:
@@ -165,7 +187,7 @@ def headed(names: Sequence[tuple[str, str]], verdict: str) -> Both:
     text = " and ".join(name + beside for name, beside in names)
     bold = " and ".join(f"<b>{name_html(name)}</b>{escape(beside)}" for name, beside in names)
     badge = f'<span style="{badge_style("plain")}">{escape(verdict)}</span>'
-    return Both(f"{text}: {verdict}", f"<div>{bold} {badge}</div>")
+    return Both(wrapped(f"{text}: {verdict}"), f"<div>{bold} {badge}</div>")
 
 
 def printed(text: str) -> Document:
