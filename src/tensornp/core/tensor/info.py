@@ -159,7 +159,10 @@ def _with_shape(
     state, kind = form.state, form.kind
     shape = _nested_shape(t) if kind.gives_several else _sizes(t.shape)
     strided = t.layout == torch.strided and not kind.gives_several and -1 not in shape
-    shape, stride = _shape_and_stride(t) if strided else (shape, None)
+    stride = _sizes(t.stride()) if strided else None
+    # Another thread may have given it others in between.
+    while strided and t.shape != shape:
+        shape, stride = _sizes(t.shape), _sizes(t.stride())
     has_storage = strided and state == "available" and kind.has_strides
     storage = _storage_span(tensor, t) if has_storage else None
     is_buffer_of_parts = kind.gives_several and t.layout == torch.strided and state == "available"
@@ -244,14 +247,6 @@ def _inner_of(tensor: torch.Tensor, kind: Kind) -> TensorInfo | None:
 def _sizes(sizes: Iterable[object]) -> tuple[int, ...]:
     """Return sizes as plain ints, and -1 for a symbolic one: comparing that would add a guard to a user's graph."""
     return tuple([n if type(n) is int else int(n) if isinstance(n, (int, torch.Tensor)) else -1 for n in sizes])
-
-
-def _shape_and_stride(t: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return sizes and strides that belong together: another thread may give the tensor others in between."""
-    while True:
-        shape, stride = _sizes(t.shape), _sizes(t.stride())
-        if shape == _sizes(t.shape):
-            return shape, stride
 
 
 def _nested_shape(t: Any) -> tuple[int, ...]:
