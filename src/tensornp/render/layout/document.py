@@ -31,8 +31,10 @@ def wrapped(text: str) -> str:
 
 
 def _fit(line: str, columns: int) -> str:
-    never = {"break_long_words": False, "break_on_hyphens": False, "replace_whitespace": False}
-    return textwrap.fill(line, columns, subsequent_indent="    ", **never)
+    wrapper = textwrap.TextWrapper(columns, subsequent_indent="    ", replace_whitespace=False)
+    # What is longer than a line is a name, or code.
+    wrapper.break_long_words = wrapper.break_on_hyphens = False
+    return wrapper.fill(line)
 
 
 @dataclass(frozen=True, slots=True)
