@@ -26,8 +26,8 @@ _SERVANTS = (
 )  # fmt: skip
 """Where the threads are from that serve the kernel, the debugger or a progress bar, and run no code of the user's."""
 _LOOPS = ("asyncio", "tornado", "ipykernel.subshell")
-_ANSWERING = ("ipykernel.subshell", "tensornp.widget")
-"""Where the threads are from in which pages are answered while a cell runs."""
+_ANSWERING, _OWN = ("ipykernel.subshell",), "tensornp "
+"""Where the threads are from in which pages are answered while a cell runs, and how the names of ours begin."""
 _PATIENCE_S, _PAUSE_S = 0.25, 0.001
 """For how long they are waited for in all, from the beginning of one cell to that of the next."""
 Role = Literal["servant", "loop", "pool", "feeder", "user"]
@@ -137,7 +137,8 @@ def _only_answers_run() -> bool:
     del frames[threading.get_ident()]
     for thread in threading.enumerate():
         frame = frames.pop(thread.ident or 0, None)
-        is_answering = _is_from(thread, _ANSWERING) and not cells.run_in(thread.ident)
+        is_answering = thread.name.startswith(_OWN) or _is_from(thread, _ANSWERING)
+        is_answering = is_answering and not cells.run_in(thread.ident)
         if frame is not None and not is_answering and not _is_at_rest(thread, frame):
             return False
     return not frames
