@@ -11,9 +11,14 @@ from tensornp.core.lowlevel.attributes import is_subclass, is_tensor
 from tensornp.core.namespace.members import registered
 
 
+def is_of_module_class(obj: Any) -> bool:
+    """Return whether `obj` is a module, whatever it holds."""
+    return is_subclass(type(obj), torch.nn.Module)
+
+
 def is_module(obj: Any) -> bool:
     """Return whether `obj` is a module that holds a parameter or a buffer; nothing of the user's runs."""
-    return is_subclass(type(obj), torch.nn.Module) and _holds_tensors(obj)
+    return is_of_module_class(obj) and _holds_tensors(obj)
 
 
 def _holds_tensors(module: Any) -> bool:

@@ -33,6 +33,7 @@ ALL_NUMEL = 2**24
 SAMPLE_NUMEL = 2**20
 """Elements of the sample past that."""
 TASK_BLOCKS = 64
+_MAX_ITEMSIZE = 16
 
 
 @dataclass
@@ -74,8 +75,8 @@ class Tasks:
         self._in_depth = in_depth and supply.order is not None
         self._layout = layout_of(supply.shape, supply.order, supply.dtype) if in_depth else ()
         num_read = sum([part.numel for part in supply.parts])
-        nbytes = sum([part.numel // part.per_element * stored_dtype(part.dtype).itemsize for part in supply.parts])
-        self._kernels = fast.load() if nbytes > fast.MAX_NBYTES_PLAIN else None
+        is_large = num_read * _MAX_ITEMSIZE > fast.MAX_NBYTES_PLAIN and _nbytes_read(supply) > fast.MAX_NBYTES_PLAIN
+        self._kernels = fast.load() if is_large else None
         is_sample = self._keeps_distribution and not self._has_codes and histogram != "all" and num_read > ALL_NUMEL
         self._sampler = Sampler(num_read, SAMPLE_NUMEL) if is_sample else None
 
@@ -140,6 +141,10 @@ class Tasks:
         if supply.is_masked:
             return f"{figures.count:,} of {supply.numel:,} shown"
         return supply.scope
+
+
+def _nbytes_read(supply: Supply) -> int:
+    return sum(part.numel // part.per_element * stored_dtype(part.dtype).itemsize for part in supply.parts)
 
 
 def _of_zeros(scheme: Scheme, count: int, sampler: Sampler | None) -> Distribution:
