@@ -178,6 +178,54 @@ def test_the_largest_norm_is_two_clicks_away(tree: MakeTree) -> None:
     assert len(lefts) == 3 and len(set(lefts)) == 1
 
 
+def test_columns_stay_where_they_are_whatever_lines_are_seen(tree: MakeTree) -> None:
+    """Two clicks at one place of the page sort by one column, and back; names, shapes and figures differ in length."""
+    torch.manual_seed(0)
+    sizes = [(3,), (5000, 3), (2, 3, 4, 5, 6)]
+    shown = tree({f"part{'.long' * (i % 5)}.w{i}": torch.randn(sizes[i % 3]) * 10.0 ** (i - 9) for i in range(40)})
+    shown.page.set_viewport_size({"width": 1000, "height": 800})
+    shown.scan()
+    heads = shown.grid.locator("thead th")
+    lefts = "all => all.map((one) => one.getBoundingClientRect().x)"
+    before = heads.evaluate_all(lefts)
+    for name in ("norm", "std"):
+        box = shown.grid.get_by_role("button", name=name, exact=True).bounding_box()
+        assert box
+        for expected in ("descending", "ascending", None):
+            shown.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+            shown.settle()
+            assert heads.filter(has_text=name).get_attribute("aria-sort") == expected
+            assert heads.evaluate_all(lefts) == before
+    shown.grid.locator("tbody tr").first.focus()
+    for key in ("End", "Home", "ArrowLeft", "PageDown"):
+        shown.press(key)
+        assert heads.evaluate_all(lefts) == before
+
+
+def test_a_name_keeps_both_its_ends_beside_an_alarm(tree: MakeTree) -> None:
+    """What gives way is the indentation and then the alarm, of which the number stays."""
+    names = [f"encoder.layer.{i}.attention.value.weight" for i in range(3)]
+    shown = tree({name: torch.tensor([1.0, torch.nan if "1" in name else 2.0]) for name in names})
+    page = shown.page
+    page.set_viewport_size({"width": 480, "height": 800})
+    shown.scan()
+    expect(shown.row("attention.value.weight").get_by_role("button")).to_have_text("1 NaN in layer 1")
+    shown.row("attention.value.weight").click()
+    shown.settle()
+    parts = shown.row("layer.1.attention").locator(".tensornp-part")
+    first, last = parts.first.bounding_box(), parts.last.bounding_box()
+    alarm, heads = shown.row("layer.1.attention").get_by_role("button"), shown.grid.locator("thead th").first
+    seen, column = alarm.bounding_box(), heads.bounding_box()
+    assert first and last and seen and column
+    assert "".join(parts.all_text_contents()) == names[1]
+    # It says all of its number, and is within the column with the end of the name before it.
+    assert alarm.evaluate("node => node.scrollWidth <= node.clientWidth")
+    assert (
+        first["width"] > 30 and last["x"] + last["width"] <= seen["x"] <= column["x"] + column["width"] - seen["width"]
+    )
+    assert parts.last.evaluate("node => node.scrollWidth <= node.clientWidth + 1")
+
+
 def test_columns_are_chosen_and_kept(tree: MakeTree, stored: Page) -> None:
     """By keys too; Escape closes the choice. What is narrow leaves some out until they are chosen."""
     shown = tree({"a": torch.ones(2), "b": torch.zeros(3)})

@@ -48,6 +48,9 @@ interface Column {
   isLargeFirst: boolean;
   isSortable: boolean;
   minWidth: number;
+  /** The characters that it has room for, and whether it has room for a mark beside them. */
+  width: number;
+  hasMark: boolean;
   isFixed: boolean;
 }
 

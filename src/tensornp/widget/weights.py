@@ -231,7 +231,9 @@ class WeightsWidget(AnsweringWidget):
         told = self._outline.told
         scanned = (column for column in columns() if column.is_scanned and self._found)
         told |= {column.name for column in scanned if column.figure is None or column.name in self._figures}
-        return [column_data(column, has_figures=bool(self._found)) for column in columns() if column.name in told]
+        widths, has_figures = self._outline.widths, bool(self._found)
+        seen = (column for column in columns() if column.name in told)
+        return [column_data(column, widths[column.name], has_figures=has_figures) for column in seen]
 
     # --- one weight
 

@@ -81,6 +81,8 @@ class Column(NamedTuple):
         Whether the first sorting begins with the largest.
     min_width : int
         The pixels of a page from which it is shown once a scan has found figures, until someone chooses it.
+    width : int
+        The characters that it has room for, whatever is seen; 0 where that depends on the weights.
     """
 
     name: str
@@ -98,6 +100,7 @@ class Column(NamedTuple):
     is_right: bool = False
     has_large_first: bool = False
     min_width: int = 0
+    width: int = 0
 
     @property
     def is_sortable(self) -> bool:
@@ -230,8 +233,8 @@ def _percent(share: float) -> str:
     return f"{100 * share:.3g}%" if share else "0"
 
 
-def _figure(name: str, figure: ScannedFigure, *, min_width: int = 0) -> Column:
-    return Column(name, figure=figure, is_right=True, has_large_first=True, min_width=min_width)
+def _figure(name: str, figure: ScannedFigure, *, min_width: int = 0, width: int = 9) -> Column:
+    return Column(name, figure=figure, is_right=True, has_large_first=True, min_width=min_width, width=width)
 
 
 def _share(numel: int, all_numel: int) -> str:
@@ -253,7 +256,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("name", lambda row: cut(row.pattern, MAX_SHOWN) or "''", _natural, is_always=True),
     Column(
         "kind", lambda row: row.entries[0].kind, lambda one: one.kind, lambda one: one.kind, is_said_once=True,
-        min_width=_WIDEST,
+        min_width=_WIDEST, width=9,
     ),
     Column(
         "shape", lambda row: shape_text(row.entries[0].shape, row.entries[0].kind), lambda one: one.numel,
@@ -261,41 +264,41 @@ COLUMNS: tuple[Column, ...] = (
     ),
     Column(
         "elements", None, lambda one: one.numel, share=lambda numel, _: format_count(numel), is_always=True,
-        is_right=True, has_large_first=True, min_width=_NARROW,
+        is_right=True, has_large_first=True, min_width=_NARROW, width=9,
     ),
     Column(
         "share", None, lambda one: one.numel, share=_share, is_always=True, is_right=True, has_large_first=True,
-        min_width=_WIDE,
+        min_width=_WIDEST, width=6,
     ),
     Column(
         "dtype", lambda row: cut(row.entries[0].dtype, MAX_SHOWN), lambda one: one.dtype, lambda one: one.dtype,
-        is_said_once=True, min_width=_WIDEST,
+        is_said_once=True, min_width=_WIDEST, width=14,
     ),
     Column(
         "where", _where, lambda one: one.location, lambda one: one.location, "place", is_said_once=True,
-        min_width=_WIDEST,
+        min_width=_WIDEST, width=20,
     ),
     Column(
         "bytes", _bytes_of_each, lambda one: one.nbytes,
         title=lambda row: counted(sum(entry.nbytes for entry in row.entries), "byte"),
-        is_always=True, is_right=True, has_large_first=True, min_width=_WIDEST,
+        is_always=True, is_right=True, has_large_first=True, min_width=_WIDEST, width=14,
     ),
     Column(
         "grad", _grad, lambda one: {True: 0, False: 1, None: 2}[one.is_trained], is_said_once=True,
-        min_width=_WIDEST,
+        min_width=_WIDEST, width=11,
     ),
-    Column("figures", heading="values", min_width=_NARROW),
+    Column("figures", heading="values", min_width=_NARROW, width=9),
     _figure("norm", ScannedFigure(lambda stats: stats.norm)),
     _figure("mean", ScannedFigure(lambda stats: stats.mean, has_sign=True), min_width=_WIDE),
     _figure("std", ScannedFigure(lambda stats: stats.std), min_width=_WIDE),
     _figure("max |x|", ScannedFigure(_largest), min_width=_NARROW),
-    _figure("zeros", ScannedFigure(_share_of_zeros, _percent), min_width=_WIDE),
-    _figure(GRADIENT, ScannedFigure(lambda _: None), min_width=_WIDEST),
-    _figure(GRADIENT_RATIO, ScannedFigure(lambda _: None), min_width=_WIDEST),
-    Column(FINDINGS, min_width=_WIDEST),
+    _figure("zeros", ScannedFigure(_share_of_zeros, _percent), min_width=_WIDE, width=7),
+    _figure(GRADIENT, ScannedFigure(lambda _: None), min_width=_WIDEST, width=11),
+    _figure(GRADIENT_RATIO, ScannedFigure(lambda _: None), min_width=_WIDEST, width=15),
+    Column(FINDINGS, min_width=_WIDEST, width=30),
     Column(
         "notes", _notes, lambda one: (not one.problem, not one.tied_to, not one.related, not one.note, one.note),
-        has_text=lambda one: bool(one.note or one.problem or one.tied_to or one.related),
+        has_text=lambda one: bool(one.note or one.problem or one.tied_to or one.related), width=30,
     ),
 )  # fmt: skip
 """In the order in which they stand."""

@@ -10,9 +10,10 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from tensornp.core.lowlevel.units import counted
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.counter import is_counter
-from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.entry import WeightEntry, shape_text
 from tensornp.models.entries.repeated import not_counted
 from tensornp.models.outline.choose import STATES, Asked, has_state, passes, searched
 from tensornp.models.outline.classes import class_said
@@ -23,6 +24,8 @@ FoundOrder = Callable[[str, str], float | None]
 """What a scan has found, by a column and the name of a weight: a number by which it is sorted, None of nothing."""
 MAX_OPEN = 40
 """Lines up to which branches are open from the beginning."""
+_MAX_SHAPE = 20
+"""Characters of the longest shapes, and of the number of weights below a branch, which stands with them."""
 
 
 class Line(NamedTuple):
@@ -284,6 +287,13 @@ class Outline:
         if column.is_said_once and column.order is not None:
             return len({column.order(one) for one in self.weights}) > 1
         return column.is_always or (column.has_text is not None and any(map(column.has_text, self.weights)))
+
+    @cached_property
+    def widths(self) -> dict[str, int]:
+        """The characters that each column has room for, whichever lines are seen."""
+        shapes = {(one.shape, one.kind) for one in self.weights}
+        longest = max([len(counted(len(self.weights), "weight")), *(len(shape_text(*one)) for one in shapes)])
+        return {column.name: column.width or min(longest, _MAX_SHAPE) for column in columns()}
 
     @cached_property
     def choices(self) -> dict[str, list[str]]:

@@ -6,9 +6,12 @@ const NUM_LINES = 20;
 // Beside a weight that is open.
 const FEW_LINES = 8;
 const INDENT_PX = 16;
-// What the bar beside the tree takes, and what a name has at the least.
-const BAR_PX = 14;
-const MIN_NAME_PX = 140;
+// Between columns, and what a mark takes beside a figure.
+const GAP_PX = 8;
+const MARK_PX = 40;
+// The end of a name that stays where its middle is left out.
+const MAX_END = 14;
+const FEW_LETTERS = 6;
 
 export class Lines {
   /** @type {SeenLines} */
@@ -36,7 +39,8 @@ export class Lines {
     this.body = element("tbody");
     const thead = element("thead");
     thead.append(this.head);
-    this.grid.append(thead, this.body);
+    this.widths = element("colgroup");
+    this.grid.append(this.widths, thead, this.body);
     this.grid.addEventListener("click", ({ target }) => this.press(target));
     this.grid.addEventListener("focusin", ({ target }) => this.numberOf(target) >= 0 && entered(this.numberOf(target)));
     // It does for the mouse what keys do in the tree, and is no stop of its own.
@@ -72,20 +76,27 @@ export class Lines {
     this.slider.hidden = total <= this.count;
   }
 
-  // Names have the room that figures leave, in a page of that width.
-  fitNames(width) {
-    const cell = /** @type {HTMLElement | undefined} */ (this.rows[0]?.firstChild);
-    if (!cell || !Number.isFinite(width)) return;
-    const room = Math.max(width - BAR_PX - (this.grid.offsetWidth - cell.offsetWidth), MIN_NAME_PX);
-    if (room === this.room) return;
-    this.room = room;
-    this.grid.style.setProperty("--tensornp-name", `${room}px`);
+  // Columns are as wide as what they may have to say, whatever is seen of it; names have the room that these leave.
+  fitColumns(columns) {
+    const own = ({ width, hasMark }) => [width, GAP_PX + (hasMark ? MARK_PX : 0)];
+    const sizes = columns.map((column) => (column.isFixed ? undefined : own(column)));
+    const said = ([characters, pixels]) => `calc(${characters}ch + ${pixels}px)`;
+    this.widths.replaceChildren(
+      ...sizes.map((size) => {
+        const one = element("col");
+        if (size) one.style.width = said(size);
+        return one;
+      }),
+    );
+    const all = sizes.reduce(([a, b], [c, d] = [0, 0]) => [a + c, b + d], [0, 0]);
+    this.node.style.setProperty("--tensornp-others", said(all));
   }
 
   paintHeads(columns, sort, descending) {
     const kind = JSON.stringify([columns, sort, descending]);
     if (kind === this.kindOfHeads) return;
     this.kindOfHeads = kind;
+    this.fitColumns(columns);
     const had = this.head.contains(focused()) && focused()?.title;
     this.head.replaceChildren(
       ...columns.map((column) => {
@@ -138,22 +149,23 @@ export class Lines {
   }
 
   /** @param {Line} line @param {Column} column */
-  cell(line, { name, isRight }) {
+  cell(line, { name, isRight, hasMark }) {
     const cell = element("td", isRight ? "right" : name);
     const text = line.cells[name] ?? "";
     if (name === "name") {
       const mark = element("span", "mark", line.branch >= 0 ? (line.open ? "▾" : "▸") : "");
       mark.setAttribute("aria-hidden", "true");
       const box = element("div", "name-box");
-      box.append(mark, endOf(text));
+      const indent = element("span", "indent");
+      indent.style.flexBasis = `${(line.level - 1) * INDENT_PX}px`;
+      box.append(indent, mark, whole(text));
       if (line.className) box.append(nameOf("class-name", line.className));
       if (line.alarm) box.append(this.alarm(line.alarm));
       cell.append(box);
-      cell.style.paddingLeft = `${(line.level - 1) * INDENT_PX}px`;
     } else if (name === "figures") {
       if (line.picture.src) cell.append(pictureOf(line.picture));
       cell.title = text;
-    } else if (name === this.seen.marked && line.mark) cell.append(markOf(line.mark), element("span", "number", text));
+    } else if (name === this.seen.marked && line.mark) cell.append(markOf(line.mark, hasMark), document.createTextNode(text));
     else cell.textContent = text;
     return cell;
   }
@@ -205,8 +217,10 @@ export class Lines {
       event.stopPropagation();
       this.seek(alarm);
     };
-    const node = button(alarm.text, "Show the values there (n)", press, "copy tensornp-link tensornp-alarm");
+    const node = button(alarm.text, `${alarm.text}: show the values there (n)`, press, "copy tensornp-link tensornp-alarm");
     node.tabIndex = -1;
+    // What gives way to a name keeps its number.
+    node.style.minWidth = `calc(${Math.min(alarm.text.length, FEW_LETTERS)}ch + 8px)`;
     return node;
   }
 
@@ -227,9 +241,10 @@ export class Lines {
   }
 }
 
-// Where a figure lies among those of all weights: a dot, or how far those of several go.
-function markOf([from, to]) {
-  const mark = element("span", "scale");
+// Where a figure lies among those of all weights: a dot, or how far those of several go. It stands beside it where there is
+// room, else under it.
+function markOf([from, to], hasRoom) {
+  const mark = element("span", hasRoom ? "scale" : "scale tensornp-under");
   mark.setAttribute("aria-hidden", "true");
   const dot = element("span", "dot");
   dot.style.left = `${100 * from}%`;
@@ -238,9 +253,11 @@ function markOf([from, to]) {
   return mark;
 }
 
-// A name of which the beginning is left out where there is no room for it.
-function endOf(text) {
-  const node = element("span", "name-end");
-  node.append(nameOf("name-text", text));
+// A name of which the middle is left out where there is no room for it: both its ends tell it from others.
+function whole(text) {
+  const node = nameOf("name-text", "");
+  const letters = [...text];
+  const at = letters.length - Math.min(Math.floor(letters.length / 2), MAX_END);
+  node.append(...[letters.slice(0, at), letters.slice(at)].map((part) => element("span", "part", part.join(""))));
   return node;
 }

@@ -161,7 +161,7 @@ class Weights {
     if (!had) this.live.textContent = seen.text;
   }
 
-  // A name leaves room for figures, beside which it stays.
+  // What there is room for.
   fit() {
     const { clientWidth } = this.root;
     if (!this.columns.fit(clientWidth)) return;
@@ -179,7 +179,6 @@ class Weights {
     const { total, text, code } = this.seen;
     const columns = this.columns.offer(this.seen.columns, this.asked.sort);
     this.lines.paint(this.seen, columns, this.asked, this.current, this.panel.opened);
-    this.lines.fitNames(this.columns.width);
     this.said.textContent = text || `${total.toLocaleString("en")} ${total === 1 ? "line" : "lines"}`;
     this.code.textContent = code;
     this.copy.hidden = !code;
