@@ -234,7 +234,7 @@ def test_columns_are_chosen_and_kept(tree: MakeTree, stored: Page) -> None:
     shown.scan()
     page.get_by_role("button", name="Columns").focus()
     shown.press("Enter", "Tab", "Space")
-    every = ["elements", "share", "values", "norm", "mean", "std", "max |x|", "zeros"]
+    every = ["elements", "values", "norm", "mean", "std", "max |x|", "zeros"]
     assert heads.all_text_contents() == ["name", *every]
     shown.press("Escape")
     expect(page.get_by_role("group", name="Columns")).to_be_hidden()
