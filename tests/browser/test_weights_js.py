@@ -351,6 +351,24 @@ def test_what_a_click_opens_is_in_the_window(tree: MakeTree, height: int) -> Non
         assert shown.page.evaluate("scrollY") == 0
 
 
+@pytest.mark.parametrize("height", [800, 340])
+def test_what_is_opened_and_its_line_stay_in_the_window_as_the_list_gets_short(tree: MakeTree, height: int) -> None:
+    """Both of them where there is room; in a low window the line, with the head of what is opened."""
+    shown = tree({f"w{i}": torch.ones(20, 3) * i for i in range(50)})
+    shown.page.set_viewport_size({"width": 800, "height": height})
+    shown.page.add_style_tag(content="#output { padding: 900px 0; }")
+    for name in ("w0", "w5", "w15"):
+        shown.row(name).first.scroll_into_view_if_needed()
+        shown.row(name).first.click()
+        shown.settle()
+        expect(shown.grid.locator("tr.tensornp-opened")).to_be_in_viewport(ratio=1)
+        expect(shown.page.locator(".tensornp-weight" if height == 800 else ".tensornp-weight-head")).to_be_in_viewport(
+            ratio=1
+        )
+        shown.page.get_by_role("button", name="close", exact=True).click()
+        shown.settle()
+
+
 @pytest.mark.parametrize(("value", "goal", "says"), [(float("nan"), "nan", "NaN"), (float("inf"), "inf", "infinities")])
 def test_what_is_not_finite_is_two_clicks_away(tree: MakeTree, value: float, goal: str, says: str) -> None:
     """One scans; the sentence, and the finding in the line, lead to the values at that place."""
@@ -440,6 +458,41 @@ def test_a_heading_keeps_the_focus_and_a_row_the_tab_stop(tree: MakeTree) -> Non
     shown.settle()
     assert shown.names()[0] == "w40"
     assert shown.grid.locator("tr[tabindex='0']").count() == 1
+
+
+def test_the_bar_is_as_long_as_what_is_seen_of_all_lines(tree: MakeTree) -> None:
+    """Half of it for half of them; and there is none where all are seen."""
+    shown = tree({f"w{i}": torch.ones(1) for i in range(40)})
+    bar = shown.page.locator("input.tensornp-down")
+    share = """node => parseFloat(getComputedStyle(node).getPropertyValue("--tensornp-thumb")) / node.clientHeight"""
+    assert bar.evaluate(share) == pytest.approx(0.5, abs=0.01)
+    shown.search.fill("w1 w2*".split()[1])
+    shown.settle()
+    expect(bar).to_be_hidden()
+    shown.search.fill("")
+    shown.settle()
+    shown.grid.locator("tbody tr").first.click()
+    shown.settle()
+    assert bar.evaluate(share) == pytest.approx(0.2, abs=0.01)
+
+
+def test_the_wheel_scrolls_the_lines_wherever_the_focus_is_and_the_page_at_their_ends(tree: MakeTree) -> None:
+    """A notch is three lines; what is less adds up."""
+    shown = tree({f"w{i}": torch.ones(1) for i in range(30)})
+    page = shown.page
+    page.add_style_tag(content="#output { padding: 300px 0 2000px; }")
+    page.get_by_role("button", name="Columns").focus()
+    shown.grid.hover()
+
+    def roll(by: int) -> tuple[str, bool]:
+        before = page.evaluate("scrollY")
+        page.mouse.wheel(0, by)
+        page.wait_for_timeout(150)
+        shown.settle()
+        return shown.names()[0], page.evaluate("scrollY") == before
+
+    assert [roll(100), roll(20), roll(20)] == [("w3", True), ("w3", True), ("w4", True)]
+    assert [roll(1000), roll(100)] == [("w10", True), ("w10", False)]
 
 
 def test_only_the_name_that_was_asked_for_is_overwritten(tree: MakeTree) -> None:

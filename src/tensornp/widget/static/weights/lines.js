@@ -9,9 +9,11 @@ const INDENT_PX = 16;
 // Between columns, and what a mark takes beside a figure.
 const GAP_PX = 8;
 const MARK_PX = 40;
-// The end of a name that stays where its middle is left out.
+// Up to how many letters a name is one, and of a longer one the end that stays where its middle is left out.
+const MIN_CUT = 20;
 const MAX_END = 14;
 const FEW_LETTERS = 6;
+const MIN_THUMB_PX = 20;
 
 export class Lines {
   /** @type {SeenLines} */
@@ -74,6 +76,9 @@ export class Lines {
     this.slider.max = String(Math.max(total - this.count, 0));
     this.slider.value = String(first);
     this.slider.hidden = total <= this.count;
+    // As much of it as is seen of all lines.
+    const thumb = Math.max((this.slider.clientHeight * this.count) / total, MIN_THUMB_PX);
+    this.slider.style.setProperty("--tensornp-thumb", `${thumb}px`);
   }
 
   // Columns are as wide as what they may have to say, whatever is seen of it; names have the room that these leave.
@@ -188,6 +193,10 @@ export class Lines {
     return this.seen && this.rows[at - this.seen.first];
   }
 
+  rowOpened() {
+    return this.rows.find((row) => row.classList.contains("tensornp-opened"));
+  }
+
   lineOf(at) {
     return this.seen?.lines[at - this.seen.first];
   }
@@ -257,7 +266,10 @@ function markOf([from, to], hasRoom) {
 function whole(text) {
   const node = nameOf("name-text", "");
   const letters = [...text];
-  const at = letters.length - Math.min(Math.floor(letters.length / 2), MAX_END);
-  node.append(...[letters.slice(0, at), letters.slice(at)].map((part) => element("span", "part", part.join(""))));
+  const end = letters.slice(-MAX_END);
+  // Parted at a dot where there is one, it is read out as names are.
+  const at = letters.length - end.length + Math.max(end.indexOf("."), 0);
+  const parts = letters.length > MIN_CUT ? [letters.slice(0, at), letters.slice(at)] : [letters];
+  node.append(...parts.map((part) => element("span", "part", part.join(""))));
   return node;
 }

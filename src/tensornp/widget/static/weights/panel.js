@@ -7,15 +7,16 @@ import { figuresOf } from "./figures.js";
 
 export class Panel {
   // `post(message, isSlow)` asks the kernel and returns by what number it answers; `announce(text)` has a screen reader
-  // say it, `closed()` is told when it is closed from here.
+  // say it, `row()` gives its line in the tree, and `closed()` is told when it is closed from here.
   /** @type {Tabs | undefined} */
   tabs;
 
   /** @param {Model} model @param {Record<string, (...args: any[]) => any>} calls */
-  constructor(model, { post, announce, closed }) {
+  constructor(model, { post, announce, row, closed }) {
     this.model = model;
     this.post = post;
     this.announce = announce;
+    this.row = row;
     this.closed = closed;
     this.node = element("section", "weight");
     this.node.hidden = true;
@@ -68,16 +69,21 @@ export class Panel {
     this.announce(isThere ? `${content.name} is shown below` : content.text);
   }
 
-  // Whatever a gesture opens comes into view, once, unless one has gone on to something else meanwhile.
+  // Whatever a gesture opens comes into view, once, unless one has gone on to something else meanwhile: all of it and its
+  // line, or where there is no room for both, its line and what is next to that. What has the focus is seen in any case.
   seen() {
     const now = focused();
-    if (now === document.body || this.node.parentElement?.contains(now)) this.node.scrollIntoView({ block: "nearest" });
+    if (now !== document.body && !this.node.parentElement?.contains(now)) return;
+    for (const node of [this.node, this.row(), this.node.contains(now) && now]) {
+      if (node) node.scrollIntoView({ block: "nearest" });
+    }
   }
 
   // To what was sought, or from the line on which a key was pressed.
   goOn(close) {
     if (this.tabs && this.goal && this.model.get("has_values")) this.tabs.choose("values");
-    else if (this.from && this.from === focused()) (this.tabs?.chosen() ?? close).focus({ preventScroll: true });
+    // Its line may have been painted anew.
+    else if (this.from && [this.from, this.row()].includes(focused())) (this.tabs?.chosen() ?? close).focus({ preventScroll: true });
   }
 
   showFacts(content) {

@@ -11,6 +11,9 @@ import { Findings } from "./findings.js";
 import { Lines } from "./lines.js";
 import { Panel } from "./panel.js";
 
+// What a wheel that is turned by one notch goes by is three lines.
+const LINE_OF_WHEEL_PX = 33;
+
 class Weights {
   /** @type {SeenLines} */
   seen;
@@ -20,6 +23,7 @@ class Weights {
   asked = { search: "", sort: "", descending: false, filters: {}, toggled: [] };
   first = 0;
   firstBefore = 0;
+  rolled = 0;
   current = 0;
 
   /** @param {Model} model */
@@ -48,6 +52,7 @@ class Weights {
     this.panel = new Panel(model, {
       post: (message, isSlow) => this.wishes.post(message, isSlow),
       announce: (text) => (this.live.textContent = text),
+      row: () => this.lines.rowOpened(),
       closed: () => {
         this.close();
         this.lines.rowOf(this.current)?.focus({ preventScroll: true });
@@ -56,7 +61,7 @@ class Weights {
     this.root = element("section", "weights");
     this.root.setAttribute("aria-label", `Weights of ${model.get("label")}`);
     this.root.append(this.findings.node, this.controls.node, this.columns.list, this.lines.node, this.line(), this.panel.node);
-    this.lines.grid.addEventListener("wheel", (event) => this.roll(event), { passive: false });
+    this.lines.grid.addEventListener("wheel", (event) => this.roll(event, () => event.preventDefault()), { passive: false });
     this.listeners = {
       "msg:custom": (content) => this.hear(content),
       "change:progress": () => this.paintScan(),
@@ -159,6 +164,7 @@ class Weights {
     else if (had) this.controls.search.focus({ preventScroll: true });
     this.isTaking = false;
     if (!had) this.live.textContent = seen.text;
+    if (!this.wished && seen.revealed >= 0) this.panel.seen();
   }
 
   // What there is room for.
@@ -212,13 +218,19 @@ class Weights {
     this.wish();
   }
 
-  // Only once the tree has the focus: until then, the wheel scrolls the notebook.
-  roll(event) {
-    if (!this.lines.grid.contains(focused()) || event.ctrlKey) return;
+  // Over the lines the wheel scrolls these, wherever the focus is, and the notebook only at their ends.
+  roll({ deltaX, deltaY, deltaMode, ctrlKey }, use) {
+    if (ctrlKey || Math.abs(deltaX) > Math.abs(deltaY)) return;
     const last = Math.max((this.seen?.total ?? 0) - this.lines.count, 0);
-    const to = Math.min(Math.max(this.first + 3 * Math.sign(event.deltaY), 0), last);
-    if (to === this.first) return;
-    event.preventDefault();
+    if (this.dead || this.first === (deltaY > 0 ? last : 0)) return;
+    use();
+    // Fingers on a pad roll by less than a line at a time.
+    if (this.rolled * deltaY < 0) this.rolled = 0;
+    this.rolled += deltaMode ? deltaY : deltaY / LINE_OF_WHEEL_PX;
+    const by = Math.trunc(this.rolled);
+    if (!by) return;
+    this.rolled -= by;
+    const to = Math.min(Math.max(this.first + by, 0), last);
     this.current = Math.min(Math.max(this.current, to), to + this.lines.count - 1);
     this.moveTo(to);
   }
@@ -260,8 +272,18 @@ class Weights {
     if (isShort) {
       this.firstBefore = this.first;
       this.first = Math.min(Math.max(this.current - count / 2, this.first), last);
+      this.leaveFew(count);
     } else this.first = Math.min(Math.max(this.firstBefore, this.current - count + 1, 0), this.current, last);
     this.wish();
+  }
+
+  // At once, so that what comes into view below them is where it stays.
+  leaveFew(count) {
+    if (!this.seen) return;
+    const { first, lines } = this.seen;
+    const from = Math.min(Math.max(this.first - first, 0), Math.max(lines.length - count, 0));
+    this.seen = { ...this.seen, first: first + from, lines: lines.slice(from, from + count) };
+    this.repaint();
   }
 
   // --- keys
