@@ -536,6 +536,15 @@ def test_the_overview_is_that_of_the_plane_and_drawn_again_after_a_cell(navigato
     shown.press("]", "]", "]")
     expect(drawn).not_to_have_attribute("src", first)
     expect(shown.page.locator(".tensornp-words")).to_contain_text("violet NaN")
+    # Each word has its colour beside it, and a cell that of its kind.
+    nan = shown.page.locator(".tensornp-words div", has_text="violet NaN").locator(".tensornp-swatch")
+    expect(nan).to_have_css("background-color", "rgb(196, 32, 255)")
+    shown.press("n")
+    legend = shown.page.locator(".tensornp-legend")
+    expect(legend).to_contain_text("1 NaN")
+    of_cell = shown.grid.locator("td.tensornp-nan").evaluate("node => getComputedStyle(node).backgroundColor")
+    assert of_cell.startswith("rgba(196, 32, 255")
+    expect(legend.locator(".tensornp-swatch")).to_have_css("background-color", of_cell)
     shown.page.get_by_role("combobox", name="Axis of the rows").select_option("0")
     shown.settle()
     expect(drawn).to_have_attribute("alt", re.compile("heat map of 4 × 50 elements"))
@@ -646,3 +655,22 @@ def test_it_is_closed_by_a_button_of_its_own(navigator: MakeNavigator) -> None:
     shown = navigator(counted(5, 4))
     shown.page.get_by_role("button", name="Close the grid").click()
     assert shown.sent() == [{"type": "close"}]
+
+
+def test_in_a_narrow_page_what_is_sought_is_in_the_middle_between_both_bars(navigator: MakeNavigator) -> None:
+    """The window has all of the width, and nothing of it is cut."""
+    t = torch.randn(200, 200)
+    t[113, 41] = torch.nan
+    shown = navigator(t)
+    shown.page.set_viewport_size({"width": 364, "height": 900})
+    shown.settle()
+    shown.page.get_by_role("button", name="next NaN").click()
+    shown.settle()
+    columns = shown.grid.locator("thead th").all_text_contents()
+    assert len(columns) >= 4
+    assert abs(columns.index("41") - len(columns) // 2) <= 1
+    for bar in ("down", "across"):
+        box = shown.page.locator(f"input.tensornp-{bar}").bounding_box()
+        assert box and box["x"] + box["width"] <= 364
+    scroller = shown.page.locator(".tensornp-scroller")
+    assert scroller.evaluate("node => node.scrollWidth <= node.clientWidth")

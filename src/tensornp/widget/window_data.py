@@ -76,6 +76,6 @@ def overview_data(overview: Overview) -> dict[str, Any]:
         "type": "overview",
         "src": data_uri(heatmap_png(heatmap, limits)),
         "alt": heatmap_alt(heatmap, limits),
-        "words": overview_words(overview),
+        "words": [[text, f"rgb{colour}"] for text, colour in overview_words(overview)],
         "plane": heatmap.shape,
     }

@@ -9,7 +9,8 @@ from tensornp.core.values.pictures.heatmap import NAN as NAN_PIXEL
 from tensornp.core.values.pictures.overview import Overview
 from tensornp.core.values.shown.margins import Margin
 from tensornp.core.values.shown.window_values import HIDDEN, NAN, NEGATIVE_INF, POSITIVE_INF, Seen
-from tensornp.render.pictures.palette import NAMES
+from tensornp.render.pictures.palette import DIVERGING, NAMES, SEQUENTIAL, Colour
+from tensornp.render.pictures.palette import NAN as NAN_COLOUR
 
 _SPECIAL = {"NaN": (NAN,), "Inf": (POSITIVE_INF, NEGATIVE_INF), "hidden": (HIDDEN,)}
 
@@ -38,18 +39,18 @@ def margin_text(margin: Margin, between: str) -> str:
     return f"{_short(margin.low)}{between}{_short(margin.high)}"
 
 
-def overview_words(overview: Overview) -> list[str]:
+def overview_words(overview: Overview) -> list[tuple[str, Colour]]:
     """Return the colours of an overview by name, each with what it stands for, in a few characters."""
     heatmap, limits, is_one_value = overview
-    ends = ("low", limits.low), ("high", limits.high)
-    if limits.centre is None:
-        ends = ("least", limits.low), ("greatest", limits.high)
-    words = [f"{NAMES[name]} {format_number(value)}" for name, value in ends if not math.isnan(value)]
+    is_signed = limits.centre is not None
+    names, scale = (("low", "high"), DIVERGING) if is_signed else (("least", "greatest"), SEQUENTIAL)
+    ends = zip(names, (limits.low, limits.high), (scale[0], scale[-1]), strict=True)
+    words = [(f"{NAMES[name]} {format_number(value)}", colour) for name, value, colour in ends if not math.isnan(value)]
     if limits.low == limits.high and not limits.num_beyond:
         # They have the colour of the middle.
         value = format_number(limits.low)
-        words = [f"all {value}" if is_one_value else f"{value} in every pixel"]
-    return words + ([f"{NAMES['nan']} NaN"] if heatmap.count(NAN_PIXEL) else [])
+        words = [(f"all {value}" if is_one_value else f"{value} in every pixel", scale[len(scale) // 2])]
+    return words + ([(f"{NAMES['nan']} NaN", NAN_COLOUR)] if heatmap.count(NAN_PIXEL) else [])
 
 
 def _short(number: float) -> str:

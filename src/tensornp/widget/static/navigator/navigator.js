@@ -14,6 +14,7 @@ import { Status } from "./status.js";
 const NUM_ROWS = 16;
 const MAX_COLUMNS = 24;
 const BAR_WIDTH = 16;
+const NARROW_PX = 480;
 
 /** @param {SeenWindow} seen */
 function factsOf({ dtype, shape, device }) {
@@ -65,6 +66,8 @@ class Navigator {
     this.watcher = new ResizeObserver(() => {
       if (this.width === this.root.clientWidth) return;
       this.width = this.root.clientWidth;
+      // The window has all of a narrow page, with its overview below.
+      this.body.classList.toggle("tensornp-narrow", this.width < NARROW_PX);
       this.numFits = 0;
       this.refit();
     });
@@ -131,7 +134,7 @@ class Navigator {
       this.wished = undefined;
       const { isAgain, isFit, ...asked } = wanted;
       const shown = { part, axes, corner, size: [NUM_ROWS, this.columns], ...this.controls.wanted() };
-      return { then, from, message: { type: "move", ...shown, ...asked } };
+      return { then, from, isFit, message: { type: "move", ...shown, ...asked } };
     }
     const edit = this.wishedEdit;
     this.wishedEdit = undefined;
@@ -145,8 +148,8 @@ class Navigator {
       this.hearOther(content);
       return;
     }
-    const { message, then } = answered;
-    if (content.type === "window") this.take(content, buffers, then, message.seek !== undefined);
+    const { message, then, isFit } = answered;
+    if (content.type === "window") this.take(content, buffers, then, { isSought: message.seek !== undefined, isFit });
     else if (content.type === "code") this.takeCode(content.text);
     else if (message.type === "edit") this.takeCode("", content.text);
     else this.refuse(content.text, message.index !== undefined);
@@ -165,11 +168,13 @@ class Navigator {
 
   // --- answers
 
-  take(seen, buffers, then, isSought) {
+  take(seen, buffers, then, { isSought, isFit }) {
     const before = this.seen;
     const wasAt = String(this.current);
     this.seen = seen;
     this.grid.take(seen, buffers);
+    // However often it is fitted, what was sought stays in its middle.
+    this.isAtSought = isSought || (isFit && this.isAtSought);
     const isOther = before?.part === seen.part && factsOf(before) !== factsOf(seen);
     if (isOther) this.editor.close();
     this.controls.problem.textContent = "";
@@ -271,7 +276,8 @@ class Navigator {
   // As many columns as there is room for. Other ones may be wider, so this is asked for three times after a move at most,
   // the last time for fewer only.
   refit() {
-    const room = this.body.clientWidth - this.overview.room() - BAR_WIDTH;
+    const beside = this.width < NARROW_PX ? 0 : this.overview.room();
+    const room = this.body.clientWidth - beside - BAR_WIDTH;
     if (!this.grid.cells.length || room <= 0 || this.wishes.pending || this.wished || this.numFits > 2) return;
     const fits = Math.min(this.grid.numColumnsIn(room), MAX_COLUMNS);
     const axis = this.seen.axes[1];
@@ -279,7 +285,8 @@ class Navigator {
     const shown = this.seen.size[1];
     if (wanted === shown || (this.numFits > 1 && wanted > shown)) return;
     this.columns = fits;
-    this.wish({ show: this.current, isFit: true, isInMiddle: true });
+    const anew = this.isAtSought ? { corner: null } : {};
+    this.wish({ show: this.current, isFit: true, isInMiddle: true, ...anew });
     this.numFits += 1;
   }
 

@@ -1,6 +1,7 @@
 // The plane around the window as a picture: where one is, and a click, or a key, leads elsewhere.
 
 import { button, element, pictureOf } from "../page/elements.js";
+import { swatchOf } from "./shades.js";
 
 const WIDTH = 96;
 const MIN_HEIGHT = 16;
@@ -82,7 +83,15 @@ export class Overview {
     this.map.style.height = `${this.height()}px`;
     this.map.replaceChildren(pictureOf({ src, alt }), this.frame);
     this.map.setAttribute("aria-label", `Overview: ${alt}`);
-    this.words.replaceChildren(...words.map((text) => element("div", "", text)));
+    this.words.replaceChildren(...words.map(([text, colour]) => this.said(text, colour)));
+  }
+
+  said(text, colour) {
+    const node = element("div", "", text);
+    const swatch = swatchOf();
+    swatch.style.backgroundColor = colour;
+    node.prepend(swatch);
+    return node;
   }
 
   refuse(text) {

@@ -1,5 +1,7 @@
 // The colours of values: orange above zero, blue below, as strong as they are large.
 
+import { element } from "../page/elements.js";
+
 const FULL = 100;
 const STRONGEST = 0.5;
 const ORANGE = "219, 125, 50";
@@ -9,6 +11,21 @@ const SPECIAL = { 127: "nan", 126: "inf", "-126": "inf", 125: "unshown" };
 
 export function specialOf(shade) {
   return SPECIAL[shade];
+}
+
+// What a legend calls them.
+const SPECIAL_OF = { NaN: "nan", Inf: "inf", hidden: "unshown" };
+
+// A small square of a colour, before the words that say what it stands for.
+export function swatchOf(kind = "") {
+  const node = element("span", `swatch${kind && ` tensornp-${kind}`}`);
+  node.setAttribute("aria-hidden", "true");
+  return node;
+}
+
+// What the last word of a part of a legend stands for, if that has no place on the scale.
+export function specialCalled(text) {
+  return SPECIAL_OF[text.split(" ").at(-1)];
 }
 
 export function colourOf(shade) {

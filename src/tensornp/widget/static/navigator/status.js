@@ -1,7 +1,9 @@
 // The line under the grid: the element that one is at, what is to be said, and the scale of the colours.
 
 import { element, liveRegion } from "../page/elements.js";
-import { gradientOf } from "./shades.js";
+import { gradientOf, specialCalled, swatchOf } from "./shades.js";
+
+const SEPARATOR = " · ";
 
 export class Status {
   constructor() {
@@ -18,7 +20,12 @@ export class Status {
   }
 
   paintScale({ legend, scale: [low, high] }) {
-    this.legend.textContent = legend;
+    this.legend.replaceChildren(
+      ...legend.split(SEPARATOR).flatMap((text, i) => {
+        const special = specialCalled(text);
+        return [i ? SEPARATOR : "", ...(special ? [swatchOf(special)] : []), text];
+      }),
+    );
     this.scale.style.backgroundImage = gradientOf(low, high);
     this.scale.hidden = !(low < 0 || high > 0);
   }
