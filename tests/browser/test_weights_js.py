@@ -369,6 +369,21 @@ def test_what_is_opened_and_its_line_stay_in_the_window_as_the_list_gets_short(t
         shown.settle()
 
 
+def test_no_number_of_an_array_and_no_word_of_a_scan_is_cut_in_a_narrow_page(tree: MakeTree) -> None:
+    """A line of the array is as long as there is room, and what a scan has found wraps."""
+    shown = tree({"a": torch.linspace(-1, 1, 1000).reshape(10, 100) / 3})
+    shown.page.set_viewport_size({"width": 360, "height": 800})
+    shown.row("a").click()
+    shown.settle()
+    fits = "node => node.scrollWidth <= node.clientWidth"
+    assert shown.page.locator(".tensornp-weight pre").evaluate(fits)
+    shown.set("scanned", "171 weights · 0 with findings, 24 with what may be on purpose")
+    results = shown.page.locator(".tensornp-results")
+    assert results.evaluate(fits)
+    box = results.bounding_box()
+    assert box and box["x"] + box["width"] <= 360
+
+
 @pytest.mark.parametrize(("value", "goal", "says"), [(float("nan"), "nan", "NaN"), (float("inf"), "inf", "infinities")])
 def test_what_is_not_finite_is_two_clicks_away(tree: MakeTree, value: float, goal: str, says: str) -> None:
     """One scans; the sentence, and the finding in the line, lead to the values at that place."""

@@ -32,6 +32,8 @@ interface WishingPart extends Part {
 interface Wish {
   message: Message;
   then?: string;
+  /** Whether it fits what is shown to the page. */
+  isFit?: boolean;
   from?: Element | null;
 }
 
@@ -66,7 +68,11 @@ interface Line {
   number: number;
   picture: { src?: string; alt?: string };
   title: string;
+  /** By their columns, what is behind what a line says of several weights. */
+  titles: Record<string, string>;
   alarm: { text: string; weight: number; goal: string } | null;
+  /** Of several weights, the one that stands out among them. */
+  odd: { text: string; title: string; weight: number; goal: string } | null;
   isQuiet: boolean;
   className: string;
   mark: [number, number] | null;

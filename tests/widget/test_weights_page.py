@@ -222,13 +222,13 @@ def test_figures_are_columns_that_sort(shown):
     below = [norm for name, norm in norms.items() if name != "12.weight"] + [
         one.double().norm().item() for one in model.buffers()
     ]
-    assert first["cells"]["norm"] == f"≤{max(below):.3g}"
+    assert first["cells"]["norm"] == f"≤{max(below):#.3g}"
     assert "norm" not in answer["lines"][0]["cells"]
     assert answer["marked"] == "norm" and first["mark"][0] < first["mark"][1]
     listed = page.ask("lines", first=0, count=100, sort="norm", descending=True)["lines"]
     parameters = [line["cells"] for line in listed if line["cells"]["name"] in norms]
     assert [cells["name"] for cells in parameters] == sorted(norms, key=lambda name: -norms[name])
-    assert [cells["norm"] for cells in parameters] == [f"{norm:.3g}" for norm in sorted(norms.values())[::-1]]
+    assert [cells["norm"] for cells in parameters] == [f"{norm:#.3g}" for norm in sorted(norms.values())[::-1]]
     assert page.ask("lines", first=0, count=9, sort="std")["marked"] == "std"
     assert page.ask("lines", first=0, count=9, sort="mean")["marked"] == "norm"
 
@@ -246,7 +246,10 @@ def test_gradients_are_columns_where_there_are_any(shown, monkeypatch):
     assert [column["name"] for column in answer["columns"]][-3:] == ["grad norm", "grad / weight", "findings"]
     norm, gradient = (one.detach().double().norm().item() for one in (model.weight, model.weight.grad))
     cells = answer["lines"][0]["cells"]
-    assert (cells["grad norm"], cells["grad / weight"]) == (f"{gradient:.3g}", f"{gradient / norm:.3g}")
+    assert (cells["grad norm"], cells["grad / weight"]) == (
+        f"{gradient:#.3g}".removesuffix("."),
+        f"{gradient / norm:#.3g}".removesuffix("."),
+    )
     model.weight.grad[2, 1] = torch.nan
     page.scan()
     told = page.widget.findings[0]
@@ -283,6 +286,22 @@ def test_what_is_not_finite_is_told_with_its_place(shown):
     assert page.ask("values", weight=number, open=True, goal="max")["type"] == "error"
 
 
+def test_a_fold_names_the_one_that_stands_out_of_it(shown):
+    """With what the others have, and a way to it; above the tree it is counted, and is no alarm."""
+    state = {f"layer.{i}.w": torch.full((4,), 36.0 if i == 4 else 1 + i / 100) for i in range(12)}
+    page = shown({**state, "head": torch.ones(3)})
+    page.ask("scan")
+    page.wait(lambda: page.widget.progress < 0)
+    fold, head = page.lines()
+    assert fold["odd"]["text"] == "72.0 in layer 4, others ≤ 2.22"
+    assert "34 times" in fold["odd"]["title"]
+    assert page.widget._weights[fold["odd"]["weight"]].name == "layer.4.w"
+    assert head["odd"] is None
+    (said,) = [one for one in page.widget.findings if "among siblings" in one["text"]]
+    assert (said["text"], said["name"], said["isAlarm"]) == ("1 standing out among siblings", "layer.4.w", False)
+    assert [line["odd"] for line in page.lines(toggled=[fold["branch"]])] == [None] * 14
+
+
 def test_a_line_of_which_some_are_unread_claims_nothing_of_all(shown):
     """After a scan of what was listed alone."""
     page = shown({"g": {"small": torch.ones(4), "large": torch.full((4,), 9.0)}, "z": torch.ones(1)})
@@ -291,10 +310,10 @@ def test_a_line_of_which_some_are_unread_claims_nothing_of_all(shown):
     page.wait(lambda: page.widget.progress < 0)
     branch = page.lines()[0]["branch"]
     norms = {line["cells"]["name"]: line["cells"].get("norm") for line in page.lines()}
-    assert norms == {"g": None, "small": "2", "large": None, "z": None}
+    assert norms == {"g": None, "small": "2.00", "large": None, "z": None}
     assert "norm" not in page.lines(toggled=[branch])[0]["cells"]
     page.scan()
-    assert page.lines(toggled=[branch])[0]["cells"]["norm"] == "≤18"
+    assert page.lines(toggled=[branch])[0]["cells"]["norm"] == "≤18.0"
 
 
 def test_a_norm_that_overflows_is_answered(shown):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.summary.stats import StatsSummary
 from tensornp.core.values.shown.preview import Preview
@@ -16,6 +18,9 @@ from tensornp.render.pictures.legend import heatmap_alt, legend_text
 from tensornp.render.pictures.png import data_uri, heatmap_png, size_of
 from tensornp.render.values.stats import stats_tables
 from tensornp.widget.toggle_data import figures_data
+
+_MIN_LINE = 20
+"""Characters of a line that a number has in any page."""
 
 
 def entry_data(entry: WeightEntry, opened: str, printoptions: Mapping[str, Any]) -> dict[str, Any]:
@@ -34,6 +39,12 @@ def entry_data(entry: WeightEntry, opened: str, printoptions: Mapping[str, Any])
         "cost": "computes it" if entry.kind == COMPUTED else cost_of_scan(entry.nbytes),
         "hasValues": not entry.problem and 0 not in (entry.shape or ()),
     }
+
+
+def fitted(printoptions: Mapping[str, Any], width: int) -> dict[str, Any]:
+    """Return print options of which no line is wider than a page that has room for so many characters; 0: not known."""
+    own = printoptions.get("linewidth") or np.get_printoptions()["linewidth"]
+    return {**printoptions, "linewidth": min(own, max(width, _MIN_LINE))} if width > 0 else dict(printoptions)
 
 
 def stats_data(summary: StatsSummary) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from tensornp.models.outline.below import part_of
 from tensornp.models.outline.columns import (
     FINDINGS,
     Column,
+    at_a_glance,
     cells_of,
     column_called,
     columns,
@@ -28,6 +29,7 @@ from tensornp.models.outline.outline import Line
 from tensornp.models.outline.spreads import Spread, Spreads
 from tensornp.models.scan.findings import ALARM_RANK, UNRANKED, Finding
 from tensornp.models.scan.kinds import Kind, by_kind, kind_of
+from tensornp.models.scan.siblings import odd_one
 from tensornp.render.pictures.png import data_uri, histogram_png
 from tensornp.render.pictures.stats_line import HEIGHT, WIDTH, histogram_alt
 
@@ -130,13 +132,15 @@ def line_data(line: Line, told: Told) -> dict[str, Any]:
     """Return one line of the tree."""
     own = told.found.get(line.weights[0].name) if line.number >= 0 else None
     histogram = own.histogram if own is not None else _of_folded(line, told)
-    figures, mark = _figures(line, own, told)
+    figures, titles, mark = _figures(line, own, told)
     return {
         "cells": {**_cells(line, told), **_findings(line, own, told), **figures},
         "branch": line.branch, "parent": line.parent, "level": line.level, "position": line.position,
         "size": line.size, "open": line.is_open, "number": line.number, "picture": picture_of(histogram),
-        "mark": mark, "title": f"{counted(line.sums.numel, 'element')}, {counted(line.sums.nbytes, 'byte')}",
-        "alarm": _alarm(line, own, told), "isQuiet": line.is_quiet,
+        "titles": titles, "mark": mark,
+        "title": f"{counted(line.sums.numel, 'element')}, {counted(line.sums.nbytes, 'byte')}",
+        "alarm": _alarm(line, own, told), "odd": _odd(line, told),
+        "isQuiet": line.is_quiet,
         "className": legible(line.class_name),
     }  # fmt: skip
 
@@ -200,17 +204,35 @@ def _alarm(line: Line, own: Found | None, told: Told) -> dict[str, Any] | None:
     return {"text": text, "weight": told.numbers[names[0]], "goal": first.goal}
 
 
-def _figures(line: Line, own: Found | None, told: Told) -> tuple[dict[str, str], tuple[float, float] | None]:
-    """Return the numbers that a scan tells, by their columns, and where that of the marked column lies."""
+def _odd(line: Line, told: Told) -> dict[str, Any] | None:
+    """Return which weight of a closed line stands out among the others by its norm, and in what part of it."""
+    if told.spreads is None or line.branch < 0 or line.is_open or line.is_quiet:
+        return None
+    some = [one.name for one in line.weights[:MAX_FOLDED] if one.name in told.found]
+    odd = odd_one({name: told.found[name].figures["norm"] for name in some if "norm" in told.found[name].figures})
+    if odd is None:
+        return None
+    part = legible(part_of(odd.name, *told.spreads.ends(line.branch)))
+    text = f"{at_a_glance(odd.norm)} in {part}, others ≤ {at_a_glance(odd.greatest)}"
+    title = f"norm {text}: it is {odd.times:.3g} times their median"
+    return {"text": text, "title": title, "weight": told.numbers[odd.name], "goal": ""}
+
+
+def _figures(
+    line: Line, own: Found | None, told: Told
+) -> tuple[dict[str, str], dict[str, str], tuple[float, float] | None]:
+    """Return the numbers that a scan tells, and their titles, by their columns, and where the marked one lies."""
     cells: dict[str, str] = {}
+    titles: dict[str, str] = {}
     mark: tuple[float, float] | None = None
     for column, figure in figure_columns():
         spread = _spread(column, line, own, told.spreads)
         if spread is not None and told.spreads is not None:
             cells[column] = figure.text_of(*spread)
+            titles |= {column: title} if (title := figure.title_of(*spread)) else {}
             is_marked = column == told.marked and not line.is_quiet
             mark = told.spreads.place(column, spread) if is_marked else mark
-    return cells, mark
+    return cells, titles, mark
 
 
 def _spread(column: str, line: Line, own: Found | None, spreads: Spreads | None) -> Spread | None:

@@ -31,7 +31,7 @@ from tensornp.widget.answering import AnsweringWidget, Answers
 from tensornp.widget.dock import module, stylesheet
 from tensornp.widget.looked_at import Binder, LookedAt
 from tensornp.widget.scanning import Scanning
-from tensornp.widget.weight_data import entry_data, stats_data
+from tensornp.widget.weight_data import entry_data, fitted, stats_data
 from tensornp.widget.weight_lines import (
     NOT_FINITE,
     Found,
@@ -253,7 +253,8 @@ class WeightsWidget(AnsweringWidget):
         is_earlier = self._is_earlier(self._weights[integer_of(request.get("weight"))])
         self.earlier = _EARLIER if is_earlier else self.earlier
         told = {"earlier": "written or replaced since the scan, of which its figures are"} if is_earlier else {}
-        return {"type": "weight", **entry_data(entry, self.opened, self._options.printoptions), **told}
+        printoptions = fitted(self._options.printoptions, integer_of(request.get("width", 0)))
+        return {"type": "weight", **entry_data(entry, self.opened, printoptions), **told}
 
     def _stats(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return all figures of one weight, which is read whole."""

@@ -127,8 +127,14 @@ def test_what_a_scan_does_not_read_hides_no_figure():
     [
         ("norm", 1.0, 2.34567, "≤2.35"),
         ("norm", 2.3456, 2.3459, "2.35"),
-        ("mean", -0.5, 0.25, ""),
-        ("mean", -0.5, -0.5, "−0.5"),
+        ("norm", 15.95, 16.004, "≤16.0"),
+        ("norm", 8.0, 8.0, "8.00"),
+        ("norm", 979.1, 979.1, "979"),
+        ("norm", 0.0, 0.0, "0"),
+        ("mean", -0.5, 0.25, "±0.500"),
+        ("mean", 0.25, 0.5, "≤0.500"),
+        ("mean", -0.5, -0.25, "≥−0.500"),
+        ("mean", -0.5, -0.5, "−0.500"),
         ("zeros", 0.0, 0.0, "0"),
         ("zeros", 1e-6, 1e-6, "< 0.1%"),
         ("zeros", 0.9999, 0.9999, "> 99.9%"),
@@ -136,10 +142,11 @@ def test_what_a_scan_does_not_read_hides_no_figure():
     ],
 )
 def test_a_figure_is_written_in_three_digits(column, least, greatest, text):
-    """Of several weights, the greatest; a share is none only where it is."""
+    """Of several weights, the extreme; figures keep their zeros, and a share is none only where it is."""
     figure = column_called(column).figure
     assert isinstance(figure, ScannedFigure)
     assert figure.text_of(least, greatest) == text
+    assert bool(figure.title_of(least, greatest)) == (text[0] in "≤≥±")
 
 
 def test_a_figure_is_that_of_the_finite_elements():

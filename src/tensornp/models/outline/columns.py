@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.units import counted, format_count, format_nbytes, format_number
+from tensornp.core.lowlevel.units import counted, format_count, format_nbytes
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, shape_text
@@ -18,12 +18,13 @@ _MAX_NOTE = 400
 _MAX_RELATED = 3
 
 
-def _at_a_glance(value: float) -> str:
-    return format_number(value, 3)
+def at_a_glance(value: float) -> str:
+    """Return a number in three digits, the last ones too where they are 0: ``16.0`` stands under ``15.9``."""
+    return f"{value:#.3g}".removesuffix(".").replace("-", "−") if value else "0"
 
 
 class ScannedFigure(NamedTuple):
-    """A number that a scan tells of a weight, as it is written; of several weights, the greatest is.
+    """A number that a scan tells of a weight, as it is written; of several weights, the extreme is.
 
     Attributes
     ----------
@@ -31,19 +32,26 @@ class ScannedFigure(NamedTuple):
         The number, of statistics; None where there is none, as of what is NaN throughout, or they do not tell it.
     text : callable
     has_sign : bool
-        Whether it may be negative: then nothing is told of several.
+        Whether it may be negative: then it has no place on a logarithmic scale.
     """
 
     of: Callable[[TensorStats], float | None]
-    text: Callable[[float], str] = _at_a_glance
+    text: Callable[[float], str] = at_a_glance
     has_sign: bool = False
 
     def text_of(self, least: float, greatest: float) -> str:
-        """Return what is said of weights between two extremes."""
+        """Return what is said of weights between two extremes: ``≤16.0``, ``≥−3.00``, or ``±0.00207`` at the most."""
         texts = self.text(least), self.text(greatest)
         if texts[0] == texts[1]:
             return texts[0]
-        return "" if self.has_sign else f"≤{texts[1]}"
+        if least < 0 < greatest:
+            return f"±{self.text(max(-least, greatest))}"
+        return f"≤{texts[1]}" if greatest > 0 else f"≥{texts[0]}"
+
+    def title_of(self, least: float, greatest: float) -> str:
+        """Return between what weights lie, where that is not one number; of one, nothing."""
+        texts = self.text(least), self.text(greatest)
+        return f"from {texts[0]} to {texts[1]}" if texts[0] != texts[1] else ""
 
 
 class Column(NamedTuple):

@@ -15,10 +15,12 @@ ALARM_RANK = 2
 """Before this rank, values are not finite, which `alarms` calls an alarm."""
 QUIET_RANK = 5
 """From this rank on, a finding may be so on purpose."""
-PLAIN_RANK = QUIET_RANK + 2
+ODD_RANK = QUIET_RANK + 2
+"""Of what stands out among its siblings, of which its own statistics know nothing."""
+PLAIN_RANK = QUIET_RANK + 3
 """Of what is all ones or all zeros, as biases and norms are before training."""
-EQUAL_RANK = QUIET_RANK + 3
-MASK_RANK = QUIET_RANK + 4
+EQUAL_RANK = QUIET_RANK + 4
+MASK_RANK = QUIET_RANK + 5
 UNRANKED = 99
 """The rank of a weight without findings."""
 

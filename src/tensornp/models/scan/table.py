@@ -15,8 +15,9 @@ from tensornp.errors import NoSuchWeightError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.repeated import same_elements_as
 from tensornp.models.names.quoted import closest, shown_name
-from tensornp.models.scan.findings import EQUAL_RANK, QUIET_RANK, UNRANKED, Finding, findings_of
+from tensornp.models.scan.findings import EQUAL_RANK, ODD_RANK, QUIET_RANK, UNRANKED, Finding, findings_of
 from tensornp.models.scan.frame import frame_of
+from tensornp.models.scan.siblings import Odd, odd_ones
 
 _COLUMNS = "count nan posinf neginf zeros min max mean std norm scope".split()
 _MAX_NAMED = 3
@@ -49,6 +50,7 @@ class ScanTable(Mapping[str, TensorStats]):
         # By fingerprint, the numbers of the weights in their order, of those in the same bytes the first.
         self._alike: dict[str, list[int]] = {}
         self._ranked: dict[str, int] | None = None
+        self._odd: dict[str, Odd] | None = None
         self.failed: dict[str, str] = {}
         self.not_listed: tuple[str, ...] = ()
         self.complete, self.seconds = False, 0.0
@@ -63,7 +65,7 @@ class ScanTable(Mapping[str, TensorStats]):
 
     def note(self, entry: WeightEntry, found: TensorStats | str) -> None:
         """Take what was found, or why nothing was."""
-        self._ranked = None
+        self._ranked = self._odd = None
         if isinstance(found, str):
             self.failed[entry.name] = found
         else:
@@ -142,8 +144,18 @@ class ScanTable(Mapping[str, TensorStats]):
         """Return what stands out of a weight, the worst first, and of which part of it where that is not all."""
         found, entry = self[name], self._entries[name]
         of = "" if found.scope == ALL else f" ({found.scope})"
-        every = (*findings_of(entry, found), *self._equal(entry, found))
+        every = (*findings_of(entry, found), *self._among_siblings(name), *self._equal(entry, found))
         return sorted(one._replace(text=one.text + of) for one in every)
+
+    def _among_siblings(self, name: str) -> Iterator[Finding]:
+        """Yield that a weight stands out among those that are alike."""
+        if self._odd is None:
+            norms = {one: stats.norm for one, stats in self._stats.items() if stats.norm is not None}
+            self._odd = odd_ones((self._entries[one] for one in self._stats), norms)
+        odd = self._odd.get(name)
+        if odd is not None:
+            said = f"its norm is {odd.times:.3g} times the median of its {odd.num_others:,} siblings"
+            yield Finding(ODD_RANK, said, "standing out among siblings")
 
     def _equal(self, entry: WeightEntry, found: TensorStats) -> Iterator[Finding]:
         """Yield which other weights have the same values, in memory of their own."""

@@ -3,6 +3,7 @@
 import { button, element, groupOf } from "../page/elements.js";
 
 const KEPT = "tensornp.columns";
+const MARKS_FROM_PX = 480;
 
 export class Columns {
   /** @type {Record<string, boolean>} By its name, whether a column was chosen or left out. */
@@ -36,7 +37,9 @@ export class Columns {
   offer(all, sort) {
     const free = all.filter((column) => !column.isFixed);
     const isShown = ({ name, isFixed, minWidth }) => isFixed || name === sort || (this.chosen[name] ?? this.width >= minWidth);
-    const columns = all.filter(isShown);
+    // A mark in its own room is more than a narrow page can give.
+    const inRoom = (column) => ({ ...column, hasMark: column.hasMark && this.width >= MARKS_FROM_PX });
+    const columns = all.filter(isShown).map(inRoom);
     const shown = new Set(columns.map(({ name }) => name));
     const kind = JSON.stringify([free.map(({ name }) => name), [...shown]]);
     this.button.hidden = free.length === 0;

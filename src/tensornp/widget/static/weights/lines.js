@@ -24,8 +24,8 @@ export class Lines {
   rows = [];
   count = NUM_LINES;
 
-  // `sort(order)` asks for another order than `order()`, which was asked for last; `act(line)` opens a line, `seek(alarm)`
-  // what is not finite, `moveTo(first)` shows others from there on, and `entered(at)` is told that the focus has come to a line.
+  // `sort(order)` asks for another order than `order()`, which was asked for last; `act(line)` opens a line, `seek(place)`
+  // what is not finite or odd, `moveTo(first)` shows others from there on, and `entered(at)` is told that the focus has come to a line.
   constructor(label, { sort, order, act, seek, moveTo, entered }) {
     this.sort = sort;
     this.act = act;
@@ -154,7 +154,7 @@ export class Lines {
   }
 
   /** @param {Line} line @param {Column} column */
-  cell(line, { name, isRight, hasMark }) {
+  cell(line, { name, heading, isRight, hasMark }) {
     const cell = element("td", isRight ? "right" : name);
     const text = line.cells[name] ?? "";
     if (name === "name") {
@@ -165,13 +165,15 @@ export class Lines {
       indent.style.flexBasis = `${(line.level - 1) * INDENT_PX}px`;
       box.append(indent, mark, whole(text));
       if (line.className) box.append(nameOf("class-name", line.className));
-      if (line.alarm) box.append(this.alarm(line.alarm));
+      if (line.alarm) box.append(this.link(line.alarm, `${line.alarm.text}: show the values there (n)`, "alarm"));
+      else if (line.odd) box.append(this.link(line.odd, `${line.odd.title}; show it`, "odd"));
       cell.append(box);
     } else if (name === "figures") {
       if (line.picture.src) cell.append(pictureOf(line.picture));
       cell.title = text;
     } else if (name === this.seen.marked && line.mark) cell.append(markOf(line.mark, hasMark), document.createTextNode(text));
     else cell.textContent = text;
+    if (line.titles[name]) cell.title = `${heading || name} ${line.titles[name]}`;
     return cell;
   }
 
@@ -220,16 +222,16 @@ export class Lines {
     this.act(this.lineOf(at));
   }
 
-  // A click on what is not finite leads to it, and is none on its line.
-  alarm(alarm) {
+  // A click on what is not finite, or odd, leads to it, and is none on its line.
+  link(place, title, kind) {
     const press = (event) => {
       event.stopPropagation();
-      this.seek(alarm);
+      this.seek(place);
     };
-    const node = button(alarm.text, `${alarm.text}: show the values there (n)`, press, "copy tensornp-link tensornp-alarm");
+    const node = button(place.text, title, press, `copy tensornp-link tensornp-${kind}`);
     node.tabIndex = -1;
     // What gives way to a name keeps its number.
-    node.style.minWidth = `calc(${Math.min(alarm.text.length, FEW_LETTERS)}ch + 8px)`;
+    node.style.minWidth = `calc(${Math.min(place.text.length, FEW_LETTERS)}ch + 8px)`;
     return node;
   }
 

@@ -29,7 +29,18 @@ export class Panel {
     this.figuring = undefined;
     this.opened = number;
     this.from = from;
-    this.opening = this.post({ type: "open", weight: number });
+    this.opening = this.post({ type: "open", weight: number, width: this.numCharacters() });
+  }
+
+  // What a line of an array has room for.
+  numCharacters() {
+    const probe = printed("0".repeat(100));
+    probe.style.cssText = "position: absolute; visibility: hidden; max-height: none; overflow: visible";
+    this.node.before(probe);
+    const width = probe.getBoundingClientRect().width / 100;
+    const room = this.node.parentElement.clientWidth;
+    probe.remove();
+    return width ? Math.floor(room / width) : 0;
   }
 
   close() {

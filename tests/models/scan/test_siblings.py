@@ -1,0 +1,48 @@
+"""A weight stands out among those that are alike where its norm is at least four times what they have in the middle."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+import tensornp as tnp
+from tensornp.models.scan.siblings import odd_one
+
+
+@pytest.mark.parametrize(
+    ("norms", "odd"),
+    [
+        ([8, 8.1, 72, 8], 2),
+        ([8, 8, 8, 32], 3),
+        ([8, 8, 8, 31.9], None),
+        # Three are too few to tell which is odd, and two large ones are two kinds.
+        ([1, 1, 9], None),
+        ([1, 1, 9, 9], None),
+        # Beside zeros, anything would be.
+        ([0, 0, 0, 5], None),
+        ([0.001, 1, 1, 1], None),
+        ([1, 1, 1, math.inf], 3),
+        ([], None),
+    ],
+)
+def test_the_odd_one_has_four_times_what_the_others_have(norms, odd):
+    """Or more; the others are told by their greatest."""
+    found = odd_one({f"w{i}": float(norm) for i, norm in enumerate(norms)})
+    assert (found.name if found else None) == (None if odd is None else f"w{odd}")
+    if found:
+        assert found.greatest == max(norm for i, norm in enumerate(norms) if i != odd)
+
+
+def test_a_scan_says_which_weight_is_not_as_its_siblings_are():
+    """Those that are one line of the tree with it, and of one shape; what counts has none."""
+    state = {f"layer.{i}.w": torch.randn(30, 20, generator=torch.Generator().manual_seed(i)) for i in range(6)}
+    state["layer.4.w"] *= 9
+    state |= {f"layer.{i}.steps": torch.tensor(10**i) for i in range(6)} | {"head": 1e6 * torch.arange(1.0, 8)}
+    found = tnp.weights(state).scan()
+    said = {name: [one.text for one in found.findings(name) if "siblings" in one.text] for name in found}
+    assert {name for name, texts in said.items() if texts} == {"layer.4.w"}
+    norms = sorted(float(state[f"layer.{i}.w"].norm()) for i in range(6))
+    assert said["layer.4.w"] == [f"its norm is {norms[-1] / norms[2]:.3g} times the median of its 5 siblings"]
+    assert (found.num_alarms, found.num_quiet) == (0, 1)
