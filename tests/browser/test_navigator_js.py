@@ -439,7 +439,7 @@ def test_as_many_columns_are_shown_as_there_is_room_for(navigator: MakeNavigator
     inner, outer, column = shown.page.evaluate(
         "[document.querySelector('table').offsetWidth,"
         " document.querySelector('.tensornp-body').clientWidth"
-        " - document.querySelector('.tensornp-overview').offsetWidth - 16,"
+        " - (document.querySelector('.tensornp-body:not(.tensornp-narrow) .tensornp-overview')?.offsetWidth + 16 || 0),"
         " document.querySelector('td.tensornp-cell').offsetWidth]"
     )
     num_columns = shown.grid.locator("thead th").count()

@@ -228,7 +228,9 @@ def test_figures_are_columns_that_sort(shown):
     listed = page.ask("lines", first=0, count=100, sort="norm", descending=True)["lines"]
     parameters = [line["cells"] for line in listed if line["cells"]["name"] in norms]
     assert [cells["name"] for cells in parameters] == sorted(norms, key=lambda name: -norms[name])
-    assert [cells["norm"] for cells in parameters] == [f"{norm:#.3g}" for norm in sorted(norms.values())[::-1]]
+    assert [cells["norm"] for cells in parameters] == [
+        f"{norm:#.3g}" if norm else "0" for norm in sorted(norms.values())[::-1]
+    ]
     assert page.ask("lines", first=0, count=9, sort="std")["marked"] == "std"
     assert page.ask("lines", first=0, count=9, sort="mean")["marked"] == "norm"
 
@@ -288,7 +290,7 @@ def test_what_is_not_finite_is_told_with_its_place(shown):
 
 def test_a_fold_names_the_one_that_stands_out_of_it(shown):
     """With what the others have, and a way to it; above the tree it is counted, and is no alarm."""
-    state = {f"layer.{i}.w": torch.full((4,), 36.0 if i == 4 else 1 + i / 100) for i in range(12)}
+    state = {f"layer.{i}.w": torch.tensor([1.0, -1, 1, 1]) * (36 if i == 4 else 1 + i / 100) for i in range(12)}
     page = shown({**state, "head": torch.ones(3)})
     page.ask("scan")
     page.wait(lambda: page.widget.progress < 0)
