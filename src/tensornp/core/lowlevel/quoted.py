@@ -19,7 +19,11 @@ def quoted(value: object) -> str:
     if is_tensor(value) or is_array(value):
         # Its own may read it, and even end the process.
         return _class_of(value)
-    return _cut(_REPR.repr(value))
+    try:
+        return _cut(_REPR.repr(value))
+    except Exception:
+        # It goes by the name of the class, which a class of the user's may have as well.
+        return _class_of(value)
 
 
 class _Quoted(reprlib.Repr):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -40,7 +41,9 @@ class Ahead:
         """Import one after the other, with time for what comes in between."""
 
         def import_one() -> None:
-            import_module(names[0])
+            # Who shows a tensor is told what is missing.
+            with suppress(Exception):
+                import_module(names[0])
             self._import_next(loop, names[1:])
 
         self._waiting = loop.call_later(IDLE_S, import_one) if names else None

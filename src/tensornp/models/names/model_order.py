@@ -32,6 +32,8 @@ _EARLY = tuple(map(re.compile, _FIRST))
 _LATE = tuple(map(re.compile, _LAST))
 _MAX_PASSES = 8
 """An order in which nothing moves any more is found in two, unless layers differ from each other."""
+_MAX_SORTED_AGAIN = 20_000
+"""Names that are looked at a second time; of more, that would be felt."""
 _DIGITS = re.compile(r"(\d{1,18})", re.ASCII)
 
 
@@ -41,7 +43,7 @@ def in_model_order(names: Sequence[str]) -> list[int]:
     What belongs to one module stays together, and a weight stands before its bias.
     """
     found = list(range(len(names)))
-    for _ in range(_MAX_PASSES):
+    for _ in range(_MAX_PASSES if len(names) <= _MAX_SORTED_AGAIN else 1):
         order = _sorted([names[i] for i in found])
         found = [found[i] for i in order]
         # What was first seen in a late layer stands, once sorted, behind what the early ones have.

@@ -76,7 +76,7 @@ WRAPPED = (
 """Columns of words or numbers, which a page may break into lines."""
 NAME = "name"
 """The first column of a table of names, which break after their parts, and stay where figures are scrolled across."""
-_BREAKS = re.compile(r"(?<=[._/\[\]])(?=[^._/\[\]\s\d])|(?<=[0-9A-Za-z-]{24})(?=[0-9A-Za-z-])")
+_BREAKS = re.compile(r"(?<=[._/\[\]])(?=[^._/\[\]\s\d])|(?<=[^\W_]{24})(?=[^\W_])")
 """Where a name may go on in the next line. The page is told by a tag: whoever copies the name has no more than it."""
 
 _MAX_WHOLE = 24

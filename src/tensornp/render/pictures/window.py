@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from tensornp.core.lowlevel.units import format_number
 from tensornp.core.values.pictures.heatmap import NAN as NAN_PIXEL
 from tensornp.core.values.pictures.overview import Overview
 from tensornp.core.values.shown.margins import Margin
@@ -45,7 +44,7 @@ def overview_words(overview: Overview) -> list[tuple[str, Colour]]:
     is_signed = limits.centre is not None
     names, scale = (("low", "high"), DIVERGING) if is_signed else (("least", "greatest"), SEQUENTIAL)
     ends = zip(names, (limits.low, limits.high), (scale[0], scale[-1]), strict=True)
-    words = [(f"{NAMES[name]} {format_number(value)}", colour) for name, value, colour in ends if not math.isnan(value)]
+    words = [(f"{NAMES[name]} {_short(value)}", colour) for name, value, colour in ends if not math.isnan(value)]
     if limits.low == limits.high and not limits.num_beyond:
         # They have the colour of the middle.
         value = format_number(limits.low)

@@ -243,7 +243,7 @@ class ReadPart:
     def as_codes(self) -> ReadPart:
         """Return the same elements as integers of their bits."""
         bits, read = bits_of(stored_dtype(self.dtype).itemsize), self.read
-        return replace(self, read=lambda first, count: read(first, count).view(bits), dtype=bits.name)
+        return replace(self, read=lambda first, count: _native(read(first, count)).view(bits), dtype=bits.name)
 
     @property
     def per_element(self) -> int:
@@ -276,6 +276,10 @@ class ReadPart:
 
 
 Part = StridedPart | RowsPart | DevicePart | MaskedPart | ReadPart
+
+
+def _native(array: Array) -> Array:
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def part_of_tensor(tensor: torch.Tensor, info: TensorInfo, axis: int | None = None, *, in_order: bool = False) -> Part:

@@ -15,6 +15,7 @@ Array = np.ndarray[Any, Any]
 MAX_NBYTES_PLAIN = 2**22
 """Bytes past which the loops are compiled, as many as a card reads unasked: it takes seconds at the first time, later
 half of one."""
+_SILENT_S = 2.0
 _BITS: dict[int, tuple[Any, Any, Any]] = {
     4: (np.dtype(np.int32), np.dtype(np.uint32), np.int32(-(2**31))),
     8: (np.dtype(np.int64), np.dtype(np.uint64), np.int64(-(2**63))),
@@ -48,7 +49,8 @@ class Kernels:
         # Of the bits of floats, those of negative ones are the larger as unsigned integers, and fall as these rise.
         bits = (last if least < 0 else first), (most if most >= 0 else first)
         low, high = np.array(bits, unsigned).view(floats.dtype).tolist()
-        return Sums(low, high, total, squares, zeros)
+        # No zero has a sign here.
+        return Sums(low + 0.0, high + 0.0, total, squares, zeros)
 
     def count(self, bits: Array, shift: int, counts: Array) -> None:
         """Add to `counts` how many of these unsigned integers have each key, which their leading bits are."""
@@ -69,6 +71,9 @@ def load() -> Kernels | None:
     # Ctrl-C comes to another thread: a library whose import it ends half-way is of no use to anybody any more.
     thread = Thread(target=lambda: found.append(_loaded()), name="tensornp: numba", daemon=True)
     thread.start()
+    thread.join(_SILENT_S)
+    if thread.is_alive():
+        _log.warning("numba compiles the loops over many numbers; it takes some seconds, once")
     thread.join()
     return found[0] if found else None
 
@@ -85,7 +90,7 @@ def _loaded() -> Kernels | None:
         _check(loaded)
     except ModuleNotFoundError:
         return None
-    except Exception as error:
+    except BaseException as error:
         _log.warning("numba is not used: %s", str(error).partition("\n")[0])
         return None
     return loaded

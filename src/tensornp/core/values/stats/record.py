@@ -132,7 +132,7 @@ class TensorStats:
         listed = q.tolist() if hasattr(q, "tolist") else q
         try:
             shares = np.asarray(listed, np.float64)
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError, OverflowError, RuntimeError):
             shares = np.array(np.nan)
         if not np.all((shares >= 0) & (shares <= 1)):
             raise BadRequestError(f"a quantile is asked by a share between 0 and 1, not {quoted(q)}")

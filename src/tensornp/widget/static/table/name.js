@@ -2,7 +2,7 @@
 
 import { element } from "../page/elements.js";
 
-const BREAKS = /(?<=[._/[\]])(?=[^._/[\]\s\d])|(?<=[0-9A-Za-z-]{24})(?=[0-9A-Za-z-])/;
+const BREAKS = /(?<=[._/[\]])(?=[^._/[\]\s\d])|(?<=[\p{L}\p{N}]{24})(?=[\p{L}\p{N}])/u;
 // Characters of a name that has room in any page.
 const MAX_WHOLE = 24;
 
