@@ -33,6 +33,8 @@ GIVEN = {
     "NaN": float("nan"),
     "a mute object": Mute(),
     "long ones in a list": [10**5000, "x" * 10**6, Mute()],
+    "one of a class of a well-known name": type("array", (), {})(),
+    "a tensor of several": torch.ones(3),
 }
 
 
@@ -72,7 +74,7 @@ def test_any_value_of_any_option_ends_in_one_short_sentence(given):
     assert {("image", "mean"), ("stats", "axis"), ("plot", "index"), ("locate", "what"), ("card", "max_height")} <= seen
 
 
-@pytest.mark.parametrize("given", list(GIVEN.values())[:-1], ids=list(GIVEN)[:-1])
+@pytest.mark.parametrize("given", list(GIVEN.values())[:-3], ids=list(GIVEN)[:-3])
 def test_any_object_ends_in_one_short_sentence(given):
     """In the place of a tensor, too."""
     for function in (tnp.to_numpy, tnp.stats, tnp.image, tnp.plot, tnp.weights, tnp.card, tnp.view, tnp.aliases):

@@ -75,6 +75,8 @@ def weights(
         namespace = names_of_caller(sys._getframe())
     if not isinstance(namespace, Mapping):
         raise BadRequestError(f"namespace is a mapping of names to objects, not {an_instance(namespace)}")
+    if not isinstance(expression, str):
+        raise BadRequestError(f"expression is a text that reaches the object, not {an_instance(expression)}")
     explorer = _of_object(obj, expression, model, namespace)
     return explorer if expression or name_of(obj, namespace) else explorer.without_code()
 

@@ -90,7 +90,7 @@ def decide(
     info: TensorInfo, *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
 ) -> ConversionPlan:
     """Return the plan for a tensor of which `info` is known; arguments and errors as for `to_numpy`."""
-    return _decide(info, _flag("copy", copy), _flag("writeable", writeable), dtype)
+    return _decide(info, flag("copy", copy), flag("writeable", writeable), dtype)
 
 
 def check_readable(info: TensorInfo) -> None:
@@ -179,7 +179,8 @@ def _copy_required(info: TensorInfo, obstacle: Obstacle) -> CopyRequiredError:
     )
 
 
-def _flag(name: str, value: object) -> bool | None:
+def flag(name: str, value: object) -> bool | None:
+    """Return an argument that is True, False or None, by whichever library; BadRequestError for anything else."""
     if value is not None and not isinstance(value, (bool, np.bool_)):
         raise BadRequestError(f"{name}={quoted(value)} means nothing here; pass True, False or None")
     return None if value is None else bool(value)

@@ -13,7 +13,7 @@ from tensornp.core.convert import float4
 from tensornp.core.convert.budget import Budget, within_budget
 from tensornp.core.convert.dense import dense, dequantized
 from tensornp.core.convert.page_protection import with_page_protection
-from tensornp.core.convert.plan import ConversionPlan, decide
+from tensornp.core.convert.plan import ConversionPlan, decide, flag
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import is_array, is_tensor
 from tensornp.core.lowlevel.modes import apart
@@ -179,7 +179,7 @@ def plan(
 
 def _planned(tensor: torch.Tensor, **arguments: Any) -> ConversionPlan:
     info = inspect(tensor)
-    if arguments["writeable"] and info.grad_fn is not None and is_tensor(tensor):
+    if flag("writeable", arguments["writeable"]) and info.grad_fn is not None and is_tensor(tensor):
         saved = saved_for(tensor)
         info = replace(info, saved_for=saved.names, untold=saved.untold)
     return _decided(info, **arguments)
@@ -198,7 +198,7 @@ def plan_from(
 
 
 def _decided(info: TensorInfo, **arguments: Any) -> ConversionPlan:
-    return decide(with_page_protection(info) if arguments["writeable"] else info, **arguments)
+    return decide(with_page_protection(info) if flag("writeable", arguments["writeable"]) else info, **arguments)
 
 
 def _convert_plain(tensor: Any, copy: bool | None, budget: Budget | None) -> np.ndarray[Any, Any] | None:

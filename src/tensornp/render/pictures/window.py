@@ -47,7 +47,7 @@ def overview_words(overview: Overview) -> list[tuple[str, Colour]]:
     words = [(f"{NAMES[name]} {_short(value)}", colour) for name, value, colour in ends if not math.isnan(value)]
     if limits.low == limits.high and not limits.num_beyond:
         # They have the colour of the middle.
-        value = format_number(limits.low)
+        value = _short(limits.low)
         words = [(f"all {value}" if is_one_value else f"{value} in every pixel", scale[len(scale) // 2])]
     return words + ([(f"{NAMES['nan']} NaN", NAN_COLOUR)] if heatmap.count(NAN_PIXEL) else [])
 

@@ -124,6 +124,24 @@ def test_an_array_of_the_other_byte_order_has_the_figures_of_its_numbers() -> No
     assert (scan(a).min, scan(a).max) == (-3, 2)
 
 
+@pytest.mark.parametrize("dtype", [">i2", ">u2", ">f2"])
+def test_a_file_of_the_other_byte_order_has_the_figures_of_its_numbers(dtype, tmp_path) -> None:
+    """Its codes are those of the numbers."""
+    np.savez(tmp_path / "x.npz", t=(np.arange(2**18) % 100).astype(dtype))
+    np.save(tmp_path / "x.npy", (np.arange(2**18) % 100).astype(dtype))
+    for name, key in (("x.npz", "t"), ("x.npy", "array")):
+        found = tnp.weights(tmp_path / name)[key].stats()
+        assert (found.min, found.max, found.mean) == (0, 99, pytest.approx(49.5, abs=0.01)), name
+
+
+def test_a_zero_has_no_sign_as_an_extreme(kernels) -> None:
+    """Whichever zeros come first."""
+    t = torch.zeros(2**21)
+    t[::2] = -0.0
+    t[0] = 1
+    assert math.copysign(1, tnp.stats(t).min) == 1
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int8])
 def test_threads_change_no_bit_of_what_is_computed_fast(kernels, dtype) -> None:
     """One, two and eight of them."""
