@@ -45,7 +45,7 @@ def test_after_run_all_the_toggle_always_answers(page: Page, server: Server, app
 
 def test_after_run_all_everything_answers_while_the_last_cell_runs(page: Page, server: Server) -> None:
     """Whoever runs all and waits for a training looks at the tensors meanwhile."""
-    training = "import pathlib, time\nwhile not pathlib.Path('go').exists(): time.sleep(0.05)"
+    training = "import pathlib, time\nwhile not pathlib.Path('ended').exists(): time.sleep(0.05)"
     shown = ["model = torch.nn.Linear(3, 2)\nmodel", "%weights model", "w = torch.arange(3.)\nw"]
     server.write("training.ipynb", [LOAD, *shown, training])
     notebook = Notebook(page, server, "training.ipynb")
@@ -60,4 +60,4 @@ def test_after_run_all_everything_answers_while_the_last_cell_runs(page: Page, s
         expect(card.get_by_text("array: copy, 12 bytes", exact=True)).to_be_visible()
         assert "[*]" in notebook.cell(4).inner_text()
     finally:
-        (server.root / "go").touch()
+        (server.root / "ended").touch()

@@ -36,6 +36,7 @@ from torch.distributed.checkpoint.filesystem import FileSystemWriter
 from watched import Watch
 
 import tensornp as tnp
+from tensornp.core.values.stats import fast
 from tensornp.render.models.weights import weights_document
 
 NBYTES = 300_000_000
@@ -107,6 +108,7 @@ def a_safetensors_file_larger_than_memory(folder):
     }
     path = sparse(folder / "x.safetensors", headed(header), rows * 4000 + 2**29)
     tnp.weights({"w": torch.ones(300_000)}).scan()
+    fast.load()
     yield
     explorer = tnp.weights(path)
     before = num_read()
@@ -656,6 +658,7 @@ def one_nan_and_one_infinity_among_millions(folder):
     values = torch.ones(11_000_000)
     values[7_654_321], values[9_000_000] = torch.nan, -torch.inf
     save_file({"w": values}, folder / "x.safetensors")
+    fast.load()
     yield
     entry = tnp.weights(folder / "x.safetensors")["w"]
     found = entry.stats()

@@ -88,9 +88,10 @@ class _Resident(NamedTuple):
 
 def _look_again() -> None:
     """Have an open navigator read its window again: the cell may have written to the tensor."""
-    navigator = sys.modules.get("tensornp.widget.navigator")
-    if navigator is not None:
-        navigator.look_again()
+    # Another shell of the kernel may be in the middle of its import.
+    look_again = getattr(sys.modules.get("tensornp.widget.navigator"), "look_again", None)
+    if look_again is not None:
+        look_again()
 
 
 def _leave_values(anchor: str) -> None:
