@@ -133,15 +133,20 @@ patience = _Patience()
 
 def _only_answers_run() -> bool:
     """Return whether each other thread is at rest, or answers pages and runs no cell."""
-    frames = current_frames()
-    del frames[threading.get_ident()]
-    for thread in threading.enumerate():
-        frame = frames.pop(thread.ident or 0, None)
-        is_answering = thread.name.startswith(_OWN) or _is_from(thread, _ANSWERING)
-        is_answering = is_answering and not cells.run_in(thread.ident)
-        if frame is not None and not is_answering and not _is_at_rest(thread, frame):
-            return False
-    return not frames
+    frames, frame = current_frames(), None
+    try:
+        del frames[threading.get_ident()]
+        for thread in threading.enumerate():
+            frame = frames.pop(thread.ident or 0, None)
+            is_answering = thread.name.startswith(_OWN) or _is_from(thread, _ANSWERING)
+            is_answering = is_answering and not cells.run_in(thread.ident)
+            if frame is not None and not is_answering and not _is_at_rest(thread, frame):
+                return False
+        return not frames
+    finally:
+        # Two threads that look at each other would keep what both hold: frames in a circle, with the user's tensors.
+        frames.clear()
+        frame = None
 
 
 def _have_gone_on(waiting: Mapping[int, FrameType]) -> bool:
