@@ -69,7 +69,9 @@ NAMES = (
     "background-color:var(--jp-layout-color0,var(--vscode-editor-background,Canvas))}"
     + _NAME_IN.format("nth-child(even)", f"{_LAB_ROW}-background")
     + _NAME_IN.format("hover", f"{_LAB_ROW}-hover-background")
-    + "@media print{.tensornp-names>*>tr>*{min-width:0!important;width:auto!important;overflow-wrap:anywhere}}"
+    + "@media print{.tensornp-room{container-type:normal}"
+    ".tensornp-names>*>tr>*{min-width:0!important;width:auto!important;white-space:normal!important;"
+    "overflow-wrap:anywhere}}"
     + f"@container(max-width:400px){{{_NARROW}}}@container tensornp-long (max-width:680px){{{_NARROW}}}</style>"
 )
 """Names stay where figures are scrolled across; in a narrow page they have lines of their own above their figures.
