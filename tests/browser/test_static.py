@@ -119,12 +119,15 @@ def test_cards_are_complete_in_an_exported_page_without_a_network(
 
 def test_on_paper_nothing_is_cut(page: Page) -> None:
     """An array that scrolls on a page, and a table that is wider than it, in whatever font."""
-    long = {f"a rather long name of {i}, that of a layer of layers of layers": torch.rand(3, 4, 5, 6) for i in range(3)}
-    page.set_content(tnp.card(torch.zeros(100, 3)).html + tnp.card(long).html)
-    page.set_viewport_size({"width": 600, "height": 800})
+    named = {f"a name of a layer {i}": torch.rand(3, 4, 5, 6) for i in range(3)}
+    page.set_content(tnp.card(torch.zeros(100, 3)).html + tnp.card(named).html)
+    # In a page that is narrower still, names stand above their figures.
+    page.set_viewport_size({"width": 420, "height": 800})
+    page.set_viewport_size({"width": int(0.9 * max(widths_of_tables(page))), "height": 800})
     cut = """() => [...document.querySelectorAll(".tensornp, .tensornp pre")].filter((node) =>
         getComputedStyle(node).overflow !== "visible"
         && (node.scrollHeight > node.clientHeight + 1 || node.scrollWidth > node.clientWidth + 1)).length"""
+    assert page.evaluate(cut) == 1, "the table scrolls on the page"
     folded = page.locator("pre").nth(1)
     expect(folded).to_be_hidden()
     page.emulate_media(media="print")

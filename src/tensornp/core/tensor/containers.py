@@ -121,8 +121,9 @@ def is_seen(container: Any) -> bool:
 
     Nor is it of a dataclass that keeps its fields elsewhere than in itself.
     """
-    if container_of(type(container)) is not DATACLASS:
-        return _children(container) is not None
+    kind = container_of(type(container))
+    if kind is not DATACLASS:
+        return kind is not None or _children(container) is not None
     return bool(list(_field_items(container))) or not dataclasses.fields(type(container))
 
 

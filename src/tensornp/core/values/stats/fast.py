@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tensornp.core.lowlevel.fallback import MAX_REASON
+
 Array = np.ndarray[Any, Any]
 MAX_NBYTES_PLAIN = 2**22
 """Bytes past which the loops are compiled, as many as a card reads unasked: it takes seconds at the first time, later
@@ -88,10 +90,10 @@ def _loaded() -> Kernels | None:
 
         loaded = Kernels(kernels)
         _check(loaded)
-    except ModuleNotFoundError:
-        return None
     except BaseException as error:
-        _log.warning("numba is not used: %s", str(error).partition("\n")[0])
+        # It is an extra; one that is there, and lacks what it needs itself, is told of.
+        if getattr(error, "name", "") != "numba" or not isinstance(error, ModuleNotFoundError):
+            _log.warning("numba is not used: %s", str(error).partition("\n")[0][:MAX_REASON])
         return None
     return loaded
 
