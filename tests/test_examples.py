@@ -46,9 +46,14 @@ def executed(name: str, folder: Path) -> list[str]:
 
 
 def saved(outputs: list[nbformat.NotebookNode]) -> str:
-    """Return what a front end saves of outputs: it joins what a kernel sends of one stream in several pieces."""
+    """Return what a front end saves of outputs: it joins what a kernel sends of one stream in several pieces.
+
+    But for the bar of what took longer than a second, which has gone, and left its empty place.
+    """
     joined: list[dict] = []
     for output in map(dict, outputs):
+        if "data" in output and not any(output["data"].values()):
+            continue
         if joined and output.get("name") and joined[-1].get("name") == output["name"]:
             joined[-1]["text"] += output["text"]
         else:
