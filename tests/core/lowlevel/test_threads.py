@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
+import gc
 import multiprocessing
 import socket
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -52,6 +55,37 @@ def test_a_thread_whose_module_has_no_name_runs():
     finally:
         done.append(True)
         thread.join()
+
+
+@in_fork
+def test_threads_that_look_at_each_other_keep_no_tensor():
+    """Frames in a circle would keep it until the garbage collector comes by: a card said of a deleted one that it is."""
+    from tensornp.core.lowlevel import threads
+
+    together, take = threading.Barrier(2), threads.current_frames
+
+    def take_together() -> Any:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            together.wait(1)
+        frames = take()
+        with contextlib.suppress(threading.BrokenBarrierError):
+            together.wait(1)
+        return frames
+
+    def look() -> None:
+        tensor = torch.zeros(3)
+        seen.append(weakref.ref(tensor))
+        threads.others_run()
+
+    gc.disable()
+    threads.current_frames = take_together
+    seen: list[weakref.ref[torch.Tensor]] = []
+    both = [threading.Thread(target=look) for _ in range(2)]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
+    assert [tensor() for tensor in seen] == [None, None]
 
 
 def _while_a_subshell(does: Callable[[], None]) -> bool | None:

@@ -39,9 +39,16 @@ A feeder pickles what is put into a queue between processes, and moves the memor
 _MAX_CORES = 16
 GATE = Lock()
 """Held while something is read that torch does not guard; a cell takes it for a moment when it begins."""
+_LOOKING = Lock()
+"""Held by the one thread that has the frames of others.
+
+Two that looked at each other would keep what both hold: frames in a circle, with the user's tensors.
+"""
 if hasattr(os, "register_at_fork"):
-    # Nobody would open a gate that another thread had closed when the process was copied.
-    os.register_at_fork(before=GATE.acquire, after_in_parent=GATE.release, after_in_child=GATE.release)
+    # Nobody would open what another thread had closed when the process was copied. The last one here is taken first, as
+    # a thread does that asks behind the gate.
+    for _lock in (_LOOKING, GATE):
+        os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 _roles: WeakKeyDictionary[threading.Thread, Role] = WeakKeyDictionary()
 
 
@@ -89,6 +96,11 @@ def others_run() -> bool:
     while a task or a timer may wake it. Costs some microseconds. Ask it behind the `GATE`, and a cell does not begin
     before what is done there is done.
     """
+    with _LOOKING:
+        return _others_run()
+
+
+def _others_run() -> bool:
     frames = current_frames()
     del frames[threading.get_ident()]
     if not frames:
@@ -120,7 +132,11 @@ class _Patience:
         """
         if self._begun != cells.begun:
             self._begun, self._left_s = cells.begun, _PATIENCE_S
-        if self._left_s <= 0 or not _only_answers_run():
+        if self._left_s <= 0:
+            return False
+        with _LOOKING:
+            has_only_answers = _only_answers_run()
+        if not has_only_answers:
             return False
         begun = time.monotonic()
         time.sleep(_PAUSE_S)
@@ -132,21 +148,16 @@ patience = _Patience()
 
 
 def _only_answers_run() -> bool:
-    """Return whether each other thread is at rest, or answers pages and runs no cell."""
-    frames, frame = current_frames(), None
-    try:
-        del frames[threading.get_ident()]
-        for thread in threading.enumerate():
-            frame = frames.pop(thread.ident or 0, None)
-            is_answering = thread.name.startswith(_OWN) or _is_from(thread, _ANSWERING)
-            is_answering = is_answering and not cells.run_in(thread.ident)
-            if frame is not None and not is_answering and not _is_at_rest(thread, frame):
-                return False
-        return not frames
-    finally:
-        # Two threads that look at each other would keep what both hold: frames in a circle, with the user's tensors.
-        frames.clear()
-        frame = None
+    """Return whether each other thread is at rest, or answers pages and runs no cell; call it while `_LOOKING`."""
+    frames = current_frames()
+    del frames[threading.get_ident()]
+    for thread in threading.enumerate():
+        frame = frames.pop(thread.ident or 0, None)
+        is_answering = thread.name.startswith(_OWN) or _is_from(thread, _ANSWERING)
+        is_answering = is_answering and not cells.run_in(thread.ident)
+        if frame is not None and not is_answering and not _is_at_rest(thread, frame):
+            return False
+    return not frames
 
 
 def _have_gone_on(waiting: Mapping[int, FrameType]) -> bool:
