@@ -59,7 +59,7 @@ def test_a_thread_whose_module_has_no_name_runs():
 
 @in_fork
 def test_threads_that_look_at_each_other_keep_no_tensor():
-    """Frames in a circle would keep it until the garbage collector comes by: a card said of a deleted one that it is."""
+    """Frames in a circle would keep it until the garbage collector comes by, and a card call a deleted one alive."""
     from tensornp.core.lowlevel import threads
 
     together, take = threading.Barrier(2), threads.current_frames

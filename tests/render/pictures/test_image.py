@@ -144,6 +144,15 @@ def test_a_range_that_is_named_holds_and_what_lies_beyond_is_counted():
     assert decoded(tnp.image(np.array([[10, 20]], np.uint8), value_range=(10, 20))).tolist() == [[0, 255]]
 
 
+@pytest.mark.filterwarnings("error")
+def test_numbers_may_be_tensors_that_have_a_gradient():
+    """Of all shapes that numbers have; torch would warn of each that becomes a scalar."""
+    values, half = torch.tensor([[-1.0, 0.0, 0.5]]), torch.nn.Parameter(torch.tensor(0.5))
+    ends = torch.nn.Parameter(torch.tensor([0.0, 0.5]))
+    assert decoded(tnp.image(values, value_range=ends)).tolist() == [[0, 0, 255]]
+    assert decoded(tnp.image(values, mean=half, std=half)).tolist() == [[0, 128, 191]]
+
+
 def test_a_normalization_is_undone():
     """As torchvision's ``Normalize`` has done it, channel by channel, to the very bytes."""
     expected = rgb()

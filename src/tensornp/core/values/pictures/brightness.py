@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.units import counted, format_number
@@ -114,14 +115,21 @@ def range_of(value_range: Any) -> tuple[float, float] | None:
     if value_range is None:
         return None
     try:
-        low, high = (float(bound) for bound in value_range)
-    except (TypeError, ValueError, OverflowError):
+        low, high = _floats(value_range)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
         low = high = math.nan
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise BadRequestError(
             f"value_range={quoted(value_range)} is no range; pass two numbers, black and white: (0, 1)"
         )
     return low, high
+
+
+def _floats(given: Iterable[Any]) -> list[float]:
+    """Return numbers, such as a tensor's, one by one, since NumPy would lock its memory."""
+    # Of one that has a gradient torch would warn otherwise.
+    with torch.no_grad():
+        return [float(number) for number in given]
 
 
 def _as_it_is(part: Any) -> Bright:
@@ -187,8 +195,8 @@ def _channel_numbers(asked: Asked, name: str, num_channels: int) -> Values:
     numbers = {"mean": asked.mean, "std": asked.std}[name]
     given: Any = {"mean": 0.0, "std": 1.0}[name] if numbers is None else numbers
     try:
-        # One by one, since NumPy would lock the memory of a tensor.
-        found = np.array([float(number) for number in (given if hasattr(given, "__len__") else [given])])
+        is_one = not hasattr(given, "__len__") or getattr(given, "ndim", 1) == 0
+        found = np.array(_floats([given] if is_one else given))
     except (TypeError, ValueError, RuntimeError, OverflowError):
         found = np.empty(0)
     if len(found) not in (1, num_channels) or not np.isfinite(found).all():
