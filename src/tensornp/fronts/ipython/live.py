@@ -96,9 +96,9 @@ def _look_again() -> None:
 
 def _leave_values(anchor: str) -> None:
     """Have the navigator leave the card of class `anchor`, where it may have stayed without its toggle."""
-    navigator = sys.modules.get("tensornp.widget.navigator")
-    if navigator is not None:
-        navigator.leave(anchor)
+    leave = getattr(sys.modules.get("tensornp.widget.navigator"), "leave", None)
+    if leave is not None:
+        leave(anchor)
 
 
 class LiveToggle:

@@ -26,8 +26,9 @@ class LiveFilm:
     def after_cell(self, result: Any = None) -> None:
         """Take the slider to the film that the cell which has just ended has returned."""
         value: Any = getattr(result, "result", None)
-        images = sys.modules.get("tensornp.render.pictures.image")
-        if images is None or type(value) is not images.Image or not value.has_frames:
+        # Another shell of the kernel may be in the middle of its import.
+        image = getattr(sys.modules.get("tensornp.render.pictures.image"), "Image", None)
+        if image is None or type(value) is not image or not value.has_frames:
             return
         if can_show_live(self._shell, self._config):
             # The picture is complete by itself, and a callback that raises prints a traceback under the cell.

@@ -368,8 +368,9 @@ class TensorPrinters:
 
 
 def _is_module_view(summary: Any) -> bool:
-    views = sys.modules.get("tensornp.models.module_view")
-    return views is not None and type(summary) is views.ModuleView
+    # Another shell of the kernel may be in the middle of its import.
+    view = getattr(sys.modules.get("tensornp.models.module_view"), "ModuleView", None)
+    return view is not None and type(summary) is view
 
 
 def _as_typed(summary: Any, shell: Any) -> Any:

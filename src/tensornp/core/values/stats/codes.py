@@ -29,11 +29,10 @@ def has_codes(supply: Supply, *, on_device: bool) -> bool:
     """
     if supply.dtype not in KNOWN or stored_dtype(supply.dtype).itemsize > 2:
         return False
+    if sum([part.numel for part in supply.parts]) < _MIN_NUMEL:
+        return False
     kinds = StridedPart | ReadPart | DevicePart if on_device else StridedPart | ReadPart
-    is_brought = all(
-        isinstance(part, kinds) and part.dtype == supply.dtype and _is_native(part) for part in supply.parts
-    )
-    return is_brought and sum(part.numel for part in supply.parts) >= _MIN_NUMEL
+    return all(isinstance(part, kinds) and part.dtype == supply.dtype and _is_native(part) for part in supply.parts)
 
 
 def _is_native(part: Part) -> bool:
