@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import torch
-from side_by_side import Spread, interleave, ratio, table, verdict
+from side_by_side import Figure, interleave, timed
 
 from tensornp import to_numpy
 
 CLAIM = 4
 
 
-def report(*, quick: bool) -> Iterator[str]:
-    """Yield a table over ordinary CPU tensors, which share memory, and bfloat16 ones, which are widened."""
+def report(*, quick: bool) -> Iterator[Figure]:
+    """Yield figures of ordinary CPU tensors, which share memory, and bfloat16 ones, which are widened."""
     plain, widened = "t.detach().cpu().numpy()", "t.detach().cpu().float().numpy()"
     small = torch.ones(20, 50)
     tensors = {
@@ -24,12 +24,8 @@ def report(*, quick: bool) -> Iterator[str]:
         "bfloat16 (20, 50)": (small.bfloat16(), widened),
         "bfloat16 (1000, 1000)": (torch.ones(1000, 1000, dtype=torch.bfloat16), widened),
     }
-    rows = []
     for name, (tensor, line) in tensors.items():
         statements = {"tensornp": "to_numpy(t)", "plain": line}
         seconds = interleave(statements, {"to_numpy": to_numpy, "t": tensor}, rounds=50 if quick else 500)
-        measured = ratio(seconds["tensornp"], seconds["plain"])
-        times = (Spread.of(taken).in_seconds() for taken in seconds.values())
-        claim = verdict(CLAIM, measured) if line == plain else ""
-        rows.append((name, *times, f"`{line}`", measured, claim))
-    yield table(("tensor t", "`to_numpy(t)`", "plain PyTorch", "which is", "ratio", "claim"), rows)
+        claim = CLAIM if line == plain else None
+        yield timed(f"to_numpy of {name}", seconds["tensornp"], line, seconds["plain"], at_most=claim)

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from others import installed, missing_note
-from side_by_side import Spread, ratio, table, verdict
+from side_by_side import Figure, Spread, timed
 
-CLAIM_PERCENT = 2
+CLAIM_LOAD, CLAIM_SHOW = 0.02, 0.04
 OWN = "%load_ext tensornp"
 HEAVY = ("torch", "IPython", "matplotlib", "anywidget", "ipywidgets", "numpy", "ml_dtypes")
 
@@ -41,8 +41,8 @@ print(json.dumps([seconds, sorted(set(sys.modules) - before)]))
 """
 
 
-def report(*, quick: bool) -> Iterator[str]:
-    """Yield a table of loading into a shell that has torch, and what is imported by `import tensornp` alone."""
+def report(*, quick: bool) -> Iterator[Figure | str]:
+    """Yield figures of loading into a shell that has torch, and what is imported by `import tensornp` alone."""
     rounds = 3 if quick else 15
     loads = {OWN: ("shell.run_line_magic('load_ext', 'tensornp')", "shell.display_formatter.format(t)")}
     loads |= {f"import {name}": (f"import {name}", statement) for name, statement in installed().items()}
@@ -55,29 +55,19 @@ def report(*, quick: bool) -> Iterator[str]:
             if count:
                 seconds[name].append(taken)
         alone.append(_child(ALONE))
-    yield table(
-        ("loaded", "import torch", "then loading", "loading in % of that", "claim", "then the first tensor shown"),
-        (_row(name, taken) for name, taken in seconds.items()),
-    )
+    for name, taken in seconds.items():
+        torch, load, _, show = zip(*taken, strict=True)
+        is_own = name == OWN
+        yield timed(name, load, "import torch", torch, at_most=CLAIM_LOAD if is_own else None)
+        yield timed(
+            f"then the first tensor, {name}", show, "import torch", torch, at_most=CLAIM_SHOW if is_own else None
+        )
     yield missing_note()
     brought = alone[0][1]
+    yield Figure("import tensornp", Spread.of(taken for taken, _ in alone[1:]))
     yield (
-        f"`import tensornp` alone takes {Spread.of(taken for taken, _ in alone[1:]).in_seconds()} and imports "
-        f"{len(brought)} modules; heavy ones among them: {', '.join(set(HEAVY).intersection(brought)) or 'none'} "
-        f"(of {', '.join(HEAVY)})."
-    )
-
-
-def _row(name: str, taken: list[list[float]]) -> tuple[object, ...]:
-    torch, load, _, show = zip(*taken, strict=True)
-    percents = ratio([100 * seconds for seconds in load], torch)
-    return (
-        name,
-        Spread.of(torch).in_seconds(),
-        Spread.of(load).in_seconds(),
-        percents,
-        verdict(CLAIM_PERCENT, percents) if name == OWN else "",
-        Spread.of(show).in_seconds(),
+        f"`import tensornp` alone imports {len(brought)} modules; heavy ones among them: "
+        f"{', '.join(set(HEAVY).intersection(brought)) or 'none'} (of {', '.join(HEAVY)})."
     )
 
 

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
-from side_by_side import table
+from side_by_side import Figure, Spread
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from browser.lab import Notebook, Server
 
-MEDIAN_MS, LATE_MS, TYPING_MS = 30, 60, 50
+MEDIAN_S, LATE_S, TYPING_S = 0.03, 0.06, 0.05
 SIZE_CLAIM = 1.3
 SHAPES = {"10,000": (200, 50), "500,000,000": (20_000, 25_000)}
 UNCOUNTED = 5
@@ -41,27 +41,21 @@ WATCH = """(node) => {
 CATEGORIES = ["devtools.timeline", "blink.user_timing", "disabled-by-default-devtools.timeline"]
 
 
-def report(*, quick: bool) -> Iterator[str]:
-    """Yield a table of times from key to paint."""
+def report(*, quick: bool) -> Iterator[Figure | str]:
+    """Yield figures from key to paint: the median and the 95th percentile."""
     times = _measured(30 if quick else 100)
     if not times:
         yield "There is no Chromium."
         return
     small, large = (f"a move in {numel} elements" for numel in SHAPES)
-    claims = {small: (MEDIAN_MS, LATE_MS), large: (MEDIAN_MS, LATE_MS), _TYPING: (TYPING_MS, None)}
-    rows = []
+    claims = {small: (MEDIAN_S, LATE_S), large: (MEDIAN_S, LATE_S), _TYPING: (TYPING_S, None)}
     for name, values in times.items():
-        shares = (_share(values, 0.5), _share(values, 0.95))
-        rows.append((name, len(values), *map(_claimed, shares, claims[name])))
-    yield table(("from key to paint, ms", "keys", "median", "95%"), rows)
-    ratio = _claimed(_share(times[large], 0.5) / _share(times[small], 0.5), SIZE_CLAIM)
-    yield f"The median in the large tensor beside the small one: {ratio}."
-
-
-def _claimed(value: float, limit: float | None) -> str:
-    if limit is None:
-        return f"{value:.1f}"
-    return f"{value:.3g} (claimed {limit:g}: {'holds' if value <= limit else 'DOES NOT HOLD'})"
+        of = f"from key to paint: {name}"
+        yield Figure(of, Spread.of(values), at_most=claims[name][0])
+        yield Figure(f"{of}, at 95%", Spread.of([_share(values, 0.95)]), at_most=claims[name][1])
+    medians = [Spread.of([_share(times[name], 0.5)]) for name in (large, small)]
+    times_as_long = Spread.of([medians[0].median / medians[1].median])
+    yield Figure(f"the median of {large}", medians[0], "s", small, medians[1], times_as_long, SIZE_CLAIM)
 
 
 _TYPING = f"a letter in the search of {NUM_WEIGHTS:,} weights"
@@ -73,7 +67,7 @@ def _share(values: list[float], share: float) -> float:
 
 
 def _measured(num_keys: int) -> dict[str, list[float]]:
-    """Return the times in ms, by what was done."""
+    """Return the seconds of each, by what was done."""
     names = ("chromium", "chromium-browser", "google-chrome")
     chromium = os.environ.get("TENSORNP_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
     if chromium is None:
@@ -119,7 +113,7 @@ def _times(browser: Browser, page: Page, notebook: Notebook, num_keys: int) -> I
 
 
 def _keys(browser: Browser, page: Page, watched: Locator, keys: list[str]) -> list[float]:
-    """Press keys one after the other, and return the ms until each is answered and painted."""
+    """Press keys one after the other, and return the seconds until each is answered and painted."""
     watched.evaluate(WATCH)
     browser.start_tracing(page=page, categories=CATEGORIES)
     for key in keys:
@@ -130,7 +124,7 @@ def _keys(browser: Browser, page: Page, watched: Locator, keys: list[str]) -> li
 
 
 def _key_to_paint(events: list[dict[str, Any]]) -> list[float]:
-    """Return for each key the ms to the end of the first paint after the last change that it has brought."""
+    """Return for each key the seconds to the end of the first paint after the last change that it has brought."""
     pressed = sorted(
         one["ts"] for one in events
         if one["name"] == "EventDispatch" and one.get("args", {}).get("data", {}).get("type") == "keydown"
@@ -142,5 +136,5 @@ def _key_to_paint(events: list[dict[str, Any]]) -> list[float]:
         answered = [mark for mark in marks if start < mark < end]
         painted = next((paint for paint in paints if answered and paint > answered[-1]), None)
         if painted is not None:
-            times.append((painted - start) / 1000)
+            times.append((painted - start) / 1e6)
     return times

@@ -1,18 +1,27 @@
-"""Measure the speed and the memory of tensornp, and print Markdown tables.
+"""Measure the speed and the memory of tensornp, and print one Markdown table for each question.
 
-Contestants run in turns, many short rounds of each; ratios are taken round by round, and given as the median with the
-10th and the 90th percentile. A claim that does not hold is said to, and fails nothing: machines differ.
+Contestants run in turns, many short rounds of each; times are taken round by round, and given as the median with the
+10th and the 90th percentile. A claim that does not hold is said to, and fails nothing: machines differ. `--against`
+compares the times with those of an earlier run, which are of the same machine at best.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
+from dataclasses import asdict
 from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from changes import changes
+from side_by_side import Figure, table
 
 QUESTIONS = {
     "card": "What does a card cost, beside what else shows a tensor?",
+    "felt": "How long do a first card and a later one take in a kernel, from the cell to its end, beside print?",
     "scale": "Does the card of a huge tensor cost what the card of a small one costs?",
     "memory": "What do the search for other names and the fingerprint cost?",
     "convert": "What does to_numpy cost, beside plain PyTorch?",
@@ -29,13 +38,41 @@ QUESTIONS = {
 def main() -> None:
     """Answer the questions that were asked, one after the other."""
     options = _parse_options()
-    versions = {name: import_module(name).__version__ for name in ("torch", "numpy", "IPython")}
-    print(f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}, {versions}")
+    earlier = json.loads(options.against.read_text(encoding="utf-8"))["figures"] if options.against else None
+    run: dict[str, Any] = {"machine": _machine(), "figures": []}
+    page = [run["machine"]]
+    print(run["machine"])
     for name in options.only or QUESTIONS:
-        print(f"\n## {name}: {QUESTIONS[name]}\n", flush=True)
-        for block in import_module(name).report(quick=options.quick):
-            if block:
-                print(f"{block}\n", flush=True)
+        figures, notes = _answered(name, quick=options.quick)
+        page += [f"## {QUESTIONS[name]}", table(figures), *notes]
+        print("\n" + "\n\n".join(page[-2 - len(notes) :]), flush=True)
+        run["figures"] += [{"question": name, **asdict(figure)} for figure in figures]
+    if options.json:
+        options.json.write_text(json.dumps(run, indent=1), encoding="utf-8")
+    if options.page:
+        options.page.write_text("\n\n".join([_TITLE, *page]) + "\n", encoding="utf-8")
+    if earlier is not None:
+        print("\n## Since the earlier run\n\n" + "\n".join(changes(run["figures"], earlier)))
+
+
+_TITLE = """# Performance
+
+`python tests/benchmarks/run.py --page .github/PERFORMANCE.md` has measured this and written the page. A range is from
+the 10th to the 90th percentile of all rounds. "Times as long" compares within a round, so that a busy machine disturbs
+both sides alike; it says more than any time. `--json FILE` keeps the figures, and `--against FILE` says what a later
+run has otherwise."""
+
+
+def _machine() -> str:
+    versions = ", ".join(f"{name} {import_module(name).__version__}" for name in ("torch", "numpy", "IPython"))
+    system = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    return f"{system}, Python {platform.python_version()}, {versions}"
+
+
+def _answered(name: str, *, quick: bool) -> tuple[list[Figure], list[str]]:
+    """Return the figures that a module reports, and its sentences."""
+    found = list(import_module(name).report(quick=quick))
+    return [one for one in found if isinstance(one, Figure)], [one for one in found if isinstance(one, str) and one]
 
 
 def _parse_options() -> argparse.Namespace:
@@ -51,6 +88,9 @@ def _parse_options() -> argparse.Namespace:
     parser.add_argument(
         "--only", action="append", choices=QUESTIONS, metavar="NAME", help="answer this question; may be repeated"
     )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write the tables to this file, as Markdown")
+    parser.add_argument("--against", type=Path, metavar="FILE", help="say what has changed since this --json")
     return parser.parse_args()
 
 

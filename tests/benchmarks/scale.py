@@ -7,42 +7,33 @@ from collections.abc import Iterator
 
 import torch
 from card import make_card
-from side_by_side import Spread, interleave, ratio, table, verdict
+from side_by_side import Figure, Spread, interleave, timed
 from torch.profiler import profile
 
 SIDE = 100
 CLAIM = 1.2
 
 
-def report(*, quick: bool) -> Iterator[str]:
-    """Yield a table over dtypes and layouts; takes 2 GB of memory, or 20 MB if `quick`."""
+def report(*, quick: bool) -> Iterator[Figure]:
+    """Yield figures over dtypes and layouts; takes 2 GB of memory, or 20 MB if `quick`."""
     repeats = (25, 20) if quick else (250, 200)
-    rows = []
     for dtype in (torch.float32, torch.bfloat16):
         small = torch.randn(SIDE, SIDE, generator=torch.Generator().manual_seed(0)).to(dtype)
         big = small.repeat(repeats)
-        rows += [_row("contiguous", small, big, quick), _row("transposed", small.t(), big.t(), quick)]
+        yield from _beside("contiguous", small, big, quick)
+        yield from _beside("transposed", small.t(), big.t(), quick)
         del big
-    yield table(
-        ("tensor", f"card of {SIDE**2:,} elements", f"card of {SIDE**2 * repeats[0] * repeats[1]:,} elements", "ratio",
-         "claim", "bytes that torch allocates", "bytes that Python and NumPy allocate, peak"),
-        rows,
-    )  # fmt: skip
 
 
-def _row(layout: str, small: torch.Tensor, big: torch.Tensor, quick: bool) -> tuple[object, ...]:
+def _beside(layout: str, small: torch.Tensor, big: torch.Tensor, quick: bool) -> Iterator[Figure]:
     names = {"make_card": make_card, "small": small, "big": big}
     seconds = interleave({"small": "make_card(small)", "big": "make_card(big)"}, names, rounds=50 if quick else 500)
-    measured = ratio(seconds["big"], seconds["small"])
-    return (
-        f"{str(big.dtype).removeprefix('torch.')} {layout}",
-        Spread.of(seconds["small"]).in_seconds(),
-        Spread.of(seconds["big"]).in_seconds(),
-        measured,
-        verdict(CLAIM, measured),
-        f"{_torch_nbytes(small):,} → {_torch_nbytes(big):,}",
-        f"{_python_nbytes(small):,} → {_python_nbytes(big):,}",
-    )
+    what = f"a card of {big.numel():,} {str(big.dtype).removeprefix('torch.')}, {layout}"
+    beside = f"one of {small.numel():,}"
+    yield timed(what, seconds["big"], beside, seconds["small"], at_most=CLAIM)
+    for by, count in (("torch", _torch_nbytes), ("Python and NumPy", _python_nbytes)):
+        own, other = (Spread.of([count(tensor)]) for tensor in (big, small))
+        yield Figure(f"{what}: what {by} allocate" + ("s" if by == "torch" else ", peak"), own, "bytes", beside, other)
 
 
 def _torch_nbytes(tensor: torch.Tensor) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+import tracemalloc
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import quantiles
 from timeit import Timer
@@ -32,13 +33,15 @@ class Spread:
 
     def __str__(self) -> str:
         low, median, high = map(_readable, (self.low, self.median, self.high))
-        return f"{median} ({low}–{high})"
+        return median if low == high else f"{median} ({low}–{high})"
 
-    def in_seconds(self) -> str:
-        """Return the spread of figures in seconds, in the unit that reads best: ``412 µs (398–450)``."""
+    def in_unit(self, unit: str) -> str:
+        """Return the spread with its unit; of seconds, with the one that reads best: ``412 µs (398–450)``."""
+        if unit != "s":
+            return f"{self} {unit}"
         factor, unit = next(((f, u) for f, u in ((1, "s"), (1e3, "ms")) if self.median * f >= 1), (1e6, "µs"))
         low, median, high = (_readable(figure * factor) for figure in (self.low, self.median, self.high))
-        return f"{median} {unit} ({low}–{high})"
+        return f"{median} {unit}" if low == high else f"{median} {unit} ({low}–{high})"
 
 
 def interleave(statements: Mapping[str, str], names: dict[str, Any], *, rounds: int) -> dict[str, list[float]]:
@@ -75,19 +78,91 @@ def _repeats(timer: Timer) -> int:
     return max(1, round(SLICE_S / timer.timeit(1)))
 
 
-def ratio(seconds: Sequence[float], base: Sequence[float]) -> Spread:
-    """Return how many times as long as `base` it took, round by round."""
-    return Spread.of(a / b for a, b in zip(seconds, base, strict=True))
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A line of the table: what was measured, beside what, and what is claimed of it.
+
+    Attributes
+    ----------
+    what : str
+        What was measured.
+    own : Spread
+        In `unit`.
+    unit : str
+        "s", or what else is counted, such as "GB/s", "MiB", "%".
+    beside : str
+        What it is compared with: another library, the naive way, or the least that it could cost.
+    other : Spread or None
+        What that has, in the same unit.
+    times : Spread or None
+        How many times as long as that it takes, round by round.
+    at_most : float or None
+        What is claimed: of `times` if there are any, else of `own`.
+    """
+
+    what: str
+    own: Spread
+    unit: str = "s"
+    beside: str = ""
+    other: Spread | None = None
+    times: Spread | None = None
+    at_most: float | None = None
+
+    @property
+    def claimed(self) -> Spread:
+        """What the claim speaks of."""
+        return self.own if self.times is None else self.times
+
+    @property
+    def verdict(self) -> str:
+        """Whether the median keeps the claim: words, for nothing fails by speed."""
+        if self.at_most is None:
+            return ""
+        return f"≤ {_readable(self.at_most)}: {'holds' if self.claimed.median <= self.at_most else 'DOES NOT HOLD'}"
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the line, cell by cell."""
+        return (
+            self.what,
+            self.own.in_unit(self.unit),
+            self.beside,
+            "" if self.other is None else self.other.in_unit(self.unit),
+            "" if self.times is None else str(self.times),
+            self.verdict,
+        )
 
 
-def verdict(claim: float, measured: Spread) -> str:
-    """Return whether the median keeps a claim that it is at most `claim`: a sentence, for nothing fails by speed."""
-    return f"≤ {claim:g}: {'holds' if measured.median <= claim else 'DOES NOT HOLD'}"
+HEADINGS = ("measured", "tensornp", "beside", "which has", "times as long", "claim")
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def timed(
+    what: str,
+    own: Sequence[float],
+    beside: str = "",
+    other: Sequence[float] = (),
+    *,
+    at_most: float | None = None,
+    gigabytes: float = 0,
+) -> Figure:
+    """Return the figure of seconds, beside those of another in the same rounds; as speed, if it read `gigabytes`."""
+    times = Spread.of(a / b for a, b in zip(own, other, strict=True)) if other else None
+    unit = "GB/s" if gigabytes else "s"
+    spreads = [Spread.of(gigabytes / s if gigabytes else s for s in seconds) for seconds in (own, other) if seconds]
+    return Figure(what, spreads[0], unit, beside, spreads[1] if other else None, times, at_most)
+
+
+def peak_mib(call: Callable[[], object]) -> Spread:
+    """Return the MiB that NumPy and Python take anew for a call, when they have taken most."""
+    tracemalloc.start()
+    call()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return Spread.of([peak / 2**20])
+
+
+def table(figures: Iterable[Figure]) -> str:
     """Return a Markdown table whose columns are aligned in plain text too."""
-    cells = [[str(cell) for cell in row] for row in (headings, *rows)]
+    cells = [HEADINGS, *(figure.cells() for figure in figures)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     head, *body = (_line(row, widths) for row in cells)
     return "\n".join([head, _line(["-" * width for width in widths], widths), *body])
@@ -99,7 +174,9 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _readable(figure: float) -> str:
-    """Return a figure with two or three digits that count: 0.0041, 0.41, 4.12, 41.2, 4120."""
+    """Return a figure with two or three digits that count: 0.0041, 0.41, 4.12, 41.2, 4,120."""
+    if figure >= 1000:
+        return f"{figure:,.0f}"
     if figure < 0.1:
         return f"{figure:.2g}"
     return f"{figure:.{max(0, 3 - len(str(int(figure))))}f}"

@@ -1,20 +1,65 @@
-"""The benchmarks still run; how fast anything is, no test says."""
+"""The benchmarks still run, and report what they found; how fast anything is, no test says."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from changes import changes
+from side_by_side import Spread, table, timed
 
 pytestmark = pytest.mark.benchmark
 
 
 @pytest.mark.slow
-def test_the_benchmarks_print_a_table():
+def test_the_benchmarks_print_a_table_and_keep_its_figures(tmp_path):
+    """The table goes to the terminal and a page, the figures to a file; a later run is compared with that."""
+    kept, page = tmp_path / "first.json", tmp_path / "page.md"
     command = [sys.executable, Path(__file__).with_name("run.py"), "--quick", "--only", "convert"]
+    done = _run([*command, "--json", kept, "--page", page])
+    assert "## What does to_numpy cost, beside plain PyTorch?" in done
+    assert "| measured " in done
+    assert page.read_text(encoding="utf-8").startswith("# Performance")
+    figures = json.loads(kept.read_text(encoding="utf-8"))["figures"]
+    assert all(figure["what"] in done for figure in figures)
+    assert f"of {len(figures)} figures are alike" in _run([*command, "--against", kept])
+
+
+def test_a_figure_is_compared_within_its_rounds_and_held_to_its_claim():
+    figure = timed("sum", [2e-3, 4e-3, 6e-3], "torch", [1e-3, 2e-3, 3e-3], at_most=2)
+    assert figure.times == Spread(2, 2, 2)
+    assert figure.verdict == "≤ 2.00: holds"
+    assert timed("sum", [3.0], "torch", [1.0], at_most=2).verdict == "≤ 2.00: DOES NOT HOLD"
+    assert timed("read", [0.5], gigabytes=1).own == Spread(2, 2, 2)
+    assert table([figure]).splitlines()[2].split("|")[2].strip() == "4.00 ms (2.40–5.60)"
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "said"),
+    [
+        ((1, 2, 3), (2.9, 4, 5), []),
+        ((1, 2, 3), (3.1, 4, 5), ["2.00 times: card: repr, beside torch: 2 → 4"]),
+        (None, (1, 2, 3), ["new: card: repr, beside torch"]),
+    ],
+)
+def test_what_overlaps_has_not_changed(was, now, said):
+    """Of two runs, no more is said than their spread bears out."""
+    before = [] if was is None else [_figure(was)]
+    *found, last = changes([_figure(now)], before)
+    assert found == said
+    assert last.startswith(f"{0 if said else 1} of 1 figures")
+
+
+def _figure(times: tuple[float, float, float]) -> dict:
+    own = {"low": 1, "median": 1, "high": 1}
+    named = dict(zip(("low", "median", "high"), times, strict=True))
+    return {"question": "card", "what": "repr", "beside": "torch", "unit": "s", "own": own, "times": named}
+
+
+def _run(command: list) -> str:
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stderr
-    assert "| tensor t " in done.stdout
-    assert "| Parameter (20, 50) " in done.stdout
+    return done.stdout

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from playwright.sync_api import Page, expect, sync_playwright
-from side_by_side import Spread, ratio, table, verdict
+from side_by_side import Figure, timed
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from browser.lab import Notebook, Server
 
-CLAIM_MS = 50
+CLAIM_S = 0.05
 UNCOUNTED_CLICKS = 2
 ECHO = '''
 import anywidget
@@ -91,8 +91,8 @@ async (clicks) => {
 """
 
 
-def report(*, quick: bool) -> Iterator[str]:
-    """Yield a table of round trips in JupyterLab with Chromium: page, server, kernel, server, page."""
+def report(*, quick: bool) -> Iterator[Figure]:
+    """Yield figures of round trips in JupyterLab with Chromium: page, server, kernel, server, page."""
     clicks = 10 if quick else 30
     names = (os.environ.get("TENSORNP_CHROMIUM"), "chromium", "chromium-browser", "google-chrome")
     path = next((found for name in names if name and (found := shutil.which(name))), None)
@@ -104,20 +104,10 @@ def report(*, quick: bool) -> Iterator[str]:
         finally:
             server.stop()
             browser.close()
-    painted = Spread.of(times["painted"])
-    yield table(
-        (f"{clicks} clicks each", "milliseconds from the click", "ratio to the echo", "claim"),
-        [
-            ("badges and receipt of the mode are shown", painted, "", verdict(CLAIM_MS, painted)),
-            (
-                "the kernel has confirmed them",
-                Spread.of(times["confirmed"]),
-                ratio(times["confirmed"], times["echo"]),
-                "",
-            ),
-            ("a bare widget has its echo from the kernel", Spread.of(times["echo"]), "", ""),
-        ],
-    )
+    seconds = {name: [one / 1000 for one in taken] for name, taken in times.items()}
+    yield timed("from a click until badges and receipt are shown", seconds["painted"], at_most=CLAIM_S)
+    echo = "a bare widget has its echo from the kernel"
+    yield timed("from a click until the kernel has confirmed them", seconds["confirmed"], echo, seconds["echo"])
 
 
 def _round_trips(page: Page, server: Server, clicks: int) -> dict[str, list[float]]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
 import numpy as np
 import torch
-from side_by_side import Spread, interleave, ratio, table, verdict
+from side_by_side import Figure, interleave, peak_mib, timed
 
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
@@ -30,23 +29,24 @@ CLAIMS = {"the figures": 1 / 0.6, "figures and distribution": 1 / 0.3}
 """How many times as long as a plain read a pass takes at most."""
 SAMPLED_CLAIM, EXACT_CLAIM, HEATMAP_CLAIM, LOCATE_CLAIM = 1.1, 5, 1.5, 1.2
 COMPARE_CLAIM = 1 / 8
-MIB = 2**20
+READ = "a plain read (np.max by blocks)"
 
 
-def report(*, quick: bool) -> Iterator[str]:
-    """Yield a table for each question."""
+def report(*, quick: bool) -> Iterator[Figure | str]:
+    """Yield figures of each."""
     numel = 10_000_000 if quick else 100_000_000
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
+    yield f"`tnp.stats` has read {'with' if fast.load() is not None else 'without'} numba."
     try:
-        yield _figures(numel, quick)
-        yield _dtypes(numel, quick)
-        yield _beside_figures(numel, quick)
+        yield from _figures(numel, quick)
+        yield from _dtypes(numel, quick)
+        yield from _beside_figures(numel, quick)
         yield _comparison(numel, quick)
     finally:
         torch.set_num_threads(threads)
-    yield _cards(quick)
-    yield _memory(numel)
+    yield from _cards()
+    yield from _memory(numel)
 
 
 def _normal(numel: int) -> torch.Tensor:
@@ -64,7 +64,7 @@ def _by_numpy(*arguments: Any, **options: Any) -> Any:
         return scan(*arguments, **options)
 
 
-def _figures(numel: int, quick: bool) -> str:
+def _figures(numel: int, quick: bool) -> Iterator[Figure]:
     t = _normal(numel)
     statements = {
         "the figures": "scan(t, histogram=None, num_threads=1)",
@@ -76,21 +76,15 @@ def _figures(numel: int, quick: bool) -> str:
         "seven torch calls": NAIVE,
     }
     names = {"scan": scan, "by_numpy": _by_numpy, "t": t, "a": t.clone().numpy(), "read": _blocks_read}
-    seconds = interleave({"a plain read (np.max by blocks)": "read(a)", **statements}, names, rounds=5 if quick else 15)
-    read = next(iter(seconds.values()))
-    rows = []
+    seconds = interleave({READ: "read(a)", **statements}, names, rounds=5 if quick else 15)
+    read, size = seconds.pop(READ), t.nbytes / 1e9
     for name, taken in seconds.items():
-        speed = Spread.of(t.nbytes / 1e9 / s for s in taken)
-        beside = ratio(taken, read)
-        claim = verdict(CLAIMS[name], beside) if fast.load() is not None and name in CLAIMS else ""
-        rows.append((name, f"{speed} GB/s", beside, claim))
-    library = "with numba" if fast.load() is not None else "without numba"
-    return table((f"{numel:,} float32, {library}", "speed", "beside a plain read", "claim"), rows)
+        claim = CLAIMS.get(name) if fast.load() is not None else None
+        yield timed(f"{name} of {numel:,} float32", taken, READ, read, at_most=claim, gigabytes=size)
 
 
-def _dtypes(numel: int, quick: bool) -> str:
+def _dtypes(numel: int, quick: bool) -> Iterator[Figure]:
     t = _normal(numel)
-    rows = []
     for dtype in ("float32", "float64", "bfloat16", "float16", "float8_e4m3fn", "int32", "int8", "complex64"):
         of = (t * 20).to(getattr(torch, dtype)) if dtype != "complex64" else t.view(torch.complex64)
         statements = {
@@ -98,12 +92,11 @@ def _dtypes(numel: int, quick: bool) -> str:
             "numpy": "by_numpy(t, histogram='all', num_threads=1)",
         }
         taken = interleave(statements, {"scan": scan, "by_numpy": _by_numpy, "t": of}, rounds=3 if quick else 7)
-        speeds = (f"{Spread.of(of.numel() / 1e9 / s for s in one)} G elements/s" for one in taken.values())
-        rows.append((dtype, *speeds, ratio(taken["own"], taken["numpy"])))
-    return table(("figures and distribution of all of", "speed", "by NumPy alone", "beside NumPy alone"), rows)
+        what = f"figures and distribution of {of.numel():,} {dtype}"
+        yield timed(what, taken["own"], "NumPy alone", taken["numpy"], gigabytes=of.nbytes / 1e9)
 
 
-def _beside_figures(numel: int, quick: bool) -> str:
+def _beside_figures(numel: int, quick: bool) -> Iterator[Figure]:
     side = int(numel**0.5)
     t = _normal(side * side).view(side, side)
     last = t.clone()
@@ -114,27 +107,22 @@ def _beside_figures(numel: int, quick: bool) -> str:
         "a heat map": (HEATMAP_CLAIM, "plane_map(t)"),
         "locate of one last NaN": (LOCATE_CLAIM, "locate(last)"),
     }
-    statements = {"the figures": "by_numpy(t, histogram=None, num_threads=1)"}
+    statements = {"figures": "by_numpy(t, histogram=None, num_threads=1)"}
     statements |= {name: statement for name, (_, statement) in claims.items()}
     names = {"by_numpy": _by_numpy, "t": t, "last": last, "plane_map": plane_map, "locate": locate}
     seconds = interleave(statements, names, rounds=3 if quick else 7)
-    rows = []
+    figures, beside = seconds.pop("figures"), "the figures, by NumPy alone"
     for name, taken in seconds.items():
-        beside = ratio(taken, seconds["the figures"])
-        claim = verdict(claims[name][0], beside) if name in claims else ""
-        rows.append((name, Spread.of(taken).in_seconds(), beside, claim))
-    return table((f"{t.numel():,} float32, one thread, by NumPy alone", "time", "beside the figures", "claim"), rows)
+        yield timed(f"{name}, {t.numel():,} float32", taken, beside, figures, at_most=claims[name][0])
 
 
-def _comparison(numel: int, quick: bool) -> str:
+def _comparison(numel: int, quick: bool) -> Figure:
     a = _normal(numel)
     b = a + 1e-3 * torch.randn(numel, generator=torch.Generator().manual_seed(1))
     statements = {"compare": "compare(a, b)", "torch": NAIVE_PAIR}
     seconds = interleave(statements, {"compare": compare, "torch": torch, "a": a, "b": b}, rounds=3 if quick else 7)
-    beside = ratio(seconds["compare"], seconds["torch"])
-    own, naive = (Spread.of(seconds[key]).in_seconds() for key in ("compare", "torch"))
-    headings = (f"compare of two of {numel:,}", "seven torch expressions", "compare / torch", "claim")
-    return table(headings, [(own, naive, beside, verdict(COMPARE_CLAIM, beside))])
+    what = f"compare of two of {numel:,}"
+    return timed(what, seconds["compare"], "seven torch expressions", seconds["torch"], at_most=COMPARE_CLAIM)
 
 
 def _make_card(tensor: torch.Tensor, options: DisplayOptions) -> tuple[str, str]:
@@ -142,30 +130,19 @@ def _make_card(tensor: torch.Tensor, options: DisplayOptions) -> tuple[str, str]
     return tensor_text(summary), tensor_html(summary, options)
 
 
-def _cards(quick: bool) -> str:
-    rows = []
+def _cards() -> Iterator[Figure]:
     on, off = DisplayOptions(), DisplayOptions(stats="off")
     for numel in (12, 10_000, 1_000_000):
         t = _normal(numel).view(4, -1)
         statements = {"with": "card(t, on)", "without": "card(t, off)", "figures": "scan(t)"}
         seconds = interleave(statements, {"card": _make_card, "t": t, "on": on, "off": off, "scan": scan}, rounds=20)
         bound = [bare + 1.5 * own + 0.0005 for bare, own in zip(seconds["without"], seconds["figures"], strict=True)]
-        beside = ratio(seconds["with"], bound)
-        times = (Spread.of(seconds[key]).in_seconds() for key in ("without", "with", "figures"))
-        rows.append((f"{numel:,}", *times, beside, verdict(1, beside)))
-    headings = (
-        "float32",
-        "card without its line",
-        "with it",
-        "figures alone",
-        "with it / (without + 1.5 × figures + 0.5 ms)",
-        "claim",
-    )
-    return table(headings, rows)
+        beside = "a card without its line, 1.5 times its figures and 0.5 ms"
+        yield timed(f"a card of {numel:,} float32", seconds["with"], beside, bound, at_most=1)
 
 
-def _memory(numel: int) -> str:
-    t, rows = _normal(numel), []
+def _memory(numel: int) -> Iterator[Figure]:
+    t = _normal(numel)
     other = t + 1
     calls = {
         "stats, without a distribution": (16, lambda: scan(t, histogram=None)),
@@ -176,11 +153,4 @@ def _memory(numel: int) -> str:
     }
     for name, (claim, call) in calls.items():
         call()
-        tracemalloc.start()
-        call()
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        rows.append(
-            (name, f"{peak / MIB:.1f} MiB", f"< {claim} MiB: {'holds' if peak < claim * MIB else 'DOES NOT HOLD'}")
-        )
-    return table((f"of {numel:,} float32", "peak of new memory that NumPy and Python take", "claim"), rows)
+        yield Figure(f"peak of new memory: {name}, {numel:,} float32", peak_mib(call), "MiB", at_most=claim)

@@ -16,7 +16,7 @@ import torch.distributed.checkpoint
 import treescope
 from safetensors import safe_open
 from safetensors.torch import save_file
-from side_by_side import Spread, interleave, ratio, table, verdict
+from side_by_side import Figure, Spread, interleave, peak_mib, timed
 from torch import nn
 
 import tensornp as tnp
@@ -25,13 +25,13 @@ from tensornp.models.outline.outline import Outline
 from tensornp.models.reading.stats_cache import KEPT
 from tensornp.render.models.weights import weights_document
 
-LISTING_MS, SLICE_MS, MANY_S, ENTRY_NBYTES = 50, 5, 3, 1024
-PICTURE_MS, PICTURE_KB = 50, 100
-SLOW_LISTING_MS = 150
+LISTING_S, SLICE_S, MANY_S, ENTRY_NBYTES = 0.05, 0.005, 1, 1024
+PICTURE_S, PICTURE_KB = 0.05, 100
+SLOW_LISTING_S = 0.15
 """Of formats that are read from the beginning, or item by item."""
 SCAN_CLAIM, COMPARE_CLAIM, COMPARE_MIB = 1 / 8, 1.5, 150
 NUM_TENSORS, ROWS, COLUMNS = 147, 6_700, 1_024
-MIB = 2**20
+LIBRARY = "safe_open: shapes and dtypes of all"
 NAIVE = """
 with safe_open(path, "pt") as file:
     for name in file.keys():
@@ -58,15 +58,15 @@ with safe_open(path, "pt") as file:
 """What a scan tells: NaN and infinities apart, moments in float64, any quantile, and the norms of rows and columns."""
 
 
-def report(*, quick: bool) -> Iterator[str]:
-    """Yield a table for each question."""
+def report(*, quick: bool) -> Iterator[Figure]:
+    """Yield figures of each."""
     with tempfile.TemporaryDirectory() as folder:
-        yield _listing(Path(folder), quick)
+        yield from _listing(Path(folder), quick)
         yield _cold_slice(Path(folder))
-        yield _first_picture(quick)
-        yield _many(Path(folder), 20_000 if quick else 200_000)
-        yield _scan(Path(folder), quick)
-        yield _compare(Path(folder), quick)
+        yield from _first_picture(quick)
+        yield from _many(Path(folder), 20_000 if quick else 200_000)
+        yield from _scan(Path(folder), quick)
+        yield from _compare(Path(folder), quick)
 
 
 def _sparse(path: Path) -> None:
@@ -82,7 +82,7 @@ def _sparse(path: Path) -> None:
         file.truncate(8 + len(text) + NUM_TENSORS * nbytes)
 
 
-def _listing(folder: Path, quick: bool) -> str:
+def _listing(folder: Path, quick: bool) -> Iterator[Figure]:
     sparse, zipped, legacy = (folder / name for name in ("sparse.safetensors", "x.pt", "legacy.pt"))
     _sparse(sparse)
     small = {f"layers.{i}.w": torch.zeros(4, 4) for i in range(NUM_TENSORS)}
@@ -96,7 +96,7 @@ def _listing(folder: Path, quick: bool) -> str:
     _write_gguf(gguf, small)
     statements = {
         "safetensors of 4 GB, listed": "weights(sparse)",
-        "safe_open: shapes and dtypes of all": "[(s.get_shape(), s.get_dtype()) for s in map(opened.get_slice, keys)]",
+        LIBRARY: "[(s.get_shape(), s.get_dtype()) for s in map(opened.get_slice, keys)]",
         "zip of torch.save, listed": "weights(zipped)",
         "legacy torch.save, listed": "weights(legacy)",
         "DCP folder, listed": "weights(dcp)",
@@ -111,18 +111,18 @@ def _listing(folder: Path, quick: bool) -> str:
         "opened": opened, "keys": list(opened.keys()), "listed": tnp.weights(sparse),
     }  # fmt: skip
     seconds = interleave(statements, names, rounds=7 if quick else 25)
-    limits = {"4 rows of 4 MB": SLICE_MS} | dict.fromkeys(
-        ("legacy torch.save, listed", "DCP folder, listed", "GGUF, listed"), SLOW_LISTING_MS
+    limits = {"4 rows of 4 MB": SLICE_S} | dict.fromkeys(
+        ("legacy torch.save, listed", "DCP folder, listed", "GGUF, listed"), SLOW_LISTING_S
     )
-    rows = []
+    others = {"safetensors of 4 GB, listed": LIBRARY, "zip of torch.save, listed": "torch.load(mmap=True)"}
     for name, taken in seconds.items():
-        limit = limits.get(name, LISTING_MS if name.endswith("listed") else 0)
-        milliseconds = Spread.of(1e3 * s for s in taken)
-        rows.append((name, Spread.of(taken).in_seconds(), f"in ms {verdict(limit, milliseconds)}" if limit else ""))
-    return table((f"{NUM_TENSORS} tensors", "time", "claim"), rows)
+        if name not in others.values():
+            yield Figure(f"{NUM_TENSORS} tensors: {name}", Spread.of(taken), at_most=limits.get(name, LISTING_S))
+        if other := others.get(name):
+            yield timed(f"{NUM_TENSORS} tensors: {name}", taken, other, seconds[other])
 
 
-def _first_picture(quick: bool) -> str:
+def _first_picture(quick: bool) -> Iterator[Figure]:
     """A model of 1,500 tensors in layers that are alike, as a page first sees it: a static table, and twenty lines."""
     layers = [nn.TransformerEncoderLayer(64, 4, 256) for _ in range(125)]
     model = nn.ModuleDict({"layers": nn.ModuleList(layers)})
@@ -139,19 +139,16 @@ def _first_picture(quick: bool) -> str:
     }  # fmt: skip
     seconds = interleave(statements, names, rounds=3 if quick else 7)
     num_tensors = len(list(model.parameters()))
-    html = weights_document(tnp.weights(model)).html()
-    size = {"static table": len(html), "treescope": len(treescope.render_to_html(arrays))}
-    rows = []
+    treescope_s = seconds.pop("treescope")
     for name, taken in seconds.items():
-        milliseconds = Spread.of(1e3 * s for s in taken)
-        is_own = name != "treescope"
-        claims = (
-            f"in ms {verdict(PICTURE_MS, milliseconds)}" if is_own else "",
-            f"{size[name] / 1e3:,.0f} KB" if name in size else "",
-            f"in KB {verdict(PICTURE_KB, Spread.of([size[name] / 1e3]))}" if is_own and name in size else "",
-        )
-        rows.append((name, Spread.of(taken).in_seconds(), *claims))
-    return table((f"{num_tensors:,} tensors, first seen", "time", "claim", "size", "claim"), rows)
+        what = f"{num_tensors:,} tensors, first seen: {name}"
+        yield Figure(what, Spread.of(taken), at_most=PICTURE_S)
+        yield timed(what, taken, "treescope, of arrays", treescope_s)
+    own, other = (
+        Spread.of([len(html) / 1e3])
+        for html in (weights_document(tnp.weights(model)).html(), treescope.render_to_html(arrays))
+    )
+    yield Figure(f"{num_tensors:,} tensors: static table", own, "KB", "treescope, of arrays", other, None, PICTURE_KB)
 
 
 def _write_gguf(path: Path, tensors: dict[str, torch.Tensor]) -> None:
@@ -166,7 +163,7 @@ def _write_gguf(path: Path, tensors: dict[str, torch.Tensor]) -> None:
     writer.close()
 
 
-def _cold_slice(folder: Path) -> str:
+def _cold_slice(folder: Path) -> Figure:
     """Four rows of a weight whose file the system has let go of; where it can be told to, which takes some time too."""
     path = folder / "cold.safetensors"
     save_file({f"layers.{i}.w": torch.randn(1024, 1024) for i in range(8)}, path)
@@ -182,49 +179,46 @@ def _cold_slice(folder: Path) -> str:
             "dropped": "drop()",
         }
         seconds = interleave(statements, {"drop": drop, "listed": tnp.weights(path)}, rounds=15)
-    own = Spread.of(1e3 * (whole - rest) for whole, rest in zip(*seconds.values(), strict=True))
+    own = Spread.of(whole - rest for whole, rest in zip(*seconds.values(), strict=True))
     plan = tnp.weights(path)["layers.5.w"].plan(slice(9, 13))
-    rows = [(f"{plan.nbytes_read:,} bytes in {plan.num_reads} read", f"{own} ms", verdict(SLICE_MS, own))]
-    return table(("4 rows of 4 MB, cold", "time", "claim"), rows)
+    what = f"4 rows of 4 MB, cold: {plan.nbytes_read:,} bytes in {plan.num_reads} read"
+    return Figure(what, own, at_most=SLICE_S)
 
 
-def _many(folder: Path, num: int) -> str:
+def _many(folder: Path, num: int) -> Iterator[Figure]:
     path = folder / "many.safetensors"
     state_dict = {f"layers.{i}.w": torch.zeros(1) for i in range(num)}
     save_file(state_dict, path)
-    rows = []
     for name, source in (("in a file", path), ("in memory", state_dict)):
         seconds = interleave({name: "weights(source)"}, {"weights": tnp.weights, "source": source}, rounds=3)[name]
+        yield Figure(f"{num:,} tensors {name}: listed", Spread.of(seconds), at_most=MANY_S * num / 200_000)
         tracemalloc.start()
         listed = tnp.weights(source)
-        nbytes = tracemalloc.get_traced_memory()[0] / num
+        nbytes = Spread.of([tracemalloc.get_traced_memory()[0] / num])
         tracemalloc.stop()
-        claim = verdict(MANY_S * num / 200_000, Spread.of(seconds))
-        memory = verdict(ENTRY_NBYTES, Spread.of([nbytes]))
-        rows.append((name, Spread.of(seconds).in_seconds(), f"in s {claim}", f"{nbytes:.0f} bytes", memory))
+        yield Figure(f"{num:,} tensors {name}: memory of each", nbytes, "bytes", at_most=ENTRY_NBYTES)
         del listed
-    first = table((f"{num:,} tensors, listed", "time", "claim", "memory of each", "claim"), rows)
-    return f"{first}\n\n{_many_beside(path, num)}"
+    yield from _many_beside(path, num)
 
 
-def _many_beside(path: Path, num: int) -> str:
+def _many_beside(path: Path, num: int) -> Iterator[Figure]:
     """How many times as long as the library it takes to list many tensors, and to tell their totals, which are kept."""
     statements = {
         "listed": "weights(path)",
         "listed, and totals": "weights(path).totals",
         "totals again": "known.totals",
-        "safe_open: shapes and dtypes of all": LISTED_BY_LIBRARY,
+        LIBRARY: LISTED_BY_LIBRARY,
     }
     known = tnp.weights(path)
     _ = known.totals
     names = {"weights": tnp.weights, "path": path, "known": known, "safe_open": safe_open}
     seconds = interleave(statements, names, rounds=3)
-    library = seconds["safe_open: shapes and dtypes of all"]
-    rows = [(name, Spread.of(taken).in_seconds(), ratio(taken, library)) for name, taken in seconds.items()]
-    return table((f"{num:,} tensors of a file", "time", "times that of safe_open"), rows)
+    library = seconds.pop(LIBRARY)
+    for name, taken in seconds.items():
+        yield timed(f"{num:,} tensors of a file: {name}", taken, LIBRARY, library)
 
 
-def _scan(folder: Path, quick: bool) -> str:
+def _scan(folder: Path, quick: bool) -> Iterator[Figure]:
     path = folder / "scanned.safetensors"
     generator = torch.Generator().manual_seed(0)
     numel = 2**20 if quick else 2**22
@@ -235,22 +229,15 @@ def _scan(folder: Path, quick: bool) -> str:
     }  # fmt: skip
     names = {"weights": tnp.weights, "path": path, "safe_open": safe_open, "torch": torch, "forget": KEPT.clear}
     seconds = interleave(statements, names, rounds=3 if quick else 5)
-    tracemalloc.start()
-    KEPT.clear()
-    tnp.weights(path).scan(progress=False)
-    peak = tracemalloc.get_traced_memory()[1] / MIB
-    tracemalloc.stop()
-    size = os.path.getsize(path) / 1e9
-    rows = []
+    own, size = seconds.pop("scan"), os.path.getsize(path) / 1e9
     for name, taken in seconds.items():
-        beside = ratio(seconds["scan"], taken)
-        claim = verdict(SCAN_CLAIM, beside) if name != "scan" else ""
-        memory = f"{peak:.1f} MiB" if name == "scan" else ""
-        rows.append((name, f"{Spread.of(size / s for s in taken)} GB/s", beside, claim, memory))
-    return table((f"all of {size:.2g} GB", "speed", "the scan takes times as long", "claim", "peak memory"), rows)
+        yield timed(f"a scan of {size:.2g} GB", own, name, taken, at_most=SCAN_CLAIM, gigabytes=size)
+    KEPT.clear()
+    peak = peak_mib(lambda: tnp.weights(path).scan(progress=False))
+    yield Figure(f"a scan of {size:.2g} GB: peak of new memory", peak, "MiB")
 
 
-def _compare(folder: Path, quick: bool) -> str:
+def _compare(folder: Path, quick: bool) -> Iterator[Figure]:
     paths = [folder / f"{name}.safetensors" for name in ("base", "tuned")]
     generator = torch.Generator().manual_seed(0)
     columns = (2**20 if quick else 2**22) // 16
@@ -258,22 +245,15 @@ def _compare(folder: Path, quick: bool) -> str:
     save_file(weights, paths[0])
     save_file({name: value + 1e-3 if i % 2 else value for i, (name, value) in enumerate(weights.items())}, paths[1])
     statements = {
-        "both scanned": "forget(); a.scan(progress=False), b.scan(progress=False)",
-        "compared, half of them changed": "compare(a, b, progress=False)",
+        "scanned": "forget(); a.scan(progress=False), b.scan(progress=False)",
+        "compared": "compare(a, b, progress=False)",
     }
     a, b = map(tnp.weights, paths)
     seconds = interleave(
         statements, {"a": a, "b": b, "compare": tnp.compare, "forget": KEPT.clear}, rounds=3 if quick else 5
     )
-    tracemalloc.start()
-    tnp.compare(a, b)
-    peak = tracemalloc.get_traced_memory()[1] / MIB
-    tracemalloc.stop()
     size = 2 * os.path.getsize(paths[0]) / 1e9
-    rows = []
-    for name, taken in seconds.items():
-        beside = ratio(taken, seconds["both scanned"])
-        is_own = name != "both scanned"
-        claims = (verdict(COMPARE_CLAIM, beside), f"{peak:.1f} MiB", verdict(COMPARE_MIB, Spread.of([peak])))
-        rows.append((name, f"{Spread.of(size / s for s in taken)} GB/s", beside, *(claims if is_own else ("", "", ""))))
-    return table((f"two files, {size:.2g} GB", "speed", "beside the scans", "claim", "peak memory", "claim"), rows)
+    what = f"two files of {size:.2g} GB compared, half of them changed"
+    yield timed(what, seconds["compared"], "both scanned", seconds["scanned"], at_most=COMPARE_CLAIM, gigabytes=size)
+    peak = peak_mib(lambda: tnp.compare(a, b, progress=False))
+    yield Figure(f"{what}: peak of new memory", peak, "MiB", at_most=COMPARE_MIB)
