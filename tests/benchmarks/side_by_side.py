@@ -118,7 +118,8 @@ class Figure:
         """Whether the median keeps the claim: words, for nothing fails by speed."""
         if self.at_most is None:
             return ""
-        return f"≤ {_readable(self.at_most)}: {'holds' if self.claimed.median <= self.at_most else 'DOES NOT HOLD'}"
+        limit = _readable(self.at_most) if self.times else Spread.of([self.at_most]).in_unit(self.unit)
+        return f"≤ {limit}: {'holds' if self.claimed.median <= self.at_most else 'DOES NOT HOLD'}"
 
     def cells(self) -> tuple[str, ...]:
         """Return the line, cell by cell."""
