@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+from collections import defaultdict
 from pathlib import Path
 
 import torch
@@ -50,12 +51,10 @@ def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None 
 
 def _ordered(entries: list[WeightEntry]) -> list[WeightEntry]:
     """Return the weights of safetensors files in the order of the model, where these list them by the alphabet."""
-    listed: dict[tuple[str, str], list[str]] = {}
+    listed: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for one in entries:
-        if not one.location.endswith(SUFFIX):
-            return entries
-        listed.setdefault((one.location, one.dtype), []).append(one.name)
-    if not all(map(is_alphabetical, listed.values())):
+        listed[one.location, one.dtype].append(one.name)
+    if not all(location.endswith(SUFFIX) and is_alphabetical(names) for (location, _), names in listed.items()):
         return entries
     return [entries[i] for i in in_model_order([one.name for one in entries])]
 

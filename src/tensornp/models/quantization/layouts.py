@@ -63,9 +63,10 @@ def with_meaning(entries: Iterable[WeightEntry], config: Any) -> tuple[list[Weig
     by_name = {one.name: one for one in every if isinstance(one.source, FileSource)}
     said = _told_by(config)
     made: dict[str, WeightEntry] = {}
-    for name, codes in by_name.items():
-        scales = by_name.get(f"{name}{SCALES}")
-        if scales is not None and codes.dtype in _FLOAT8:
+    for scales in [by_name[name] for name in by_name if name.endswith(SCALES)]:
+        name = scales.name.removesuffix(SCALES)
+        codes = by_name.get(name)
+        if codes is not None and codes.dtype in _FLOAT8:
             made[scales.name] = scales.with_(kind="state")
             made[name] = _scaled(codes, scales, said.get("weight_block_size"))
     method = said.get("quant_method")
@@ -75,7 +76,7 @@ def with_meaning(entries: Iterable[WeightEntry], config: Any) -> tuple[list[Weig
     problems = []
     if num_untold:
         problems = [f"how many parameters {num_untold:,} packed weights have is not told, and they are not counted"]
-    return [made.get(one.name, one) for one in every], problems
+    return [made.get(one.name, one) for one in every] if made else every, problems
 
 
 def _told_by(config: Any) -> dict[str, Any]:

@@ -37,8 +37,9 @@ def _header_of(file: SourceFile) -> Header:
 def _entries_in(file: SourceFile, header: Header) -> Iterator[WeightEntry]:
     """Yield the weights of a file."""
     begins = saved_offsets(header.metadata)
-    for one in header.tensors:
-        code = f"safetensors.safe_open({file.path!r}, 'pt').get_tensor({one.name!r})"
-        note = f"a chunk of a tensor, from {begins[one.name]} on" if any(begins.get(one.name, ())) else ""
-        source = FileSource(one.shape, one.dtype, file, one.offset)
-        yield weight_in(source, one.name, code, nbytes=one.nbytes, note=note, problem=one.problem)
+    opened = f"safetensors.safe_open({file.path!r}, 'pt')"
+    for name, dtype, shape, offset, nbytes, problem in header.tensors:
+        code = f"{opened}.get_tensor({name!r})"
+        note = f"a chunk of a tensor, from {begins[name]} on" if begins and any(begins.get(name, ())) else ""
+        source = FileSource(shape, dtype, file, offset)
+        yield weight_in(source, name, code, nbytes=nbytes, note=note, problem=problem)

@@ -129,14 +129,13 @@ def _tensor(name: str, facts: Any) -> _Told:
     if not isinstance(facts, (list, tuple)) or len(facts) != len(_FACTS):
         raise MalformedError(f"{shown_name(name)} has no dtype, shape and data_offsets")
     dtype, shape, offsets = facts
-    if not isinstance(dtype, str) or not _are_sizes(shape) or not _are_sizes(offsets) or len(offsets) != 2:
+    is_list = isinstance(shape, (list, tuple)) and isinstance(offsets, (list, tuple)) and len(offsets) == 2
+    if not isinstance(dtype, str) or not is_list or not _are_sizes((*offsets, *shape)):
         raise MalformedError(f"{shown_name(name)} has a dtype, a shape or offsets of a wrong type")
     return offsets[0], offsets[1], name, dtype, tuple(shape)
 
 
-def _are_sizes(values: Any) -> bool:
-    if not isinstance(values, (list, tuple)):
-        return False
+def _are_sizes(values: tuple[Any, ...]) -> bool:
     for value in values:  # noqa: SIM110, as `all` of a generator takes twice as long
         if type(value) is not int or not 0 <= value <= _MAX_SIZE:
             return False
