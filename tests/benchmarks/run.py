@@ -38,6 +38,8 @@ QUESTIONS = {
 def main() -> None:
     """Answer the questions that were asked, one after the other."""
     options = _parse_options()
+    # What pip installs has its bytecode, and so has what is loaded here, whatever the environment says.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     earlier = json.loads(options.against.read_text(encoding="utf-8"))["figures"] if options.against else None
     run: dict[str, Any] = {"machine": _machine(), "figures": []}
     page = [run["machine"]]

@@ -6,8 +6,6 @@ from typing import Any
 
 from tensornp.core.lowlevel.attributes import class_name
 from tensornp.core.summary.card import TensorSummary
-from tensornp.core.summary.container import ContainerSummary
-from tensornp.core.summary.generator import GeneratorSummary
 from tensornp.core.summary.view import Unshown
 from tensornp.render.layout.document import Document, printed
 from tensornp.render.tensor.card import tensor_line
@@ -26,6 +24,9 @@ def simple_text(record: Any, reason: str) -> str:
 def _lines(record: Any) -> list[str]:
     if isinstance(record, TensorSummary):
         return [tensor_line(record), record.preview.text if record.preview is not None else record.refusal]
+    from tensornp.core.summary.container import ContainerSummary
+    from tensornp.core.summary.generator import GeneratorSummary
+
     if isinstance(record, GeneratorSummary):
         return _lines(record.table)
     if isinstance(record, ContainerSummary):

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tensornp.core.lowlevel.attributes import class_name, is_array
 from tensornp.core.lowlevel.fallback import first_that_works
-from tensornp.core.summary.array import ArraySummary, summarize_array
 from tensornp.core.summary.card import TensorSummary, summarize
-from tensornp.core.summary.container import ContainerSummary, summarize_container
-from tensornp.core.summary.generator import GeneratorSummary, leaves_of, summarize_generator
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
 from tensornp.core.tensor.containers import is_container, is_seen
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like
+
+if TYPE_CHECKING:
+    from tensornp.core.summary.array import ArraySummary
+    from tensornp.core.summary.container import ContainerSummary
+    from tensornp.core.summary.generator import GeneratorSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class Unshown:
     reason: str
 
 
-Summary = TensorSummary | ArraySummary | GeneratorSummary | ContainerSummary | Unshown
+Summary: TypeAlias = "TensorSummary | ArraySummary | GeneratorSummary | ContainerSummary | Unshown"
 """All that is shown of one object."""
 
 
@@ -47,10 +49,17 @@ def summary_of(obj: Any, options: DisplayOptions, look: Look | None = None) -> S
 def _summary_of(obj: Any, options: DisplayOptions, look: Look | None) -> Summary | None:
     if is_tensor_like(obj):
         return summarize(obj, options, look)
+    # The card of a tensor, which is the first in most kernels, needs none of the others.
     if is_array(obj):
+        from tensornp.core.summary.array import summarize_array
+
         return summarize_array(obj, options)
     if is_container(obj) and is_seen(obj):
+        from tensornp.core.summary.container import summarize_container
+
         return summarize_container(obj, options)
+    from tensornp.core.summary.generator import leaves_of, summarize_generator
+
     leaves = leaves_of(obj)
     return summarize_generator(leaves, options) if leaves else None
 
