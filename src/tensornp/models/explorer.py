@@ -19,7 +19,7 @@ from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.entries.repeated import first_of_each
 from tensornp.models.entries.tensor import META
 from tensornp.models.names.quoted import closest, shown_name
-from tensornp.models.names.search import matcher
+from tensornp.models.names.search import fitting
 from tensornp.models.storage.totals import held_by, identity_of, stored_in_files, stored_in_memory
 
 if TYPE_CHECKING:
@@ -128,9 +128,9 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         A word is a part of the name or a glob, which may fit anywhere if it has no star at either end; capitals only
         matter where some are typed.
         """
-        fits = matcher(pattern)
-        text = pattern if isinstance(pattern, str) else pattern.pattern
-        return self._some([entry for entry in self._entries.values() if fits(entry.name)], text)
+        entries = list(self._entries.values())
+        places = fitting(pattern, [entry.name for entry in entries])
+        return self._some([entries[i] for i in places], pattern if isinstance(pattern, str) else pattern.pattern)
 
     def _some(self, entries: list[WeightEntry], said: str) -> WeightsExplorer:
         return WeightsExplorer(

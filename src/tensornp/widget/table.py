@@ -41,6 +41,6 @@ class LiveTable(AnsweringWidget):
         if not isinstance(text, str):
             raise BadRequestError(NONSENSE)
         names = [str(row["cells"][0]).removeprefix("└ ") for row in self.rows]
-        found = [number for number, fits in enumerate(searched(text, names)) if fits]
+        found = searched(text, names)
         nothing = "" if found else "no name fits" if is_expression(text) else none_fits(text, names)
         return {"type": "found", "found": found, "text": nothing}

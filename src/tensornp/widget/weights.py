@@ -203,9 +203,7 @@ class WeightsWidget(AnsweringWidget):
     def _cost(self, asked: Asked, found: FoundOrder | None) -> str:
         """Return what a scan of what is listed costs."""
         assert self._outline is not None
-        outline = self._outline
-        sums = outline.sums_of(outline.chosen(asked, found)) if asked.is_list else outline.sums
-        return cost_of_scan(sums.nbytes)
+        return cost_of_scan(self._outline.sums_listed(asked, found).nbytes)
 
     def _told_of(self, column: str, name: str) -> float | None:
         """Return by what number a weight is sorted: that of a figure, or how bad what was found is."""
@@ -217,12 +215,11 @@ class WeightsWidget(AnsweringWidget):
         assert self._outline is not None
         if not asked.is_list:
             return ""
-        chosen = self._outline.chosen(asked, found)
         every = counted(len(self._weights), "weight")
-        if len(chosen) == len(self._weights):
+        sums = self._outline.sums_listed(asked, found)
+        if sums.num_weights == len(self._weights):
             # The heading has the totals, in which overlapping ones count once.
             return every
-        sums = self._outline.sums_of(chosen)
         return f"{sums.num_weights:,} of {every} · {counted(sums.numel, 'element')} · {format_nbytes(sums.nbytes)}"
 
     def _columns(self) -> list[dict[str, Any]]:

@@ -33,10 +33,10 @@ def test_it_finds_what_re_finds(text, monkeypatch):
     started = []
     run = subprocess.run
     monkeypatch.setattr(subprocess, "run", lambda *args, **kwargs: (started.append(1), run(*args, **kwargs))[1])
-    assert searched(f"/{text}/", NAMES) == [re.search(text, name) is not None for name in NAMES]
+    assert searched(f"/{text}/", NAMES) == [i for i, name in enumerate(NAMES) if re.search(text, name)]
     short = [name for name in NAMES if len(name) < 40]
     started.clear()
-    assert searched(f"/{text}/", short) == [re.search(text, name) is not None for name in short]
+    assert searched(f"/{text}/", short) == [i for i, name in enumerate(short) if re.search(text, name)]
     assert bool(started) == (text in APART)
 
 
@@ -56,7 +56,7 @@ def test_what_takes_long_in_many_names_is_given_up(monkeypatch):
     monkeypatch.setattr(typed_pattern, "LIMIT_S", -1)
     with pytest.raises(tnp.BadRequestError, match="was given up after -1 seconds"):
         searched("/a/", NAMES)
-    assert [*map(bool, searched("*a[ ]b*", NAMES))] == [name == "a b" for name in NAMES]
+    assert searched("*a[ ]b*", NAMES) == [NAMES.index("a b")]
 
 
 def test_where_no_process_can_be_started_it_is_refused(monkeypatch):
@@ -68,7 +68,7 @@ def test_where_no_process_can_be_started_it_is_refused(monkeypatch):
         monkeypatch.setattr(sys, "executable", other)
         with pytest.raises(tnp.BadRequestError, match="for ever, and there is no Python to try it apart; write"):
             searched("/(a+)+$/", ["a"])
-    assert searched("/a+$/", ["a", "b"]) == [True, False]
+    assert searched("/a+$/", ["a", "b"]) == [0]
 
 
 def test_flags_that_contradict_each_other_are_a_sentence():

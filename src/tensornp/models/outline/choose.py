@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.names.search import matcher
+from tensornp.models.names.search import fitting
 from tensornp.models.names.timed_regex import found_by
 from tensornp.models.outline.columns import column_called, columns
 
@@ -46,8 +46,8 @@ class Asked:
         return bool(self.search or self.sort or self.filters)
 
 
-def searched(text: str, names: Sequence[str]) -> list[object]:
-    """Return of each name whether it is looked for.
+def searched(text: str, names: Sequence[str]) -> list[int]:
+    """Return the places of the names that are looked for.
 
     Raises
     ------
@@ -57,8 +57,8 @@ def searched(text: str, names: Sequence[str]) -> list[object]:
     if len(text) > MAX_PATTERN:
         raise BadRequestError(f"what is searched for has more than {MAX_PATTERN:,} characters")
     if is_expression(text):
-        return [*found_by(text[1:-1], names)]
-    return list(map(matcher(text), names))
+        return [i for i, is_found in enumerate(found_by(text[1:-1], names)) if is_found]
+    return fitting(text, names)
 
 
 def is_expression(text: str) -> bool:

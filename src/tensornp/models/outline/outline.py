@@ -83,6 +83,7 @@ class Outline:
         self._open = self._opened()
         self._orders: dict[str, list[int]] = {}
         self._last: tuple[Any, Sequence[Any]] = (None, ())
+        self._summed: tuple[Sequence[WeightEntry], Sums] = ((), Sums(0, 0, 0))
 
     def _number(self) -> None:
         """Number the branches from the top down, and add up what is below each."""
@@ -214,12 +215,20 @@ class Outline:
             return self._last[1]
         chosen = [one for one in self.weights if passes(one, asked.filters)] if asked.filters else self.weights
         if asked.search:
-            fits = searched(asked.search, [one.name for one in chosen])
-            chosen = [one for one, is_found in zip(chosen, fits, strict=True) if is_found]
+            chosen = [chosen[i] for i in searched(asked.search, [one.name for one in chosen])]
         if asked.sort:
             chosen = self._sorted(chosen, asked, found)
         self._last = key, chosen
         return chosen
+
+    def sums_listed(self, asked: Asked, found: FoundOrder | None = None) -> Sums:
+        """Return how much is listed: of a tree, all."""
+        chosen = self.chosen(asked, found) if asked.is_list else self.weights
+        if len(chosen) == len(self.weights):
+            return self.sums
+        if self._summed[0] is not chosen:
+            self._summed = chosen, self.sums_of(chosen)
+        return self._summed[1]
 
     def _sorted(self, weights: Sequence[WeightEntry], asked: Asked, found: FoundOrder | None) -> Sequence[WeightEntry]:
         """Return weights in an order, in which equal ones stay as they are."""
