@@ -59,9 +59,16 @@ def test_the_nan_of_a_file_is_found_by_keys_alone(lab: Page, server: Server) -> 
     assert notebook.panel.locator(".jp-CodeCell").count() == 2
 
 
-@pytest.mark.parametrize("width", [1400, 800])
+def is_beside(cell: Locator) -> bool:
+    """Return whether the weight that is open stands at the right of the tree."""
+    tree_box, seen = cell.get_by_role("treegrid").bounding_box(), cell.locator(".tensornp-weight").bounding_box()
+    assert tree_box and seen
+    return seen["x"] >= tree_box["x"] + tree_box["width"]
+
+
+@pytest.mark.parametrize("width", [1920, 1400, 800])
 def test_two_clicks_lead_to_a_nan_without_scrolling(lab: Page, server: Server, width: int) -> None:
-    """In a window of any width; the element has the focus, and Escape leads back."""
+    """In a window of any width, beside the tree in the widest; the element has the focus, and Escape leads back."""
     lab.set_viewport_size({"width": width, "height": 900})
     server.write("nan.ipynb", [LOAD, "%weights model"])
     notebook = Notebook(lab, server, "nan.ipynb")
@@ -75,9 +82,40 @@ def test_two_clicks_lead_to_a_nan_without_scrolling(lab: Page, server: Server, w
     expect(element).to_be_focused()
     expect(element).to_be_in_viewport(ratio=1)
     expect(cell.locator(".tensornp-where")).to_contain_text("[17, 5]  nan")
+    assert is_beside(cell) == (width == 1920)
     lab.keyboard.press("Escape")
     expect(cell.locator(".tensornp-weight")).to_be_hidden()
     assert lab.evaluate("document.activeElement.closest('[role=treegrid]') !== null")
+
+
+def test_what_is_open_follows_the_window_and_stays_in_view_beside_the_tree(lab: Page, server: Server) -> None:
+    """As the notebook scrolls; narrower and wide again, the same element has the focus, and nothing is read anew."""
+    lab.set_viewport_size({"width": 1920, "height": 900})
+    server.write("wide.ipynb", [f"{LOAD}\nflat = {{f'w{{i}}': torch.ones(2, 3) for i in range(50)}}", "%weights flat"])
+    notebook = Notebook(lab, server, "wide.ipynb")
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    cell = notebook.cell(1)
+    rows = tree(cell).locator("tbody tr")
+    rows.nth(2).click()
+    head, outer = cell.locator(".tensornp-weight-head"), notebook.panel.locator(".jp-WindowedPanel-outer")
+    expect(head).to_be_visible()
+    outer.evaluate("""node => {
+      const below = document.querySelector(".tensornp-tree tbody tr:nth-child(5)").getBoundingClientRect().top;
+      node.scrollTop += below - node.getBoundingClientRect().top;
+    }""")
+    expect(head).to_be_in_viewport(ratio=1)
+    cell.get_by_role("tab", name="Values").click()
+    element = cell.get_by_role("grid").locator("[tabindex='0']")
+    expect(element).to_be_focused()
+    lab.keyboard.press("End")
+    expect(cell.locator(".tensornp-where")).to_contain_text("[0, 2]")
+    for width in (1400, 1920):
+        lab.set_viewport_size({"width": width, "height": 900})
+        expect(rows).to_have_count(20 if width == 1920 else 8)
+        assert is_beside(cell) == (width == 1920)
+        expect(element).to_be_focused()
+        expect(cell.locator(".tensornp-where")).to_contain_text("[0, 2]")
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

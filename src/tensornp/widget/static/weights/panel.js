@@ -5,6 +5,8 @@ import { button, element, field, focused, nameOf } from "../page/elements.js";
 import { Tabs } from "../page/tabs.js";
 import { figuresOf } from "./figures.js";
 
+const NUM_PROBED = 1000;
+
 export class Panel {
   // `post(message, isSlow)` asks the kernel and returns by what number it answers; `announce(text)` has a screen reader
   // say it, `row()` gives its line in the tree, and `closed()` is told when it is closed from here.
@@ -32,15 +34,16 @@ export class Panel {
     this.opening = this.post({ type: "open", weight: number, width: this.numCharacters() });
   }
 
-  // What a line of an array has room for.
+  // What a line of an array has room for, measured by one that has room nowhere.
   numCharacters() {
-    const probe = printed("0".repeat(100));
-    probe.style.cssText = "position: absolute; visibility: hidden; max-height: none; overflow: visible";
-    this.node.before(probe);
-    const width = probe.getBoundingClientRect().width / 100;
-    const room = this.node.parentElement.clientWidth;
+    const { hidden } = this.node;
+    const probe = printed("0".repeat(NUM_PROBED));
+    this.node.hidden = false;
+    this.node.append(probe);
+    const { clientWidth, scrollWidth } = probe;
     probe.remove();
-    return width ? Math.floor(room / width) : 0;
+    this.node.hidden = hidden;
+    return clientWidth && Math.floor((clientWidth * NUM_PROBED) / scrollWidth);
   }
 
   close() {
@@ -77,7 +80,7 @@ export class Panel {
     if (isThere) this.showFacts(content);
     this.goOn(close);
     this.seen();
-    this.announce(isThere ? `${content.name} is shown below` : content.text);
+    this.announce(isThere ? `${content.name} is shown` : content.text);
   }
 
   // Whatever a gesture opens comes into view, once, unless one has gone on to something else meanwhile: all of it and its

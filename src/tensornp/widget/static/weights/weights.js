@@ -11,6 +11,10 @@ import { Findings } from "./findings.js";
 import { Lines } from "./lines.js";
 import { Panel } from "./panel.js";
 
+// From where on a weight that is open stands beside the tree, and what a scrollbar takes at most: one that comes and goes
+// with the height of the page does not move it to and fro.
+const WIDE_PX = 1280;
+const SCROLLBAR_PX = 20;
 // What a wheel that is turned by one notch goes by is three lines.
 const LINE_OF_WHEEL_PX = 33;
 
@@ -21,6 +25,7 @@ class Weights {
   hidden = [];
   /** @type {{ search: string, sort: string, descending: boolean, filters: Record<string, string>, toggled: number[] }} */
   asked = { search: "", sort: "", descending: false, filters: {}, toggled: [] };
+  isWide = false;
   first = 0;
   firstBefore = 0;
   rolled = 0;
@@ -60,7 +65,11 @@ class Weights {
     });
     this.root = element("section", "weights");
     this.root.setAttribute("aria-label", `Weights of ${model.get("label")}`);
-    this.root.append(this.findings.node, this.controls.node, this.columns.list, this.lines.node, this.line(), this.panel.node);
+    this.listing = element("div", "listing");
+    this.listing.append(this.lines.node, this.line());
+    const both = element("div", "listing-and-weight");
+    both.append(this.listing, this.panel.node);
+    this.root.append(this.findings.node, this.controls.node, this.columns.list, both);
     this.lines.grid.addEventListener("wheel", (event) => this.roll(event, () => event.preventDefault()), { passive: false });
     this.listeners = {
       "msg:custom": (content) => this.hear(content),
@@ -72,6 +81,7 @@ class Weights {
     for (const [event, listener] of Object.entries(this.listeners)) model.on(event, listener);
     this.watcher = new ResizeObserver(() => this.fit());
     this.watcher.observe(this.root);
+    this.watcher.observe(this.listing);
     this.paintResults();
     this.wish();
   }
@@ -167,11 +177,17 @@ class Weights {
     if (!this.wished && seen.revealed >= 0) this.panel.seen();
   }
 
-  // What there is room for.
+  // What there is room for; what is out of sight stays as it is.
   fit() {
     const { clientWidth } = this.root;
-    if (!this.columns.fit(clientWidth)) return;
-    if (this.seen) this.repaint();
+    if (!clientWidth) return;
+    const isWide = clientWidth >= WIDE_PX - (this.isWide ? SCROLLBAR_PX : 0);
+    if (isWide !== this.isWide) {
+      this.isWide = isWide;
+      this.root.classList.toggle("tensornp-wide", isWide);
+      this.shrink();
+    }
+    if (this.columns.fit(this.listing.clientWidth) && this.seen) this.repaint();
   }
 
   // The same lines, with other columns.
@@ -253,7 +269,7 @@ class Weights {
     if (this.dead) return;
     this.panel.open(number, from, goal);
     this.lines.mark(number);
-    this.shrink(true);
+    this.shrink();
     // What a finding leads to may be closed, or far from here.
     if (this.lines.lineOf(this.current)?.number !== number) this.wish(undefined, number);
   }
@@ -261,11 +277,12 @@ class Weights {
   close() {
     this.panel.close();
     this.lines.mark(undefined);
-    this.shrink(false);
+    this.shrink();
   }
 
-  // A weight that is open leaves room for few lines, its own among them; once it is closed, all stand as before.
-  shrink(isShort) {
+  // A weight that is open below leaves room for few lines, its own among them; else all stand as before.
+  shrink() {
+    const isShort = this.panel.opened !== undefined && !this.isWide;
     if (this.dead || !this.lines.shrink(isShort)) return;
     const last = Math.max((this.seen?.total ?? 0) - this.lines.count, 0);
     const { count } = this.lines;

@@ -1,0 +1,178 @@
+"""Where a weight that is open stands: beside the tree where the page is wide enough, else below it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from axe_playwright_python.sync_playwright import Axe
+from browser.test_toggle_js import LAB_DARK
+from browser.test_weights_js import MakeTree, Tree
+from playwright.sync_api import Locator, Page, expect
+
+FITS = "node => node.scrollWidth <= node.clientWidth"
+WIDE, NARROW = 1500, 1000
+
+
+@pytest.fixture
+def tree(page: Page) -> MakeTree:
+    return lambda obj, **options: Tree(page, obj, **options)
+
+
+def resize(shown: Tree, width: int, height: int = 900) -> None:
+    shown.page.set_viewport_size({"width": width, "height": height})
+    shown.settle()
+
+
+def box(node: Locator) -> dict[str, float]:
+    found = node.bounding_box()
+    assert found
+    return {**found, "right": found["x"] + found["width"], "bottom": found["y"] + found["height"]}
+
+
+def is_beside(shown: Tree) -> bool:
+    """Return where the weight that is open stands, of which there are two places."""
+    seen, of_tree = box(shown.page.locator(".tensornp-weight")), box(shown.grid)
+    beside = seen["x"] >= of_tree["right"] and seen["y"] < of_tree["y"] + 30
+    assert beside or (seen["x"] <= of_tree["x"] and seen["y"] >= of_tree["bottom"])
+    return beside
+
+
+def many() -> dict[str, torch.Tensor]:
+    return {f"attention_output_w{i}": torch.linspace(-1, i, 600).reshape(20, 30) for i in range(50)}
+
+
+@pytest.mark.parametrize(("width", "num_lines"), [(1920, 20), (WIDE, 20), (NARROW, 8), (800, 8)])
+@pytest.mark.parametrize("css", ["", LAB_DARK], ids=["light", "dark"])
+def test_a_weight_opens_beside_the_whole_tree_where_there_is_room(
+    tree: MakeTree, width: int, num_lines: int, css: str
+) -> None:
+    """By Enter, which leads there; both fit, with fewer columns. Escape leads back, and all stands as before."""
+    shown = tree(many(), css=css)
+    resize(shown, width)
+    shown.scan()
+    page, rows, heads = shown.page, shown.grid.locator("tbody tr"), shown.grid.locator("thead th")
+    before = heads.all_text_contents()
+    shown.search.fill("w")
+    shown.settle()
+    shown.press(*["ArrowDown"] * 6, "Enter")
+    assert is_beside(shown) == (num_lines == 20)
+    expect(page.get_by_role("tab", name="Array")).to_be_focused()
+    assert rows.count() == num_lines
+    assert (len(heads.all()) < len(before)) == (num_lines == 20)
+    for node in (".tensornp-scroller:has(.tensornp-tree)", ".tensornp-weight pre", "html"):
+        assert page.locator(node).evaluate(FITS), node
+    assert Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"]}).violations_count == 0
+    shown.press("Escape")
+    assert (shown.focused(), rows.count()) == ("attention_output_w5", 20)
+    assert heads.all_text_contents() == before
+
+
+def test_what_is_open_moves_with_the_window_and_keeps_its_state_and_the_focus(tree: MakeTree) -> None:
+    """In it, and in the tree; it is not asked for again, and the page is not scrolled."""
+    shown = tree(many())
+    resize(shown, WIDE)
+    page, rows = shown.page, shown.grid.locator("tbody tr")
+    page.add_style_tag(content="#output { padding: 300px 0 2000px; }")
+    rows.nth(12).click()
+    shown.settle()
+    name = page.get_by_label("Name for the array")
+    name.fill("kept")
+    opened, scroll = page.evaluate("window.sent.length"), page.evaluate("scrollY")
+    for width, num_lines in ((NARROW, 8), (WIDE, 20), (800, 8), (1920, 20)):
+        resize(shown, width)
+        assert (is_beside(shown), rows.count()) == (num_lines == 20, num_lines)
+        expect(name).to_be_focused()
+        expect(name).to_have_value("kept")
+        expect(shown.grid.locator("tr.tensornp-opened")).to_have_count(1)
+    assert {one["type"] for one in page.evaluate("window.sent")[opened:]} == {"lines"}
+    assert page.evaluate("scrollY") == scroll
+    rows.nth(3).focus()
+    focused = shown.focused()
+    for width in (NARROW, WIDE):
+        resize(shown, width)
+        assert shown.focused() == focused
+
+
+def test_a_scrollbar_that_comes_with_what_is_open_does_not_move_it(tree: MakeTree) -> None:
+    """Else it went to and fro for ever; nor does a page that is out of sight."""
+    shown = tree(many())
+    resize(shown, 1920)
+    shown.grid.locator("tbody tr").first.click()
+    shown.settle()
+    output = shown.page.locator("#output")
+    for width, expected in ((1280, True), (1262, True), (1255, False), (1262, False), (1280, True)):
+        output.evaluate("(node, width) => { node.style.width = `${width}px`; }", width)
+        shown.settle()
+        assert is_beside(shown) == expected, width
+    num_sent = shown.page.evaluate("window.sent.length")
+    for display in ("none", "block"):
+        output.evaluate("(node, display) => { node.style.display = display; }", display)
+        shown.settle()
+    assert is_beside(shown)
+    assert shown.page.evaluate("window.sent.length") == num_sent
+
+
+@pytest.mark.parametrize("height", [900, 400])
+def test_what_is_open_beside_stays_in_view_as_the_page_scrolls(tree: MakeTree, height: int) -> None:
+    """And a line that is clicked then leads there without the page moving, but where the window is low."""
+    shown = tree({f"w{i}": torch.ones(2, 3) * i for i in range(50)})
+    resize(shown, WIDE, height)
+    page, head = shown.page, shown.page.locator(".tensornp-weight-head")
+    page.add_style_tag(content="#output { padding: 300px 0 2000px; }")
+    shown.row("w0").first.click()
+    shown.settle()
+    shown.row("w17").first.evaluate("node => scrollBy(0, node.getBoundingClientRect().top - 200)")
+    expect(head).to_be_in_viewport(ratio=1)
+    scroll = page.evaluate("scrollY")
+    for name in ("w15", "w18"):
+        shown.row(name).first.click()
+        shown.settle()
+        expect(page.locator(".tensornp-weight-name")).to_have_text(name)
+        expect(head).to_be_in_viewport(ratio=1)
+        expect(shown.grid.locator("tr.tensornp-opened")).to_be_in_viewport(ratio=1)
+    assert page.evaluate("scrollY") == scroll
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_a_search_keeps_what_is_open(tree: MakeTree, width: int) -> None:
+    """Whether or not it finds that; while one types, one question is under way, and the focus stays."""
+    shown = tree(many())
+    resize(shown, width)
+    page, opened = shown.page, shown.grid.locator("tr.tensornp-opened")
+    shown.row("w3").first.click()
+    shown.settle()
+    page.locator(".tensornp-weight pre").evaluate("node => { node.scrollTop = 40; }")
+    shown.search.focus()
+    page.keyboard.type("w4")
+    assert [request["type"] for request in shown.sent()] == ["lines"]
+    shown.settle()
+    assert [name.split("w")[1] for name in shown.names()][:2] == ["4", "40"]
+    expect(opened).to_have_count(0)
+    expect(page.locator(".tensornp-weight-name")).to_have_text("attention_output_w3")
+    assert page.locator(".tensornp-weight pre").evaluate("node => node.scrollTop") == 40
+    shown.press("Backspace", "3")
+    expect(opened).to_contain_text("w3")
+    expect(shown.search).to_be_focused()
+    assert is_beside(shown) == (width == WIDE)
+    assert page.locator(".tensornp-weight pre").evaluate("node => node.scrollTop") == 40
+
+
+def test_what_is_not_finite_opens_beside_too(tree: MakeTree) -> None:
+    """From the sentence above the tree, and from a line of it, which are where they were."""
+    weights = many()
+    weights["attention_output_w30"][3, 4] = torch.nan
+    shown = tree(weights)
+    resize(shown, WIDE)
+    shown.scan()
+    shown.set("findings", shown.widget.findings)
+    link = shown.page.get_by_role("button", name="1 weight has NaN: attention_output_w30", exact=True)
+    before = box(link)
+    link.click()
+    shown.settle()
+    assert is_beside(shown)
+    expect(shown.page.get_by_role("tab", name="Values", selected=True)).to_be_visible()
+    expect(shown.grid.locator("tr.tensornp-opened")).to_contain_text("w30")
+    shown.grid.get_by_role("button", name="1 NaN").click()
+    shown.settle()
+    assert is_beside(shown)
+    assert box(link) == before
