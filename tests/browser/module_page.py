@@ -8,7 +8,7 @@ from typing import Any
 
 from playwright.sync_api import Page
 
-from tensornp.widget.dock import module, stylesheet
+from tensornp.widget.dock import module
 
 PAGE = """<!doctype html>
 <html lang="en"><head><title>{title}</title><style>{css}</style></head>
@@ -48,7 +48,7 @@ class ModulePage:
     def __init__(self, page: Page, widget: Any, name: str, *, css: str = "") -> None:
         self.page, self.widget, self.num_answered = page, widget, 0
         widget.send = self._reply
-        page.set_content(PAGE.format(title=name.capitalize(), css=stylesheet(name) + css))
+        page.set_content(PAGE.format(title=name.capitalize(), css=widget._css + css))
         # It docks nowhere, and stands alone.
         state = {key: getattr(widget, key) for key in widget.keys if key[0] != "_" and key not in _OF_ALL} | {
             "anchor": ""

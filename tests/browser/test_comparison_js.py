@@ -12,6 +12,7 @@ from browser.contrast import illegible
 from browser.module_page import ModulePage
 from browser.test_toggle_js import LAB_DARK
 from playwright.sync_api import Locator, Page, expect
+from widget.test_navigator import AtOnce
 
 import tensornp as tnp
 from tensornp.models.comparing.comparison import WeightsComparison
@@ -38,6 +39,7 @@ class Compared(ModulePage):
         rows = [{row.name: row for row in released_from(side, self.names, "")[0]} for side in sides]
         pairs = [Pair(rows[0][name], rows[1][name], found[name].largest_difference) for name in live.names]
         widget = ComparisonTable(pairs, live.printed, found.sources)
+        widget._worker = AtOnce()  # type: ignore[assignment]
         widget.show("", live.rows, 0, weights_comparison_document(found).html())
         super().__init__(page, widget, "comparison", css=css)
         self.search = page.get_by_role("searchbox")
@@ -140,12 +142,39 @@ def test_the_windows_show_more_digits_when_asked(compared: Compared) -> None:
     expect(compared.pair.get_by_role("button", name="8 digits")).to_be_visible()
 
 
+def test_the_map_leads_all_windows_to_a_place(compared: Compared) -> None:
+    """By a click, and by arrow keys, which move them by their size; a frame shows where they are."""
+    compared.opener("layers.").click()
+    compared.settle()
+    picture = compared.pair.get_by_role("button", name="Map of Δ: heat map of 40 × 30 elements, |Δ|")
+    expect(picture).to_be_visible()
+    expect(compared.pair.locator(".tensornp-words")).to_contain_text("yellow 4.99")
+    frame = picture.locator(".tensornp-frame")
+    low = frame.bounding_box()
+    box = picture.bounding_box()
+    assert low and box
+    picture.click(position={"x": box["width"] * 15.5 / 30, "y": box["height"] * 20.5 / 40})
+    compared.settle()
+    high = frame.bounding_box()
+    assert high and high["y"] < low["y"]
+    here = compared.pair.get_by_role("grid").last.locator("th.tensornp-here")
+    expect(here).to_have_text(["15", "20"])
+    expect(compared.page.locator("td.tensornp-current")).to_have_count(3)
+    expect(compared.page.locator("td.tensornp-current").last).to_be_focused()
+    picture.focus()
+    compared.press("ArrowUp", "ArrowUp")
+    expect(picture).to_be_focused()
+    expect(here).to_have_text(["15", "4"])
+    compared.press("Enter")
+    expect(compared.page.locator("td.tensornp-current").last).to_be_focused()
+
+
 def test_a_row_that_is_clicked_stays_where_it_is(compared: Compared) -> None:
     """The pair above it that closes takes nothing from under the mouse."""
     compared.page.set_viewport_size({"width": 1200, "height": 420})
     compared.opener("layers.").click()
     compared.settle()
-    compared.page.evaluate("document.body.style.paddingBottom = '2000px'; window.scrollBy(0, 200)")
+    compared.page.evaluate("document.body.style.paddingBottom = '2000px'; window.scrollBy(0, 400)")
     other = compared.opener("bias")
     before = other.evaluate("node => node.getBoundingClientRect().top")
     # The click itself scrolls nothing; what opens is brought into view only later.

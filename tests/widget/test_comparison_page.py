@@ -241,3 +241,35 @@ def test_a_nested_tensor_is_not_seen_side_by_side():
     assert said.startswith("'n' is nested, and is not seen side by side; tnp.compare(")
     code = said.partition("; ")[2].removesuffix(" compares its first parts")
     assert eval(code, {"tnp": tnp, **names}).equal, "the cure that is named compares the first parts"
+
+
+def test_a_map_tells_where_in_its_plane_a_weight_has_changed():
+    """By |Δ|, of what is not seen whole; NaN on one side is marked."""
+    names = models()
+    names["after"]["head"][1, 3] = float("nan")
+    shown = Shown(names, "before", "after")
+    asked = {"row": shown.live.names.index("layers.1.weight"), "size": [8, 6]}
+    assert shown.ask("window", **asked)["overview"] == "free"
+    drawn = shown.ask("overview", **asked)
+    assert drawn["src"].startswith("data:image/png")
+    assert drawn["plane"] == [40, 30]
+    assert drawn["alt"].startswith("heat map of 40 × 30 elements, |Δ|: ")
+    assert [text for text, _ in drawn["words"]] == ["dark blue 0", "yellow 4.99"]
+    row = shown.live.names.index("head")
+    assert shown.ask("window", row=row, size=[8, 6])["overview"] == ""
+    assert "violet NaN on one side" in [text for text, _ in shown.ask("overview", row=row, size=[8, 6])["words"]]
+
+
+def test_a_map_of_a_large_plane_is_offered_and_says_what_it_reads():
+    """Of both sides."""
+    large = {"w": torch.zeros(1).expand(5000, 5000)}
+    shown = Shown({"a": large, "b": {"w": torch.ones(1).expand(5000, 5000)}}, "a", "b")
+    assert shown.ask("window", row=0, size=[8, 6])["overview"] == "reads 190.7 MiB"
+
+
+def test_a_click_on_the_map_shows_what_is_there_in_the_middle():
+    """And not at the edge, as a step does."""
+    shown = Shown(models(), "before", "after")
+    asked = {"row": shown.live.names.index("layers.1.weight"), "size": [8, 6], "corner": [0, 0]}
+    assert shown.ask("window", **asked, show=[20, 15], isInMiddle=True)["corner"] == [16, 12]
+    assert shown.ask("window", **asked, show=[20, 15])["corner"] == [13, 10]

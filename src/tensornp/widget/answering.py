@@ -25,11 +25,13 @@ class AnsweringWidget(DockingWidget):
         # Requests may come in a thread of their own while a cell runs (a subshell of the kernel).
         self._lock, self._worker = Lock(), Worker()
         self._answers = answers
+        self._latest: dict[Hashable, Request] = {}
         super().__init__(**traits)
 
     def close(self) -> None:
         """Take it out of the page."""
         self._worker.forget()
+        self._latest.clear()
         super().close()
 
     def set_state(self, sync_data: dict[str, Any]) -> None:
@@ -42,6 +44,10 @@ class AnsweringWidget(DockingWidget):
         """
         return None
 
+    def _is_latest(self, request: Request) -> bool:
+        """Return whether no other one of its kind was asked for since: what takes long ends where this is not so."""
+        return self._latest.get(self._waits_as(request)) is request
+
     def _receive(self, _: Any, content: Any, buffers: Any) -> None:
         super()._receive(_, content, buffers)
         kind = content.get("type") if isinstance(content, dict) else None
@@ -52,6 +58,7 @@ class AnsweringWidget(DockingWidget):
             return
         key = self._waits_as(content)
         if key is not None:
+            self._latest[key] = content
             self._worker.do(key, lambda: self._tell(kind, content))
             return
         with self._lock:

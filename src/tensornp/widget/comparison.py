@@ -11,6 +11,7 @@ from tensornp.core.lowlevel.legible import legible
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.compare.next_difference import first_odd, next_difference
 from tensornp.core.values.compare.side_by_side import side_by_side
+from tensornp.core.values.pictures.overview import overview_of_change
 from tensornp.core.values.shown.typed_index import parse_index, window_text
 from tensornp.core.values.shown.window import Index, Window
 from tensornp.core.values.shown.window_values import Subject, subject_of
@@ -22,6 +23,7 @@ from tensornp.models.names.quoted import shown_name
 from tensornp.widget.answering import Answer, Request
 from tensornp.widget.dock import module, stylesheet
 from tensornp.widget.table import LiveTable
+from tensornp.widget.window_data import overview_data, overview_offered
 from tensornp.widget.window_request import (
     NONSENSE,
     digits_asked,
@@ -33,6 +35,8 @@ from tensornp.widget.window_request import (
 )
 
 _EARLIER = " · written or replaced since it was compared: the figures in its row are of before"
+_UNASKED_NBYTES = 2**26
+"""Bytes of a plane, on each side, of which a map is made unasked: the comparison that was asked for has read them."""
 _MOST = 0.5
 """The share of the elements that differ from which on a change is dense: its next element is one beside another."""
 
@@ -86,7 +90,7 @@ class ComparisonTable(LiveTable):
     def __init__(self, pairs: Sequence[Pair], printed: Sequence[int], sides: tuple[str, str]) -> None:
         self._pairs = list(pairs)
         super().__init__(printed=list(printed), sides=[*map(legible, sides), "Δ"])
-        self._answers |= {"window": self._window, "largest": self._largest, "next": self._next}
+        self._answers |= {"window": self._window, "largest": self._largest, "next": self._next, "overview": self._draw}
 
     def close(self) -> None:
         """Take it out of the page, and let go of the weights."""
@@ -95,6 +99,8 @@ class ComparisonTable(LiveTable):
 
     def _waits_as(self, request: Request) -> Hashable | None:
         kind, row = request["type"], request.get("row")
+        if kind == "overview":
+            return ("map",)
         may_be_odd = type(row) is int and 0 <= row < len(self._pairs) and self._pairs[row].may_be_odd
         return ("search", request["page"]) if kind == "next" or (kind == "largest" and may_be_odd) else None
 
@@ -115,7 +121,15 @@ class ComparisonTable(LiveTable):
             window, shown = window_turned(window, parse_index(index, first.shape), request)
         elif wanted is not None:
             shown = tuple(min(max(i, 0), size - 1) for i, size in zip(integers(wanted), first.shape, strict=False))
-        return self._said(request, (first, second), window, shown, is_step=wanted is not None)
+        is_step = wanted is not None and request.get("isInMiddle") is not True
+        return self._said(request, (first, second), window, shown, is_step=is_step)
+
+    def _draw(self, request: Request) -> Answer:
+        """Return a map of |Δ| in the plane of a window, unless another one is wanted meanwhile."""
+        _pair, subjects = self._opened(request)
+        window = window_asked(subjects[0].shape, request)
+        drawn = overview_of_change(*subjects, window, lambda: self._is_latest(request)) if window.numel else None
+        return {"type": "overview"} if drawn is None else overview_data(drawn, "|Δ|", "NaN on one side")
 
     def _next(self, request: Request) -> Answer:
         """Return the window with the next element that differs in its middle; where most do, the next one not seen."""
@@ -169,6 +183,7 @@ class ComparisonTable(LiveTable):
             "axes": [window.row_axis, window.column_axis],
             "windows": [{"texts": side.texts, "shades": side.shades} for side in seen],
             "show": shown,
+            "overview": overview_offered(subjects, window, _UNASKED_NBYTES, (window.num_rows, window.num_columns)),
             "hasLargest": pair.largest is not None or pair.may_be_odd,
             "text": f"[{window_text(window)}] of {window.shape}" + (_EARLIER if pair.is_earlier else ""),
         }

@@ -58,7 +58,6 @@ class NavigatorWidget(AnsweringWidget):
 
     def __init__(self, looked_at: LookedAt | None = None, *, anchor: str = "") -> None:
         self._on_left: Callable[[], None] = nothing
-        self._overview_wanted: object = None
         self._looked_at = looked_at or LookedAt()
         answers: Answers = {
             "move": self._moved, "overview": self._draw, "edit": self._edited, "bind": self._bound,
@@ -101,7 +100,8 @@ class NavigatorWidget(AnsweringWidget):
         """Let go of the tensor, and leave the page until the next `show`."""
         with self._lock, self.hold_sync():
             on_left, self._on_left = self._on_left, nothing
-            self._looked_at, self.anchor, self._overview_wanted = LookedAt(), "", None
+            self._looked_at, self.anchor = LookedAt(), ""
+            self._latest.clear()
             on_left()
 
     def close(self) -> None:
@@ -116,9 +116,6 @@ class NavigatorWidget(AnsweringWidget):
         kind = content.get("type") if isinstance(content, dict) else None
         if kind == "close":
             self.rest()
-        elif kind == "overview":
-            # One that is being made ends.
-            self._overview_wanted = content
         super()._receive(_, content, buffers)
 
     def _subject(self, request: Mapping[str, Any]) -> Subject:
@@ -191,7 +188,7 @@ class NavigatorWidget(AnsweringWidget):
         """Return an overview, unless another one is wanted meanwhile."""
         subject = self._subject(request)
         window = window_asked(subject.shape, request)
-        overview = overview_of(subject, window, lambda: self._overview_wanted is request) if window.numel else None
+        overview = overview_of(subject, window, lambda: self._is_latest(request)) if window.numel else None
         return ({"type": "overview"} if overview is None else overview_data(overview)), []
 
     # --- code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from tensornp.core.lowlevel.units import format_nbytes
@@ -45,7 +46,7 @@ def window_data(looked_at: LookedAt, subject: Subject, window: Window, seen: See
         "rows": [_margin_data(margin, " … ") for margin in seen.rows],
         "columns": [_margin_data(margin, "\n") for margin in seen.columns],
         "index": window_text(window),
-        "overview": _offer(looked_at, subject, window),
+        "overview": overview_offered((subject,), window, looked_at.options.unasked_nbytes),
         **looked_at.expressions(subject, window),
     }
 
@@ -54,13 +55,16 @@ def _margin_data(margin: Margin, between: str) -> tuple[str, int]:
     return margin_text(margin, between), margin.num_nan
 
 
-def _offer(looked_at: LookedAt, subject: Subject, window: Window) -> str:
+def overview_offered(
+    subjects: Sequence[Subject], window: Window, unasked_nbytes: int, seen_whole: tuple[int, int] = SEEN_WHOLE
+) -> str:
     """Return what an overview costs: "free", how many bytes it reads, or nothing where there is none."""
-    if not window.numel or all(size <= most for size, most in zip(window.plane, SEEN_WHOLE, strict=True)):
+    if not window.numel or all(size <= most for size, most in zip(window.plane, seen_whole, strict=True)):
         return ""
-    nbytes = nbytes_read(subject, window)
-    is_free = may_be_read_unasked(subject, nbytes, looked_at.options.unasked_nbytes)
-    return "free" if is_free else f"reads {format_nbytes(nbytes)}"
+    nbytes = [nbytes_read(subject, window) for subject in subjects]
+    each = zip(subjects, nbytes, strict=True)
+    is_free = all(may_be_read_unasked(subject, number, unasked_nbytes) for subject, number in each)
+    return "free" if is_free else f"reads {format_nbytes(sum(nbytes))}"
 
 
 def counts_places(looked_at: LookedAt, subject: Subject) -> bool:
@@ -69,13 +73,13 @@ def counts_places(looked_at: LookedAt, subject: Subject) -> bool:
     return may_be_read_unasked(subject, nbytes, looked_at.options.unasked_nbytes)
 
 
-def overview_data(overview: Overview) -> dict[str, Any]:
+def overview_data(overview: Overview, caption: str = "", nan: str = "NaN") -> dict[str, Any]:
     """Return the picture of a plane, what its colours mean, and the text that stands for it."""
     heatmap, limits, _ = overview
     return {
         "type": "overview",
         "src": data_uri(heatmap_png(heatmap, limits)),
-        "alt": heatmap_alt(heatmap, limits),
-        "words": [[text, f"rgb{colour}"] for text, colour in overview_words(overview)],
+        "alt": heatmap_alt(heatmap, limits, caption),
+        "words": [[text, f"rgb{colour}"] for text, colour in overview_words(overview, nan)],
         "plane": heatmap.shape,
     }

@@ -5,12 +5,19 @@ from __future__ import annotations
 import math
 
 from tensornp.core.values.pictures.heatmap import NAN as NAN_PIXEL
+from tensornp.core.values.pictures.heatmap import NEGINF, POSINF
 from tensornp.core.values.pictures.overview import Overview
 from tensornp.core.values.shown.margins import Margin
 from tensornp.core.values.shown.window_values import HIDDEN, NAN, NEGATIVE_INF, POSITIVE_INF, Seen
 from tensornp.render.pictures.palette import DIVERGING, NAMES, SEQUENTIAL, Colour
 from tensornp.render.pictures.palette import NAN as NAN_COLOUR
+from tensornp.render.pictures.palette import NEGINF as NEGINF_COLOUR
+from tensornp.render.pictures.palette import POSINF as POSINF_COLOUR
 
+_PIXELS = (
+    (NAN_PIXEL, "nan", NAN_COLOUR, ""), (POSINF, "posinf", POSINF_COLOUR, "Inf"),
+    (NEGINF, "neginf", NEGINF_COLOUR, "−Inf"),
+)  # fmt: skip
 _SPECIAL = {"NaN": (NAN,), "Inf": (POSITIVE_INF, NEGATIVE_INF), "hidden": (HIDDEN,)}
 
 
@@ -38,8 +45,8 @@ def margin_text(margin: Margin, between: str) -> str:
     return f"{_short(margin.low)}{between}{_short(margin.high)}"
 
 
-def overview_words(overview: Overview) -> list[tuple[str, Colour]]:
-    """Return the colours of an overview by name, each with what it stands for, in a few characters."""
+def overview_words(overview: Overview, nan: str = "NaN") -> list[tuple[str, Colour]]:
+    """Return the colours of an overview by name, each with what it stands for; `nan` says that of NaN."""
     heatmap, limits, is_one_value = overview
     is_signed = limits.centre is not None
     names, scale = (("low", "high"), DIVERGING) if is_signed else (("least", "greatest"), SEQUENTIAL)
@@ -49,7 +56,8 @@ def overview_words(overview: Overview) -> list[tuple[str, Colour]]:
         # They have the colour of the middle.
         value = _short(limits.low)
         words = [(f"all {value}" if is_one_value else f"{value} in every pixel", scale[len(scale) // 2])]
-    return words + ([(f"{NAMES['nan']} NaN", NAN_COLOUR)] if heatmap.count(NAN_PIXEL) else [])
+    found = [pixel for pixel in _PIXELS if heatmap.count(pixel[0])]
+    return words + [(f"{NAMES[name]} {word or nan}", colour) for _, name, colour, word in found]
 
 
 def _short(number: float) -> str:

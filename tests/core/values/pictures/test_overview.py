@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -13,10 +14,11 @@ from strategies import converted, modulus, tensors
 from unchanged import unchanged
 
 from tensornp.core.values.pictures import overview
-from tensornp.core.values.pictures.heatmap import NAN, HeatmapBuilder
-from tensornp.core.values.pictures.overview import SIDE, overview_of
+from tensornp.core.values.pictures.heatmap import FINITE, NAN, POSINF, HeatmapBuilder
+from tensornp.core.values.pictures.overview import SIDE, overview_of, overview_of_change
 from tensornp.core.values.shown.window import window_of
 from tensornp.core.values.shown.window_values import subject_of
+from tensornp.render.pictures.window import overview_words
 
 
 @settings(deadline=None)
@@ -61,3 +63,49 @@ def test_it_ends_where_nobody_wants_it_any_more():
     asked = iter([True, False])
     assert overview_of(subject, window_of(subject.shape), lambda: next(asked)) is None
     assert next(asked, "asked twice") == "asked twice"
+
+
+@pytest.mark.parametrize("axes", [None, (1, 0), (2, 0)])
+def test_a_change_is_seen_by_its_size(axes):
+    """Of two dtypes, in any plane: each pixel is the largest |Δ| that NumPy finds in its cell, from 0 on."""
+    torch.manual_seed(0)
+    a, b = torch.randn(150, 7, 130), torch.randn(150, 7, 130).bfloat16()
+    b[:, 3] = a[:, 3].bfloat16()
+    corner = (5, 3, 11)
+    window = window_of(a.shape, axes=axes, corner=corner, num_rows=8, num_columns=8)
+    with unchanged(a, b):
+        found = overview_of_change(subject_of(a), subject_of(b), window)
+    sizes = np.abs(b.float().numpy().astype(float) - a.numpy())
+    rows, columns = (window.row_axis, window.column_axis)
+    other = ({0, 1, 2} - {rows, columns}).pop()
+    plane = np.moveaxis(sizes, (rows, columns, other), (0, 1, 2))[:, :, window.corner[other]]
+    tall, wide = found.heatmap.cell
+    for (i, j), value in np.ndenumerate(found.heatmap.values):
+        assert value == plane[i * tall : (i + 1) * tall, j * wide : (j + 1) * wide].max()
+    assert (found.limits.low, found.limits.high, found.limits.centre) == (0, plane.max(), None)
+    assert not found.limits.num_beyond
+
+
+def test_a_change_to_what_is_not_finite_is_marked_and_what_both_have_is_none():
+    """NaN on one side has the colour of NaN; NaN and infinity on both sides are no change."""
+    nan, inf = math.nan, math.inf
+    a = torch.tensor([[1.0, nan, inf, inf, nan, 2.0]])
+    b = torch.tensor([[nan, 1.0, inf, -inf, nan, 2.5]])
+    found = overview_of_change(subject_of(a), subject_of(b), window_of(a.shape))
+    assert found.heatmap.flags.tolist() == [[NAN, NAN, FINITE, POSINF, FINITE, FINITE]]
+    assert found.heatmap.values[0, [2, 4, 5]].tolist() == [0, 0, 0.5]
+    words = [text for text, _ in overview_words(found, "NaN on one side")]
+    assert words == ["dark blue 0", "yellow 0.5", "violet NaN on one side", "cyan Inf"]
+
+
+def test_a_map_of_a_change_that_is_no_longer_wanted_is_not_made():
+    """As that of one tensor."""
+    subject = subject_of(torch.zeros(300, 300))
+    assert overview_of_change(subject, subject, window_of((300, 300)), lambda: False) is None
+
+
+def test_integers_change_by_their_exact_size():
+    """Also where the difference does not fit their dtype."""
+    a, b = torch.tensor([[-(2**63), 5]]), torch.tensor([[2**63 - 1, 2]])
+    found = overview_of_change(subject_of(a), subject_of(b), window_of((1, 2)))
+    assert found.heatmap.values.tolist() == [[float(2**64 - 1), 3]]

@@ -203,6 +203,19 @@ def places_that_are_odd(a: Array, b: Array) -> Array:
     return places[~(np.isfinite(a[places]) & np.isfinite(b[places]))] if a.dtype.kind in "fc" else places[:0]
 
 
+def sizes_of_change(a: Array, b: Array) -> Array:
+    """Return |b − a| of two flat blocks of equal length, as float64: 0 where they are equal, as NaN and NaN are.
+
+    It is NaN or infinite where one side is not finite, and infinite where no float holds it.
+    """
+    a, b = of_one_kind(*_numbers(a, b))
+    if a.dtype.kind in "iu":
+        return np.asarray(deltas(a, b)[0], np.float64)
+    wide = np.result_type(a.dtype, np.float64)
+    with np.errstate(all="ignore"):
+        return np.asarray(np.where(differing(a, b), np.abs(b.astype(wide) - a.astype(wide)), 0.0), np.float64)
+
+
 def _numbers(a: Array, b: Array) -> tuple[Array, Array]:
     """Return blocks that hide nothing, of numbers: differences of truth values are those of 0 and 1."""
     a, b = (values.view(np.uint8) if values.dtype.kind == "b" else values for values in (a, b))

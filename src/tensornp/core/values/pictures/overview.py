@@ -11,7 +11,8 @@ import numpy as np
 
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.modes import unnoticed
-from tensornp.core.values.pictures.heatmap import Heatmap, HeatmapBuilder
+from tensornp.core.values.compare.pair_tally import sizes_of_change
+from tensornp.core.values.pictures.heatmap import FINITE, Heatmap, HeatmapBuilder
 from tensornp.core.values.pictures.limits import Limits, limits
 from tensornp.core.values.reading.stored import StoredValues
 from tensornp.core.values.reading.supply import nbytes_unasked
@@ -44,9 +45,13 @@ def may_be_read_unasked(subject: Subject, nbytes: int, max_nbytes: int) -> bool:
     return nbytes <= max_nbytes and (is_stored or nbytes_unasked(subject.tensor, subject.info) > 0)
 
 
+def _always() -> bool:
+    return True
+
+
 @unnoticed
 @ignoring_float_errors
-def overview_of(subject: Subject, window: Window, is_wanted: Callable[[], bool] = lambda: True) -> Overview | None:
+def overview_of(subject: Subject, window: Window, is_wanted: Callable[[], bool] = _always) -> Overview | None:
     """Return the heat map of the plane of `subject` in which `window` lies, of complex numbers that of the modulus.
 
     Reads every element of the plane; None where it is no longer wanted, which is asked before each block.
@@ -56,11 +61,33 @@ def overview_of(subject: Subject, window: Window, is_wanted: Callable[[], bool] 
     NotReadError
         If they cannot be had without reading far more.
     """
+    return _drawn(window, lambda block: read_array(subject, block), is_wanted)
+
+
+@unnoticed
+@ignoring_float_errors
+def overview_of_change(
+    first: Subject, second: Subject, window: Window, is_wanted: Callable[[], bool] = _always
+) -> Overview | None:
+    """Return the heat map of |Δ| in the plane of two of one shape; its colours run from 0 to the largest pixel.
+
+    That one is what the map is to tell, and so it is never beyond them. As `overview_of` otherwise.
+    """
+    drawn = _drawn(
+        window, lambda block: sizes_of_change(read_array(first, block), read_array(second, block)), is_wanted
+    )
+    if drawn is None:
+        return None
+    pixels = drawn.heatmap.values[drawn.heatmap.flags == FINITE]
+    return drawn._replace(limits=limits(drawn.heatmap, 0.0, float(pixels.max(initial=0.0))))
+
+
+def _drawn(window: Window, read: Callable[[Window], Any], is_wanted: Callable[[], bool]) -> Overview | None:
     builder, ends = HeatmapBuilder(window.plane, SIDE, SIDE), [math.inf, -math.inf]
     for block, first_row, first_column in _blocks(window):
         if not is_wanted():
             return None
-        array = read_array(subject, block)
+        array = read(block)
         flat, shape = np.ma.getdata(array), (block.num_rows, block.num_columns)
         if flat.dtype.kind == "c":
             flat = modulus_of(np.ascontiguousarray(flat.real), np.ascontiguousarray(flat.imag))

@@ -6,6 +6,7 @@ import { Wishes } from "../page/wishes.js";
 import { clamp } from "../navigator/axes.js";
 import { digitsButton } from "../navigator/digits.js";
 import { Grid } from "../navigator/grid.js";
+import { Overview } from "../navigator/overview.js";
 
 // What stays as it was chosen while the page lives, from one weight to the next.
 const chosen = { digits: 4 };
@@ -18,6 +19,9 @@ const HEAD_WIDTH = 60;
 const PADDING = 24;
 // Below it, one window stands under the other.
 const MIN_WIDTH_BESIDE = 620;
+// Of the map, which stands above the windows.
+const MAX_MAP_HEIGHT = 144;
+const STEPS = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [1, -1], ArrowRight: [1, 1] };
 
 export class Pair {
   /** @type {any} */
@@ -34,7 +38,16 @@ export class Pair {
     this.wishes = new Wishes(model, this);
     this.heard = (content) => this.hear(content);
     this.root = element("section", "values tensornp-pair");
-    this.root.append(this.controls(), this.windows());
+    this.map = new Overview({
+      ask: () => this.draw(),
+      go: (row, column) => this.goTo(row, column),
+      name: "Map of Δ",
+      maxHeight: MAX_MAP_HEIGHT,
+    });
+    const [top, beside] = [element("div", "pair-top"), element("div", "pair-beside")];
+    beside.append(this.controls(), this.map.words);
+    top.append(this.map.node, beside);
+    this.root.append(top, this.windows());
     this.root.addEventListener("focusin", ({ target }) => this.entered(target));
   }
 
@@ -98,6 +111,19 @@ export class Pair {
     this.wish({ type: "next", after: this.current ?? null }, "grid");
   }
 
+  draw() {
+    const { axes, corner } = this.seen;
+    this.drawing = this.wishes.post({ type: "overview", row: this.number, axes, corner }, true);
+  }
+
+  // To a place of the plane, or to where one is.
+  goTo(row, column) {
+    const { axes } = this.seen;
+    const to = [...this.current];
+    [row, column].forEach((at, i) => at !== undefined && axes[i] !== null && (to[axes[i]] = at));
+    this.wish({ show: to, isInMiddle: true }, "grid");
+  }
+
   // As many columns as numbers of so many digits have room for.
   get columns() {
     return Math.min(Math.max(Math.floor(this.room / CELL_WIDTH[chosen.digits]), 2), MAX_COLUMNS);
@@ -107,14 +133,20 @@ export class Pair {
     if (!this.wished) return undefined;
     const { wanted, then, from } = this.wished;
     this.wished = undefined;
-    const corner = this.seen?.corner ?? null;
-    return { then, from, message: { row: this.number, size: [this.rows, this.columns], corner, ...chosen, ...wanted } };
+    const { corner = null, axes = null } = this.seen ?? {};
+    const size = [this.rows, this.columns];
+    return { then, from, message: { row: this.number, size, corner, axes, ...chosen, ...wanted } };
   }
 
   hear(content) {
     if (!this.wishes.isHeard(content)) return;
     const answered = this.wishes.answered(content);
-    if (!answered) return;
+    if (!answered) {
+      if (content.number !== this.drawing) return;
+      if (content.type === "overview") this.map.take(content);
+      else this.map.refuse(content.text);
+      return;
+    }
     if (content.type === "window") this.take(content, answered.then);
     else this.say(content.text, "error");
     this.wishes.pump();
@@ -144,7 +176,17 @@ export class Pair {
     this.grids.forEach((grid, i) => grid.paint(`${seen.name}, ${this.model.get("sides")[i]}`, this.current));
     const grid = this.grids[had < 0 ? this.grids.length - 1 : had];
     if (had >= 0 || then === "grid") grid.cellOf(this.current)?.focus({ preventScroll: true });
+    this.paintMap();
     if (isFirst) this.root.scrollIntoView({ block: "nearest" });
+  }
+
+  // One is drawn for each plane that is stayed at.
+  paintMap() {
+    const { shape, axes, corner } = this.seen;
+    const plane = JSON.stringify([shape, axes, corner.filter((_, axis) => !axes.includes(axis))]);
+    const isMoving = this.wishes.pending || this.wished;
+    this.map.paint(this.seen, plane !== this.plane && !isMoving);
+    if (!isMoving) this.plane = plane;
   }
 
   entered(target) {
@@ -169,14 +211,13 @@ export class Pair {
       this.closed();
       return true;
     }
+    if (!this.seen || event.altKey || event.metaKey || event.ctrlKey) return false;
+    if (event.target === this.map.map) return this.keyInMap(event.key);
     const grid = this.grids.find((one) => one.node.contains(event.target));
-    if (!grid || !this.seen || event.altKey || event.metaKey || event.ctrlKey) return false;
+    if (!grid) return false;
     const { axes, size, shape } = this.seen;
     const steps = {
-      ArrowUp: [0, -1],
-      ArrowDown: [0, 1],
-      ArrowLeft: [1, -1],
-      ArrowRight: [1, 1],
+      ...STEPS,
       PageUp: [0, -size[0]],
       PageDown: [0, size[0]],
       Home: [1, -Infinity],
@@ -190,6 +231,16 @@ export class Pair {
       const axis = axes[i];
       if (axis !== null) this.go(grid, this.current.map((at, k) => (k === axis ? clamp(at + by, shape[axis]) : at)));
     }
+    return true;
+  }
+
+  // By as many windows; the focus stays where it is.
+  keyInMap(key) {
+    if (!STEPS[key]) return false;
+    const [i, by] = STEPS[key];
+    const { axes, size, shape } = this.seen;
+    const from = this.wished?.wanted.show ?? this.current;
+    this.wish({ show: from.map((at, axis) => (axis === axes[i] ? clamp(at + by * size[i], shape[axis]) : at)) });
     return true;
   }
 
