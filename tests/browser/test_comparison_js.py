@@ -18,7 +18,7 @@ import tensornp as tnp
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.live.find import released_from
 from tensornp.render.models.comparison import live_rows, weights_comparison_document
-from tensornp.widget.comparison import ComparisonTable, Pair
+from tensornp.widget.comparison import ComparisonTable, pair_of
 
 
 class Compared(ModulePage):
@@ -37,7 +37,7 @@ class Compared(ModulePage):
         assert isinstance(found, WeightsComparison)
         live = live_rows(found, 2000)
         rows = [{row.name: row for row in released_from(side, self.names, "")[0]} for side in sides]
-        pairs = [Pair(rows[0][name], rows[1][name], found[name].largest_difference) for name in live.names]
+        pairs = [pair_of(rows[0][name], rows[1][name], found[name]) for name in live.names]
         widget = ComparisonTable(pairs, live.printed, found.sources)
         widget._worker = AtOnce()  # type: ignore[assignment]
         widget.show("", live.rows, 0, weights_comparison_document(found).html())
@@ -167,6 +167,16 @@ def test_the_map_leads_all_windows_to_a_place(compared: Compared) -> None:
     expect(here).to_have_text(["15", "4"])
     compared.press("Enter")
     expect(compared.page.locator("td.tensornp-current").last).to_be_focused()
+
+
+def test_a_pair_says_where_it_has_changed(compared: Compared) -> None:
+    """In its own line, once the kernel knows."""
+    compared.opener("layers.").click()
+    compared.settle()
+    expect(compared.pair.locator(".tensornp-pair-where")).to_have_text("Δ: nearly all of it in one element [39, 29]")
+    compared.opener("head").click()
+    compared.settle()
+    expect(compared.pair.locator(".tensornp-pair-where")).to_have_text("Δ: spread over all")
 
 
 def test_a_row_that_is_clicked_stays_where_it_is(compared: Compared) -> None:

@@ -273,3 +273,26 @@ def test_a_click_on_the_map_shows_what_is_there_in_the_middle():
     asked = {"row": shown.live.names.index("layers.1.weight"), "size": [8, 6], "corner": [0, 0]}
     assert shown.ask("window", **asked, show=[20, 15], isInMiddle=True)["corner"] == [16, 12]
     assert shown.ask("window", **asked, show=[20, 15])["corner"] == [13, 10]
+
+
+def test_a_pair_says_where_nearly_all_of_its_change_lies():
+    """By its figures where one element has it, and else by a look at all, beside the messages; of what is finite."""
+    names = models()
+    names["after"]["layers.0.weight"] = names["before"]["layers.0.weight"].clone()
+    names["after"]["layers.0.weight"][3:5] += 1
+    shown = Shown(names, "before", "after")
+    asked = {name: {"row": shown.live.names.index(name), "size": [2, 2]} for name in shown.live.names}
+    seen = {name: shown.ask("window", **one) for name, one in asked.items()}
+    assert seen["layers.1.weight"]["where"] == "nearly all of it in one element [39, 29]"
+    assert (seen["layers.0.weight"]["where"], seen["layers.0.weight"]["isWhereFree"]) == ("", True)
+    assert shown.ask("where", **asked["layers.0.weight"])["text"] == "nearly all of it in rows 3 to 4 of 40"
+    assert shown.ask("where", **asked["layers.2.weight"])["text"] == "spread over all"
+    names["after"]["layers.0.weight"][7, 7] = float("nan")
+    names["after"]["layers.1.weight"][7, 7] = float("nan")
+    shown = Shown(names, "before", "after")
+    row = shown.live.names.index("layers.0.weight")
+    assert (
+        shown.ask("where", row=row)["text"] == "nearly all of it in rows 3 to 4 of 40, of what is finite on both sides"
+    )
+    row = shown.live.names.index("layers.1.weight")
+    assert shown.ask("window", row=row, size=[2, 2])["where"].endswith("[39, 29], of what is finite on both sides")

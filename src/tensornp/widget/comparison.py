@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +12,13 @@ from tensornp.core.lowlevel.legible import legible
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.compare.next_difference import first_odd, next_difference
 from tensornp.core.values.compare.side_by_side import side_by_side
-from tensornp.core.values.pictures.overview import overview_of_change
+from tensornp.core.values.compare.where import (
+    element_text,
+    element_with_nearly_all,
+    sums_by_axis,
+    where_text,
+)
+from tensornp.core.values.pictures.overview import may_be_read_unasked, overview_of_change
 from tensornp.core.values.shown.typed_index import parse_index, window_text
 from tensornp.core.values.shown.window import Index, Window
 from tensornp.core.values.shown.window_values import Subject, subject_of
@@ -36,7 +43,8 @@ from tensornp.widget.window_request import (
 
 _EARLIER = " · written or replaced since it was compared: the figures in its row are of before"
 _UNASKED_NBYTES = 2**26
-"""Bytes of a plane, on each side, of which a map is made unasked: the comparison that was asked for has read them."""
+"""Bytes of each side that a map and a sentence are made of unasked: the comparison that was asked for has read them."""
+_OF_FINITE = ", of what is finite on both sides"
 _MOST = 0.5
 """The share of the elements that differ from which on a change is dense: its next element is one beside another."""
 
@@ -45,7 +53,8 @@ class Pair(NamedTuple):
     """A weight on both sides, which hold nothing in memory themselves, and where it differs most.
 
     `may_be_odd` says whether an element may be finite on one side alone, or NaN on one and infinite on the other, which
-    is more than any difference; `is_dense` that most elements differ. `moments` are those of the comparison.
+    is more than any difference; `is_dense` that most elements differ. `moments` are those of the comparison. `where` is
+    where nearly all of the change lies, as far as its figures tell.
     """
 
     first: WeightEntry
@@ -54,6 +63,7 @@ class Pair(NamedTuple):
     may_be_odd: bool = False
     is_dense: bool = False
     moments: tuple[Moment | None, Moment | None] = (None, None)
+    where: str = ""
 
     @property
     def is_earlier(self) -> bool:
@@ -65,7 +75,9 @@ def pair_of(first: WeightEntry, second: WeightEntry, found: Comparison) -> Pair:
     """Return a weight on both sides, as a comparison has found it."""
     may_be_odd = found.is_odd or found.count > found.finite
     moments = moment_of(first), moment_of(second)
-    return Pair(first, second, found.largest_difference, may_be_odd, found.changed_fraction > _MOST, moments)
+    element, is_dense = element_with_nearly_all(found), found.changed_fraction > _MOST
+    where = "" if element is None else element_text(element) + _OF_FINITE * found.is_odd
+    return Pair(first, second, found.largest_difference, may_be_odd, is_dense, moments, where)
 
 
 class ComparisonTable(LiveTable):
@@ -90,7 +102,13 @@ class ComparisonTable(LiveTable):
     def __init__(self, pairs: Sequence[Pair], printed: Sequence[int], sides: tuple[str, str]) -> None:
         self._pairs = list(pairs)
         super().__init__(printed=list(printed), sides=[*map(legible, sides), "Δ"])
-        self._answers |= {"window": self._window, "largest": self._largest, "next": self._next, "overview": self._draw}
+        self._answers |= {
+            "window": self._window,
+            "largest": self._largest,
+            "next": self._next,
+            "overview": self._draw,
+            "where": self._locate,
+        }
 
     def close(self) -> None:
         """Take it out of the page, and let go of the weights."""
@@ -99,8 +117,8 @@ class ComparisonTable(LiveTable):
 
     def _waits_as(self, request: Request) -> Hashable | None:
         kind, row = request["type"], request.get("row")
-        if kind == "overview":
-            return ("map",)
+        if kind in ("overview", "where"):
+            return ("map", kind)
         may_be_odd = type(row) is int and 0 <= row < len(self._pairs) and self._pairs[row].may_be_odd
         return ("search", request["page"]) if kind == "next" or (kind == "largest" and may_be_odd) else None
 
@@ -143,6 +161,13 @@ class ComparisonTable(LiveTable):
             raise BadRequestError(f"nothing differs any more in {shown_name(pair.first.name)}")
         return self._said(request, subjects, window, place)
 
+    def _locate(self, request: Request) -> Answer:
+        """Return where nearly all of a change lies, in a sentence; empty where another one is wanted meanwhile."""
+        pair, _subjects = self._opened(request)
+        values = reached(pair.first).values(), reached(pair.second).values()
+        text = where_text(sums_by_axis(*values, lambda: self._is_latest(request)))
+        return {"type": "where", "text": text + _OF_FINITE * bool(text and pair.may_be_odd)}
+
     def _pair(self, request: Request) -> Pair:
         number = integer(request.get("row"))
         if not 0 <= number < len(self._pairs):
@@ -184,6 +209,13 @@ class ComparisonTable(LiveTable):
             "windows": [{"texts": side.texts, "shades": side.shades} for side in seen],
             "show": shown,
             "overview": overview_offered(subjects, window, _UNASKED_NBYTES, (window.num_rows, window.num_columns)),
+            "where": pair.where,
+            "isWhereFree": _is_free(subjects),
             "hasLargest": pair.largest is not None or pair.may_be_odd,
             "text": f"[{window_text(window)}] of {window.shape}" + (_EARLIER if pair.is_earlier else ""),
         }
+
+
+def _is_free(subjects: Sequence[Subject]) -> bool:
+    """Return whether all of both may be read though nobody has asked for it."""
+    return all(may_be_read_unasked(one, math.prod(one.shape) * one.info.itemsize, _UNASKED_NBYTES) for one in subjects)

@@ -95,7 +95,7 @@ def test_a_table_says_in_plain_words_what_has_changed_and_has_no_empty_column():
     assert headings.split() == ["name", "moved", "‖Δ‖", "‖before‖", "max", "|Δ|", "shape", "what"]
     assert row.startswith(f"{layer.format('{0..5}')} × 6  ")
     assert row.endswith(
-        "most in base_model.model.transformer.e…4.attention.projection.weight, nearly all of it at [3, 7]"
+        "most in base_model.model.transformer.e…4.attention.projection.weight, nearly all of it in one element [3, 7]"
     )
     assert f'title="{layer.format(4)}"' in document.html()
 
@@ -342,6 +342,6 @@ def test_what_one_element_has_changed_is_told_with_its_place():
     after["w"][3, 7] -= 2
     text = weights_comparison_document(tnp.compare(before, after)).text()
     (line,) = (line for line in text.splitlines() if line.startswith("w "))
-    assert "nearly all of it at [3, 7]" in line
+    assert "nearly all of it in one element [3, 7]" in line
     assert "directions" not in line
     assert "nearly all" not in next(line for line in text.splitlines() if line.startswith("v "))

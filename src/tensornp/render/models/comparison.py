@@ -9,6 +9,7 @@ from typing import NamedTuple
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.values.compare.compare import DENSE, Comparison
+from tensornp.core.values.compare.where import element_text, element_with_nearly_all
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.names.quoted import MAX_INSIDE, cut_inside
 from tensornp.models.outline.fold import Row
@@ -27,8 +28,6 @@ _HEADINGS = ("name", "moved", "‖Δ‖", "‖before‖", "max |Δ|", "not equal
 _ALWAYS = ("name",)
 _MANY = 5
 """Weights of which a median is told."""
-_MOST = 0.9
-"""Of the square of a norm, what one element has that is told alone."""
 _OUTLIER = 2
 """How many times the median of its row a weight has moved that is named."""
 
@@ -160,9 +159,10 @@ def _what(found: WeightsComparison, row: Row, is_dense: bool) -> Iterator[str]:
     most, is_outlier = _most(found, row)
     if is_outlier:
         yield f"most in {cut_inside(most, MAX_INSIDE)}"
-    one = found[most]
-    if one.count > 1 and _is_of_one_element(one):
-        yield f"nearly all of it at {list(one.largest_difference or ())}"
+    # It then lies in few directions for no other reason.
+    element = element_with_nearly_all(found[most])
+    if element is not None:
+        yield element_text(element)
         return
     shares = [found.low_rank[entry.name] for entry in row.entries if entry.name in found.low_rank]
     if shares:
@@ -174,12 +174,6 @@ def _most(found: WeightsComparison, row: Row) -> tuple[str, bool]:
     sizes = {entry.name: found.moved.get(entry.name, 0.0) for entry in row.entries}
     most = max(sizes, key=sizes.__getitem__)
     return most, sizes[most] > _OUTLIER * median(sizes.values())
-
-
-def _is_of_one_element(one: Comparison) -> bool:
-    """Return whether one element has most of the change, which then lies in few directions for no other reason."""
-    norm, largest = one.norm_of_difference, one.max_abs
-    return bool(norm and largest and largest**2 > _MOST * norm**2 and one.num_changed > 1)
 
 
 def _verdict(one: Comparison) -> str:

@@ -12,6 +12,7 @@ import { Overview } from "../navigator/overview.js";
 const chosen = { digits: 4 };
 const NUM_ROWS = { beside: 8, below: 5 };
 const NEXT_TITLE = "Show the next element that differs (n); where most elements do, the next one that is not seen here";
+const WHERE_TITLE = "Shares of the sum of |Δ|²: nearly all is 90% or more of it, most is half of it or more";
 const MAX_COLUMNS = 12;
 /** @type {Record<number, number>} */
 const CELL_WIDTH = { 4: 78, 8: 110 };
@@ -45,7 +46,9 @@ export class Pair {
       maxHeight: MAX_MAP_HEIGHT,
     });
     const [top, beside] = [element("div", "pair-top"), element("div", "pair-beside")];
-    beside.append(this.controls(), this.map.words);
+    this.where = element("div", "pair-where");
+    this.where.title = WHERE_TITLE;
+    beside.append(this.controls(), this.where, this.map.words);
     top.append(this.map.node, beside);
     this.root.append(top, this.windows());
     this.root.addEventListener("focusin", ({ target }) => this.entered(target));
@@ -114,6 +117,11 @@ export class Pair {
   draw() {
     const { axes, corner } = this.seen;
     this.drawing = this.wishes.post({ type: "overview", row: this.number, axes, corner }, true);
+    if (!this.seen.isWhereFree && !this.where.textContent) this.locate();
+  }
+
+  locate() {
+    this.locating = this.wishes.post({ type: "where", row: this.number }, true);
   }
 
   // To a place of the plane, or to where one is.
@@ -142,14 +150,24 @@ export class Pair {
     if (!this.wishes.isHeard(content)) return;
     const answered = this.wishes.answered(content);
     if (!answered) {
-      if (content.number !== this.drawing) return;
-      if (content.type === "overview") this.map.take(content);
-      else this.map.refuse(content.text);
+      this.hearOther(content);
       return;
     }
     if (content.type === "window") this.take(content, answered.then);
     else this.say(content.text, "error");
     this.wishes.pump();
+  }
+
+  // What nobody waits for.
+  hearOther(content) {
+    if (content.number === this.locating && content.type === "where") this.tellWhere(content.text);
+    else if (content.number !== this.drawing) return;
+    else if (content.type === "overview") this.map.take(content);
+    else this.map.refuse(content.text);
+  }
+
+  tellWhere(text) {
+    this.where.textContent = text && `Δ: ${text}`;
   }
 
   say(text, tone = "plain") {
@@ -176,7 +194,9 @@ export class Pair {
     this.grids.forEach((grid, i) => grid.paint(`${seen.name}, ${this.model.get("sides")[i]}`, this.current));
     const grid = this.grids[had < 0 ? this.grids.length - 1 : had];
     if (had >= 0 || then === "grid") grid.cellOf(this.current)?.focus({ preventScroll: true });
+    if (isFirst) this.tellWhere(seen.where);
     this.paintMap();
+    if (isFirst && !seen.where && seen.isWhereFree) this.locate();
     if (isFirst) this.root.scrollIntoView({ block: "nearest" });
   }
 
