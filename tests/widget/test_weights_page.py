@@ -245,7 +245,8 @@ def test_gradients_are_columns_where_there_are_any(shown, monkeypatch):
     model(torch.ones(2, 3)).square().sum().backward()
     page.scan()
     answer = page.ask("lines", first=0, count=9)
-    assert [column["name"] for column in answer["columns"]][-3:] == ["grad norm", "grad / weight", "findings"]
+    names = [column["name"] for column in answer["columns"]]
+    assert names[-4:] == ["grad norm", "grad / weight", "update", "findings"]
     norm, gradient = (one.detach().double().norm().item() for one in (model.weight, model.weight.grad))
     cells = answer["lines"][0]["cells"]
     assert (cells["grad norm"], cells["grad / weight"]) == (

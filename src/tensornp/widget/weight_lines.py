@@ -12,10 +12,13 @@ from tensornp.core.values.stats.alarms import NotFinite
 from tensornp.core.values.stats.histogram import Histogram, put_together
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.moment import Moment
+from tensornp.models.live.last_scan import Update
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.models.outline.below import part_of
 from tensornp.models.outline.columns import (
+    ABOUT,
     FINDINGS,
+    UPDATE,
     Column,
     at_a_glance,
     cells_of,
@@ -42,7 +45,8 @@ MAX_FOLDED = 1000
 class Found(NamedTuple):
     """What a scan has found of a weight: what stands out, the words of its figures, bars, and numbers by their columns.
 
-    The picture of a histogram is made when its line is seen. `moment` tells whether the weight is another one by now.
+    The picture of a histogram is made when its line is seen. `moment` tells whether the weight is another one by now,
+    and `update` how far it has moved since the scan before.
     """
 
     findings: tuple[Finding, ...]
@@ -51,6 +55,7 @@ class Found(NamedTuple):
     figures: Mapping[str, float] = MappingProxyType({})
     alarms: tuple[NotFinite, ...] = ()
     moment: Moment | None = None
+    update: Update | None = None
 
     @property
     def rank(self) -> int:
@@ -232,6 +237,10 @@ def _figures(
             titles |= {column: title} if (title := figure.title_of(*spread)) else {}
             is_marked = column == told.marked and not line.is_quiet
             mark = told.spreads.place(column, spread) if is_marked else mark
+    if own is not None and own.update is not None:
+        cells[UPDATE], titles[UPDATE] = own.update.text, own.update.title
+    elif UPDATE in cells and told.spreads is not None and told.spreads.is_sampled(line.branch):
+        cells[UPDATE] = ABOUT + cells[UPDATE]
     return cells, titles, mark
 
 

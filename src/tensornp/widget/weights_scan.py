@@ -11,7 +11,8 @@ from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.moment import moment_of
 from tensornp.models.entries.released import reached
 from tensornp.models.live.gradients import gradients_of
-from tensornp.models.outline.columns import figures_of, figures_of_gradient
+from tensornp.models.live.last_scan import LastScan
+from tensornp.models.outline.columns import UPDATE, figures_of, figures_of_gradient
 from tensornp.models.scan.findings import ALARM_RANK, QUIET_RANK, Finding
 from tensornp.models.scan.run import scan_entries
 from tensornp.render.pictures.stats_line import line_of
@@ -22,8 +23,11 @@ ScanFound = tuple[dict[str, Found], str]
 """What is found, by name, and a sentence on all."""
 
 
-def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
-    """Return by name what is found in weights, as they are by now, and a sentence on all."""
+def found_in(rows: Sequence[WeightEntry], last: LastScan | None, go_on: GoOn) -> ScanFound:
+    """Return by name what is found in weights, as they are by now, and a sentence on all.
+
+    `last` has what the last scan has kept of them, and keeps them anew; without one, nothing is kept.
+    """
     there, gone = _reached(rows)
     # What is written while it is read counts as written since.
     moments = {one.name: moment_of(one) for one in there}
@@ -31,6 +35,7 @@ def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
     unguarded = Unguarded()
     found: dict[str, Found] = {}
     gradients = gradients_of(there, unguarded, lambda: go_on(1, 1)) if table.complete else {}
+    updates = last.updates_of(there, lambda: go_on(1, 1)) if table.complete and last is not None else {}
     for name, stats in table.items():
         alarms = tuple(alarms_of(stats))
         figures = figures_of(stats)
@@ -41,7 +46,9 @@ def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
             findings += [
                 Finding(ALARM_RANK - 1, f"{alarm} in its gradient", "NaN or infinities in the gradient")
             ] * bool(alarm)
-        found[name] = Found(tuple(findings), *line_of(stats), figures, alarms, moments[name])
+        update = updates.get(name)
+        figures |= {UPDATE: update.size} if update is not None and update.size is not None else {}
+        found[name] = Found(tuple(findings), *line_of(stats), figures, alarms, moments[name], update)
     table.failed |= gone
     for name, why in table.failed.items():
         found[name] = Found((Finding(QUIET_RANK, f"not read: {why}", "not read"),))

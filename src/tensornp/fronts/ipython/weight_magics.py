@@ -63,6 +63,10 @@ class WeightMagics(Magics):
         Enter sorts; Shift with an arrow leads to columns that are out of sight. It keeps no model alive, but for the
         tensors of one that was typed here and that nobody else has.
 
+        A second scan of a live model tells how far each weight has moved since the last one. For that a scan keeps
+        copies, of 64 MiB together at most, as long as the weights lie where they did: of larger models they are
+        samples. With ``%config TensorDisplay.stats = 'off'`` it keeps none.
+
         ``tnp.weights(...)`` returns the explorer: ``w["layers.3"]``, ``w.find("*attn*")``, ``w.scan()``, and
         ``w[name].to_numpy(slice(0, 4))`` reads four rows.
 

@@ -257,6 +257,10 @@ _NARROW, _WIDE, _WIDEST = 500, 900, 1400
 
 GRADIENT, GRADIENT_RATIO = "grad norm", "grad / weight"
 """What a live model tells besides: the norm of a gradient, and its ratio to that of the weight."""
+UPDATE = "update"
+"""How far a live model's weight has moved since the last scan, beside its norm."""
+ABOUT = "≈"
+"""Before a figure of a sample."""
 FINDINGS = "findings"
 """The heading of what a scan has found, by which it ranks weights."""
 COLUMNS: tuple[Column, ...] = (
@@ -303,6 +307,7 @@ COLUMNS: tuple[Column, ...] = (
     _figure("zeros", ScannedFigure(_share_of_zeros, _percent), min_width=_WIDE, width=7),
     _figure(GRADIENT, ScannedFigure(lambda _: None), min_width=_WIDEST, width=11),
     _figure(GRADIENT_RATIO, ScannedFigure(lambda _: None), min_width=_WIDEST, width=15),
+    _figure(UPDATE, ScannedFigure(lambda _: None), min_width=_NARROW, width=10),
     Column(FINDINGS, min_width=_WIDEST, width=30),
     Column(
         "notes", _notes, lambda one: (not one.problem, not one.tied_to, not one.related, not one.note, one.note),

@@ -68,7 +68,7 @@ class PairTally:
         finite = a[np.isfinite(a)] if a.dtype.kind in "fc" and not _is_all_finite(a) else a
         self.finite += finite.size
         if finite.size:
-            norm = norm_of(_as_vector(finite))
+            norm = norm_of(as_vector(finite))
             self._parts.append(Sides(norm, norm, Norm(0.0), 1.0))
             self._may_be_scaled &= self._factor in (None, 1.0) or not norm.share
             self._factor = 1.0 if norm.share else self._factor
@@ -126,8 +126,8 @@ class PairTally:
         self.only_second += int(np.count_nonzero(finite_b)) - num_both
         left, right = (a, b) if num_both == a.size else (a[both], b[both])
         if left.size:
-            vectors = _as_vector(left), _as_vector(right)
-            norms = norm_of(vectors[0]), norm_of(vectors[1]), _norm_of_difference(left, right)
+            vectors = as_vector(left), as_vector(right)
+            norms = norm_of(vectors[0]), norm_of(vectors[1]), norm_of_difference(left, right)
             self._parts.append(sides_of(*vectors, *norms))
         if num_both < a.size:
             # An infinity stays one under a positive factor, and a NaN under any.
@@ -251,20 +251,20 @@ def of_one_kind(a: Array, b: Array) -> tuple[Array, Array]:
     return a.astype(common), b.astype(common)
 
 
-def _norm_of_difference(a: Array, b: Array) -> Norm:
+def norm_of_difference(a: Array, b: Array) -> Norm:
     """Return the norm of the difference; of integers of their exact one."""
     if a.dtype.kind in "iu" and a.dtype == b.dtype:
-        return norm_of(_as_vector(deltas(a, b)[0]))
+        return norm_of(as_vector(deltas(a, b)[0]))
     wide = np.result_type(a.dtype, np.float64)
     with np.errstate(all="ignore"):
-        difference = _as_vector(b.astype(wide) - a)
+        difference = as_vector(b.astype(wide) - a)
         if np.isfinite(difference).all():
             return norm_of(difference)
         # Quarters, since it is larger than any float.
-        return norm_of(_as_vector(b.astype(wide) / 4 - a / 4), exponent=2)
+        return norm_of(as_vector(b.astype(wide) / 4 - a / 4), exponent=2)
 
 
-def _as_vector(values: Array) -> Array:
+def as_vector(values: Array) -> Array:
     """Return numbers as float64; complex ones as their real and imaginary parts."""
     if values.dtype.kind == "c":
         return np.ascontiguousarray(values, np.complex128).view(np.float64)
