@@ -141,7 +141,8 @@ def _tree(a: Any) -> list[Any]:
     one = [{"weight": 0}, {"weight": 0, "open": True}, {"weight": 0, "name": "bound"}]
     messages = [{"type": kind, **request} for kind, request in zip(("open", "values", "bind"), one, strict=True)]
     lines = {"type": "lines", "first": 0, "count": 50}
-    return _page(widget, lines, *messages, {"type": "stats", "weight": 0}, {"type": "scan"}, lines)
+    scan = {"type": "scan"}
+    return _page(widget, lines, *messages, {"type": "stats", "weight": 0}, scan, lines, scan, lines)
 
 
 def _toggle(a: Any) -> list[Any]:

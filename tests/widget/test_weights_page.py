@@ -581,3 +581,60 @@ def test_after_a_cell_no_value_is_read_and_few_weights_are_looked_at(shown):
             break
     assert page.widget.earlier
     page.widget.close()
+
+
+def test_after_a_step_the_next_scan_tells_of_the_update(shown):
+    """It is a column like the others: sorted by, with a mark, and folded; the first scan has none."""
+    model = net()
+    page = shown(model)
+    page.scan()
+    assert "update" not in [column["name"] for column in page.ask("lines", first=0, count=9)["columns"]]
+    before = {name: one.detach().double().clone() for name, one in model.named_parameters()}
+    with torch.no_grad():
+        for i, one in enumerate(model.parameters()):
+            one.add_(0.01 * (i % 7))
+    page.scan()
+    answer = page.ask("lines", first=0, count=100)
+    assert "update" in [column["name"] for column in answer["columns"] if column["isSortable"]]
+    listed = page.ask("lines", first=0, count=100, sort="update", descending=True)
+    assert listed["marked"] == "update"
+    moved = {
+        name: (one.detach().double() - before[name]).norm().item() for name, one in model.named_parameters()
+    }  # fmt: skip
+    lines = {line["cells"]["name"]: line for line in listed["lines"]}
+    for name, difference in moved.items():
+        cell, title = lines[name]["cells"]["update"], lines[name]["titles"]["update"]
+        assert title.startswith(f"‖Δ‖ {difference:.3g} over the ")
+        if not difference:
+            assert cell == "0"
+    told = [line["cells"]["update"] for line in listed["lines"] if line["cells"].get("update")]
+    sizes = [float(text) for text in told if text != "from 0"]
+    assert sizes == sorted(sizes, reverse=True)
+    assert lines["0.1.bias"]["cells"]["update"] == "from 0"
+    assert listed["lines"][0]["mark"] == [1, 1]
+    # What counts is no weight that has moved.
+    assert "update" not in lines["0.1.num_batches_tracked"]["cells"]
+    below = [lines[f"{i}.0.weight"]["cells"]["update"] for i in range(12)]
+    folded = next(line for line in answer["lines"] if line["cells"]["name"] == "weight")
+    assert folded["cells"]["update"] == f"≤{max(below, key=float)}"
+    assert folded["titles"]["update"] == f"from {min(below, key=float)} to {max(below, key=float)}"
+
+
+def test_updates_of_samples_say_so_also_where_they_are_folded(shown, monkeypatch):
+    """By a sign in the cell, and how much was read in its title; what is new says why it has none."""
+    monkeypatch.setattr("tensornp.models.live.last_scan.MAX_NBYTES", 4096)
+    held = {f"{i}.w": torch.arange(1000.0).reshape(10, 100) for i in range(6)}
+    page = shown(held)
+    page.scan()
+    for i, one in enumerate(held.values()):
+        one.mul_(i)
+    page.scan()
+    (folded,) = page.ask("lines", first=0, count=100)["lines"]
+    (listed,) = page.ask("lines", first=0, count=100, search="5.w")["lines"]
+    assert (folded["cells"]["update"], listed["cells"]["update"]) == ("≈≤4.00", "≈4.00")
+    assert listed["titles"]["update"].startswith("from 170 of 1,000 elements: ‖Δ‖ ")
+    page.objects["model['5.w']"] = torch.ones(10, 100)
+    page.scan()
+    (listed,) = page.ask("lines", first=0, count=100, search="5.w")["lines"]
+    assert listed["cells"]["update"] == ""
+    assert listed["titles"]["update"].startswith("is not known: the last scan has not read it")
