@@ -448,6 +448,18 @@ def test_as_many_columns_are_shown_as_there_is_room_for(navigator: MakeNavigator
     assert shown.page.locator(".tensornp-expressions code").first.inner_text() == f"w_np[0:16, 0:{num_columns}]"
 
 
+def test_the_first_window_leaves_room_for_its_overview(page: Page, navigator: MakeNavigator) -> None:
+    """In a page of any width, those among them in which the columns that are asked for first would fit without it."""
+    torch.manual_seed(0)
+    tensor = torch.randn(100, 300)
+    for width in range(600, 900, 25):
+        page.set_viewport_size({"width": width, "height": 800})
+        shown = navigator(tensor)
+        shown.settle()
+        scroller = page.locator(".tensornp-sheet .tensornp-scroller")
+        assert scroller.evaluate("node => node.scrollWidth <= node.clientWidth"), width
+
+
 def test_no_command_of_the_notebook_is_reached_by_a_chord(navigator: MakeNavigator) -> None:
     """Ctrl+Backspace merges cells and Ctrl+Shift+arrow moves them; to save and to run the cell are let through."""
     shown = navigator(counted(20, 20))

@@ -188,8 +188,9 @@ class Navigator {
     const had = this.grid.node.contains(focused()) && focused();
     this.paint();
     this.refocus(had, then, Boolean(before));
-    this.refit();
+    // It takes room from the grid.
     this.paintOverview();
+    this.refit();
     // What was wished for before it was said does not take it away.
     if (!this.wished && !this.wishes.pending) this.news = "";
   }
