@@ -631,10 +631,14 @@ def test_updates_of_samples_say_so_also_where_they_are_folded(shown, monkeypatch
     page.scan()
     (folded,) = page.ask("lines", first=0, count=100)["lines"]
     (listed,) = page.ask("lines", first=0, count=100, search="5.w")["lines"]
-    assert (folded["cells"]["update"], listed["cells"]["update"]) == ("≈≤4.00", "≈4.00")
+    assert (folded["cells"]["update"], listed["cells"]["update"]) == ("≤≈4.00", "≈4.00")
     assert listed["titles"]["update"].startswith("from 170 of 1,000 elements: ‖Δ‖ ")
     page.objects["model['5.w']"] = torch.ones(10, 100)
     page.scan()
     (listed,) = page.ask("lines", first=0, count=100, search="5.w")["lines"]
     assert listed["cells"]["update"] == ""
-    assert listed["titles"]["update"].startswith("is not known: the last scan has not read it")
+    assert listed["titles"]["update"].startswith("is not known: the last scan kept nothing of it")
+    page.objects["model['5.w']"] = torch.ones(2).half()
+    page.scan()
+    (listed,) = page.ask("lines", first=0, count=100, search="5.w")["lines"]
+    assert listed["titles"]["update"] == "is not known: model['5.w'] is float16 of shape (2,) by now; show them again"

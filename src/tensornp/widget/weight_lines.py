@@ -240,7 +240,8 @@ def _figures(
     if own is not None and own.update is not None:
         cells[UPDATE], titles[UPDATE] = own.update.text, own.update.title
     elif UPDATE in cells and told.spreads is not None and told.spreads.is_sampled(line.branch):
-        cells[UPDATE] = ABOUT + cells[UPDATE]
+        at_most = "≤" * cells[UPDATE].startswith("≤")
+        cells[UPDATE] = at_most + ABOUT + cells[UPDATE].removeprefix(at_most)
     return cells, titles, mark
 
 

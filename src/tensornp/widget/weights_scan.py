@@ -11,7 +11,7 @@ from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.moment import moment_of
 from tensornp.models.entries.released import reached
 from tensornp.models.live.gradients import gradients_of
-from tensornp.models.live.last_scan import LastScan
+from tensornp.models.live.last_scan import LastScan, Update
 from tensornp.models.outline.columns import UPDATE, figures_of, figures_of_gradient
 from tensornp.models.scan.findings import ALARM_RANK, QUIET_RANK, Finding
 from tensornp.models.scan.run import scan_entries
@@ -51,7 +51,8 @@ def found_in(rows: Sequence[WeightEntry], last: LastScan | None, go_on: GoOn) ->
         found[name] = Found(tuple(findings), *line_of(stats), figures, alarms, moments[name], update)
     table.failed |= gone
     for name, why in table.failed.items():
-        found[name] = Found((Finding(QUIET_RANK, f"not read: {why}", "not read"),))
+        update = Update(None, "", f"is not known: {why}") if updates else None
+        found[name] = Found((Finding(QUIET_RANK, f"not read: {why}", "not read"),), update=update)
     return found, " · ".join([*table.told(), *([NOT_LOOKED_AT] if unguarded.left_out else [])])
 
 

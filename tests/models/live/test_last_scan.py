@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from accelerator import needs_card, register
 from child import in_fork
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -192,7 +193,10 @@ def test_what_is_not_known_is_not_told_and_says_why():
     found = looked(last, held)
     assert found["w"].text == "0"
     assert {name: one.title for name, one in found.items() if one.size is None} == {
-        **dict.fromkeys(("b", "m", "new"), "is not known: the last scan has not read it, or it lies elsewhere since"),
+        **dict.fromkeys(
+            ("b", "m", "new"),
+            "is not known: the last scan kept nothing of it; it is new, or of another shape, dtype or memory",
+        ),
         "n": "is not known: not all of it is finite",
         **dict.fromkeys(("own", "meta"), "is not known: of this kind of tensor nothing is kept"),
     }
@@ -241,3 +245,33 @@ def test_of_what_is_spread_over_ranks_nothing_is_kept_or_gathered():
     model, last = LoneRank().model(), LastScan()
     looked(last, model)
     assert (looked(last, model), last.nbytes) == ({}, 0)
+
+
+@needs_card
+@in_fork
+def test_of_a_device_the_copies_come_to_the_host():
+    """Of whatever strides and dtype, and no more than is kept; little is allocated there."""
+    ledger = register()
+    torch.manual_seed(0)
+    held = {
+        "w": torch.randn(300, 500), "t": torch.randn(40, 50).t(), "b": torch.randn(6).bfloat16(), "one": torch.ones(1)
+    }  # fmt: skip
+    last, other = LastScan(), LastScan()
+    card = {name: one.to("card") for name, one in held.items()}
+    ledger.clear()
+    looked(last, card)
+    assert ledger.to_host == last.nbytes == 4 * 300 * 500 + 4 * 2000 + 12 + 4
+    looked(other, held)
+    for name, one in held.items():
+        one.mul_(2)
+        card[name].copy_(one)
+    assert {name: one.size for name, one in looked(last, card).items()} == {
+        name: one.size for name, one in looked(other, held).items()
+    }
+    last_scan.MAX_NBYTES = 2**18
+    sampled = LastScan()
+    looked(sampled, card)
+    ledger.clear()
+    assert looked(sampled, card)["w"].text == "≈0"
+    assert ledger.to_host == sampled.nbytes <= 2**18
+    assert ledger.allocated <= sampled.nbytes

@@ -34,7 +34,7 @@ MAX_NBYTES = 2**26
 PIECE_NUMEL = 4096
 """Elements of a sample that lie side by side."""
 _GOLDEN = (math.sqrt(5) - 1) / 2
-_UNKNOWN = "is not known: the last scan has not read it, or it lies elsewhere since"
+_UNKNOWN = "is not known: the last scan kept nothing of it; it is new, or of another shape, dtype or memory"
 _NOT_FINITE = "is not known: not all of it is finite"
 _NOT_KEPT = "is not known: of this kind of tensor nothing is kept"
 _NOT_READ = "is not known: it could not be read"
