@@ -12,7 +12,7 @@ from tensornp.core.values.stats.alarms import NotFinite
 from tensornp.core.values.stats.histogram import Histogram, put_together
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.moment import Moment
-from tensornp.models.live.last_scan import Update
+from tensornp.models.live.update import Update
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.models.outline.below import part_of
 from tensornp.models.outline.columns import (

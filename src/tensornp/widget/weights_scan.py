@@ -11,7 +11,8 @@ from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.moment import moment_of
 from tensornp.models.entries.released import reached
 from tensornp.models.live.gradients import gradients_of
-from tensornp.models.live.last_scan import LastScan, Update
+from tensornp.models.live.last_scan import LastScan
+from tensornp.models.live.update import Update
 from tensornp.models.outline.columns import UPDATE, figures_of, figures_of_gradient
 from tensornp.models.scan.findings import ALARM_RANK, QUIET_RANK, Finding
 from tensornp.models.scan.run import scan_entries

@@ -19,16 +19,8 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.models.live import last_scan
-from tensornp.models.live.last_scan import (
-    PIECE_NUMEL,
-    LastScan,
-    Moved,
-    Update,
-    most_of_each,
-    num_sampled,
-    pieces_of,
-    updates,
-)
+from tensornp.models.live.last_scan import PIECE_NUMEL, LastScan, most_of_each, num_sampled, pieces_of
+from tensornp.models.live.update import Moved, Update, updates
 
 FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.complex64]
 
@@ -162,6 +154,20 @@ def test_memory_is_bounded_whatever_is_scanned(monkeypatch):
     assert looked(last, models[0]) == {}
     assert [*looked(last, {"a": torch.ones(1000), **models[0]})] == ["w", "a"]
     assert last.nbytes <= 1000
+
+
+def test_what_was_scanned_alone_gives_way_to_the_rest(monkeypatch):
+    """It is told once more from all that was kept, and from a sample then; there is never more than may be."""
+    monkeypatch.setattr(last_scan, "MAX_NBYTES", 1000)
+    held = {name: torch.arange(1.0, 251) for name in "ab"}
+    last, nbytes = LastScan(), []
+    looked(last, {"b": held["b"]})
+    told = [looked(last, held, goes_on=lambda: nbytes.append(last.nbytes) or True) for _ in range(3)]
+    for name, texts in (("a", ["", "≈0", "≈0"]), ("b", ["0", "≈0", "≈0"])):
+        assert [found[name].text for found in told] == texts
+    assert max(nbytes) == 1000 == last.nbytes
+    looked(last, {"a": held["a"]})
+    assert looked(last, {"a": held["a"]})["a"].text == "0"
 
 
 def test_a_copy_goes_with_the_memory_and_keeps_no_tensor():

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +26,7 @@ from tensornp.core.values.reading.decode import decoder, stored_dtype
 from tensornp.core.values.stats.norms import norm_of, size_of
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.tensor import PLAIN, TensorSource
-from tensornp.models.outline.columns import ABOUT, at_a_glance
+from tensornp.models.live.update import NOT_FINITE, Moved, Update, updates
 
 MAX_NBYTES = 2**26
 """Bytes of all copies together."""
@@ -35,32 +34,9 @@ PIECE_NUMEL = 4096
 """Elements of a sample that lie side by side."""
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _UNKNOWN = "is not known: the last scan kept nothing of it; it is new, or of another shape, dtype or memory"
-_NOT_FINITE = "is not known: not all of it is finite"
 _NOT_KEPT = "is not known: of this kind of tensor nothing is kept"
 _NOT_READ = "is not known: it could not be read"
-_TOO_MANY = "is not known: there is no room for a copy"
 Array = np.ndarray[Any, Any]
-
-
-class Update(NamedTuple):
-    """How far a weight has moved: the norm of the difference over that of the weight, in words, and how it is told.
-
-    `size` is None, and there is no text, where the title says why it is not known.
-    """
-
-    size: float | None
-    text: str
-    title: str
-    is_sampled: bool = False
-
-
-class Moved(NamedTuple):
-    """The norms of a difference and of the weight before, told from `num_read` of `numel` elements."""
-
-    difference: float
-    before: float
-    num_read: int
-    numel: int
 
 
 class LastScan:
@@ -99,45 +75,41 @@ class LastScan:
             self.forget_gone()
             named = {one.name: _readable(one) for one in entries if _is_learnt(one)}
             readable = {one.place: one for one in named.values() if one is not None}
-            room = self._make_room(readable.values())
             found: dict[_Place, Moved | str] = {}
-            for place, one in readable.items():
+            for place, num in self._plan(readable).items():
                 if not goes_on():
                     break
-                found[place] = self._moved(one, room.get(place, 0))
+                found[place] = self._moved(readable[place], num)
         return updates({name: found.get(one.place, "") if one else _NOT_KEPT for name, one in named.items()})
 
-    def _make_room(self, readable: Iterable[_Readable]) -> dict[_Place, int]:
-        """Return how many elements are copied of weights that were not copied yet; the oldest of others give way."""
-        fresh = {one.place: one for one in readable if one.place not in self._copies}
-        own = {one.place for one in readable} - fresh.keys()
-        left = MAX_NBYTES - sum(self._copies[place].codes.nbytes for place in own)
-        most = most_of_each([one.nbytes for one in fresh.values()], left)
-        room = {place: num_sampled(one.numel, most // one.dtype.itemsize) for place, one in fresh.items()}
-        left -= sum(num * fresh[place].dtype.itemsize for place, num in room.items())
-        others = [place for place in self._copies if place not in own]
-        nbytes = sum(self._copies[place].codes.nbytes for place in others)
-        for place in others:
-            if nbytes <= left:
+    def _plan(self, readable: Mapping[_Place, _Readable]) -> dict[_Place, int]:
+        """Return how many elements of each are to be kept; of what is not among these, the oldest copies give way."""
+        most = most_of_each([one.nbytes for one in readable.values()], MAX_NBYTES)
+        plan = {place: num_sampled(one.numel, most // one.dtype.itemsize) for place, one in readable.items()}
+        nbytes = {place: num * readable[place].dtype.itemsize for place, num in plan.items()}
+        before = {place: one.codes.nbytes for place, one in self._copies.items()}
+        over = sum({**before, **nbytes}.values()) - MAX_NBYTES
+        for place in [place for place in before if place not in plan]:
+            if over <= 0:
                 break
-            nbytes -= self._copies.pop(place).codes.nbytes
-        return room
+            over -= self._copies.pop(place).codes.nbytes
+        # What gives way comes first, so that there is room for what grows.
+        return dict(sorted(plan.items(), key=lambda item: nbytes[item[0]] - before.get(item[0], 0)))
 
-    def _moved(self, readable: _Readable, num_sampled: int) -> Moved | str:
-        """Return how far a weight has moved since it was copied, or why that is not known, and copy it anew."""
+    def _moved(self, readable: _Readable, num: int) -> Moved | str:
+        """Return how far a weight has moved since it was copied, or why that is not known, and copy `num` elements."""
         # What is read in part, since it cannot be read any more, is no copy.
         copy = self._copies.pop(readable.place, None)
-        is_first = copy is None
-        if copy is None:
-            if not num_sampled:
-                return _TOO_MANY
-            copy = _Copy(MemoryReference(readable.tensor), np.empty(num_sampled, readable.dtype))
         try:
-            found = readable.moved_from(copy.codes, is_first=is_first)
+            found = _UNKNOWN if copy is None else readable.moved_from(copy.codes)
+            if copy is None or copy.codes.size != num:
+                # It goes before there is another.
+                copy = None
+                copy = _Copy(MemoryReference(readable.tensor), readable.copied(num))
         except Exception:
             return _NOT_READ
         self._copies[readable.place] = copy
-        return _UNKNOWN if is_first else found
+        return found
 
 
 class _Place(NamedTuple):
@@ -167,36 +139,40 @@ class _Readable:
         self.numel = self._part.numel
         self.nbytes = self.numel * self.dtype.itemsize
 
-    def moved_from(self, codes: Array, *, is_first: bool) -> Moved | str:
-        """Return how far what is read has moved from `codes`, over which it is written; nothing of garbage at first."""
+    def copied(self, num: int) -> Array:
+        """Return so many elements as they are now."""
+        codes = np.empty(num, self.dtype)
+        for place, now in self._read(num):
+            codes[place] = now
+        return codes
+
+    def moved_from(self, codes: Array) -> Moved | str:
+        """Return how far it has moved from a copy, or that not all is finite; the copy becomes one of what is now."""
         differences, before, is_finite = [], [], True
-        decode, dtype, done = decoder(self._name), stored_dtype(self._name), 0
-        for blocks in self._blocks(codes.size):
-            now = np.concatenate(self._part.use_each(blocks, lambda bits, _: bits.reshape(-1).copy()))
-            old = codes[done : done + now.size]
-            if not is_first and is_finite:
-                a, b = (decode(bits.view(dtype)) for bits in (old, now))
+        decode, dtype = decoder(self._name), stored_dtype(self._name)
+        for place, now in self._read(codes.size):
+            if is_finite:
+                a, b = (decode(bits.view(dtype)) for bits in (codes[place], now))
                 is_finite = bool(np.isfinite(a).all() and np.isfinite(b).all())
-                if is_finite:
-                    differences.append(norm_of_difference(a, b))
-                    before.append(norm_of(as_vector(a)))
-            old[:] = now
-            done += now.size
+            if is_finite:
+                differences.append(norm_of_difference(a, b))
+                before.append(norm_of(as_vector(a)))
+            codes[place] = now
         if not is_finite:
-            return _NOT_FINITE
+            return NOT_FINITE
         # Of a sample, what all would have.
         times = math.sqrt(self.numel / codes.size)
         return Moved(size_of(differences) * times, size_of(before) * times, codes.size, self.numel)
 
-    def _blocks(self, num: int) -> Iterator[list[Block]]:
-        """Yield what is read of so many elements, some pieces at a time."""
-        if self.numel == 1:
-            # One element has no dimension left.
-            yield [*self._part.blocks()]
-            return
-        pieces = pieces_of(self.numel, num)
+    def _read(self, num: int) -> Iterator[tuple[slice, Array]]:
+        """Yield the bits of so many elements, some pieces at a time, and where they stand in a copy."""
+        pieces, done = pieces_of(self.numel, num), 0
         while some := [*islice(pieces, BLOCK_NUMEL // PIECE_NUMEL if num < self.numel else 1)]:
-            yield [Block((start,), (size,)) for start, size in some]
+            # One element has no dimension left.
+            blocks = [Block((start,), (size,)) for start, size in some] if self.numel > 1 else [*self._part.blocks()]
+            now = np.concatenate(self._part.use_each(blocks, lambda bits, _: bits.reshape(-1).copy()))
+            yield slice(done, done + now.size), now
+            done += now.size
 
 
 def _is_learnt(entry: WeightEntry) -> bool:
@@ -252,33 +228,3 @@ def pieces_of(numel: int, num: int) -> Iterator[tuple[int, int]]:
     for i in range(count):
         first, end = i * numel // count, (i + 1) * numel // count
         yield first + int(i * _GOLDEN % 1 * (end - first - size + 1)), size
-
-
-def updates(found: Mapping[str, Moved | str]) -> dict[str, Update]:
-    """Return how far weights have moved, each beside its own norm or the median of all, whichever is larger.
-
-    As a comparison tells it: what was zero has not moved infinitely. Of what is a text, that is why it is not known.
-    """
-    moved = {name: one for name, one in found.items() if not isinstance(one, str)}
-    norms = [one.before for one in moved.values() if one.before and math.isfinite(one.before)]
-    median_norm = median(norms) if norms else 0.0
-    told = {name: _update(one, median_norm) for name, one in moved.items()}
-    # Where nothing is known there is nothing to say why.
-    return told | {name: Update(None, "", one) for name, one in found.items() if isinstance(one, str) and one and told}
-
-
-def _update(moved: Moved, median_norm: float) -> Update:
-    """Return how far one weight has moved beside its own norm or `median_norm`, whichever is larger."""
-    difference, before, num_read, numel = moved
-    size = difference / (max(before, median_norm) or 1.0)
-    if not math.isfinite(size):
-        return Update(None, "", _NOT_FINITE)
-    is_sampled = num_read < numel
-    text = "from 0" if difference and not before else ABOUT * is_sampled + at_a_glance(size)
-    said = f"‖Δ‖ {difference:.3g} over the norm before, {before:.3g}"
-    if before < median_norm:
-        said = f"‖Δ‖ {difference:.3g} over the median of all norms, {median_norm:.3g}; its own was {before:.3g}"
-    elif not before:
-        said = f"‖Δ‖ {difference:.3g}, and all norms were 0"
-    title = f"from {num_read:,} of {numel:,} elements: {said}" if is_sampled else said
-    return Update(size, text, title, is_sampled)
