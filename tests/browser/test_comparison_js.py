@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -85,7 +86,7 @@ def test_a_row_opens_both_sides_under_it(compared: Compared) -> None:
     compared.opener("layers.").click()
     compared.settle()
     expect(compared.pair).to_be_in_viewport(ratio=1)
-    expect(compared.pair).to_contain_text("[32:40, 26:30] of (40, 30)")
+    expect(compared.pair).to_contain_text(re.compile(r"\[32:40, \d+:30\] of \(40, 30\)"))
     grids = compared.pair.get_by_role("grid")
     expect(grids).to_have_count(3)
     current = compared.page.locator("td.tensornp-current")
@@ -96,7 +97,7 @@ def test_a_row_opens_both_sides_under_it(compared: Compared) -> None:
     expect(current.last).to_be_focused()
     expect(current.last).to_have_text("+0.01")
     compared.press("PageUp", "PageUp")
-    expect(compared.pair).to_contain_text("[22:30, 26:30] of (40, 30)")
+    expect(compared.pair).to_contain_text(re.compile(r"\[22:30, \d+:30\] of \(40, 30\)"))
     compared.press("n")
     expect(compared.page.locator("td.tensornp-current").last).to_be_focused()
     compared.press("Escape")
@@ -177,6 +178,49 @@ def test_a_pair_says_where_it_has_changed(compared: Compared) -> None:
     compared.opener("head").click()
     compared.settle()
     expect(compared.pair.locator(".tensornp-pair-where")).to_have_text("Δ: spread over all")
+
+
+@pytest.mark.parametrize("width", [1400, 800])
+def test_the_windows_fit_and_say_which_is_which(compared: Compared, width: int) -> None:
+    """As many columns as have room, in three windows beside each other or one below the other; and other widths."""
+    page = compared.page
+    page.set_viewport_size({"width": width, "height": 1200})
+    compared.opener("layers.").click()
+    compared.settle()
+    expect(compared.pair.locator(".tensornp-pair-window > .tensornp-label")).to_have_text(
+        ["before", "after", "Δ = after − before"]
+    )
+    legends = compared.pair.locator(".tensornp-pair-window > .tensornp-legend").all_text_contents()
+    assert legends[0] == legends[1]
+    assert legends[0].endswith(" of both")
+    assert legends[2] == "−4.99 … 4.99 of this window"
+    # None is wider than it is seen, and one more column that is as wide as the widest would not fit.
+    before = compared.pair.get_by_role("grid").first.locator("thead th").count()
+    assert _room_beside(compared) >= 0
+    assert before >= 3
+    assert (before + 1) * _widest_columns(compared) > compared.pair.evaluate("node => node.clientWidth - 200")
+    page.set_viewport_size({"width": 560, "height": 1200})
+    compared.settle()
+    tops = [grid.bounding_box() for grid in compared.pair.get_by_role("grid").all()]
+    assert tops[0] and tops[1] and tops[0]["y"] < tops[1]["y"]
+    page.set_viewport_size({"width": width, "height": 1200})
+    compared.settle()
+    assert compared.pair.get_by_role("grid").first.locator("thead th").count() == before
+
+
+def _room_beside(compared: Compared) -> float:
+    """Return how many pixels are left beside the grids, which stand in one line."""
+    boxes = [grid.bounding_box() for grid in compared.pair.get_by_role("grid").all()]
+    whole = compared.pair.bounding_box()
+    assert whole and all(boxes)
+    assert len({box["y"] for box in boxes if box}) == 1
+    return whole["x"] + whole["width"] - max(box["x"] + box["width"] for box in boxes if box)
+
+
+def _widest_columns(compared: Compared) -> float:
+    """Return how wide one more column in each grid may be."""
+    widest = "heads => Math.max(...heads.map((head) => head.offsetWidth + 1))"
+    return sum(float(grid.locator("thead th").evaluate_all(widest)) for grid in compared.pair.get_by_role("grid").all())
 
 
 def test_a_row_that_is_clicked_stays_where_it_is(compared: Compared) -> None:

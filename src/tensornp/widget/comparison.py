@@ -26,7 +26,8 @@ from tensornp.errors import BadRequestError, NoDataError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.moment import Moment, is_other, moment_of
 from tensornp.models.entries.released import reached
-from tensornp.models.names.quoted import shown_name
+from tensornp.models.names.quoted import MAX_INSIDE, cut_inside, shown_name
+from tensornp.render.pictures.window import legend_of
 from tensornp.widget.answering import Answer, Request
 from tensornp.widget.dock import module, stylesheet
 from tensornp.widget.table import LiveTable
@@ -101,7 +102,7 @@ class ComparisonTable(LiveTable):
 
     def __init__(self, pairs: Sequence[Pair], printed: Sequence[int], sides: tuple[str, str]) -> None:
         self._pairs = list(pairs)
-        super().__init__(printed=list(printed), sides=[*map(legible, sides), "Δ"])
+        super().__init__(printed=list(printed), sides=[cut_inside(side, MAX_INSIDE) for side in sides])
         self._answers |= {
             "window": self._window,
             "largest": self._largest,
@@ -206,7 +207,10 @@ class ComparisonTable(LiveTable):
             "corner": window.corner,
             "size": [window.num_rows, window.num_columns],
             "axes": [window.row_axis, window.column_axis],
-            "windows": [{"texts": side.texts, "shades": side.shades} for side in seen],
+            "windows": [
+                {"texts": side.texts, "shades": side.shades, "scale": side.scale, "legend": legend_of(side, of=of)}
+                for side, of in zip(seen, ("both", "both", "this window"), strict=True)
+            ],
             "show": shown,
             "overview": overview_offered(subjects, window, _UNASKED_NBYTES, (window.num_rows, window.num_columns)),
             "where": pair.where,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from tensornp.core.values.compare.side_by_side import Side
 from tensornp.core.values.pictures.heatmap import NAN as NAN_PIXEL
 from tensornp.core.values.pictures.heatmap import NEGINF, POSINF
 from tensornp.core.values.pictures.overview import Overview
@@ -21,20 +22,20 @@ _PIXELS = (
 _SPECIAL = {"NaN": (NAN,), "Inf": (POSITIVE_INF, NEGATIVE_INF), "hidden": (HIDDEN,)}
 
 
-def legend_of(seen: Seen, *, is_complex: bool = False) -> str:
-    """Return the scale of a window and what has no place on it: ``−0.12 … 0.12 of this window · 2 NaN``."""
+def legend_of(seen: Seen | Side, *, is_complex: bool = False, of: str = "this window") -> str:
+    """Return the scale, `of` which windows, and what has no place on it: ``−0.12 … 0.12 of this window · 2 NaN``."""
     counts = {name: sum(shade in shades for shade in seen.shades) for name, shades in _SPECIAL.items()}
     low, high = seen.scale
     limit = max(-low, high)
     if not seen.shades:
         scale = "no elements"
     elif limit:
-        ends = f"{_short(-limit if low < 0 else 0.0)} … {_short(limit if high > 0 else 0.0)} of this window"
+        ends = f"{_short(-limit if low < 0 else 0.0)} … {_short(limit if high > 0 else 0.0)} of {of}"
         scale = f"|x| {ends}" if is_complex else ends
     elif sum(counts.values()) < len(seen.shades):
-        scale = "only 0 in this window"
+        scale = f"only 0 in {of}"
     else:
-        scale = "no finite value in this window"
+        scale = f"no finite value in {of}"
     return " · ".join([scale, *(f"{count:,} {name}" for name, count in counts.items() if count)])
 
 

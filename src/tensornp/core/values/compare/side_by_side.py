@@ -19,10 +19,11 @@ _ma: Any = np.ma
 
 
 class Side(NamedTuple):
-    """What is seen of one: the texts, row by row, and where each value lies on the scale, from -100 to 100."""
+    """What is seen of one: the texts, row by row, where each value lies, from -100 to 100, and the scale."""
 
     texts: list[str]
     shades: list[int]
+    scale: tuple[float, float] = (0.0, 0.0)
 
 
 class SideBySide(NamedTuple):
@@ -41,12 +42,12 @@ def side_by_side(first: Subject, second: Subject, window: Window, digits: int = 
     if not window.numel:
         return SideBySide(*[Side([], [])] * 3)
     a, b = elements_in(first, window), elements_in(second, window)
-    shades, _ = shades_of(_ma.concatenate([_number(a), _number(b)]))
+    shades, scale = shades_of(_ma.concatenate([_number(a), _number(b)]))
     difference = _difference(a, b)
     return SideBySide(
-        Side(_texts(a, digits), shades[: a.size]),
-        Side(_texts(b, digits), shades[a.size :]),
-        Side(_texts(difference, digits, sign="+"), shades_of(_number(difference))[0]),
+        Side(_texts(a, digits), shades[: a.size], scale),
+        Side(_texts(b, digits), shades[a.size :], scale),
+        Side(_texts(difference, digits, sign="+"), *shades_of(_number(difference))),
     )
 
 

@@ -6,6 +6,7 @@ import { Wishes } from "../page/wishes.js";
 import { clamp } from "../navigator/axes.js";
 import { digitsButton } from "../navigator/digits.js";
 import { Grid } from "../navigator/grid.js";
+import { Legend } from "../navigator/legend.js";
 import { Overview } from "../navigator/overview.js";
 
 // What stays as it was chosen while the page lives, from one weight to the next.
@@ -13,11 +14,14 @@ const chosen = { digits: 4 };
 const NUM_ROWS = { beside: 8, below: 5 };
 const NEXT_TITLE = "Show the next element that differs (n); where most elements do, the next one that is not seen here";
 const WHERE_TITLE = "Shares of the sum of |Δ|²: nearly all is 90% or more of it, most is half of it or more";
-const MAX_COLUMNS = 12;
+const MAX_COLUMNS = 24;
+// Until it is known how wide they are.
 /** @type {Record<number, number>} */
 const CELL_WIDTH = { 4: 78, 8: 110 };
 const HEAD_WIDTH = 60;
 const PADDING = 24;
+const WINDOWS_GAP = 24;
+const ROLES = ["before", "after"];
 // Below it, one window stands under the other.
 const MIN_WIDTH_BESIDE = 620;
 // Of the map, which stands above the windows.
@@ -27,8 +31,15 @@ const STEPS = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [1, -1], ArrowRi
 export class Pair {
   /** @type {any} */
   seen;
-  // Pixels for the columns of one window.
-  room = 0;
+  /** @type {any[]} */
+  grids = [];
+  /** @type {any[]} */
+  legends = [];
+  /** @type {string[]} */
+  titles = [];
+  width = 0;
+  columns = 2;
+  numFits = 0;
 
   // `closed()` is told that it is to go.
   /** @param {Model} model @param {number} number @param {() => void} closed */
@@ -77,35 +88,53 @@ export class Pair {
   }
 
   windows() {
-    const all = element("div", "pair-windows");
-    this.grids = this.model.get("sides").map((side) => {
-      const grid = new Grid();
-      const node = element("div", "pair-window");
-      const scroller = element("div", "scroller");
+    this.all = element("div", "pair-windows");
+    const sides = this.model.get("sides");
+    const names = sides.map((side, i) => (side === ROLES[i] ? "" : side));
+    this.titles = [...sides.map((side, i) => (names[i] ? `${ROLES[i]}, ${side}` : side)), "Δ"];
+    [...ROLES, "Δ"].forEach((role, i) => {
+      const [grid, legend] = [new Grid(), new Legend()];
+      const [node, label, scroller] = [element("div", "pair-window"), element("div", "label"), element("div", "scroller")];
+      label.append(element("b", "", role), names[i] ? " " : "", nameOf("", names[i] ?? " = after − before"));
       scroller.append(grid.node);
-      node.append(nameOf("label", side), scroller);
-      all.append(node);
-      return grid;
+      node.append(label, scroller, legend.node);
+      this.all.append(node);
+      this.grids.push(grid);
+      this.legends.push(legend);
     });
-    return all;
+    return this.all;
   }
 
   // Once it is in the page, which tells how much room there is.
   begin() {
     this.model.on("msg:custom", this.heard);
     // The table is as wide as it needs, which may be more or less than is seen of it.
-    const width = (this.root.closest(".tensornp")?.clientWidth ?? this.root.clientWidth) - PADDING;
-    this.root.style.width = `${width}px`;
-    const isBeside = width >= MIN_WIDTH_BESIDE;
-    const each = isBeside ? width / this.grids.length : width;
-    this.rows = isBeside ? NUM_ROWS.beside : NUM_ROWS.below;
-    this.room = each - HEAD_WIDTH;
+    this.outer = this.root.closest(".tensornp") ?? this.root;
+    this.measure();
+    this.watcher = new ResizeObserver(() => {
+      if (this.outer.clientWidth - PADDING === this.width) return;
+      this.measure();
+      if (this.seen) this.fit();
+    });
+    this.watcher.observe(this.outer);
     this.wish({ type: "largest" }, "grid");
+  }
+
+  measure() {
+    this.width = this.outer.clientWidth - PADDING;
+    this.root.style.width = `${this.width}px`;
+    this.isBeside = this.width >= MIN_WIDTH_BESIDE;
+    this.all.classList.toggle("tensornp-pair-below", !this.isBeside);
+    this.rows = this.isBeside ? NUM_ROWS.beside : NUM_ROWS.below;
+    const each = this.isBeside ? this.width / this.grids.length : this.width;
+    this.columns = Math.min(Math.max(Math.floor((each - HEAD_WIDTH) / CELL_WIDTH[chosen.digits]), 2), MAX_COLUMNS);
+    this.numFits = 0;
   }
 
   // --- asking
 
   wish(wanted, then) {
+    if (!wanted.isFit) this.numFits = 0;
     this.wished = { wanted: { type: "window", ...wanted }, then, from: focused() };
     this.wishes.pump();
   }
@@ -132,18 +161,37 @@ export class Pair {
     this.wish({ show: to, isInMiddle: true }, "grid");
   }
 
-  // As many columns as numbers of so many digits have room for.
-  get columns() {
-    return Math.min(Math.max(Math.floor(this.room / CELL_WIDTH[chosen.digits]), 2), MAX_COLUMNS);
+  // The same window, as large as there is room for; what was sought stays in its middle.
+  fit() {
+    const anew = this.isAtSought ? { corner: null } : {};
+    this.wish({ show: this.current, isInMiddle: true, isFit: true, ...anew }, undefined);
+  }
+
+  // As many columns as there is room for in all windows. Other ones may be wider, so this is asked for three times at most,
+  // the last time for fewer only.
+  refit() {
+    if (!this.seen.windows[0].texts.length || this.wishes.pending || this.wished || this.numFits > 2) return;
+    const { shape, axes, size } = this.seen;
+    const parts = this.grids.map((grid) => grid.widths());
+    const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
+    const room = this.width - WINDOWS_GAP * (parts.length - 1) - sum(parts.map(({ beside }) => beside));
+    const fits = this.isBeside
+      ? Math.floor(room / sum(parts.map(({ widest }) => widest)))
+      : Math.min(...this.grids.map((grid) => grid.numColumnsIn(this.width)));
+    this.columns = Math.min(Math.max(fits, 1), MAX_COLUMNS);
+    const wanted = Math.min(this.columns, axes[1] === null ? 1 : shape[axes[1]]);
+    if (wanted === size[1] || (this.numFits > 1 && wanted > size[1])) return;
+    this.fit();
+    this.numFits += 1;
   }
 
   next() {
     if (!this.wished) return undefined;
-    const { wanted, then, from } = this.wished;
+    const { wanted: { isFit, ...wanted }, then, from } = this.wished;
     this.wished = undefined;
     const { corner = null, axes = null } = this.seen ?? {};
     const size = [this.rows, this.columns];
-    return { then, from, message: { row: this.number, size, corner, axes, ...chosen, ...wanted } };
+    return { then, from, isFit, message: { row: this.number, size, corner, axes, ...chosen, ...wanted } };
   }
 
   hear(content) {
@@ -153,7 +201,7 @@ export class Pair {
       this.hearOther(content);
       return;
     }
-    if (content.type === "window") this.take(content, answered.then);
+    if (content.type === "window") this.take(content, answered);
     else this.say(content.text, "error");
     this.wishes.pump();
   }
@@ -177,8 +225,10 @@ export class Pair {
 
   // --- what is seen
 
-  take(seen, then) {
+  /** @param {any} seen @param {Wish} answered */
+  take(seen, { then, message, isFit }) {
     const isFirst = !this.seen;
+    this.isAtSought = message.type !== "window" || (isFit && this.isAtSought);
     const had = this.grids.findIndex((grid) => grid.node.contains(focused()));
     this.seen = seen;
     this.name.textContent = seen.name;
@@ -188,13 +238,15 @@ export class Pair {
     this.say(seen.text);
     this.grids.forEach((grid, i) => {
       const { texts, shades } = seen.windows[i];
+      this.legends[i].paint(seen.windows[i]);
       grid.take({ ...seen, texts, rows: [], columns: [] }, [new Int8Array(shades)]);
     });
     this.current = this.grids[0].intoView(seen.show ?? this.current ?? seen.corner);
-    this.grids.forEach((grid, i) => grid.paint(`${seen.name}, ${this.model.get("sides")[i]}`, this.current));
+    this.grids.forEach((grid, i) => grid.paint(`${seen.name}, ${this.titles[i]}`, this.current));
     const grid = this.grids[had < 0 ? this.grids.length - 1 : had];
     if (had >= 0 || then === "grid") grid.cellOf(this.current)?.focus({ preventScroll: true });
     if (isFirst) this.tellWhere(seen.where);
+    this.refit();
     this.paintMap();
     if (isFirst && !seen.where && seen.isWhereFree) this.locate();
     if (isFirst) this.root.scrollIntoView({ block: "nearest" });
@@ -283,6 +335,7 @@ export class Pair {
 
   leave() {
     this.wishes.end();
+    this.watcher?.disconnect();
     this.model.off("msg:custom", this.heard);
     this.root.remove();
   }

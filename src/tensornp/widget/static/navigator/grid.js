@@ -130,10 +130,16 @@ export class Grid {
     this.node.replaceChildren(thead, tbody);
   }
 
+  // What is beside the columns, and the widest of these.
+  widths() {
+    const widest = Math.max(...this.columnHeads.map((head) => head.offsetWidth + 1));
+    return { beside: this.rowHeads[0].offsetWidth + 2, widest };
+  }
+
   // How many columns there is room for, if others are as wide as the widest.
   numColumnsIn(room) {
-    const widest = Math.max(...this.columnHeads.map((head) => head.offsetWidth + 1));
-    return Math.max(Math.floor((room - this.rowHeads[0].offsetWidth - 2) / widest), 1);
+    const { beside, widest } = this.widths();
+    return Math.max(Math.floor((room - beside) / widest), 1);
   }
 
   // --- where is what

@@ -249,7 +249,7 @@ class Navigator {
     this.binding.paint(this.seen);
     this.axes.paint(this.seen);
     this.grid.paint(this.model.get("name"), this.current);
-    this.status.paintScale(this.seen);
+    this.status.legend.paint(this.seen);
     this.bars.forEach((slider, i) => {
       const last = axes[i] === null ? 0 : shape[axes[i]] - size[i];
       slider.max = String(Math.max(last, 0));

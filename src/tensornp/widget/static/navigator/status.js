@@ -1,33 +1,16 @@
 // The line under the grid: the element that one is at, what is to be said, and the scale of the colours.
 
 import { element, liveRegion } from "../page/elements.js";
-import { gradientOf, specialCalled, swatchOf } from "./shades.js";
-
-const SEPARATOR = " · ";
+import { Legend } from "./legend.js";
 
 export class Status {
   constructor() {
     this.node = element("div", "line-of-cell");
     this.where = element("span", "where");
     this.said = element("span", "said");
-    const legend = element("span", "legend");
-    this.scale = element("span", "scale");
-    this.scale.setAttribute("aria-hidden", "true");
-    this.legend = element("span", "legend-text");
-    legend.append(this.scale, this.legend);
+    this.legend = new Legend();
     this.live = liveRegion();
-    this.node.append(this.where, this.said, legend, this.live);
-  }
-
-  paintScale({ legend, scale: [low, high] }) {
-    this.legend.replaceChildren(
-      ...legend.split(SEPARATOR).flatMap((text, i) => {
-        const special = specialCalled(text);
-        return [i ? SEPARATOR : "", ...(special ? [swatchOf(special)] : []), text];
-      }),
-    );
-    this.scale.style.backgroundImage = gradientOf(low, high);
-    this.scale.hidden = !(low < 0 || high > 0);
+    this.node.append(this.where, this.said, this.legend.node, this.live);
   }
 
   say(text, tone = "plain") {
