@@ -206,9 +206,9 @@ def test_what_both_sides_have_that_is_not_finite_is_passed_over(monkeypatch):
     other_kind[1, 7], other_kind[30, 3] = inf, 6
     one_sided[20, 5], one_sided[30, 3] = nan, 6
     threads = []
-    search = comparison.first_odd
+    search = comparison.next_by_size
     monkeypatch.setattr(
-        comparison, "first_odd", lambda *pair: threads.append(threading.current_thread().name) or search(*pair)
+        comparison, "next_by_size", lambda *pair: threads.append(threading.current_thread().name) or search(*pair)
     )
     for after, place in ((same, [30, 3]), (other_kind, [1, 7]), (one_sided, [20, 5])):
         for sides in ((before, after), (after, before)):
@@ -217,20 +217,17 @@ def test_what_both_sides_have_that_is_not_finite_is_passed_over(monkeypatch):
     assert threads == ["tensornp worker"] * 6
 
 
-def test_in_a_dense_change_the_next_one_is_not_seen_yet():
-    """Element by element one would see the same window again and again; where all is seen, there is no other way."""
+def test_the_next_change_is_the_next_largest_one():
+    """In a dense one as in a sparse one, each with its number."""
     before = torch.zeros(9, 20)
-    after = before + 1
-    after[0, 12] = 0
+    after = before + torch.arange(180.0).view(9, 20)
     shown = Shown({"a": {"w": before}, "b": {"w": after}}, "a", "b")
     asked = {"row": 0, "corner": [0, 10], "size": [2, 3]}
-    assert shown.ask("next", **asked, after=[0, 11])["show"] == [0, 13]
-    assert shown.ask("next", **asked, after=[8, 19])["show"] == [0, 0]
-    assert shown.ask("next", row=0, corner=[0, 0], size=[9, 20], after=[0, 11])["show"] == [0, 13]
-    sparse = before.clone()
-    sparse[0, 11:13] = 1
-    shown = Shown({"a": {"w": before}, "b": {"w": sparse}}, "a", "b")
-    assert shown.ask("next", **asked, after=[0, 11])["show"] == [0, 12]
+    answer = shown.ask("largest", **asked)
+    assert (answer["show"], answer["corner"]) == ([8, 19], [7, 17])
+    answer = shown.ask("next", **asked, after=answer["show"])
+    assert (answer["show"], answer["position"]) == ([8, 18], "2 of 179 that differ")
+    assert shown.ask("next", **asked, after=[0, 1])["show"] == [8, 19]
 
 
 def test_a_nested_tensor_is_not_seen_side_by_side():

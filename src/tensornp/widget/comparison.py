@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import traitlets
 
 from tensornp.core.lowlevel.legible import legible
+from tensornp.core.values.compare.by_size import Ranked, next_by_size
 from tensornp.core.values.compare.compare import Comparison
-from tensornp.core.values.compare.next_difference import first_odd, next_difference
 from tensornp.core.values.compare.side_by_side import side_by_side
 from tensornp.core.values.compare.where import (
     element_text,
@@ -46,15 +46,13 @@ _EARLIER = " · written or replaced since it was compared: the figures in its ro
 _UNASKED_NBYTES = 2**26
 """Bytes of each side that a map and a sentence are made of unasked: the comparison that was asked for has read them."""
 _OF_FINITE = ", of what is finite on both sides"
-_MOST = 0.5
-"""The share of the elements that differ from which on a change is dense: its next element is one beside another."""
 
 
 class Pair(NamedTuple):
     """A weight on both sides, which hold nothing in memory themselves, and where it differs most.
 
     `may_be_odd` says whether an element may be finite on one side alone, or NaN on one and infinite on the other, which
-    is more than any difference; `is_dense` that most elements differ. `moments` are those of the comparison. `where` is
+    is more than any difference. `moments` are those of the comparison. `where` is
     where nearly all of the change lies, as far as its figures tell.
     """
 
@@ -62,7 +60,6 @@ class Pair(NamedTuple):
     second: WeightEntry
     largest: Index | None
     may_be_odd: bool = False
-    is_dense: bool = False
     moments: tuple[Moment | None, Moment | None] = (None, None)
     where: str = ""
 
@@ -76,9 +73,9 @@ def pair_of(first: WeightEntry, second: WeightEntry, found: Comparison) -> Pair:
     """Return a weight on both sides, as a comparison has found it."""
     may_be_odd = found.is_odd or found.count > found.finite
     moments = moment_of(first), moment_of(second)
-    element, is_dense = element_with_nearly_all(found), found.changed_fraction > _MOST
+    element = element_with_nearly_all(found)
     where = "" if element is None else element_text(element) + _OF_FINITE * found.is_odd
-    return Pair(first, second, found.largest_difference, may_be_odd, is_dense, moments, where)
+    return Pair(first, second, found.largest_difference, may_be_odd, moments, where)
 
 
 class ComparisonTable(LiveTable):
@@ -126,10 +123,10 @@ class ComparisonTable(LiveTable):
     def _largest(self, request: Request) -> Answer:
         """Return the window with the largest difference: the first element that no number tells, if there is one."""
         pair, subjects = self._opened(request)
-        values = (entry.values() for entry in (reached(pair.first), reached(pair.second)))
-        odd = first_odd(*values) if pair.may_be_odd else None
-        shown = pair.largest if odd is None else odd
-        return self._said(request, subjects, window_asked(subjects[0].shape, request), shown)
+        found = next_by_size(*_values_of(pair)) if pair.may_be_odd else None
+        window = window_asked(subjects[0].shape, request)
+        answer = self._said(request, subjects, window, pair.largest if found is None else found.place)
+        return answer if found is None else answer | _position(found)
 
     def _window(self, request: Request) -> Answer:
         """Return a window, moved to what is asked for: an index, or an element."""
@@ -151,22 +148,18 @@ class ComparisonTable(LiveTable):
         return {"type": "overview"} if drawn is None else overview_data(drawn, "|Δ|", "NaN on one side")
 
     def _next(self, request: Request) -> Answer:
-        """Return the window with the next element that differs in its middle; where most do, the next one not seen."""
+        """Return the window with the next largest difference in its middle, and which of how many that is."""
         pair, subjects = self._opened(request)
         after, window = place_asked(request.get("after"), subjects[0].shape), window_asked(subjects[0].shape, request)
-        values = reached(pair.first).values(), reached(pair.second).values()
-        place = next_difference(*values, after, window) if pair.is_dense and request.get("corner") else None
-        # All that differs may be seen.
-        place = next_difference(*values, after) if place is None else place
-        if place is None:
+        found = next_by_size(*_values_of(pair), after)
+        if found is None:
             raise BadRequestError(f"nothing differs any more in {shown_name(pair.first.name)}")
-        return self._said(request, subjects, window, place)
+        return self._said(request, subjects, window, found.place) | _position(found)
 
     def _locate(self, request: Request) -> Answer:
         """Return where nearly all of a change lies, in a sentence; empty where another one is wanted meanwhile."""
         pair, _subjects = self._opened(request)
-        values = reached(pair.first).values(), reached(pair.second).values()
-        text = where_text(sums_by_axis(*values, lambda: self._is_latest(request)))
+        text = where_text(sums_by_axis(*_values_of(pair), lambda: self._is_latest(request)))
         return {"type": "where", "text": text + _OF_FINITE * bool(text and pair.may_be_odd)}
 
     def _pair(self, request: Request) -> Pair:
@@ -218,6 +211,15 @@ class ComparisonTable(LiveTable):
             "hasLargest": pair.largest is not None or pair.may_be_odd,
             "text": f"[{window_text(window)}] of {window.shape}" + (_EARLIER if pair.is_earlier else ""),
         }
+
+
+def _values_of(pair: Pair) -> tuple[Any, Any]:
+    return reached(pair.first).values(), reached(pair.second).values()
+
+
+def _position(found: Ranked) -> Answer:
+    """Return which of the elements that differ one is, by the size of its difference."""
+    return {"position": f"{found.number:,} of {found.total:,} that differ"}
 
 
 def _is_free(subjects: Sequence[Subject]) -> bool:

@@ -1,4 +1,4 @@
-"""The same window on two tensors, and what differs next, by NumPy."""
+"""The same window on two tensors, by NumPy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import torch
 from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.core.values.compare.next_difference import next_difference
 from tensornp.core.values.compare.side_by_side import side_by_side
 from tensornp.core.values.shown.window import window_of
 from tensornp.core.values.shown.window_values import subject_of
@@ -53,20 +52,3 @@ def test_integers_differ_exactly():
     """Also by more than 64 bits hold."""
     found = seen(torch.tensor(-(2**63)), torch.tensor(2**63 - 1))
     assert found.difference.texts == [f"+{2**64 - 1}"]
-
-
-def test_what_differs_next_goes_round():
-    """In the order of the indices, over any number of blocks, from the last to the first."""
-    a = torch.zeros(1100, 700)
-    b = a.clone()
-    places = [(0, 5), (3, 699), (1099, 0)]
-    for place in places:
-        b[place] = 1
-    at, found = None, []
-    for _ in range(4):
-        at = next_difference(a, b, at)
-        found.append(at)
-    assert found == [*places, places[0]]
-    assert next_difference(a, a.clone()) is None
-    assert next_difference(torch.tensor(1), torch.tensor(2), ()) == ()
-    assert next_difference(torch.tensor([True, False]), torch.tensor([True, True])) == (1,)

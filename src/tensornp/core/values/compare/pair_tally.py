@@ -191,18 +191,6 @@ class PairTally:
         return size_of([part.first for part in self._parts]), size_of([part.difference for part in self._parts])
 
 
-def places_of_change(a: Array, b: Array) -> Array:
-    """Return where two flat blocks of equal length are not equal."""
-    return np.flatnonzero(differing(*of_one_kind(*_numbers(a, b))))
-
-
-def places_that_are_odd(a: Array, b: Array) -> Array:
-    """Return where, of two flat blocks of equal length, one is not finite, and the other is no such: NaN equals NaN."""
-    a, b = of_one_kind(*_numbers(a, b))
-    places = np.flatnonzero(differing(a, b))
-    return places[~(np.isfinite(a[places]) & np.isfinite(b[places]))] if a.dtype.kind in "fc" else places[:0]
-
-
 def sizes_of_change(a: Array, b: Array) -> Array:
     """Return |b − a| of two flat blocks of equal length, as float64: 0 where they are equal, as NaN and NaN are.
 

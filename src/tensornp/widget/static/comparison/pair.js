@@ -12,7 +12,6 @@ import { Overview } from "../navigator/overview.js";
 // What stays as it was chosen while the page lives, from one weight to the next.
 const chosen = { digits: 4 };
 const NUM_ROWS = { beside: 8, below: 5 };
-const NEXT_TITLE = "Show the next element that differs (n); where most elements do, the next one that is not seen here";
 const WHERE_TITLE = "Shares of the sum of |Δ|²: nearly all is 90% or more of it, most is half of it or more";
 const MAX_COLUMNS = 24;
 // Until it is known how wide they are.
@@ -68,8 +67,9 @@ export class Pair {
   controls() {
     const bar = element("div", "controls");
     this.name = element("span", "pair-name");
-    this.largest = button("largest |Δ|", "Show where it has changed most", () => this.wish({ type: "largest" }, "grid"));
-    const next = button("next change", NEXT_TITLE, () => this.seek());
+    this.largest = button("largest |Δ|", "Show the largest difference (l)", () => this.wish({ type: "largest" }, "grid"));
+    const next = button("next largest", "Show the next largest difference (n)", () => this.seek());
+    this.position = element("span", "position");
     const form = element("form", "go");
     this.index = field("input", "text", "field tensornp-index", "Go to an index, such as 3, 40");
     this.index.title = "An index as NumPy writes it, such as 3, 40 (g)";
@@ -83,7 +83,7 @@ export class Pair {
     this.status.setAttribute("aria-live", "polite");
     this.digits = digitsButton(chosen, () => this.wish({ show: this.current }, "grid"));
     const close = button("close", "Close both sides (Escape)", this.closed, "copy");
-    bar.append(this.name, groupOf("Show", [this.largest, next]), form, this.status, groupOf("How it is shown", [this.digits, close]));
+    bar.append(this.name, groupOf("Show", [this.largest, next, this.position]), form, this.status, groupOf("How it is shown", [this.digits, close]));
     return bar;
   }
 
@@ -236,13 +236,7 @@ export class Pair {
     this.largest.disabled = !seen.hasLargest;
     this.digits.paint();
     this.say(seen.text);
-    this.grids.forEach((grid, i) => {
-      const { texts, shades } = seen.windows[i];
-      this.legends[i].paint(seen.windows[i]);
-      grid.take({ ...seen, texts, rows: [], columns: [] }, [new Int8Array(shades)]);
-    });
-    this.current = this.grids[0].intoView(seen.show ?? this.current ?? seen.corner);
-    this.grids.forEach((grid, i) => grid.paint(`${seen.name}, ${this.titles[i]}`, this.current));
+    this.paintGrids(seen);
     const grid = this.grids[had < 0 ? this.grids.length - 1 : had];
     if (had >= 0 || then === "grid") grid.cellOf(this.current)?.focus({ preventScroll: true });
     if (isFirst) this.tellWhere(seen.where);
@@ -250,6 +244,19 @@ export class Pair {
     this.paintMap();
     if (isFirst && !seen.where && seen.isWhereFree) this.locate();
     if (isFirst) this.root.scrollIntoView({ block: "nearest" });
+  }
+
+  paintGrids(seen) {
+    this.grids.forEach((grid, i) => {
+      const { texts, shades } = seen.windows[i];
+      this.legends[i].paint(seen.windows[i]);
+      grid.take({ ...seen, texts, rows: [], columns: [] }, [new Int8Array(shades)]);
+    });
+    const before = String(this.current);
+    this.current = this.grids[0].intoView(seen.show ?? this.current ?? seen.corner);
+    // Which of how many it is stays said as long as one is there.
+    if (seen.position || before !== String(this.current)) this.position.textContent = seen.position ?? "";
+    this.grids.forEach((grid, i) => grid.paint(`${seen.name}, ${this.titles[i]}`, this.current));
   }
 
   // One is drawn for each plane that is stayed at.
@@ -264,6 +271,7 @@ export class Pair {
   entered(target) {
     const index = this.grids.map((grid) => grid.indexOf(target)).find(Boolean);
     if (!index) return;
+    if (String(index) !== String(this.current)) this.position.textContent = "";
     for (const grid of this.grids) {
       const before = grid.cellOf(this.current);
       if (before) before.tabIndex = -1;
@@ -296,6 +304,7 @@ export class Pair {
       End: [1, Infinity],
     };
     if (event.key === "n") this.seek();
+    else if (event.key === "l") this.wish({ type: "largest" }, "grid");
     else if (event.key === "g") this.index.focus();
     else if (!(event.key in steps)) return false;
     else {
