@@ -27,7 +27,7 @@ HOMES = {
     "matplotlib": {"render/pictures/plot"},
     "PIL": {"render/pictures/png"},
     "xxhash": {"core/memory/fingerprint"},
-    "numba": {"core/values/stats/fast", "core/values/stats/kernels"},
+    "numba": {"core/values/stats/fast", "core/values/stats/kernels", "core/values/compare/kernels"},
     "wcwidth": {"render/layout/table"},
     "ctypes": {"core/lowlevel/raw_memory"},
     "ml_dtypes": {"core/tensor/dtypes"},

@@ -106,15 +106,22 @@ class Strided:
 
         Raises `NotReadError` where the memory cannot be read, or was given back meanwhile.
         """
+        # As many of both: what brings them checks the memory once more after the last.
+        return [
+            use(values, block) for block, values in zip(blocks, self.read_each(blocks, in_place=in_place), strict=True)
+        ]
+
+    def read_each(self, blocks: Sequence[Block], *, in_place: bool) -> Iterator[Array]:
+        """Yield each block as `use_each` hands it on; who does not take all does not know that the memory was there."""
         if not blocks:
-            return []
+            return
         if not raw_memory.is_on():
-            return [use(self._copied_by_library(block), block) for block in blocks]
+            yield from map(self._copied_by_library, blocks)
+            return
         self.memory.check(*self.extent.bounds)
         read = self._reader_in_place() if in_place else self._copier(max(math.prod(block.shape) for block in blocks))
-        results = [use(read(block), block) for block in blocks]
+        yield from map(read, blocks)
         self.memory.check(self.memory.address, self.memory.address)
-        return results
 
     def _reader_in_place(self) -> Callable[[Block], Array]:
         there = raw_memory.array_at(self.address, self.shape, self.strides, self.dtype)

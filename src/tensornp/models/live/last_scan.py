@@ -20,7 +20,7 @@ from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import plain
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import STRIDED
-from tensornp.core.values.compare.pair_tally import as_vector, norm_of_difference
+from tensornp.core.values.compare.numbers import as_vector, norm_of_difference
 from tensornp.core.values.reading.blocks import DevicePart, StridedPart, part_of_tensor
 from tensornp.core.values.reading.decode import decoder, stored_dtype
 from tensornp.core.values.stats.norms import norm_of, size_of

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tensornp.core.memory.strided import BLOCK_NUMEL
+from tensornp.core.values.reading.blocks import ReadPart, StridedPart
 from tensornp.core.values.reading.supply import Supply
 
 Array = np.ndarray[Any, Any]
+Aligned = tuple[StridedPart | ReadPart, StridedPart | ReadPart]
 
 
 def pairs_of(a: Supply, b: Supply) -> Iterator[tuple[Array, Array]]:
@@ -30,7 +33,13 @@ class _Reader:
     """Reads the parts one after the other; of a block, some is taken at a time."""
 
     def __init__(self, supply: Supply) -> None:
-        self._blocks = ((part, block) for part in supply.parts for block in part.blocks())
+        # A view of the user's own memory where that is steady, which it is for as long as the gate is closed.
+        self._blocks = (
+            (part, block, in_place)
+            for part in supply.parts
+            for in_place in (part.can_be_read_in_place(),)
+            for block in part.blocks()
+        )
         self._zeros = supply.zeros
         self._rest: Array = np.zeros(0)
 
@@ -42,9 +51,7 @@ class _Reader:
                 num_zeros, self._zeros = min(self._zeros, BLOCK_NUMEL), max(self._zeros - BLOCK_NUMEL, 0)
                 self._rest = np.zeros(num_zeros)
                 return self._rest
-            part, block = following
-            # A view of the user's own memory where that is steady, which it is for as long as the gate is closed.
-            in_place = part.can_be_read_in_place()
+            part, block, in_place = following
             keep: Callable[[Array, Any], Array] = lambda values, _: values.reshape(-1)  # noqa: E731
             (self._rest,) = part.use_each([block], keep, in_place=in_place)
         return self._rest
@@ -52,3 +59,34 @@ class _Reader:
     def done(self, size: int) -> None:
         """Note that so much was looked at."""
         self._rest = self._rest[size:]
+
+
+def parts_alike(a: Supply, b: Supply, *, as_stored: bool) -> Aligned | None:
+    """Return the parts of two that have the same blocks, each of which any thread can read; None where there are none.
+
+    With `as_stored` they bring the bits of their numbers.
+    """
+    first, second = (_sole_part(supply, as_stored=as_stored) for supply in (a, b))
+    if first is None or second is None:
+        return None
+    if isinstance(first, StridedPart) and isinstance(second, StridedPart):
+        # Parts of nested tensors come in the order of memory.
+        return (first, second) if first.strided.shape == second.strided.shape else None
+    # What is read from elsewhere lies flat, and has any shape.
+    if isinstance(second, StridedPart) and isinstance(first, ReadPart):
+        first = replace(first, shape=second.strided.shape)
+    elif isinstance(first, StridedPart) and isinstance(second, ReadPart):
+        second = replace(second, shape=first.strided.shape)
+    return first, second
+
+
+def _sole_part(supply: Supply, *, as_stored: bool) -> StridedPart | ReadPart | None:
+    if len(supply.parts) != 1 or supply.zeros:
+        return None
+    part = supply.parts[0]
+    if not isinstance(part, StridedPart | ReadPart) or part.per_element > 1 or part.dtype != supply.dtype:
+        return None
+    if not as_stored:
+        return part
+    is_as_stored = not isinstance(part, StridedPart) or (part.strided.dtype.isnative and not part.is_neg)
+    return part.as_codes() if is_as_stored else None

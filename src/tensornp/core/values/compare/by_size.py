@@ -13,7 +13,7 @@ from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.modes import apart
 from tensornp.core.tensor.strides import place_of
 from tensornp.core.values.compare.aligned import pairs_of
-from tensornp.core.values.compare.pair_tally import Array, sizes_of_change
+from tensornp.core.values.compare.numbers import Array, sizes_of_change
 from tensornp.core.values.reading.supply import Supply, supply_of
 
 Index = tuple[int, ...]

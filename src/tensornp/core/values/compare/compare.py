@@ -13,6 +13,7 @@ from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, never_compiled
 from tensornp.core.values.compare.aligned import pairs_of
 from tensornp.core.values.compare.pair_tally import PairTally
+from tensornp.core.values.compare.tallied import tallied
 from tensornp.core.values.reading.description import described
 from tensornp.core.values.reading.scopes import ALL
 from tensornp.core.values.reading.stored import StoredValues
@@ -167,11 +168,10 @@ def _compared(a: Any, b: Any) -> Comparison:
         return Comparison(False, False, verdict, shapes, dtypes, reshaped=("tensor",), retyped=_named(dtypes))
     refuse_endless(first, "compare")
     refuse_endless(second, "compare")
-    tally = PairTally(*dtypes)
+    is_sequential = any(isinstance(one, StoredValues) and one.is_sequential for one in (a, b))
     try:
         with threads.GATE, uncollected(), np.errstate(all="ignore"):
-            for values_a, values_b in pairs_of(first, second):
-                tally.add(values_a, values_b)
+            tally = tallied(first, second, dtypes, num_threads=1 if is_sequential else None)
         if tally.has_same_bits and not (tally.bits_are_told and first.has_codes and second.has_codes):
             tally.has_same_bits = _has_same_codes(first, second)
     except NotReadError as reason:

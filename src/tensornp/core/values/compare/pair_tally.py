@@ -1,4 +1,7 @@
-"""What differs between two streams of numbers, block by block: counts, norms, the first difference, the largest."""
+"""What differs between two streams of numbers, block by block: counts, norms, the first difference, the largest.
+
+Of equally large differences, the largest is the first one.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,16 @@ import numpy as np
 
 from tensornp.core.tensor.dtypes import KNOWN, epsilon, resolve
 from tensornp.core.values.compare.differing import deltas, differing, largest_delta
+from tensornp.core.values.compare.numbers import (
+    as_numbers,
+    as_vector,
+    have_same_bits,
+    norm_of_difference,
+    of_one_kind,
+    plain_number,
+)
+from tensornp.core.values.compare.pair_loop import Found, PairLoop
+from tensornp.core.values.compare.ulps import most_ulps
 from tensornp.core.values.stats.figures import scratch, sum_of_squares, widened
 from tensornp.core.values.stats.norms import Norm, Sides, cosine_distance, norm_of, relative_size, sides_of, size_of
 
@@ -23,13 +36,14 @@ _BITS_TOLD = "uint8 int8 uint16 int16 uint32 int32 uint64 int64 bfloat16 float32
 
 Others are widened, which merges the payloads of NaN, and any byte but 0 is the same True.
 """
+_ROUNDED = 1e-9
 
 
 class PairTally:
-    """The state of one comparison of numbers of two dtypes, given by their names."""
+    """The state of one comparison of numbers of two dtypes, given by their names; of one, perhaps with its loop."""
 
-    def __init__(self, first_dtype: str, second_dtype: str) -> None:
-        self._dtypes = first_dtype, second_dtype
+    def __init__(self, first_dtype: str, second_dtype: str, loop: PairLoop | None = None) -> None:
+        self._dtypes, self._loop = (first_dtype, second_dtype), loop
         self._is_one_dtype = first_dtype == second_dtype
         self._parts: list[Sides] = []
         self._largest: tuple[int, Any] = (1, 0)
@@ -40,7 +54,7 @@ class PairTally:
         self.count = self.num_changed = self.finite = self.only_first = self.only_second = 0
         self.has_same_bits = self._is_one_dtype
         # Bits of which the numbers do not tell are looked at by themselves.
-        self.bits_are_told = first_dtype in _BITS_TOLD
+        self.bits_are_told = loop is not None or first_dtype in _BITS_TOLD
         self.is_cast_of_first = self.is_cast_of_second = not self._is_one_dtype
         self.max_ulp: int | None = 0 if self._is_one_dtype and _is_float(first_dtype) else None
         self.first: int | None = None
@@ -52,11 +66,46 @@ class PairTally:
         is_told = self._may_be_scaled and self._factor and not (self._factor < 0 and self._has_infinite)
         return self._factor if is_told else None
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether what follows can be taken beside: it is known which factor is looked for, or that there is none."""
+        return self._factor is not None or not self._may_be_scaled
+
+    def beside(self) -> PairTally:
+        """Return a tally for blocks that follow, which this one takes in once it has all before them."""
+        other = PairTally(*self._dtypes, self._loop)
+        other._factor, other._may_be_scaled = self._factor, self._may_be_scaled
+        return other
+
+    def take_in(self, other: PairTally) -> None:
+        """Take what another one has found in the blocks that follow."""
+        start, self.count = self.count, self.count + other.count
+        for name in ("num_changed", "finite", "only_first", "only_second", "_parts"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in ("has_same_bits", "is_cast_of_first", "is_cast_of_second", "_may_be_scaled"):
+            setattr(self, name, getattr(self, name) and getattr(other, name))
+        self._has_infinite |= other._has_infinite
+        if other.largest_at is not None:
+            self._note_largest(other._largest, start + other.largest_at)
+        if self.first is None and other.first is not None:
+            self.first, self.first_values = start + other.first, other.first_values
+        if self.max_ulp is not None and other.max_ulp is not None:
+            self.max_ulp = max(self.max_ulp, other.max_ulp)
+
     def add(self, a: Array, b: Array) -> None:
-        """Take two flat blocks of equal length."""
-        a, b = _numbers(a, b)
+        """Take two flat blocks of equal length; for a loop, as it takes them."""
+        found = self._loop.found(a, b) if self._loop is not None else None
+        if found is not None:
+            self._add_found(found, a, b)
+            return
+        has_same_bits = self._loop is not None and have_same_bits(a, b)
+        if self._loop is not None:
+            a, b = self._loop.numbers(a), self._loop.numbers(b)
+        a, b = as_numbers(a, b)
         start, self.count = self.count, self.count + a.size
-        if self._is_one_dtype and a.dtype == b.dtype and _has_same_bits(a, b):
+        if self._loop is None:
+            has_same_bits = self._is_one_dtype and a.dtype == b.dtype and have_same_bits(a, b)
+        if has_same_bits:
             self._add_equal(a)
             return
         self.has_same_bits = False
@@ -64,14 +113,50 @@ class PairTally:
         if not self._add_finite_floats(a, b, start):
             self._add_any(a, b, start)
 
+    def _add_found(self, found: Found, a: Array, b: Array) -> None:
+        """Take what the loop has found in two blocks."""
+        start, self.count = self.count, self.count + a.size
+        self.num_changed += found.num_changed
+        self.finite += found.finite
+        self.only_first += found.only_first
+        self.only_second += found.only_second
+        self._parts += [found.sides] if found.sides is not None else []
+        if found.has_same_bits:
+            if found.sides is not None:
+                self._note_equal(found.sides.first)
+            return
+        self.has_same_bits = False
+        self._has_infinite |= found.finite < a.size
+        self._may_be_scaled &= not found.num_odd
+        numbers = self._loop.numbers  # type: ignore[union-attr]  # it has found something
+        if found.first >= 0:
+            few = slice(found.first, found.first + 1)
+            self._note_first(numbers(a[few]), numbers(b[few]), 0, start + found.first)
+        if found.largest_at >= 0:
+            self._note_largest((1, found.largest), start + found.largest_at)
+        elif found.largest and (1, found.largest * (1 + _ROUNDED)) > self._largest:
+            size, scale, _ = deltas(a, b)
+            at = int(size.argmax())
+            self._note_largest((scale, size[at]), start + at)
+        if self.max_ulp is not None:
+            self.max_ulp = max(self.max_ulp, found.max_ulp)
+        if self._may_be_scaled:
+            a, b = numbers(a), numbers(b)
+            both = np.isfinite(a) & np.isfinite(b)
+            self._check_factor(a[both], b[both])
+
     def _add_equal(self, a: Array) -> None:
         finite = a[np.isfinite(a)] if a.dtype.kind in "fc" and not _is_all_finite(a) else a
         self.finite += finite.size
         if finite.size:
             norm = norm_of(as_vector(finite))
             self._parts.append(Sides(norm, norm, Norm(0.0), 1.0))
-            self._may_be_scaled &= self._factor in (None, 1.0) or not norm.share
-            self._factor = 1.0 if norm.share else self._factor
+            self._note_equal(norm)
+
+    def _note_equal(self, norm: Norm) -> None:
+        """Note what follows of equal blocks of this norm: no other factor is that of all."""
+        self._may_be_scaled &= self._factor in (None, 1.0) or not norm.share
+        self._factor = 1.0 if norm.share else self._factor
 
     def _add_finite_floats(self, a: Array, b: Array, start: int) -> bool:
         """Take two blocks of floats that are all finite; False where they are not, or their squares are no floats."""
@@ -93,17 +178,17 @@ class PairTally:
         self.num_changed += num_changed
         if num_changed:
             self._note_first(a, b, int(is_changed.argmax()), start)
-            ends = int(difference.argmax()), int(difference.argmin())
+            ends = sorted((int(difference.argmax()), int(difference.argmin())))
             at = max(ends, key=lambda end: abs(difference[end]))
             self._note_largest((1, abs(difference[at])), start + at)
         self._check_factor(wide_a, wide_b)
         if num_changed and self.max_ulp is not None:
-            self.max_ulp = max(self.max_ulp, _ulps(a, b, self._dtypes[0]))
+            self.max_ulp = max(self.max_ulp, most_ulps(a, b, self._dtypes[0]))
         return True
 
     def _note_first(self, a: Array, b: Array, at: int, start: int) -> None:
         if self.first is None:
-            self.first, self.first_values = start + at, (_plain(a[at]), _plain(b[at]))
+            self.first, self.first_values = start + at, (plain_number(a[at]), plain_number(b[at]))
 
     def _note_largest(self, size: tuple[int, Any], at: int) -> None:
         """Take the largest difference of a block, as a factor and a number, and where it is."""
@@ -144,7 +229,7 @@ class PairTally:
         largest = (scale, size[place]) if integers is None else (1, largest_delta(*integers))
         self._note_largest(largest, start + int(changed[place]))
         if self.max_ulp is not None:
-            self.max_ulp = max(self.max_ulp, _ulps(old, new, self._dtypes[0]))
+            self.max_ulp = max(self.max_ulp, most_ulps(old, new, self._dtypes[0]))
 
     def _check_casts(self, a: Array, b: Array) -> None:
         """Find out whether one side is the other in its own dtype."""
@@ -181,7 +266,7 @@ class PairTally:
         if not self.finite:
             return None, None, None
         scale, largest = self._largest
-        size = (_plain(largest) if hasattr(largest, "item") else largest) * scale
+        size = (plain_number(largest) if hasattr(largest, "item") else largest) * scale
         return size, relative_size(self._parts), cosine_distance(self._parts)
 
     def norms(self) -> tuple[float | None, float | None]:
@@ -189,26 +274,6 @@ class PairTally:
         if not self.finite:
             return None, None
         return size_of([part.first for part in self._parts]), size_of([part.difference for part in self._parts])
-
-
-def sizes_of_change(a: Array, b: Array) -> Array:
-    """Return |b − a| of two flat blocks of equal length, as float64: 0 where they are equal, as NaN and NaN are.
-
-    It is NaN or infinite where one side is not finite, and infinite where no float holds it.
-    """
-    a, b = of_one_kind(*_numbers(a, b))
-    if a.dtype.kind in "iu":
-        return np.asarray(deltas(a, b)[0], np.float64)
-    wide = np.result_type(a.dtype, np.float64)
-    with np.errstate(all="ignore"):
-        return np.asarray(np.where(differing(a, b), np.abs(b.astype(wide) - a.astype(wide)), 0.0), np.float64)
-
-
-def _numbers(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return blocks that hide nothing, of numbers: differences of truth values are those of 0 and 1."""
-    a, b = (values.view(np.uint8) if values.dtype.kind == "b" else values for values in (a, b))
-    is_masked = isinstance(a, np.ma.MaskedArray) or isinstance(b, np.ma.MaskedArray)
-    return _shown_alike(a, b) if is_masked else (a, b)
 
 
 def _is_float(name: str) -> bool:
@@ -222,43 +287,6 @@ def _is_all_finite(values: Array) -> bool:
     return not values.size or bool(np.isfinite(values.min()) and np.isfinite(values.max()))
 
 
-def _has_same_bits(a: Array, b: Array) -> bool:
-    if not a.size:
-        return True
-    bits = np.dtype(f"u{min(a.itemsize, 8)}")
-    return np.array_equal(np.ascontiguousarray(a).view(bits), np.ascontiguousarray(b).view(bits))
-
-
-def of_one_kind(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return two blocks of one dtype that holds the numbers of both: a long float where one has 64-bit integers."""
-    if a.dtype == b.dtype:
-        return a, b
-    common = np.result_type(a.dtype, b.dtype)
-    if any(values.dtype.kind in "iu" and values.itemsize == 8 for values in (a, b)) and common.kind in "fc":
-        common = np.dtype(np.clongdouble if common.kind == "c" else np.longdouble)
-    return a.astype(common), b.astype(common)
-
-
-def norm_of_difference(a: Array, b: Array) -> Norm:
-    """Return the norm of the difference; of integers of their exact one."""
-    if a.dtype.kind in "iu" and a.dtype == b.dtype:
-        return norm_of(as_vector(deltas(a, b)[0]))
-    wide = np.result_type(a.dtype, np.float64)
-    with np.errstate(all="ignore"):
-        difference = as_vector(b.astype(wide) - a)
-        if np.isfinite(difference).all():
-            return norm_of(difference)
-        # Quarters, since it is larger than any float.
-        return norm_of(as_vector(b.astype(wide) / 4 - a / 4), exponent=2)
-
-
-def as_vector(values: Array) -> Array:
-    """Return numbers as float64; complex ones as their real and imaginary parts."""
-    if values.dtype.kind == "c":
-        return np.ascontiguousarray(values, np.complex128).view(np.float64)
-    return values.astype(np.float64, copy=False)
-
-
 def _is_cast(source: Array, name: str, target: Array) -> bool:
     """Return whether `target` is what `source` becomes as numbers of the dtype `name`."""
     facts = KNOWN.get(name)
@@ -267,57 +295,3 @@ def _is_cast(source: Array, name: str, target: Array) -> bool:
     with np.errstate(all="ignore"):
         cast = source.real if source.dtype.kind == "c" and not name.startswith("complex") else source
         return not differing(cast.astype(resolve(name)).astype(target.dtype), target).any()
-
-
-def _ulps(a: Array, b: Array, name: str) -> int:
-    """Return by how many representable numbers of the dtype `name` two differ at most."""
-    dtype = resolve(name)
-    if name == "float8_e8m0fnu":
-        # Powers of two alone, without a sign.
-        codes = [np.frexp(values)[1] for values in (a, b)]
-        return int(np.abs(codes[0] - codes[1]).max(initial=0))
-    if a.dtype != dtype:
-        # The leading half of a float32 is a bfloat16; what else is short is made of it anew.
-        a, b = (values.astype(dtype) for values in (a, b))
-    kind = np.dtype(f"i{dtype.itemsize}")
-    bits_a, bits_b = (np.ascontiguousarray(values).view(kind) for values in (a, b))
-    distance = np.subtract(bits_a, bits_b, out=scratch(a.size, 0, kind))
-    # On two sides of zero the bits count in two directions, and their difference may need more of them.
-    crossing = np.flatnonzero((bits_a ^ bits_b) < 0)
-    distance[crossing] = 0
-    near = max(int(distance.max()), -int(distance.min())) if distance.size else 0
-    if not crossing.size:
-        return near
-    low, high = (_ordinals(bits[crossing]).astype(np.float64) for bits in (bits_a, bits_b))
-    at = crossing[int(np.abs(low - high).argmax())]
-    return max(near, abs(int(_ordinals(bits_a[at : at + 1])[0]) - int(_ordinals(bits_b[at : at + 1])[0])))
-
-
-def _ordinals(bits: Array) -> Array:
-    """Return the place of each float among all of its dtype, in order; both zeros are 0."""
-    sign = bits >> bits.dtype.type(8 * bits.itemsize - 1)
-    places: Array = (bits ^ (sign & np.iinfo(bits.dtype).max)) - sign
-    return places
-
-
-def _shown_alike(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return blocks in which what is hidden equals what is hidden on the other side, and nothing else."""
-    hidden_a, hidden_b = (np.ma.getmaskarray(values) for values in (a, b))
-    both, one = hidden_a & hidden_b, hidden_a ^ hidden_b
-    data_a, data_b = (np.array(np.ma.getdata(values)) for values in (a, b))
-    data_a[both] = data_b[both] = 0
-    if one.any():
-        data_a, data_b = (values.astype(np.result_type(values.dtype, np.float64)) for values in (data_a, data_b))
-        for data, other, hidden in ((data_a, data_b, hidden_a & one), (data_b, data_a, hidden_b & one)):
-            data[hidden] = np.where(np.isnan(other[hidden]), 0, np.nan)
-    return data_a, data_b
-
-
-def _plain(value: Any) -> Any:
-    """Return a number of NumPy's as one of Python's; a long double, in which 64-bit integers are compared, too."""
-    number = value.item()
-    if isinstance(number, np.longdouble):
-        return int(number) if np.isfinite(number) and number == np.rint(number) else float(number)
-    if isinstance(number, np.clongdouble):
-        return complex(number)
-    return number

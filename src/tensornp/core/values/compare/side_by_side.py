@@ -9,7 +9,7 @@ import numpy as np
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.units import format_number
 from tensornp.core.values.compare.differing import differing
-from tensornp.core.values.compare.pair_tally import of_one_kind
+from tensornp.core.values.compare.numbers import of_one_kind
 from tensornp.core.values.shown.digits import DIGITS
 from tensornp.core.values.shown.window import Window
 from tensornp.core.values.shown.window_values import Subject, elements_in, shades_of

@@ -14,7 +14,7 @@ from tensornp.core.lowlevel.modes import apart
 from tensornp.core.tensor.strides import contiguous
 from tensornp.core.values.compare.aligned import pairs_of
 from tensornp.core.values.compare.compare import Comparison
-from tensornp.core.values.compare.pair_tally import Array, sizes_of_change
+from tensornp.core.values.compare.numbers import Array, sizes_of_change
 from tensornp.core.values.reading.supply import supply_of
 
 Index = tuple[int, ...]

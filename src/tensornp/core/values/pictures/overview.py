@@ -11,7 +11,7 @@ import numpy as np
 
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.modes import unnoticed
-from tensornp.core.values.compare.pair_tally import sizes_of_change
+from tensornp.core.values.compare.numbers import sizes_of_change
 from tensornp.core.values.pictures.heatmap import FINITE, Heatmap, HeatmapBuilder
 from tensornp.core.values.pictures.limits import Limits, limits
 from tensornp.core.values.reading.stored import StoredValues

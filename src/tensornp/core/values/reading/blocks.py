@@ -83,6 +83,11 @@ class StridedPart:
         with np.errstate(all="ignore"):
             return self.strided.use_each(blocks, lambda bits, block: use(decode(bits), block), in_place=in_place)
 
+    def read_each(self, blocks: Sequence[Block], *, in_place: bool = False) -> Iterator[Array]:
+        """Yield the numbers of each block, which the next one may write over; take all of them."""
+        decode = decoder(self.dtype, is_conj=self.is_conj, is_neg=self.is_neg)
+        return map(decode, self.strided.read_each(blocks, in_place=in_place))
+
     def can_be_read_in_place(self) -> bool:
         """Return whether nobody can take the memory away; ask it behind `threads.GATE`, closed until all is read."""
         return self.strided.can_be_read_in_place()
@@ -261,14 +266,16 @@ class ReadPart:
 
     def use_each(self, blocks: Sequence[Block], use: Use[_T], *, in_place: bool = False) -> list[_T]:
         """Return what `use` makes of the numbers of each block."""
+        with np.errstate(all="ignore"):
+            return [use(values, block) for values, block in zip(self.read_each(blocks), blocks, strict=True)]
+
+    def read_each(self, blocks: Sequence[Block], *, in_place: bool = False) -> Iterator[Array]:
+        """Yield the numbers of each block."""
         decode = decoder(self.dtype)
         steps = [math.prod(self.shape[axis + 1 :]) for axis in range(len(self.shape))]
-        found = []
-        with np.errstate(all="ignore"):
-            for block in blocks:
-                first = sum(i * step for i, step in zip(block.start, steps, strict=True))
-                found.append(use(decode(self.read(first, math.prod(block.shape)).reshape(block.shape)), block))
-        return found
+        for block in blocks:
+            first = sum(i * step for i, step in zip(block.start, steps, strict=True))
+            yield decode(self.read(first, math.prod(block.shape)).reshape(block.shape))
 
     def can_be_read_in_place(self) -> bool:
         """Return False: what is read is brought from elsewhere."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -123,22 +124,22 @@ MAX_INNER, MAX_BOX = 2**16, 2**20
 def flat_from_boxes(shape: tuple[int, ...], read: Callable[[Box], Array]) -> Callable[[int, int], Array]:
     """Return what brings elements in the order of their indices, for `StoredValues`, by boxes of a bounded size.
 
-    The last box is kept, of which the next elements are a part.
+    Each thread keeps its last box, of which the next elements are a part.
     """
     axis = next((k for k in range(len(shape)) if math.prod(shape[k + 1 :]) <= MAX_INNER), 0)
     inner, outer, num = math.prod(shape[axis + 1 :]), shape[:axis], shape[axis] if shape else 1
     num_rows = max(MAX_BOX // max(inner, 1), 1)
-    kept: list[tuple[tuple[int, int], Array]] = []
+    own = threading.local()
 
     def rows_of(lead: int, number: int) -> Array:
         """Return the rows of a box, flat: that of this number below the leading indices."""
-        for key, box in kept[:1]:
-            if key == (lead, number):
-                return box
+        key, box = getattr(own, "last", (None, None))
+        if key == (lead, number):
+            return np.asarray(box)
         leading = tuple(slice(int(i), int(i) + 1) for i in np.unravel_index(lead, outer)) if outer else ()
         rows = slice(number * num_rows, min((number + 1) * num_rows, num))
         box = read((*leading, rows, *(slice(0, n) for n in shape[axis + 1 :]))).reshape(-1)
-        kept[:] = [((lead, number), box)]
+        own.last = (lead, number), box
         return box
 
     def read_flat(first: int, count: int) -> Array:

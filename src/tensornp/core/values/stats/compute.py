@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +14,7 @@ from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, never_compiled
 from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.workers import carried_out
 from tensornp.core.memory.fingerprint import fingerprint, fingerprint_of_array
 from tensornp.core.memory.strided import BLOCK_NUMEL
 from tensornp.core.tensor.facts import TensorInfo
@@ -160,26 +160,9 @@ class _Pass:
         return self._tasks.result(self._tallies[number] for number in sorted(self._tallies))
 
     def _carry_out(self, steady: dict[int, bool]) -> None:
-        if self._num_threads == 1:
-            for number, task in enumerate(self._tasks):
-                self._note(number, self._tally(task, steady))
-            return
-        pool = ThreadPoolExecutor(self._num_threads)
-        waiting: dict[Future[Tally], int] = {}
-        try:
-            for number, task in enumerate(self._tasks):
-                waiting[_submitted(pool, self._tally, task, steady)] = number
-                if len(waiting) >= 2 * self._num_threads:
-                    self._collect(waiting)
-            while waiting:
-                self._collect(waiting)
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-    def _collect(self, waiting: dict[Future[Tally], int]) -> None:
-        done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-        for future in done:
-            self._note(waiting.pop(future), future.result())
+        with closing(carried_out(lambda task: self._tally(task, steady), self._tasks, self._num_threads)) as tallies:
+            for number, tally in enumerate(tallies):
+                self._note(number, tally)
 
     def _note(self, number: int, tally: Tally) -> None:
         self._tallies[number] = tally
@@ -192,16 +175,6 @@ class _Pass:
             return self._tasks.tally(task, in_place=steady.get(id(task.part), False))
         with threads.GATE, uncollected():
             return self._tasks.tally(task, in_place=task.part.can_be_read_in_place())
-
-
-def _submitted(pool: ThreadPoolExecutor, tally: Callable[..., Tally], *arguments: Any) -> Future[Tally]:
-    """Have the pool do it; where Python ends, and takes no more work, it is done at once."""
-    try:
-        return pool.submit(tally, *arguments)
-    except RuntimeError:
-        done: Future[Tally] = Future()
-        done.set_result(tally(*arguments))
-        return done
 
 
 class _StoppedError(Exception):

@@ -5,15 +5,17 @@ from __future__ import annotations
 import functools
 import logging
 import math
+from collections.abc import Callable
 from threading import Thread
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from tensornp.core.lowlevel.fallback import MAX_REASON
 
 Array = np.ndarray[Any, Any]
+_T = TypeVar("_T")
 MAX_NBYTES_PLAIN = 2**22
 """Bytes past which the loops are compiled, as many as a card reads unasked: it takes seconds at the first time, later
 half of one."""
@@ -69,33 +71,54 @@ class Kernels:
 @functools.cache
 def load() -> Kernels | None:
     """Return the compiled loops if numba is there, and computes here what it should, else None."""
-    found: list[Kernels | None] = []
+    return loaded(_kernels)
+
+
+def _kernels() -> Kernels:
+    from tensornp.core.values.stats import kernels
+
+    found = Kernels(kernels)
+    _check(found)
+    return found
+
+
+def loaded(make: Callable[[], _T]) -> _T | None:
+    """Return what `make` compiles and tries; None, and a line in the log, where it raises, or numba is not there."""
+    found: list[_T | None] = []
     # Ctrl-C comes to another thread: a library whose import it ends half-way is of no use to anybody any more.
-    thread = Thread(target=lambda: found.append(_loaded()), name="tensornp: numba", daemon=True)
+    thread = Thread(target=lambda: found.append(_made(make)), name="tensornp: numba", daemon=True)
     thread.start()
     thread.join(_SILENT_S)
     if thread.is_alive():
-        _log.warning("numba compiles the loops over many numbers; it takes some seconds, once")
+        _say_that_it_takes_long()
     thread.join()
     return found[0] if found else None
 
 
-def _loaded() -> Kernels | None:
+@functools.cache
+def _say_that_it_takes_long() -> None:
+    _log.warning("numba compiles the loops over many numbers; it takes some seconds, once")
+
+
+def _made(make: Callable[[], _T]) -> _T | None:
+    try:
+        return make() if _is_there() else None
+    except BaseException as error:
+        _log.warning("numba is not used: %s", str(error).partition("\n")[0][:MAX_REASON])
+        return None
+
+
+@functools.cache
+def _is_there() -> bool:
     try:
         import numba  # type: ignore[import-not-found,unused-ignore]
 
-        if vars(numba.config).get("DISABLE_JIT"):
-            return None
-        from tensornp.core.values.stats import kernels
-
-        loaded = Kernels(kernels)
-        _check(loaded)
+        return not vars(numba.config).get("DISABLE_JIT")
     except BaseException as error:
         # It is an extra; one that is there, and lacks what it needs itself, is told of.
         if getattr(error, "name", "") != "numba" or not isinstance(error, ModuleNotFoundError):
             _log.warning("numba is not used: %s", str(error).partition("\n")[0][:MAX_REASON])
-        return None
-    return loaded
+        return False
 
 
 def _check(loaded: Kernels) -> None:

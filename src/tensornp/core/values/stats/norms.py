@@ -60,17 +60,19 @@ def norm_of(values: Array, squares: float | None = None, exponent: int = 0) -> N
 
 def sides_of(a: Array, b: Array, first: Norm, second: Norm, difference: Norm) -> Sides:
     """Return the norms of two vectors of finite float64 numbers and of their difference, with the angle."""
-    return Sides(first, second, difference, _cosine_of(a, b, first, second, difference))
-
-
-def _cosine_of(a: Array, b: Array, first: Norm, second: Norm, difference: Norm) -> float:
-    if not first.share or not second.share:
-        return 0.0
-    distance = _distance(first, second, difference)
-    if distance is not None:
-        return 1 - distance
+    known = sides_by_norms(first, second, difference)
+    if known is not None:
+        return known
     units = (np.ldexp(values, -norm.exponent) / norm.share for values, norm in ((a, first), (b, second)))
-    return dot_product(*units)
+    return Sides(first, second, difference, dot_product(*units))
+
+
+def sides_by_norms(first: Norm, second: Norm, difference: Norm) -> Sides | None:
+    """Return the same from norms alone; None where these say too little of the angle."""
+    if not first.share or not second.share:
+        return Sides(first, second, difference, 0.0)
+    distance = _distance(first, second, difference)
+    return Sides(first, second, difference, 1 - distance) if distance is not None else None
 
 
 def _distance(first: Norm, second: Norm, difference: Norm) -> float | None:
