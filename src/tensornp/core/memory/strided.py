@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -177,6 +177,13 @@ def blocks_of(shape: tuple[int, ...], max_numel: int = BLOCK_NUMEL) -> Iterator[
         for first in range(0, size, step):
             lengths = (1,) * len(lead) + (min(step, size - first),)
             yield Block((*lead, first) + (0,) * len(rest), lengths + rest)
+
+
+def batches(blocks: Iterable[_T], size: int) -> Iterator[list[_T]]:
+    """Yield so many at a time, the last ones as many as are left (`itertools.batched`, since Python 3.12)."""
+    left = iter(blocks)
+    while some := list(itertools.islice(left, size)):
+        yield some
 
 
 def each_once(values: torch.Tensor) -> torch.Tensor:

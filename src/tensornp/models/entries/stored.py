@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -100,8 +100,10 @@ class StoredSource(Source):
         """Return what reads the values some at a time."""
         name = self.dtype_of_values
         return StoredValues(
-            self.shape, name, lambda box: tensor_of(native(self.read(called, box)), name), self.reader_in_order(called)
-        )
+            self.shape, name, lambda box: tensor_of(native(self.read(called, box)), name), self.reader_in_order(called),
+            is_sequential=not self.is_shared_out,
+            reading=(lambda: self._reading_in_order(called)) if self._can_be_held_open else None,
+        )  # fmt: skip
 
     def stats(self, called: Called) -> TensorStats:
         """Return the statistics of all values, read block by block."""
@@ -168,6 +170,16 @@ class StoredSource(Source):
                 return native(self.row(opened, first, count))
 
         return read
+
+    @property
+    def _can_be_held_open(self) -> bool:
+        """Whether `row` reads in the order of the indices, whoever asks, and wherever the last one has stopped."""
+        return self.is_shared_out and self.order == tuple(range(len(self.shape)))
+
+    @contextmanager
+    def _reading_in_order(self, called: Called) -> Iterator[Callable[[int, int], Array]]:
+        with self.reading(called, is_whole=True) as opened:
+            yield lambda first, count: native(self.row(opened, first, count))
 
     def supply(self, opened: Any) -> Supply:
         """Return what statistics are made of."""

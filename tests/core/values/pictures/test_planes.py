@@ -105,3 +105,14 @@ def test_an_endless_plane_is_refused_in_a_sentence():
     for t in (torch.ones(1).expand(2**40), torch.ones(1).expand(2**20, 2**20)):
         with pytest.raises(tnp.BadRequestError, match="a heat map would read"):
             plane_map(t)
+
+
+def test_memory_is_asked_about_once_for_many_blocks(monkeypatch):
+    """And not for each: it may take the system longer than to read one."""
+    from tensornp.core.memory.strided import Strided
+
+    asked = []
+    can_be = Strided.can_be_read_in_place
+    monkeypatch.setattr(Strided, "can_be_read_in_place", lambda one: asked.append(one) or can_be(one))
+    plane_map(torch.zeros(2000, 1000))
+    assert len(asked) == 1

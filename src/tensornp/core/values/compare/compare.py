@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,7 +149,12 @@ def compare(a: Any, b: Any) -> Comparison:
     Reads both once, block by block, in less than 32 MiB of new memory; from other devices a block at a time comes to
     the host. What torch can only lay out densely as a whole (sparse) is. Nothing is changed.
     """
-    return _compared(a, b)
+    with ExitStack() as stack:
+        return _compared(*(stack.enter_context(_opened(one)) for one in (a, b)))
+
+
+def _opened(one: Any) -> AbstractContextManager[Any]:
+    return one.opened() if isinstance(one, StoredValues) else nullcontext(one)
 
 
 @apart

@@ -129,7 +129,7 @@ class PairTally:
         self._has_infinite |= found.finite < a.size
         self._may_be_scaled &= not found.num_odd
         numbers = self._loop.numbers  # type: ignore[union-attr]  # it has found something
-        if found.first >= 0:
+        if found.first >= 0 and self.first is None:
             few = slice(found.first, found.first + 1)
             self._note_first(numbers(a[few]), numbers(b[few]), 0, start + found.first)
         if found.largest_at >= 0:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 
 import numpy as np
 
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.workers import carried_out
-from tensornp.core.memory.strided import Block
+from tensornp.core.memory.strided import Block, batches
 from tensornp.core.values.compare.aligned import Aligned, pairs_of, parts_alike
 from tensornp.core.values.compare.pair_loop import MIN_NUMEL, SHORT, pair_loop
 from tensornp.core.values.compare.pair_tally import PairTally
@@ -54,11 +53,7 @@ def _take_all(tally: PairTally, parts: Aligned, num_threads: int) -> None:
         take([block], tally)
         if tally.is_settled:
             break
-    with closing(carried_out(lambda some: take(some, tally.beside()), _tasks(left), num_threads)) as tallies:
+    tasks = batches(left, _TASK_BLOCKS)
+    with closing(carried_out(lambda blocks: take(blocks, tally.beside()), tasks, num_threads)) as tallies:
         for found in tallies:
             tally.take_in(found)
-
-
-def _tasks(blocks: Iterator[Block]) -> Iterator[list[Block]]:
-    while some := list(itertools.islice(blocks, _TASK_BLOCKS)):
-        yield some

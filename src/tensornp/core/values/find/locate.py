@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,10 @@ from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, never_compiled
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.lowlevel.units import counted
-from tensornp.core.memory.strided import Block
+from tensornp.core.memory.strided import Block, batches
 from tensornp.core.tensor.strides import place_of
 from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.compare.differing import ranges_text
-from tensornp.core.values.reading.blocks import Part
 from tensornp.core.values.reading.scopes import ALL
 from tensornp.core.values.reading.supply import Supply, refuse_endless, supply_of
 from tensornp.core.values.stats.figures import modulus_of
@@ -169,7 +168,7 @@ class Search:
         (part,) = self.supply.parts
         first = 0
         try:
-            for blocks in _tasks(part):
+            for blocks in batches(part.blocks(), _TASK_BLOCKS):
                 with threads.GATE, uncollected():
                     part.use_each(blocks, self._use(first), in_place=part.can_be_read_in_place())
                 first += sum(math.prod(block.shape) for block in blocks) * part.per_element
@@ -253,14 +252,3 @@ def _axis_text(axis: int, seen: Array | None) -> str:
     if seen is None or seen.all():
         return ""
     return f"axis {axis}: {ranges_text(seen)} of {len(seen):,}"
-
-
-def _tasks(part: Part) -> Iterator[list[Block]]:
-    some: list[Block] = []
-    for block in part.blocks():
-        some.append(block)
-        if len(some) == _TASK_BLOCKS:
-            yield some
-            some = []
-    if some:
-        yield some

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +13,12 @@ import numpy as np
 from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart
-from tensornp.core.memory.strided import Block
+from tensornp.core.memory.strided import Block, batches
 from tensornp.core.values.compare.aligned import pairs_of
 from tensornp.core.values.pictures.heatmap import Heatmap, HeatmapBuilder
 from tensornp.core.values.pictures.limits import Limits, limits
 from tensornp.core.values.pictures.tiles import Tiles, tiled, tiles_of
+from tensornp.core.values.reading.blocks import Part
 from tensornp.core.values.reading.supply import Supply, refuse_endless, supply_of
 from tensornp.core.values.stats.figures import modulus_of
 
@@ -25,6 +27,7 @@ MAX_TILED_NUMEL = 2**10
 """Elements of a plane up to which several are laid out side by side."""
 MAX_TILES = 64
 _GRID_PIXELS = 192
+_TASK_BLOCKS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +74,6 @@ class PlaneBuilder:
                 part = slice(low - start, high - start)
                 _add_flat(builder, flat[part], None if shown is None else shown[part], low - at)
 
-    def add_block(self, start: int, values: Array, _: Block) -> None:
-        """Take a block of any shape, of which the first number is element `start` of the tensor."""
-        self.add(values.reshape(-1), start)
-
     def finish(self) -> PlaneMap:
         """Return the picture of what was added so far."""
         maps = [builder.finish() for builder in self._builders]
@@ -116,13 +115,25 @@ def plane_map(obj: Any, index: tuple[int, ...] | int | None = None) -> PlaneMap 
 
 def _fill(builder: PlaneBuilder, supply: Supply) -> None:
     (part,) = supply.parts
+    for some in batches(_wanted(builder, part), _TASK_BLOCKS):
+        use = functools.partial(_add_next, builder, iter([start for start, _ in some]))
+        with threads.GATE, uncollected():
+            # Asked once for several blocks: it may take the system longer than to read one.
+            in_place = part.can_be_read_in_place()
+            part.use_each([block for _, block in some], use, in_place=in_place)
+
+
+def _add_next(builder: PlaneBuilder, starts: Iterator[int], values: Array, _: Block) -> None:
+    builder.add(values.reshape(-1), next(starts))
+
+
+def _wanted(builder: PlaneBuilder, part: Part) -> Iterator[tuple[int, Block]]:
+    """Yield the blocks of which some elements are shown, and the number of the first of each."""
     start = 0
     for block in part.blocks():
         size = math.prod(block.shape) * part.per_element
         if builder.wants(start, size):
-            with threads.GATE, uncollected():
-                in_place = part.can_be_read_in_place()
-                part.use_each([block], functools.partial(builder.add_block, start), in_place=in_place)
+            yield start, block
         start += size
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -44,6 +45,8 @@ class StoredValues:
         The quantized dtype of torch that the tensor has; empty where `dtype` is its own.
     is_sequential : bool
         Whether they are best read by one thread, upwards.
+    reading : callable or None
+        Opens the file for many reads, and brings what `read_flat` is for as long.
     """
 
     shape: tuple[int, ...]
@@ -53,6 +56,16 @@ class StoredValues:
     where: str = "tensor of a file"
     quantized: str = ""
     is_sequential: bool = False
+    reading: Callable[[], AbstractContextManager[Callable[[int, int], Array]]] | None = None
+
+    @contextmanager
+    def opened(self) -> Iterator[StoredValues]:
+        """Open the file for many reads, where that is possible, and bring the same values."""
+        if self.reading is None:
+            yield self
+            return
+        with self.reading() as read_flat:
+            yield replace(self, read_flat=read_flat)
 
     @property
     def array_shape(self) -> tuple[int, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.memory.fingerprint import digest_of
-from tensornp.core.memory.strided import Block
+from tensornp.core.memory.strided import Block, batches
 from tensornp.core.values.reading.blocks import DevicePart, Part
 from tensornp.core.values.reading.decode import stored_dtype
 from tensornp.core.values.reading.scopes import PARTIAL
@@ -83,8 +82,7 @@ class Tasks:
     def __iter__(self) -> Iterator[Task]:
         first = 0
         for part in self._supply.parts:
-            blocks = part.blocks()
-            while some := list(itertools.islice(blocks, TASK_BLOCKS)):
+            for some in batches(part.blocks(), TASK_BLOCKS):
                 yield Task(part, first, some)
                 first += len(some)
 
