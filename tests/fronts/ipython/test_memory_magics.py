@@ -147,6 +147,18 @@ def test_options_turn_it_off(shell):
     assert card(shell, "w") == []
 
 
+def test_other_buffers_stand_where_their_bytes_lie_under_their_own_class(shell):
+    """A memoryview over the array of a tensor keeps that: its bytes are counted, and others meet it."""
+    cell(shell, "import array")
+    cell(shell, "kept = memoryview(torch.zeros(1000).numpy())")
+    cell(shell, "w = torch.zeros(500); view = memoryview(w.numpy()); numbers = array.array('f', [1, 2, 3])")
+    rows = table(shell)
+    assert rows[""] == "1 tensor and 3 arrays in 3 storages · cpu 5.9 KiB · each float32"
+    assert [name for name in rows if name] == ["kept (memoryview)", "w", "view (memoryview)", "numbers (array)"]
+    assert "(1000,)" in rows["kept (memoryview)"]
+    assert "w: same elements" in rows["view (memoryview)"]
+
+
 def test_the_table_groups_by_memory_and_counts_each_byte_once(shell):
     """A model, its optimizer, arrays and views; totals are those of the storages."""
     cell(shell, "w = torch.zeros(1000); v = w[10:]; a = w.numpy()[::2]; other = torch.zeros(500, dtype=torch.float64)")

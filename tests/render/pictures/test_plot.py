@@ -33,6 +33,9 @@ from tensornp.render.values.stats import stats_document
 STATS = SimpleNamespace(
     histogram=Histogram(np.array([1, 5, 2]), np.array([0.0, 1, 2, 3]), "sample of 8", 0.1),
     scope_of_histogram="sample of 8",
+    nan=0,
+    posinf=0,
+    neginf=0,
 )
 
 
@@ -75,7 +78,7 @@ def test_the_bars_are_the_counts(plane):
     (bars,) = (patch for patch in axes.patches if isinstance(patch, StepPatch))
     assert bars.get_data().values.tolist() == [1, 5, 2]
     uneven = Histogram(np.array([8, 8]), np.array([0.0, 1, 4]), "all elements", 0.0)
-    (axes,) = figure_of(SimpleNamespace(histogram=uneven, scope_of_histogram="all elements")).axes
+    (axes,) = figure_of(SimpleNamespace(**{**vars(STATS), "histogram": uneven})).axes
     drawn = axes.patches[0].get_data()
     assert drawn.values.tolist() == pytest.approx([0.5] * 16 + [1 / 6] * 48)
     assert drawn.edges.tolist() == pytest.approx([i / 16 for i in range(65)])
@@ -230,8 +233,20 @@ def test_neither_pyplot_nor_a_window_is_opened():
     code = (
         "import sys; from types import SimpleNamespace as N; from tensornp.render.pictures.plot import figure_of; "
         "assert 'matplotlib' not in sys.modules; "
-        "figure_of(N(histogram=N(counts=[1], edges=[0, 1]), scope_of_histogram='all'))._repr_png_(); "
+        "bars = N(counts=[1], edges=[0, 1]); "
+        "figure_of(N(histogram=bars, scope_of_histogram='all', nan=0, posinf=0, neginf=0))._repr_png_(); "
         "print(*(name for name in sys.modules if 'pyplot' in name or 'backends.backend_' in name))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.split() == ["matplotlib.backends.backend_agg"]
+
+
+def test_what_is_in_no_bin_and_in_no_pixel_is_said():
+    half = torch.randn(500, 500)
+    half[:, ::2] = torch.nan
+    half[0, 1], half[0, 3] = torch.inf, -torch.inf
+    words = tnp.plot(half).get_supxlabel()
+    assert "histogram: all elements, without 125,000 NaN, 1 +Inf, 1 −Inf" in words
+    # A pixel of several elements shows the one that is not finite.
+    assert "no pixel of finite values alone" in words
+    assert "no finite value ·" in tnp.plot(torch.full((4, 4), torch.nan)).get_supxlabel()

@@ -36,8 +36,9 @@ def spans_of(obj: Any) -> list[Span]:
         if is_storage(obj) or stand_in_of(obj) is not None:
             held = _held_by(obj)
             return spans_of(held) if held is not None else []
-        (low, high), base = origin_of(array_over(obj))
-        if base is not None and not has_left(obj, base):
+        array = array_over(obj)
+        (low, high), base = origin_of(array)
+        if base is not None and not has_left(array, base):
             return spans_of(base)
         return [("cpu", low, high)] if low and low < high else []
     try:

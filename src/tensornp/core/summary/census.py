@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tensornp.core.lowlevel.attributes import class_name, is_array, is_tensor
+from tensornp.core.lowlevel.attributes import class_name, is_tensor
 from tensornp.core.memory.arrays import array_over
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.extents import Relation
@@ -57,6 +57,8 @@ class CensusRow:
         Since it was last shown or converted.
     alarm : str
         "3 NaN", where so much was read; else empty.
+    type_name : str
+        The class of an array, or of another buffer.
     """
 
     name: str
@@ -69,6 +71,7 @@ class CensusRow:
     holding: Holding
     change: Change | None = None
     alarm: str = ""
+    type_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,11 +340,12 @@ def _row(obj: Any, name: str, found: Found, shared: str, look: _Look) -> CensusR
             nbytes = info.held_nbytes - info.numel_elsewhere * info.itemsize if found.spans else 0
             shape, dtype, device = info.shape, name_of(info.dtype), str(info.device)
             return CensusRow(name, found.kind, shape, dtype, device, nbytes, shared, found.holding, change, alarm)
-        array = _bare_array(obj, np.ndarray) if is_array(obj) else np.frombuffer(obj, np.uint8)
+        array = _bare_array(array_over(obj), np.ndarray)
         nbytes = array.size * array.dtype.itemsize
         if look.stats_of is not None and type(obj) is np.ndarray:
             alarm = alarm_text(look.stats_of(obj, None))
         dtype = str(array.dtype)
-        return CensusRow(name, found.kind, array.shape, dtype, "cpu", nbytes, shared, found.holding, alarm=alarm)
+        facts = array.shape, dtype, "cpu", nbytes
+        return CensusRow(name, found.kind, *facts, shared, found.holding, alarm=alarm, type_name=class_name(type(obj)))
     except Exception:
         return CensusRow(name, found.kind, None, class_name(type(obj)), "", 0, shared, found.holding, change)

@@ -7,8 +7,11 @@ from typing import Any
 
 import torch
 
-from tensornp.core.lowlevel.attributes import is_subclass, is_tensor
+from tensornp.core.lowlevel.attributes import dict_of, is_subclass, is_tensor, module_name, mro_of
 from tensornp.core.namespace.members import registered
+
+_PACKING = "torch.ao.nn.quantized"
+"""Where the modules are that keep their weights in an object of C++, and register none."""
 
 
 def is_of_module_class(obj: Any) -> bool:
@@ -17,7 +20,7 @@ def is_of_module_class(obj: Any) -> bool:
 
 
 def is_module(obj: Any) -> bool:
-    """Return whether `obj` is a module that holds a parameter or a buffer; nothing of the user's runs."""
+    """Return whether `obj` is a module that holds parameters, buffers or packed weights; nothing of a user's runs."""
     return is_of_module_class(obj) and _holds_tensors(obj)
 
 
@@ -27,12 +30,20 @@ def _holds_tensors(module: Any) -> bool:
     while waiting:
         one = waiting.pop()
         seen.add(id(one))
+        if _packs(one):
+            return True
         for child, kind in _members(one):
             if kind in ("parameter", "buffer") and is_tensor(child):
                 return True
             if is_subclass(type(child), torch.nn.Module) and id(child) not in seen:
                 waiting.append(child)
     return False
+
+
+def _packs(module: Any) -> bool:
+    if not any(module_name(cls).startswith(_PACKING) for cls in mro_of(type(module))):
+        return False
+    return any(type(value) is torch.ScriptObject for value in list((dict_of(module) or {}).values()))
 
 
 def _members(module: Any) -> Iterator[tuple[Any, str]]:

@@ -125,7 +125,7 @@ STORAGES = (torch.UntypedStorage, torch.TypedStorage)
 
 def is_storage(obj: Any) -> bool:
     """Return whether `obj` is the memory under a tensor, by its type."""
-    return any(is_subclass(type(obj), kind) for kind in STORAGES)
+    return any([is_subclass(type(obj), kind) for kind in STORAGES])
 
 
 def tensor_of(storage: Any) -> torch.Tensor:

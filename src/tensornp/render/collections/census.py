@@ -9,6 +9,7 @@ from tensornp.core.summary.census import Census, CensusGroup, CensusRow
 from tensornp.render.layout.document import Document, Group, Heading, Lines
 from tensornp.render.layout.table import Table, TableRow, only, said_once, without_common, without_empty
 from tensornp.render.layout.words import listed
+from tensornp.render.tensor.aliases import array_words
 from tensornp.render.tensor.changes import change_sentence, change_text
 
 HEADINGS = ("name", "shape", "dtype", "device", "bytes", "shared with", "pinned by", "changed")
@@ -107,7 +108,7 @@ def _cells(group: CensusGroup, row: CensusRow) -> tuple[str, ...]:
     is_first = row is group.rows[0]
     # A small view may be all that is left of a large storage, and keeps the whole of it.
     whole = f" of {format_nbytes(group.nbytes)}" if is_first and group.nbytes > row.nbytes else ""
-    name = row.name if row.kind != "array" else f"{row.name} (NumPy array)"
+    name = row.name if row.kind != "array" else f"{row.name} ({array_words(row.type_name)})"
     return (
         name if is_first else f"└ {name}",
         str(row.shape).replace("-1", "?") if row.shape is not None else "",

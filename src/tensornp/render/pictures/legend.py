@@ -17,7 +17,7 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 
 def legend_text(heatmap: Heatmap, limits: Limits) -> str:
     """Return what the colours of a heat map mean, in one line: the scale, what lies beyond it, what a pixel covers."""
-    return " · ".join([_scale(limits), *_beyond(limits), *_marks(heatmap), _cover(heatmap)])
+    return " · ".join([_scale(heatmap, limits), *_beyond(limits), *_marks(heatmap), _cover(heatmap)])
 
 
 def heatmap_alt(heatmap: Heatmap, limits: Limits, caption: str = "") -> str:
@@ -27,9 +27,10 @@ def heatmap_alt(heatmap: Heatmap, limits: Limits, caption: str = "") -> str:
     return f"heat map of {rows:,} × {columns:,} elements{named}: {legend_text(heatmap, limits)}"
 
 
-def _scale(limits: Limits) -> str:
+def _scale(heatmap: Heatmap, limits: Limits) -> str:
     if np.isnan(limits.low):
-        return "no finite value"
+        # One that is not finite takes the pixel of many that are.
+        return "no finite value" if heatmap.elements_per_pixel <= 1 else "no pixel of finite values alone"
     low, high = format_number(limits.low), format_number(limits.high)
     if limits.low == limits.high:
         return f"all {low}" if not limits.num_beyond else f"{low}"

@@ -134,7 +134,7 @@ def figure_of(
     if counts is not None and stats is not None:
         at += 1
         _draw_histogram(figure.add_subplot(1, num_parts, at), counts)
-        notes.append(f"histogram: {stats.scope_of_histogram}")
+        notes.append(_histogram_note(stats))
     if heatmap is not None:
         colours = limits_of_colours or limits(heatmap)
         axes = figure.add_subplot(1, num_parts, at + 1)
@@ -146,6 +146,13 @@ def figure_of(
     if notes:
         figure.supxlabel("\n".join(notes), fontsize="small", wrap=True)
     return figure
+
+
+def _histogram_note(stats: TensorStats) -> str:
+    """Return what a histogram is of, and what of it stands in no bin."""
+    others = ((stats.nan, "NaN"), (stats.posinf, "+Inf"), (stats.neginf, "−Inf"))
+    left_out = [f"{count:,} {word}" for count, word in others if count]
+    return f"histogram: {stats.scope_of_histogram}" + (f", without {', '.join(left_out)}" if left_out else "")
 
 
 @functools.cache

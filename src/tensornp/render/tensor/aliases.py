@@ -104,7 +104,12 @@ def _table(aliases: Aliases) -> Table:
 
 
 def _what(alias: Alias) -> str:
-    return _CLASSES.get(alias.type_name, alias.type_name) if alias.kind == "array" else alias.kind
+    return array_words(alias.type_name) if alias.kind == "array" else alias.kind
+
+
+def array_words(type_name: str) -> str:
+    """Return what an array of that class is called, or another buffer: "NumPy array", "memoryview"."""
+    return _CLASSES.get(type_name, type_name)
 
 
 def _where(alias: Alias) -> str:

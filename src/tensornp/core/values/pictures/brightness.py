@@ -176,7 +176,7 @@ def _stretch(finite: list[Values], asked: Asked, *, is_integer: bool) -> tuple[f
         return low, high, f"{format_number(low)} … {format_number(high)} shown as black … white, as asked"
     finite = [values for values in finite if values.size]
     if not finite:
-        return 0.0, 1.0, "no finite value"
+        return 0.0, 1.0, "no finite value is shown"
     low, high = min(float(values.min()) for values in finite), max(float(values.max()) for values in finite)
     margin = _ROUNDED if asked.is_normalized else 0.0
     if not is_integer and -margin <= low and high <= 1 + margin:

@@ -200,10 +200,11 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
         return Supply((), name_of(info.dtype), info.shape, zeros=info.numel)
     if info.kind is kinds.MKLDNN or info.kind is kinds.LAZY:
         return _of_array(to_numpy(tensor, copy=True), axis, in_order)
-    at = checked_axis(axis, info.array_shape)
+    shape = info.array_shape
+    at = checked_axis(axis, shape)
     part = part_of_tensor(tensor, info, at, in_order=in_order)
     order = order_of(info.shape, info.stride) if info.stride and _is_flat(part) else None
-    return Supply((part,), part.dtype, info.array_shape, axis=at, order=order)
+    return Supply((part,), part.dtype, shape, axis=at, order=order)
 
 
 def _is_flat(part: Part) -> bool:

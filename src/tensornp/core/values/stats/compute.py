@@ -157,7 +157,7 @@ class _Pass:
                 self._carry_out(steady)
         except _StoppedError:
             pass
-        return self._tasks.result(self._tallies[number] for number in sorted(self._tallies))
+        return self._tasks.result([self._tallies[number] for number in sorted(self._tallies)])
 
     def _carry_out(self, steady: dict[int, bool]) -> None:
         with closing(carried_out(lambda task: self._tally(task, steady), self._tasks, self._num_threads)) as tallies:

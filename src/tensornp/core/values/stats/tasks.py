@@ -110,7 +110,7 @@ class Tasks:
         is_whole = done + supply.zeros == supply.numel
         zeros = supply.zeros if is_whole else 0
         num_figures = 3 if supply.dtype.startswith("complex") else 1
-        every = [*(tally.figures for tally in known), (of_zeros(zeros, supply.zero),) * num_figures]
+        every = [*[tally.figures for tally in known], (of_zeros(zeros, supply.zero),) * num_figures]
         figures, *others = map(combined, zip(*every, strict=True))
         scope = self._scope(figures, done, is_whole=is_whole)
         parts = {name: stats_of_figures(of, scope=scope) for name, of in zip(("real", "imag"), others, strict=False)}
