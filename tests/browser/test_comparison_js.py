@@ -39,7 +39,7 @@ class Compared(ModulePage):
         live = live_rows(found, 2000)
         rows = [{row.name: row for row in released_from(side, self.names, "")[0]} for side in sides]
         pairs = [pair_of(rows[0][name], rows[1][name], found[name]) for name in live.names]
-        widget = ComparisonTable(pairs, live.printed, found.sources)
+        widget = ComparisonTable(pairs, live, found.sources)
         widget._worker = AtOnce()  # type: ignore[assignment]
         widget.show("", live.rows, 0, weights_comparison_document(found).html())
         super().__init__(page, widget, "comparison", css=css)
@@ -79,6 +79,15 @@ def test_repeated_layers_are_one_row_until_something_is_asked(compared: Compared
     expect(compared.page.locator(".tensornp-found")).to_contain_text("closest")
     compared.search.fill("")
     assert compared.listed()[0] == "layers.{0..2}.weight × 3"
+
+
+def test_it_is_said_how_many_weights_the_lines_are_of(compared: Compared) -> None:
+    """Of repeated layers, a line is of several; once something is looked for, each has one."""
+    found = compared.page.locator(".tensornp-found")
+    expect(found).to_have_text("5 weights in 3 lines")
+    compared.search.fill("layers")
+    compared.settle()
+    expect(found).to_have_text("3 of 5 weights")
 
 
 def test_a_row_opens_both_sides_under_it(compared: Compared) -> None:

@@ -32,7 +32,7 @@ class Shown:
         self.live = live_rows(found, 2000)
         rows = [{row.name: row for row in released_from(side, namespace, "")[0]} for side in sides]
         pairs = [pair_of(rows[0][name], rows[1][found.pairs[name]], found[name]) for name in self.live.names]
-        self.widget = ComparisonTable(pairs, self.live.printed, found.sources)
+        self.widget = ComparisonTable(pairs, self.live, found.sources)
         self.widget.show("a", self.live.rows, 0)
         self.answers: list[dict[str, Any]] = []
         self.widget.send = lambda content, buffers=None: self.answers.append(
@@ -293,3 +293,26 @@ def test_a_pair_says_where_nearly_all_of_its_change_lies():
     )
     row = shown.live.names.index("layers.1.weight")
     assert shown.ask("window", row=row, size=[2, 2])["where"].endswith("[39, 29], of what is finite on both sides")
+
+
+def test_a_weight_is_found_by_the_middle_of_a_name_that_is_shown_without_it():
+    """The pair says the whole."""
+    name = "encoder." * 30 + "middle." + "layer." * 30 + "weight"
+    before = {name: torch.zeros(3), "b": torch.ones(3)}
+    shown = Shown({"a": before, "b": {name: one + 1 for name, one in before.items()}}, "a", "b")
+    row = shown.live.names.index(name)
+    assert shown.ask("search", text="middle")["found"] == [row]
+    assert "middle" not in shown.live.rows[row]["cells"][0]
+    answer = shown.ask("window", row=row, size=[2, 2])
+    assert (len(answer["name"]), answer["title"]) == (120, name)
+
+
+def test_it_is_known_how_many_weights_the_printed_lines_are_of():
+    """Of more lines than are printed, not all."""
+    before = {f"layers.{i}.weight": torch.zeros(3) for i in range(7)} | {"head": torch.zeros(2)}
+    after = {name: one + 1 for name, one in before.items()}
+    shown = Shown({"a": before, "b": after}, "a", "b")
+    assert (len(shown.live.printed), shown.widget.num_printed) == (2, 8)
+    before = {f"{'x' * i}_{'y' * i}": torch.zeros(i + 1) for i in range(1, 31)}
+    shown = Shown({"a": before, "b": {name: one + 1 for name, one in before.items()}}, "a", "b")
+    assert (len(shown.live.printed), shown.widget.num_printed) == (25, 25)

@@ -26,7 +26,8 @@ from tensornp.errors import BadRequestError, NoDataError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.moment import Moment, is_other, moment_of
 from tensornp.models.entries.released import reached
-from tensornp.models.names.quoted import MAX_INSIDE, cut_inside, shown_name
+from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut_inside, shown_name
+from tensornp.render.models.comparison import LiveRows
 from tensornp.render.pictures.window import legend_of
 from tensornp.widget.answering import Answer, Request
 from tensornp.widget.dock import module, stylesheet
@@ -85,8 +86,8 @@ class ComparisonTable(LiveTable):
     ----------
     pairs : sequence of Pair
         The weights of the rows.
-    printed : sequence of int
-        Which of them each row of the static table leads to.
+    live : LiveRows
+        What is printed of them.
     sides : tuple of str
         What the two are called.
     """
@@ -95,11 +96,14 @@ class ComparisonTable(LiveTable):
     _css = stylesheet("table", "navigator", "comparison")
 
     printed: traitlets.List[Any] = traitlets.List().tag(sync=True)
+    num_printed = traitlets.Int().tag(sync=True)
     sides: traitlets.List[Any] = traitlets.List().tag(sync=True)
 
-    def __init__(self, pairs: Sequence[Pair], printed: Sequence[int], sides: tuple[str, str]) -> None:
+    def __init__(self, pairs: Sequence[Pair], live: LiveRows, sides: tuple[str, str]) -> None:
         self._pairs = list(pairs)
-        super().__init__(printed=list(printed), sides=[cut_inside(side, MAX_INSIDE) for side in sides])
+        super().__init__(
+            printed=live.printed, num_printed=live.num_printed, sides=[cut_inside(side, MAX_INSIDE) for side in sides]
+        )
         self._answers |= {
             "window": self._window,
             "largest": self._largest,
@@ -112,6 +116,9 @@ class ComparisonTable(LiveTable):
         """Take it out of the page, and let go of the weights."""
         self._pairs = []
         super().close()
+
+    def _names(self) -> list[str]:
+        return [legible(pair.first.name) for pair in self._pairs]
 
     def _waits_as(self, request: Request) -> Hashable | None:
         kind, row = request["type"], request.get("row")
@@ -195,7 +202,8 @@ class ComparisonTable(LiveTable):
         return {
             "type": "window",
             "row": request.get("row"),
-            "name": legible(pair.first.name),
+            "name": cut_inside(pair.first.name, MAX_SHOWN),
+            "title": legible(pair.first.name),
             "shape": window.shape,
             "corner": window.corner,
             "size": [window.num_rows, window.num_columns],

@@ -32,6 +32,10 @@ class LiveTable(AnsweringWidget):
             self.rows, self.num_left_out = rows, num_left_out
             self.table_html, self.anchor = table_html, anchor
 
+    def _names(self) -> list[str]:
+        """Return what each row is searched by."""
+        return [str(row["cells"][0]).removeprefix("└ ") for row in self.rows]
+
     def _search(self, request: Request) -> Answer:
         """Return the numbers of the rows whose names fit, by the grammar of all searches."""
         from tensornp.models.names.search import none_fits
@@ -40,7 +44,7 @@ class LiveTable(AnsweringWidget):
         text = request.get("text")
         if not isinstance(text, str):
             raise BadRequestError(NONSENSE)
-        names = [str(row["cells"][0]).removeprefix("└ ") for row in self.rows]
+        names = self._names()
         found = searched(text, names)
         nothing = "" if found else "no name fits" if is_expression(text) else none_fits(text, names)
         return {"type": "found", "found": found, "text": nothing}

@@ -345,3 +345,16 @@ def test_what_one_element_has_changed_is_told_with_its_place():
     assert "nearly all of it in one element [3, 7]" in line
     assert "directions" not in line
     assert "nearly all" not in next(line for line in text.splitlines() if line.startswith("v "))
+
+
+@pytest.mark.parametrize("length", [200, 10_000])
+def test_a_name_that_is_too_long_is_cut_in_its_middle(length):
+    """Both of its ends are told, and the whole behind them."""
+    name = "encoder." * (length // 8) + "weight"
+    found = tnp.compare({name: torch.zeros(3), "b": torch.zeros(3)}, {name: torch.ones(3), "b": torch.ones(3)})
+    (line,) = (line for line in weights_comparison_document(found).text().splitlines() if line.startswith("encoder."))
+    assert len(line.split()[0]) == 120
+    assert line.split()[0].endswith(".weight")
+    html = weights_comparison_document(found).html()
+    assert f'title="{name}"' in html
+    assert name not in html.replace(f'title="{name}"', "")

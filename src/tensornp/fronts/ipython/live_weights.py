@@ -120,7 +120,7 @@ class LiveWeights:
             for side in (found.first, found.second)
         )
         pairs = [pair_of(first[name], second[found.pairs[name]], found[name]) for name in live.names]
-        widget = ComparisonTable(pairs, live.printed, found.sources)
+        widget = ComparisonTable(pairs, live, found.sources)
         widget.show(anchor, live.rows, len(changed) - len(live.rows))
         self._keep(widget, output)
 

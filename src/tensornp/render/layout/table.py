@@ -191,6 +191,8 @@ def _row_html(row: TableRow, kinds: list[str], *, has_names: bool) -> str:
     inside = list(map(name_html if has_names else escape, row.cells))
     if row.alarm:
         inside[0] += f' <span style="{ALARM_TEXT}">{escape(row.alarm)}</span>'
+        # It goes on in the next line of a narrow page.
+        kinds = [f"{kinds[0]};white-space:normal", *kinds[1:]]
     titles = [f' title="{escape(title)}"' if title else "" for title in row.titles or [""] * len(kinds)]
     cells = (f'<td{title}{kind}{group}">{cell}</td>' for cell, title, kind in zip(inside, titles, kinds, strict=False))
     return "<tr>" + "".join(cells) + "</tr>"

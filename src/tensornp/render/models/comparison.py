@@ -11,7 +11,7 @@ from tensornp.core.lowlevel.units import counted
 from tensornp.core.values.compare.compare import DENSE, Comparison
 from tensornp.core.values.compare.where import element_text, element_with_nearly_all
 from tensornp.models.comparing.comparison import WeightsComparison
-from tensornp.models.names.quoted import MAX_INSIDE, cut_inside
+from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut_inside
 from tensornp.models.outline.fold import Row
 from tensornp.render.layout.document import Document, Lines, headed
 from tensornp.render.layout.table import Table, TableRow, only, without_common, without_empty
@@ -43,11 +43,14 @@ class LiveRows(NamedTuple):
         The weight of each.
     printed : list of int
         Which of them each printed row leads to: of repeated layers, the one that comes first.
+    num_printed : int
+        How many weights the printed rows are of.
     """
 
     rows: list[dict[str, object]]
     names: list[str]
     printed: list[int]
+    num_printed: int
 
 
 def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compare(...)") -> Document:
@@ -69,8 +72,9 @@ def live_rows(found: WeightsComparison, max_rows: int) -> LiveRows:
     rows = [
         row.data([own.get(heading) for heading in table.headings]) for row, own in zip(table.rows, figures, strict=True)
     ]
-    first = [min(place.get(one.name, 0) for one in row.entries) for row in found.folded()[: len(printed.rows)]]
-    return LiveRows(rows, names, first)
+    every = found.folded()[: len(printed.rows)]
+    first = [min(place.get(one.name, 0) for one in row.entries) for row in every]
+    return LiveRows(rows, names, first, sum(len(row.entries) for row in every))
 
 
 def _sources(found: WeightsComparison) -> list[tuple[str, str]]:
@@ -135,14 +139,15 @@ def _row(found: WeightsComparison, row: Row, is_dense: bool) -> TableRow:
     if figures.get("not equal", 1) >= _ALL:
         texts.pop("not equal", None)
     said = {
-        "name": legible(row.pattern) + (f" × {len(every):,}" if len(every) > 1 else ""),
+        "name": cut_inside(row.pattern, MAX_SHOWN) + (f" × {len(every):,}" if len(every) > 1 else ""),
         "what": ", ".join(filter(None, _what(found, row, is_dense))),
         "shape": " and ".join(shapes),
         "dtype": " and ".join(dtypes),
         **texts,
     }
     most, is_outlier = _most(found, row)
-    titles = {"what": legible(most) if is_outlier else ""}
+    name = legible(row.pattern)
+    titles = {"what": legible(most) if is_outlier else "", "name": name if len(name) > MAX_SHOWN else ""}
     return TableRow(
         tuple(said.get(heading, "") for heading in _HEADINGS),
         tuple(titles.get(heading, "") for heading in _HEADINGS),

@@ -4,7 +4,7 @@ import { dockingEach } from "../page/docking.js";
 import { button, element } from "../page/elements.js";
 import { inPlace } from "../page/in_place.js";
 import { partsOf } from "../table/name.js";
-import { OWN, Sorter } from "../table/sorter.js";
+import { OWN, Sorter, counted } from "../table/sorter.js";
 import { Pair } from "./pair.js";
 
 class Comparison extends Sorter {
@@ -28,12 +28,20 @@ class Comparison extends Sorter {
     if (!cell) return row;
     const alarm = cell.querySelector("span");
     alarm?.remove();
-    const title = `Show both sides of ${this.rows[number].cells[0]}`;
+    const { titles, cells } = this.rows[number];
+    const title = `Show both sides of ${titles[0] || cells[0]}`;
     const opener = button("", title, () => this.toggle(row, opener, number), "sort tensornp-opener");
     opener.setAttribute("aria-expanded", "false");
     opener.append(...partsOf(cell.textContent.trim()));
     cell.replaceChildren(opener, ...(alarm ? [" ", alarm] : []));
     return row;
+  }
+
+  // Lines beyond the first are not printed, and of what is left out no row is here.
+  printedPart(numLines) {
+    const [num, all] = [this.model.get("num_printed"), this.rows.length + this.numLeftOut];
+    const part = num === all ? "" : `${num.toLocaleString("en")} of `;
+    return `${part}${counted(all, this.noun)} in ${counted(numLines, "line")}`;
   }
 
   paint() {

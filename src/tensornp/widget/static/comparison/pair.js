@@ -232,6 +232,7 @@ export class Pair {
     const had = this.grids.findIndex((grid) => grid.node.contains(focused()));
     this.seen = seen;
     this.name.textContent = seen.name;
+    this.name.title = seen.title;
     this.root.setAttribute("aria-label", `Both sides of ${seen.name}`);
     this.largest.disabled = !seen.hasLargest;
     this.digits.paint();

@@ -16,7 +16,7 @@ function plainName(row) {
   return row.cells[0].replace(/^└ /, "");
 }
 
-function counted(count, noun) {
+export function counted(count, noun) {
   return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 }
 
@@ -188,8 +188,12 @@ export class Sorter {
   tell(num, isPrinted) {
     const all = counted(this.rows.length, this.noun);
     const unsearched = this.numLeftOut ? `; ${this.numLeftOut.toLocaleString("en")} more were not searched` : "";
-    const part = isPrinted ? `${counted(num, "line")} of ` : `${num.toLocaleString("en")} of `;
-    this.say((num === this.rows.length ? all : part + all) + unsearched);
+    const part = isPrinted ? this.printedPart(num) : `${num.toLocaleString("en")} of ${all}`;
+    this.say((num === this.rows.length ? all : part) + unsearched);
+  }
+
+  printedPart(numLines) {
+    return `${counted(numLines, "line")} of ${counted(this.rows.length, this.noun)}`;
   }
 
   printedRows() {
@@ -205,7 +209,10 @@ export class Sorter {
       cell.className = this.heads[i].className;
       cell.style.cssText = this.heads[i].style.cssText;
       if (titles[i]) cell.title = titles[i];
-      if (alarm && !i) cell.append(" ", element("span", "alarm", alarm));
+      if (alarm && !i) {
+        cell.append(" ", element("span", "alarm", alarm));
+        cell.style.whiteSpace = "normal";
+      }
       row.append(cell);
     });
     return row;
