@@ -358,3 +358,42 @@ def test_a_name_that_is_too_long_is_cut_in_its_middle(length):
     html = weights_comparison_document(found).html()
     assert f'title="{name}"' in html
     assert name not in html.replace(f'title="{name}"', "")
+
+
+def quantized_linear(scale=1.0, zero_point=0):
+    torch.backends.quantized.engine = next(
+        name for name in ("fbgemm", "qnnpack") if name in torch.backends.quantized.supported_engines
+    )
+    linear = torch.ao.nn.quantized.Linear(6, 4)
+    weight = torch.quantize_per_tensor(torch.arange(24.0).view(4, 6) / 24, 0.1, 0, torch.qint8)
+    linear.set_weight_bias(weight, torch.zeros(4))
+    linear.scale, linear.zero_point = scale, zero_point
+    return torch.nn.Sequential(linear)
+
+
+def test_modules_that_quantize_what_they_give_otherwise_are_not_equal():
+    """Though all of their weights are."""
+    assert tnp.compare(quantized_linear(), quantized_linear()).equal
+    found = tnp.compare(quantized_linear(), quantized_linear(3.0, 7))
+    assert not found.equal
+    assert found.requantized == {"0.weight": "scale 1 and zero point 0 before, 3 and 7 now"}
+    text = weights_comparison_document(found).text()
+    assert "what is in both is equal" in text
+    assert "what 0.weight gives is quantized otherwise: scale 1 and zero point 0 before, 3 and 7 now" in text
+    assert "1 requantized ('0.weight')" in repr(found)
+
+
+def test_a_quantized_lstm_is_compared_and_its_state_dict_says_why_not():
+    """In it, torch keeps no tensor."""
+    quantized_linear()
+    models = []
+    for seed in (0, 0, 1):
+        torch.manual_seed(seed)
+        model = torch.nn.Sequential(torch.nn.LSTM(6, 4))
+        models.append(torch.ao.quantization.quantize_dynamic(model, {torch.nn.LSTM}, dtype=torch.qint8))
+    first, same, other = models
+    assert tnp.compare(first, same).equal
+    assert "0.weight_ih_l0" in tnp.compare(first, other).changed()
+    for pair in ((first.state_dict(), other.state_dict()), (first, other.state_dict())):
+        with pytest.raises(tnp.BadRequestError, match=r"packed in objects of torch .* compare the modules themselves"):
+            tnp.compare(*pair)

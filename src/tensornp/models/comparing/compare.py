@@ -63,6 +63,11 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
     if is_model(a) and is_model(b):
         with progress_of(progress, "compare") as told:
             return compare_weights(*opened(a, b, namespace=names_of_caller(sys._getframe())), progress=told)
+    for one in filter(_is_packed, (a, b)):
+        raise BadRequestError(
+            f"{an_instance(one)} keeps its weights packed in objects of torch that only their modules unpack; "
+            "compare the modules themselves"
+        )
     for one, other in ((a, b), (b, a)):
         if is_model(one):
             if is_path(one):
@@ -76,6 +81,12 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
 
 def _is_tensor(obj: Any) -> bool:
     return is_tensor_like(obj) or is_array(obj) or is_storage(obj) or is_subclass(type(obj), StoredValues)
+
+
+def _is_packed(obj: Any) -> bool:
+    """Return whether `obj` is a state dict of quantized modules alone, in which there is no tensor."""
+    is_state = is_subclass(type(obj), dict) and not is_model(obj)
+    return is_state and any(is_subclass(type(value), torch.ScriptObject) for value in dict.values(obj))
 
 
 def is_model(obj: Any) -> bool:

@@ -20,6 +20,7 @@ from tensornp.models.comparing.low_rank import share_of_change
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.tensor import TensorSource
 from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.live.torch_ao import output_scheme
 from tensornp.models.names.matching import Matched
 from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.outline.fold import Row, folded
@@ -50,6 +51,9 @@ class WeightsComparison(Mapping[str, Comparison]):
         The name in the second, where it is another one: without the `prefixes` of both they are the same.
     reshaped, retyped, retied : tuple of str
         Weights of another shape, of another dtype, and those that share their memory with others than before.
+    requantized : dict of str to str
+        By the weight of a module that quantizes what it gives, the scales and zero points by which it does so, where
+        these are others in the second.
     failed : dict of str to str
         Why a weight could not be compared, which is then not equal.
     not_listed : tuple of str
@@ -67,6 +71,7 @@ class WeightsComparison(Mapping[str, Comparison]):
         self.pairs, self.exempt = names.pairs, exempt
         self.renamed = {a: b for a, b in names.pairs.items() if a != b}
         self.retied = _retied(first, second, names.pairs)
+        self.requantized = _requantized(first, second, names.pairs)
         self.failed: dict[str, str] = {}
         self._found: dict[str, Comparison] = {}
 
@@ -104,7 +109,7 @@ class WeightsComparison(Mapping[str, Comparison]):
     @property
     def equal(self) -> bool:
         """Whether all weights of both are there, and equal."""
-        is_whole = not (self.missing or self.unexpected or self.failed or self.not_listed)
+        is_whole = not (self.missing or self.unexpected or self.failed or self.not_listed or self.requantized)
         return is_whole and all(one.equal for one in self._found.values())
 
     @property
@@ -231,7 +236,17 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     def __repr__(self) -> str:
         said = [self.told()]
-        for word in ("missing", "unexpected", "exempt", "reshaped", "retyped", "retied", "failed", "not_listed"):
+        for word in (
+            "missing",
+            "unexpected",
+            "exempt",
+            "reshaped",
+            "retyped",
+            "retied",
+            "requantized",
+            "failed",
+            "not_listed",
+        ):
             names = list(getattr(self, word))
             if names:
                 said.append(
@@ -277,6 +292,20 @@ def _retied(first: WeightsExplorer, second: WeightsExplorer, pairs: dict[str, st
         (first, {a: a for a in live}), (second, live)
     ))  # fmt: skip
     return tuple(name for name in live if own[name] != others[name])
+
+
+def _requantized(first: WeightsExplorer, second: WeightsExplorer, pairs: dict[str, str]) -> dict[str, str]:
+    """Return by which scale and zero point modules quantize what they give, where that is another in the second."""
+    schemes = {a: (output_scheme(first[a]), output_scheme(second[b])) for a, b in pairs.items() if _is_weight(a)}
+    return {
+        name: f"scale {one[0]:.6g} and zero point {one[1]} before, {other[0]:.6g} and {other[1]} now"
+        for name, (one, other) in schemes.items()
+        if one is not None and other is not None and one != other
+    }
+
+
+def _is_weight(name: str) -> bool:
+    return name.rpartition(".")[2] == "weight"
 
 
 def _is_live(entry: WeightEntry) -> bool:

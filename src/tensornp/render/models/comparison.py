@@ -232,6 +232,10 @@ def _said(found: WeightsComparison, call: str) -> list[str]:
     ):
         if names:
             lines.append(f"{len(names):,} {words}: {listed([legible(name) for name in names], MAX_NAMED)}")
+    lines += [
+        f"what {legible(name)} gives is quantized otherwise: {said}"
+        for name, said in list(found.requantized.items())[:MAX_NAMED]
+    ]
     alike: dict[str, list[str]] = {}
     for name, why in found.exempt.items():
         alike.setdefault(why, []).append(legible(name))

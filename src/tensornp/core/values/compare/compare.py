@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, never_compiled
 from tensornp.core.values.compare.aligned import pairs_of
 from tensornp.core.values.compare.pair_tally import PairTally
+from tensornp.core.values.compare.quantized import other_scheme
 from tensornp.core.values.compare.tallied import tallied
 from tensornp.core.values.reading.description import described
 from tensornp.core.values.reading.scopes import ALL
@@ -43,7 +44,7 @@ class Comparison:
         Whether every bit is the same, with shape and dtype.
     verdict : str
         A few words: "same bits", "equal", "cast from float32", "scaled by 0.5", "3 of 1,000 differ, first at [17]",
-        "nearly all elements differ", or which shapes differ.
+        "nearly all elements differ", "same stored values, other scale" of quantized ones, or which shapes differ.
     shapes, dtypes : tuple
         Of the two.
     count, num_changed : int
@@ -182,7 +183,9 @@ def _compared(a: Any, b: Any) -> Comparison:
             tally.has_same_bits = _has_same_codes(first, second)
     except NotReadError as reason:
         raise NoDataError(f"the values cannot be read: {reason}") from None
-    return _told(tally, shapes, dtypes, first, second)
+    found = _told(tally, shapes, dtypes, first, second)
+    words = other_scheme(a, b) if found.num_changed and dtypes[0] == dtypes[1] else ""
+    return replace(found, verdict=words) if words else found
 
 
 def _dtypes_of(a: Any, b: Any) -> tuple[str, str]:
