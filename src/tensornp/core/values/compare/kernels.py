@@ -107,13 +107,19 @@ def complexes(a: Any, b: Any, parts_a: Any, parts_b: Any, bits_a: Any, bits_b: A
         end = min(start + CHUNK_NUMEL // 2, len(a))
         some_a, some_b = a[start:end], b[start:end]
         first_parts, second_parts = parts_a[2 * start : 2 * end], parts_b[2 * start : 2 * end]
-        if not _are_equal(bits_a[2 * start : 2 * end], bits_b[2 * start : 2 * end]):
+        if _are_equal(bits_a[2 * start : 2 * end], bits_b[2 * start : 2 * end]):
+            squares = _squares(first_parts)
+            if np.isfinite(squares):
+                _add(squares, squares, 0.0, end - start, sums, counts)
+                continue
+        else:
             counts[OTHER_BITS] = 1
         first, second, third, _ = _sums(first_parts, second_parts)
         if np.isfinite(first) and np.isfinite(second) and np.isfinite(third):
             _add(first, second, third, end - start, sums, counts)
-            _note_changes(some_a, some_b, start, _num_changed(some_a, some_b), counts)
-            counts[LARGEST] = max(counts[LARGEST], _largest_square(first_parts, second_parts))
+            changed, largest = _complex_changes(first_parts, second_parts)
+            _note_changes(some_a, some_b, start, changed, counts)
+            counts[LARGEST] = max(counts[LARGEST], largest)
         else:
             _any_complexes(some_a, some_b, start, sums, counts)
 
@@ -267,13 +273,15 @@ def _sums_of_longs(a: Any, b: Any) -> Any:
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
-def _largest_square(parts_a: Any, parts_b: Any) -> Any:
-    largest = np.int64(0)
+def _complex_changes(parts_a: Any, parts_b: Any) -> Any:
+    """Return how many finite complex numbers differ, and the bits of the largest square of a difference."""
+    changed, largest = np.int64(0), np.int64(0)
     for i in range(len(parts_a) // 2):
         real = np.float64(parts_b[2 * i]) - np.float64(parts_a[2 * i])
         imag = np.float64(parts_b[2 * i + 1]) - np.float64(parts_a[2 * i + 1])
+        changed += (real != 0) | (imag != 0)
         largest = max(largest, np.float64(real * real + imag * imag).view(np.int64))
-    return largest
+    return changed, largest
 
 
 @njit(nogil=True, cache=True)

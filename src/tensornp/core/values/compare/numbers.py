@@ -30,10 +30,18 @@ def of_one_kind(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def have_same_bits(a: Array, b: Array) -> bool:
+    """Return whether every bit of two blocks is the same."""
     if not a.size:
         return True
     bits = np.dtype(f"u{min(a.itemsize, 8)}")
     return np.array_equal(np.ascontiguousarray(a).view(bits), np.ascontiguousarray(b).view(bits))
+
+
+def are_all_finite(values: Array) -> bool:
+    """Return whether all are, told by their extremes."""
+    if values.dtype.kind == "c":
+        return bool(np.isfinite(values).all())
+    return not values.size or bool(np.isfinite(values.min()) and np.isfinite(values.max()))
 
 
 def as_vector(values: Array) -> Array:

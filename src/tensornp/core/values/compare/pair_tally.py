@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from tensornp.core.lowlevel.locks import Lock
 from tensornp.core.tensor.dtypes import KNOWN, epsilon, resolve
 from tensornp.core.values.compare.differing import deltas, differing, largest_delta
 from tensornp.core.values.compare.numbers import (
+    are_all_finite,
     as_numbers,
     as_vector,
     have_same_bits,
@@ -37,6 +39,7 @@ _BITS_TOLD = "uint8 int8 uint16 int16 uint32 int32 uint64 int64 bfloat16 float32
 Others are widened, which merges the payloads of NaN, and any byte but 0 is the same True.
 """
 _ROUNDED = 1e-9
+_ONE_AT_A_TIME = Lock()
 
 
 class PairTally:
@@ -75,6 +78,8 @@ class PairTally:
         """Return a tally for blocks that follow, which this one takes in once it has all before them."""
         other = PairTally(*self._dtypes, self._loop)
         other._factor, other._may_be_scaled = self._factor, self._may_be_scaled
+        # What is no larger is not looked for: it comes later.
+        other._largest = self._largest
         return other
 
     def take_in(self, other: PairTally) -> None:
@@ -98,13 +103,16 @@ class PairTally:
         if found is not None:
             self._add_found(found, a, b)
             return
-        has_same_bits = self._loop is not None and have_same_bits(a, b)
-        if self._loop is not None:
-            a, b = self._loop.numbers(a), self._loop.numbers(b)
+        if self._loop is None:
+            self._add_numbers(a, b, self._is_one_dtype and a.dtype == b.dtype and have_same_bits(*as_numbers(a, b)))
+            return
+        # Many threads compare what the loop leaves as well, and NumPy makes several numbers of each.
+        with _ONE_AT_A_TIME:
+            self._add_numbers(self._loop.numbers(a), self._loop.numbers(b), have_same_bits(a, b))
+
+    def _add_numbers(self, a: Array, b: Array, has_same_bits: bool) -> None:
         a, b = as_numbers(a, b)
         start, self.count = self.count, self.count + a.size
-        if self._loop is None:
-            has_same_bits = self._is_one_dtype and a.dtype == b.dtype and have_same_bits(a, b)
         if has_same_bits:
             self._add_equal(a)
             return
@@ -135,9 +143,10 @@ class PairTally:
         if found.largest_at >= 0:
             self._note_largest((1, found.largest), start + found.largest_at)
         elif found.largest and (1, found.largest * (1 + _ROUNDED)) > self._largest:
-            size, scale, _ = deltas(a, b)
-            at = int(size.argmax())
-            self._note_largest((scale, size[at]), start + at)
+            with _ONE_AT_A_TIME:
+                size, scale, _ = deltas(a, b)
+                at = int(size.argmax())
+                self._note_largest((scale, size[at]), start + at)
         if self.max_ulp is not None:
             self.max_ulp = max(self.max_ulp, found.max_ulp)
         if self._may_be_scaled:
@@ -146,7 +155,7 @@ class PairTally:
             self._check_factor(a[both], b[both])
 
     def _add_equal(self, a: Array) -> None:
-        finite = a[np.isfinite(a)] if a.dtype.kind in "fc" and not _is_all_finite(a) else a
+        finite = a[np.isfinite(a)] if a.dtype.kind in "fc" and not are_all_finite(a) else a
         self.finite += finite.size
         if finite.size:
             norm = norm_of(as_vector(finite))
@@ -278,13 +287,6 @@ class PairTally:
 
 def _is_float(name: str) -> bool:
     return name in KNOWN and name.startswith(("float", "bfloat")) and KNOWN[name].values_per_element == 1
-
-
-def _is_all_finite(values: Array) -> bool:
-    """Return whether all are, told by their extremes."""
-    if values.dtype.kind == "c":
-        return bool(np.isfinite(values).all())
-    return not values.size or bool(np.isfinite(values.min()) and np.isfinite(values.max()))
 
 
 def _is_cast(source: Array, name: str, target: Array) -> bool:

@@ -16,6 +16,8 @@ from tensornp.core.values.compare.pair_tally import PairTally
 from tensornp.core.values.reading.supply import Supply
 
 _PARALLEL_NUMEL, _TASK_BLOCKS = 2**21, 16
+_MAX_THREADS, _MAX_PLAIN_THREADS = 8, 4
+"""So many have buffers of less than 32 MiB in all: NumPy makes several numbers of each."""
 
 
 def tallied(first: Supply, second: Supply, dtypes: tuple[str, str], *, num_threads: int | None = None) -> PairTally:
@@ -32,7 +34,9 @@ def tallied(first: Supply, second: Supply, dtypes: tuple[str, str], *, num_threa
             tally.add(*pair)
         return tally
     if num_threads is None:
-        num_threads = threads.num_cores() if first.numel >= _PARALLEL_NUMEL else 1
+        is_small = loop is not None and not loop.is_complex
+        num_threads = min(threads.num_cores(), _MAX_THREADS if is_small else _MAX_PLAIN_THREADS)
+        num_threads = num_threads if first.numel >= _PARALLEL_NUMEL else 1
     _take_all(tally, parts, num_threads)
     return tally
 
