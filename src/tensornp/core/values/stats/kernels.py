@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import njit  # type: ignore[import-not-found,unused-ignore]  # an extra
 
-_CHUNK_NBYTES = 2**12
+_CHUNK_NBYTES = 2**13
 """What stays in the first cache while one loop after the other walks it."""
 
 
