@@ -81,6 +81,8 @@ _BREAKS = re.compile(r"(?<=[._/\[\]])(?=[^._/\[\]\s\d])|(?<=[^\W_]{24})(?=[^\W_]
 
 _MAX_WHOLE = 24
 """Characters of a name that has room in any page."""
+_MAX_BESIDE, _BROKEN = 80, 16
+"""Characters of all columns that have room in a page of 680 pixels, and of words that are broken into lines."""
 _MAX_LINE = 64
 """Characters of a name in one line of a wide page."""
 _EM = 0.6
@@ -170,8 +172,16 @@ def table_html(table: Table) -> str:
     inside = f'style="{TABLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{PRINTED}'
     if not longest:
         return f"<table {inside}"
-    room = "tensornp-room tensornp-long" if longest > _MAX_WHOLE else "tensornp-room"
+    is_long = longest > _MAX_WHOLE or _least_width(table) > _MAX_BESIDE
+    room = "tensornp-room tensornp-long" if is_long else "tensornp-room"
     return f'<div class="{room}"><table class="tensornp-names" {inside}{NAMES}</div>'
+
+
+def _least_width(table: Table) -> int:
+    """Return how many characters the columns take beside each other, where words break into lines."""
+    columns = zip(table.headings, *(row.cells for row in _full_rows(table)), strict=True)
+    widths = [(column[0], max(map(len, column))) for column in columns]
+    return sum(2 + (min(width, _BROKEN) if heading in WRAPPED else width) for heading, width in widths)
 
 
 def _kind_html(heading: str, longest: int) -> str:
