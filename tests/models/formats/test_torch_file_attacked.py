@@ -480,3 +480,19 @@ def test_keys_of_storages_are_texts(tmp_path):
     """In the list at the end too, where a key of endless text stands."""
     path = written_legacy(tmp_path / "x.pt", named(tensor()), b"\x80\x02]N" + doubled(40) + b"a.")
     assert tnp.weights(path)["w"].problem == "its storage is not in the file"
+
+
+@pytest.mark.parametrize("at", range(5))
+def test_what_any_pickle_of_the_format_before_the_zip_would_call_is_said(tmp_path, at):
+    """It has five, and torch runs each: also that of the system which wrote it, and that of the keys."""
+    pickles = [pickle.dumps(one, 2) for one in (0x1950A86A20F9469CFC6C, 1001, {})]
+    pickles += [named(tensor()), pickle.dumps(["0"], 2)]
+    # What a call returns is dropped again.
+    pickles[at] = pickles[at][:2] + b"cos\nsystem\n" + text("true") + b"\x85R0" + pickles[at][2:]
+    (tmp_path / "x.pt").write_bytes(b"".join([*pickles, struct.pack("<Q", 1), ONE]))
+    explorer = tnp.weights(tmp_path / "x.pt")
+    assert explorer["w"].to_numpy().tolist() == [1]
+    assert explorer["w"].wanted_imports == ("os.system",)
+    assert [(one, one.is_called) for one in explorer.problems] == [
+        ("it wants to import 'os.system', and nothing was imported", True)
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from tensornp.core.lowlevel.units import counted
@@ -68,6 +69,11 @@ def read_legacy(file: SourceFile) -> Contents | None:
             scans.append(_pickle_at(there, at, file))
             at += scans[-1].nbytes
         _, _, _, found, keys = scans
+        # torch runs all five.
+        found = found._replace(
+            imports=tuple(dict.fromkeys(chain.from_iterable(one.imports for one in scans))),
+            called=frozenset().union(*(one.called for one in scans)),
+        )
         if scans[0].root != LEGACY_MAGIC or type(keys.root) is not list:
             raise CheckpointError(f"{file.path!r} is no file of torch.save")
         # Also those of which no tensor is listed: each lies behind the one before.
