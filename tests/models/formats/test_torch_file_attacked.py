@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import io
 import pickle
 import struct
 import sys
@@ -496,3 +497,34 @@ def test_what_any_pickle_of_the_format_before_the_zip_would_call_is_said(tmp_pat
     assert [(one, one.is_called) for one in explorer.problems] == [
         ("it wants to import 'os.system', and nothing was imported", True)
     ]
+
+
+def members_of(value: Any) -> dict[str, bytes]:
+    """Return the members of the zip that torch writes of a value."""
+    made = io.BytesIO()
+    torch.save(value, made)
+    with zipfile.ZipFile(made) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def zipped(path: Path, members: dict[str, bytes]) -> Path:
+    """Write a zip of these members."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return path
+
+
+def test_members_are_found_whatever_their_case(tmp_path):
+    """As torch finds them: of two pickles, or two storages, it may take either; npz are case-sensitive."""
+    good = members_of({"w": torch.ones(3)})
+    path = zipped(tmp_path / "x.pt", {**good, "archive/DATA.pkl": named(text("other"))})
+    with pytest.raises(tnp.CheckpointError, match=r"its data\.pkl is there more than once"):
+        tnp.weights(path)
+    zipped(path, {**good, "Archive/Data/0": bytes(12)})
+    assert tnp.weights(path)["w"].problem == "its storage is there more than once"
+    other = {name.upper(): data for name, data in good.items() if name != "archive/byteorder"}
+    zipped(path, {**other, "ARCHIVE/ByteOrder": b"big"})
+    assert np.array_equal(tnp.weights(path)["w"].to_numpy(), torch.load(path)["w"].numpy())
+    np.savez(tmp_path / "x.npz", a=np.zeros(1), A=np.ones(1))
+    assert [one.to_numpy().tolist() for one in tnp.weights(tmp_path / "x.npz").values()] == [[0], [1]]

@@ -14,7 +14,7 @@ from tensornp.models.names.quoted import shown_name
 
 def has_arrays(members: dict[str, Record]) -> bool:
     """Return whether a zip of these members is one of `numpy.savez`, and none of `torch.save`; it may be empty."""
-    is_of_torch = any(name.rpartition("/")[2] == "data.pkl" for name in members)
+    is_of_torch = any(name.lower().rpartition("/")[2] == "data.pkl" for name in members)
     return not is_of_torch and (not members or any(name.endswith(SUFFIX) for name in members))
 
 
