@@ -342,3 +342,11 @@ def test_a_compressed_array_of_64_mib_is_compared_in_less_than_32():
             assert use(), name
             assert tracemalloc.get_traced_memory()[1] < 32 * 2**20, name
             tracemalloc.stop()
+
+
+@pytest.mark.slow
+def test_an_archive_of_more_members_than_the_old_end_record_counts_is_read(tmp_path):
+    """Its end tells them in 64 bits."""
+    data = saved(np.zeros(1, np.int8))
+    explorer = tnp.weights(archive(tmp_path / "x.npz", {f"{i}.npy": data for i in range(2**16 + 1)}))
+    assert len(explorer) == 2**16 + 1

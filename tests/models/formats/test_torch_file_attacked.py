@@ -528,3 +528,49 @@ def test_members_are_found_whatever_their_case(tmp_path):
     assert np.array_equal(tnp.weights(path)["w"].to_numpy(), torch.load(path)["w"].numpy())
     np.savez(tmp_path / "x.npz", a=np.zeros(1), A=np.ones(1))
     assert [one.to_numpy().tolist() for one in tnp.weights(tmp_path / "x.npz").values()] == [[0], [1]]
+
+
+def two_directories(tmp_path: Path) -> Path:
+    """Write a zip in which Python finds one directory, before the end record, and torch another, where that says."""
+    made = {}
+    for kind, value in (("first", 6.0), ("second", 1.0)):
+        torch.save({"w": torch.full((3,), value)}, tmp_path / "x.pt")
+        made[kind] = (tmp_path / "x.pt").read_bytes()
+    first, second = made.values()
+    at = first.rfind(b"PK\5\6")
+    nbytes, begin = struct.unpack("<2I", first[at + 12 : at + 20])
+    (tmp_path / "x.pt").write_bytes(first[: begin + nbytes] + second[: begin + nbytes] + first[at:])
+    return tmp_path / "x.pt"
+
+
+def fewer_members(tmp_path: Path) -> Path:
+    """Write a zip whose end record tells of one member less than its directory has."""
+    path = zipped(tmp_path / "x.pt", members_of({"w": torch.ones(3)}))
+    data = bytearray(path.read_bytes())
+    data[-14:-10] = struct.pack("<2H", *[data[-12] - 1] * 2)
+    path.write_bytes(data)
+    return path
+
+
+def moved_locator(tmp_path: Path) -> Path:
+    """Write a zip whose locator leads to another record of its end than the one before it."""
+    path = zipped(tmp_path / "x.pt", members_of({"w": torch.ones(3)}))
+    data = path.read_bytes()
+    num, nbytes, first = struct.unpack("<H2I", data[-12:-2])
+
+    def ending(begin: int, place: int) -> tuple[bytes, bytes]:
+        record = struct.pack("<4sQ2H2I4Q", b"PK\6\6", 44, 45, 45, 0, 0, num, num, nbytes, begin)
+        return record, struct.pack("<4sIQI", b"PK\6\7", 0, place, 1)
+
+    path.write_bytes(b"".join([data[:-22], *ending(first, first + nbytes), data[-22:]]))
+    assert tnp.weights(path)["w"].to_numpy().tolist() == torch.load(path)["w"].tolist() == [1, 1, 1]
+    other, _ = ending(0, 0)
+    path.write_bytes(b"".join([data[:first], other, data[first:-22], *ending(first + len(other), first), data[-22:]]))
+    return path
+
+
+@pytest.mark.parametrize("made", [two_directories, fewer_members, moved_locator])
+def test_a_zip_in_which_others_find_another_directory_is_refused(tmp_path, made):
+    """Python's reader looks before the records at the end, and torch's where those lead."""
+    with pytest.raises(tnp.CheckpointError, match="no sound zip file; the list of its members does not lie where its"):
+        tnp.weights(made(tmp_path))
