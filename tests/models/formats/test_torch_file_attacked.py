@@ -7,6 +7,7 @@ import io
 import pickle
 import struct
 import sys
+import tarfile
 import warnings
 import zipfile
 from pathlib import Path
@@ -574,3 +575,27 @@ def test_a_zip_in_which_others_find_another_directory_is_refused(tmp_path, made)
     """Python's reader looks before the records at the end, and torch's where those lead."""
     with pytest.raises(tnp.CheckpointError, match="no sound zip file; the list of its members does not lie where its"):
         tnp.weights(made(tmp_path))
+
+
+def test_what_torch_would_open_as_a_tar_is_refused(tmp_path):
+    """It tries the tar of torch 0.1 first, of whose pickles the others say nothing."""
+    path = written_legacy(tmp_path / "x.pt", named(tensor()), pickle.dumps(["0"], 2))
+    legacy = path.read_bytes()
+    end = legacy.find(b".") + 1
+    # A number behind the magic one that holds the header's other fields as a text, and drops it.
+    header = bytearray(tarfile.TarInfo("x").tobuf())
+    begin = legacy[:end] + b"\x80\x02T" + struct.pack("<I", 512 - end - 7)
+    header[: len(begin)] = begin
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    path.write_bytes(bytes(header) + b"0" + legacy[end + 2 :])
+    with pytest.raises(tnp.CheckpointError, match=r"is a tar archive besides, of which torch\.load would run other"):
+        tnp.weights(path)
+    with pytest.raises(Exception, match="storages"):
+        torch.load(path, weights_only=False)
+    made = members_of({"w": torch.ones(3)})
+    zipped(path, made)
+    data = path.read_bytes()
+    path.write_bytes(b"PK\5\6" + data[4:])
+    with pytest.raises(tnp.CheckpointError, match=r"is a zip file, but does not begin as those of torch\.save do"):
+        tnp.weights(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tarfile
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
@@ -18,7 +19,7 @@ from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.entries.source import NoSource
 from tensornp.models.files.byte_range import ByteRange
 from tensornp.models.files.source_file import Reader, SourceFile
-from tensornp.models.files.zip_directory import Record
+from tensornp.models.files.zip_directory import ZIP_MAGIC, Record
 from tensornp.models.formats.contents import Contents
 from tensornp.models.formats.torch.archive import looked_through, of_torch, why_unread
 from tensornp.models.names.quoted import part_of_storage
@@ -50,6 +51,9 @@ def _is_legacy(data: bytes) -> bool:
 
 def read_zip(file: SourceFile, members: dict[str, Record]) -> Contents:
     """Return what a zip of these members holds; CheckpointError if it is none of `torch.save`, or not sound."""
+    if file.read(0, len(ZIP_MAGIC)) != ZIP_MAGIC:
+        # torch would take it for a tar or a pickle.
+        raise CheckpointError(f"{file.path!r} is a zip file, but does not begin as those of torch.save do")
     with file.opened() as there:
         archive = of_torch(ByteRange(there, 0, file.nbytes, repr(file.path)), members)
     contents = _listed(file, archive.found, archive.storages, is_swapped=archive.is_swapped)
@@ -63,6 +67,8 @@ def read_legacy(file: SourceFile) -> Contents | None:
     """Return what a file of the format before the zip holds; None of another one, CheckpointError if not sound."""
     if not _is_legacy(file.read(0, min(file.nbytes, 64))):
         return None
+    if _is_tar(file):
+        raise CheckpointError(f"{file.path!r} is a tar archive besides, of which torch.load would run other pickles")
     with file.opened() as there:
         at, scans = 0, []
         for _ in range(5):
@@ -89,6 +95,15 @@ def read_legacy(file: SourceFile) -> Contents | None:
             storages[key] = Record(at + 8, nbytes)
             at += 8 + nbytes
     return _listed(file, found, storages)
+
+
+def _is_tar(file: SourceFile) -> bool:
+    """Return whether the file begins as a tar archive, for which torch takes it first: the format of torch 0.1."""
+    try:
+        tarfile.TarInfo.frombuf(file.read(0, min(file.nbytes, tarfile.BLOCKSIZE)), "utf-8", "surrogateescape")
+    except tarfile.HeaderError:
+        return False
+    return True
 
 
 def _pickle_at(there: Reader, at: int, file: SourceFile) -> XRay:
