@@ -126,6 +126,22 @@ def test_a_bad_member_hides_no_other(tmp_path):
         ]  # fmt: skip
 
 
+@pytest.mark.parametrize("kind", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_members_are_arrays_by_what_they_begin_with(tmp_path, kind):
+    """As NumPy takes them: the ending is no part of the name, unless another member has just that name."""
+    members = {
+        "a.npy": saved(np.zeros(2)), "a": saved(np.ones(3)), "b": saved(np.arange(4)), "c": b"text", "d.npy": b"text",
+        "e.npy": saved(np.ones(1)), "e.npy.npy": saved(np.zeros(1)),
+    }  # fmt: skip
+    explorer = tnp.weights(archive(tmp_path / "x.npz", members, kind))
+    assert list(explorer) == ["a.npy", "a", "b", "d", "e", "e.npy.npy"]
+    assert explorer.problems == ["its member 'c' is no array", "'d': it does not begin as NumPy's files do"]
+    with np.load(tmp_path / "x.npz") as library:
+        for name in explorer.keys() - {"d"}:
+            assert np.array_equal(explorer[name].to_numpy(), library[name])
+            assert np.array_equal(eval(explorer[name].code, {"numpy": np}), library[name])
+
+
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_members_that_cannot_be_told_apart_are_not_read(tmp_path):
     """Two of one name; two that share their bytes; other methods of compression."""

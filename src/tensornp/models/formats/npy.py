@@ -21,6 +21,7 @@ from tensornp.models.formats.contents import Contents
 from tensornp.models.names.quoted import MAX_SHOWN, cut, shown_name
 
 NPY_MAGIC = b"\x93NUMPY"
+NO_NPY = "it does not begin as NumPy's files do"
 SUFFIX = ".npy"
 _LENGTH_NBYTES = {(1, 0): 2, (2, 0): 4, (3, 0): 4}
 """Bytes that tell the length of the header, for each version of the format."""
@@ -92,7 +93,7 @@ def read_npy_header(there: Reader, start: int, nbytes: int) -> NpyHeader:
     at = len(NPY_MAGIC) + 2
     begins = there.read(start, min(nbytes, at + 4)).tobytes()
     if not begins.startswith(NPY_MAGIC) or len(begins) < at:
-        raise CheckpointError("it does not begin as NumPy's files do")
+        raise CheckpointError(NO_NPY)
     version = (begins[at - 2], begins[at - 1])
     if version not in _LENGTH_NBYTES:
         raise CheckpointError(f"its format is of version {version[0]}.{version[1]}, which is not known")

@@ -8,7 +8,7 @@ from tensornp.models.files.deflate import Inflated
 from tensornp.models.files.source_file import OpenFile, SourceFile
 from tensornp.models.files.zip_directory import Record
 from tensornp.models.formats.contents import Contents
-from tensornp.models.formats.npy import SUFFIX, npy_weight, read_npy_header
+from tensornp.models.formats.npy import NO_NPY, SUFFIX, npy_weight, read_npy_header
 from tensornp.models.names.quoted import shown_name
 
 
@@ -20,14 +20,21 @@ def has_arrays(members: dict[str, Record]) -> bool:
 
 def read_npz(file: SourceFile, members: dict[str, Record]) -> Contents:
     """Return what a zip of these members holds: an array that is not sound has a problem, and hides no other."""
+    entries, problems = [], []
     with file.opened() as there:
-        entries = [_entry(file, there, name, record) for name, record in members.items() if name.endswith(SUFFIX)]
-    others = [name for name in members if not name.endswith(SUFFIX)]
-    return Contents(entries, {}, [f"its member {shown_name(name)} is no array" for name in others])
+        for member, record in members.items():
+            stem = member.removesuffix(SUFFIX)
+            # NumPy takes a member of just that name first.
+            entry = _entry(file, there, stem if stem not in members else member, record)
+            # Without the ending too, it makes an array of what begins as one.
+            if member.endswith(SUFFIX) or not (record.problem or entry.problem == NO_NPY):
+                entries.append(entry)
+            else:
+                problems.append(f"its member {shown_name(member)} {record.problem or 'is no array'}")
+    return Contents(entries, {}, problems)
 
 
-def _entry(file: SourceFile, there: OpenFile, member: str, record: Record) -> WeightEntry:
-    name = member.removesuffix(SUFFIX)
+def _entry(file: SourceFile, there: OpenFile, name: str, record: Record) -> WeightEntry:
     code = f"numpy.load({file.path!r})[{name!r}]"
     if record.problem:
         return nothing(name, "array", code, f"its member {record.problem}", file.path)
