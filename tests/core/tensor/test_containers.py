@@ -414,3 +414,24 @@ def test_what_lies_too_deep_is_not_said_to_be_all():
         tree = [tree, torch.ones(1)]
     assert not summarize_container(tree, DisplayOptions()).is_complete
     assert summarize_container([[T], []], DisplayOptions()).is_complete
+
+
+class Odd:
+    """Something that is like a dataclass, and none."""
+
+    def __init__(self) -> None:
+        self.a = torch.ones(1)
+
+
+def test_odd_classes_are_told_in_a_sentence():
+    """Fields that are none, a maker that is none, and a mapping that keeps itself: none ends in a raw error."""
+    unlike = (type("Odd", (Odd,), {"__dataclass_fields__": fields}) for fields in ({"a": 3}, property(lambda _: {})))
+    for one in unlike:
+        with pytest.raises(tnp.NotATensorError, match="not 'Odd'"):
+            tnp.to_numpy(one())
+    made = tnp.to_numpy(type("Pair", (tuple,), {"_fields": ("x",), "_make": None})((torch.ones(1),)))
+    assert isinstance(made[0], np.ndarray)
+    looped = collections.UserDict()
+    looped.data = looped
+    with pytest.raises(tnp.TensornpError, match="a UserDict goes on without end where its items are; pass a dict"):
+        tnp.to_numpy(looped)

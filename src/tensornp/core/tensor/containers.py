@@ -140,7 +140,9 @@ def _is_dataclass(cls: type) -> bool:
     # A module holds parameters, whatever its fields, and a weight of an explorer is one thing.
     if any(is_subclass(cls, base) for base in (type, torch.nn.Module, Weight)):
         return False
-    return any("__dataclass_fields__" in class_members(base) for base in mro_of(cls))
+    members = (class_members(base) for base in mro_of(cls))
+    fields = next((one["__dataclass_fields__"] for one in members if "__dataclass_fields__" in one), None)
+    return type(fields) is dict and all(type(field) is dataclasses.Field for field in fields.values())
 
 
 LEAVES = PLAIN_CLASSES | {id(torch.Tensor), id(torch.nn.Parameter)}

@@ -78,7 +78,10 @@ def map_leaves(
 
     cls = type(tree)
     container = _MAPPING if is_mapping(cls) or is_subclass(cls, dict) else container_of(cls) or _MAPPING
-    before = list(container.items(tree))
+    try:
+        before = list(container.items(tree))
+    except RecursionError as error:
+        raise BadRequestError(f"{an_instance(tree)} goes on without end where its items are; pass a dict") from error
     after = [(key, convert(container.step(key), child)) for key, child in before]
     if container is DATACLASS:
         _check_computed(tree, convert)
@@ -147,7 +150,7 @@ def _same_list(original: list[Any], items: _Items) -> Any:
 
 def _same_tuple(original: tuple[Any, ...], items: _Items) -> Any:
     kind: Any = type(original)
-    if hasattr(kind, "_make"):
+    if callable(getattr(kind, "_make", None)):
         return kind._make(_children(items))
     try:
         # Past the constructor of a subclass, which may ask for other arguments.
