@@ -52,17 +52,19 @@ def main() -> None:
     if options.json:
         options.json.write_text(json.dumps(run, indent=1), encoding="utf-8")
     if options.page:
-        options.page.write_text("\n\n".join([_TITLE, *page]) + "\n", encoding="utf-8")
+        options.page.write_text(
+            "\n\n".join([_TITLE.format(quick=" --quick" if options.quick else ""), *page]) + "\n", encoding="utf-8"
+        )
     if earlier is not None:
         print("\n## Since the earlier run\n\n" + "\n".join(changes(run["figures"], earlier)))
 
 
 _TITLE = """# Performance
 
-`python tests/benchmarks/run.py --page .github/PERFORMANCE.md` has measured this and written the page. A range is from
-the 10th to the 90th percentile of all rounds. "Times as long" compares within a round, so that a busy machine disturbs
-both sides alike; it says more than any time. `--json FILE` keeps the figures, and `--against FILE` says what a later
-run has otherwise."""
+`python tests/benchmarks/run.py{quick} --page .github/PERFORMANCE.md` has measured this and written the page. A range
+is from the 10th to the 90th percentile of all rounds. "Times as long" compares within a round, so that a busy machine
+disturbs both sides alike; it says more than any time. `--json FILE` keeps the figures, and `--against FILE` says what a
+later run has otherwise."""
 
 
 def _machine() -> str:

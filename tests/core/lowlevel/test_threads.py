@@ -140,6 +140,14 @@ async def _computes() -> None:
         await asyncio.sleep(0)
 
 
+async def _imports_ahead() -> None:
+    """Have our modules imported in an hour."""
+    from tensornp.fronts.ipython import ahead
+
+    ahead.IDLE_S = 3600
+    ahead.Ahead().after_cell(None)
+
+
 def _loop(*coroutines: Callable[[], Any], timer: Callable[[], None] | None = None) -> Callable[[], None]:
     """Return what begins to run such a loop in a thread."""
 
@@ -217,6 +225,7 @@ THREADS: dict[str, tuple[Callable[[], None], bool]] = {
     "a loop with a task that sleeps": (_loop(_sleeps), True),
     "a loop with a task that computes": (_loop(_computes), True),
     "a loop with a timer": (_loop(timer=print), True),
+    "a loop that is to import what a card needs": (_loop(_imports_ahead), False),
     "a loop of tornado with a timer": (_tornado, True),
     "a pool with nothing to do": (_pool(), False),
     "a pool in a function of C": (_pool((time.sleep, 3600)), True),

@@ -112,7 +112,7 @@ def test_the_table_is_whole(shell, odd):
     shell.run("%tensors")
     text = table_text(shell)
     assert "search stopped" not in text
-    listed = {line.split("  ")[0].removesuffix(" (NumPy array)") for line in text.splitlines()[2:]}
+    listed = {line.split("  ")[0].removesuffix(" (HiddenArray)") for line in text.splitlines()[2:]}
     assert {*odd, "w"} <= listed
 
 

@@ -28,6 +28,7 @@ _SERVANTS = (
 _LOOPS = ("asyncio", "tornado", "ipykernel.subshell")
 _ANSWERING, _OWN = ("ipykernel.subshell",), "tensornp "
 """Where the threads are from in which pages are answered while a cell runs, and how the names of ours begin."""
+_AHEAD = "tensornp.fronts.ipython.ahead"
 _PATIENCE_S, _PAUSE_S = 0.25, 0.001
 """For how long they are waited for in all, from the beginning of one cell to that of the next."""
 Role = Literal["servant", "loop", "pool", "feeder", "user"]
@@ -198,11 +199,18 @@ def _loop_waits(frame: FrameType) -> bool:
         is_of_kernel = is_of_kernel or str(turn.f_globals.get("__name__")).startswith("ipykernel.")
         turn = turn.f_back
     # By private names of asyncio, which has no public way to ask; without them nothing is said to rest.
-    if loop is None or getattr(loop, "_scheduled", True) or getattr(loop, "_ready", True):
+    if loop is None or not all(map(_is_ahead, getattr(loop, "_scheduled", (None,)))) or getattr(loop, "_ready", True):
         return False
     if not is_of_kernel and not _listens_to_itself_alone(loop):
         return False
     return all(map(_is_of_kernel, asyncio.all_tasks(loop)))
+
+
+def _is_ahead(timer: asyncio.TimerHandle | None) -> bool:
+    """Return whether a timer has modules of ours imported, which runs no code of the user's, or nothing any more."""
+    return timer is not None and (
+        timer.cancelled() or getattr(getattr(timer, "_callback", None), "__module__", "") == _AHEAD
+    )
 
 
 def _listens_to_itself_alone(loop: Any) -> bool:

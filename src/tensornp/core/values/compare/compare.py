@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel import threads
+from tensornp.core.lowlevel.attributes import is_subclass
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.modes import apart, never_compiled
 from tensornp.core.values.compare.aligned import pairs_of
@@ -156,7 +157,7 @@ def compare(a: Any, b: Any) -> Comparison:
 
 
 def _opened(one: Any) -> AbstractContextManager[Any]:
-    return one.opened() if isinstance(one, StoredValues) else nullcontext(one)
+    return one.opened() if is_subclass(type(one), StoredValues) else nullcontext(one)
 
 
 @apart
@@ -176,7 +177,7 @@ def _compared(a: Any, b: Any) -> Comparison:
         return Comparison(False, False, verdict, shapes, dtypes, reshaped=("tensor",), retyped=_named(dtypes))
     refuse_endless(first, "compare")
     refuse_endless(second, "compare")
-    is_sequential = any(isinstance(one, StoredValues) and one.is_sequential for one in (a, b))
+    is_sequential = any(is_subclass(type(one), StoredValues) and one.is_sequential for one in (a, b))
     try:
         with threads.GATE, uncollected(), np.errstate(all="ignore"):
             tally = tallied(first, second, dtypes, num_threads=1 if is_sequential else None)
