@@ -52,9 +52,8 @@ def main() -> None:
     if options.json:
         options.json.write_text(json.dumps(run, indent=1), encoding="utf-8")
     if options.page:
-        options.page.write_text(
-            "\n\n".join([_TITLE.format(quick=" --quick" if options.quick else ""), *page]) + "\n", encoding="utf-8"
-        )
+        title = _TITLE.format(quick=" --quick" if options.quick else "")
+        options.page.write_text("\n\n".join([title, *page]) + "\n", encoding="utf-8")
     if earlier is not None:
         print("\n## Since the earlier run\n\n" + "\n".join(changes(run["figures"], earlier)))
 

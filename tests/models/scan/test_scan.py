@@ -484,3 +484,13 @@ def test_what_has_no_values_has_not_failed():
     """As the state of an optimizer that keeps none."""
     optimizer = torch.optim.SGD(torch.nn.Linear(2, 2).parameters(), lr=0.1)
     assert repr(tnp.weights(optimizer).scan()) == "<ScanTable of 0 weights, 0 with findings, 2 without values to read>"
+
+
+def test_what_is_not_read_stands_in_the_order_of_the_weights(tmp_path):
+    """Whichever of the threads comes first with it."""
+    path = tmp_path / "x.safetensors"
+    names = [f"l{i}" for i in range(40)]
+    save_file({name: torch.zeros(300) for name in names}, path)
+    explorer = tnp.weights(path)
+    save_file({name: torch.zeros(3) for name in names}, path)
+    assert all(list(explorer.scan().failed) == list(explorer) for _ in range(5))

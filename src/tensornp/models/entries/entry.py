@@ -252,8 +252,8 @@ class WeightEntry(Weight):
             raise NoDataError(said + (cure if self.elsewhere is not None else ""))
 
     def __repr__(self) -> str:
-        said = [self.kind, shape_text(self.shape, self.kind) or "shape not known yet", self.dtype, self.location]
-        said += list(filter(None, [self.note, self.problem]))
+        shape = shape_text(self.shape, self.kind) or "shape not known yet"
+        said = filter(None, [self.kind, shape, self.dtype, self.location, self.note, self.problem])
         return f"<{shown_name(self.name)}: {', '.join(cut(one, MAX_TOLD) for one in said)}>"
 
 

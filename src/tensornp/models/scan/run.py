@@ -76,6 +76,7 @@ def scan_entries(
         table.complete = True
     except (KeyboardInterrupt, _StoppedError):
         pass
+    table.settle()
     table.seconds = time.monotonic() - begin
     return table
 

@@ -77,6 +77,10 @@ class ScanTable(Mapping[str, TensorStats]):
                 if alike[at : at + 1] != [first]:
                     alike.insert(at, first)
 
+    def settle(self) -> None:
+        """Put what was not read into the order of the weights, in whichever order threads have found it."""
+        self.failed = {name: self.failed[name] for name in self._names if name in self.failed}
+
     def __getitem__(self, name: str) -> TensorStats:
         if name in self:
             return self._stats[name]
