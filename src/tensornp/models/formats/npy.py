@@ -65,7 +65,7 @@ def read_npy(file: SourceFile) -> Contents:
             header = read_npy_header(there, 0, file.nbytes)
         except CheckpointError as error:
             raise CheckpointError(f"{file.path!r} is no sound {SUFFIX} file: {error}") from None
-    entry = npy_weight(header, "array", f"np.load({file.path!r})", file)
+    entry = npy_weight(header, "array", f"numpy.load({file.path!r})", file)
     rest = file.nbytes - header.first - header.nbytes
     problems = [f"{counted(rest, 'byte')} at its end can belong to no array that is listed"] if rest else []
     return Contents([entry], {}, problems)

@@ -35,7 +35,7 @@ def read_npz(file: SourceFile, members: dict[str, Record]) -> Contents:
 
 
 def _entry(file: SourceFile, there: OpenFile, name: str, record: Record) -> WeightEntry:
-    code = f"np.load({file.path!r})[{name!r}]"
+    code = f"numpy.load({file.path!r})[{name!r}]"
     if record.problem:
         return nothing(name, "array", code, f"its member {record.problem}", file.path)
     try:
