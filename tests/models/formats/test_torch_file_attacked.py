@@ -599,22 +599,3 @@ def test_what_torch_would_open_as_a_tar_is_refused(tmp_path):
     path.write_bytes(b"PK\5\6" + data[4:])
     with pytest.raises(tnp.CheckpointError, match=r"is a zip file, but does not begin as those of torch\.save do"):
         tnp.weights(path)
-
-
-def test_a_storage_told_in_two_ways_is_not_read(tmp_path):
-    """Of which torch keeps the first, also of the key of a view; empty ones of several dtypes share a key by right."""
-    says = "its storage is told in two ways, of which torch keeps the first"
-    two = named(tensor(numel=2, shape=2))[:-1] + text("i") + tensor(kind="Int", numel=2, shape=2) + b"s."
-    data = np.ones(2, "<f4").tobytes()
-    explorer = tnp.weights(written(tmp_path / "x.pt", two, data))
-    assert [entry.problem for entry in explorer.values()] == [says] * 2
-    assert torch.load(tmp_path / "x.pt")["i"].dtype == torch.float32
-    explorer = tnp.weights(written_legacy(tmp_path / "y.pt", two, pickle.dumps(["0"], 2), data))
-    assert [entry.problem for entry in explorer.values()] == [says] * 2
-    view = b"(" + text("0") + number(1) + number(1) + b"t"
-    path = written_legacy(tmp_path / "y.pt", named(tensor(numel=2, more=view)), pickle.dumps(["0"], 2), data)
-    assert tnp.weights(path)["w"].problem == says
-    torch.save({"a": torch.ones(0), "b": torch.ones(0, dtype=torch.int8)}, tmp_path / "x.pt")
-    empty = named(tensor(numel=0, shape=0))[:-1] + text("i") + tensor(kind="Int", numel=0, shape=0) + b"s."
-    for path in (tmp_path / "x.pt", written(tmp_path / "y.pt", empty, b"")):
-        assert [entry.problem for entry in tnp.weights(path).values()] == ["", ""]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.legible import legible
@@ -150,27 +149,6 @@ def told_storage(persistent: Any) -> StorageTold | None:
     if type(view) is not tuple or len(view) != 3 or not all(map(is_size, view[1:])) or view[1] + view[2] > numel:
         return None
     return StorageTold(name, kind, numel, itemsize, view[1])
-
-
-def told_in_two_ways(persistent: Iterable[Persistent]) -> set[str]:
-    """Return the keys of storages of which two things are said; torch keeps the first, also of a view's own key.
-
-    Empty storages of several dtypes may have one.
-    """
-    first: dict[str, object] = {}
-    return {key for key, said in _said_of(persistent) if first.setdefault(key, said) != said}
-
-
-def _said_of(persistent: Iterable[Persistent]) -> Iterator[tuple[str, object]]:
-    for one in persistent:
-        key = storage_key(one.key[2]) if type(one.key) is tuple and len(one.key) > 2 else None
-        told = told_storage(one)
-        if key is not None:
-            yield key, (told.kind, told.numel) if told is not None and told.nbytes else told is not None
-        view: Any = one.key[5] if told is not None and len(one.key) > 5 else None
-        own = storage_key(view[0]) if view is not None else None
-        if own is not None:
-            yield own, (key, view[1:])
 
 
 def storage_key(key: Any) -> str | None:

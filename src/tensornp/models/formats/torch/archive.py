@@ -11,7 +11,7 @@ from tensornp.models.files.byte_range import ByteSource, read_bytes
 from tensornp.models.files.zip_directory import MAX_DIRECTORY_NBYTES, Record, records_of
 from tensornp.models.pickles.look_through import MAX_NBYTES, xray
 from tensornp.models.pickles.records import XRay
-from tensornp.models.pickles.tensors import PickledTensor, told_in_two_ways
+from tensornp.models.pickles.tensors import PickledTensor
 
 _MAX_ORDER_NBYTES = 8
 _LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
@@ -57,7 +57,6 @@ def of_torch(source: ByteSource, members: dict[str, Record], max_nbytes: int = M
         records = {name: one._replace(problem=one.problem or why) for name, one in records.items()}
     there = f"{prefix}data/"
     storages = {name[len(there) :]: one for name, one in records.items() if _folded(name).startswith(there)}
-    storages |= told_twice(found)
     constants = (name.removeprefix(f"{prefix}constants/") for name in folded)
     return TorchZip(found, storages, is_swapped, sum(name.isdecimal() for name in constants))
 
@@ -68,12 +67,6 @@ def looked_through(said: str, data: bytes) -> XRay:
         return xray(data)
     except CheckpointError as error:
         raise CheckpointError(f"{said} cannot be looked through: {error}") from None
-
-
-def told_twice(found: XRay) -> dict[str, Record]:
-    """Return the storages of which a pickle says two things, as what is not read."""
-    twice = Record(0, 0, "is told in two ways, of which torch keeps the first")
-    return dict.fromkeys(told_in_two_ways(found.persistent), twice)
 
 
 def why_unread(tensor: PickledTensor, record: Record | None) -> str:

@@ -21,7 +21,7 @@ from tensornp.models.files.byte_range import ByteRange
 from tensornp.models.files.source_file import Reader, SourceFile
 from tensornp.models.files.zip_directory import ZIP_MAGIC, Record
 from tensornp.models.formats.contents import Contents
-from tensornp.models.formats.torch.archive import looked_through, of_torch, told_twice, why_unread
+from tensornp.models.formats.torch.archive import looked_through, of_torch, why_unread
 from tensornp.models.names.quoted import part_of_storage
 from tensornp.models.optimizers.saved import optimizers_in
 from tensornp.models.pickles.contents import OfSet, PickledValue, Unlisted, as_container, dotted, shown_key, values_of
@@ -84,9 +84,9 @@ def read_legacy(file: SourceFile) -> Contents | None:
             raise CheckpointError(f"{file.path!r} is no file of torch.save")
         # Also those of which no tensor is listed: each lies behind the one before.
         told = {one.key: one.itemsize for one in map(told_storage, found.persistent) if one is not None}
-        storages, twice = {}, told_twice(found)
+        storages: dict[str, Record] = {}
         for key in map(storage_key, keys.root):
-            if key is None or key not in told or key in twice or at + 8 > file.nbytes:
+            if key is None or key not in told or at + 8 > file.nbytes:
                 # Where the next one begins is not told.
                 break
             nbytes = int.from_bytes(there.read(at, 8).tobytes(), "little") * told[key]
@@ -94,7 +94,7 @@ def read_legacy(file: SourceFile) -> Contents | None:
                 break
             storages[key] = Record(at + 8, nbytes)
             at += 8 + nbytes
-    return _listed(file, found, storages | twice)
+    return _listed(file, found, storages)
 
 
 def _is_tar(file: SourceFile) -> bool:
