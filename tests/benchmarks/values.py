@@ -17,6 +17,7 @@ from tensornp.core.values.find.locate import locate
 from tensornp.core.values.pictures.planes import plane_map
 from tensornp.core.values.stats import fast
 from tensornp.core.values.stats.compute import scan
+from tensornp.core.values.stats.tasks import ALL_NUMEL
 from tensornp.render.tensor.card import tensor_html, tensor_text
 
 NAIVE = "(t.isnan().sum(), t.isinf().sum(), (t == 0).sum(), t.min(), t.max(), t.mean(), t.std(correction=0))"
@@ -28,7 +29,7 @@ NAIVE_PAIR = (
 CLAIMS = {"the figures": 1 / 0.6, "figures and distribution": 1 / 0.3}
 """How many times as long as a plain read a pass takes at most."""
 SAMPLED_CLAIM, EXACT_CLAIM, HEATMAP_CLAIM, LOCATE_CLAIM = 1.1, 5, 1.5, 1.2
-COMPARE_CLAIM = 1 / 8
+COMPARE_CLAIM, COMPARE_READ_CLAIM = 1 / 8, 1.3
 READ = "a plain read (np.max by blocks)"
 
 
@@ -42,7 +43,7 @@ def report(*, quick: bool) -> Iterator[Figure | str]:
         yield from _figures(numel, quick)
         yield from _dtypes(numel, quick)
         yield from _beside_figures(numel, quick)
-        yield _comparison(numel, quick)
+        yield from _comparisons(numel, quick)
     finally:
         torch.set_num_threads(threads)
     yield from _cards()
@@ -107,6 +108,9 @@ def _beside_figures(numel: int, quick: bool) -> Iterator[Figure]:
         "a heat map": (HEATMAP_CLAIM, "plane_map(t)"),
         "locate of one last NaN": (LOCATE_CLAIM, "locate(last)"),
     }
+    if t.numel() <= ALL_NUMEL:
+        # Nothing is sampled of so few.
+        del claims["with a sampled distribution"]
     statements = {"figures": "by_numpy(t, histogram=None, num_threads=1)"}
     statements |= {name: statement for name, (_, statement) in claims.items()}
     names = {"by_numpy": _by_numpy, "t": t, "last": last, "plane_map": plane_map, "locate": locate}
@@ -116,13 +120,25 @@ def _beside_figures(numel: int, quick: bool) -> Iterator[Figure]:
         yield timed(f"{name}, {t.numel():,} float32", taken, beside, figures, at_most=claims[name][0])
 
 
-def _comparison(numel: int, quick: bool) -> Figure:
+def _comparisons(numel: int, quick: bool) -> Iterator[Figure]:
+    """Yield a comparison beside what torch says of two, and of each dtype beside a read of both; all differ."""
     a = _normal(numel)
     b = a + 1e-3 * torch.randn(numel, generator=torch.Generator().manual_seed(1))
     statements = {"compare": "compare(a, b)", "torch": NAIVE_PAIR}
     seconds = interleave(statements, {"compare": compare, "torch": torch, "a": a, "b": b}, rounds=3 if quick else 7)
     what = f"compare of two of {numel:,}"
-    return timed(what, seconds["compare"], "seven torch expressions", seconds["torch"], at_most=COMPARE_CLAIM)
+    yield timed(what, seconds["compare"], "seven torch expressions", seconds["torch"], at_most=COMPARE_CLAIM)
+    for dtype in ("float64", "float32", "bfloat16", "float16", "int64", "int32"):
+        first, second = ((1000 * one).to(getattr(torch, dtype)) for one in (a, a * 1.1 + 1))
+        x, y = (one.view(getattr(torch, f"int{8 * one.itemsize}")).numpy() for one in (first, second))
+        names = {"compare": compare, "first": first, "second": second, "read": _blocks_read, "x": x, "y": y}
+        seconds = interleave(
+            {"own": "compare(first, second)", READ: "read(x); read(y)"}, names, rounds=3 if quick else 7
+        )
+        claim = COMPARE_READ_CLAIM if fast.load() is not None else None
+        yield timed(
+            f"compare of two of {numel:,} {dtype}", seconds["own"], f"{READ} of both", seconds[READ], at_most=claim
+        )
 
 
 def _make_card(tensor: torch.Tensor, options: DisplayOptions) -> tuple[str, str]:

@@ -139,3 +139,8 @@ def test_a_number_that_the_dtype_does_not_hold_is_refused(tensor, text, says):
     """One sentence, with the cure."""
     with pytest.raises(tnp.BadRequestError, match=says):
         setting_code(tnp.inspect(tensor), "t", (0,) * tensor.dim(), text)
+
+
+def test_one_axis_too_many_is_one():
+    with pytest.raises(BadRequestError, match="names 1 axis of an array that has 0"):
+        parse_index("0", ())

@@ -34,9 +34,8 @@ def parse_index(text: str, shape: Sequence[int]) -> tuple[int | slice, ...]:
         raise BadRequestError(f"the index {quoted(text)} has more than one ...; keep one")
     num_named = len(given) - (Ellipsis in given)
     if num_named > len(shape):
-        raise BadRequestError(
-            f"the index {quoted(text)} names {num_named} axes of an array that has {len(shape)}; name fewer"
-        )
+        axes = "1 axis" if num_named == 1 else f"{num_named} axes"
+        raise BadRequestError(f"the index {quoted(text)} names {axes} of an array that has {len(shape)}; name fewer")
     at = given.index(Ellipsis) if Ellipsis in given else len(given)
     whole = [slice(None)] * (len(shape) - num_named)
     spread = [*given[:at], *whole, *given[at + 1 :]]
