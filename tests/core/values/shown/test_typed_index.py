@@ -142,5 +142,5 @@ def test_a_number_that_the_dtype_does_not_hold_is_refused(tensor, text, says):
 
 
 def test_one_axis_too_many_is_one():
-    with pytest.raises(BadRequestError, match="names 1 axis of an array that has 0"):
+    with pytest.raises(tnp.BadRequestError, match="names 1 axis of an array that has 0"):
         parse_index("0", ())
