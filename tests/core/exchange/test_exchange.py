@@ -677,3 +677,10 @@ def test_to_tensor_knows_an_array_of_jax_and_of_cupy(cupy):
     out = tnp.to_tensor({"j": jax.numpy.arange(3), "c": FakeArray(np.ones(2, np.float32)), "n": np.zeros(1)})
     assert [t.tolist() for t in out.values()] == [[0, 1, 2], [1, 1], [0]]
     assert tnp.to_tensor(jax.numpy.ones(2, dtype="bfloat16")).dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("obj", [3, None, [torch.ones(1)], np.ones(2)])
+def test_a_plan_of_what_is_no_tensor_names_the_function_that_was_called(obj):
+    """And not the one behind it."""
+    with pytest.raises(tnp.NotATensorError, match=r"plan_jax takes a torch.Tensor"):
+        tnp.plan_jax(obj)

@@ -25,7 +25,7 @@ from tensornp.core.exchange.dlpack import (
 from tensornp.core.exchange.handover import Recipient, decide
 from tensornp.core.lowlevel import modes
 from tensornp.core.tensor import dtypes
-from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.info import check_tensor, inspect
 from tensornp.core.tensor.map_leaves import map_leaves
 from tensornp.errors import BadRequestError
 
@@ -36,7 +36,9 @@ def plan_cupy(tensor: torch.Tensor, *, copy: bool | None = None, dtype: object =
 
     The `code` uses ``cupy`` too. Raises as `to_cupy` does.
     """
-    return _handover_to_cupy(import_library("cupy", "CuPy"), tensor, copy, dtype).plan
+    cupy = import_library("cupy", "CuPy")
+    check_tensor(tensor, "plan_cupy")
+    return _handover_to_cupy(cupy, tensor, copy, dtype).plan
 
 
 @modes.never_compiled

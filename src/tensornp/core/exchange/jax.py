@@ -34,7 +34,7 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.info import check_tensor, inspect
 from tensornp.core.tensor.map_leaves import map_leaves
 from tensornp.errors import BadRequestError, NoDataError, UnsupportedArrayError, UnsupportedTensorError
 
@@ -47,7 +47,9 @@ def plan_jax(
 
     The `code` uses ``jax`` too. Raises as `to_jax` does, but for integers that turn out not to fit.
     """
-    return _handover_to_jax(import_library("jax", "JAX"), tensor, copy, dtype, device).plan
+    jax = import_library("jax", "JAX")
+    check_tensor(tensor, "plan_jax")
+    return _handover_to_jax(jax, tensor, copy, dtype, device).plan
 
 
 @modes.never_compiled

@@ -106,7 +106,9 @@ class DisplayOptions:
         "tells.",
     )
     pictures: str = _one_of(
-        "small", "off", help="Whether cards have small pictures, such as the histogram: small or off."
+        "small",
+        "off",
+        help="Whether cards have small pictures, such as the histogram: small or off; text keeps its bars.",
     )
     max_watch_nbytes: int = _number(
         2**28,

@@ -12,7 +12,7 @@ from IPython.core.error import UsageError
 from tensornp.fronts.ipython.arguments import NOT_PYTHON, is_expression
 from tensornp.fronts.ipython.evaluate import UndefinedNameError, evaluated
 
-_LOOKS_LIKE_A_PATH = re.compile(r"[./\\]|[A-Za-z]:[\\/]|[^\s()\[\]]+\.safetensors$|[^\s()\[\]]+\.index\.json$")
+_LOOKS_LIKE_A_PATH = re.compile(r"[./\\]|[A-Za-z][\w+.-]*:[\\/]|[^\s()\[\]]+\.safetensors$|[^\s()\[\]]+\.index\.json$")
 _LOOKS_LIKE_A_FILE = re.compile(r"[^\s()\[\]]+\.(?:pt|pth|bin|ckpt|npz|npy|gguf)$")
 """What is a path unless it is the attribute of a variable: ``model.pt``."""
 _LOOKS_LIKE_A_HUB_S = re.compile(r"(?=\S*[-/])[A-Za-z][\w.]*(?:-[\w.]+)*(?:/[A-Za-z][\w.-]*)?")

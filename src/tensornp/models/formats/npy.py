@@ -78,6 +78,8 @@ def npy_weight(header: NpyHeader, name: str, code: str, file: Bytes, note: str =
     said = [note, "other byte order" if header.is_swapped else ""]
     said += ["Fortran order"] if header.is_fortran and len(header.shape) > 1 else []
     note = ", ".join(filter(None, said))
+    # NumPy refuses a pickle as well, and this is no place to allow one.
+    code = "" if header.dtype == "object" else code
     return weight_in(source, name, code, kind="array", nbytes=header.nbytes, note=note, problem=header.problem)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from tensornp.models.optimizers.saved import with_names
 
 _MAX_REFUSED = 200
 """Characters of a path that the system does not take: it may be too long."""
+_IS_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None = None) -> WeightsExplorer:
@@ -84,7 +86,10 @@ def _found(typed: str) -> str:
         # Not normalized: what is above a symbolic link is not what its name says.
         return typed if os.path.isabs(typed) else os.path.join(os.getcwd(), typed)
     except (FileNotFoundError, NotADirectoryError):
-        raise CheckpointError(f"there is no '{cut(typed, MAX_TOLD)}'{closest_path(typed)}") from None
+        said = f"there is no '{cut(typed, MAX_TOLD)}'"
+        if _IS_ADDRESS.match(typed):
+            raise CheckpointError(f"{said} here, and nothing is fetched; download it, and open its path") from None
+        raise CheckpointError(f"{said}{closest_path(typed)}") from None
     except (OSError, ValueError) as error:
         raise CheckpointError(f"'{cut(typed, _MAX_REFUSED)}' cannot be opened: {reason_of(error)}") from None
 

@@ -100,6 +100,14 @@ def test_the_figure_is_of_the_object_interface():
         tnp.plot(torch.zeros(3, 4, 5), index=(9,))
 
 
+@pytest.mark.parametrize("index", ["ab", "", 1.5, True, "1"])
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (3, 4, 4), (2, 3, 4, 4)])
+def test_what_is_no_index_is_refused(shape, index):
+    """Of one plane too, which has no index but the empty one."""
+    with pytest.raises(tnp.BadRequestError, match=r"leads (to no plane|nowhere)"):
+        tnp.plot(torch.zeros(shape), index=index)
+
+
 def test_an_endless_plane_is_refused_in_a_sentence():
     """A tensor may be expanded to more elements than anybody reads."""
     for t in (torch.ones(1).expand(2**40), torch.ones(1).expand(2**20, 2**20)):

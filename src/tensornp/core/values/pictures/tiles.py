@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.units import counted
 from tensornp.core.values.pictures.heatmap import NOTHING, Heatmap
 from tensornp.errors import BadRequestError
 
@@ -93,16 +94,21 @@ def tiles_of(shape: tuple[int, ...], index: Sequence[int] | int | None = None, m
 
 def _checked(index: Sequence[int] | int, outer: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
     try:
-        at = tuple(operator.index(i) for i in (index if isinstance(index, Iterable) else (index,)))
+        at = None if isinstance(index, (str, bool)) else tuple(map(operator.index, _each(index)))
     except TypeError:
-        at = ()
-    if len(at) != len(outer) or not all(-size <= i < size for i, size in zip(at, outer, strict=True)):
+        at = None
+    if at is None or len(at) != len(outer) or not all(-size <= i < size for i, size in zip(at, outer, strict=True)):
         raise BadRequestError(
-            f"index {quoted(index)} leads to no plane of shape {shape}; pass {len(outer)} integers within {list(outer)}"
+            f"index {quoted(index)} leads to no plane of shape {shape}; pass "
+            f"{counted(len(outer), 'integer')} within {list(outer)}"
             if outer
             else f"index {quoted(index)} leads nowhere in shape {shape}, which is one plane; pass None"
         )
     return tuple(i % size for i, size in zip(at, outer, strict=True))
+
+
+def _each(index: Sequence[int] | int) -> Iterable[int]:
+    return index if isinstance(index, Iterable) else (index,)
 
 
 def grid_of(count: int, plane: tuple[int, int]) -> tuple[int, int]:
