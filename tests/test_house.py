@@ -14,12 +14,12 @@ import pytest
 
 SRC = Path(__file__).parents[1] / "src" / "tensornp"
 ROOMS = {
-    "": "errors -> core -> models, ranks -> render -> widget, session -> fronts, testing",
+    "": "errors -> core -> models -> passes, ranks -> render -> widget, session -> fronts, testing",
     "core": "lowlevel -> tensor -> namespace -> memory -> convert -> values, exchange -> summary",
     "core/values": "reading -> shown, stats -> compare -> find, pictures",
     "models": "names -> reading, files -> pickles -> entries -> storage, quantization, optimizers, outline "
     "-> scan -> formats, explorer -> live -> opening -> weights -> comparing, module_view",
-    "render": "layout -> pictures -> tensor -> values, collections, models -> simple -> views -> view -> static_card",
+    "render": "layout -> pictures -> tensor -> values, collections, models, passes -> simple -> views -> view -> static_card",
 }
 """A room imports what is left of it: not what shares its place, between two commas."""
 MODULES = sorted(path for path in SRC.rglob("*.py") if path != SRC / "__init__.py")
@@ -40,7 +40,7 @@ HOMES = {
     "anywidget": {"widget"},
     "ipywidgets": {"widget"},
     "IPython": {"fronts/ipython"},
-    "torch": {"core", "models", "ranks", "widget", "session", "fronts", "testing"},
+    "torch": {"core", "models", "passes", "ranks", "widget", "session", "fronts", "testing"},
 }
 
 

@@ -1,0 +1,267 @@
+"""What is known of a pass once it is over: calls, values and figures, with no tensor and no module inside."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+CAME_WITH_THE_CALL = "came with the call"
+"""What a value is made by that no call that was followed has given."""
+RETURNED, RAISED, STOPPED_EARLY, LEFT = "returned", "raised", "stopped early", "left"
+FORWARD, RECOMPUTED, BACKWARD, OPTIMIZER, BEFORE = "forward", "recomputed", "backward", "optimizer", "before the pass"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A line of a program, as it read when the pass was over; `text` is empty where that is not known."""
+
+    file: str
+    line: int
+    function: str
+    text: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.file.replace(chr(92), '/').rpartition('/')[2]}:{self.line}"
+        return f"{where} `{self.text}`" if self.text else where
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one read of a tensor tells: of complex numbers, of their moduli.
+
+    `min` and `max` are NaN if any element is; whether there are infinities beside is not known then. `sum` and `norm`
+    are taken in float32 at least, on the tensor's own device; `norm` is NaN for what has none.
+    """
+
+    min: float
+    max: float
+    sum: float
+    norm: float
+    count: int
+
+    @property
+    def mean(self) -> float:
+        """The mean of all elements; NaN of none."""
+        return self.sum / self.count if self.count else math.nan
+
+    @property
+    def has_nan(self) -> bool:
+        """Whether an element is NaN."""
+        return self.count > 0 and math.isnan(self.min)
+
+    @property
+    def has_inf(self) -> bool:
+        """Whether an element is known to be infinite, which is not looked for beside a NaN."""
+        return self.count > 0 and (math.isinf(self.min) or math.isinf(self.max))
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether every element is finite."""
+        return self.count == 0 or (math.isfinite(self.min) and math.isfinite(self.max))
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A tensor that a call got or gave.
+
+    Attributes
+    ----------
+    path : str
+        Where it stands in the arguments or the result: ``[0]``, ``.logits``, ``['mask']``; empty for the result itself,
+        the name for a parameter.
+    relation : str
+        Of a result to the arguments: "new", "same object", "view" or "in place"; of anything else, empty.
+    made_by : str
+        The call that gave it, by name, or "came with the call"; `maker` is its index in `FollowedPass.calls`.
+    figures : Figures or None
+        None where the values were not read: `note` says why.
+    sample : tuple of float
+        Up to 256 elements at even distances.
+    grad : Figures or None
+        Of the gradient that came back for it.
+    """
+
+    path: str
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    requires_grad: bool = False
+    relation: str = ""
+    made_by: str = CAME_WITH_THE_CALL
+    maker: int | None = None
+    figures: Figures | None = None
+    sample: tuple[float, ...] = ()
+    note: str = ""
+    grad: Figures | None = None
+
+    @property
+    def min(self) -> float | None:
+        """The least element, NaN if any is NaN; None where nothing was read."""
+        return self.figures.min if self.figures else None
+
+    @property
+    def max(self) -> float | None:
+        """The greatest element, NaN if any is NaN; None where nothing was read."""
+        return self.figures.max if self.figures else None
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of all elements; None where nothing was read."""
+        return self.figures.mean if self.figures else None
+
+    @property
+    def norm(self) -> float | None:
+        """The Euclidean norm of all elements; None where nothing was read."""
+        return self.figures.norm if self.figures else None
+
+    @property
+    def has_nan(self) -> bool | None:
+        """Whether an element is NaN; None where nothing was read."""
+        return self.figures.has_nan if self.figures else None
+
+    @property
+    def is_finite(self) -> bool | None:
+        """Whether every element is finite; None where nothing was read."""
+        return self.figures.is_finite if self.figures else None
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleCall:
+    """One call of a module.
+
+    Attributes
+    ----------
+    index : int
+        Its place in `FollowedPass.calls`: calls stand in the order in which they began.
+    name : str
+        The module's, as `tnp.weights` has it; of the model itself, empty.
+    class_name : str
+        ``Linear``.
+    code : str
+        The expression that reaches the module in the notebook; empty where none is known.
+    nth : int
+        Which call of this module it is, from 0 on.
+    parent : int or None
+        The call inside which it came; `depth` is how many there are above.
+    order : int
+        When it ended, beside the others: a call that returned later has a greater one.
+    phase : str
+        "forward", or "recomputed" for what a checkpoint calls again in the backward.
+    status : str
+        "returned", "raised" (`error` says what), "stopped early" (a checkpoint had what it needed), or "left": it
+        neither returned nor raised what torch tells of, as after Ctrl-C.
+    source : SourceLine or None
+        Where it was called, in the innermost frame outside of torch.
+    params : tuple of Value
+        The module's own parameters and buffers, as they were before.
+    """
+
+    index: int
+    name: str
+    class_name: str
+    code: str = ""
+    nth: int = 0
+    parent: int | None = None
+    depth: int = 0
+    order: int = 0
+    phase: str = FORWARD
+    status: str = RETURNED
+    error: str = ""
+    source: SourceLine | None = None
+    thread: str = ""
+    inputs: tuple[Value, ...] = ()
+    outputs: tuple[Value, ...] = ()
+    params: tuple[Value, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The name, or the class of a model that has none."""
+        return self.name or self.class_name
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """What came back for a parameter; `figures` is None where nothing did, and `note` says what is known of that.
+
+    `order` counts gradients as they came: the backward begins at the loss.
+    """
+
+    name: str
+    figures: Figures | None
+    order: int = -1
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the first value that is not finite came from.
+
+    Attributes
+    ----------
+    what : str
+        "nan", "inf" or "nonfinite", as it was asked for.
+    phase : str
+        "before the pass", "forward", "backward" or "optimizer".
+    name : str
+        The module, parameter or input in which it was first seen.
+    operator : str
+        The operator, where operators were followed.
+    inputs_finite : bool or None
+        Whether all that went into it was finite; None where that is not known.
+    sentence : str
+        All of it in one sentence.
+    path : str
+        Which of the call's values it was.
+    call : int or None
+        The index of the call.
+    """
+
+    what: str
+    phase: str
+    name: str
+    operator: str
+    inputs_finite: bool | None
+    source: SourceLine | None
+    sentence: str
+    path: str = ""
+    call: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something of a pass that is worth knowing: in a sentence, with the name that it is about."""
+
+    kind: str
+    name: str
+    sentence: str
+    figures: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PassRecord:
+    """All of a pass.
+
+    Attributes
+    ----------
+    calls : tuple of ModuleCall
+        In the order in which they began.
+    grads : tuple of Gradient
+        One for each parameter that was used and requires a gradient.
+    error : str
+        What ended the block; empty where nothing did.
+    had_backward : bool
+        Whether a gradient came back for anything.
+    notes : tuple of str
+        What could not be followed, in sentences.
+    num_dropped : int
+        Calls of which only trouble was kept, since there were more than `max_calls`.
+    """
+
+    calls: tuple[ModuleCall, ...] = ()
+    grads: tuple[Gradient, ...] = ()
+    error: str = ""
+    had_backward: bool = False
+    notes: tuple[str, ...] = ()
+    num_dropped: int = 0
+    versions: dict[str, str] = field(default_factory=dict)
