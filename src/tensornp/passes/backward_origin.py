@@ -1,0 +1,99 @@
+"""Where the first value that is not finite entered the gradients."""
+
+from __future__ import annotations
+
+from tensornp.passes.call_tree import CallTree
+from tensornp.passes.records import BACKWARD, Gradient, ModuleCall, Origin
+from tensornp.passes.wording import are_finite, holds, listed, named, within, word_of
+
+
+def backward_origin(tree: CallTree, what: str) -> Origin | None:
+    """Return where the gradients hold it first, as the backward goes from the last call to the first."""
+    calls = _backwards(tree)
+    first = next((i for i, call in enumerate(calls) if _odd_gradient(what, call)), len(calls))
+    params = sorted((one for one in tree.record.grads if one.order >= 0), key=lambda one: one.order)
+    odd = [one for one in params if holds(what, one.figures)]
+    origin = _in_own_parameter(tree, calls, first, odd, what)
+    if origin is None and first < len(calls):
+        origin = _after(tree, calls, first, what)
+    return origin or (_among_parameters(params, odd[0], what) if odd else None)
+
+
+def _backwards(tree: CallTree) -> list[ModuleCall]:
+    """Return the calls that got gradients, the last first; what was recomputed stands where it was called before."""
+    orders = {call.name: call.order for call in tree.ended}
+    got = [call for call in (*tree.ended, *tree.again) if any(one.grad for one in call.outputs)]
+    again = {call.index for call in tree.again}
+    return sorted(got, key=lambda one: orders.get(one.name, one.order) if one.index in again else one.order)[::-1]
+
+
+def _odd_gradient(what: str, call: ModuleCall) -> str:
+    """Return what is not finite in the gradients of a call's outputs; empty of finite ones."""
+    return next((word_of(one.grad) for one in call.outputs if one.grad and holds(what, one.grad)), "")
+
+
+def _in_own_parameter(
+    tree: CallTree, calls: list[ModuleCall], first: int, odd: list[Gradient], what: str
+) -> Origin | None:
+    """Return the call of whose outputs all gradients are finite, and not those of its own parameters."""
+    fine = {call.name: call for call in calls[:first]}
+    inside = tree.above(calls[first]) if first < len(calls) else ()
+    for other in (*calls[first:], *inside):
+        fine.pop(other.name, None)
+    for one in odd:
+        call = fine.get(one.name.rpartition(".")[0])
+        if call is not None and one.figures is not None:
+            sentence = (
+                f"{_forward(tree)}the first {word_of(one.figures)} came in the backward of {named(call)}: the gradient "
+                f"of what it gave was finite, that of {one.name} was not"
+            )
+            return Origin(what, BACKWARD, call.title, "", True, call.source, sentence, one.name, call.index)
+    return None
+
+
+def _after(tree: CallTree, calls: list[ModuleCall], first: int, what: str) -> Origin:
+    """Return behind which call it came: where no gradient was bad before, in the loss."""
+    call = calls[first]
+    word, above, source = _odd_gradient(what, call), tree.at(call.parent), call.source
+    if takers := _takers(tree, calls[:first], call, what):
+        names, source = list(dict.fromkeys(one.title for one in takers)), takers[0].source
+        told = f"{word} entered the gradients between {listed(names)} (fine) and {call.title}"
+    elif first == 0:
+        told = f"the first {word} was born after {call.title}, the last call that got a gradient: in the loss, or there"
+    else:
+        place = f"{above.title}, after {within(call, above)}" if above else f"the cell, after {call.title}"
+        told = f"{word} entered the gradients in {place}: those of the calls that followed were finite"
+    sentence = f"{_forward(tree)}{told}"
+    return Origin(what, BACKWARD, call.title, "", first > 0, source, sentence, "", call.index)
+
+
+def _takers(tree: CallTree, fine: list[ModuleCall], call: ModuleCall, what: str) -> list[ModuleCall]:
+    """Return the calls, beside the one that gave it, that took a value whose gradient is bad, in the order of calls."""
+    given = {call.index, *(one.maker for one in call.outputs if one.grad and holds(what, one.grad))} - {None}
+    known, around = {one.index for one in fine}, {call.index, *(one.index for one in tree.above(call))}
+    found = {}
+    for one in reversed(fine):
+        if any(value.maker in given for value in one.inputs):
+            outer = one
+            for above in tree.above(one):
+                if above.index in around or above.index not in known:
+                    break
+                outer = above
+            found[outer.index] = outer
+    return list(found.values())
+
+
+def _among_parameters(params: list[Gradient], odd: Gradient, what: str) -> Origin | None:
+    """Return between which parameters it came, where nothing is known of the gradients of calls."""
+    assert odd.figures is not None
+    before = [one.name for one in params[: params.index(odd)] if one.figures]
+    word = word_of(odd.figures)
+    told = f"{word} entered the gradients between {before[-1]} (fine) and {odd.name}"
+    if not before:
+        told = f"the gradient of {odd.name}, the first that came, held {word}"
+    return Origin(what, BACKWARD, odd.name, "", True if before else None, None, told, odd.name)
+
+
+def _forward(tree: CallTree) -> str:
+    is_finite = all(are_finite(call.outputs) is not False for call in tree.ended)
+    return "the forward was finite; " if is_finite else ""

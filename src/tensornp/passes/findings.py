@@ -1,0 +1,175 @@
+"""What is worth knowing of a pass beside where a NaN came from: each with its numbers, the most serious first."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+
+from tensornp.core.lowlevel.units import counted
+from tensornp.core.tensor.dtypes import largest, name_of
+from tensornp.passes.call_tree import CallTree
+from tensornp.passes.growth import growing
+from tensornp.passes.records import CAME_WITH_THE_CALL, Figures, Finding, ModuleCall, PassRecord, Value
+from tensornp.passes.wording import (
+    at,
+    is_floating,
+    listed,
+    named,
+    number,
+    odd_input,
+    odd_param,
+    parameter_name,
+    reach_of,
+    word_of,
+)
+
+_ACTIVATION = re.compile(r"(?i)[ercgs]elu|silu|swish|mish|tanh|sigmoid|activation")
+
+
+def findings_of(record: PassRecord) -> tuple[Finding, ...]:
+    """Return what stands out in a pass, what is alike in one sentence."""
+    tree = CallTree(record)
+    return tuple(finding for rule in _RULES for finding in rule(tree))
+
+
+def _folded(kind: str, names: Iterable[str], one: str, noun: str, several: str, after: str = "") -> Iterator[Finding]:
+    """Yield one finding of all names: ``head.bias got …``, or ``3 parameters that got …: head.bias, …``."""
+    found = list(dict.fromkeys(names))
+    if len(found) == 1:
+        yield Finding(kind, found[0], f"{found[0]} {one}{after}", (1,))
+    elif found:
+        yield Finding(kind, found[0], f"{counted(len(found), noun)} {several}: {listed(found)}{after}", (len(found),))
+
+
+def _not_finite_before(tree: CallTree) -> Iterator[Finding]:
+    words, seen = {}, set()
+    for call in tree.ended:
+        if call.name not in seen and (value := odd_param("nonfinite", call)) and value.figures:
+            words[parameter_name(call, value)] = word_of(value.figures)
+        seen.add(call.name)
+    word = ", ".join(sorted(set(words.values())))
+    yield from _folded("bad parameter", words, f"held {word} before the pass", "parameter", f"held {word} before it")
+    for call in tree.ended:
+        value = odd_input("nonfinite", call) if call.parent is None else None
+        if value and value.figures and value.made_by == CAME_WITH_THE_CALL:
+            sentence = f"the input {value.path} held {word_of(value.figures)} when {named(call)} was called"
+            yield Finding("bad input", call.title, sentence.replace("  ", " "))
+            return
+
+
+def _lost_gradient(tree: CallTree) -> Iterator[Finding]:
+    # A reentrant checkpoint runs without gradients first.
+    again = {call.name for call in tree.again}
+    lost = [call for call in tree.ended if call.name not in again and _loses_gradient(call)]
+    inner = sorted(tree.innermost(lost), key=lambda call: call.order)
+    source = at(inner[0].source) if inner else ""
+    yield from _folded(
+        "lost gradient", map(named, inner), "returned a tensor without a gradient, though its inputs had one",
+        "call", "returned tensors without a gradient, though their inputs had one", source,
+    )  # fmt: skip
+
+
+def _loses_gradient(call: ModuleCall) -> bool:
+    gave = [one.requires_grad for one in call.outputs if is_floating(one)]
+    return bool(gave) and not any(gave) and any(one.requires_grad for one in call.inputs)
+
+
+def _no_gradient(tree: CallTree) -> Iterator[Finding]:
+    names = [one.name for one in tree.record.grads if one.figures is None and tree.record.had_backward]
+    yield from _folded(
+        "no gradient", names, "was used and got no gradient", "parameter", "that were used got no gradient"
+    )
+
+
+def _recomputed_otherwise(tree: CallTree) -> Iterator[Finding]:
+    before = defaultdict(set)
+    for call in tree.ended:
+        before[call.name].add(_came_out(call))
+    other = [
+        call for call in tree.again if call.outputs and before[call.name] and _came_out(call) not in before[call.name]
+    ]
+    inner = sorted(tree.innermost(other), key=lambda call: call.order)
+    yield from _folded(
+        "recomputed", (call.title for call in inner), "came out otherwise when it was recomputed", "call",
+        "came out otherwise when they were recomputed", ": RNG or state had moved",
+    )  # fmt: skip
+
+
+def _came_out(call: ModuleCall) -> str:
+    # A NaN is like another NaN in words alone.
+    return repr([one.figures for one in call.outputs])
+
+
+def _dead(tree: CallTree) -> Iterator[Finding]:
+    dead = [call for call in _constant_calls(tree) if _is_dead(call)]
+    num = max((one.count for call in dead for one in _figures(call)), default=0)
+    yield from _folded(
+        "dead units", map(named, dead), f"gave 0 alone, {num:,} times: all of its units are dead", "activation",
+        "gave 0 alone",
+    )  # fmt: skip
+
+
+def _constant(tree: CallTree) -> Iterator[Finding]:
+    same = [call for call in _constant_calls(tree) if not _is_dead(call)]
+    value = number(_figures(same[0])[0].min) if same else ""
+    yield from _folded("constant", map(named, same), f"gave one value only, {value}", "call", "gave one value only")
+
+
+def _constant_calls(tree: CallTree) -> Iterator[ModuleCall]:
+    """Yield innermost calls that gave one value, of inputs that had several."""
+    for call in tree.ended:
+        gave, ends = _figures(call), reach_of(call.inputs)
+        is_constant = gave and all(one.min == one.max and one.count > 1 for one in gave)
+        if is_constant and not tree.below(call) and (ends is None or ends[0] != ends[1]):
+            yield call
+
+
+def _is_dead(call: ModuleCall) -> bool:
+    return bool(_ACTIVATION.search(call.class_name)) and all(one.min == 0 for one in _figures(call))
+
+
+def _figures(call: ModuleCall) -> list[Figures]:
+    return [one.figures for one in call.outputs if one.figures and is_floating(one)]
+
+
+def _near_the_edge(tree: CallTree) -> Iterator[Finding]:
+    for dtype in ("float16", "bfloat16"):
+        edge = largest(dtype)
+        reached = {call.index: max((_reach(one, dtype) for one in call.outputs), default=0) for call in tree.ended}
+        near = tree.innermost([call for call in tree.ended if edge / 2 <= reached[call.index] <= edge])
+        furthest = max((reached[call.index] for call in near), default=0)
+        told = f"within a factor of 2 of {dtype}'s range ({number(edge)})"
+        after = f": {'up to ' if len(near) > 1 else ''}{number(furthest)}"
+        names = (call.title for call in near)
+        yield from _folded("near the edge", names, f"comes {told}", "call", f"come {told}", after)
+
+
+def _reach(value: Value, dtype: str) -> float:
+    """Return how far a value of a dtype is from 0; of another dtype, and of what is not finite, 0."""
+    if name_of(value.dtype) != dtype or not value.figures or not value.is_finite:
+        return 0
+    return max(abs(value.figures.min), abs(value.figures.max)) if value.figures.count else 0
+
+
+def _called_again(tree: CallTree) -> Iterator[Finding]:
+    trained = [call for call in tree.ended if call.parent is not None and any(one.requires_grad for one in call.params)]
+    counts = Counter((call.parent, call.name) for call in trained)
+    times = {name: count for (_, name), count in counts.items() if count > 1}
+    most = max(times.values(), default=0)
+    yield from _folded(
+        "called again", times, f"is called {most} times; one set of weights", "module", "are called several times"
+    )
+
+
+_RULES: tuple[Callable[[CallTree], Iterator[Finding]], ...] = (
+    _not_finite_before,
+    _lost_gradient,
+    _no_gradient,
+    _recomputed_otherwise,
+    _dead,
+    _near_the_edge,
+    growing,
+    _constant,
+    _called_again,
+)

@@ -1,0 +1,20 @@
+"""What a card says above the calls of a pass: at most a few sentences, the most serious first."""
+
+from __future__ import annotations
+
+from tensornp.passes.failure import failure_of
+from tensornp.passes.findings import findings_of
+from tensornp.passes.records import PassRecord
+from tensornp.passes.verdict import origin_of
+
+_MOST = 5
+
+
+def problems_of(record: PassRecord) -> list[str]:
+    """Return where the first NaN or Inf came from, what failed, and what else was found; the rest as a number."""
+    origin = origin_of(record, "nan") or origin_of(record, "inf")
+    verdict = origin.sentence if origin else ""
+    # What was not finite beforehand may be the verdict itself.
+    findings = (one.sentence for one in findings_of(record) if not verdict.startswith(one.sentence))
+    told = [one for one in (verdict, failure_of(record), *findings) if one]
+    return told if len(told) <= _MOST else [*told[:_MOST], f"{len(told) - _MOST:,} more"]

@@ -1,0 +1,96 @@
+"""How a sentence names calls and values, and tells which of these are not finite."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from tensornp.core.lowlevel.units import format_number, format_ordinal
+from tensornp.core.tensor.dtypes import is_differentiable, name_of
+from tensornp.passes.records import Figures, ModuleCall, SourceLine, Value
+
+_MOST_NAMES = 3
+
+
+def holds(what: str, figures: Figures | None) -> bool:
+    """Return whether there is known to be a "nan", an "inf", or one of both ("nonfinite")."""
+    if figures is None:
+        return False
+    return {"nan": figures.has_nan, "inf": figures.has_inf, "nonfinite": not figures.is_finite}[what]
+
+
+def is_mask(value: Value) -> bool:
+    """Return whether −Inf stands in a value beside finite numbers alone, as in a mask."""
+    figures = value.figures
+    return figures is not None and figures.min == -math.inf and math.isfinite(figures.max)
+
+
+def odd_param(what: str, call: ModuleCall) -> Value | None:
+    """Return the first parameter or buffer of a call that holds what is looked for; a buffer may be a mask."""
+    return next(
+        (one for one in call.params if holds(what, one.figures) and (one.requires_grad or not is_mask(one))), None
+    )
+
+
+def odd_input(what: str, call: ModuleCall) -> Value | None:
+    """Return the first input of a call that holds what is looked for, and is no mask."""
+    return next((one for one in call.inputs if holds(what, one.figures) and not is_mask(one)), None)
+
+
+def are_finite(values: Iterable[Value]) -> bool | None:
+    """Return whether all floating values are finite; None where there are none, or some were not read."""
+    known = [value.is_finite for value in values if is_floating(value)]
+    return False if False in known else None if None in known or not known else True
+
+
+def is_floating(value: Value) -> bool:
+    """Return whether a value could hold a NaN, or need a gradient."""
+    return is_differentiable(name_of(value.dtype))
+
+
+def word_of(figures: Figures) -> str:
+    """Return what is not finite in something: ``NaN``, ``Inf``, or ``−Inf`` where there is no other."""
+    return "NaN" if figures.has_nan else "−Inf" if math.isfinite(figures.max) else "Inf"
+
+
+def named(call: ModuleCall) -> str:
+    """Return how a call is named with its class: ``norm (LayerNorm)``, ``shared (Linear, 2nd call)``."""
+    nth = f"{format_ordinal(call.nth + 1)} call" if call.nth else ""
+    told = ", ".join(filter(None, (call.class_name if call.name else "", nth)))
+    return f"{call.title} ({told})" if told else call.title
+
+
+def within(call: ModuleCall, above: ModuleCall) -> str:
+    """Return how a call is named beside that inside which it came: without the part that they share."""
+    return call.name.removeprefix(f"{above.name}.") or call.title
+
+
+def parameter_name(call: ModuleCall, value: Value) -> str:
+    """Return the whole name of a parameter of a call."""
+    return value.path if not call.name or value.path.startswith(f"{call.name}.") else f"{call.name}.{value.path}"
+
+
+def input_name(value: Value) -> str:
+    """Return which of its inputs a call got: ``input [0]``."""
+    return f"input {value.path}" if value.path else "input"
+
+
+def at(source: SourceLine | None) -> str:
+    """Return a line behind a comma; empty where none is known."""
+    return f", {source}" if source is not None else ""
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first of some names."""
+    return ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+
+
+def number(value: float) -> str:
+    """Return a number as a sentence has it: ``65,504``, ``−1.83``, ``3.2e+10``."""
+    return f"{value:,.0f}".replace("-", "−") if 1e3 <= abs(value) < 1e7 else format_number(value, 3)
+
+
+def reach_of(values: Iterable[Value]) -> tuple[float, float] | None:
+    """Return the least and the greatest of some floating values; None where nothing was read."""
+    read = [value.figures for value in values if is_floating(value) and value.figures and value.figures.count]
+    return (min(one.min for one in read), max(one.max for one in read)) if read else None
