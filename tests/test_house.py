@@ -22,6 +22,11 @@ ROOMS = {
     "render": "layout -> pictures -> tensor -> values, collections, models, passes -> simple -> views -> view -> static_card",
 }
 """A room imports what is left of it: not what shares its place, between two commas."""
+VERDICT = [
+    SRC / "passes" / f"{name}.py"
+    for name in "records call_tree wording verdict backward_origin growth findings failure problems".split()
+]
+"""What is concluded of a pass: functions of frozen records, in which there is no tensor."""
 MODULES = sorted(path for path in SRC.rglob("*.py") if path != SRC / "__init__.py")
 HOMES = {
     "matplotlib": {"render/pictures/plot"},
@@ -111,6 +116,15 @@ def test_decisions_need_no_torch(name):
     assert not any(module.split(".")[0] == "torch" for module in imports_of(SRC / "core" / f"{name}.py"))
 
 
+def test_a_verdict_needs_no_torch():
+    """Of a pass that is over, records are left: not even by way of what these modules import is torch needed."""
+    names = [f"tensornp.passes.{path.stem}" for path in VERDICT]
+    code = f"import sys, importlib; list(map(importlib.import_module, {names})); print('torch' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "False"
+    assert not any(module.split(".")[0] == "torch" for path in VERDICT for module in imports_of(path))
+
+
 def test_only_info_and_private_names_read_tensor_attributes_that_can_lie():
     """`core/convert/to_numpy.py` is the only place that calls `.numpy()`."""
     for path in MODULES:
@@ -127,7 +141,7 @@ def test_gradients_are_read_in_one_place():
     for path in MODULES:
         nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         reads = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr == "grad"]
-        assert not reads or path == SRC / "core" / "lowlevel" / "gradients.py", path
+        assert not reads or path in VERDICT or path == SRC / "core" / "lowlevel" / "gradients.py", path
 
 
 def test_one_module_has_no_name():
