@@ -7,12 +7,15 @@ from tensornp.passes.records import BACKWARD, Gradient, ModuleCall, Origin
 from tensornp.passes.wording import are_finite, holds, listed, named, within, word_of
 
 
-def backward_origin(tree: CallTree, what: str) -> Origin | None:
-    """Return where the gradients hold it first, as the backward goes from the last call to the first."""
-    calls = _backwards(tree)
+def backward_origin(tree: CallTree, what: str, before: ModuleCall | None = None) -> Origin | None:
+    """Return where the gradients hold it first, as the backward goes from the last call to the first.
+
+    Where it was there `before` a call, the gradients of parameters tell nothing: they may have come later.
+    """
+    calls = [one for one in _backwards(tree) if before is None or one.index < before.index]
     first = next((i for i, call in enumerate(calls) if _odd_gradient(what, call)), len(calls))
     params = sorted((one for one in tree.record.grads if one.order >= 0), key=lambda one: one.order)
-    odd = [one for one in params if holds(what, one.figures)]
+    odd = [one for one in params if holds(what, one.figures) and before is None]
     origin = _in_own_parameter(tree, calls, first, odd, what)
     if origin is None and first < len(calls):
         origin = _after(tree, calls, first, what)
@@ -59,7 +62,9 @@ def _after(tree: CallTree, calls: list[ModuleCall], first: int, what: str) -> Or
         names, source = list(dict.fromkeys(one.title for one in takers)), takers[0].source
         told = f"{word} entered the gradients between {listed(names)} (fine) and {call.title}"
     elif first == 0:
-        told = f"the first {word} was born after {call.title}, the last call that got a gradient: in the loss, or there"
+        told = (
+            f"the first {word} was born in the loss or its backward, after {call.title}, the last call with a gradient"
+        )
     else:
         place = f"{above.title}, after {within(call, above)}" if above else f"the cell, after {call.title}"
         told = f"{word} entered the gradients in {place}: those of the calls that followed were finite"
@@ -88,9 +93,9 @@ def _among_parameters(params: list[Gradient], odd: Gradient, what: str) -> Origi
     assert odd.figures is not None
     before = [one.name for one in params[: params.index(odd)] if one.figures]
     word = word_of(odd.figures)
-    told = f"{word} entered the gradients between {before[-1]} (fine) and {odd.name}"
-    if not before:
-        told = f"the gradient of {odd.name}, the first that came, held {word}"
+    told = f"the gradient of {odd.name}, the first that came, held {word}"
+    if before:
+        told = f"{word} entered the gradients between {before[-1]} (fine) and {odd.name}"
     return Origin(what, BACKWARD, odd.name, "", True if before else None, None, told, odd.name)
 
 

@@ -26,8 +26,8 @@ from tensornp.passes.wording import (
     word_of,
 )
 
-_SHORT_RANGE = 1e6
-"""A dtype whose numbers end before it is left by sums and products of common ones."""
+_RANGES = ("float16", "bfloat16", "float32", "float64")
+"""The dtypes with infinities; that of the first is left by sums and products of common numbers."""
 
 
 def origin_of(record: PassRecord, what: str) -> Origin | None:
@@ -60,12 +60,15 @@ def _first(tree: CallTree, calls: Sequence[ModuleCall], what: str, *, reaching: 
 
 def _traced(tree: CallTree, call: ModuleCall, what: str) -> Origin:
     """Return where the trouble of a call came from, by way of what gave it, and of what called."""
+    seen = next((one for one in call.outputs if holds(what, one.figures)), None)
     while True:
         if value := odd_param(what, call):
             return _held_before(tree, call, value, what)
         value = odd_input(what, call)
         if value is None:
-            return _born_inside(tree, call, what)
+            assert seen is not None
+            return _born_inside(tree, call, seen, what)
+        seen = value
         giver, above = tree.at(value.maker), tree.at(call.parent)
         if giver is not None and giver.index < call.index and not _is_clean(what, giver.outputs):
             call = giver
@@ -82,12 +85,14 @@ def _is_clean(what: str, values: Sequence[Value]) -> bool:
 def _held_before(tree: CallTree, call: ModuleCall, value: Value, what: str) -> Origin:
     """Return that a parameter or a buffer was not finite when it was first read."""
     name = parameter_name(call, value)
-    earlier = [one for one in tree.ended if one.name == call.name and one.index < call.index]
+    earlier = (one for one in tree.ended if one.name == call.name and one.index < call.index)
     if any(one.path == value.path and _is_clean(what, [one]) for other in earlier for one in other.params):
-        # What an optimizer has written may come from a gradient.
-        sentence = f"{name} held {_word(value)} at the {named(call)}, and was finite before: a step of the optimizer?"
-        own = Origin(what, OPTIMIZER, name, "", None, call.source, sentence, value.path, call.index)
-        return backward_origin(tree, what) or own
+        since = "a step of the optimizer?" if value.requires_grad else "it was written since"
+        sentence = f"{name} held {_word(value)} when {named(call)} was called, and was finite before: {since}"
+        phase = OPTIMIZER if value.requires_grad else FORWARD
+        own = Origin(what, phase, name, "", None, call.source, sentence, value.path, call.index)
+        # What a step has written may come from a gradient.
+        return backward_origin(tree, what, before=call) or own
     sentence = f"{name} held {_word(value)} before the pass"
     return Origin(what, BEFORE, name, "", None, call.source, sentence, value.path, call.index)
 
@@ -102,37 +107,36 @@ def _born_before(tree: CallTree, call: ModuleCall, value: Value, what: str, give
         return Origin(what, FORWARD, above.title, "", are_finite(above.inputs), call.source, sentence, "", above.index)
     sentence = f"the {input_name(value)} held {word} when {named(call)} was called{at(call.source)}"
     if earlier:
-        sentence += f": it came with the call, or was born after {earlier.title} had returned what was finite"
+        sentence += f": it came with the call, or was born after {earlier.title} had returned"
     phase = FORWARD if earlier else BEFORE
     return Origin(what, phase, call.title, "", False, call.source, sentence, value.path, call.index)
 
 
-def _born_inside(tree: CallTree, call: ModuleCall, what: str) -> Origin:
-    """Return that a call made it, of inputs that did not hold it."""
-    gave = next((one for one in call.outputs if holds(what, one.figures)), None)
+def _born_inside(tree: CallTree, call: ModuleCall, seen: Value, what: str) -> Origin:
+    """Return that a call made what was seen, if only later, of inputs that did not hold it."""
+    gave = next((one for one in call.outputs if holds(what, one.figures)), seen)
     below = tree.below(call)
-    source, path = below[-1].source if below else call.source, gave.path if gave else ""
-    word = _word(gave) if gave else {"nan": "NaN", "inf": "Inf"}.get(what, "value that is not finite")
+    source = below[-1].source if below else call.source
     if below:
         where = f"{call.title}, after {within(below[-1], call)}, the last that it called"
     else:
         where = named(call)
-    sentence = f"the first {word} was born in {where}{at(source)}{_given(tree, call, what)}"
-    if gave and not below and (edge := _left(call, gave)):
+    sentence = f"the first {_word(gave)} was born in {where}{at(source)}{_given(tree, call, what)}"
+    if not below and (edge := _left(call, gave)):
         sentence = f"{named(call)} left the range of {edge}{at(source)}"
-    return Origin(what, FORWARD, call.title, "", are_finite(call.inputs), source, sentence, path, call.index)
+    return Origin(what, FORWARD, call.title, "", are_finite(call.inputs), source, sentence, gave.path, call.index)
 
 
 def _left(call: ModuleCall, gave: Value) -> str:
     """Return which range a call has left, and how far its inputs reached; empty where it may be a division by 0."""
-    assert gave.figures is not None
-    ends = reach_of(call.inputs)
-    if not gave.figures.has_inf or ends is None or not are_finite(call.inputs) or are_finite(call.params) is False:
+    dtype, ends = name_of(gave.dtype), reach_of(call.inputs)
+    is_known = ends is not None and are_finite(call.inputs) and are_finite(call.params) is not False
+    if not is_known or dtype not in _RANGES or gave.figures is None or not gave.figures.has_inf:
         return ""
-    edge, reach = largest(name_of(gave.dtype)), max(map(abs, ends))
-    if edge > _SHORT_RANGE and reach * reach <= edge:
+    edge, reach = largest(dtype), max(map(abs, ends or ()))
+    if dtype != "float16" and reach * reach <= edge:
         return ""
-    return f"{name_of(gave.dtype)} ({number(edge)}): its inputs reached {number(reach)}"
+    return f"{dtype} ({number(edge)}): its inputs reached {number(reach)}"
 
 
 def _given(tree: CallTree, call: ModuleCall, what: str) -> str:
