@@ -42,8 +42,8 @@ def value(
         facts.pop("device", "cpu"),
         maker=maker,
         made_by=CAME_WITH_THE_CALL if maker is None else f"call {maker}",
-        figures=None if ends is None else figures(*ends, norm=norm),
-        grad=None if grad is None else figures(*grad, norm=grad_norm),
+        figures=None if ends is None else figures(*ends, norm=norm, count=math.prod(shape)),
+        grad=None if grad is None else figures(*grad, norm=grad_norm, count=math.prod(shape)),
         **facts,
     )
 

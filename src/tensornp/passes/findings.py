@@ -48,8 +48,10 @@ def _not_finite_before(tree: CallTree) -> Iterator[Finding]:
         if call.name not in seen and (value := odd_param("nonfinite", call)) and value.figures:
             words[parameter_name(call, value)] = word_of(value.figures)
         seen.add(call.name)
-    word = ", ".join(sorted(set(words.values())))
-    yield from _folded("bad parameter", words, f"held {word} before the pass", "parameter", f"held {word} before it")
+    word = " or ".join(sorted(set(words.values())))
+    yield from _folded(
+        "bad parameter", words, f"held {word} before the pass", "parameter", f"held {word} before the pass"
+    )
     for call in tree.ended:
         value = odd_input("nonfinite", call) if call.parent is None else None
         if value and value.figures and value.made_by == CAME_WITH_THE_CALL:
@@ -105,8 +107,8 @@ def _dead(tree: CallTree) -> Iterator[Finding]:
     dead = [call for call in _constant_calls(tree) if _is_dead(call)]
     num = max((one.count for call in dead for one in _figures(call)), default=0)
     yield from _folded(
-        "dead units", map(named, dead), f"gave 0 alone, {num:,} times: all of its units are dead", "activation",
-        "gave 0 alone",
+        "dead units", map(named, dead), f"gave {counted(num, 'value')}, all of them 0: its units are dead", "activation",
+        "gave 0 and nothing else",
     )  # fmt: skip
 
 
@@ -140,7 +142,7 @@ def _near_the_edge(tree: CallTree) -> Iterator[Finding]:
         near = tree.innermost([call for call in tree.ended if edge / 2 <= reached[call.index] <= edge])
         furthest = max((reached[call.index] for call in near), default=0)
         told = f"within a factor of 2 of {dtype}'s range ({number(edge)})"
-        after = f": {'up to ' if len(near) > 1 else ''}{number(furthest)}"
+        after = f"; {'they' if len(near) > 1 else 'it'} reached {number(furthest)}"
         names = (call.title for call in near)
         yield from _folded("near the edge", names, f"comes {told}", "call", f"come {told}", after)
 
