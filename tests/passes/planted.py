@@ -12,7 +12,19 @@ from dataclasses import dataclass, field, replace
 from hypothesis import strategies as st
 from made_passes import FINE, INF, NAN, figures, value, weight
 
-from tensornp.passes.records import Gradient, ModuleCall, PassRecord, Value
+from tensornp.passes.records import (
+    FORWARD,
+    LEFT,
+    RAISED,
+    RECOMPUTED,
+    RETURNED,
+    STOPPED_EARLY,
+    Figures,
+    Gradient,
+    ModuleCall,
+    PassRecord,
+    Value,
+)
 
 BAD = {"nan": (NAN,), "inf": (-3.0, INF)}
 
@@ -179,3 +191,36 @@ def backwards(draw: st.DrawFn) -> tuple[Plan, PassRecord]:
     told = tuple(replace(one, order=i) for i, (_, one) in enumerate(ordered))
     plan.expected = "seen" if is_weight_bad or any(id(run.gave[c.index]) in bad for c in record.calls) else ""
     return plan, PassRecord(tuple(calls), told, had_backward=True)
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> PassRecord:
+    """Draw a pass of which anything is missing, or is odd."""
+    _, record = draw(st.one_of(forwards(("leaf", "weight", "input", "own code")), backwards()))
+    ends = st.sampled_from([-INF, -5e-324, 0.0, 5e-324, 1.7e308, INF, NAN])
+    odd = st.builds(Figures, ends, ends, ends, ends, st.sampled_from([0, 1, 12]))
+    dtypes = st.sampled_from(["float16", "torch.bfloat16", "complex64", "qint8", "int64", "float8_e8m0fnu", "", "mine"])
+    shapes = st.sampled_from([(), (0,), (3,), (3, 4), (2, 3, 4), (2, 3, 4, 5)])
+
+    def value_of(one: Value) -> Value:
+        return replace(
+            one, figures=draw(st.one_of(st.none(), st.just(one.figures), odd)), shape=draw(shapes), dtype=draw(dtypes),
+            grad=draw(st.one_of(st.none(), st.just(one.grad), odd)), requires_grad=draw(st.booleans()),
+            maker=draw(st.one_of(st.just(one.maker), st.integers(-1, 40))),
+            path=draw(st.sampled_from(["", "[0]", one.path])),
+        )  # fmt: skip
+
+    names = st.sampled_from(["", "0", "layers.3", "layers.٣", "a..b", "." * 9])
+    classes = st.sampled_from(["Linear", "Conv2d", "ConvTranspose1d", "Embedding", "LayerNorm", "BatchNorm1d", "ReLU"])
+    calls = []
+    for call in record.calls:
+        values = {key: tuple(map(value_of, getattr(call, key))) for key in ("inputs", "outputs", "params")}
+        if draw(st.booleans()):
+            values = {key: some[: draw(st.integers(0, 2))] for key, some in values.items()}
+        name = draw(st.one_of(st.just(call.name), names))
+        status = draw(st.sampled_from([RETURNED, RAISED, LEFT, STOPPED_EARLY]))
+        phase, nth = draw(st.sampled_from([FORWARD, RECOMPUTED])), draw(st.integers(0, 2))
+        calls.append(replace(call, name=name, class_name=draw(classes), phase=phase, nth=nth, status=status, **values))
+    kept = [call for call in calls if draw(st.integers(0, 4))]
+    grads = tuple(replace(one, figures=draw(st.one_of(st.none(), odd))) for one in record.grads)
+    return PassRecord(tuple(kept), grads, draw(st.sampled_from(["", "RuntimeError: no"])), draw(st.booleans()))

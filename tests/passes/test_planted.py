@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from hypothesis import given
-from planted import Plan, backwards, forwards
+from planted import Plan, backwards, damaged, forwards
 
+from tensornp.passes.problems import problems_of
 from tensornp.passes.records import BACKWARD, BEFORE, FORWARD, PassRecord
 from tensornp.passes.verdict import origin_of
 
+WHAT = ("nan", "inf", "nonfinite")
 KINDS = ("leaf", "overflow", "weight", "input", "own code")
 
 
@@ -57,7 +59,7 @@ def call_of(record: PassRecord, plan: Plan):
 
 @given(forwards(("",)))
 def test_where_nothing_was_planted_nothing_is_named(case: tuple[Plan, PassRecord]):
-    assert [origin_of(case[1], what) for what in ("nan", "inf", "nonfinite")] == [None] * 3
+    assert [origin_of(case[1], what) for what in WHAT] == [None] * 3
 
 
 @given(forwards(KINDS))
@@ -82,3 +84,11 @@ def test_what_was_planted_in_the_backward_is_bracketed(case: tuple[Plan, PassRec
         assert origin.sentence.startswith(start)
         fine = origin.sentence.removeprefix(start).partition(" (fine) and ")[0].split(", ")
         assert any(f"{plan.name}.".startswith(f"{name}.") for name in fine), (fine, plan.name)
+
+
+@given(damaged())
+def test_whatever_is_missing_sentences_are_made(record: PassRecord):
+    """Of calls without figures, without those around them, of odd names, dtypes and shapes."""
+    told = [*problems_of(record), *(origin.sentence for what in WHAT if (origin := origin_of(record, what)))]
+    assert all(told) and len(problems_of(record)) <= 6
+    assert not any("None" in sentence for sentence in told)

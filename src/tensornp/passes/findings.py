@@ -106,10 +106,8 @@ def _came_out(call: ModuleCall) -> str:
 def _dead(tree: CallTree) -> Iterator[Finding]:
     dead = [call for call in _constant_calls(tree) if _is_dead(call)]
     num = max((one.count for call in dead for one in _figures(call)), default=0)
-    yield from _folded(
-        "dead units", map(named, dead), f"gave {counted(num, 'value')}, all of them 0: its units are dead", "activation",
-        "gave 0 and nothing else",
-    )  # fmt: skip
+    told = f"gave {counted(num, 'value')}, all of them 0: its units are dead"
+    yield from _folded("dead units", map(named, dead), told, "activation", "gave 0 and nothing else")
 
 
 def _constant(tree: CallTree) -> Iterator[Finding]:

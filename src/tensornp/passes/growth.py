@@ -32,7 +32,7 @@ def growing(tree: CallTree) -> Iterator[Finding]:
             found[finding.kind].append(finding)
     for several in found.values():
         # Of a layer and its parts, which grow alike, the layer began first.
-        yield max(several, key=lambda one: round(abs(math.log(one.figures[2] / one.figures[1]))))
+        yield max(several, key=lambda one: round(abs(math.log(one.figures[2]) - math.log(one.figures[1]))))
 
 
 def _layers(tree: CallTree) -> Iterator[list[ModuleCall]]:
@@ -47,12 +47,12 @@ def _layers(tree: CallTree) -> Iterator[list[ModuleCall]]:
 
 def _steep(what: str, calls: Sequence[ModuleCall], norms: Sequence[float]) -> Iterator[Finding]:
     """Yield the longest stretch over which norms grow, and that over which they fall, where they do by far."""
-    for verb, sign in (("grow", 1), ("fall", -1)):
-        first, last = _longest([norm**sign if 0 < norm < math.inf else 0 for norm in norms])
-        if last - first + 1 < _MIN_LAYERS:
-            continue
-        growth, rate = norms[last] / norms[first], (norms[last] / norms[first]) ** (1 / (last - first))
-        if growth**sign >= _MIN_GROWTH and rate**sign >= _MIN_RATE:
+    for verb, is_up in (("grow", True), ("fall", False)):
+        rising = [(norm if is_up else 1 / norm) if 0 < norm < math.inf else 0 for norm in norms]
+        first, last = _longest(rising)
+        num_steps, growth = last - first, rising[last] / rising[first] if last else 0
+        if num_steps + 1 >= _MIN_LAYERS and growth >= _MIN_GROWTH and growth ** (1 / num_steps) >= _MIN_RATE:
+            rate = (norms[last] / norms[first]) ** (1 / num_steps)
             ends = [f"{number(norms[i])} at {calls[i].title}" for i in (first, last)]
             sentence = f"{what} {verb} ×{rate:.2g} a layer, from {ends[0]} to {ends[1]}"
             yield Finding(f"{what} {verb}", calls[first].title, sentence, (rate, norms[first], norms[last]))

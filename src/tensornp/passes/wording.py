@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Sequence
 
@@ -14,9 +15,9 @@ _MOST_NAMES = 3
 
 def holds(what: str, figures: Figures | None) -> bool:
     """Return whether there is known to be a "nan", an "inf", or one of both ("nonfinite")."""
-    if figures is None:
+    if figures is None or figures.is_finite:
         return False
-    return {"nan": figures.has_nan, "inf": figures.has_inf, "nonfinite": not figures.is_finite}[what]
+    return {"nan": figures.has_nan, "inf": figures.has_inf, "nonfinite": True}[what]
 
 
 def is_mask(value: Value) -> bool:
@@ -45,7 +46,12 @@ def are_finite(values: Iterable[Value]) -> bool | None:
 
 def is_floating(value: Value) -> bool:
     """Return whether a value could hold a NaN, or need a gradient."""
-    return is_differentiable(name_of(value.dtype))
+    return _is_floating(value.dtype)
+
+
+@functools.cache
+def _is_floating(dtype: str) -> bool:
+    return is_differentiable(name_of(dtype))
 
 
 def word_of(figures: Figures) -> str:
