@@ -119,6 +119,15 @@ def test_a_call_whose_error_was_caught_before_another_returned_is_no_failure():
     assert call is not None and call.title == "Net"
 
 
+def test_what_was_left_has_ended_after_what_raised():
+    """An error was caught, then came Ctrl-C: what it left has no order."""
+    calls = (
+        one_call(0, "", "Net", status=LEFT, order=0),
+        one_call(1, "fast", "Fast", status=RAISED, error="no", parent=0, order=0),
+    )
+    assert failed_call(PassRecord((replace(calls[0], order=-1), calls[1]), error="KeyboardInterrupt")) is None
+
+
 def test_an_error_of_the_cell_itself_is_told_by_what_returned_before():
     record = chain(leaf("fc"), leaf("norm", "LayerNorm"))
     assert failure_of(replace(record, error=ERROR)) == "RuntimeError after 2 calls; the last that returned was norm"

@@ -8,13 +8,18 @@ from collections.abc import Iterator
 from tensornp.passes.records import RECOMPUTED, RETURNED, ModuleCall, PassRecord
 
 
+def end_of(call: ModuleCall) -> tuple[bool, int]:
+    """Return what puts calls into the order in which they ended, those that never did behind all others."""
+    return call.order < 0, call.order
+
+
 class CallTree:
-    """Calls in the order in which they ended, each with those around it.
+    """Calls, each with those around it.
 
     Attributes
     ----------
     ended : list of ModuleCall
-        Those of the forward; `again` are those that a checkpoint has recomputed.
+        Those of the forward, in the order in which they ended; `again` are those that a checkpoint has recomputed.
     """
 
     def __init__(self, record: PassRecord) -> None:
@@ -23,7 +28,7 @@ class CallTree:
         self._below: dict[int | None, list[ModuleCall]] = defaultdict(list)
         self.ended: list[ModuleCall] = []
         self.again: list[ModuleCall] = []
-        for call in sorted(record.calls, key=lambda call: call.order):
+        for call in sorted(record.calls, key=end_of):
             self._below[call.parent].append(call)
             (self.again if call.phase == RECOMPUTED else self.ended).append(call)
 
@@ -45,7 +50,7 @@ class CallTree:
     def before(self, call: ModuleCall) -> ModuleCall | None:
         """Return what returned last before a call, inside the same call; None where nothing did."""
         earlier = (one for one in self._below[call.parent] if one.index < call.index and one.status == RETURNED)
-        return max(earlier, key=lambda one: one.order, default=None)
+        return max(earlier, key=end_of, default=None)
 
     def innermost(self, calls: list[ModuleCall]) -> list[ModuleCall]:
         """Return those of some calls inside which no other of them came."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tensornp.core.lowlevel.units import counted, with_article
 from tensornp.core.tensor.dtypes import name_of
-from tensornp.passes.call_tree import CallTree
+from tensornp.passes.call_tree import CallTree, end_of
 from tensornp.passes.records import RAISED, RETURNED, ModuleCall, PassRecord, Value
 from tensornp.passes.wording import is_floating, named, number
 
@@ -15,7 +15,7 @@ def failed_call(record: PassRecord) -> ModuleCall | None:
         return None
     tree = CallTree(record)
     failed: ModuleCall | None = None
-    last = max(record.calls, key=lambda call: call.order)
+    last = max(record.calls, key=end_of)
     # What ended last came first: inside it, the last that ended is where its error came from, if that raised.
     while last.status == RAISED:
         failed = last

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
 from tensornp.core.lowlevel.units import counted
@@ -153,13 +153,13 @@ def _reach(value: Value, dtype: str) -> float:
 
 
 def _called_again(tree: CallTree) -> Iterator[Finding]:
-    trained = [call for call in tree.ended if call.parent is not None and any(one.requires_grad for one in call.params)]
-    counts = Counter((call.parent, call.name) for call in trained)
-    times = {name: count for (_, name), count in counts.items() if count > 1}
-    most = max(times.values(), default=0)
-    yield from _folded(
-        "called again", times, f"is called {most} times; one set of weights", "module", "are called several times"
-    )
+    nths = defaultdict(set)
+    for call in tree.ended:
+        if call.parent is not None and any(one.requires_grad for one in call.params):
+            nths[call.parent, call.name].add(call.nth)
+    times = {name: len(found) for (_, name), found in nths.items() if len(found) > 1}
+    told = f"is called {max(times.values(), default=0):,} times; one set of weights"
+    yield from _folded("called again", times, told, "module", "are called several times")
 
 
 _RULES: tuple[Callable[[CallTree], Iterator[Finding]], ...] = (
