@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tensornp.passes.call_tree import CallTree
 from tensornp.passes.records import BACKWARD, Gradient, ModuleCall, Origin
 from tensornp.passes.wording import are_finite, holds, listed, named, within, word_of
@@ -12,14 +14,27 @@ def backward_origin(tree: CallTree, what: str, before: ModuleCall | None = None)
 
     Where it was there `before` a call, the gradients of parameters tell nothing: they may have come later.
     """
+    origin = _entered(tree, what, before)
+    if origin is None or any(are_finite(call.outputs) is False for call in tree.ended):
+        return origin
+    return replace(origin, sentence=f"the forward was finite; {origin.sentence}")
+
+
+def _entered(tree: CallTree, what: str, before: ModuleCall | None) -> Origin | None:
     calls = [one for one in _backwards(tree) if before is None or one.index < before.index]
     first = next((i for i, call in enumerate(calls) if _odd_gradient(what, call)), len(calls))
     params = sorted((one for one in tree.record.grads if one.order >= 0), key=lambda one: one.order)
     odd = [one for one in params if holds(what, one.figures) and before is None]
-    origin = _in_own_parameter(tree, calls, first, odd, what)
-    if origin is None and first < len(calls):
+    infinite = _entered(tree, "inf", before) if any(_odd_gradient("inf", call) for call in calls[:first]) else None
+    if infinite is None and (origin := _in_own_parameter(tree, calls, first, odd, what)):
+        return origin
+    if first < len(calls):
         origin = _after(tree, calls, first, what)
-    return origin or (_among_parameters(params, odd[0], what) if odd else None)
+    else:
+        origin = _among_parameters(params, odd[0], what) if odd else None
+    if origin is None or infinite is None:
+        return origin
+    return replace(origin, inputs_finite=False, sentence=f"{origin.sentence}; before, {infinite.sentence}")
 
 
 def _backwards(tree: CallTree) -> list[ModuleCall]:
@@ -47,7 +62,7 @@ def _in_own_parameter(
         call = fine.get(one.name.rpartition(".")[0])
         if call is not None and one.figures is not None:
             sentence = (
-                f"{_forward(tree)}the first {word_of(one.figures)} came in the backward of {named(call)}: the gradient "
+                f"the first {word_of(one.figures)} came in the backward of {named(call)}: the gradient "
                 f"of what it gave was finite, that of {one.name} was not"
             )
             return Origin(what, BACKWARD, call.title, "", True, call.source, sentence, one.name, call.index)
@@ -55,21 +70,22 @@ def _in_own_parameter(
 
 
 def _after(tree: CallTree, calls: list[ModuleCall], first: int, what: str) -> Origin:
-    """Return behind which call it came: where no gradient was bad before, in the loss."""
+    """Return behind which call it came: behind the last, in the loss."""
     call = calls[first]
     word, above, source = _odd_gradient(what, call), tree.at(call.parent), call.source
-    if takers := _takers(tree, calls[:first], call, what):
+    takers = _takers(tree, calls[:first], call, what)
+    others = "Inf" if any(_odd_gradient("inf", one) for one in takers or calls[:first]) else "fine"
+    if takers:
         names, source = list(dict.fromkeys(one.title for one in takers)), takers[0].source
-        told = f"{word} entered the gradients between {listed(names)} (fine) and {call.title}"
+        told = f"{word} entered the gradients between {listed(names)} ({others}) and {call.title}"
     elif first == 0:
         told = (
             f"the first {word} was born in the loss or its backward, after {call.title}, the last call with a gradient"
         )
     else:
         place = f"{above.title}, after {within(call, above)}" if above else f"the cell, after {call.title}"
-        told = f"{word} entered the gradients in {place}: those of the calls that followed were finite"
-    sentence = f"{_forward(tree)}{told}"
-    return Origin(what, BACKWARD, call.title, "", first > 0, source, sentence, "", call.index)
+        told = f"{word} entered the gradients in {place}: those of the calls that followed were {others}"
+    return Origin(what, BACKWARD, call.title, "", first > 0, source, told, "", call.index)
 
 
 def _takers(tree: CallTree, fine: list[ModuleCall], call: ModuleCall, what: str) -> list[ModuleCall]:
@@ -97,8 +113,3 @@ def _among_parameters(params: list[Gradient], odd: Gradient, what: str) -> Origi
     if before:
         told = f"{word} entered the gradients between {before[-1]} (fine) and {odd.name}"
     return Origin(what, BACKWARD, odd.name, "", True if before else None, None, told, odd.name)
-
-
-def _forward(tree: CallTree) -> str:
-    is_finite = all(are_finite(call.outputs) is not False for call in tree.ended)
-    return "the forward was finite; " if is_finite else ""

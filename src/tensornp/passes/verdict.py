@@ -102,8 +102,8 @@ def _born_before(tree: CallTree, call: ModuleCall, value: Value, what: str, give
     above, earlier, word = tree.at(call.parent), giver or tree.before(call), _word(value)
     if above is not None:
         after = f"after {within(earlier, above)} and " if earlier else ""
-        sentence = f"the first {word} was born in {above.title}, {after}before {within(call, above)}{at(call.source)}"
-        sentence += _given(tree, above, what)
+        sentence = f"the first {word} was born in {named(above, has_class=False)}, {after}before {within(call, above)}"
+        sentence += at(call.source) + _given(tree, above, what)
         return Origin(what, FORWARD, above.title, "", are_finite(above.inputs), call.source, sentence, "", above.index)
     sentence = f"the {input_name(value)} held {word} when {named(call)} was called{at(call.source)}"
     if earlier:
@@ -118,7 +118,7 @@ def _born_inside(tree: CallTree, call: ModuleCall, seen: Value, what: str) -> Or
     below = tree.below(call)
     source = below[-1].source if below else call.source
     if below:
-        where = f"{call.title}, after {within(below[-1], call)}, the last that it called"
+        where = f"{named(call, has_class=False)}, after {within(below[-1], call)}, the last that it called"
     else:
         where = named(call)
     sentence = f"the first {_word(gave)} was born in {where}{at(source)}{_given(tree, call, what)}"
