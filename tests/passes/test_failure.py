@@ -121,11 +121,11 @@ def test_a_call_whose_error_was_caught_before_another_returned_is_no_failure():
 
 def test_what_was_left_has_ended_after_what_raised():
     """An error was caught, then came Ctrl-C: what it left has no order."""
-    calls = (
-        one_call(0, "", "Net", status=LEFT, order=0),
-        one_call(1, "fast", "Fast", status=RAISED, error="no", parent=0, order=0),
-    )
-    assert failed_call(PassRecord((replace(calls[0], order=-1), calls[1]), error="KeyboardInterrupt")) is None
+    left = replace(one_call(0, "", "Net", status=LEFT), order=-1)
+    raised = one_call(1, "fast", "Fast", status=RAISED, error="no", parent=0, order=0)
+    record = PassRecord((left, raised), error="KeyboardInterrupt")
+    assert failed_call(record) is None
+    assert failure_of(record) == "KeyboardInterrupt in Net, after 2 calls"
 
 
 def test_an_error_of_the_cell_itself_is_told_by_what_returned_before():

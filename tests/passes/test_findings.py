@@ -68,6 +68,10 @@ SITUATIONS = {
         chain(leaf("fc"), leaf("drop", "Dropout", (0.5, 0.5))),
         ["drop (Dropout) gave one value only, 0.5"],
     ),
+    "a constant that is 0, behind its sign": (
+        chain(leaf("fc"), leaf("drop", "Dropout", (-0.0, 0.0))),
+        ["drop (Dropout) gave one value only, 0"],
+    ),
     "near the edge": (
         chain(leaf("layers.8", dtype="float16"), leaf("layers.9", ends=(-40000.0, 3.0), dtype="float16")),
         ["layers.9 comes within a factor of 2 of float16's range (65,504); it reached 40,000"],

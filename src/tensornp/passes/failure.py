@@ -5,7 +5,7 @@ from __future__ import annotations
 from tensornp.core.lowlevel.units import counted, with_article
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.passes.call_tree import CallTree, end_of
-from tensornp.passes.records import RAISED, RETURNED, ModuleCall, PassRecord, Value
+from tensornp.passes.records import LEFT, RAISED, RETURNED, ModuleCall, PassRecord, Value
 from tensornp.passes.wording import is_floating, named, number
 
 
@@ -33,8 +33,10 @@ def failure_of(record: PassRecord) -> str:
     tree, call = CallTree(record), failed_call(record)
     if call is not None:
         return _misfit(tree, call) or f"{named(call)} raised {call.error or record.error}{_got(call)}"
+    left = tree.innermost([one for one in record.calls if one.status == LEFT])
+    place = f" in {named(left[-1])}," if left else ""
     returned = [one for one in tree.ended if one.status == RETURNED]
-    told = f"{record.error.partition(':')[0]} after {counted(len(record.calls), 'call')}"
+    told = f"{record.error.partition(':')[0]}{place} after {counted(len(record.calls), 'call')}"
     return f"{told}; the last that returned was {returned[-1].title}" if returned else told
 
 

@@ -92,8 +92,8 @@ def listed(names: Sequence[str]) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number as a sentence has it: ``65,504``, ``−1.83``, ``3.2e+10``."""
-    return f"{value:,.0f}".replace("-", "−") if 1e3 <= abs(value) < 1e7 else format_number(value, 3)
+    """Return a number as a sentence has it: ``65,504``, ``−1.83``, ``3.2e+10``; a negative zero as 0."""
+    return f"{value:,.0f}".replace("-", "−") if 1e3 <= abs(value) < 1e7 else format_number(value + 0.0, 3)
 
 
 def reach_of(values: Iterable[Value]) -> tuple[float, float] | None:
