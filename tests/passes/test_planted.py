@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from planted import Plan, backwards, damaged, forwards
 
 from tensornp.passes.problems import problems_of
 from tensornp.passes.records import BACKWARD, BEFORE, FORWARD, PassRecord
 from tensornp.passes.verdict import origin_of
 
+PROFILE = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 WHAT = ("nan", "inf", "nonfinite")
 KINDS = ("leaf", "overflow", "weight", "input", "own code")
 
@@ -17,6 +18,7 @@ def title(record: PassRecord, name: str) -> str:
     return name or record.calls[0].class_name
 
 
+@PROFILE
 @given(forwards(KINDS))
 def test_what_was_planted_in_the_forward_is_named(case: tuple[Plan, PassRecord]):
     plan, record = case
@@ -57,17 +59,20 @@ def call_of(record: PassRecord, plan: Plan):
     return next(call for call in record.calls if call.name == plan.name)
 
 
+@PROFILE
 @given(forwards(("",)))
 def test_where_nothing_was_planted_nothing_is_named(case: tuple[Plan, PassRecord]):
     assert [origin_of(case[1], what) for what in WHAT] == [None] * 3
 
 
+@PROFILE
 @given(forwards(KINDS))
 def test_no_infinity_is_named_where_a_nan_was_planted_nor_the_other_way_round(case: tuple[Plan, PassRecord]):
     plan, record = case
     assert origin_of(record, "inf" if plan.what == "nan" else "nan") is None
 
 
+@PROFILE
 @given(backwards())
 def test_what_was_planted_in_the_backward_is_bracketed(case: tuple[Plan, PassRecord]):
     plan, record = case
@@ -86,6 +91,7 @@ def test_what_was_planted_in_the_backward_is_bracketed(case: tuple[Plan, PassRec
         assert any(f"{plan.name}.".startswith(f"{name}.") for name in fine), (fine, plan.name)
 
 
+@PROFILE
 @given(damaged())
 def test_whatever_is_missing_sentences_are_made(record: PassRecord):
     """Of calls without figures, without those around them, of odd names, dtypes and shapes."""
