@@ -104,6 +104,10 @@ SITUATIONS = {
         "inf", chain(leaf("head", ends=(-INF, INF), params=(weight(MASK),))), BEFORE, "head.weight",
         "head.weight held −Inf before the pass",
     ),
+    "NaN of a weight that holds Inf": (
+        "nan", chain(leaf("head", ends=(NAN,), params=(weight((-1.0, INF)),))), FORWARD, "head",
+        "the first NaN was born in head (Linear); its weight held Inf",
+    ),
     "a buffer, whose name is whole": (
         "nan", chain(leaf("norm", ends=(NAN,), params=(weight((NAN,), "norm.running_var", requires_grad=False),))),
         BEFORE, "norm.running_var", "norm.running_var held NaN before the pass",

@@ -141,10 +141,10 @@ def _left(call: ModuleCall, gave: Value) -> str:
 
 def _given(tree: CallTree, call: ModuleCall, what: str) -> str:
     """Return what is known of that of which a call made what is not finite, behind a semicolon."""
-    odd = next((one for one in (*call.params, *call.inputs) if one.is_finite is False), None)
-    if odd is not None:
-        name = odd.path if odd in call.params else input_name(odd)
-        told = f"; its {name} held {_word(odd)}"
+    if odd := next((one for one in call.params if one.is_finite is False), None):
+        return f"; its {odd.path} held {_word(odd)}"
+    if odd := next((one for one in call.inputs if one.is_finite is False), None):
+        told = f"; its {input_name(odd)} held {_word(odd)}"
         earlier = origin_of(tree.record, "inf") if what == "nan" and not is_mask(odd) else None
         return f"{told}; before, {earlier.sentence}" if earlier else told
     if not are_finite(call.inputs):
