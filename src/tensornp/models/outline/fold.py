@@ -181,7 +181,12 @@ def _merged(group: list[Branch]) -> Branch:
     """Return branches that are alike as one."""
     numbers = sorted(int(one.label.partition(".")[0]) for one in group)
     rest = group[0].label.partition(".")[2]
-    top = Branch("{" + ",".join(number_ranges(numbers)) + "}" + (f".{rest}" if rest else ""))
+    return put_together("{" + ",".join(number_ranges(numbers)) + "}" + (f".{rest}" if rest else ""), group)
+
+
+def put_together(label: str, group: Sequence[Branch]) -> Branch:
+    """Return branches as one, below which there is the same: each part of it has the entries of all."""
+    top = Branch(label)
     stack: list[tuple[Branch, Sequence[Branch]]] = [(top, group)]
     while stack:
         target, same = stack.pop()
