@@ -6,7 +6,7 @@ import torch
 
 import tensornp as tnp
 from tensornp.models.outline import columns
-from tensornp.models.outline.columns import Column
+from tensornp.models.outline.columns import Column, at_a_glance
 from tensornp.render.models.weights import weights_document
 from tensornp.widget.weights import WeightsWidget
 
@@ -65,3 +65,9 @@ def test_a_weight_whose_name_others_go_on_from_has_a_share_of_its_own():
         told = {one["name"].rpartition(".")[2]: (one["elements"], one["share"]) for one in reversed(cells)}
         assert told["weight"] == (str(70 * len(names)), "70%")
         assert told["absmax"] == (str(30 * len(names)), "30%")
+
+
+def test_a_number_of_four_or_five_digits_is_whole_and_any_other_has_three():
+    """So that it is never longer than with a power of ten."""
+    told = [at_a_glance(value) for value in (0, 0.0, 15.99, 999.4, 999.6, 1122.3, -65504.0, 99_999.4, 1e5, 1e-9)]
+    assert told == ["0", "0", "16.0", "999", "1000", "1122", "−65504", "99999", "1.00e+05", "1.00e−09"]

@@ -19,8 +19,12 @@ _MAX_RELATED = 3
 
 
 def at_a_glance(value: float) -> str:
-    """Return a number in three digits, the last ones too where they are 0: ``16.0`` stands under ``15.9``."""
-    return f"{value:#.3g}".removesuffix(".").replace("-", "−") if value else "0"
+    """Return a number in three digits, the last ones too where they are 0: ``16.0`` stands under ``15.9``.
+
+    One of four or five digits before the point is whole: ``1122`` is shorter than ``1.12e+03``.
+    """
+    text = f"{value:.0f}" if 999.5 <= abs(value) < 99_999.5 else f"{value:#.3g}".removesuffix(".")
+    return text.replace("-", "−") if value else "0"
 
 
 class ScannedFigure(NamedTuple):
