@@ -27,7 +27,7 @@ def value(shape: tuple[int, ...] = WIDE, scale: float = 1.0, *, is_nan: bool = F
     sample = tuple(scale * max(-3.0, min(3.0, rng.gauss(0, 1))) for _ in range(256))
     own = NAN if is_nan else figures(scale, math.prod(shape))
     given = {"dtype": "float32", "device": "cpu", "requires_grad": True, "figures": own, "sample": sample, **facts}
-    return Value("", shape, **given)  # type: ignore[arg-type]
+    return Value(shape=shape, **{"path": "", **given})  # type: ignore[arg-type]
 
 
 class Builder:

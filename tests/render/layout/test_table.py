@@ -13,6 +13,7 @@ from tensornp.core.summary.container import summarize_container
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.render.collections.container import container_document
 from tensornp.render.layout.table import (
+    Drawn,
     Table,
     TableRow,
     name_html,
@@ -113,3 +114,18 @@ def test_a_column_in_which_nothing_is_said_is_common_to_no_row():
     rows = tuple(TableRow((name, "", "cpu")) for name in "ab")
     table, common = without_common(without_empty(Table(("name", "grad", "device"), rows), ()), ("grad", "device"))
     assert (table.headings, common) == (("name",), ("cpu",))
+
+
+def test_a_tree_is_indented_in_text_and_in_html():
+    """A row that stands across is, too; a paler row is a whole one; what is drawn has its own HTML."""
+    rows = (
+        TableRow(("model", "1")),
+        TableRow((Drawn("layer", "<i>layer</i>"), "2"), level=1, is_quiet=True, alarm="odd"),
+        TableRow(("… 3 more",), level=2),
+    )
+    table = Table(("call", "bytes"), rows)
+    assert table_text(table) == "call           bytes\nmodel              1\n  layer · odd      2\n    … 3 more"
+    html = table_html(table)
+    assert re.findall(r"padding-left:(\d+)px", html) == ["16", "32"]
+    assert html.count('<tr style="opacity') == 1
+    assert "<i>layer</i>" in html

@@ -23,11 +23,13 @@ _FONT = "font-family:Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:93%;l
 """JupyterLab's own for text, of which no variable survives its sanitizer."""
 _ARRAY = f"padding:0;background-color:transparent;white-space:pre;overflow:auto;{_FONT}"
 ROW_ARRAY = f"margin:0;{_ARRAY}"
+SOURCE = f"margin:2px 0 4px;padding:0 8px;border-left:2px solid rgba(217,119,6,.8);{_FONT}"
 REFUSAL = f"margin:4px 0;{_FONT}"
 FIGURES = "font-size:90%;line-height:1.5"
 ALARM_TEXT = f"padding:0 3px;border-radius:4px;{ALARM}"
 PALER = ("opacity:.8", "opacity:.62")
 """The last lines above a fold."""
+QUIET = "opacity:.72"
 FOLD = "cursor:pointer;opacity:.8"
 LINES_FOLD = f"font-size:90%;line-height:1.5;{FOLD}"
 BESIDE = "display:flex;flex-wrap:wrap;align-items:flex-start;gap:0 28px"

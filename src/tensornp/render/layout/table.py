@@ -14,12 +14,25 @@ from tensornp.render.layout.style import (
     GROUP,
     NAME_CELL,
     NAMES,
+    PALER,
     PRINTED,
     RIGHT_CELL,
     TABLE,
     WORDS_CELL,
     WRAPPED_CELL,
 )
+
+
+class Drawn(str):
+    """What a page shows in a way of its own, such as by a picture: `html` is put in as it is."""
+
+    html: str
+
+    def __new__(cls, text: str, html: str) -> Drawn:
+        """Return the text with what a page has in its place."""
+        drawn = super().__new__(cls, text)
+        drawn.html = html
+        return drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +51,10 @@ class TableRow:
         Whether it is of a tensor or an array; what is equal in all of those need not be said in each.
     alarm : str
         What gives cause for alarm, which stands behind the first cell.
+    level : int
+        How far the first cell is indented, in a tree.
+    is_quiet : bool
+        Whether it is paler than the others.
     """
 
     cells: tuple[str, ...]
@@ -45,11 +62,14 @@ class TableRow:
     begins_group: bool = False
     has_facts: bool = True
     alarm: str = ""
+    level: int = 0
+    is_quiet: bool = False
 
     @property
     def said(self) -> tuple[str, ...]:
-        """The cells as text, the first with the alarm."""
-        return (f"{self.cells[0]} · {self.alarm}", *self.cells[1:]) if self.alarm else self.cells
+        """The cells as text, the first indented and with the alarm."""
+        alarm = f" · {self.alarm}" if self.alarm else ""
+        return (f"{_INDENT * self.level}{self.cells[0]}{alarm}", *self.cells[1:])
 
     def data(self, numbers: Sequence[float | None] = ()) -> dict[str, Any]:
         """Return it for a page, with the numbers by which it is sorted in each column, if any."""
@@ -67,18 +87,22 @@ class Table:
     rows: tuple[TableRow, ...]
 
 
-RIGHT = ("bytes", "moved", "‖Δ‖", "‖before‖", "max |Δ|", "not equal")
+RIGHT = ("bytes", "moved", "‖Δ‖", "‖before‖", "max |Δ|", "not equal", "min … max", "‖out‖", "‖grad‖")
 """Columns of numbers, which are aligned by their last digit."""
 WRAPPED = (
     "to get", "what it means", "values", "where", "finding", "what", "shared with", "pinned by", "changed",
-    "value",
+    "value", "marks",
 )  # fmt: skip
 """Columns of words or numbers, which a page may break into lines."""
+MARKS = "marks"
+"""Such a column that keeps room for words, however wide the others are."""
 NAME = "name"
 """The first column of a table of names, which break after their parts, and stay where figures are scrolled across."""
 _BREAKS = re.compile(r"(?<=[._/\[\]])(?=[^._/\[\]\s\d])|(?<=[^\W_]{24})(?=[^\W_])")
 """Where a name may go on in the next line. The page is told by a tag: whoever copies the name has no more than it."""
 
+_INDENT, _INDENT_PX = "  ", 16
+"""How far a level of a tree is indented."""
 _MAX_WHOLE = 24
 """Characters of a name that has room in any page."""
 _MAX_BESIDE, _BROKEN = 80, 16
@@ -190,22 +214,27 @@ def _kind_html(heading: str, longest: int) -> str:
         # Words beside a name break before it does.
         return f' style="{NAME_CELL};width:{_EM * min(longest, _MAX_LINE):.0f}em'
     if heading in WRAPPED:
-        return f' class="tensornp-words" style="{WORDS_CELL if longest else WRAPPED_CELL}'
+        return f' class="tensornp-words" style="{WORDS_CELL if longest or heading == MARKS else WRAPPED_CELL}'
     return f' style="{RIGHT_CELL if heading in RIGHT else CELL}'
 
 
 def _row_html(row: TableRow, kinds: list[str], *, has_names: bool) -> str:
     group = f";{GROUP}" if row.begins_group else ""
+    indent = f";padding-left:{_INDENT_PX * row.level}px" if row.level else ""
+    opened = f'<tr style="{PALER[-1]}">' if row.is_quiet else "<tr>"
     if len(row.cells) < len(kinds):
-        return f'<tr><td colspan="{len(kinds)}" style="{WRAPPED_CELL}{group}">{escape(row.cells[0])}</td></tr>'
-    inside = list(map(name_html if has_names else escape, row.cells))
+        cell = escape(row.cells[0])
+        return f'{opened}<td colspan="{len(kinds)}" style="{WRAPPED_CELL}{indent}{group}">{cell}</td></tr>'
+    said = name_html if has_names else escape
+    inside = [cell.html if isinstance(cell, Drawn) else said(cell) for cell in row.cells]
     if row.alarm:
         inside[0] += f' <span style="{ALARM_TEXT}">{escape(row.alarm)}</span>'
-        # It goes on in the next line of a narrow page.
-        kinds = [f"{kinds[0]};white-space:normal", *kinds[1:]]
+        # It goes on in the next line of a narrow page, which has one for names alone.
+        kinds = [f"{kinds[0]};white-space:normal", *kinds[1:]] if has_names else kinds
     titles = [f' title="{escape(title)}"' if title else "" for title in row.titles or [""] * len(kinds)]
+    kinds = [f"{kinds[0]}{indent}", *kinds[1:]]
     cells = (f'<td{title}{kind}{group}">{cell}</td>' for cell, title, kind in zip(inside, titles, kinds, strict=False))
-    return "<tr>" + "".join(cells) + "</tr>"
+    return opened + "".join(cells) + "</tr>"
 
 
 def name_html(name: str) -> str:

@@ -1,0 +1,143 @@
+"""Calls that are alike, as one row of a tree: what they got and gave, and what is unusual about them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+
+from tensornp.core.lowlevel.units import counted
+from tensornp.core.tensor.dtypes import name_of
+from tensornp.models.names.quoted import MAX_INSIDE, cut, cut_inside
+from tensornp.models.outline.columns import at_a_glance
+from tensornp.passes.outline import PASSED_ON, CallLine, not_finite, state_of
+from tensornp.passes.records import LEFT, RAISED, RECOMPUTED, Figures, ModuleCall, Value
+from tensornp.render.layout.style import QUIET
+from tensornp.render.layout.table import MARKS, Drawn, TableRow
+from tensornp.render.passes.sample import sample_cell
+
+PICTURE = "sample"
+HEADINGS = ("call", "in → out", "dtype", PICTURE, "min … max", "‖out‖", "‖grad‖", MARKS)
+ALWAYS = ("call", "in → out")
+"""Columns that are there although nothing is said in them."""
+_MAX_TEXT = 400
+_MAX_CLASS = 24
+_MAX_ERROR = 60
+_MAX_VALUES = 8
+"""Values of a call whose shapes are told behind those of the first."""
+
+
+def call_line_row(line: CallLine, above: CallLine, alarms: Mapping[int, str], outer: frozenset[int | None]) -> TableRow:
+    """Return the row of a line of the tree below the line `above`.
+
+    `alarms` say by the index of a call what gives cause for alarm; an error came through those that are `outer`.
+    """
+    if not line.calls:
+        return TableRow((f"… {counted(line.num_hidden, 'more call')}",), level=line.level, is_quiet=True)
+    first, alarm = line.calls[0], alarms.get(line.calls[0].index, "")
+    num_calls = _num_calls(line) // max(_num_calls(above), 1)
+    is_quiet = state_of(first) == PASSED_ON
+    outputs = [value for call in line.calls if (value := _main(call.outputs)) is not None]
+    given = [value.figures for value in outputs if value.figures is not None]
+    back = [figures for call in line.calls if (figures := _worst(value.grad for value in call.outputs)) is not None]
+    cells = (
+        _name(line.label, first.class_name, "" if is_quiet else QUIET),
+        _shapes(_main(first.inputs), _main(first.outputs)),
+        cut(name_of(outputs[0].dtype), _MAX_CLASS) if outputs else "",
+        sample_cell(given, [value.sample for value in outputs]),
+        _between(given),
+        _at_most([one.norm for one in given]),
+        _at_most([one.norm for one in back]),
+        cut(", ".join(filter(None, _marks(line, num_calls, alarm, outer))), _MAX_TEXT),
+    )
+    titles = ("", _all_shapes(first), *[""] * (len(cells) - 2))
+    return TableRow(cells, titles, has_facts=bool(outputs), alarm=alarm, level=line.level, is_quiet=is_quiet)
+
+
+def _num_calls(line: CallLine) -> int:
+    """Return how many calls there are of each module of a line."""
+    return len(line.calls) // max(len({call.name for call in line.calls}), 1)
+
+
+def _name(label: str, class_name: str, style: str) -> Drawn:
+    name = cut_inside(label, MAX_INSIDE)
+    said = cut_inside(class_name, _MAX_CLASS) if class_name != label else ""
+    beside = f' <span style="{style}">{escape(said)}</span>' if said else ""
+    return Drawn(f"{name} {said}".strip(), escape(name) + beside)
+
+
+def _main(values: Sequence[Value]) -> Value | None:
+    """Return which of a call's values is told: one that is not finite, or the first that was read."""
+    odd = (one for one in values if not_finite([one]))
+    return next(odd, next((one for one in values if one.figures), values[0] if values else None))
+
+
+def _worst(figures: Iterable[Figures | None]) -> Figures | None:
+    known = [one for one in figures if one is not None]
+    return next((one for one in known if not one.is_finite), known[0] if known else None)
+
+
+def _shapes(got: Value | None, gave: Value | None) -> str:
+    """Return the shapes of an input and of an output: one where they are equal, or the axis in which they differ."""
+    if got is None or gave is None:
+        sides = [str(one.shape) if one is not None else "" for one in (got, gave)]
+        return " → ".join(sides).strip() if any(sides) else ""
+    differ = [i for i, (a, b) in enumerate(zip(got.shape, gave.shape, strict=False)) if a != b]
+    if len(got.shape) != len(gave.shape) or len(differ) > 1:
+        return f"{got.shape} → {gave.shape}"
+    axes = [f"{a}" if a == b else f"{a} → {b}" for a, b in zip(got.shape, gave.shape, strict=True)]
+    return f"({', '.join(axes)}{',' if len(axes) == 1 else ''})"
+
+
+def _all_shapes(call: ModuleCall) -> str:
+    """Return all that a call got and gave, each by its place."""
+    sides = [
+        ", ".join(f"{one.path} {name_of(one.dtype)} {one.shape}".strip() for one in values[:_MAX_VALUES])
+        + (f" and {len(values) - _MAX_VALUES:,} more" if len(values) > _MAX_VALUES else "")
+        for values in (call.inputs, call.outputs)
+    ]
+    return cut(" → ".join(sides), _MAX_TEXT)
+
+
+def _between(figures: Sequence[Figures]) -> str:
+    """Return the extremes of all."""
+    if not figures:
+        return ""
+    if any(one.has_nan for one in figures):
+        return "nan"
+    low, high = (at_a_glance(end) for end in (min(one.min for one in figures), max(one.max for one in figures)))
+    return low if low == high else f"{low} … {high}"
+
+
+def _at_most(values: Sequence[float]) -> str:
+    """Return the largest of some numbers, NaN if any is."""
+    if not values:
+        return ""
+    texts = {at_a_glance(value) for value in values}
+    largest = math.nan if any(map(math.isnan, values)) else max(values)
+    return ("≤" if len(texts) > 1 else "") + at_a_glance(largest)
+
+
+def _marks(line: CallLine, num_calls: int, alarm: str, outer: frozenset[int | None]) -> Iterator[str]:
+    """Yield what else there is to say of calls that are alike; what an alarm has said is not said again."""
+    call = line.calls[0]
+    yield f"{num_calls:,} calls" if num_calls > 1 else ""
+    yield "recomputed" if call.phase == RECOMPUTED else ""
+    if call.status == RAISED:
+        yield "" if alarm == RAISED else f"raised {'' if call.index in outer else cut(call.error, _MAX_ERROR)}".strip()
+    yield "did not return" if call.status == LEFT else ""
+    yield from dict.fromkeys(one.relation for one in call.outputs if one.relation not in ("", "new"))
+    yield _cast(_main(call.inputs), _main(call.outputs))
+    yield PASSED_ON if state_of(call) == PASSED_ON else ""
+    yield from (f"{one.path} holds {word}" for one in call.params if (word := not_finite([one])))
+    yield from dict.fromkeys(one.note for one in call.outputs if one.note)
+    yield from call.notes
+    yield f"{counted(line.num_hidden, 'call')} inside" if line.num_hidden else ""
+
+
+def _cast(got: Value | None, gave: Value | None) -> str:
+    """Return from which dtype of floating numbers to which other it went."""
+    if got is None or gave is None:
+        return ""
+    dtypes = [name_of(one.dtype) for one in (got, gave)]
+    return " → ".join(dtypes) if dtypes[0] != dtypes[1] and all("float" in one for one in dtypes) else ""

@@ -1,0 +1,115 @@
+"""A pass that was followed: what is wrong, over the tree of its calls, as text and as static HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from tensornp.core.lowlevel.units import counted
+from tensornp.models.names.quoted import MAX_SHOWN, cut
+from tensornp.passes.outline import CallLine, not_finite, not_finite_back, outlined
+from tensornp.passes.records import BACKWARD, BEFORE, RAISED, RECOMPUTED, ModuleCall, Origin, PassRecord, SourceLine
+from tensornp.render.layout.document import Alarm, Both, Document, Heading, Lines
+from tensornp.render.layout.style import SOURCE
+from tensornp.render.layout.table import (
+    Table,
+    TableRow,
+    only,
+    table_html,
+    table_text,
+    without_common,
+    without_empty,
+)
+from tensornp.render.passes.call_line import ALWAYS, HEADINGS, PICTURE, call_line_row
+
+_MAX_TEXT = 400
+_MAX_PLACE = 120
+_MAX_COLUMNS = 80
+"""Of a terminal."""
+_WORDS = {"nan": "NaN", "inf": "Inf"}
+
+
+def followed_pass_document(
+    record: PassRecord,
+    problems: Sequence[str],
+    title: str,
+    origin: Origin | None = None,
+    failed: ModuleCall | None = None,
+) -> Document:
+    """Return what is wrong, or that nothing is, over the tree of calls, and under it what was not followed.
+
+    Parameters
+    ----------
+    problems : sequence of str
+        The most serious first: where there is an `origin`, or a call has `failed`, the first is an alarm.
+    title : str
+        What was followed.
+    """
+    said = [cut(text, _MAX_TEXT) for text in problems]
+    table, common = _table(record, origin, failed)
+    verdict: Alarm | Lines | Heading = Heading(_calm(record))
+    if said and (origin is not None or failed is not None or record.error):
+        # What is told behind the first clause is no alarm; but a backward begins with what was fine.
+        first, *rest = said.pop(0).split("; ", 0 if origin is not None and origin.phase == BACKWARD else 1)
+        verdict = Alarm(first, "".join(f"; {one}" for one in rest))
+    source = (_source(origin.source, verdict.text),) if origin is not None and origin.source is not None else ()
+    totals = " · ".join(filter(None, [cut(title, MAX_SHOWN), *_totals(record), *common]))
+    notes = [cut(text, _MAX_TEXT) for text in record.notes]
+    return Document((verdict, *source, Lines((*said, totals)), _tree(table), Lines(tuple(notes))))
+
+
+def _calm(record: PassRecord) -> str:
+    """Return that nothing was NaN or infinite, where something was read, and that is so of all of it."""
+    outputs = [value for call in record.calls for value in call.outputs]
+    learnt = all(one.figures is None or one.figures.is_finite for one in record.grads)
+    is_calm = learnt and not not_finite(outputs) and not not_finite_back(outputs)
+    return "no NaN and no infinity" if is_calm and any(value.figures for value in outputs) else ""
+
+
+def _totals(record: PassRecord) -> Iterator[str]:
+    again = sum(call.phase == RECOMPUTED for call in record.calls)
+    back = sum(any(value.grad is not None for value in call.outputs) for call in record.calls)
+    yield f"{counted(len(record.calls) - again, 'call')} forward"
+    yield f"{again:,} recomputed" if again else ""
+    yield f"{counted(back, 'gradient')} back" if record.had_backward else ""
+    yield f"of {counted(record.num_dropped, 'call')} only trouble was kept" if record.num_dropped else ""
+
+
+def _source(source: SourceLine, verdict: str) -> Both:
+    """Return the line of a program, where the verdict has not quoted it."""
+    if not source.text or source.text in verdict:
+        return Both()
+    where, text = cut(f"{source.file}:{source.line}", _MAX_PLACE), cut(source.text, _MAX_TEXT)
+    return Both(f"    {text}", f'<div style="{SOURCE}" title="{escape(where)}">{escape(text)}</div>')
+
+
+def _table(record: PassRecord, origin: Origin | None, failed: ModuleCall | None) -> tuple[Table, list[str]]:
+    """Return the tree as a table, and what is the same in all of its rows."""
+    alarms = {failed.index: RAISED} if failed is not None else {}
+    if origin is not None and origin.call is not None:
+        alarms[origin.call] = _alarm(origin, record.calls[origin.call])
+    # Where an error came through, what it said stands at the call that raised it.
+    outer = frozenset(call.parent for call in record.calls if call.status == RAISED)
+    rows: list[TableRow] = []
+    above = [CallLine("", (), -1)]
+    for line in outlined(record.calls, alarms):
+        del above[line.level + 1 :]
+        rows.append(call_line_row(line, above[-1], alarms, outer))
+        above.append(line)
+    table, common = without_common(Table(HEADINGS, tuple(rows)), ("dtype",))
+    return without_empty(table, ALWAYS), [f"each gives {dtype}" for dtype in common]
+
+
+def _tree(table: Table) -> Both:
+    """Return the table, as text without its pictures where it would not fit a terminal with them."""
+    if not table.rows:
+        return Both()
+    text = table_text(table)
+    if max(map(len, text.split("\n"))) > _MAX_COLUMNS:
+        text = table_text(only(table, [heading for heading in table.headings if heading != PICTURE]))
+    return Both(text, table_html(table))
+
+
+def _alarm(origin: Origin, call: ModuleCall) -> str:
+    word = _WORDS.get(origin.what, not_finite(call.outputs) or "NaN")
+    return {BEFORE: f"{word} before", BACKWARD: f"first {word} gradient"}.get(origin.phase, f"first {word}")
