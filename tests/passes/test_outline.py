@@ -51,11 +51,15 @@ def test_the_layer_with_the_first_nan_stands_alone_and_open():
 
 
 def test_a_call_that_raised_is_shown_with_all_around_it():
-    """Whether or not it is told."""
-    calls = transformer(raised_in="layers.3.mlp.down").calls
-    lines = told(outlined(calls))
-    assert lines[-5:] == ["    norm2", "    mlp", "      up", "      act", "      down"]
-    assert "  layers.{0..2}" in lines and "  layers.3" in lines
+    """Where it is told, what was fine before is closed."""
+    calls = transformer(3, raised_in="layers.1.mlp.down").calls
+    for chosen, fine in (
+        ((), ["  layers.0", *[f"    {part}" for part in LAYER]]),
+        ([len(calls) - 1], ["  layers.0 + 11"]),
+    ):
+        attn = ["    attn + 3"] if chosen else ["    attn", "      qkv", "      drop", "      out"]
+        last = ["    drop", "    norm2", "    mlp", "      up", "      act", "      down"]
+        assert told(outlined(calls, chosen)) == ["model", "  embed", *fine, "  layers.1", "    norm1", *attn, *last]
 
 
 def test_what_a_checkpoint_computes_again_stands_closed_under_what_it_was():

@@ -50,12 +50,12 @@ def outlined(calls: Sequence[ModuleCall], told: Iterable[int] = (), max_lines: i
     """Return the calls in at most so many lines: first what is in trouble, then by depth, the inside of folds last.
 
     Those that are `told`, by their indices, are in trouble, and stand alone. What only passes on what it got, what is
-    computed a second time, and beside what is told any other fold, stays closed.
+    computed a second time, and beside what is told all that is fine, stays closed.
     """
     loud = frozenset(told)
     root = _root_of(calls, loud)
     facts = _facts(root, loud)
-    return _lines(root, facts, _shown(root, facts, max_lines, opens_folds=not loud))
+    return _lines(root, facts, _shown(root, facts, max_lines, opens_fine=not loud))
 
 
 def state_of(call: ModuleCall) -> str:
@@ -183,7 +183,7 @@ def _facts(root: Branch, told: frozenset[int]) -> dict[int, _Fact]:
     return facts
 
 
-def _shown(root: Branch, facts: dict[int, _Fact], max_lines: int, *, opens_folds: bool) -> set[int]:
+def _shown(root: Branch, facts: dict[int, _Fact], max_lines: int, *, opens_fine: bool) -> set[int]:
     """Return the ids of the branches that have lines; one more is for those that are left out beside them."""
     shown: set[int] = set()
     num_shown: Counter[int] = Counter()
@@ -205,10 +205,9 @@ def _shown(root: Branch, facts: dict[int, _Fact], max_lines: int, *, opens_folds
         if max_lines < 0:
             break
         shown.add(id(branch))
-        call, is_fold = branch.entries[0], len(branch.entries) > 1
-        is_calm = state_of(call) == FINE and call.phase != RECOMPUTED and (opens_folds or not is_fold)
-        if is_calm or facts[id(branch)].is_loud:
-            opened(branch, level + 1, in_fold=in_fold or is_fold)
+        call = branch.entries[0]
+        if facts[id(branch)].is_loud or (opens_fine and state_of(call) == FINE and call.phase != RECOMPUTED):
+            opened(branch, level + 1, in_fold=in_fold or len(branch.entries) > 1)
     return shown
 
 

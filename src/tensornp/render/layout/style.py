@@ -40,6 +40,7 @@ _CELL = "padding:1px 12px 1px 0;white-space:nowrap;font-size:90%"
 CELL = f"{_CELL};text-align:left"
 WRAPPED_CELL = CELL.replace("nowrap", "normal")
 WORDS_CELL = f"{WRAPPED_CELL};min-width:12em"
+MARKS_CELL = f"{WRAPPED_CELL};min-width:16em"
 NAME_CELL = f"{WRAPPED_CELL};min-width:14em"
 RIGHT_CELL = f"{_CELL};text-align:right;font-variant-numeric:tabular-nums"
 GROUP = "border-top:1px solid rgba(128,128,128,.25)"

@@ -12,6 +12,7 @@ from tensornp.render.layout.style import (
     ALARM_TEXT,
     CELL,
     GROUP,
+    MARKS_CELL,
     NAME_CELL,
     NAMES,
     PALER,
@@ -91,11 +92,11 @@ RIGHT = ("bytes", "moved", "‖Δ‖", "‖before‖", "max |Δ|", "not equal", 
 """Columns of numbers, which are aligned by their last digit."""
 WRAPPED = (
     "to get", "what it means", "values", "where", "finding", "what", "shared with", "pinned by", "changed",
-    "value", "marks",
+    "value",
 )  # fmt: skip
 """Columns of words or numbers, which a page may break into lines."""
 MARKS = "marks"
-"""Such a column that keeps room for words, however wide the others are."""
+"""A column of words that keeps room for some, however wide the others are."""
 NAME = "name"
 """The first column of a table of names, which break after their parts, and stay where figures are scrolled across."""
 _BREAKS = re.compile(r"(?<=[._/\[\]])(?=[^._/\[\]\s\d])|(?<=[^\W_]{24})(?=[^\W_])")
@@ -213,8 +214,10 @@ def _kind_html(heading: str, longest: int) -> str:
     if heading == NAME and longest > _MAX_WHOLE:
         # Words beside a name break before it does.
         return f' style="{NAME_CELL};width:{_EM * min(longest, _MAX_LINE):.0f}em'
+    if heading == MARKS:
+        return f' style="{MARKS_CELL}'
     if heading in WRAPPED:
-        return f' class="tensornp-words" style="{WORDS_CELL if longest or heading == MARKS else WRAPPED_CELL}'
+        return f' class="tensornp-words" style="{WORDS_CELL if longest else WRAPPED_CELL}'
     return f' style="{RIGHT_CELL if heading in RIGHT else CELL}'
 
 
