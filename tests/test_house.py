@@ -19,7 +19,8 @@ ROOMS = {
     "core/values": "reading -> shown, stats -> compare -> find, pictures",
     "models": "names -> reading, files -> pickles -> entries -> storage, quantization, optimizers, outline "
     "-> scan -> formats, explorer -> live -> opening -> weights -> comparing, module_view",
-    "render": "layout -> pictures -> tensor -> values, collections, models, passes -> simple -> views -> view -> static_card",
+    "render": "layout -> pictures -> tensor -> values, collections, models, passes -> simple -> views -> view "
+    "-> static_card",
 }
 """A room imports what is left of it: not what shares its place, between two commas."""
 VERDICT = [
