@@ -9,7 +9,7 @@ import tempfile
 import tracemalloc
 import warnings
 import zipfile
-from collections import Counter
+from collections import Counter, OrderedDict
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
@@ -31,6 +31,7 @@ import tensornp as tnp
 from tensornp.models.files.source_file import OpenFile
 from tensornp.models.formats.dcp import item_files as dcp_files
 from tensornp.models.formats.dcp import metadata as dcp_metadata
+from tensornp.render.models.weights import weights_document
 
 FORMS = ("torch.save", "safetensors", "ranks", "shards")
 
@@ -43,6 +44,10 @@ class Runs:
 
     def __reduce__(self) -> Any:
         return os.mkdir, (str(self.folder),)
+
+
+class NotPlain:
+    """Holds what a value may have."""
 
 
 @pytest.fixture(scope="module")
@@ -125,8 +130,7 @@ def test_the_values_are_those_that_were_saved(tmp_path, form):
     metadata = dict(explorer.metadata)
     assert (metadata["step"], metadata["none"]) == (3, None)
     assert metadata.get("version", "1.0.0") == "1.0.0"
-    assert metadata["config"].values == {"0": "adam", "1.lr": 0.1}
-    assert metadata["config"].wanted_imports == ()
+    assert metadata["config"] == ("adam", {"lr": 0.1})
 
 
 def test_torch_reads_the_same(tmp_path):
@@ -294,13 +298,22 @@ def test_nothing_that_the_metadata_wants_is_run(tmp_path):
 
 def test_nothing_that_a_value_wants_is_run(tmp_path):
     """An item that is no tensor is a pickle of its own."""
-    made = {"w": torch.ones(2), "bad": (Runs(tmp_path / "made"), 5), "inner": (torch.ones(3),)}
+    held = NotPlain()
+    held.rate, held.of = 0.5, {3: OrderedDict(a=[1]), "b": OrderedDict()}
+    made = {"w": torch.ones(2), "bad": (Runs(tmp_path / "made"), 5), "inner": (torch.ones(3), torch.int8), "own": held}
     save(made, FileSystemWriter(tmp_path / "x"))
     explorer = tnp.weights(tmp_path / "x")
     module = os.mkdir.__module__
-    assert explorer.problems == [f"'bad' wants to import '{module}.mkdir', and nothing was imported"]
-    assert explorer.metadata["bad"] == ({"1": 5}, (f"{module}.mkdir",))
-    assert explorer.metadata["inner"].values == {"0": "a float32 tensor of shape (3,)"}
+    own = f"{__name__}.NotPlain"
+    says = {"bad": f"{module}.mkdir", "own": own}
+    assert explorer.problems == [
+        f"'{name}' wants to import '{one}', and nothing was imported" for name, one in says.items()
+    ]
+    assert str(explorer.metadata["bad"]) == f"(<{module}.mkdir: ({str(tmp_path / 'made')!r},)>, 5)"
+    assert str(explorer.metadata["inner"]) == "(<float32 tensor of shape (3,)>, <torch.int8>)"
+    items = "{'rate': 0.5, 'of': {3: {'a': [1]}, 'b': <collections.OrderedDict>}}"
+    assert str(explorer.metadata["own"]) == f"<{own}: {items}>"
+    assert f"inner: {explorer.metadata['inner']}" in weights_document(explorer).text()
     assert explorer["w"].to_numpy().tolist() == [1, 1]
     assert not (tmp_path / "made").exists()
 
@@ -316,6 +329,18 @@ def test_a_value_is_shown_whatever_its_name(tmp_path):
     (tmp_path / ITEMS).unlink()
     assert (first.metadata["lr.149"], second.metadata["lr.9"]) == (14.9, 0.9)
     assert "cannot be opened any more" in second.metadata["lr.149"]
+
+
+def test_a_value_that_repeats_itself_is_shown_in_part(tmp_path):
+    """It takes some times what it has in the file; and the nesting of lists ends."""
+    many, deep = ("x" * 1000,), (1,)
+    for _ in range(30):
+        # torch would look into each list.
+        many, deep = (many, many), (deep,)
+    save({"many": many, "deep": deep, "w": torch.ones(2)}, FileSystemWriter(tmp_path))
+    explorer = tnp.weights(tmp_path)
+    assert len(str(explorer.metadata["many"])) < 50_000
+    assert str(explorer.metadata["deep"]) == "(" * 21 + "<…>" + ",)" * 21
 
 
 def bad(**fields: Any) -> Any:

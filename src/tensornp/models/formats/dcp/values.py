@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.units import with_article
+from tensornp.core.lowlevel.legible import legible
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.errors import TensornpError
 from tensornp.models.files.byte_range import ByteRange, ByteSource
@@ -18,22 +18,28 @@ from tensornp.models.formats.dcp.item_files import ItemFiles
 from tensornp.models.formats.dcp.metadata import Item
 from tensornp.models.formats.torch.archive import read_torch_zip
 from tensornp.models.names.quoted import shown_name
-from tensornp.models.pickles.contents import dotted, values_of
-from tensornp.models.pickles.records import Global
-from tensornp.models.pickles.tensors import PickledTensor
+from tensornp.models.pickles.contents import as_container, shown_key
+from tensornp.models.pickles.rebuilt import tensor_of
+from tensornp.models.pickles.records import Call, Global
+from tensornp.models.pickles.tensors import name_of
 from tensornp.models.pickles.wanted import WantedImport, wanted_of
 
 MAX_LOOKED_INTO = 100
 """Values that are looked into when a checkpoint is opened; the others, when one asks for them."""
 _MAX_NBYTES = 2**24
-_MAX_LISTED = 10_000
+_MAX_DEPTH = 20
+_FREE_SIZE, _SIZE_PER_NBYTES = 1000, 8
+"""How many values and characters what is shown of any value may have, and how many more for each byte of its pickle."""
 
 
-class PickledObject(NamedTuple):
-    """What lies in a value that is no plain one: what is plain in it, by name, and what it would import."""
+class NotBuilt(NamedTuple):
+    """What stands in a value for what is not plain: a tensor, or what the file would import, with what it has."""
 
-    values: dict[str, Any]
-    wanted_imports: tuple[str, ...]
+    said: str
+    parts: tuple[Any, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<{': '.join([self.said, *map(repr, self.parts)])}>"
 
 
 @dataclass(slots=True)
@@ -56,7 +62,7 @@ class ByteValue:
         return cls(found[0], item.offset, item.nbytes, found[1])
 
     def look(self) -> Any:
-        """Return the value if it is plain, else a `PickledObject`, or a sentence that says why it is not read."""
+        """Return the value, with a `NotBuilt` for what is not plain, or a sentence that says why it is not read."""
         if self.problem or self.file is None:
             return f"not read: {self.problem}"
         try:
@@ -68,21 +74,41 @@ class ByteValue:
                 )
         except TensornpError as error:
             return f"not read: {error}"
-        if is_plain_value(found.root):
-            return found.root
-        if isinstance(found.root, Global):
-            return str(found.root)
-        values: dict[str, Any] = {}
-        for one in islice(values_of(found.root), _MAX_LISTED):
-            is_tensor = isinstance(one, PickledTensor)
-            value = (
-                f"{with_article(one.dtype_name)} tensor of shape {one.shape}"
-                if isinstance(one, PickledTensor)
-                else one.value
-            )
-            values[dotted(one.path) or ("tensor" if is_tensor else "value")] = value
         self.wanted = tuple(wanted_of(found))
-        return PickledObject(values, tuple(str(one.wanted) for one in self.wanted))
+        return _Showing(_FREE_SIZE + _SIZE_PER_NBYTES * found.nbytes).shown(found.root)
+
+
+class _Showing:
+    """Makes values of what a pickle would build; `left` is how large they may be: a pickle can repeat what it has."""
+
+    def __init__(self, left: int) -> None:
+        self._left = left
+
+    def shown(self, value: Any, depth: int = 0) -> Any:
+        """Return a value as it is in lists, tuples and dictionaries, and what stands for anything else."""
+        self._left -= 1 + (len(value) if type(value) in (str, bytes) else 0)
+        if self._left < 0 or depth > _MAX_DEPTH:
+            return NotBuilt("…")
+        if is_plain_value(value):
+            return value
+        table = as_container(value)
+        if isinstance(table, Mapping) and (table or not isinstance(value, Call)):
+            return {self._key(key): self.shown(one, depth + 1) for key, one in self._some(table.items())}
+        if isinstance(table, (list, tuple)):
+            return type(table)([self.shown(one, depth + 1) for one in self._some(table)])
+        tensor = tensor_of((), value) if isinstance(value, Call) else None
+        if tensor is not None:
+            return NotBuilt(f"{tensor.dtype_name} tensor of shape {tensor.shape}")
+        if not isinstance(value, Call):
+            return NotBuilt(legible(str(value)) if isinstance(value, Global) else "storage")
+        parts = [one for one in (value.args, value.items, value.appended, value.state) if one]
+        return NotBuilt(legible(".".join(name_of(value.func))), tuple(self.shown(one, depth + 1) for one in parts))
+
+    def _key(self, key: Any) -> Any:
+        return self.shown(key) if is_plain_value(key) else shown_key(key)
+
+    def _some(self, values: Iterable[Any]) -> Iterator[Any]:
+        return takewhile(lambda _: self._left >= 0, values)
 
 
 class ByteValues(Mapping[str, Any]):
@@ -108,9 +134,8 @@ class ByteValues(Mapping[str, Any]):
     def problems(self, count: int) -> Iterator[str]:
         """Yield what is wrong with the first so many, for which they are looked into."""
         for name in islice(self._stored, count):
-            value = self[name]
-            if isinstance(value, PickledObject):
-                for one in self._stored[name].wanted:
-                    yield WantedImport.of(one.wanted, is_called=one.is_called, who=shown_name(name))
-            elif self._stored[name].problem:
+            self[name]
+            for one in self._stored[name].wanted:
+                yield WantedImport.of(one.wanted, is_called=one.is_called, who=shown_name(name))
+            if self._stored[name].problem:
                 yield f"{shown_name(name)} is not read: {self._stored[name].problem}"
