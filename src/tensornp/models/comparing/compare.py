@@ -139,7 +139,8 @@ def _matched(own: dict[str, WeightEntry], others: dict[str, WeightEntry]) -> Mat
     if not any(one.saved_as for side in (own, others) for one in side.values()) or len(first.pairs) == len(own):
         return first
     tried = (
-        (names, _called(others, 0)), (_called(own, 0), other_names), (_called(own, -1), _called(others, -1)),
+        (names, _called(others, 0)), (_called(own, 0), other_names), (_called(own, 0), _called(others, 0)),
+        (_called(own, -1), _called(others, -1)),
     )  # fmt: skip
     return max(first, *starmap(matched, tried), key=lambda found: len(found.pairs))
 

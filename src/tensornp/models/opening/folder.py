@@ -92,7 +92,8 @@ def open_dcp(folder: Path, names: list[str]) -> Contents:
     from tensornp.models.formats.dcp.checkpoint import Checkpoint
 
     found = Checkpoint(folder, names)
-    return Contents(found.entries, found.values, [*found.problems, *problems_of(found.entries)])
+    problems = [*found.problems, *problems_of(found.entries)]
+    return Contents(found.entries, found.values, problems, found.optimizers)
 
 
 def _open_ranks(folder: Path, files: list[str]) -> Contents:

@@ -7,14 +7,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from tensornp.core.tensor.paths import is_plain_value
 from tensornp.models.entries.entry import WeightEntry, noted
 from tensornp.models.names.quoted import shown_name
-from tensornp.models.optimizers.param_groups import GROUPS, STATE, params_of, told_names
+from tensornp.models.optimizers.param_groups import GROUPS, PARAMS, STATE, params_of, told_names
 
 _MAX_DEPTH = 4
 """Keys that lead to a state dict, as ``["optimizer_states"][0]`` are two."""
 _MAX_LOOKED_INTO = 10_000
 _MAX_PARAMETERS = 1_000_000
+_MAX_BITS = 64
+_MAX_JOINED = 10
+"""Keys of one state that were joined to its parameter's name: Shampoo has several."""
 
 _OF_ELEMENTS = frozenset(
     "exp_avg exp_avg_sq max_exp_avg_sq exp_inf momentum_buffer square_avg grad_avg acc_delta "
@@ -37,10 +41,15 @@ class SavedOptimizer:
         The keys of the states, in the order of its groups.
     told : dict
         The names that it gives to them itself.
+    is_flat : bool
+        Whether its keys are joined by dots, as by `flatten_optimizer_state_dict` of torch: ``state.fc.weight.exp_avg``.
+        The order of its parameters is that of whoever has saved the last of them.
     """
 
-    def __init__(self, path: tuple[Any, ...], groups: Iterable[Mapping[Any, Any]], most: int) -> None:
-        self.path = path
+    def __init__(
+        self, path: tuple[Any, ...], groups: Iterable[Mapping[Any, Any]], most: int, *, is_flat: bool = False
+    ) -> None:
+        self.path, self.is_flat = path, is_flat
         self.params: list[Any] = []
         self._sizes: list[int] = []
         self.told: dict[int | str, str] = {}
@@ -51,24 +60,41 @@ class SavedOptimizer:
             self._sizes.append(len(params))
             self.told |= {key: told[j] for j, key in enumerate(params) if type(key) in (int, str) and j in told}
         self._numbers = {key: number for number, key in enumerate(self.params) if type(key) in (int, str)}
+        # torch.distributed.checkpoint makes texts of the keys of states, and not of those in the groups.
+        of_texts = {str(key): key for key in self._numbers if type(key) is int and key.bit_length() < _MAX_BITS}
+        self._of_texts = {text: key for text, key in of_texts.items() if text not in self._numbers}
         self._states: dict[int | str, list[tuple[str, str]]] = {}
         self._shapes: dict[int | str, list[tuple[Any, tuple[int, ...]]]] = {}
 
     def put(self, keys: tuple[Any, ...], entry: WeightEntry) -> WeightEntry:
         """Return a weight, which is a state, or an option of a group, if `keys` say so, which lead to it from here."""
+        keys = self._apart(keys) if self.is_flat else keys
         if not keys or keys[0] != STATE:
             # A tensor of a group, as a learning rate may be one, by its name where the optimizer is alone.
             is_option = bool(keys) and keys[0] == GROUPS
             return entry.with_(saved_as=(".".join(map(str, keys)),)) if is_option else entry
         saved_as = entry.saved_as
         if len(keys) > 1 and type(keys[1]) in (int, str):
+            key = self._of_texts.get(keys[1], keys[1])
             tail = "".join(f".{key}" for key in keys[2:])
-            self._states.setdefault(keys[1], []).append((tail, entry.name))
-            if keys[1] in self._numbers:
-                saved_as = (f"{STATE}.{self._numbers[keys[1]]}{tail}",)
+            self._states.setdefault(key, []).append((tail, entry.name))
+            if key in self._numbers:
+                called = [f"{STATE}.{key}{tail}"] if type(key) is str else []
+                called += [] if self.is_flat else [f"{STATE}.{self._numbers[key]}{tail}"]
+                saved_as = tuple(called)
             if len(keys) == 3 and entry.shape is not None:
-                self._shapes.setdefault(keys[1], []).append((keys[2], entry.shape))
+                self._shapes.setdefault(key, []).append((keys[2], entry.shape))
         return entry.with_(kind="state", saved_as=saved_as)
+
+    def _apart(self, keys: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the keys that were joined to one: of a parameter's name, the dots are its own."""
+        section, _, joined = keys[0].partition(".") if keys and type(keys[0]) is str else ("", "", "")
+        if section in (STATE, GROUPS):
+            for num in range(1, _MAX_JOINED):
+                name, *rest = joined.rsplit(".", num)
+                if name in self._numbers:
+                    return (section, name, *rest, *keys[1:])
+        return keys
 
     def named(self, parameters: Sequence[WeightEntry] | None) -> tuple[dict[str, tuple[str, str]], str]:
         """Return to which parameter each state belongs, and what it is called by that; and why it cannot be told.
@@ -136,7 +162,7 @@ def optimizers_in(
         if groups is not None:
             # Small files can have many that share long lists.
             own = [group for group in map(as_container, islice(groups, num_groups)) if isinstance(group, Mapping)]
-            found.append(SavedOptimizer(path, own, num_params))
+            found.append(SavedOptimizer(path, own, num_params, is_flat=STATE not in table))
             num_groups, num_params = num_groups - len(groups), num_params - len(found[-1].params)
             if num_groups <= 0:
                 break
@@ -160,10 +186,25 @@ def is_saved_optimizer(obj: Any) -> bool:
 
 def _groups_of(table: Any, as_container: AsContainer) -> Sequence[Any] | None:
     """Return the groups of parameters of what is the state dict of an optimizer; None for another thing."""
-    if not isinstance(table, Mapping) or not isinstance(as_container(table.get(STATE)), Mapping):
+    if not isinstance(table, Mapping):
         return None
+    if not isinstance(as_container(table.get(STATE)), Mapping):
+        return _flat_groups(table) if STATE not in table and GROUPS not in table else None
     groups = as_container(table.get(GROUPS))
+    if isinstance(groups, Mapping) and groups and all(type(key) is int for key in groups):
+        # A list of which the places were kept.
+        return list(groups.values())
     return groups if isinstance(groups, (list, tuple)) else None
+
+
+def _flat_groups(table: Mapping[Any, Any]) -> Sequence[Any] | None:
+    """Return one group of all parameters of which joined keys give a learning rate: ``param_groups.fc.weight.lr``."""
+    begins, ends = f"{GROUPS}.", ".lr"
+    options = {key: value for key, value in table.items() if type(key) is str and key.startswith(begins)}
+    names = [key[len(begins) : -len(ends)] for key in options if key.endswith(ends)]
+    has_states = bool(names) and any(type(key) is str and key.startswith(f"{STATE}.") for key in table)
+    # A part of a model that is called so has tensors alone.
+    return [{PARAMS: names}] if has_states and any(map(is_plain_value, options.values())) else None
 
 
 def with_names(

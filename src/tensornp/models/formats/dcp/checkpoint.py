@@ -19,6 +19,7 @@ from tensornp.models.formats.dcp.chunked import ChunkSource, chunked
 from tensornp.models.formats.dcp.item_files import ItemFiles
 from tensornp.models.formats.dcp.metadata import Told, ToldTensor, read_dcp_metadata
 from tensornp.models.formats.dcp.names import is_of_rank
+from tensornp.models.formats.dcp.nested import optimizers_of
 from tensornp.models.formats.dcp.ranks import put_together
 from tensornp.models.formats.dcp.values import MAX_LOOKED_INTO, ByteValue, ByteValues
 from tensornp.models.names.quoted import shown_name
@@ -28,7 +29,7 @@ _MAX_CHUNKS = 2**16
 
 
 class Checkpoint:
-    """What a checkpoint holds: weights, other values, and what is wrong."""
+    """What a checkpoint holds: weights, other values, optimizers whose states are there, and what is wrong."""
 
     def __init__(self, folder: Path, names: list[str]) -> None:
         told, self.problems = _told(folder, names)
@@ -37,8 +38,8 @@ class Checkpoint:
         source = str(folder / names[0] if is_of_rank(names[0]) and len(names) == 1 else folder)
         entries = [_entry(files, source, name, tensor, told) for name, tensor in told.tensors.items()]
         values = {name: ByteValue.of(files, item) for name, item in told.values.items()}
-        self.entries = _without_overlaps(entries, values)
         self.values = ByteValues(told.said, values)
+        self.optimizers, self.entries = optimizers_of(told, _without_overlaps(entries, values), self.values)
         self.problems += [*told.problems, *self.values.problems(MAX_LOOKED_INTO)]
 
 

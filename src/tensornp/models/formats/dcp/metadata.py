@@ -28,6 +28,8 @@ _RECORDS = (
     "Metadata TensorStorageMetadata BytesStorageMetadata ChunkStorageMetadata TensorProperties MetadataIndex "
     "StorageMeta _MEM_FORMAT_ENCODING"
 ).split()
+_MAX_KEYS = 100
+"""Keys that lead to a value."""
 _OTHER_DTYPES = (
     "quint8 qint8 qint32 quint4x2 quint2x4 bits8 bits16 bits1x8 bits2x4 bits4x2 "
     "int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7"
@@ -71,13 +73,17 @@ class ToldTensor(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What `.metadata` says: tensors and other values by name, what it says of itself, and what is wrong with it."""
+    """What `.metadata` says: tensors and other values by name, what it says of itself, and what is wrong with it.
+
+    `paths` are the keys that torch has joined to some of the names.
+    """
 
     tensors: dict[str, ToldTensor]
     values: dict[str, Item | None]
     said: dict[str, Any]
     problems: list[str]
     wanted: tuple[str, ...]
+    paths: dict[str, tuple[Any, ...]]
 
 
 def read_dcp_metadata(file: SourceFile) -> Told:
@@ -107,7 +113,14 @@ def read_dcp_metadata(file: SourceFile) -> Told:
             values[name] = items.get((key, None))
         else:
             problems.append(NotListed(f"{shown_name(name)} is neither a tensor nor bytes, and is not listed"))
-    return Told(tensors, values, _said(fields), problems, tuple(str(one.wanted) for one in imports))
+    wanted = tuple(str(one.wanted) for one in imports)
+    return Told(tensors, values, _said(fields), problems, wanted, _paths(fields.get("planner_data")))
+
+
+def _paths(told: Any) -> dict[str, tuple[Any, ...]]:
+    """Return the keys that led to each value, by the name that they have made, in the order of what was saved."""
+    pairs = told.items() if type(told) is dict else ()
+    return {name: path for name, path in pairs if type(name) is str and type(path) is tuple and len(path) <= _MAX_KEYS}
 
 
 def _fields(value: Any, record: str) -> dict[Any, Any] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tensornp.models.formats.contents import retold
 from tensornp.models.formats.dcp.metadata import Item, Shape, Told, ToldChunk, ToldTensor
 
@@ -17,16 +19,18 @@ def put_together(told: dict[str, Told]) -> Told:
     values: dict[str, Item | None] = {}
     wanted: dict[str, None] = {}
     problems: list[str] = []
+    paths: dict[str, tuple[Any, ...]] = {}
     for file, one in told.items():
         problems += [retold(problem, f"{file}: {problem}") for problem in one.problems]
         wanted |= dict.fromkeys(one.wanted)
+        paths |= one.paths
         for name, tensor in one.tensors.items():
             tensors.setdefault(name, {})[file] = tensor
         for name, item in one.values.items():
             values[name if name not in values else f"{file.removesuffix('.metadata')}.{name}"] = item
     first = next(iter(told.values()))
     joined = {name: _joined(of_ranks) for name, of_ranks in tensors.items()}
-    return Told(joined, values, first.said, problems, tuple(wanted))
+    return Told(joined, values, first.said, problems, tuple(wanted), paths)
 
 
 def _joined(of_ranks: dict[str, ToldTensor]) -> ToldTensor:
