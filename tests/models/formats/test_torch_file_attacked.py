@@ -18,6 +18,7 @@ import pytest
 import torch
 from child import in_child
 from memory_limit import limit_memory, on_linux
+from older import CAN_SAVE_UINT16
 
 import tensornp as tnp
 
@@ -599,3 +600,37 @@ def test_what_torch_would_open_as_a_tar_is_refused(tmp_path):
     path.write_bytes(b"PK\5\6" + data[4:])
     with pytest.raises(tnp.CheckpointError, match=r"is a zip file, but does not begin as those of torch\.save do"):
         tnp.weights(path)
+
+
+@pytest.mark.parametrize("kinds", [("Float", "Int"), ("Int", "Float"), ("Float", "QInt32")])
+@pytest.mark.parametrize("kind", ["zip", "legacy"])
+def test_a_storage_of_which_two_dtypes_are_told_has_the_first(tmp_path, kinds, kind):
+    """Which torch gives to both; the tensor that says otherwise is not read."""
+    dtypes = [{"Float": "float32", "Int": "int32"}.get(one, "") for one in kinds]
+    first, second = (tensor(kind=one, more=b"N" if kind == "legacy" else b"") for one in kinds)
+    pickled, path = named(first)[:-1] + text("i") + second + b"s.", tmp_path / "x.pt"
+    if kind == "zip":
+        written(path, pickled)
+    else:
+        written_legacy(path, pickled, pickle.dumps(["0"], 2))
+    explorer = tnp.weights(path)
+    assert (explorer["w"].dtype, explorer["w"].problem) == (dtypes[0], "")
+    says = f"its storage is told as {dtypes[0]} before, which torch keeps"
+    assert explorer["i"].problem == (says if dtypes[1] else "its storage is not told")
+    for is_safe in (True, False):
+        loaded = torch.load(path, weights_only=is_safe)
+        assert [str(one.dtype) for one in loaded.values()] == [f"torch.{dtypes[0]}"] * 2
+        assert np.array_equal(loaded["w"].numpy(), explorer["w"].to_numpy())
+
+
+def test_a_storage_may_have_views_of_dtypes_without_a_class(tmp_path):
+    """Which tell their dtype themselves; and empty tensors may have one key."""
+    made = {"a": torch.ones(0), "b": torch.ones(0, dtype=torch.int8), "bytes": torch.arange(4, dtype=torch.uint8)}
+    made["shorts"] = made["bytes"].view(torch.uint16) if CAN_SAVE_UINT16 else made["b"]
+    torch.save(made, tmp_path / "x.pt")
+    explorer = tnp.weights(tmp_path / "x.pt")
+    assert explorer.problems == []
+    assert explorer["shorts"].to_numpy().tolist() == made["shorts"].tolist()
+    empty = named(tensor(numel=0, shape=0))[:-1] + text("i") + tensor(kind="Int", numel=1) + b"s."
+    explorer = tnp.weights(written(tmp_path / "y.pt", empty))
+    assert [entry.problem for entry in explorer.values()] == ["", ""]

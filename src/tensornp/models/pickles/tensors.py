@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.legible import legible
@@ -89,7 +90,8 @@ class StorageTold(NamedTuple):
 class PickledTensor(NamedTuple):
     """A tensor of a pickle: a view of the storage `key`, in elements; `problem` says why it is not read.
 
-    Of a quantized one, `dtype` is that of its codes, and `quantizer` what the pickle says of their meaning. One that
+    `storage_dtype` is that of the storage, where it alone tells that of the elements; else it is empty. Of a quantized
+    one, `dtype` is that of its codes, and `quantizer` what the pickle says of their meaning. One that
     `is_wrapper` has no storage: its class computes its values from `inner`, the tensors that are its attributes, and
     `number` tells it from others of its pickle.
     """
@@ -111,6 +113,7 @@ class PickledTensor(NamedTuple):
     class_name: str = ""
     inner: tuple[tuple[str, PickledTensor], ...] = ()
     number: int = 0
+    storage_dtype: str = ""
 
     @property
     def is_wrapper(self) -> bool:
@@ -149,6 +152,12 @@ def told_storage(persistent: Any) -> StorageTold | None:
     if type(view) is not tuple or len(view) != 3 or not all(map(is_size, view[1:])) or view[1] + view[2] > numel:
         return None
     return StorageTold(name, kind, numel, itemsize, view[1])
+
+
+def first_told(persistent: Iterable[Persistent]) -> dict[str, StorageTold]:
+    """Return what is said of each storage first: torch keeps it, whatever else is said; empty ones it does not keep."""
+    every = [told_storage(one) for one in persistent]
+    return {one.key: one for one in reversed(every) if one is not None and one.nbytes}
 
 
 def storage_key(key: Any) -> str | None:
@@ -217,6 +226,7 @@ def strided(
         requires_grad=len(args) > 4 and args[4] is True,
         is_parameter=False,
         lazy=_lazy_bits(metadata),
+        storage_dtype="" if has_dtype else dtype,
     )
     problem = _problem(tensor)
     return tensor._replace(problem=problem or why_not_applied(tensor.lazy, dtype), is_sound=not problem)

@@ -27,7 +27,7 @@ from tensornp.models.optimizers.saved import optimizers_in
 from tensornp.models.pickles.contents import OfSet, PickledValue, Unlisted, as_container, dotted, shown_key, values_of
 from tensornp.models.pickles.look_through import MAX_NBYTES, xray
 from tensornp.models.pickles.records import XRay
-from tensornp.models.pickles.tensors import PickledTensor, storage_key, told_storage
+from tensornp.models.pickles.tensors import STORAGES, PickledTensor, StorageTold, first_told, storage_key, told_storage
 from tensornp.models.pickles.wanted import wanted_of
 from tensornp.models.quantization.quantizer import Rows, quantized
 from tensornp.models.reading.lazy_signs import AS_STORED, LazySigns
@@ -83,7 +83,7 @@ def read_legacy(file: SourceFile) -> Contents | None:
         if scans[0].root != LEGACY_MAGIC or type(keys.root) is not list:
             raise CheckpointError(f"{file.path!r} is no file of torch.save")
         # Also those of which no tensor is listed: each lies behind the one before.
-        told = {one.key: one.itemsize for one in map(told_storage, found.persistent) if one is not None}
+        told = {one.key: one.itemsize for one in map(told_storage, reversed(found.persistent)) if one is not None}
         storages: dict[str, Record] = {}
         for key in map(storage_key, keys.root):
             if key is None or key not in told or at + 8 > file.nbytes:
@@ -142,7 +142,7 @@ def _listed(file: SourceFile, found: XRay, storages: dict[str, Record], *, is_sw
     if unlisted.is_repeated:
         problems.append("some values are reached in endlessly many ways, and not listed by each")
     entries: list[WeightEntry] = []
-    laying = _Laying(file, storages, tuple(wanted), is_swapped)
+    laying = _Laying(file, storages, tuple(wanted), first_told(found.persistent), is_swapped)
     besides: dict[str, Any] = {}
     for one, name in zip(values, _names([one.path for one in values]), strict=True):
         if isinstance(one, PickledTensor):
@@ -186,12 +186,21 @@ def _stored(tensor: PickledTensor) -> Iterator[PickledTensor]:
 
 
 class _Laying:
-    """Makes the entries of a file: `storages` by their keys, and `wanted` is what it would import."""
+    """Makes the entries of a file: `storages` by their keys, and `wanted` is what it would import.
+
+    `first` is what is said of each storage first.
+    """
 
     def __init__(
-        self, file: SourceFile, storages: dict[str, Record], wanted: tuple[str, ...], is_swapped: bool
+        self,
+        file: SourceFile,
+        storages: dict[str, Record],
+        wanted: tuple[str, ...],
+        first: dict[str, StorageTold],
+        is_swapped: bool,
     ) -> None:
-        self._file, self._storages, self._wanted, self._is_swapped = file, storages, wanted, is_swapped
+        self._file, self._storages, self._wanted, self._first = file, storages, wanted, first
+        self._is_swapped = is_swapped
         self._rows: Rows = {}
 
     def entry(self, tensor: PickledTensor, name: str) -> WeightEntry:
@@ -208,9 +217,16 @@ class _Laying:
         elif tensor.is_quantized:
             made = quantized(laid(tensor), tensor.quantizer, laid, self._rows)
         else:
-            made = laid(tensor)
+            made = laid(tensor._replace(problem=tensor.problem or self._why_other(tensor)))
         kind = "parameter" if tensor.is_parameter else "tensor"
         return made.with_(kind=kind, wanted_imports=self._wanted)
+
+    def _why_other(self, tensor: PickledTensor) -> str:
+        """Return why torch would give other values: of one storage, it keeps the dtype that is told first."""
+        first = self._first.get(tensor.key) if tensor.storage_nbytes else None
+        dtype = STORAGES.get(first.kind, first.kind) if first is not None else ""
+        is_other = dtype and tensor.storage_dtype not in (dtype, "")
+        return f"its storage is told as {dtype} before, which torch keeps" if is_other else ""
 
     def _laid(self, name: str, code: str, tensor: PickledTensor) -> WeightEntry:
         """Return what a tensor of a known dtype shows of its storage."""
