@@ -55,11 +55,13 @@ def _why(error: Exception) -> str:
 
 def _carried_out(stream: io.BytesIO, nbytes: int) -> XRay:
     machine = Machine(FREE_RECORDS + nbytes // NBYTES_PER_RECORD)
+    read_some, known = stream.read, BY_CODE.get
     for _ in range(MAX_OPCODES):
-        code = stream.read(1)
-        if code not in BY_CODE:
+        code = read_some(1)
+        found = known(code)
+        if found is None:
             raise CheckpointError(why_not(code))
-        act, read = BY_CODE[code]
+        act, read = found
         act(machine, read(stream) if read is not None else None)
         if code == STOP:
             if len(machine.stack) != 1:
