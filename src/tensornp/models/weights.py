@@ -42,8 +42,8 @@ def weights(
         How the notebook reaches `obj`, with which the `code` of each entry begins; by default a name that the caller
         has for it. Where there is none, no entry has a code.
     model : torch.nn.Module, optional
-        Of an optimizer, or of its state dict, in memory or in a file, alone or in a checkpoint, the module that has the
-        parameters, which it names where the optimizer does not.
+        Of an optimizer, or of its state dict, in memory, in a file or a folder, alone or in a checkpoint, the module
+        that has the parameters, which it names where the optimizer does not.
     namespace : mapping of str to object, optional
         Where `obj` and the module of an optimizer are looked for; by default, among the names that the caller sees.
 

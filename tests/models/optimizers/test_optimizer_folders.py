@@ -12,8 +12,9 @@ from torch import nn
 from torch.distributed.checkpoint import _nested_dict
 from torch.distributed.checkpoint.filesystem import FileSystemWriter
 from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
+from torch.distributed.checkpoint.metadata import BytesStorageMetadata, Metadata
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_optimizer_state_dict
-from written_dcp import save
+from written_dcp import save, whole, written
 
 import tensornp as tnp
 from tensornp.models.formats.dcp.values import ByteValues
@@ -184,3 +185,19 @@ def test_of_values_only_those_of_groups_are_read(model, tmp_path, monkeypatch):
     explorer = tnp.weights(tmp_path)
     assert [name.rpartition(".")[2] for name in looked if "." in name] == ["params", "params", "param_names"]
     assert sum(one.kind == "state" for one in explorer.values()) == len(STATES)
+
+
+def test_keys_that_cannot_be_those_of_a_state_dict_are_not_believed(tmp_path):
+    """Each name stands for itself then; the values are read as ever."""
+    names = ("opt.state.0.exp_avg", "a.b", "a", "far", "deep", "odd")
+
+    def change(metadata: Metadata) -> None:
+        metadata.state_dict_metadata["opt.param_groups"] = BytesStorageMetadata()
+        paths = [("opt", "state", "0", "exp_avg"), ("a", "b"), ("a",), ("a", 2**70), ("x",) * 200, ("a", None, 2.5)]
+        metadata.planner_data = dict(zip(names, paths, strict=True)) | {"gone": ("gone",), "opt.param_groups": 3, 5: 6}
+
+    explorer = tnp.weights(written(tmp_path, {name: whole(torch.ones(2)) for name in names}, change=change))
+    assert list(explorer) == list(names)
+    assert {one.kind for one in explorer.values()} == {"tensor"}
+    assert explorer.problems == ["'opt.param_groups' is not read: where it lies is not told"]
+    assert [one.to_numpy().tolist() for one in explorer.values()] == [[1, 1]] * len(names)

@@ -10,6 +10,7 @@ from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.formats.dcp.metadata import Told
 from tensornp.models.optimizers.param_groups import GROUPS, NAMES, PARAMS
 from tensornp.models.optimizers.saved import SavedOptimizer, optimizers_in
+from tensornp.models.pickles.tensors import is_size
 
 _MAX_GROUPS = 10_000
 """Groups of which it is read which parameters they have."""
@@ -45,7 +46,7 @@ def optimizers_of(
 
 def _path(told: Told, name: str) -> tuple[Any, ...]:
     path = told.paths.get(name, ())
-    return path if path and all(type(key) in (int, str) for key in path) else (name,)
+    return path if path and all(type(key) is str or is_size(key) for key in path) else (name,)
 
 
 def _as_container(value: Any) -> Any:

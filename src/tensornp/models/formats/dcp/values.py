@@ -102,7 +102,8 @@ class _Showing:
         if not isinstance(value, Call):
             return NotBuilt(legible(str(value)) if isinstance(value, Global) else "storage")
         parts = [one for one in (value.args, value.items, value.appended, value.state) if one]
-        return NotBuilt(legible(".".join(name_of(value.func))), tuple(self.shown(one, depth + 1) for one in parts))
+        name = legible(".".join(filter(None, name_of(value.func)))) or "a call"
+        return NotBuilt(name, tuple(self.shown(one, depth + 1) for one in parts))
 
     def _key(self, key: Any) -> Any:
         return self.shown(key) if is_plain_value(key) else shown_key(key)
