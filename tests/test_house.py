@@ -142,7 +142,9 @@ def test_gradients_are_read_in_one_place():
     for path in MODULES:
         nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         reads = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr == "grad"]
-        if "passes" in path.relative_to(SRC).parts and not any(name.split(".")[0] == "torch" for name in imports_of(path)):
+        if "passes" in path.relative_to(SRC).parts and not any(
+            name.split(".")[0] == "torch" for name in imports_of(path)
+        ):
             # Records of a pass bear that name too, and where there is no torch, there are records alone.
             continue
         assert not reads or path == SRC / "core" / "lowlevel" / "gradients.py", path

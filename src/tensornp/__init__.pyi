@@ -39,6 +39,9 @@ from .models.comparing.comparison import WeightsComparison as WeightsComparison
 from .models.entries.entry import WeightEntry as WeightEntry
 from .models.explorer import WeightsExplorer as WeightsExplorer
 from .models.weights import weights as weights
+from .passes.follow import FollowedPass as FollowedPass
+from .passes.follow import follow as follow
+from .passes.records import ModuleCall as ModuleCall
 from .render.pictures.image import Image as Image
 from .render.pictures.image import image as image
 from .render.pictures.plot import plot as plot

@@ -42,6 +42,7 @@ VIEWS = {
         "tensornp.render.values.comparison.comparison", "tensornp.core.summary.comparison.summary_of_comparison"
     ),
     "tensornp.core.values.stats.histogram.Histogram": View("tensornp.render.pictures.histogram.histogram"),
+    "tensornp.passes.follow.FollowedPass": View("tensornp.render.passes.followed_pass.pass"),
     "tensornp.core.values.find.locate.Location": View("tensornp.render.values.location.location"),
     "tensornp.models.explorer.WeightsExplorer": View("tensornp.render.models.weights.weights"),
     "tensornp.models.explorer.Totals": View("tensornp.render.models.weights.totals"),

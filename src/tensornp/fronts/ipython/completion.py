@@ -11,10 +11,17 @@ from typing import Any
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
 from tensornp.core.summary.options import STYLES
-from tensornp.fronts.ipython import guide, magics, memory_magics, value_magics, weight_magics
+from tensornp.fronts.ipython import guide, magics, memory_magics, pass_magics, value_magics, weight_magics
 from tensornp.models.formats.table import weight_suffixes
 
-OPTIONS = {**magics.OPTIONS, **memory_magics.OPTIONS, **value_magics.OPTIONS, **weight_magics.OPTIONS, **guide.OPTIONS}
+OPTIONS = {
+    **magics.OPTIONS,
+    **memory_magics.OPTIONS,
+    **value_magics.OPTIONS,
+    **weight_magics.OPTIONS,
+    **pass_magics.OPTIONS,
+    **guide.OPTIONS,
+}
 _LINE = re.compile(rf"^[^#]*%{{1,2}}({'|'.join(OPTIONS)})\b(.*)$", re.DOTALL)
 _EXTENSION = re.compile(r"^\s*%?(?:load|reload|unload)_ext\s+(\w*)$")
 """IPython completes no extension; ours only once it is loaded, in a profile for one."""
@@ -116,6 +123,7 @@ _FITTING = {
     "tensorstats": ("torch.Tensor", "numpy.ndarray", *_TREES),
     "tensordiff": ("torch.Tensor", "numpy.ndarray", _OPTIMIZER, *_TREES),
     "weights": ("torch.nn.Module", _OPTIMIZER, "builtins.dict"),
+    "follow": ("torch.nn.Module",),
     "tensornp": (),
 }
 """What the names that a magic takes stand for."""

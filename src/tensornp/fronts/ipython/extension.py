@@ -24,6 +24,7 @@ from tensornp.fronts.ipython.live_film import LiveFilm
 from tensornp.fronts.ipython.live_weights import LiveWeights
 from tensornp.fronts.ipython.magics import TensorMagics
 from tensornp.fronts.ipython.memory_magics import MemoryMagics
+from tensornp.fronts.ipython.pass_magics import PassMagics
 from tensornp.fronts.ipython.printers import TensorPrinters
 from tensornp.fronts.ipython.shell import ShellSession
 from tensornp.fronts.ipython.value_magics import ValueMagics
@@ -89,6 +90,7 @@ class Extension:
             TensorMagics(shell, config, live, ledger),
             ValueMagics(shell, config, anchors, weights),
             WeightMagics(shell, anchors, weights),
+            PassMagics(shell),
             GuideMagics(shell, config),
         ]
         for magics in ours[1:]:
@@ -97,6 +99,7 @@ class Extension:
         for where, own in (
             (shell.Completer.custom_matchers, make_matcher(shell)),
             (shell.input_transformers_post, awaiting(shell, "tonumpy")),
+            (shell.input_transformers_post, awaiting(shell, "follow")),
         ):
             undo.callback(_remove, where, own)
             where.append(own)

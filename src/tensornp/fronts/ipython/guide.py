@@ -42,6 +42,7 @@ WHAT_THERE_IS = (
     ("%tensorstats t", "all figures, a histogram, a heat map, and where the NaNs are; --axis D for each channel"),
     ("%tensordiff a b", "what differs between two tensors, models or files"),
     ("%weights model", "all weights of a model, or of a file or a folder of them, without loading or running it"),
+    ("%%follow model", "runs the cell, and shows each call of a module in it, and where the first NaN was born"),
     ("tnp.card(t)", "the card as an object (import tensornp as tnp); also to_numpy, stats, locate, compare, image"),
     ("%tensornp --compact", "prints arrays in four digits; --style line shows a tensor in one row; --save keeps that"),
     ("%config TensorDisplay.mode = 'copy'", "sets an option; %tensornp --save keeps them for all notebooks"),

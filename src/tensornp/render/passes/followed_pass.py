@@ -7,6 +7,7 @@ from html import escape
 
 from tensornp.core.lowlevel.units import counted
 from tensornp.models.names.quoted import MAX_SHOWN, cut
+from tensornp.passes.follow import FollowedPass
 from tensornp.passes.outline import CallLine, not_finite, not_finite_back, outlined
 from tensornp.passes.records import BACKWARD, BEFORE, RAISED, RECOMPUTED, ModuleCall, Origin, PassRecord, SourceLine
 from tensornp.render.layout.document import Alarm, Both, Document, Heading, Lines
@@ -27,6 +28,16 @@ _MAX_PLACE = 120
 _MAX_COLUMNS = 80
 """Of a terminal."""
 _WORDS = {"nan": "NaN", "inf": "Inf"}
+
+
+def pass_document(run: FollowedPass) -> Document:
+    """Return the card of a pass; of one that is not over, that it is not."""
+    if not run.is_over:
+        return Document((Lines((repr(run),)),))
+    if not run.calls and not run.record.error:
+        return Document((Lines(("no module was called here", *run.record.notes)),))
+    title = ", ".join(dict.fromkeys(call.code or call.title for call in run.calls if call.parent is None))
+    return followed_pass_document(run.record, run.problems, title, run.first("nan") or run.first("inf"), run.failed)
 
 
 def followed_pass_document(

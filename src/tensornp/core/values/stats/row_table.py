@@ -1,0 +1,138 @@
+"""Figures of many tensors in turn: three reads each, on its own device, into a table that is there, and no wait.
+
+What `on_device` counts for one card, masks and all, is far too dear for each tensor of a training.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+
+NUM_SAMPLED = 256
+"""Elements of a sample."""
+_NUM_ROWS = 256
+"""Rows of a table."""
+_NUM_SAMPLES = 32
+_WIDE = {torch.float64: torch.float64, torch.complex128: torch.float64}
+_FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+
+
+class Row(NamedTuple):
+    """What was read of one tensor. `min` and `max` are NaN where an element is; of complex numbers, of their moduli."""
+
+    min: float
+    max: float
+    sum: float
+    norm: float
+
+
+class RowTable:
+    """Figures and samples of tensors, by the number that each was given.
+
+    Nothing is read before the end, so that no device is waited for: 16 bytes a tensor stay on it, 1 KiB a sample.
+    `add` and `sample` are called where no mode and no gradient is in the way, with a tensor whose values can be read.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[torch.device, torch.dtype], _Chunk] = {}
+        self._open_samples: dict[tuple[torch.device, torch.dtype], _Samples] = {}
+        self._places: list[tuple[_Chunk, int]] = []
+        self._samples: list[tuple[_Samples, int, int]] = []
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def add(self, tensor: torch.Tensor) -> int:
+        """Take the figures of a strided tensor that has elements, and return its number."""
+        dtype = tensor.dtype
+        if dtype not in _FLOATS:
+            tensor, dtype = _comparable(tensor)
+        key = tensor.device, dtype
+        chunk = self._open.get(key)
+        if chunk is None or chunk.count == _NUM_ROWS:
+            chunk = self._open[key] = _Chunk(*key)
+        at = chunk.count
+        chunk.count = at + 1
+        torch.aminmax(tensor, out=(chunk.mins[at], chunk.maxs[at]))
+        torch.sum(tensor, (), dtype=chunk.wide, out=chunk.sums[at])
+        torch.linalg.vector_norm(tensor, dtype=chunk.wide, out=chunk.norms[at])
+        self._places.append((chunk, at))
+        return len(self._places) - 1
+
+    def sample(self, tensor: torch.Tensor) -> int:
+        """Take up to 256 elements of such a tensor at even distances, and return the number of the sample."""
+        wide = _WIDE.get(tensor.dtype, torch.float32)
+        key = tensor.device, wide
+        samples = self._open_samples.get(key)
+        if samples is None or samples.count == _NUM_SAMPLES:
+            samples = self._open_samples[key] = _Samples(*key)
+        at = samples.count
+        samples.count = at + 1
+        taken = _spread(tensor)
+        if taken.is_complex():
+            taken = taken.abs()
+        count = taken.numel()
+        samples.rows[at][:count].copy_(taken)
+        self._samples.append((samples, at, count))
+        return len(self._samples) - 1
+
+    def read(self) -> tuple[list[Row], list[tuple[float, ...]]]:
+        """Return all figures and all samples by their numbers; waits for each device once a table."""
+        figures = {chunk: chunk.read() for chunk in dict.fromkeys(chunk for chunk, _ in self._places)}
+        samples = {one: one.table.tolist() for one in dict.fromkeys(one for one, _, _ in self._samples)}
+        return (
+            [Row(*figures[chunk][at]) for chunk, at in self._places],
+            [tuple(samples[one][at][:count]) for one, at, count in self._samples],
+        )
+
+
+class _Chunk:
+    """A table of figures on one device, of tensors of one dtype, and views of its cells."""
+
+    __slots__ = ("count", "extremes", "maxs", "mins", "norms", "sums", "wide", "wides")
+
+    def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
+        self.count = 0
+        self.wide = _WIDE.get(dtype, torch.float32)
+        self.extremes = torch.zeros(2, _NUM_ROWS, dtype=dtype, device=device)
+        self.wides = torch.zeros(2, _NUM_ROWS, dtype=self.wide, device=device)
+        self.mins, self.maxs = (row.unbind() for row in self.extremes.unbind())
+        self.sums, self.norms = (row.unbind() for row in self.wides.unbind())
+
+    def read(self) -> list[Any]:
+        # Not every device has float64.
+        both: Any = torch.cat([table.cpu().to(torch.float64) for table in (self.extremes, self.wides)])
+        return list(zip(*both.tolist(), strict=True))
+
+
+class _Samples:
+    """A table of samples on one device."""
+
+    __slots__ = ("count", "rows", "table")
+
+    def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
+        self.count = 0
+        self.table = torch.zeros(_NUM_SAMPLES, NUM_SAMPLED, dtype=dtype, device=device)
+        self.rows = self.table.unbind()
+
+
+def _comparable(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.dtype]:
+    """Return a tensor that has a least element and a norm in the place of one that has none."""
+    if tensor.is_complex():
+        # Of complex32, a modulus may be beyond float16.
+        tensor = (tensor.to(torch.complex64) if tensor.dtype == torch.complex32 else tensor).abs()
+        return tensor, tensor.dtype
+    is_integer = not tensor.is_floating_point()
+    wide = torch.float64 if is_integer and tensor.dtype.itemsize > 2 else torch.float32
+    return tensor.to(wide), wide
+
+
+def _spread(tensor: torch.Tensor) -> torch.Tensor:
+    """Return elements at even distances, of which none is copied where the tensor lies in one piece."""
+    if not tensor.is_contiguous():
+        order = sorted(range(tensor.dim()), key=tensor.stride, reverse=True)
+        tensor = tensor.permute(order)
+    flat = tensor.reshape(-1)
+    step = -(-flat.numel() // NUM_SAMPLED)
+    return flat[::step] if step > 1 else flat

@@ -1,0 +1,113 @@
+"""`%%follow`."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, cell_magic, magics_class, needs_local_scope, no_var_expand
+from IPython.display import display
+
+from tensornp.fronts.ipython.arguments import Option, as_usage_errors, documented, keeping_nothing, split_line
+from tensornp.fronts.ipython.cell import Body, compile_body, is_awaited, run, run_async
+from tensornp.fronts.ipython.evaluate import evaluated
+from tensornp.fronts.ipython.names import check_overwritable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tensornp.passes.follow import FollowedPass
+
+OPTIONS: dict[str, tuple[Option, ...]] = {
+    "follow": (
+        Option("", "no-grads", "look at no gradient"),
+        Option("o", "out", "bind the pass to NAME", "NAME"),
+    ),
+}
+
+
+@magics_class
+class PassMagics(Magics):
+    """The cell magic of one shell that follows a pass."""
+
+    shell: Any
+
+    @no_var_expand
+    @needs_local_scope
+    @cell_magic
+    @keeping_nothing
+    @documented(*OPTIONS["follow"])
+    def follow(self, line: str, cell: str, local_ns: dict[str, Any] | None = None) -> Any:
+        """Run the cell, and show each call of a module in it, and where the first NaN was born.
+
+        Usage::
+
+            %%follow [--no-grads] [-o NAME] [MODULE ...]
+
+        Options, before the modules:
+
+            {options}
+
+        The cell runs as it would, also with await, and computes the same; what it raises is raised, with the card
+        before it. MODULE is a variable, or an attribute of one, to follow these and what they call alone. A trailing ;
+        shows no card.
+
+        Examples::
+
+            %%follow
+            loss = criterion(model(x), y)
+            loss.backward()
+
+            %%follow -o run model
+            model(x)
+        """
+        __tracebackhide__ = True
+        options, rest = split_line(line, OPTIONS["follow"])
+        is_quiet = rest.rstrip().endswith(";")
+        with as_usage_errors():
+            if "out" in options:
+                check_overwritable(self.shell, options["out"])
+            modules = [
+                evaluated(self.shell, word, local_ns, "%%follow [options] [MODULE ...]") for word in _words(rest)
+            ]
+            names = self.shell.user_ns if local_ns is None else {**self.shell.user_ns, **local_ns}
+            followed = _follow(modules, names, has_grads="no-grads" not in options)
+        body = compile_body(self.shell, cell)
+        if is_awaited(self.shell, cell):
+            return self._later(body, followed, options, is_quiet)
+        with self._shown(followed, options, is_quiet):
+            return _told(run(self.shell, body), body)
+
+    async def _later(self, body: Body, followed: FollowedPass, options: dict[str, str], is_quiet: bool) -> Any:
+        with self._shown(followed, options, is_quiet):
+            return _told(await run_async(self.shell, body), body)
+
+    @contextmanager
+    def _shown(self, followed: FollowedPass, options: dict[str, str], is_quiet: bool) -> Iterator[None]:
+        """Follow what is run in the block; bind the pass and show its card then, whatever has ended it."""
+        try:
+            with followed:
+                yield
+        finally:
+            if "out" in options:
+                self.shell.user_ns[options["out"]] = followed
+            if not is_quiet:
+                display(followed)
+
+
+def _words(rest: str) -> list[str]:
+    words = rest.rstrip().removesuffix(";").split()
+    if any(word.startswith("-") for word in words):
+        raise UsageError("options of %%follow stand before the modules: %%follow -o run model")
+    return words
+
+
+def _follow(modules: list[Any], names: dict[str, Any], *, has_grads: bool) -> FollowedPass:
+    from tensornp.passes.follow import follow
+
+    return follow(*modules, grads=has_grads, namespace=names)
+
+
+def _told(value: Any, body: Body) -> Any:
+    return None if body.is_quiet else value

@@ -1,0 +1,227 @@
+"""`follow`: a block of a program, each call of a module in it, and what came back."""
+
+from __future__ import annotations
+
+import fnmatch
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from tensornp.core.lowlevel.attributes import an_instance, is_subclass
+from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.namespace.caller import names_of_caller
+from tensornp.errors import BadRequestError
+from tensornp.models.scan.frame import frame_of
+from tensornp.passes.failure import failed_call
+from tensornp.passes.module_hooks import ModuleHooks
+from tensornp.passes.problems import problems_of
+from tensornp.passes.recorded import recorded
+from tensornp.passes.recorder import Recorder
+from tensornp.passes.records import Figures, ModuleCall, Origin, PassRecord
+from tensornp.passes.verdict import origin_of
+
+_WHAT = ("nan", "inf", "nonfinite")
+_COLUMNS = ("class_name", "nth", "phase", "status", "shape", "dtype", "min", "max", "mean", "norm", "grad_norm")
+
+
+class FollowedPass:
+    """What a block of a program did, call by call: entered by ``with``, once, and a frozen record from its end on.
+
+    It holds no tensor and no module, so that it can be kept and pickled.
+    """
+
+    def __init__(
+        self,
+        modules: Sequence[torch.nn.Module] = (),
+        *,
+        has_grads: bool = True,
+        max_calls: int = 0,
+        namespace: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._modules, self._has_grads, self._max_calls = tuple(modules), has_grads, max_calls
+        self._namespace = namespace
+        self._recorder: Recorder | None = None
+        self._hooks: ModuleHooks | None = None
+        self._record: PassRecord | None = None
+
+    def __enter__(self) -> FollowedPass:
+        if self._recorder is not None or self._record is not None:
+            raise BadRequestError("a pass is followed once; call tnp.follow anew for each block")
+        self._recorder = Recorder(self._modules, has_grads=self._has_grads, max_samples=self._max_calls)
+        self._modules = ()
+        self._hooks = ModuleHooks(self._recorder)
+        self._hooks.install()
+        return self
+
+    def __exit__(self, cls: Any, error: BaseException | None, traceback: Any) -> None:
+        recorder, hooks = self._recorder, self._hooks
+        if recorder is None or hooks is None:
+            return
+        try:
+            hooks.remove()
+        finally:
+            recorder.end()
+        namespace = names_of_caller(sys._getframe()) if self._namespace is None else self._namespace
+        self._record = recorded(recorder, namespace, error, self._max_calls)
+        self._recorder = self._hooks = self._namespace = None
+
+    @property
+    def record(self) -> PassRecord:
+        """All that is known, frozen.
+
+        Raises
+        ------
+        BadRequestError
+            Before the end of the block.
+        """
+        if self._record is None:
+            raise BadRequestError("this pass is not over: it is read once its with block has ended")
+        return self._record
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the block has ended."""
+        return self._record is not None
+
+    @property
+    def calls(self) -> tuple[ModuleCall, ...]:
+        """The calls of modules, in the order in which they began."""
+        return self.record.calls
+
+    def __len__(self) -> int:
+        return len(self.record.calls)
+
+    def __getitem__(self, name: str) -> ModuleCall:
+        """Return the first call of the module `name`, as `tnp.weights` or an expression names it; else KeyError."""
+        found = next((call for call in self.calls if is_named(call, name)), None)
+        if found is None:
+            raise KeyError(f"no call of {quoted(name)} was followed; .calls has all {len(self.calls):,}")
+        return found
+
+    def find(self, pattern: str) -> list[ModuleCall]:
+        """Return the calls of modules whose name, or whose expression, fits a pattern with ``*`` and ``?``."""
+        return [
+            call
+            for call in self.calls
+            if fnmatch.fnmatchcase(call.name, pattern) or (call.code and fnmatch.fnmatchcase(call.code, pattern))
+        ]
+
+    def first(self, what: str = "nan") -> Origin | None:
+        """Return where the first NaN, the first infinity or the first of either came from; None where there is none.
+
+        Raises
+        ------
+        BadRequestError
+            If `what` is none of "nan", "inf" and "nonfinite".
+        """
+        if what not in _WHAT:
+            raise BadRequestError(f"first takes 'nan', 'inf' or 'nonfinite', not {quoted(what)}")
+        return origin_of(self.record, what)
+
+    @property
+    def failed(self) -> ModuleCall | None:
+        """The innermost call that raised what ended the block; None where none did."""
+        return failed_call(self.record)
+
+    @property
+    def problems(self) -> list[str]:
+        """What is worth knowing, in a few sentences, the most serious first."""
+        return problems_of(self.record)
+
+    @property
+    def grads(self) -> dict[str, Figures | None]:
+        """What came back for each parameter that was used, by name; None where nothing did."""
+        return {one.name: one.figures for one in self.record.grads}
+
+    @property
+    def complete(self) -> bool:
+        """Whether the block ended by itself, and the facts of every call are kept."""
+        return not self.record.error and not self.record.num_dropped and not self.record.notes
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame of the calls, each with its first result; MissingLibraryError without pandas."""
+        return frame_of([call.title for call in self.calls], _COLUMNS, map(_row, self.calls))
+
+    def __getstate__(self) -> PassRecord:
+        return self.record
+
+    def __setstate__(self, record: PassRecord) -> None:
+        FollowedPass.__init__(self)
+        self._record = record
+
+    def __repr__(self) -> str:
+        if self._record is None:
+            return f"<FollowedPass, {'not over yet' if self._recorder is not None else 'to be entered by with'}>"
+        return f"<FollowedPass of {len(self.calls):,} calls{'' if self.complete else ', not complete'}>"
+
+
+def is_named(call: ModuleCall, name: object) -> bool:
+    """Return whether `name` is that of the module that was called."""
+    return isinstance(name, str) and name in (call.name, call.code)
+
+
+def _row(call: ModuleCall) -> tuple[Any, ...]:
+    value = call.outputs[0] if call.outputs else None
+    facts = (value.shape, value.dtype, value.min, value.max, value.mean, value.norm) if value else (None,) * 6
+    grad = value.grad.norm if value and value.grad else None
+    return call.class_name, call.nth, call.phase, call.status, *facts, grad
+
+
+def follow(
+    *modules: torch.nn.Module, grads: bool = True, max_calls: int = 10_000, namespace: Mapping[str, Any] | None = None
+) -> FollowedPass:
+    """Return what follows the calls of modules in a ``with`` block, and the gradients that come back.
+
+    Nothing that is followed computes anything else than it would have: global hooks read each value once, on its own
+    device, into a table that is fetched as the block ends. A gradient is what comes to the node that made a value; no
+    hook of a tensor is set.
+
+    Parameters
+    ----------
+    *modules : torch.nn.Module
+        What to follow, with all that these call, in whichever thread. None: whatever this thread calls in this context;
+        another task of asyncio has another.
+    grads : bool
+        Whether to look at gradients.
+    max_calls : int
+        Calls of which all facts are kept: of more, these are the first and the last half, and those between that are
+        not finite, or failed. Samples for sparklines are those of the first so many calls.
+    namespace : mapping of str to object, optional
+        Where the names of models are looked for; by default, among those that the caller sees.
+
+    Returns
+    -------
+    FollowedPass
+        To be entered by ``with``. From the end of the block on: `calls`, ``run[name]``, `find`, `first`, `failed`,
+        `grads`, `problems`, `to_frame`, and a card.
+
+    Raises
+    ------
+    BadRequestError
+        For what is no module, and a number of calls that is none.
+
+    Notes
+    -----
+    Cost: three reads of each value, each weight and each gradient; 16 bytes of these and 1 KiB for a sample on the
+    device; some two KiB a call on the host. Operators inside a call are not followed, nor are the parts of compiled and
+    scripted modules. A module compiled inside the block is compiled once more after it.
+
+    Examples
+    --------
+    >>> import tensornp as tnp, torch
+    >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU())
+    >>> with tnp.follow(model) as run:
+    ...     loss = model(torch.tensor([[1.0, float("nan")]])).sum()
+    >>> run.first("nan").phase
+    'before the pass'
+    """
+    for module in modules:
+        if not is_subclass(type(module), torch.nn.Module):
+            raise BadRequestError(f"follow takes modules, not {an_instance(module)}")
+    if isinstance(max_calls, bool) or not isinstance(max_calls, int) or max_calls < 2:
+        raise BadRequestError(f"max_calls is an integer from 2 on, not {quoted(max_calls)}")
+    if namespace is not None and not isinstance(namespace, Mapping):
+        raise BadRequestError(f"namespace is a mapping of names to objects, not {an_instance(namespace)}")
+    return FollowedPass(modules, has_grads=bool(grads), max_calls=max_calls, namespace=namespace)

@@ -1,0 +1,169 @@
+"""From what was remembered to the record: names, figures and lines in the place of numbers and references."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.namespace.caller import name_of
+from tensornp.core.tensor.dtypes import name_of as name_of_dtype
+from tensornp.core.tensor.paths import expression_of
+from tensornp.core.values.stats.row_table import Row
+from tensornp.passes.recorder import Call, Got, Module, Recorder, error_text
+from tensornp.passes.records import CAME_WITH_THE_CALL, RETURNED, Figures, Gradient, ModuleCall, PassRecord, Value
+from tensornp.passes.seen_tensors import Seen
+from tensornp.passes.source_lines import line_at
+
+
+@unnoticed
+def recorded(
+    recorder: Recorder, namespace: Mapping[str, Any], error: BaseException | None, max_calls: int
+) -> PassRecord:
+    """Return the record of a pass that is over; the names of models are those of `namespace`."""
+    making = _Recording(recorder, namespace)
+    calls = tuple(map(making.call, recorder.calls))
+    grads = tuple(making.gradient(name, seen, module) for name, (seen, module) in recorder.parameters.items())
+    kept = _kept(calls, max_calls)
+    return PassRecord(
+        kept,
+        grads,
+        "" if error is None else error_text(error),
+        recorder.num_gradients > 0,
+        tuple(dict.fromkeys(recorder.problems)),
+        len(calls) - len(kept),
+        {"torch": torch.__version__},
+    )
+
+
+def _kept(calls: tuple[ModuleCall, ...], most: int) -> tuple[ModuleCall, ...]:
+    """Return the first and the last half of so many calls, and those between that are not finite or have failed."""
+    if len(calls) <= most:
+        return calls
+    first, last = most - most // 2, len(calls) - most // 2
+    kept = (one.index for one in calls if not first <= one.index < last or _has_trouble(one))
+    places = {index: place for place, index in enumerate(kept)}
+
+    def moved(value: Value) -> Value:
+        return value if value.maker is None else replace(value, maker=places.get(value.maker))
+
+    return tuple(
+        replace(
+            calls[index],
+            index=place,
+            parent=next((places[one] for one in _above(calls, calls[index]) if one in places), None),
+            inputs=tuple(map(moved, calls[index].inputs)),
+            outputs=tuple(map(moved, calls[index].outputs)),
+        )
+        for index, place in places.items()
+    )
+
+
+def _has_trouble(call: ModuleCall) -> bool:
+    is_fine = all(one.figures is None or one.figures.is_finite for one in (*call.inputs, *call.outputs, *call.params))
+    return call.status != RETURNED or not is_fine
+
+
+def _above(calls: Sequence[ModuleCall], call: ModuleCall) -> Iterator[int]:
+    while call.parent is not None:
+        yield call.parent
+        call = calls[call.parent]
+
+
+class _Recording:
+    """What the making of one record needs to know."""
+
+    def __init__(self, recorder: Recorder, namespace: Mapping[str, Any]) -> None:
+        self._rows, self._samples = recorder.tensors.table.read()
+        self._calls = recorder.calls
+        self._threads = {one.ident: one.name for one in threading.enumerate()}
+        roots = [reference() for reference, _ in recorder.roots]
+        self._codes = ["" if root is None else name_of(root, namespace) for root in roots]
+        has_parameters = [root is not None and next(root.parameters(), None) is not None for root in roots]
+        # The names of one model are those of its weights; beside another one, and of what has none, its own name leads.
+        self._prefixes = [
+            "" if has and sum(has_parameters) == 1 else (code or name)
+            for has, code, (_, name) in zip(has_parameters, self._codes, recorder.roots, strict=True)
+        ]
+
+    def name(self, module: Module) -> str:
+        """Return the name of a module, with that of its model where there are several."""
+        return ".".join(filter(None, (self._prefixes[module.root], module.name)))
+
+    def code(self, module: Module) -> str:
+        """Return the expression that reaches a module; empty where none is known."""
+        root = self._codes[module.root]
+        if not root or not module.name:
+            return root
+        steps = module.name.split(".")
+        return root + "".join(f"[{step}]" if step.isdecimal() else f".{step}" for step in steps)
+
+    def call(self, call: Call) -> ModuleCall:
+        """Return the record of one call."""
+        return ModuleCall(
+            call.index,
+            self.name(call.module),
+            call.module.class_name,
+            self.code(call.module),
+            call.nth,
+            call.parent,
+            call.depth,
+            call.order,
+            call.phase,
+            call.status,
+            call.error,
+            line_at(call.source),
+            self._threads.get(call.thread, ""),
+            tuple(map(self.value, call.inputs)),
+            tuple(map(self.value, call.outputs)),
+            tuple(map(self.value, call.params)),
+        )
+
+    def value(self, got: Got) -> Value:
+        """Return the record of what a call got or gave."""
+        seen = got.seen
+        maker = seen.maker
+        return Value(
+            expression_of(got.path),
+            seen.shape,
+            name_of_dtype(seen.dtype) if seen.dtype is not None else "",
+            str(seen.device),
+            seen.requires_grad,
+            got.relation,
+            CAME_WITH_THE_CALL if maker is None else self.name(self._calls[maker].module) or "",
+            maker,
+            self.figures(seen.row, seen),
+            self._samples[seen.sample] if seen.sample is not None else (),
+            seen.note,
+            self.gradient_of(seen)[0],
+        )
+
+    def figures(self, row: int | None, seen: Seen) -> Figures | None:
+        """Return the figures that were read; of an expanded tensor, those of all elements."""
+        numel = math.prod(seen.shape)
+        if row is None:
+            return Figures(math.nan, math.nan, 0.0, 0.0, 0) if not numel and seen.dtype is not None else None
+        read: Row = self._rows[row]
+        times = numel / seen.count if "expanded" in seen.note else 1.0
+        count = numel if times > 1 else seen.count
+        return Figures(read.min, read.max, read.sum * times, read.norm * math.sqrt(times), count)
+
+    def gradient_of(self, seen: Seen) -> tuple[Figures | None, int]:
+        """Return what came back: the first that is not finite, else the last, and when it came."""
+        rows = [(order, self._rows[row]) for order, row in seen.gradients]
+        if not rows:
+            return None, -1
+        order, read = next((one for one in rows if not math.isfinite(one[1].min + one[1].max)), rows[-1])
+        return Figures(read.min, read.max, read.sum, read.norm, seen.count or math.prod(seen.shape)), order
+
+    def gradient(self, name: str, seen: Seen, module: Module) -> Gradient:
+        """Return what came back for a parameter."""
+        prefix = self._prefixes[module.root]
+        figures, order = self.gradient_of(seen)
+        note = seen.note if figures is None else ""
+        return Gradient(".".join(filter(None, (prefix, name))), figures, order, note)

@@ -1,0 +1,439 @@
+"""What follows a pass: the calls, the values and the gradients of real programs, which compute what they would have."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.modules import module as torch_module
+from torch.utils.checkpoint import checkpoint
+
+import tensornp as tnp
+
+
+class Block(nn.Module):
+    """A layer with a place for a fault in its own code."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__()
+        self.norm, self.attn, self.proj = nn.LayerNorm(width), nn.Linear(width, width), nn.Linear(width, width)
+        self.fault: Callable[[torch.Tensor], torch.Tensor] = lambda h: h
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return a residual step."""
+        return x + self.proj(self.fault(self.attn(self.norm(x))))
+
+
+class Net(nn.Module):
+    """Tokens to scores."""
+
+    def __init__(self, num_layers: int = 4) -> None:
+        super().__init__()
+        self.emb, self.head = nn.Embedding(10, 8), nn.Linear(8, 10)
+        self.layers = nn.ModuleList(Block() for _ in range(num_layers))
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Return scores."""
+        x = self.emb(ids)
+        for layer in self.layers:
+            x = layer(x)
+        scores: torch.Tensor = self.head(x)
+        return scores
+
+
+IDS = torch.arange(6).view(2, 3)
+
+
+def nan_log(h: torch.Tensor) -> torch.Tensor:
+    """Return NaN wherever `h` is negative."""
+    return torch.log(h)
+
+
+def test_calls_values_and_gradients_are_those_of_the_program():
+    """Each beside what the program itself computes."""
+    model, kept = Net(), {}
+    model.layers[1].attn.register_forward_hook(lambda _, args, out: kept.update(x=args[0].detach(), y=out))
+    with tnp.follow() as run:
+        out = model(IDS)
+        kept["y"].retain_grad()
+        out.square().sum().backward()
+    assert [call.name for call in run.calls][:4] == ["", "emb", "layers.0", "layers.0.norm"]
+    call = run["layers.1.attn"]
+    assert call is run["model.layers[1].attn"] is run.find("layers.1.a*")[0]
+    assert (call.class_name, call.status, call.phase, call.nth, call.depth) == ("Linear", "returned", "forward", 0, 2)
+    assert run.calls[call.parent].name == "layers.1"
+    (got,), (gave,) = call.inputs, call.outputs
+    assert (got.shape, got.dtype, got.path, got.made_by) == ((2, 3, 8), "float32", "[0]", "layers.1.norm")
+    assert (gave.relation, gave.path) == ("new", "")
+    for value, tensor in ((got, kept["x"]), (gave, kept["y"].detach())):
+        assert [value.min, value.max] == [tensor.min().item(), tensor.max().item()]
+        assert value.norm == pytest.approx(tensor.norm().item(), rel=1e-5)
+        assert value.mean == pytest.approx(tensor.mean().item(), abs=1e-6)
+        assert value.sample == tuple(tensor.flatten().tolist())
+    assert gave.grad.norm == pytest.approx(kept["y"].grad.norm().item(), rel=1e-5)
+    for name, parameter in model.named_parameters():
+        assert run.grads[name].norm == pytest.approx(parameter.grad.norm().item(), rel=1e-5, abs=1e-7)
+    assert "self.attn(self.norm(x))" in call.source.text
+    assert run.complete
+    assert run.first("nan") is run.first("inf") is run.failed is None
+
+
+def test_where_the_first_nan_was_born_is_said_in_a_sentence():
+    """In own code between two calls, with its line."""
+    model = Net()
+    model.layers[2].fault = nan_log
+    with tnp.follow() as run:
+        model(IDS).sum().backward()
+    origin = run.first("nan")
+    assert (origin.name, origin.phase, origin.inputs_finite) == ("layers.2", "forward", True)
+    assert origin.sentence.startswith("the first NaN was born in layers.2, after attn and before proj")
+    assert run.problems[0] == origin.sentence
+    assert "layers.2 Block · first NaN" in tnp.card(run).text
+
+
+def test_a_weight_that_was_bad_before_is_named():
+    """And no call is accused."""
+    model = Net()
+    with torch.no_grad():
+        model.layers[1].proj.weight[2, 3] = torch.nan
+    with tnp.follow(model) as run:
+        model(IDS)
+    origin = run.first("nan")
+    assert (origin.phase, origin.name) == ("before the pass", "layers.1.proj.weight")
+
+
+def test_what_does_not_fit_is_said_with_the_shapes():
+    """The error goes on as it was; the block has a record all the same."""
+    model = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(6, 2))
+    with pytest.raises(RuntimeError, match="cannot be multiplied"), tnp.follow() as run:
+        model(torch.ones(5, 4))
+    assert run.failed.name == "2"
+    assert run.failed.status == run.calls[0].status == "raised"
+    assert run.problems[0].startswith("2 (Linear) got (5, 3) and its weight is (2, 6): it takes 6 features")
+    assert not run.complete
+
+
+def test_an_error_that_the_program_handles_is_no_failure_of_the_run():
+    """The call is told as one that raised."""
+    model = nn.Sequential(nn.Linear(4, 3))
+    with tnp.follow() as run:
+        try:
+            model(torch.ones(5, 7))
+        except RuntimeError:
+            model(torch.ones(5, 4))
+    assert [call.status for call in run.calls] == ["raised", "raised", "returned", "returned"]
+    assert run.failed is None
+
+
+PROGRAMS: dict[str, Callable[[nn.Module, torch.Tensor], torch.Tensor]] = {
+    "plain": lambda model, x: model(x),
+    "checkpoint": lambda model, x: checkpoint(model, x, use_reentrant=False),
+    "reentrant": lambda model, x: checkpoint(model, x.requires_grad_(), use_reentrant=True),
+    "autocast": lambda model, x: torch.autocast("cpu", torch.bfloat16)(model)(x).float(),
+    "thread": lambda model, x: _in_thread(model, x),
+}
+MODELS: dict[str, Callable[[], nn.Module]] = {
+    "dropout": lambda: nn.Sequential(nn.Linear(6, 6), nn.Dropout(0.5), nn.Linear(6, 6)),
+    "batch norm": lambda: nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.ReLU(inplace=True), nn.Linear(6, 6)),
+    "shared": lambda: nn.Sequential(*[nn.Linear(6, 6)] * 3),
+    "encoder": lambda: nn.TransformerEncoderLayer(6, 2, 12, batch_first=True),
+    "lstm": lambda: nn.Sequential(nn.LSTM(6, 6, batch_first=True), _First()),
+}
+
+
+class _First(nn.Module):
+    def forward(self, out: Any) -> torch.Tensor:
+        return out[0]
+
+
+def _in_thread(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    out: list[torch.Tensor] = []
+    thread = threading.Thread(target=lambda: out.append(model(x)))
+    thread.start()
+    thread.join()
+    return out[0]
+
+
+def state_after(model: nn.Module, program: Any, *, is_followed: bool, is_bound: bool) -> dict[str, Any]:
+    """Return all that three steps of a training leave behind."""
+    torch.manual_seed(0)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    losses, nodes = [], []
+    for _ in range(3):
+        optimizer.zero_grad()
+        x = torch.randn(4, 6)
+        followed = tnp.follow(*[model] * is_bound) if is_followed else None
+        if followed is not None:
+            followed.__enter__()
+        loss = program(model, x).square().mean()
+        nodes.append(names_of_nodes(loss.grad_fn))
+        loss.backward()
+        optimizer.step()
+        if followed is not None:
+            followed.__exit__(None, None, None)
+            assert len(followed.calls) >= 3 or not is_bound
+            assert not followed.record.notes
+        losses.append(loss.detach())
+    return {
+        "losses": losses, "state": model.state_dict(), "grads": [p.grad for p in model.parameters()],
+        "rng": torch.get_rng_state(), "nodes": nodes, "versions": [p._version for p in model.parameters()],
+        "hooks": [(p._backward_hooks, getattr(p, "_post_accumulate_grad_hooks", None)) for p in model.parameters()],
+        "modes": (torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.is_autocast_enabled()),
+    }  # fmt: skip
+
+
+def names_of_nodes(node: Any) -> list[str]:
+    """Return the names of the nodes of a graph, breadth first."""
+    found, queue = [], [node]
+    while queue and len(found) < 200:
+        one = queue.pop(0)
+        if one is not None:
+            found.append(one.name())
+            queue += [below for below, _ in one.next_functions]
+    return found
+
+
+@pytest.mark.parametrize("is_bound", [False, True])
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("model", MODELS)
+def test_a_training_that_is_followed_has_the_same_bits(model, program, is_bound):
+    """Losses, gradients, parameters, buffers, RNG, graph, hooks and modes."""
+    torch.manual_seed(2)
+    made = MODELS[model]()
+    first, second = copy.deepcopy(made), copy.deepcopy(made)
+    plain = state_after(first, PROGRAMS[program], is_followed=False, is_bound=is_bound)
+    followed = state_after(second, PROGRAMS[program], is_followed=True, is_bound=is_bound)
+    assert plain["nodes"] == followed["nodes"]
+    assert plain["modes"] == followed["modes"]
+    assert plain["hooks"] == followed["hooks"]
+    assert plain["versions"] == followed["versions"]
+    assert torch.equal(plain["rng"], followed["rng"])
+    for kind in ("losses", "grads"):
+        for a, b in zip(plain[kind], followed[kind], strict=True):
+            assert (a is None) is (b is None)
+            assert a is None or torch.equal(a, b)
+    for name, tensor in plain["state"].items():
+        assert torch.equal(tensor, followed["state"][name]), name
+    assert not torch_module._global_forward_hooks
+    assert not torch_module._global_forward_pre_hooks
+    assert not torch_module._global_forward_hooks_with_kwargs
+    assert not torch_module._global_forward_hooks_always_called
+
+
+@pytest.mark.parametrize("ending", ["return", "error", "interrupt"])
+def test_hooks_are_gone_whatever_ends_the_block(ending):
+    """And a pass can be read then."""
+    model = nn.Sequential(nn.Linear(2, 2))
+
+    def ended() -> tnp.FollowedPass:
+        run = tnp.follow()
+        with run:
+            model(torch.ones(1, 2))
+            if ending != "return":
+                raise {"error": ValueError, "interrupt": KeyboardInterrupt}[ending]
+            return run
+        return run
+
+    if ending == "return":
+        assert len(ended()) == 2
+    else:
+        with pytest.raises((ValueError, KeyboardInterrupt)):
+            ended()
+    assert not torch_module._global_forward_hooks
+    assert not torch_module._global_forward_pre_hooks
+    with tnp.follow() as run:
+        model(torch.ones(1, 2))
+    assert len(run) == 2
+
+
+def test_nothing_of_the_user_is_kept_alive():
+    """Not the model, not a tensor, not the graph; and intermediate memory is given back inside the block."""
+    model = Net()
+    sizes: list[bool] = []
+    reference = weakref.ref(model)
+    held: list[Any] = []
+
+    def note(_: Any, __: Any, out: torch.Tensor) -> None:
+        held.append(torch.multiprocessing.reductions.StorageWeakRef(out.untyped_storage()))
+
+    model.layers[0].norm.register_forward_hook(note)
+    with tnp.follow() as run, torch.no_grad():
+        model(IDS)
+        sizes.append(held[0].expired())
+    del model
+    gc.collect()
+    assert sizes == [True]
+    assert reference() is None
+    again = pickle.loads(pickle.dumps(run))
+    assert again.calls == run.calls
+    assert tnp.card(again).text == tnp.card(run).text
+
+
+def test_weights_can_be_swapped_afterwards():
+    """No tensor is referred to weakly."""
+    model = nn.Linear(2, 2)
+    with tnp.follow() as run:
+        model(torch.ones(1, 2)).sum().backward()
+    torch.utils.swap_tensors(model.weight, nn.Parameter(torch.zeros(2, 2)))
+    assert run.grads["weight"] is not None
+
+
+def test_odd_values_cost_a_fact_and_not_the_call():
+    """Sparse, nested, complex, float8, empty, meta, expanded and uninitialized ones."""
+
+    class Odd(nn.Module):
+        def forward(self, value: Any) -> Any:
+            return value
+
+    values = {
+        "sparse": torch.eye(3).to_sparse(), "complex": torch.ones(2, dtype=torch.complex64) * 3j,
+        "float8": torch.ones(2).to(torch.float8_e4m3fn), "empty": torch.ones(0, 3), "meta": torch.ones(2, device="meta"),
+        "expanded": torch.full((1,), 2.0).expand(10**12), "integers": torch.tensor([3, 4]), "bool": torch.tensor([True]),
+        "nested": torch.nested.nested_tensor([torch.ones(1), torch.ones(2)]), "conj": (torch.ones(2) * 1j).conj(),
+    }  # fmt: skip
+    module = Odd()
+    with tnp.follow() as run:
+        for value in values.values():
+            module({"x": [value]})
+        nn.LazyLinear(2)(torch.ones(1, 3))
+    found = {name: call.outputs[0] for name, call in zip(values, run.calls, strict=False)}
+    assert all(call.status == "returned" for call in run.calls)
+    assert [value.path for value in found.values()] == ["['x'][0]"] * len(values)
+    assert found["complex"].max == 3
+    assert found["float8"].norm == pytest.approx(2**0.5)
+    assert found["expanded"].max == 2
+    assert found["expanded"].mean == pytest.approx(2)
+    assert found["integers"].norm == 5
+    assert found["bool"].mean == 1
+    assert found["meta"].figures is None
+    assert found["meta"].note
+    assert found["empty"].is_finite
+    assert tnp.card(run).text
+
+
+def test_an_inplace_module_s_input_is_told_as_it_was():
+    """It is overwritten by the time it returns."""
+    module, x = nn.ReLU(inplace=True), torch.tensor([-3.0, 1.0])
+    with tnp.follow() as run:
+        module(x)
+        module(x)
+    first, second = run.calls
+    assert (first.inputs[0].min, first.outputs[0].min, first.outputs[0].relation) == (-3, 0, "in place")
+    assert (second.inputs[0].min, second.nth) == (0, 1)
+
+
+def test_a_checkpoint_s_second_calls_are_told_as_recomputed():
+    """And end early without having failed."""
+    model = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 3))
+    with tnp.follow() as run:
+        checkpoint(model, torch.ones(1, 3, requires_grad=True), use_reentrant=False).sum().backward()
+    assert [call.phase for call in run.calls].count("recomputed") == 4
+    assert run.failed is None
+    assert {call.status for call in run.calls} <= {"returned", "stopped early"}
+    assert not run.problems
+
+
+def test_other_tasks_and_threads_are_not_followed_unless_their_modules_are_named():
+    """What runs in another context is not the block's."""
+    mine, other = nn.Linear(2, 2), nn.Linear(2, 2)
+    with tnp.follow() as run:
+        mine(torch.ones(1, 2))
+        _in_thread(other, torch.ones(1, 2))
+    assert [call.code for call in run.calls] == ["mine"]
+    with tnp.follow(other) as run:
+        mine(torch.ones(1, 2))
+        _in_thread(other, torch.ones(1, 2))
+    assert [call.code for call in run.calls] == ["other"]
+
+
+def test_passes_nest():
+    """Each has what is called in its block."""
+    model = nn.Linear(2, 2)
+    with tnp.follow() as outer:
+        model(torch.ones(1, 2))
+        with tnp.follow() as inner:
+            model(torch.ones(1, 2)).sum().backward()
+        model(torch.ones(1, 2))
+    assert (len(outer), len(inner)) == (3, 1)
+    assert inner.grads["weight"] is not None
+
+
+def test_of_more_calls_than_are_kept_trouble_is_found_all_the_same():
+    """The first NaN of call 2,501."""
+    module = nn.Identity()
+    with tnp.follow(max_calls=100) as run:
+        for i in range(3000):
+            module(torch.tensor(torch.nan if i == 2500 else 1.0))
+    assert run.record.num_dropped == 2899
+    assert not run.complete
+    (bad,) = [call for call in run.calls if call.outputs[0].has_nan]
+    assert bad.nth == 2500
+    assert run.first("nan") is not None
+
+
+def test_a_compiled_module_is_followed_from_outside_and_computes_the_same():
+    """In a child, since compiling needs a compiler that a machine may lack."""
+    code = """
+import torch, tensornp as tnp
+model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+compiled = torch.compile(model, backend="aot_eager")
+x = torch.ones(2, 4)
+before = compiled(x)
+with tnp.follow() as run:
+    during = compiled(x)
+after = compiled(x)
+assert torch.equal(before, during) and torch.equal(before, after)
+print(run.calls[0].class_name, run.calls[0].status)
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.split() == ["OptimizedModule", "returned"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        (lambda: tnp.follow(3), "follow takes modules, not an int"),
+        (lambda: tnp.follow(max_calls=1), "max_calls is an integer from 2 on"),
+        (lambda: tnp.follow(namespace=3), "namespace is a mapping"),
+        (lambda: tnp.follow().calls, "not over"),
+        (lambda: _over().first("all"), "'nan', 'inf' or 'nonfinite'"),
+        (lambda: _over().__enter__(), "followed once"),
+    ],
+)
+def test_bad_requests_get_a_sentence(request_, says):
+    """Of what, and the cure."""
+    with pytest.raises(tnp.BadRequestError, match=says):
+        request_()
+
+
+def _over() -> tnp.FollowedPass:
+    with tnp.follow() as run:
+        nn.Identity()(torch.ones(1))
+    return run
+
+
+def test_a_pass_without_calls_says_so_and_one_that_is_not_over_too():
+    """In the card."""
+    with tnp.follow() as run:
+        assert "not over" in tnp.card(run).text
+    assert tnp.card(run).text == "no module was called here"
+    with pytest.raises(KeyError, match="no call of 'head' was followed"):
+        _over()["head"]
+
+
+def test_a_frame_has_a_row_for_each_call():
+    """With the figures of its first result."""
+    frame = _over().to_frame()
+    assert frame["max"].tolist() == [1.0]
+    assert frame.index.tolist() == ["Identity"]
