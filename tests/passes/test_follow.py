@@ -135,12 +135,20 @@ def test_an_error_that_the_program_handles_is_no_failure_of_the_run():
     assert run.failed is None
 
 
+def _in_thread(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    out: list[torch.Tensor] = []
+    thread = threading.Thread(target=lambda: out.append(model(x)))
+    thread.start()
+    thread.join()
+    return out[0]
+
+
 PROGRAMS: dict[str, Callable[[nn.Module, torch.Tensor], torch.Tensor]] = {
     "plain": lambda model, x: model(x),
     "checkpoint": lambda model, x: checkpoint(model, x, use_reentrant=False),
     "reentrant": lambda model, x: checkpoint(model, x.requires_grad_(), use_reentrant=True),
     "autocast": lambda model, x: torch.autocast("cpu", torch.bfloat16)(model)(x).float(),
-    "thread": lambda model, x: _in_thread(model, x),
+    "thread": _in_thread,
 }
 MODELS: dict[str, Callable[[], nn.Module]] = {
     "dropout": lambda: nn.Sequential(nn.Linear(6, 6), nn.Dropout(0.5), nn.Linear(6, 6)),
@@ -154,14 +162,6 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
 class _First(nn.Module):
     def forward(self, out: Any) -> torch.Tensor:
         return out[0]
-
-
-def _in_thread(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
-    out: list[torch.Tensor] = []
-    thread = threading.Thread(target=lambda: out.append(model(x)))
-    thread.start()
-    thread.join()
-    return out[0]
 
 
 def state_after(model: nn.Module, program: Any, *, is_followed: bool, is_bound: bool) -> dict[str, Any]:
@@ -297,8 +297,9 @@ def test_odd_values_cost_a_fact_and_not_the_call():
 
     values = {
         "sparse": torch.eye(3).to_sparse(), "complex": torch.ones(2, dtype=torch.complex64) * 3j,
-        "float8": torch.ones(2).to(torch.float8_e4m3fn), "empty": torch.ones(0, 3), "meta": torch.ones(2, device="meta"),
-        "expanded": torch.full((1,), 2.0).expand(10**12), "integers": torch.tensor([3, 4]), "bool": torch.tensor([True]),
+        "float8": torch.ones(2).to(torch.float8_e4m3fn), "empty": torch.ones(0, 3), "bool": torch.tensor([True]),
+        "meta": torch.ones(2, device="meta"), "expanded": torch.full((1,), 2.0).expand(10**12),
+        "integers": torch.tensor([3, 4]),
         "nested": torch.nested.nested_tensor([torch.ones(1), torch.ones(2)]), "conj": (torch.ones(2) * 1j).conj(),
     }  # fmt: skip
     module = Odd()
@@ -408,7 +409,7 @@ print(run.calls[0].class_name, run.calls[0].status)
         (lambda: tnp.follow(namespace=3), "namespace is a mapping"),
         (lambda: tnp.follow().calls, "not over"),
         (lambda: _over().first("all"), "'nan', 'inf' or 'nonfinite'"),
-        (lambda: _over().__enter__(), "followed once"),
+        (lambda: [_entered_again()], "followed once"),
     ],
 )
 def test_bad_requests_get_a_sentence(request_, says):
@@ -421,6 +422,11 @@ def _over() -> tnp.FollowedPass:
     with tnp.follow() as run:
         nn.Identity()(torch.ones(1))
     return run
+
+
+def _entered_again() -> None:
+    with _over():
+        pass
 
 
 def test_a_pass_without_calls_says_so_and_one_that_is_not_over_too():

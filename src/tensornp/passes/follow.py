@@ -164,9 +164,8 @@ def is_named(call: ModuleCall, name: object) -> bool:
 
 def _row(call: ModuleCall) -> tuple[Any, ...]:
     value = call.outputs[0] if call.outputs else None
-    facts = (value.shape, value.dtype, value.min, value.max, value.mean, value.norm) if value else (None,) * 6
-    grad = value.grad.norm if value and value.grad else None
-    return call.class_name, call.nth, call.phase, call.status, *facts, grad
+    facts = ("shape", "dtype", "min", "max", "mean", "norm", "grad_norm")
+    return call.class_name, call.nth, call.phase, call.status, *(getattr(value, fact, None) for fact in facts)
 
 
 def follow(

@@ -115,6 +115,11 @@ class Value:
         return self.figures.norm if self.figures else None
 
     @property
+    def grad_norm(self) -> float | None:
+        """The Euclidean norm of what came back for it; None where nothing did."""
+        return self.grad.norm if self.grad else None
+
+    @property
     def has_nan(self) -> bool | None:
         """Whether an element is NaN; None where nothing was read."""
         return self.figures.has_nan if self.figures else None

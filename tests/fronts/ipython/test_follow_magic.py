@@ -1,0 +1,96 @@
+"""`%%follow` runs a cell as it would run, and shows the pass."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from IPython.utils.capture import capture_output
+from torch import nn
+
+import tensornp as tnp
+
+
+@pytest.fixture(autouse=True)
+def _names(shell):
+    model = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 2))
+    shell.namespace.update(model=model, x=torch.ones(4, 3), nn=nn, torch=torch)
+
+
+def shown_by(shell, cell):
+    """Return what a cell gives, and the text of what it displays."""
+    value = shell.run(cell)
+    return value, "\n".join(data["text/plain"] for data in shell.displayed)
+
+
+def test_the_cell_s_value_is_its_own_and_the_card_comes_besides(shell):
+    """By the names of the notebook."""
+    value, text = shown_by(shell, "%%follow -o run\nloss = model(x).sum()\nloss.backward()\nloss")
+    assert value is shell.namespace["loss"]
+    run = shell.namespace["run"]
+    assert isinstance(run, tnp.FollowedPass)
+    assert [call.code for call in run.calls] == ["model", "model[0]", "model[1]", "model[2]"]
+    assert set(run.grads) == {"0.weight", "0.bias", "2.weight", "2.bias"}
+    assert text.startswith("no NaN and no infinity\nmodel · 4 calls forward · 4 gradients back")
+    assert tnp.card(run).text == text
+
+
+def test_a_semicolon_shows_nothing_and_no_grads_looks_at_none(shell):
+    """The name is bound all the same."""
+    assert shown_by(shell, "%%follow -o run --no-grads model;\nmodel(x).sum().backward();") == (None, "")
+    assert shell.namespace["run"].grads == {}
+    assert len(shell.namespace["run"]) == 4
+
+
+def test_what_the_cell_raises_is_raised_with_the_card_before_it(shell):
+    """And the hooks are gone."""
+    with capture_output() as captured:
+        result = shell.ip.run_cell("%%follow -o run\nmodel(x[:, :2])", store_history=False)
+    assert "mat1 and mat2 shapes cannot be multiplied" in str(result.error_in_exec)
+    assert "0 (Linear) got (4, 2) and its weight is (3, 3): it takes 3 features" in str(
+        captured.outputs[0].data["text/plain"]
+    )
+    assert shell.namespace["run"].failed.name == "0"
+    shell.run("model(x)")
+    assert len(shell.namespace["run"]) == 2
+
+
+def test_a_cell_may_await(shell):
+    """What is awaited is followed too."""
+    cell = "%%follow -o run\nimport asyncio\nasync def f():\n    await asyncio.sleep(0)\n    return model(x)\nawait f()"
+    value, text = shown_by(shell, cell)
+    assert value.shape == (4, 2)
+    assert "model · 4 calls forward" in text
+    assert len(shell.namespace["run"]) == 4
+
+
+def test_modules_that_are_named_are_followed_alone(shell):
+    """By any expression that has no blank."""
+    shell.run("other = nn.Linear(3, 3)")
+    shown_by(shell, "%%follow -o run model[0]\nmodel(other(x))")
+    assert [call.class_name for call in shell.namespace["run"].calls] == ["Linear"]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("x", "%%follow takes modules, not a Tensor"),
+        ("mdl", "name 'mdl' is not defined"),
+        ("-z", "option -z not recognized"),
+        ("-o 3x", "3x"),
+    ],
+)
+def test_bad_lines_get_a_sentence_and_the_cell_does_not_run(shell, line, says):
+    """Nothing is lost."""
+    assert says in shell.fail(f"%%follow {line}\nran = 1")
+    assert "ran" not in shell.namespace
+
+
+def test_names_of_modules_and_options_complete(shell):
+    """After the magic."""
+    assert "model" in shell.complete("%%follow mo")
+    assert "--no-grads" in shell.complete("%%follow --n")
+
+
+def test_a_cell_that_calls_no_module_says_so(shell):
+    """In the card."""
+    assert shown_by(shell, "%%follow\ny = x + 1")[1] == "no module was called here"
