@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, magics_class, needs_local_scope, no_var_expand
 from IPython.display import display
 
@@ -68,9 +67,8 @@ class PassMagics(Magics):
         with as_usage_errors():
             if "out" in options:
                 check_overwritable(self.shell, options["out"])
-            modules = [
-                evaluated(self.shell, word, local_ns, "%%follow [options] [MODULE ...]") for word in _words(rest)
-            ]
+            usage, words = "%%follow [options] [MODULE ...]", rest.rstrip().removesuffix(";").split()
+            modules = [evaluated(self.shell, word, local_ns, usage) for word in words]
             names = self.shell.user_ns if local_ns is None else {**self.shell.user_ns, **local_ns}
             followed = _follow(modules, names, has_grads="no-grads" not in options)
         body = compile_body(self.shell, cell)
@@ -94,13 +92,6 @@ class PassMagics(Magics):
                 self.shell.user_ns[options["out"]] = followed
             if not is_quiet:
                 display(followed)
-
-
-def _words(rest: str) -> list[str]:
-    words = rest.rstrip().removesuffix(";").split()
-    if any(word.startswith("-") for word in words):
-        raise UsageError("options of %%follow stand before the modules: %%follow -o run model")
-    return words
 
 
 def _follow(modules: list[Any], names: dict[str, Any], *, has_grads: bool) -> FollowedPass:
