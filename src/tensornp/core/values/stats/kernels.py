@@ -8,10 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit  # type: ignore[import-not-found,unused-ignore]  # an extra
+from llvmlite import ir  # type: ignore[import-not-found,import-untyped,unused-ignore]  # an extra
+from numba import njit, types  # type: ignore[import-not-found,unused-ignore]  # an extra
+from numba.extending import intrinsic  # type: ignore[import-not-found,unused-ignore]  # an extra
 
-_CHUNK_NBYTES = 2**13
+_CHUNK_NBYTES = 2**10
 """What stays in the first cache while one loop after the other walks it."""
+_LINE_NBYTES = 64
+"""What memory brings at once."""
 
 
 @njit(nogil=True, cache=True)
@@ -23,9 +27,12 @@ def figures(floats: Any, signed: Any, unsigned: Any, minus_zero: Any) -> Any:
     """
     total, squares, zeros = 0.0, 0.0, 0
     least, most, first, last = signed[0], signed[0], unsigned[0], unsigned[0]
-    size = _CHUNK_NBYTES // floats.itemsize
+    address, size = floats.ctypes.data, _CHUNK_NBYTES // floats.itemsize
     for start in range(0, len(floats), size):
         end = min(start + size, len(floats))
+        # While these are summed up, memory brings those after the next: else a fifth of the time is waiting.
+        for line in range(_CHUNK_NBYTES, 2 * _CHUNK_NBYTES, _LINE_NBYTES):
+            _prefetch(address + end * floats.itemsize + line)  # type: ignore[call-arg,unused-ignore]
         chunk = floats[start:end]
         more, more_squares = _sums(chunk)
         low, high, low_bits, high_bits = _ends(signed[start:end], unsigned[start:end])
@@ -35,6 +42,21 @@ def figures(floats: Any, signed: Any, unsigned: Any, minus_zero: Any) -> Any:
         if low_bits == 0 or low == minus_zero:
             zeros += _num_zeros(chunk)
     return total, squares, zeros, least, most, first, last
+
+
+@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
+def _prefetch(_: Any, address: Any) -> Any:
+    """Have the line at an address brought, if there is one (https://llvm.org/docs/LangRef.html#llvm-prefetch)."""
+
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
+        # To be read; as near as can be; no code.
+        builder.call(function, [builder.inttoptr(arguments[0], pointer), number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.intp), generate
 
 
 @njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})
