@@ -427,6 +427,18 @@ def test_a_long_row_of_codes_is_sampled_all_along(monkeypatch):
     assert tnp.stats(quantized).quantile(0.5) == pytest.approx(2**20, rel=0.02)
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int32])
+def test_along_an_axis_a_mean_far_larger_than_the_deviation_takes_no_digit_of_it(dtype, axis) -> None:
+    """As in a channel that is nearly constant, of several blocks, beside one of zeros."""
+    t = (1e6 + torch.randn(300, 40, 25, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 3).to(dtype)
+    t.movedim(axis, 0)[2] = 0
+    found, wide = tnp.stats(t, axis=axis), t.double().movedim(axis, 0).reshape(t.shape[axis], -1).numpy()
+    np.testing.assert_allclose(found.std, wide.std(1), rtol=1e-11)
+    np.testing.assert_allclose(found.mean, wide.mean(1), rtol=1e-14)
+    assert found.zeros.tolist() == (wide == 0).sum(1).tolist()
+
+
 def test_along_an_axis_hidden_large_and_tiny_numbers_are_right():
     """As of each index alone."""
     masked = np.ma.array([[1, 2], [3, 4]], mask=[[1, 0], [0, 0]])

@@ -17,7 +17,7 @@ _own = threading.local()
 Number = int | float
 _ROW = 2**13
 """Numbers that are summed up in one go; of more than 10,000, OpenBLAS makes parts for as many threads as there are."""
-_MAX_CANCELLED = 1e4
+MAX_CANCELLED = 1e4
 """How much larger than the variance the mean's square may be, before it is taken off first."""
 _SMALLEST, _LARGEST = 1e-140, 1e140
 """Numbers whose squares a float64 holds well."""
@@ -83,7 +83,7 @@ def _of_sums(flat: Array, kernels: Kernels) -> Figures | None:
         return None
     mean = found.total / flat.size
     variance = found.squares / flat.size - mean * mean
-    if found.low == found.high or variance * _MAX_CANCELLED < mean * mean:
+    if found.low == found.high or variance * MAX_CANCELLED < mean * mean:
         return None
     return Figures(flat.size, 0, 0, 0, found.zeros, found.low, found.high, found.total, mean, math.sqrt(variance))
 
@@ -134,7 +134,7 @@ def _moments(values: Array, low: Number, high: Number) -> tuple[float, float, fl
     total, squares = _sum(values), sum_of_squares(values)
     mean = total / count
     variance = squares / count - mean * mean
-    if variance * _MAX_CANCELLED < mean * mean:
+    if variance * MAX_CANCELLED < mean * mean:
         values -= mean
         rest, squares = _sum(values) / count, sum_of_squares(values)
         variance = squares / count - rest * rest
