@@ -25,9 +25,18 @@ def indexed(values: torch.Tensor, places: Places) -> torch.Tensor:
     """Return the elements at `places`, always in new memory."""
     if [*map(len, places)] == [*values.shape]:
         return quietly(values.clone)
+    if all(map(_is_run, places, values.shape)):
+        # Of an index tensor, torch looks at every element.
+        part = values[tuple([slice(place[0], place[-1] + 1) for place in places])]
+        return quietly(part.clone, memory_format=torch.contiguous_format)
     bits = values.view(_BITS[values.dtype]) if values.dtype in _BITS else values
     few = quietly(bits.__getitem__, index_of(places, values.device))
     return few if bits is values else few.view(values.dtype)
+
+
+def _is_run(place: list[int], size: int) -> bool:
+    """Return whether there are indices of a dimension of this size, and they are all from the first to the last one."""
+    return bool(place) and place[0] >= 0 and place[-1] < size and place == [*range(place[0], place[-1] + 1)]
 
 
 def index_of(places: Places, device: torch.device) -> tuple[torch.Tensor, ...]:
