@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -115,23 +116,30 @@ def sums_by_axis(a: Any, b: Any, is_wanted: Callable[[], bool] = lambda: True) -
             if not is_wanted():
                 return []
             sizes = sizes_of_change(values_a, values_b)
-            sizes[~np.isfinite(sizes)] = 0
             largest = float(sizes.max(initial=0))
+            if not math.isfinite(largest):
+                sizes[~np.isfinite(sizes)] = 0
+                largest = float(sizes.max(initial=0))
             if largest > scale:
                 sums = [None if own is None else own * (scale / largest) ** 2 for own in sums]
                 scale = largest
             if largest:
-                _add(sums, first.shape, np.square(sizes / scale), start)
+                sizes /= scale
+                _add(sums, first.shape, np.square(sizes, out=sizes), start)
             start += sizes.size
     return sums
 
 
 def _add(sums: Sums, shape: Index, squares: Array, start: int) -> None:
     """Add the squares of elements that follow each other, from the one at `start` on."""
-    places = np.arange(start, start + squares.size)
     for own, size, step in zip(sums, shape, contiguous(shape), strict=True):
         if own is not None:
-            at = places // step % size
-            low = int(at.min())
-            found = np.bincount(at - low, squares)
-            own[low : low + found.size] += found
+            ends = np.arange(step - start % step, squares.size, step)
+            # One number for each index that they pass, from one index on, again and again.
+            runs = np.add.reduceat(squares, np.concatenate(([0], ends))) if step > 1 else squares
+            first = start // step % size
+            head, rest = runs[: size - first], runs[size - first :]
+            whole = rest.size // size * size
+            own[first : first + head.size] += head
+            own[:] += rest[:whole].reshape(-1, size).sum(0)
+            own[: rest.size - whole] += rest[whole:]
