@@ -74,7 +74,12 @@ def sizes_of_change(a: Array, b: Array) -> Array:
         return np.asarray(deltas(a, b)[0], np.float64)
     wide = np.result_type(a.dtype, np.float64)
     with np.errstate(all="ignore"):
-        return np.asarray(np.where(differing(a, b), np.abs(b.astype(wide) - a.astype(wide)), 0.0), np.float64)
+        change = b.astype(wide)
+        change -= a
+        sizes = np.abs(change, out=None if wide.kind == "c" else change)
+        # Of finite numbers, those are equal whose difference is 0.
+        is_told = np.isfinite(sizes.max(initial=0))
+        return np.asarray(sizes if is_told else np.where(differing(a, b), sizes, 0.0), np.float64)
 
 
 def plain_number(value: Any) -> Any:

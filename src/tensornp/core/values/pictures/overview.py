@@ -22,7 +22,7 @@ from tensornp.core.values.stats.figures import modulus_of
 
 SIDE = 96
 """Pixels of a side at most."""
-_BLOCK_NUMEL = 2**16
+_BLOCK_NUMEL = 2**17
 """Elements that are read at once, so that a window which is wanted meanwhile waits for some milliseconds at most."""
 
 
@@ -95,13 +95,21 @@ def _drawn(window: Window, read: Callable[[Window], Any], is_wanted: Callable[[]
         shown = ~np.ma.getmaskarray(array).reshape(shape) if isinstance(array, np.ma.MaskedArray) else None
         builder.add(values, first_row, first_column, shown=shown)
         seen = values if shown is None else values[shown]
-        seen = seen[np.isfinite(seen)]
-        if seen.size:
-            ends = [min(ends[0], float(seen.min())), max(ends[1], float(seen.max()))]
+        low, high = _finite_ends(seen)
+        ends = [min(ends[0], low), max(ends[1], high)]
     heatmap = builder.finish()
     # In a mask of which each pixel has some of both, all pixels are of one value.
     is_mask = values.dtype == bool and ends[0] < ends[1]
     return Overview(heatmap, limits(heatmap, *(ends if is_mask else ())), ends[0] == ends[1])
+
+
+def _finite_ends(values: Any) -> tuple[float, float]:
+    """Return the least and the largest finite number; infinity and its negative where there is none."""
+    if not values.size:
+        return math.inf, -math.inf
+    low, high = float(values.min()), float(values.max())
+    # NumPy gives NaN for the extremes of numbers of which one is NaN.
+    return (low, high) if math.isfinite(low) and math.isfinite(high) else _finite_ends(values[np.isfinite(values)])
 
 
 def _blocks(window: Window) -> Iterator[tuple[Window, int, int]]:
