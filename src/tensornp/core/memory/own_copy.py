@@ -21,7 +21,7 @@ from tensornp.core.lowlevel.raw_memory import (
 )
 from tensornp.core.lowlevel.torch_private import address_of
 from tensornp.core.memory.arrays import extent_of_array
-from tensornp.core.tensor.indexing import Places, indexed
+from tensornp.core.tensor.indexing import Places, are_all, indexed
 from tensornp.core.tensor.strides import is_in_order, num_reached
 from tensornp.errors import NotReadError
 
@@ -39,7 +39,7 @@ def elements(raw: torch.Tensor, places: Places) -> torch.Tensor:
         raise NotReadError(GIVEN_BACK)
     if is_steady(raw):
         return indexed(raw, places)
-    if [*map(len, places)] == [*raw.shape]:
+    if are_all(places, raw.shape):
         return copied(raw)
     memory = memory_of(raw)
     first, itemsize = _first_of(raw)

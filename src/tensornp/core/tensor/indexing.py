@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 from tensornp.core.lowlevel.quiet import quietly
@@ -23,7 +25,7 @@ _BITS = {
 
 def indexed(values: torch.Tensor, places: Places) -> torch.Tensor:
     """Return the elements at `places`, always in new memory."""
-    if [*map(len, places)] == [*values.shape]:
+    if are_all(places, values.shape):
         return quietly(values.clone)
     if all(map(_is_run, places, values.shape)):
         # Of an index tensor, torch looks at every element.
@@ -32,6 +34,11 @@ def indexed(values: torch.Tensor, places: Places) -> torch.Tensor:
     bits = values.view(_BITS[values.dtype]) if values.dtype in _BITS else values
     few = quietly(bits.__getitem__, index_of(places, values.device))
     return few if bits is values else few.view(values.dtype)
+
+
+def are_all(places: Places, shape: Sequence[int]) -> bool:
+    """Return whether these are all indices of each dimension, in their order; a byte of two values is wanted twice."""
+    return [*map(len, places)] == [*shape] and places == [[*range(size)] for size in shape]
 
 
 def _is_run(place: list[int], size: int) -> bool:
