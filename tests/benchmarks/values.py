@@ -12,9 +12,14 @@ from side_by_side import Figure, interleave, peak_mib, timed
 
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.values.compare.by_size import next_by_size
 from tensornp.core.values.compare.compare import compare
+from tensornp.core.values.compare.where import sums_by_axis
 from tensornp.core.values.find.locate import locate
+from tensornp.core.values.pictures.overview import overview_of_change
 from tensornp.core.values.pictures.planes import plane_map
+from tensornp.core.values.shown.window import window_of
+from tensornp.core.values.shown.window_values import subject_of
 from tensornp.core.values.stats import fast
 from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.tasks import ALL_NUMEL
@@ -29,7 +34,7 @@ NAIVE_PAIR = (
 CLAIMS = {"the figures": 1 / 0.6, "figures and distribution": 1 / 0.3}
 """How many times as long as a plain read a pass takes at most."""
 SAMPLED_CLAIM, EXACT_CLAIM, HEATMAP_CLAIM, LOCATE_CLAIM = 1.1, 5, 1.5, 1.2
-COMPARE_CLAIM, COMPARE_READ_CLAIM = 1 / 8, 1.3
+COMPARE_CLAIM, COMPARE_READ_CLAIM, PLANE_CLAIM = 1 / 8, 1.3, 6
 READ = "a plain read (np.max by blocks)"
 
 
@@ -44,6 +49,7 @@ def report(*, quick: bool) -> Iterator[Figure | str]:
         yield from _dtypes(numel, quick)
         yield from _beside_figures(numel, quick)
         yield from _comparisons(numel, quick)
+        yield from _planes(numel, quick)
     finally:
         torch.set_num_threads(threads)
     yield from _cards()
@@ -139,6 +145,30 @@ def _comparisons(numel: int, quick: bool) -> Iterator[Figure]:
         yield timed(
             f"compare of two of {numel:,} {dtype}", seconds["own"], f"{READ} of both", seconds[READ], at_most=claim
         )
+
+
+def _planes(numel: int, quick: bool) -> Iterator[Figure]:
+    """Yield what is told of the rows and columns of a square, and of a change in it, beside a read of what it reads."""
+    side = int(numel**0.5)
+    window = window_of((side, side))
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+        square = _normal(side * side).view(side, side)
+        a, b = square.to(dtype), (square * 1.1 + 1).to(dtype)
+        x, y = (one.clone().view(getattr(torch, f"int{8 * one.itemsize}")).view(-1).numpy() for one in (a, b))
+        one = {"figures of each row": "scan(a, axis=0)", "figures of each column": "scan(a, axis=1)"}
+        both = {
+            "a map of a change": "change(subject(a), subject(b), window)",
+            "where a change lies": "sums(a, b)",
+            "the next by its size": "following(a, b)",
+        }
+        names = {"scan": scan, "change": overview_of_change, "subject": subject_of, "window": window}
+        names |= {"sums": sums_by_axis, "following": next_by_size, "read": _blocks_read, "a": a, "b": b, "x": x, "y": y}
+        for statements, read in ((one, "read(x)"), (both, "read(x); read(y)")):
+            seconds = interleave({READ: read, **statements}, names, rounds=3 if quick else 7)
+            beside = seconds.pop(READ)
+            for name, taken in seconds.items():
+                what = f"{name}, {side:,} × {side:,} {str(dtype).removeprefix('torch.')}"
+                yield timed(what, taken, READ, beside, at_most=PLANE_CLAIM if dtype == torch.float32 else None)
 
 
 def _make_card(tensor: torch.Tensor, options: DisplayOptions) -> tuple[str, str]:
