@@ -75,7 +75,7 @@ def test_a_row_opens_both_sides_where_they_differ_most():
     names = models()
     shown = Shown(names, "before", "after")
     assert shown.live.names[0] == "layers.1.weight"
-    assert [shown.live.names[i] for i in shown.live.printed] == ["layers.1.weight", "head"]
+    assert [shown.live.names[first] for first, *_ in shown.live.printed] == ["layers.1.weight", "head"]
     with unchanged(*names["before"].values(), *names["after"].values()):
         answer = shown.ask("largest", row=shown.live.names.index("layers.1.weight"), size=[8, 3])
     assert answer["show"] == [39, 29]

@@ -76,6 +76,8 @@ def pair_of(first: WeightEntry, second: WeightEntry, found: Comparison) -> Pair:
     moments = moment_of(first), moment_of(second)
     element = element_with_nearly_all(found)
     where = "" if element is None else element_text(element) + _OF_FINITE * found.is_odd
+    if found.equal:
+        where = found.verdict
     return Pair(first, second, found.largest_difference, may_be_odd, moments, where)
 
 
@@ -97,13 +99,16 @@ class ComparisonTable(LiveTable):
 
     printed: traitlets.List[Any] = traitlets.List().tag(sync=True)
     num_printed = traitlets.Int().tag(sync=True)
+    num_equal = traitlets.Int(help="of all, those that are equal").tag(sync=True)
+    folds: traitlets.List[Any] = traitlets.List(help="what is not printed, as `LiveFold` has it").tag(sync=True)
     sides: traitlets.List[Any] = traitlets.List().tag(sync=True)
 
     def __init__(self, pairs: Sequence[Pair], live: LiveRows, sides: tuple[str, str]) -> None:
         self._pairs = list(pairs)
         super().__init__(
-            printed=live.printed, num_printed=live.num_printed, sides=[cut_inside(side, MAX_INSIDE) for side in sides]
-        )
+            printed=live.printed, num_printed=live.num_printed, num_equal=live.num_equal,
+            folds=[fold._asdict() for fold in live.folds], sides=[cut_inside(side, MAX_INSIDE) for side in sides],
+        )  # fmt: skip
         self._answers |= {
             "window": self._window,
             "largest": self._largest,

@@ -118,7 +118,7 @@ def test_optimizers_are_compared_by_the_magic(shell):
         "net(torch.ones(2)).sum().backward(); opt.step(); (2 * net2(torch.ones(2)).sum()).backward(); opt2.step()"
     )
     text, html = shown(shell, "%tensordiff opt opt2")
-    assert text.startswith("opt and opt2: 2 of 2 weights differ")
+    assert text.startswith("opt and opt2: 2 of 2 states differ")
     assert "state.weight.momentum_buffer" in text
     assert "state.weight.momentum_buffer" in html.replace("<wbr>", "")
     assert shown(shell, "%tensordiff opt opt")[0].startswith("opt (first) and opt (second): same bits")

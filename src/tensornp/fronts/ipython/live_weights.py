@@ -106,9 +106,8 @@ class LiveWeights:
         first_that_works("the live comparison", lambda: self._show_comparison(found, anchor), lambda _: None)
 
     def _show_comparison(self, found: WeightsComparison, anchor: str) -> None:
-        changed = found.changed()
         output = IsolatedOutput(self._shell)
-        if not changed or output.is_needed or not can_show_live(self._shell, self._config):
+        if not found.changed() or output.is_needed or not can_show_live(self._shell, self._config):
             return
         from tensornp.models.live.find import released_from
         from tensornp.render.models.comparison import live_rows
@@ -121,7 +120,7 @@ class LiveWeights:
         )
         pairs = [pair_of(first[name], second[found.pairs[name]], found[name]) for name in live.names]
         widget = ComparisonTable(pairs, live, found.sources)
-        widget.show(anchor, live.rows, len(changed) - len(live.rows))
+        widget.show(anchor, live.rows, len(found) - len(live.rows))
         self._keep(widget, output)
 
     def _keep(self, widget: DockingWidget, output: IsolatedOutput) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import islice
@@ -17,6 +17,7 @@ from tensornp.core.memory.footprint import extents_of
 from tensornp.core.values.compare.compare import DENSE, Comparison
 from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.models.comparing.low_rank import share_of_change
+from tensornp.models.comparing.states import STEP, by_quantity, quantity_of
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.tensor import TensorSource
 from tensornp.models.explorer import WeightsExplorer
@@ -30,6 +31,9 @@ _MAX_SVD_NBYTES = 64_000_000
 """Bytes of a difference, in float32, of which the directions are found unasked."""
 _MAX_MATRICES, _MIN_SIZE = 8, 16
 _TOLD_SHARE = 0.9
+_MUCH_LESS = 0.8
+"""The part of the median norm up to which the share of a weight's own norm is another one."""
+_FLOATS = ("float", "bfloat", "complex")
 _FIGURES = ("max_abs", "relative", "cosine_distance", "changed_fraction", "max_ulp", "verdict")
 
 
@@ -60,9 +64,12 @@ class WeightsComparison(Mapping[str, Comparison]):
         Why weights of either are not even listed, such as a file of several that cannot be read: not all is there.
     max_abs, relative, cosine_distance, changed_fraction, max_ulp, verdict, first_difference : dict
         The figures of `Comparison`, by name.
+    same_memory : tuple of str
+        Weights that are the same memory on both sides: what is written there changes both.
     moved : dict
-        The norm of each difference over that of the first, or over `median_norm` where that is larger: what was zero
-        has not moved infinitely. What was not compared, and integers, which count or index, are not in it.
+        The norm of each difference over that of the first, or over the median norm of its kind (`floor_of`) where that
+        is larger: what was zero has not moved infinitely. What was not compared, integers and the steps of optimizers,
+        which count or index, are not in it.
     """
 
     def __init__(self, first: WeightsExplorer, second: WeightsExplorer, names: Matched, exempt: dict[str, str]) -> None:
@@ -96,6 +103,11 @@ class WeightsComparison(Mapping[str, Comparison]):
     def retyped(self) -> tuple[str, ...]:
         """Weights of another dtype."""
         return tuple(name for name, one in self._found.items() if one.dtypes[0] != one.dtypes[1])
+
+    @property
+    def same_memory(self) -> tuple[str, ...]:
+        """Weights that are the same memory on both sides."""
+        return tuple(name for name, one in self._found.items() if one.note)
 
     @property
     def not_listed(self) -> tuple[str, ...]:
@@ -132,21 +144,47 @@ class WeightsComparison(Mapping[str, Comparison]):
         raise NoSuchWeightError(f"there is no comparison of {shown_name(name)}{why}")
 
     @cached_property
+    def _median_norms(self) -> dict[str, float]:
+        """The median norm of weights, and that of each quantity of optimizers, of what is not zero in the first."""
+        norms: dict[str, list[float]] = {}
+        for name, one in self._found.items():
+            if one.norm and self._is_measured(name) and math.isfinite(one.norm):
+                norms.setdefault(self._quantity_of(name), []).append(one.norm)
+        return {quantity: median(some) for quantity, some in norms.items()}
+
+    def floor_of(self, name: str) -> float:
+        """Return the median norm of what a weight is beside: all weights, or the states of its quantity."""
+        return self._median_norms.get(self._quantity_of(name), 0.0)
+
+    def is_floored(self, name: str) -> bool:
+        """Return whether `moved` tells a share of the median norm that is far from that of a weight's own norm."""
+        norm = self._found[name].norm
+        is_far = bool(norm) and (norm or 0.0) < _MUCH_LESS * self.floor_of(name)
+        return is_far and self.moved.get(name, 0.0) > 0
+
+    @property
     def median_norm(self) -> float:
-        """The median of the norms of the first's weights that are not zero; 0 where all are."""
-        norms = [one.norm for one in self._found.values() if one.norm and _is_float(one) and math.isfinite(one.norm)]
-        return median(norms) if norms else 0.0
+        """The median of the norms of the first's weights that are not zero; 0 where all are. States are none."""
+        return self._median_norms.get("", 0.0)
 
     @cached_property
     def moved(self) -> dict[str, float]:
         """By how much each weight has moved beside the others."""
-        sizes = {name: _moved(one, self.median_norm) for name, one in self._found.items() if _is_float(one)}
+        sizes = {name: _moved(one, self.floor_of(name)) for name, one in self._found.items() if self._is_measured(name)}
         return {name: size for name, size in sizes.items() if size is not None}
+
+    def _quantity_of(self, name: str) -> str:
+        return quantity_of(self.first[name])
+
+    def _is_measured(self, name: str) -> bool:
+        """Return whether numbers measure, and neither count nor index."""
+        return self._found[name].dtypes[0].startswith(_FLOATS) and self._quantity_of(name) != STEP
 
     def __iter__(self) -> Iterator[str]:
         # What moved alike stays in the order of the model.
         moved = self.moved
-        return iter(sorted(self._found, key=lambda name: _order(self._found[name], moved.get(name))))
+        orders = {name: _order(one, moved.get(name), self._quantity_of(name)) for name, one in self._found.items()}
+        return iter(sorted(orders, key=orders.__getitem__))
 
     def __len__(self) -> int:
         return len(self._found)
@@ -159,12 +197,29 @@ class WeightsComparison(Mapping[str, Comparison]):
         return [name for name in self if not self._found[name].equal]
 
     def folded(self) -> list[Row]:
-        """Return what is not equal in rows, repeated layers as one, by that of their weights which comes first."""
-        changed = self.changed()
-        order = {name: i for i, name in enumerate(changed)}
-        alone = [name for name in changed if self._found[name].shapes[0] != self._found[name].shapes[1]]
+        """Return what is not equal in rows, repeated layers as one, by that of their weights which comes first.
+
+        Of the states of an optimizer, all of one quantity are one row, behind the weights.
+        """
+        return self.rows_of(self.changed())
+
+    def folded_equal(self) -> list[Row]:
+        """Return what is equal in such rows: those with the same bits, and then those with others."""
+        equal = [name for name in self if self._found[name].equal]
+        return [
+            row
+            for has_same_bits in (True, False)
+            for row in self.rows_of([name for name in equal if self._found[name].same_bits is has_same_bits])
+        ]
+
+    def rows_of(self, names: Sequence[str]) -> list[Row]:
+        """Return some of the names in rows, in which repeated layers are one, as are the states of one quantity."""
+        order = {name: i for i, name in enumerate(names)}
+        alone = [name for name in names if self._found[name].shapes[0] != self._found[name].shapes[1]]
+        together = [self.first[name] for name in self._found if name in order and name not in alone]
         rows = [Row(name, (self.first[name],)) for name in alone]
-        rows += folded(self.first[name] for name in self._found if name in order and name not in alone)
+        rows += folded(one for one in together if not quantity_of(one))
+        rows += by_quantity(one for one in together if quantity_of(one))
         return sorted(rows, key=lambda row: min(order[one.name] for one in row.entries))
 
     def told(self) -> str:
@@ -176,9 +231,14 @@ class WeightsComparison(Mapping[str, Comparison]):
             return "no name is in both" if is_less else "equal, without values in either"
         if self.equal:
             return "same bits" if self.same_bits else "equal"
-        num_changed, verb = len(self.changed()), "differs" if len(self) == 1 else "differ"
-        if num_changed:
-            return f"{num_changed:,} of {counted(len(self), 'weight')} {verb}"
+        if self.changed():
+            kinds = [[name for name in self if bool(self._quantity_of(name)) is is_state] for is_state in (False, True)]
+            told = [
+                f"{sum(not self._found[name].equal for name in names):,} of {counted(len(names), noun)}"
+                for names, noun in zip(kinds, ("weight", "state"), strict=True)
+                if names
+            ]
+            return f"{' and '.join(told)} {'differs' if len(self) == 1 else 'differ'}"
         return f"what {'could be compared' if self.failed else 'is in both'} is equal"
 
     @cached_property
@@ -197,10 +257,15 @@ class WeightsComparison(Mapping[str, Comparison]):
         return told
 
     def _is_dense_change(self, name: str) -> bool:
-        """Return whether a matrix of a bounded size has changed in no way that is told in a word."""
+        """Return whether a matrix of a model, of a bounded size, has changed in no way that is told in a word."""
         one = self[name]
         is_matrix = len(one.shapes[0]) == 2 and one.shapes[0] == one.shapes[1] and min(one.shapes[0]) > _MIN_SIZE
-        return is_matrix and 4 * one.count <= _MAX_SVD_NBYTES and one.verdict.endswith(DENSE)
+        return (
+            is_matrix
+            and not self._quantity_of(name)
+            and 4 * one.count <= _MAX_SVD_NBYTES
+            and one.verdict.endswith(DENSE)
+        )
 
     def directions(self, name: str, num_directions: int = 8) -> float:
         """Return the share of the change of one matrix that lies in so many directions, between 0 and 1.
@@ -237,6 +302,7 @@ class WeightsComparison(Mapping[str, Comparison]):
     def __repr__(self) -> str:
         said = [self.told()]
         for word in (
+            "same_memory",
             "missing",
             "unexpected",
             "exempt",
@@ -258,10 +324,6 @@ class WeightsComparison(Mapping[str, Comparison]):
         return f"WeightsComparison({'equal' if self.equal else 'not equal'}: {', '.join(said)})"
 
 
-def _is_float(found: Comparison) -> bool:
-    return found.dtypes[0].startswith(("float", "bfloat", "complex"))
-
-
 def _moved(found: Comparison, median_norm: float) -> float | None:
     """Return the norm of the difference over that of the first or the median, whichever is larger."""
     if found.norm is None or found.norm_of_difference is None:
@@ -271,17 +333,21 @@ def _moved(found: Comparison, median_norm: float) -> float | None:
     return found.norm_of_difference / (max(found.norm, median_norm) or 1.0)
 
 
-def _order(found: Comparison, moved: float | None) -> tuple[int, float]:
-    """Return what puts weights of another shape first, then what moved most, then integers, and what is equal last."""
+def _order(found: Comparison, moved: float | None, quantity: str) -> tuple[int, float]:
+    """Return what puts weights of another shape first, then what moved most, then integers, and what is equal last.
+
+    The states of optimizers come behind the weights.
+    """
     if found.shapes[0] != found.shapes[1]:
         return 0, 0.0
     if found.only_finite_first or found.only_finite_second:
         return 1, -float(found.only_finite_first + found.only_finite_second)
     if found.equal:
-        return 5, 0.0
+        return 9, 0.0
+    behind = 3 if quantity else 0
     if moved is None:
-        return 3, 0.0
-    return (4 if not found.num_changed else 2), -moved
+        return 3 + behind, 0.0
+    return (4 if not found.num_changed else 2) + behind, -moved
 
 
 def _retied(first: WeightsExplorer, second: WeightsExplorer, pairs: dict[str, str]) -> tuple[str, ...]:

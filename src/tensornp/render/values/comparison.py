@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.summary.comparison import ComparisonSummary
 from tensornp.core.values.compare.compare import Comparison
-from tensornp.render.layout.document import Both, Document, Pictures, headed
+from tensornp.render.layout.document import Alarm, Both, Document, Pictures, headed
 from tensornp.render.layout.table import Table, TableRow
 from tensornp.render.layout.words import share_text
 from tensornp.render.pictures.stats_line import number_text
@@ -20,7 +20,8 @@ def comparison_document(summary: ComparisonSummary) -> Document:
     head = headed([(name, "") for name in summary.names], comparison.verdict)
     picture = summary.picture
     pictures = Both() if picture is None else Pictures(lambda: picture_html(picture))
-    return Document((head, pictures, _table(summary)))
+    said, _, cure = comparison.note.partition(": ")
+    return Document((head, *([Alarm(said, f": {cure}")] if said else []), pictures, _table(summary)))
 
 
 def _table(summary: ComparisonSummary) -> Table:

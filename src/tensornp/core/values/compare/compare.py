@@ -16,6 +16,7 @@ from tensornp.core.lowlevel.modes import apart, never_compiled
 from tensornp.core.values.compare.aligned import pairs_of
 from tensornp.core.values.compare.pair_tally import PairTally
 from tensornp.core.values.compare.quantized import other_scheme
+from tensornp.core.values.compare.same_memory import same_memory_note
 from tensornp.core.values.compare.tallied import tallied
 from tensornp.core.values.reading.description import described
 from tensornp.core.values.reading.scopes import ALL
@@ -75,6 +76,8 @@ class Comparison:
         The norm of the first, and that of the difference; None where nothing was compared.
     largest_difference : tuple of int or None
         The first index at which `max_abs` is; None where nothing differs that is finite on both sides.
+    note : str
+        That both are the same memory; empty where they are not.
     """
 
     equal: bool
@@ -101,6 +104,7 @@ class Comparison:
     norm: float | None = None
     norm_of_difference: float | None = None
     largest_difference: Index | None = None
+    note: str = ""
 
     @property
     def is_odd(self) -> bool:
@@ -123,6 +127,8 @@ class Comparison:
             said.append(f"relative {self.relative:.3g}")
         if self.scope != ALL:
             said.append(self.scope)
+        if self.note:
+            said.append(self.note)
         text = f"Comparison({'equal' if self.equal else 'not equal'}: {', '.join(said)})"
         return text if len(text) <= MAX_REPR else f"{text[: MAX_REPR - 2]}…)"
 
@@ -185,7 +191,7 @@ def _compared(a: Any, b: Any) -> Comparison:
             tally.has_same_bits = _has_same_codes(first, second)
     except NotReadError as reason:
         raise NoDataError(f"the values cannot be read: {reason}") from None
-    found = _told(tally, shapes, dtypes, first, second)
+    found = replace(_told(tally, shapes, dtypes, first, second), note=same_memory_note(a, b))
     words = other_scheme(a, b) if found.num_changed and dtypes[0] == dtypes[1] else ""
     return replace(found, verdict=words) if words else found
 

@@ -12,36 +12,82 @@ class Comparison extends Sorter {
 
   /** @type {{ pair: Pair, node: HTMLElement, opener: HTMLElement } | undefined} */
   opened;
+  /** @type {HTMLElement | null} */
+  folded = null;
 
-  // Of repeated layers, which are one row here, the one that comes first is opened.
+  dock(card) {
+    // What is folded there is opened here.
+    this.folded = card.querySelector(".tensornp-folds");
+    if (this.folded) this.folded.hidden = true;
+    super.dock(card);
+  }
+
   printedRows() {
-    const leads = this.model.get("printed");
-    return this.printed.map((row, i) => this.dressed(/** @type {HTMLTableRowElement} */ (row.cloneNode(true)), leads[i]));
+    const members = this.model.get("printed");
+    const printed = this.printed.map((row, i) => this.dressed(/** @type {HTMLTableRowElement} */ (row.cloneNode(true)), members[i]));
+    return [...printed, ...this.model.get("folds").map((fold) => this.foldRow(fold))];
   }
 
   rowOf(number) {
-    return this.dressed(super.rowOf(number), number);
+    return this.dressed(super.rowOf(number), [number]);
   }
 
-  dressed(row, number) {
+  // Of repeated layers, which are one row, the one that moved most is opened, and leads to the others.
+  /** @param {HTMLTableRowElement} row @param {number[]} members */
+  dressed(row, members) {
     const cell = row.cells[0];
-    if (!cell) return row;
+    if (!cell || !members.length) return row;
     const alarm = cell.querySelector("span");
     alarm?.remove();
-    const { titles, cells } = this.rows[number];
-    const title = `Show both sides of ${titles[0] || cells[0]}`;
-    const opener = button("", title, () => this.toggle(row, opener, number), "sort tensornp-opener");
+    const others = members.length > 1 ? `, the first of ${members.length.toLocaleString("en")}` : "";
+    const title = `Show both sides of ${this.nameOf(members[0])}${others}`;
+    const opener = button("", title, () => this.toggle(row, opener, members), "sort tensornp-opener");
     opener.setAttribute("aria-expanded", "false");
     opener.append(...partsOf(cell.textContent.trim()));
     cell.replaceChildren(opener, ...(alarm ? [" ", alarm] : []));
     return row;
   }
 
+  nameOf(number) {
+    const { titles, cells } = this.rows[number];
+    return titles[0] || cells[0];
+  }
+
+  // A line of what is not printed, which opens under it.
+  foldRow({ said, rows, members, rest }) {
+    const row = this.wideRow();
+    /** @type {HTMLTableRowElement[]} */
+    let below = [];
+    const opener = button(said, "Show them, or fold them again", () => {
+      const isOpen = below.length > 0;
+      opener.setAttribute("aria-expanded", String(!isOpen));
+      if (below.some((one) => one.contains(this.opened?.opener ?? null))) this.close();
+      below.forEach((one) => one.remove());
+      below = isOpen ? [] : rows.map((data, i) => this.dressed(this.rowFrom(data), members[i]));
+      if (below.length && rest) below.push(this.wideRow(rest));
+      row.after(...below);
+    }, "sort tensornp-opener tensornp-fold");
+    opener.setAttribute("aria-expanded", "false");
+    row.cells[0].append(opener);
+    return row;
+  }
+
+  wideRow(text = "") {
+    const row = element("tr");
+    const cell = element("td", "", text);
+    cell.colSpan = this.heads.length;
+    cell.style.textAlign = "left";
+    row.append(cell);
+    return row;
+  }
+
   // Lines beyond the first are not printed, and of what is left out no row is here.
   printedPart(numLines) {
-    const [num, all] = [this.model.get("num_printed"), this.rows.length + this.numLeftOut];
+    const [num, equal] = [this.model.get("num_printed"), this.model.get("num_equal")];
+    const all = this.rows.length + this.numLeftOut - equal;
     const part = num === all ? "" : `${num.toLocaleString("en")} of `;
-    return `${part}${counted(all, this.noun)} in ${counted(numLines, "line")}`;
+    const same = equal ? `, ${equal.toLocaleString("en")} more equal` : "";
+    return `${part}${counted(all, this.noun)} in ${counted(numLines, "line")}${same}`;
   }
 
   paint() {
@@ -49,7 +95,7 @@ class Comparison extends Sorter {
     super.paint();
   }
 
-  toggle(row, opener, number) {
+  toggle(row, opener, members) {
     const isOpen = this.opened?.opener === opener;
     // What was open above it is gone.
     inPlace(row, () => this.close());
@@ -61,10 +107,11 @@ class Comparison extends Sorter {
     row.after(node);
     row.classList.add("tensornp-opened");
     opener.setAttribute("aria-expanded", "true");
-    const pair = new Pair(this.model, number, () => {
+    const closed = () => {
       this.close();
       opener.focus({ preventScroll: true });
-    });
+    };
+    const pair = new Pair(this.model, members, (number) => this.nameOf(number), closed);
     this.opened = { pair, node, opener };
     cell.append(pair.root);
     pair.begin();
@@ -91,6 +138,7 @@ class Comparison extends Sorter {
 
   leave() {
     this.close();
+    if (this.folded) this.folded.hidden = false;
     super.leave();
   }
 }

@@ -41,10 +41,12 @@ export class Pair {
   numFits = 0;
 
   // `closed()` is told that it is to go.
-  /** @param {Model} model @param {number} number @param {() => void} closed */
-  constructor(model, number, closed) {
+  /** @param {Model} model @param {number[]} members @param {(number: number) => string} called @param {() => void} closed */
+  constructor(model, members, called, closed) {
     this.model = model;
-    this.number = number;
+    this.members = members;
+    this.called = called;
+    this.place = 0;
     this.closed = closed;
     this.wishes = new Wishes(model, this);
     this.heard = (content) => this.hear(content);
@@ -62,6 +64,34 @@ export class Pair {
     top.append(this.map.node, beside);
     this.root.append(top, this.windows());
     this.root.addEventListener("focusin", ({ target }) => this.entered(target));
+  }
+
+  // The weight that is shown, or will be.
+  get number() {
+    return this.members[this.place];
+  }
+
+  // The weights of one row, what moved most first.
+  ofRow() {
+    this.before = button("‹", "The one that moved more", () => this.turn(-1));
+    this.after = button("›", "The one that moved less", () => this.turn(1));
+    this.which = element("span", "which");
+    const group = groupOf("The weights of this row", [this.before, this.which, this.after]);
+    group.hidden = this.members.length === 1;
+    this.tellWhich();
+    return group;
+  }
+
+  tellWhich() {
+    this.which.textContent = `${(this.place + 1).toLocaleString("en")} of ${this.members.length.toLocaleString("en")}`;
+    this.before.disabled = !this.place;
+    this.after.disabled = this.place === this.members.length - 1;
+  }
+
+  turn(by) {
+    this.place = clamp(this.place + by, this.members.length);
+    this.tellWhich();
+    this.wish({ type: "largest" }, undefined);
   }
 
   controls() {
@@ -83,7 +113,7 @@ export class Pair {
     this.status.setAttribute("aria-live", "polite");
     this.digits = digitsButton(chosen, () => this.wish({ show: this.current }, "grid"));
     const close = button("close", "Close both sides (Escape)", this.closed, "copy");
-    bar.append(this.name, groupOf("Show", [this.largest, next, this.position]), form, this.status, groupOf("How it is shown", [this.digits, close]));
+    bar.append(this.name, this.ofRow(), groupOf("Show", [this.largest, next, this.position]), form, this.status, groupOf("How it is shown", [this.digits, close]));
     return bar;
   }
 
@@ -145,12 +175,12 @@ export class Pair {
 
   draw() {
     const { axes, corner } = this.seen;
-    this.drawing = this.wishes.post({ type: "overview", row: this.number, axes, corner }, true);
+    this.drawing = this.wishes.post({ type: "overview", row: this.seen.row, axes, corner }, true);
     if (!this.seen.isWhereFree && !this.where.textContent) this.locate();
   }
 
   locate() {
-    this.locating = this.wishes.post({ type: "where", row: this.number }, true);
+    this.locating = this.wishes.post({ type: "where", row: this.seen.row }, true);
   }
 
   // To a place of the plane, or to where one is.
@@ -189,7 +219,7 @@ export class Pair {
     if (!this.wished) return undefined;
     const { wanted: { isFit, ...wanted }, then, from } = this.wished;
     this.wished = undefined;
-    const { corner = null, axes = null } = this.seen ?? {};
+    const { corner = null, axes = null } = this.seen?.row === this.number ? this.seen : {};
     const size = [this.rows, this.columns];
     return { then, from, isFit, message: { row: this.number, size, corner, axes, ...chosen, ...wanted } };
   }
@@ -202,7 +232,7 @@ export class Pair {
       return;
     }
     if (content.type === "window") this.take(content, answered);
-    else this.say(content.text, "error");
+    else this.refuse(content.text);
     this.wishes.pump();
   }
 
@@ -212,6 +242,15 @@ export class Pair {
     else if (content.number !== this.drawing) return;
     else if (content.type === "overview") this.map.take(content);
     else this.map.refuse(content.text);
+  }
+
+  // Of another weight, nothing is shown under this one's name.
+  refuse(text) {
+    this.say(text, "error");
+    if (this.seen?.row === this.number) return;
+    this.name.textContent = this.called(this.number);
+    this.tellWhere("");
+    this.all.hidden = this.map.node.hidden = true;
   }
 
   tellWhere(text) {
@@ -227,7 +266,8 @@ export class Pair {
 
   /** @param {any} seen @param {Wish} answered */
   take(seen, { then, message, isFit }) {
-    const isFirst = !this.seen;
+    const isFirst = this.seen?.row !== seen.row;
+    if (isFirst) this.begun(seen);
     this.isAtSought = message.type !== "window" || (isFit && this.isAtSought);
     const had = this.grids.findIndex((grid) => grid.node.contains(focused()));
     this.seen = seen;
@@ -240,11 +280,18 @@ export class Pair {
     this.paintGrids(seen);
     const grid = this.grids[had < 0 ? this.grids.length - 1 : had];
     if (had >= 0 || then === "grid") grid.cellOf(this.current)?.focus({ preventScroll: true });
-    if (isFirst) this.tellWhere(seen.where);
     this.refit();
     this.paintMap();
     if (isFirst && !seen.where && seen.isWhereFree) this.locate();
-    if (isFirst) this.root.scrollIntoView({ block: "nearest" });
+    if (isFirst && !this.isInView) this.root.scrollIntoView({ block: "nearest" });
+    this.isInView = true;
+  }
+
+  begun(seen) {
+    this.tellWhere(seen.where);
+    this.all.hidden = false;
+    this.plane = this.current = this.drawing = this.locating = undefined;
+    this.position.textContent = "";
   }
 
   paintGrids(seen) {

@@ -20,6 +20,8 @@ export function counted(count, noun) {
   return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 }
 
+/** @typedef {{ cells: string[], titles: string[], numbers: (number | null)[], begins: boolean, alarm: string }} TableRowData */
+
 export class Sorter {
   // What each row is of.
   noun = "name";
@@ -35,7 +37,7 @@ export class Sorter {
   heads;
   /** @type {string[]} */
   texts;
-  /** @type {{ cells: string[], titles: string[], numbers: (number | null)[], begins: boolean, alarm: string }[]} */
+  /** @type {TableRowData[]} */
   rows;
   /** @type {HTMLTableRowElement[]} */
   printed;
@@ -201,7 +203,11 @@ export class Sorter {
   }
 
   rowOf(number) {
-    const { cells, titles, begins, alarm } = this.rows[number];
+    return this.rowFrom(this.rows[number]);
+  }
+
+  /** @param {TableRowData} data */
+  rowFrom({ cells, titles, begins, alarm }) {
     const row = element("tr", begins && this.order === "none" ? "begins" : "");
     cells.forEach((text, i) => {
       const cell = element("td");
