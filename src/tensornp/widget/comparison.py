@@ -99,6 +99,7 @@ class ComparisonTable(LiveTable):
 
     printed: traitlets.List[Any] = traitlets.List().tag(sync=True)
     num_printed = traitlets.Int().tag(sync=True)
+    noun = traitlets.Unicode("weight").tag(sync=True)
     num_equal = traitlets.Int(help="of all, those that are equal").tag(sync=True)
     folds: traitlets.List[Any] = traitlets.List(help="what is not printed, as `LiveFold` has it").tag(sync=True)
     sides: traitlets.List[Any] = traitlets.List().tag(sync=True)
@@ -106,7 +107,7 @@ class ComparisonTable(LiveTable):
     def __init__(self, pairs: Sequence[Pair], live: LiveRows, sides: tuple[str, str]) -> None:
         self._pairs = list(pairs)
         super().__init__(
-            printed=live.printed, num_printed=live.num_printed, num_equal=live.num_equal,
+            printed=live.printed, num_printed=live.num_printed, noun=live.noun, num_equal=live.num_equal,
             folds=[fold._asdict() for fold in live.folds], sides=[cut_inside(side, MAX_INSIDE) for side in sides],
         )  # fmt: skip
         self._answers |= {

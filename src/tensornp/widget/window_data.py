@@ -13,7 +13,7 @@ from tensornp.core.values.shown.margins import Margin
 from tensornp.core.values.shown.typed_index import window_text
 from tensornp.core.values.shown.window import Window
 from tensornp.core.values.shown.window_values import Seen, Subject
-from tensornp.render.pictures.legend import heatmap_alt
+from tensornp.render.pictures.legend import cover_text, heatmap_alt
 from tensornp.render.pictures.png import data_uri, heatmap_png
 from tensornp.render.pictures.window import legend_of, margin_text, overview_words
 from tensornp.widget.looked_at import LookedAt
@@ -82,4 +82,5 @@ def overview_data(overview: Overview, caption: str = "", nan: str = "NaN") -> di
         "alt": heatmap_alt(heatmap, limits, caption),
         "words": [[text, f"rgb{colour}"] for text, colour in overview_words(overview, nan)],
         "plane": heatmap.shape,
+        "cover": cover_text(heatmap),
     }

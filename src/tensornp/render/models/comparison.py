@@ -59,6 +59,8 @@ class LiveRows(NamedTuple):
         Which of them each printed row is of, what moved most first.
     num_printed : int
         How many weights the printed rows are of.
+    noun : str
+        What each is: "weight", "state" or "tensor".
     num_equal : int
         How many of all weights are equal.
     folds : list of LiveFold
@@ -69,6 +71,7 @@ class LiveRows(NamedTuple):
     names: list[str]
     printed: list[list[int]]
     num_printed: int
+    noun: str
     num_equal: int
     folds: list[LiveFold]
 
@@ -103,16 +106,16 @@ def live_rows(found: WeightsComparison, max_rows: int) -> LiveRows:
     def members(row: Row) -> list[int]:
         return sorted(place[entry.name] for entry in row.entries if entry.name in place)
 
-    folds = []
+    folds, noun = [], noun_of(found)
     for fold in folds_of(found):
         seen = [row for row in fold.rows if members(row)][:MAX_UNFOLDED]
         left = _num_in(fold.rows) - _num_in(seen)
-        rest = f"… {counted(left, 'more weight')}; search for their names" if left else ""
+        rest = f"… {counted(left, f'more {noun}')}; search for their names" if left else ""
         _, unfolded = _tables(found, rows, seen)
         data = [row.data() for row in unfolded.rows]
         folds.append(LiveFold(_fold_text(fold), data, list(map(members, seen)), rest))
     num_equal = len(found) - len(found.changed())
-    return LiveRows(every, names, list(map(members, rows)), _num_in(rows), num_equal, folds)
+    return LiveRows(every, names, list(map(members, rows)), _num_in(rows), noun, num_equal, folds)
 
 
 def printed_rows(found: WeightsComparison) -> list[Row]:
@@ -133,12 +136,19 @@ def folds_of(found: WeightsComparison) -> list[Fold]:
     equal = found.folded_equal()
     same = [row for row in equal if found[row.entries[0].name].same_bits]
     other = equal[len(same) :]
+    noun = noun_of(found)
     folds = (
-        (left, f"… {counted(_num_in(left), 'more weight')} that moved less"),
-        (same, f"{counted(_num_in(same), 'weight')} with the same bits"),
-        (other, f"{counted(_num_in(other), 'weight')} equal, with other bits"),
+        (left, f"… {counted(_num_in(left), f'more {noun}')} that moved less"),
+        (same, f"{counted(_num_in(same), noun)} with the same bits"),
+        (other, f"{counted(_num_in(other), noun)} equal, with other bits"),
     )
     return [Fold(said, rows) for rows, said in folds if rows]
+
+
+def noun_of(found: WeightsComparison) -> str:
+    """Return what is compared: weights, the states of an optimizer, or tensors of both kinds."""
+    kinds = {bool(quantity_of(found.first[name])) for name in found}
+    return "tensor" if len(kinds) > 1 else "state" if True in kinds else "weight"
 
 
 def _num_in(rows: Sequence[Row]) -> int:
@@ -170,13 +180,14 @@ def _sources(found: WeightsComparison) -> list[tuple[str, str]]:
 
 def _rule(found: WeightsComparison) -> Iterator[str]:
     """Yield how much of a model has changed, or of an optimizer alone, and what "moved" means."""
-    is_mixed = len({bool(quantity_of(found.first[name])) for name in found}) > 1
+    noun = noun_of(found)
+    is_mixed = noun == "tensor"
     names = [name for name in found if not (is_mixed and quantity_of(found.first[name]))]
     changed = [found.moved[name] for name in names if name in found.moved and not found[name].equal]
     if not changed:
         return
     dense = [sum(found[name].verdict == words for name in names) for words in DENSE]
-    noun = "state" if all(quantity_of(found.first[name]) for name in names) else "weight"
+    noun = "weight" if is_mixed else noun
     words = [f"{words} in {counted(num, noun)}" for words, num in zip(DENSE, dense, strict=True) if num]
     said = words if sum(dense) > 1 else []
     if len(changed) >= _MANY:

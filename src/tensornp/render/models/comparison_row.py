@@ -50,7 +50,7 @@ def table_row(found: WeightsComparison, row: Row, shown: str, is_dense: bool) ->
         for pairs in ([one.shapes for one in every], [one.dtypes for one in every])
         for pair in pairs[:1]
     )
-    texts = {heading: at_most + _FIGURES[heading](value) for heading, value in figures.items()}
+    texts = {heading: at_most * (value != 0) + _FIGURES[heading](value) for heading, value in figures.items()}
     if not any(one.norm for one in every) and "‖before‖" in texts:
         texts["‖before‖"] = "from 0"
     if figures.get("not equal", 1) >= _ALL:

@@ -17,7 +17,7 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 
 def legend_text(heatmap: Heatmap, limits: Limits) -> str:
     """Return what the colours of a heat map mean, in one line: the scale, what lies beyond it, what a pixel covers."""
-    return " · ".join([_scale(heatmap, limits), *_beyond(limits), *_marks(heatmap), _cover(heatmap)])
+    return " · ".join([_scale(heatmap, limits), *_beyond(limits), *_marks(heatmap), cover_text(heatmap)])
 
 
 def heatmap_alt(heatmap: Heatmap, limits: Limits, caption: str = "") -> str:
@@ -53,10 +53,13 @@ def _marks(heatmap: Heatmap) -> list[str]:
     return marks + (["nothing was read where it is clear"] if heatmap.count(NOTHING) and not heatmap.is_tiled else [])
 
 
-def _cover(heatmap: Heatmap) -> str:
+def cover_text(heatmap: Heatmap) -> str:
+    """Return what a pixel shows."""
     if heatmap.elements_per_pixel <= 1:
         return "a pixel is an element"
     rows, columns = (min(pair) for pair in zip(heatmap.cell, heatmap.shape, strict=True))
+    if heatmap.is_mean:
+        return f"a pixel is the root mean square of up to {rows:,} × {columns:,}"
     where = format_number(heatmap.centre)
     return f"a pixel is the element farthest from {where} of up to {rows:,} × {columns:,}"
 

@@ -18,6 +18,7 @@ from tensornp.core.values.pictures.heatmap import FINITE, NAN, POSINF, HeatmapBu
 from tensornp.core.values.pictures.overview import SIDE, overview_of, overview_of_change
 from tensornp.core.values.shown.window import window_of
 from tensornp.core.values.shown.window_values import subject_of
+from tensornp.render.pictures.legend import heatmap_alt
 from tensornp.render.pictures.window import overview_words
 
 
@@ -67,7 +68,7 @@ def test_it_ends_where_nobody_wants_it_any_more():
 
 @pytest.mark.parametrize("axes", [None, (1, 0), (2, 0)])
 def test_a_change_is_seen_by_its_size(axes):
-    """Of two dtypes, in any plane: each pixel is the largest |Δ| that NumPy finds in its cell, from 0 on."""
+    """Of two dtypes, in any plane: each pixel is the root mean square of its cell, the colours from 0 on."""
     torch.manual_seed(0)
     a, b = torch.randn(150, 7, 130), torch.randn(150, 7, 130).bfloat16()
     b[:, 3] = a[:, 3].bfloat16()
@@ -81,9 +82,24 @@ def test_a_change_is_seen_by_its_size(axes):
     plane = np.moveaxis(sizes, (rows, columns, other), (0, 1, 2))[:, :, window.corner[other]]
     tall, wide = found.heatmap.cell
     for (i, j), value in np.ndenumerate(found.heatmap.values):
-        assert value == plane[i * tall : (i + 1) * tall, j * wide : (j + 1) * wide].max()
-    assert (found.limits.low, found.limits.high, found.limits.centre) == (0, plane.max(), None)
+        cell = plane[i * tall : (i + 1) * tall, j * wide : (j + 1) * wide]
+        assert value == pytest.approx(np.sqrt((cell**2).mean()), rel=1e-12)
+    assert (found.limits.low, found.limits.high, found.limits.centre) == (0, found.heatmap.values.max(), None)
     assert not found.limits.num_beyond
+
+
+def test_a_map_of_a_change_agrees_with_how_many_rows_have_changed():
+    """Of 219 of 1,000 rows few pixels have the colour of the largest, and their squares sum up to all that changed."""
+    a = torch.zeros(1000, 128)
+    b = a.double()
+    # Whose squares no float holds.
+    b[torch.randperm(1000, generator=torch.Generator().manual_seed(0))[:219]] = 1e-200
+    found = overview_of_change(subject_of(a), subject_of(b), window_of(a.shape))
+    pixels, (tall, wide) = found.heatmap.values, found.heatmap.cell
+    assert (pixels > 0.8 * pixels.max()).mean() < 0.3
+    rows = np.minimum(tall, 1000 - np.arange(0, 1000, tall))
+    assert (rows[:, None] * wide * (pixels / 1e-200) ** 2).sum() == pytest.approx(219 * 128)
+    assert "a pixel is the root mean square of up to 11 × 2" in heatmap_alt(found.heatmap, found.limits)
 
 
 def test_a_change_to_what_is_not_finite_is_marked_and_what_both_have_is_none():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,8 @@ class Heatmap:
     is_signed : bool
         Whether there are elements on both sides of `centre`, in cells without a NaN.
     centre : float
+    is_mean : bool
+        Whether a value is the root mean square of its cell instead.
     """
 
     values: np.ndarray[Any, Any]
@@ -47,6 +49,7 @@ class Heatmap:
     cell: tuple[int, int]
     is_signed: bool
     centre: float = 0.0
+    is_mean: bool = False
 
     @property
     def elements_per_pixel(self) -> int:
@@ -142,6 +145,38 @@ class HeatmapBuilder:
         ).astype(np.uint8)
         has_both = bool((low < self.centre).any() and (high > self.centre).any())
         return Heatmap(values, flags, self.shape, self.cell, has_both, self.centre)
+
+
+class MeanBuilder(HeatmapBuilder):
+    """What makes a `Heatmap` of the root mean square of each cell, of blocks that hide nothing and cover the plane.
+
+    The squares of its pixels share out what all squares sum up to, where the farthest elements of cells hide how few of
+    these are far.
+    """
+
+    def __init__(self, shape: tuple[int, int], max_height: int = MAX_HEIGHT, max_width: int = MAX_WIDTH) -> None:
+        super().__init__(shape, max_height, max_width)
+        self._roots = np.zeros(self._low.shape)
+
+    def add(
+        self, values: Plane, first_row: int = 0, first_column: int = 0, *, shown: np.ndarray[Any, Any] | None = None
+    ) -> None:
+        """Take in a block as `HeatmapBuilder` does; of what is not finite, the pixel tells that alone."""
+        super().add(values, first_row, first_column, shown=shown)
+        if values.size:
+            finite = np.where(np.isfinite(values), values, 0.0)
+            # No square is larger than any float.
+            _take_in(self._roots, np.hypot, finite, (first_row, first_column), self.cell)
+
+    def finish(self) -> Heatmap:
+        """Return the picture of what was added so far."""
+        made = super().finish()
+        rows, columns = (
+            np.minimum(step, size - np.arange(0, max(size, 1), step)) if size else np.ones(0)
+            for step, size in zip(self.cell, self.shape, strict=True)
+        )
+        means = self._roots / np.sqrt(np.outer(rows, columns))
+        return replace(made, values=np.where(made.flags == FINITE, means, made.values), is_mean=True)
 
 
 def _size(shape: tuple[int, int], cell: tuple[int, int]) -> tuple[int, int]:

@@ -12,7 +12,7 @@ import numpy as np
 from tensornp.core.lowlevel.float_errors import ignoring_float_errors
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.values.compare.numbers import sizes_of_change
-from tensornp.core.values.pictures.heatmap import FINITE, Heatmap, HeatmapBuilder
+from tensornp.core.values.pictures.heatmap import FINITE, Heatmap, HeatmapBuilder, MeanBuilder
 from tensornp.core.values.pictures.limits import Limits, limits
 from tensornp.core.values.reading.stored import StoredValues
 from tensornp.core.values.reading.supply import nbytes_unasked
@@ -69,21 +69,26 @@ def overview_of(subject: Subject, window: Window, is_wanted: Callable[[], bool] 
 def overview_of_change(
     first: Subject, second: Subject, window: Window, is_wanted: Callable[[], bool] = _always
 ) -> Overview | None:
-    """Return the heat map of |Δ| in the plane of two of one shape; its colours run from 0 to the largest pixel.
+    """Return the heat map of Δ in the plane of two of one shape; its colours run from 0 to the largest pixel.
 
-    That one is what the map is to tell, and so it is never beyond them. As `overview_of` otherwise.
+    That one is what the map is to tell, and so it is never beyond them. Each is the root mean square of its cell: by
+    the largest |Δ|, a few rows that have changed would colour the whole. As `overview_of` otherwise.
     """
-    drawn = _drawn(
-        window, lambda block: sizes_of_change(read_array(first, block), read_array(second, block)), is_wanted
-    )
+
+    def read(block: Window) -> Any:
+        return sizes_of_change(read_array(first, block), read_array(second, block))
+
+    drawn = _drawn(window, read, is_wanted, MeanBuilder)
     if drawn is None:
         return None
     pixels = drawn.heatmap.values[drawn.heatmap.flags == FINITE]
     return drawn._replace(limits=limits(drawn.heatmap, 0.0, float(pixels.max(initial=0.0))))
 
 
-def _drawn(window: Window, read: Callable[[Window], Any], is_wanted: Callable[[], bool]) -> Overview | None:
-    builder, ends = HeatmapBuilder(window.plane, SIDE, SIDE), [math.inf, -math.inf]
+def _drawn(
+    window: Window, read: Callable[[Window], Any], is_wanted: Callable[[], bool], build: type = HeatmapBuilder
+) -> Overview | None:
+    builder, ends = build(window.plane, SIDE, SIDE), [math.inf, -math.inf]
     for block, first_row, first_column in _blocks(window):
         if not is_wanted():
             return None

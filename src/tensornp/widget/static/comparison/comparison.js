@@ -8,14 +8,13 @@ import { OWN, Sorter, counted } from "../table/sorter.js";
 import { Pair } from "./pair.js";
 
 class Comparison extends Sorter {
-  noun = "weight";
-
   /** @type {{ pair: Pair, node: HTMLElement, opener: HTMLElement } | undefined} */
   opened;
   /** @type {HTMLElement | null} */
   folded = null;
 
   dock(card) {
+    this.noun = this.model.get("noun");
     // What is folded there is opened here.
     this.folded = card.querySelector(".tensornp-folds");
     if (this.folded) this.folded.hidden = true;
@@ -73,10 +72,9 @@ class Comparison extends Sorter {
   }
 
   wideRow(text = "") {
-    const row = element("tr");
+    const row = element("tr", "wide-row");
     const cell = element("td", "", text);
     cell.colSpan = this.heads.length;
-    cell.style.textAlign = "left";
     row.append(cell);
     return row;
   }

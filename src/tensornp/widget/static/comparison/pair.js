@@ -98,7 +98,7 @@ export class Pair {
     const bar = element("div", "controls");
     this.name = element("span", "pair-name");
     this.largest = button("largest |Δ|", "Show the largest difference (l)", () => this.wish({ type: "largest" }, "grid"));
-    const next = button("next largest", "Show the next largest difference (n)", () => this.seek());
+    this.following = button("next largest", "Show the next largest difference (n)", () => this.seek());
     this.position = element("span", "position");
     const form = element("form", "go");
     this.index = field("input", "text", "field tensornp-index", "Go to an index, such as 3, 40");
@@ -113,7 +113,7 @@ export class Pair {
     this.status.setAttribute("aria-live", "polite");
     this.digits = digitsButton(chosen, () => this.wish({ show: this.current }, "grid"));
     const close = button("close", "Close both sides (Escape)", this.closed, "copy");
-    bar.append(this.name, this.ofRow(), groupOf("Show", [this.largest, next, this.position]), form, this.status, groupOf("How it is shown", [this.digits, close]));
+    bar.append(this.name, this.ofRow(), groupOf("Show", [this.largest, this.following, this.position]), form, this.status, groupOf("How it is shown", [this.digits, close]));
     return bar;
   }
 
@@ -240,8 +240,13 @@ export class Pair {
   hearOther(content) {
     if (content.number === this.locating && content.type === "where") this.tellWhere(content.text);
     else if (content.number !== this.drawing) return;
-    else if (content.type === "overview") this.map.take(content);
+    else if (content.type === "overview") this.takeMap(content);
     else this.map.refuse(content.text);
+  }
+
+  takeMap(drawn) {
+    this.map.words.dataset.cover = drawn.cover ?? "";
+    this.map.take(drawn);
   }
 
   // Of another weight, nothing is shown under this one's name.
@@ -274,7 +279,7 @@ export class Pair {
     this.name.textContent = seen.name;
     this.name.title = seen.title;
     this.root.setAttribute("aria-label", `Both sides of ${seen.name}`);
-    this.largest.disabled = !seen.hasLargest;
+    this.largest.disabled = this.following.disabled = !seen.hasLargest;
     this.digits.paint();
     this.say(seen.text);
     this.paintGrids(seen);
