@@ -25,12 +25,15 @@ from tensornp.widget.comparison import ComparisonTable, pair_of
 class Compared(ModulePage):
     """The table of two dictionaries in a page."""
 
-    def __init__(self, page: Page, *, css: str = "") -> None:
+    def __init__(self, page: Page, *, css: str = "", same: dict[str, torch.Tensor] | None = None) -> None:
         torch.manual_seed(0)
         before = {f"layers.{i}.weight": torch.randn(40, 30) for i in range(3)} | {
             "head": torch.randn(4, 6), "bias": torch.zeros(5)
         }  # fmt: skip
-        after = {name: one + 0.01 for name, one in before.items()}
+        after = {name: one + 0.01 for name, one in before.items()} | {
+            name: one.clone() for name, one in (same or {}).items()
+        }
+        before |= same or {}
         after["layers.1.weight"][39, 29] -= 5
         self.names: dict[str, Any] = {"before": before, "after": after}
         sides = [tnp.weights(self.names[one], expression=one) for one in self.names]
@@ -241,6 +244,96 @@ def _widest_columns(compared: Compared) -> float:
     """Return how wide one more column in each grid may be."""
     widest = "heads => Math.max(...heads.map((head) => head.offsetWidth + 1))"
     return sum(float(grid.locator("thead th").evaluate_all(widest)) for grid in compared.pair.get_by_role("grid").all())
+
+
+def test_what_did_not_move_is_folded_and_opened_and_found(page: Page) -> None:
+    """In a line of its own, whose weights open as any other, and which a search finds; without a kernel, in words."""
+    compared = Compared(page, same={f"still.{i}.weight": torch.ones(3, 4) for i in range(2)} | {"mask": torch.ones(2)})
+    said = "3 weights with the same bits: still.{0..1}.weight × 2, mask"
+    static = page.locator(".tensornp-folds")
+    expect(static).to_be_hidden()
+    expect(page.locator(".tensornp-found")).to_have_text("5 weights in 3 lines, 3 more equal")
+    fold = page.get_by_role("button", name=said)
+    expect(fold).to_have_attribute("aria-expanded", "false")
+    fold.click()
+    expect(fold).to_have_attribute("aria-expanded", "true")
+    assert compared.listed()[-3:] == [said, "still.{0..1}.weight × 2", "mask"]
+    compared.opener("still.{0..1}.weight × 2").last.click()
+    compared.settle()
+    expect(compared.pair.locator(".tensornp-pair-where")).to_have_text("Δ: same bits")
+    expect(compared.pair.get_by_role("button", name="next largest")).to_be_disabled()
+    fold.click()
+    expect(compared.pair).to_have_count(0)
+    assert compared.listed()[-1] == said
+    compared.search.fill("still.1")
+    compared.settle()
+    assert compared.listed() == ["still.1.weight"]
+    expect(page.locator(".tensornp-found")).to_have_text("1 of 8 weights")
+    page.evaluate("window.leave()")
+    expect(static).to_have_text(said)
+
+
+def test_a_row_of_several_leads_through_all_of_them(compared: Compared) -> None:
+    """It opens the one that moved most, and says which of how many; the map and the sentence follow."""
+    compared.opener("layers.").click()
+    compared.settle()
+    name, which = compared.pair.locator(".tensornp-pair-name"), compared.pair.locator(".tensornp-which")
+    turn = [compared.pair.get_by_role("button", name=said) for said in ("‹", "›")]
+    picture = compared.pair.locator("img")
+    expect(name).to_have_text("layers.1.weight")
+    expect(which).to_have_text("1 of 3")
+    expect(turn[0]).to_be_disabled()
+    first = picture.get_attribute("src")
+    turn[1].click()
+    compared.settle()
+    expect(which).to_have_text("2 of 3")
+    second = name.text_content()
+    expect(compared.pair.locator(".tensornp-pair-where")).to_have_text("Δ: spread over all")
+    expect(picture).not_to_have_attribute("src", first or "")
+    turn[1].click()
+    compared.settle()
+    expect(turn[1]).to_be_disabled()
+    assert {second, name.text_content()} == {"layers.0.weight", "layers.2.weight"}
+    del compared.names["before"][second]
+    turn[0].click()
+    compared.settle()
+    expect(name).to_have_text(str(second))
+    expect(compared.pair.locator(".tensornp-error")).to_contain_text(f"before['{second}']")
+    expect(compared.pair.get_by_role("grid")).to_have_count(0)
+    turn[0].click()
+    compared.settle()
+    expect(name).to_have_text("layers.1.weight")
+    expect(compared.pair.get_by_role("grid")).to_have_count(3)
+    expect(compared.pair.locator(".tensornp-pair-where")).to_have_text("Δ: nearly all of it in one element [39, 29]")
+
+
+def test_all_of_a_heading_is_its_button(compared: Compared) -> None:
+    """Not its words alone."""
+    heading = compared.page.get_by_role("columnheader", name="shape")
+    box = heading.bounding_box()
+    assert box
+    heading.click(position={"x": box["width"] - 2, "y": box["height"] - 2})
+    expect(heading).to_have_attribute("aria-sort", "ascending")
+
+
+def test_a_mouse_that_goes_from_row_to_row_moves_the_page_no_further_than_it_must(compared: Compared) -> None:
+    """The top of the pair is brought into view, if it is not there; what opens first, or by a key, is seen whole."""
+    page = compared.page
+    page.set_viewport_size({"width": 1200, "height": 420})
+    compared.opener("layers.").click()
+    compared.settle()
+    page.evaluate("document.body.style.paddingBottom = '2000px'")
+    other = compared.opener("head")
+    other.evaluate("node => window.scrollBy(0, node.getBoundingClientRect().top - 200)")
+    box = other.bounding_box()
+    assert box
+    page.mouse.click(box["x"] + 4, box["y"] + 4)
+    compared.settle()
+    expect(compared.pair.locator(".tensornp-pair-name")).to_have_text("head")
+    low = compared.pair.bounding_box()
+    now = other.bounding_box()
+    assert now and low and low["y"] + low["height"] > 420
+    assert now["y"] == pytest.approx(box["y"], abs=1)
 
 
 def test_a_row_that_is_clicked_stays_where_it_is(compared: Compared) -> None:

@@ -15,10 +15,10 @@ class Comparison extends Sorter {
 
   dock(card) {
     this.noun = this.model.get("noun");
+    super.dock(card);
     // What is folded there is opened here.
     this.folded = card.querySelector(".tensornp-folds");
     if (this.folded) this.folded.hidden = true;
-    super.dock(card);
   }
 
   printedRows() {
@@ -40,7 +40,7 @@ class Comparison extends Sorter {
     alarm?.remove();
     const others = members.length > 1 ? `, the first of ${members.length.toLocaleString("en")}` : "";
     const title = `Show both sides of ${this.nameOf(members[0])}${others}`;
-    const opener = button("", title, () => this.toggle(row, opener, members), "sort tensornp-opener");
+    const opener = button("", title, ({ detail }) => this.toggle(row, opener, members, detail > 0), "sort tensornp-opener");
     opener.setAttribute("aria-expanded", "false");
     opener.append(...partsOf(cell.textContent.trim()));
     cell.replaceChildren(opener, ...(alarm ? [" ", alarm] : []));
@@ -93,8 +93,8 @@ class Comparison extends Sorter {
     super.paint();
   }
 
-  toggle(row, opener, members) {
-    const isOpen = this.opened?.opener === opener;
+  toggle(row, opener, members, isOfMouse) {
+    const [isOther, isOpen] = [this.opened !== undefined, this.opened?.opener === opener];
     // What was open above it is gone.
     inPlace(row, () => this.close());
     if (isOpen) return;
@@ -112,7 +112,7 @@ class Comparison extends Sorter {
     const pair = new Pair(this.model, members, (number) => this.nameOf(number), closed);
     this.opened = { pair, node, opener };
     cell.append(pair.root);
-    pair.begin();
+    pair.begin(isOther && isOfMouse);
   }
 
   close() {

@@ -135,8 +135,10 @@ export class Pair {
     return this.all;
   }
 
-  // Once it is in the page, which tells how much room there is.
-  begin() {
+  // Once it is in the page, which tells how much room there is. Where a mouse goes from row to row, the page moves no
+  // further than that its top is seen.
+  begin(isFollowing) {
+    this.toView = isFollowing ? this.root.firstElementChild : this.root;
     this.model.on("msg:custom", this.heard);
     // The table is as wide as it needs, which may be more or less than is seen of it.
     this.outer = this.root.closest(".tensornp") ?? this.root;
@@ -288,8 +290,8 @@ export class Pair {
     this.refit();
     this.paintMap();
     if (isFirst && !seen.where && seen.isWhereFree) this.locate();
-    if (isFirst && !this.isInView) this.root.scrollIntoView({ block: "nearest" });
-    this.isInView = true;
+    this.toView?.scrollIntoView({ block: "nearest" });
+    this.toView = undefined;
   }
 
   begun(seen) {
