@@ -92,7 +92,7 @@ def test_a_table_says_in_plain_words_what_has_changed_and_has_no_empty_column():
     document = weights_comparison_document(compared(first, second))
     _, rule, _, headings, row, _ = document.text().splitlines()
     assert rule.startswith("nearly all elements differ in 7 weights; moved ")
-    assert headings.split() == ["name", "moved", "of", "own", "norm", "‖Δ‖", "‖before‖", "max", "|Δ|", "shape", "what"]
+    assert headings.split() == ["name", "moved", "of", "own", "‖Δ‖", "‖before‖", "max", "|Δ|", "shape", "what"]
     assert row.startswith(f"{layer.format('{0..5}')} × 6  ")
     assert row.endswith(
         "most in base_model.model.transformer.e…4.attention.projection.weight, nearly all of it in one element [3, 7]"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tensornp.core.lowlevel.gradients import Unguarded
+from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.lowlevel.units import counted
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.entries.entry import WeightEntry
@@ -32,11 +31,12 @@ def _live_name(found: WeightsComparison) -> str:
 
 
 def _is_reached_by(side: WeightsExplorer, name: str) -> bool:
-    return any(entry.code.startswith(f"{name}.") for entry in side.values())
+    return any(entry.code.startswith((f"{name}.", f"{name}[")) for entry in side.values())
 
 
-def unmoved_told(found: WeightsComparison) -> Iterator[tuple[str, list[str]]]:
-    """Yield why parameters of a live model have not moved, as a fact, and which are those that might have.
+@unnoticed
+def unmoved_told(found: WeightsComparison) -> list[tuple[str, list[str]]]:
+    """Return why parameters of a live model have not moved, as a fact, and which are those that might have.
 
     That one has no gradient tells nothing where none has: they are set to None between two steps.
     """
@@ -44,13 +44,15 @@ def unmoved_told(found: WeightsComparison) -> Iterator[tuple[str, list[str]]]:
     entries = {name: side[found.pairs[name] if side is found.second else name] for name in found}
     parameters = {name: one for name, one in entries.items() if one.kind == "parameter" and one.is_trained is not None}
     frozen = sum(found[name].equal and not one.is_trained for name, one in parameters.items())
+    told: list[tuple[str, list[str]]] = []
     if frozen:
-        yield f"{frozen:,} frozen (requires_grad=False)", []
+        told.append((f"{frozen:,} frozen (requires_grad=False)", []))
     unguarded = Unguarded()
     has_grad = {name: _has_grad(one, unguarded) for name, one in parameters.items() if one.is_trained}
     without = [name for name, has in has_grad.items() if found[name].equal and not has]
     if without and not unguarded.left_out and any(has for name, has in has_grad.items() if not found[name].equal):
-        yield f"{len(without):,} trainable without .grad", without
+        told.append((f"{len(without):,} trainable without .grad", without))
+    return told
 
 
 def _has_grad(entry: WeightEntry, unguarded: Unguarded) -> bool:

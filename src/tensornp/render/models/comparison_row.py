@@ -19,7 +19,7 @@ from tensornp.render.pictures.stats_line import glance_text
 
 _ALL = 0.99
 """The share of elements from which on nearly every one has changed."""
-HEADINGS = ("name", "moved", "of own norm", "‖Δ‖", "‖before‖", "max |Δ|", "not equal", "shape", "dtype", "what")
+HEADINGS = ("name", "moved", "of own", "‖Δ‖", "‖before‖", "max |Δ|", "not equal", "shape", "dtype", "what")
 _OUTLIER = 2
 """How many times the median of its row a weight has moved that is named."""
 
@@ -29,7 +29,7 @@ def figures_of(found: WeightsComparison, names: Sequence[str]) -> dict[str, floa
     every = [found[name] for name in names]
     told: dict[str, list[float | None]] = {
         "moved": [found.moved.get(name) for name in names],
-        "of own norm": [found[name].relative for name in names if found.is_floored(name)],
+        "of own": [found[name].relative for name in names if found.is_floored(name)],
         "‖Δ‖": [one.norm_of_difference for one in every],
         "‖before‖": [one.norm for one in every],
         "max |Δ|": [one.max_abs for one in every],
@@ -67,7 +67,7 @@ def table_row(found: WeightsComparison, row: Row, shown: str, is_dense: bool) ->
     titles = {
         "what": legible(most) if is_outlier else "",
         "name": name if name != shown else "",
-        "moved": f"of the median norm, {found.floor_of(most):.3g}" if "of own norm" in figures else "",
+        "moved": f"of the median norm, {found.floor_of(most):.3g}" if "of own" in figures else "",
     }
     return TableRow(
         tuple(said.get(heading, "") for heading in HEADINGS),
@@ -124,7 +124,7 @@ def percent(share: float) -> str:
 
 _FIGURES: dict[str, Callable[[float], str]] = {
     "moved": percent,
-    "of own norm": percent,
+    "of own": percent,
     "‖Δ‖": glance_text,
     "‖before‖": glance_text,
     "max |Δ|": glance_text,

@@ -1,0 +1,215 @@
+"""What a comparison of two models tells: what did not move and why, one memory, and states apart from weights."""
+
+from __future__ import annotations
+
+import copy
+import re
+
+import numpy as np
+import pytest
+import torch
+from unchanged import unchanged
+
+import tensornp as tnp
+from tensornp.core.summary.comparison import ComparisonSummary
+from tensornp.models.comparing.comparison import WeightsComparison
+from tensornp.render.models.comparison import live_rows, weights_comparison_document
+from tensornp.render.models.comparison_row import cut_apart
+from tensornp.render.values.comparison import comparison_document
+
+
+def compared(a: object, b: object) -> WeightsComparison:
+    found = tnp.compare(a, b)
+    assert isinstance(found, WeightsComparison)
+    return found
+
+
+def told(a: object, b: object) -> list[str]:
+    return weights_comparison_document(compared(a, b)).text().splitlines()
+
+
+def trained() -> tuple[torch.nn.Module, torch.optim.Optimizer]:
+    """A model of which layers are frozen and one is not used, after a step."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(*[torch.nn.Linear(6, 6) for _ in range(4)])
+    model.aux = torch.nn.Linear(2, 2)
+    model[1].requires_grad_(False)
+    model[3].requires_grad_(False)
+    optimizer = torch.optim.AdamW(model.parameters())
+    step(model, optimizer)
+    return model, optimizer
+
+
+def step(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    optimizer.zero_grad()
+    hidden = torch.ones(2, 6)
+    for layer in list(model)[:4]:
+        hidden = layer(hidden)
+    hidden.square().sum().backward()
+    optimizer.step()
+
+
+def test_what_did_not_move_is_named_and_why():
+    """By folded names in text and page; of a live model, what is frozen, and what has no gradient though it may."""
+    model, optimizer = trained()
+    before = copy.deepcopy(model.state_dict())
+    step(model, optimizer)
+    with unchanged(*model.parameters()):
+        lines = told(before, model)
+    assert lines[0] == "OrderedDict and Sequential: 4 of 10 weights differ"
+    names = "{1,3}.weight × 2, {1,3}.bias × 2, aux.weight, aux.bias"
+    assert f"6 weights with the same bits: {names}" in lines
+    why = "4 frozen (requires_grad=False) · 2 trainable without .grad: aux.weight, aux.bias"
+    assert lines[-1] == why
+    assert names in weights_comparison_document(compared(before, model)).html()
+    assert told(model, before)[-1] == why
+    # Where no weight has a gradient, that one has none tells nothing.
+    optimizer.zero_grad()
+    assert told(before, model)[-1] == "4 frozen (requires_grad=False)"
+    assert "frozen" not in "".join(told(before, model.state_dict()))
+
+
+def test_a_page_has_a_row_for_what_did_not_move():
+    """Behind what differs, and folds that lead to all of them."""
+    before = {f"layers.{i}.weight": torch.full((3,), float(i)) for i in range(40)}
+    after = {name: one + (i < 2) for i, (name, one) in enumerate(before.items())}
+    live = live_rows(compared(before, after), 30)
+    assert sorted(live.names[:2]) == ["layers.0.weight", "layers.1.weight"]
+    assert (len(live.names), live.num_equal, live.printed) == (30, 38, [[0, 1]])
+    [fold] = live.folds
+    assert fold.said == "38 weights with the same bits: layers.{2..39}.weight × 38"
+    assert fold.members == [list(range(2, 30))]
+    [row] = fold.rows
+    assert row["cells"][0] == "layers.{2..39}.weight × 38"
+    few = live_rows(compared({f"{'x' * i}_": torch.zeros(i) for i in range(1, 30)},
+                             {f"{'x' * i}_": torch.ones(i) for i in range(1, 30)}), 2000)
+    assert [(fold.said, len(fold.members)) for fold in few.folds] == [("… 4 more weights that moved less", 4)]
+
+
+def test_one_memory_on_both_sides_is_said_first():
+    """A state dict shares it with its model, and a step changes both; a copy does not."""
+    model, optimizer = trained()
+    kept = model.state_dict()
+    step(model, optimizer)
+    found = compared(kept, model)
+    assert found.same_memory == tuple(kept)
+    lines = weights_comparison_document(found).text().splitlines()
+    assert lines[1] == (
+        "both sides are the same memory: model.state_dict() shares it; copy.deepcopy(model.state_dict()) before the "
+        "step keeps what was"
+    )
+    assert "background-color" in weights_comparison_document(found).html().partition("both sides are")[0][-100:]
+    assert "10 same memory ('0.weight', …)" in repr(found)
+    sides = tnp.weights(kept, expression="sd"), tnp.weights(model, expression="net")
+    assert "copy.deepcopy(net.state_dict())" in told(*sides)[1]
+    copied = copy.deepcopy(kept)
+    assert compared(copied, model).same_memory == ()
+    copied["0.weight"] = kept["0.weight"]
+    assert told(copied, model)[1] == "1 weight of both sides is one memory"
+    assert not any("memory" in line for line in told(copy.deepcopy(kept), model))
+
+
+@pytest.mark.parametrize(
+    ("make", "is_same"),
+    [
+        (lambda t: t, True),
+        (lambda t: t.detach(), True),
+        (lambda t: t.numpy(), True),
+        (lambda t: t.view(6, 1)[:, 0], True),
+        (lambda t: t.clone(), False),
+        (lambda t: t.flip(0), False),
+        (lambda t: torch.cat([t, t])[6:], False),
+        (lambda t: t.view(torch.int32).view(torch.float32), True),
+    ],
+    ids=["itself", "detached", "array", "view", "clone", "flip", "copied part", "viewed twice"],
+)
+def test_two_tensors_of_one_memory_have_a_note(make, is_same):
+    """The same places of it: that equal values lie elsewhere is no news."""
+    one = torch.arange(6.0)
+    found = tnp.compare(one, make(one))
+    assert found.note.startswith("both are the same memory: ") is is_same
+    assert ("both are the same memory" in repr(found)) is is_same
+    shown = comparison_document(ComparisonSummary(("a", "b"), found))
+    assert ("same memory" in shown.text().splitlines()[1]) is is_same
+
+
+def test_the_rows_of_one_array_that_differ_are_no_one_memory():
+    """Nor parts of one storage that overlap."""
+    whole = torch.zeros(8)
+    assert tnp.compare(whole[:4], whole[4:]).note == ""
+    assert tnp.compare(whole[:6], whole[2:]).note == ""
+
+
+def checkpoints() -> tuple[dict[str, object], dict[str, object]]:
+    model, optimizer = trained()
+    before = copy.deepcopy({"model": model.state_dict(), "opt": optimizer.state_dict()})
+    step(model, optimizer)
+    return before, {"model": model.state_dict(), "opt": optimizer.state_dict()}
+
+
+STATES = {f"opt.state.*.{quantity} × 4" for quantity in ("exp_avg", "exp_avg_sq", "step")}
+
+
+def test_states_of_optimizers_stand_behind_the_weights_and_move_no_median(tmp_path):
+    """A row for each of their quantities; how far a weight moved is the same without an optimizer beside it."""
+    before, after = checkpoints()
+    found, alone = compared(before, after), compared(before["model"], after["model"])
+    assert found.median_norm == alone.median_norm
+    assert {name: found.moved[f"model.{name}"] for name in alone.moved} == alone.moved
+    norms = [one.norm().item() for one in before["model"].values()]
+    assert alone.median_norm == pytest.approx(np.median(norms), rel=1e-6)
+    squares = [one["exp_avg_sq"] for one in before["opt"]["state"].values()]
+    assert found.floor_of("opt.state.0.exp_avg_sq") == pytest.approx(np.median([float(one.norm()) for one in squares]))
+    assert "opt.state.0.step" not in found.moved
+    names = found.changed()
+    assert [name.startswith("model.") for name in names] == [True] * 4 + [False] * 12
+    lines = weights_comparison_document(found).text().splitlines()
+    assert lines[0].endswith(": 4 of 10 weights and 12 of 12 states differ")
+    assert lines[1].startswith("nearly all elements differ in 4 weights")
+    rows = [re.split(r"  +", line)[0] for line in lines[4:]]
+    assert {row for row in rows if row.startswith("opt.")} == STATES
+    [steps] = [line for line in lines if ".step" in line]
+    assert steps.endswith("1 to 2")
+    for name in ("before", "after"):
+        torch.save({"before": before, "after": after}[name], tmp_path / f"{name}.pt")
+    files = compared(tmp_path / "before.pt", tmp_path / "after.pt")
+    assert files.changed() == names
+    assert len(tnp.weights(before).find("opt.state.*.step")) == 4
+
+
+def test_a_state_says_whose_it_is():
+    """Where its optimizer was given names, or the model is told."""
+    model, optimizer = trained()
+    before = copy.deepcopy(optimizer.state_dict())
+    step(model, optimizer)
+    sides = [tnp.weights(one, model=model) for one in (before, optimizer.state_dict())]
+    found = compared(*sides)
+    assert told(*sides)[0].endswith("12 of 12 states differ")
+    live = live_rows(found, 100)
+    cells = {name: row["cells"] for name, row in zip(live.names, live.rows, strict=True)}
+    assert cells["state.0.step"][-1] == "of '0.weight', 1 to 2"
+    assert live.noun == "state"
+
+
+def test_the_share_of_its_own_norm_stands_beside_that_of_the_median():
+    """Of what is far smaller than most; its cell says so."""
+    before = {"small": torch.full((4,), 0.01), **{f"w{'x' * i}": torch.full((4,), 1.0 + i) for i in range(3)}}
+    after = {name: one + 0.002 for name, one in before.items()}
+    found = compared(before, after)
+    assert found.is_floored("small")
+    assert found.moved["small"] == pytest.approx(0.002 / 1.5, rel=1e-3)
+    rows = weights_comparison_document(found).text().splitlines()
+    row = next(line for line in rows if line.startswith("small"))
+    assert re.split(r"  +", row)[1:3] == ["0.13%", "20%"]
+    assert 'title="of the median norm, 3"' in weights_comparison_document(found).html()
+    assert not compared({"w": torch.ones(3)}, {"w": torch.ones(3) * 2}).is_floored("w")
+
+
+def test_long_names_keep_what_tells_them_apart():
+    """Wherever it is; and equal names are equal."""
+    names = [f"{'encoder.' * 12}layers.{i}.{'block.' * 12}weight" for i in (1, 11, 12, 30)]
+    shown = cut_apart([*names, "head"])
+    assert len(set(shown)) == 5
+    assert all(len(name) <= 120 for name in shown)
+    assert all(f"layers.{i}." in name for i, name in zip((1, 11, 12, 30), shown, strict=False))
+    assert cut_apart(["head", "a" * 130]) == ["head", f"{'a' * 60}…{'a' * 59}"]
