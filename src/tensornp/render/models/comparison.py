@@ -195,7 +195,7 @@ def _rule(found: WeightsComparison) -> Iterator[str]:
     yield "; ".join(said)
     of_kind = " of weights" if is_mixed else ""
     floor = f"{of_kind}, {found.median_norm:.3g}" if found.median_norm else " of states of that name"
-    beside = ", beside the share of its own" if any(map(found.is_floored, found.changed())) else ""
+    beside = " (of own: over its own norm)" if any(map(found.is_floored, found.changed())) else ""
     over = f"‖Δ‖ over the norm before, or the median norm{floor}, where that is larger{beside}"
     yield f"moved: {over}; ≤: the largest of a line"
 
