@@ -94,11 +94,16 @@ class ValueMagics(Magics):
         equals NaN, and 0.0 equals -0.0. Of models, weights of one name are compared, what moved most first; a prefix
         such as ``module.`` on one side is taken off, and said. Files are neither loaded whole nor run.
 
+        ``model.state_dict()`` shares its memory with the model, and a step changes both, which is said; a copy keeps
+        what was: ``before = copy.deepcopy(model.state_dict())``. A row of several weights opens the one that moved
+        most, and leads to the others; what did not move is named in a line that opens.
+
         ``tnp.compare(A, B)`` returns the figures as an object, whose repr explains a failing assert.
 
         Examples::
 
             %tensordiff model.fc.weight backup["fc.weight"]
+            %tensordiff before model
             %tensordiff base.safetensors checkpoints/tuned.pt
             %tensordiff model checkpoints/tuned.pt
         """
