@@ -28,6 +28,7 @@ from tensornp.models.entries.moment import Moment, is_other, moment_of
 from tensornp.models.entries.released import reached
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut_inside, shown_name
 from tensornp.render.models.comparison import LiveRows
+from tensornp.render.models.comparison_row import cut_apart
 from tensornp.render.pictures.window import legend_of
 from tensornp.widget.answering import Answer, Request
 from tensornp.widget.dock import module, stylesheet
@@ -108,7 +109,7 @@ class ComparisonTable(LiveTable):
         self._pairs = list(pairs)
         super().__init__(
             printed=live.printed, num_printed=live.num_printed, noun=live.noun, num_equal=live.num_equal,
-            folds=[fold._asdict() for fold in live.folds], sides=[cut_inside(side, MAX_INSIDE) for side in sides],
+            folds=[fold._asdict() for fold in live.folds], sides=cut_apart(sides, MAX_INSIDE),
         )  # fmt: skip
         self._answers |= {
             "window": self._window,

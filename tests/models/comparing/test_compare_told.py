@@ -81,8 +81,12 @@ def test_a_page_has_a_row_for_what_did_not_move():
     assert fold.members == [list(range(2, 30))]
     [row] = fold.rows
     assert row["cells"][0] == "layers.{2..39}.weight × 38"
-    few = live_rows(compared({f"{'x' * i}_": torch.zeros(i) for i in range(1, 30)},
-                             {f"{'x' * i}_": torch.ones(i) for i in range(1, 30)}), 2000)
+    few = live_rows(
+        compared(
+            {f"{'x' * i}_": torch.zeros(i) for i in range(1, 30)}, {f"{'x' * i}_": torch.ones(i) for i in range(1, 30)}
+        ),
+        2000,
+    )
     assert [(fold.said, len(fold.members)) for fold in few.folds] == [("… 4 more weights that moved less", 4)]
 
 
@@ -207,9 +211,14 @@ def test_the_share_of_its_own_norm_stands_beside_that_of_the_median():
 
 def test_long_names_keep_what_tells_them_apart():
     """Wherever it is; and equal names are equal."""
-    names = [f"{'encoder.' * 12}layers.{i}.{'block.' * 12}weight" for i in (1, 11, 12, 30)]
+    parts = ("query", "quiet", "key", "value")
+    names = [f"{'encoder.' * 12}layer.{part}.{'block.' * 12}weight" for part in parts]
     shown = cut_apart([*names, "head"])
     assert len(set(shown)) == 5
     assert all(len(name) <= 120 for name in shown)
-    assert all(f"layers.{i}." in name for i, name in zip((1, 11, 12, 30), shown, strict=False))
+    assert all(f"layer.{part}." in name for part, name in zip(parts, shown, strict=False))
+    before = dict.fromkeys([*names, "head"], torch.ones(2))
+    after = {name: one + (name == "head") for name, one in before.items()}
+    line = next(line for line in told(before, copy.deepcopy(after)) if "with the same bits" in line)
+    assert re.findall(r"r\.(\w+)\.block", line) == list(parts)
     assert cut_apart(["head", "a" * 130]) == ["head", f"{'a' * 60}…{'a' * 59}"]

@@ -12,7 +12,7 @@ from tensornp.core.values.compare.compare import DENSE
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.states import quantity_of
 from tensornp.models.comparing.unmoved import memory_told, unmoved_told
-from tensornp.models.names.quoted import MAX_INSIDE, cut_inside
+from tensornp.models.names.quoted import MAX_INSIDE
 from tensornp.models.outline.fold import Row
 from tensornp.render.layout.document import Alarm, Document, Group, Lines, headed
 from tensornp.render.layout.table import Table, only, without_common, without_empty
@@ -164,11 +164,13 @@ def _fold_text(fold: Fold, call: str = "") -> str:
 
 def _patterns(rows: Sequence[Row]) -> str:
     """Return the names of rows, each with how many weights it is of."""
-    return listed([_called(row) for row in rows[: MAX_NAMED + 1]] + [""] * (len(rows) - MAX_NAMED - 1), MAX_NAMED)
-
-
-def _called(row: Row) -> str:
-    return cut_inside(row.pattern, MAX_INSIDE) + (f" × {len(row.entries):,}" if len(row.entries) > 1 else "")
+    named = rows[:MAX_NAMED]
+    names = cut_apart([row.pattern for row in named], MAX_INSIDE)
+    said = [
+        name + (f" × {len(row.entries):,}" if len(row.entries) > 1 else "")
+        for name, row in zip(names, named, strict=True)
+    ]
+    return listed(said + [""] * (len(rows) - len(named)), MAX_NAMED)
 
 
 def _sources(found: WeightsComparison) -> list[tuple[str, str]]:
