@@ -27,6 +27,12 @@ LOAD = """async ([esm, state]) => {
   const bytes = (text) => new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
   window.reply = (content, buffers) => fire("msg:custom", content, buffers.map(bytes));
   window.set = (name, value) => { state[name] = value; fire("change:" + name); };
+  // All traits of a message are there before anybody hears of one, and of what stays as it was nobody does.
+  window.sync = (traits) => {
+    const changed = Object.keys(traits).filter((name) => JSON.stringify(traits[name]) !== JSON.stringify(state[name]));
+    Object.assign(state, traits);
+    for (const name of changed) fire("change:" + name);
+  };
   window.lose = () => fire("comm_live_update");
   window.count = () => handlers.length;
   const module = await import("data:text/javascript;base64," + esm);
@@ -50,10 +56,11 @@ class ModulePage:
         widget.send = self._reply
         page.set_content(PAGE.format(title=name.capitalize(), css=widget._css + css))
         # It docks nowhere, and stands alone.
-        state = {key: getattr(widget, key) for key in widget.keys if key[0] != "_" and key not in _OF_ALL} | {
-            "anchor": ""
-        }
-        page.evaluate(LOAD, [base64.b64encode(module(name).encode()).decode(), state])
+        page.evaluate(LOAD, [base64.b64encode(module(name).encode()).decode(), self._traits()])
+
+    def _traits(self) -> dict[str, Any]:
+        known = (key for key in self.widget.keys if key[0] != "_" and key not in _OF_ALL)
+        return {key: getattr(self.widget, key) for key in known} | {"anchor": ""}
 
     def _reply(self, content: dict[str, Any], buffers: Any = None) -> None:
         content = json.loads(json.dumps(content, allow_nan=False))
@@ -66,6 +73,10 @@ class ModulePage:
     def set(self, name: str, value: Any) -> None:
         """Have a trait change."""
         self.page.evaluate("([name, value]) => window.set(name, value)", [name, value])
+
+    def sync(self) -> None:
+        """Have the page hear of each trait that is another one by now."""
+        self.page.evaluate("traits => window.sync(traits)", self._traits())
 
     def sent(self) -> list[dict[str, Any]]:
         """Return what the page has sent and nobody has answered; once what it asks again where a machine is busy."""

@@ -52,15 +52,21 @@ class Tree(ModulePage):
     def names(self) -> list[str]:
         return self.grid.locator("tbody .tensornp-name-text").all_text_contents()
 
+    def column(self, heading: str) -> list[str]:
+        """Return what all lines that are seen say in a column."""
+        at = self.grid.locator("thead th").all_text_contents().index(heading)
+        return self.grid.locator(f"tbody td:nth-child({at + 1})").all_text_contents()
+
     def scan(self) -> None:
         """Scan all, and have the page hear what was found."""
-        self.page.get_by_role("button", name="Scan", exact=True).click()
+        self.page.get_by_role("button", name="Scan").click()
         self.settle()
+        self.set("progress", 0.5)
         end = time.monotonic() + 60
-        while not self.widget.scanned:
+        while self.widget.progress >= 0:
             assert time.monotonic() < end, "the scan does not end"
             time.sleep(0.01)
-        self.set("scanned", self.widget.scanned)
+        self.sync()
         self.settle()
 
     def focused(self) -> str:
@@ -176,6 +182,28 @@ def test_the_largest_norm_is_two_clicks_away(tree: MakeTree) -> None:
     expect(shown.grid.locator("tbody tr").first).to_contain_text("9.9")
     lefts = shown.grid.locator(".tensornp-scale").evaluate_all("all => all.map((one) => one.getBoundingClientRect().x)")
     assert len(lefts) == 3 and len(set(lefts)) == 1
+
+
+def test_a_second_scan_that_says_the_same_of_all_shows_what_it_has_read(tree: MakeTree) -> None:
+    """At once: figures, and the column of what has moved; what was said of the first is gone."""
+    weights = {"a": torch.tensor([1.0, 2.0]), "b": torch.tensor([3.0, 5.0])}
+    shown = tree(weights)
+    shown.scan()
+    said, norms = shown.widget.scanned, shown.column("norm")
+    shown.row("b").click()
+    shown.settle()
+    weights["b"].mul_(2)
+    shown.widget.look_again()
+    shown.sync()
+    expect(shown.page.get_by_text("as of the scan: weights have been written").first).to_be_visible()
+    shown.row("b").click()
+    shown.settle()
+    expect(shown.page.locator(".tensornp-weight")).to_contain_text("written or replaced since the scan")
+    shown.scan()
+    assert shown.widget.scanned == said
+    assert (norms, shown.column("norm")) == (["2.24", "5.83"], ["2.24", "11.7"])
+    assert shown.column("update") == ["0", "1.00"]
+    expect(shown.page.get_by_text("since the scan").filter(visible=True)).to_have_count(0)
 
 
 def test_columns_stay_where_they_are_whatever_lines_are_seen(tree: MakeTree) -> None:
@@ -389,7 +417,6 @@ def test_what_is_not_finite_is_two_clicks_away(tree: MakeTree, value: float, goa
     """One scans; the sentence, and the finding in the line, lead to the values at that place."""
     shown = tree({"a": torch.ones(2), "b": torch.tensor([1.0, value]), "c": torch.tensor([value])})
     shown.scan()
-    shown.set("findings", shown.widget.findings)
     expect(shown.page.locator(".tensornp-found .tensornp-alarm")).to_have_text(f"2 weights have {says}")
     asked = []
     answer = shown.widget._receive
@@ -410,7 +437,6 @@ def test_what_a_finding_leads_to_is_seen_in_the_tree_whatever_was_closed(tree: M
         model[3][0].weight[1, 2] = torch.nan
     shown = tree(model)
     shown.scan()
-    shown.set("findings", shown.widget.findings)
     opened = shown.grid.locator("tr.tensornp-opened")
     expect(opened).to_have_count(0)
     before = shown.grid.locator("tr[aria-expanded='true']").count()
@@ -431,7 +457,6 @@ def test_a_scan_answers_above_the_tree_and_in_one_line_of_it(tree: MakeTree) -> 
         model[3][0].weight[1, 2] = torch.nan
     shown = tree(model, css=LAB_DARK)
     shown.scan()
-    shown.set("findings", shown.widget.findings)
     found, alarms = shown.page.locator(".tensornp-found"), shown.page.locator(".tensornp-weights .tensornp-alarm")
     assert found.evaluate("node => node.compareDocumentPosition(document.querySelector('.tensornp-controls'))") == 4
     expect(alarms).to_have_text(["1 weight has NaN", "1 NaN in 3"])

@@ -116,7 +116,8 @@ export class Panel {
     this.place = element("div");
     this.place.className = this.model.get("place");
     this.node.append(facts);
-    if (content.earlier) this.node.append(element("div", "said", content.earlier));
+    this.earlier = element("div", "said", content.earlier);
+    if (content.earlier) this.node.append(this.earlier);
     if (content.hasValues) this.node.append(this.offers(content));
     this.node.append(this.array, this.figures, this.place);
   }

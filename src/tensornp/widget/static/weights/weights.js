@@ -73,8 +73,9 @@ class Weights {
     this.lines.grid.addEventListener("wheel", (event) => this.roll(event, () => event.preventDefault()), { passive: false });
     this.listeners = {
       "msg:custom": (content) => this.hear(content),
-      "change:progress": () => this.paintScan(),
-      "change:scanned": () => this.foundOut(),
+      // What one says at its end may be what another has said, and is no change then.
+      "change:progress": () => (model.get("progress") < 0 ? this.foundOut() : this.paintScan()),
+      "change:scanned": () => this.paintResults(),
       "change:findings": () => this.paintResults(),
       "change:earlier": () => this.grewOld(),
     };
@@ -378,7 +379,9 @@ class Weights {
 
   foundOut() {
     this.live.textContent = this.model.get("scanned");
+    this.paintScan();
     this.paintResults();
+    if (!this.model.get("earlier")) this.panel.earlier?.remove();
     this.wish();
   }
 
