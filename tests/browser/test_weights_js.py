@@ -262,17 +262,17 @@ def test_columns_are_chosen_and_kept(tree: MakeTree, stored: Page) -> None:
     shown.scan()
     page.get_by_role("button", name="Columns").focus()
     shown.press("Enter", "Tab", "Space")
-    every = ["elements", "values", "norm", "mean", "std", "max |x|", "zeros"]
+    every = ["elements", "share", "bytes", "values", "norm", "mean", "std", "max |x|", "zeros", "findings"]
     assert heads.all_text_contents() == ["name", *every]
     shown.press("Escape")
     expect(page.get_by_role("group", name="Columns")).to_be_hidden()
     expect(page.get_by_role("button", name="Columns")).to_be_focused()
     page.get_by_role("button", name="Columns").click()
-    page.set_viewport_size({"width": 600, "height": 800})
+    page.set_viewport_size({"width": 420, "height": 800})
     page.get_by_label("max |x|").uncheck()
-    assert heads.all_text_contents() == ["name", "elements", "values", "norm"]
+    assert heads.all_text_contents() == ["name", "elements", "values", "norm", "std"]
     page.get_by_label("mean").check()
-    assert heads.all_text_contents() == ["name", "elements", "values", "norm", "mean"]
+    assert heads.all_text_contents() == ["name", "elements", "values", "norm", "mean", "std"]
     assert Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa"]}).violations_count == 0
     kept = page.evaluate("localStorage.getItem('tensornp.columns')")
     assert kept == '{"shape":false,"max |x|":false,"mean":true}'
@@ -288,7 +288,7 @@ def test_names_stay_beside_figures_on_a_narrow_page(tree: MakeTree) -> None:
     scroller = shown.page.locator(".tensornp-scroller:has(table.tensornp-tree)")
     heads = shown.grid.locator("thead th")
     # No number is cut, since names have the room that is left.
-    assert heads.all_text_contents() == ["name", "norm ▼"]
+    assert heads.all_text_contents() == ["name", "dtype", "norm ▼"]
     assert scroller.evaluate("node => node.scrollWidth <= node.clientWidth")
     shown.page.get_by_role("button", name="Columns").click()
     for column in ("shape", "mean", "std", "max |x|"):
@@ -302,8 +302,80 @@ def test_names_stay_beside_figures_on_a_narrow_page(tree: MakeTree) -> None:
         assert (name["x"], name["width"] <= box["width"] / 2 + 20) == (box["x"], True)
     shown.grid.locator("tbody tr").first.focus()
     shown.page.set_viewport_size({"width": 1600, "height": 800})
-    expect(heads).to_have_count(13)
+    expect(heads.filter(has_text="zeros")).to_be_visible()
     expect(shown.grid.locator("tbody tr").first).to_be_focused()
+
+
+def test_a_column_that_is_chosen_is_seen_and_pushes_nothing_out(tree: MakeTree) -> None:
+    """Scrolled across to, and a shade at the edge says that there is more; what is short of room has no such edge."""
+    shown = tree({f"layer.{i}.weight": torch.full((2,), float(i)) for i in range(3)})
+    shown.page.set_viewport_size({"width": 340, "height": 800})
+    shown.scan()
+    heads, edges = (
+        shown.grid.locator("thead th"),
+        [shown.page.locator(f".tensornp-at-{side}") for side in ("left", "right")],
+    )
+    before = heads.all_text_contents()
+    assert [edge.is_visible() for edge in edges] == [False, False]
+    shown.page.get_by_role("button", name="Columns").click()
+    shown.page.get_by_role("checkbox", name="findings").check()
+    assert set(heads.all_text_contents()) == {*before, "findings"}
+    shown.page.get_by_role("checkbox", name="zeros").check()
+    expect(heads.filter(has_text="zeros")).to_be_in_viewport(ratio=1)
+    assert [edge.is_visible() for edge in edges] == [True, True]
+    bounds = shown.page.locator(".tensornp-beside .tensornp-scroller").bounding_box()
+    seen, name = heads.filter(has_text="zeros").bounding_box(), heads.first.bounding_box()
+    assert bounds and seen and name
+    assert name["x"] + name["width"] <= seen["x"] <= bounds["x"] + bounds["width"] - seen["width"] + 1
+    shown.search.fill("wieght")
+    shown.settle()
+    expect(shown.grid.get_by_text("no name fits")).to_be_in_viewport(ratio=1)
+
+
+def test_what_was_chosen_elsewhere_takes_what_room_there_is_and_not_that_of_the_norm(
+    tree: MakeTree, stored: Page
+) -> None:
+    """On a narrow page it waits, and the tree is not scrolled across."""
+    stored.evaluate("""localStorage.setItem("tensornp.columns", '{"bytes": true, "share": true, "findings": true}')""")
+    shown = tree({f"layer.{i}.weight": torch.full((2,), float(i)) for i in range(3)})
+    heads = shown.grid.locator("thead th")
+    shown.page.set_viewport_size({"width": 300, "height": 800})
+    shown.scan()
+    assert heads.all_text_contents() == ["name", "norm"]
+    shown.page.set_viewport_size({"width": 900, "height": 800})
+    shown.settle()
+    assert {"share", "bytes", "norm", "findings"} < set(heads.all_text_contents())
+
+
+def test_what_tells_names_apart_is_not_left_out(tree: MakeTree) -> None:
+    """Numbers, and the keys in which neighbours differ; what they have in common gives way first."""
+    queries = [f"encoder.layer.{i}.attention.self.{key}.weight" for i in (3, 4) for key in ("query", "value")]
+    shown = tree({name: torch.ones(2) for name in queries})
+    shown.page.set_viewport_size({"width": 420, "height": 800})
+    shown.search.fill("weight")
+    shown.settle()
+    assert shown.names() == queries
+    is_whole = "all => all.filter((one) => one.scrollWidth <= one.clientWidth + 1).map((one) => one.textContent)"
+    for i, name in enumerate(queries):
+        parts = shown.grid.locator("tbody tr").nth(i).locator(".tensornp-part")
+        whole = parts.evaluate_all(is_whole)
+        assert {".3" if i < 2 else ".4", f".{name.split('.')[5]}"} <= set(whole), whole
+        assert len(whole) < parts.count()
+
+
+def test_a_dtype_that_differs_stays_after_a_scan_and_notes_name_all_that_differ(tree: MakeTree) -> None:
+    """On a narrow page too; no word of a note is cut."""
+    layers = torch.nn.ModuleList(torch.nn.ModuleDict({"linear1": torch.nn.Linear(4, 4)}) for _ in range(4))
+    layers[2].to(torch.bfloat16)
+    shown = tree(torch.nn.ModuleDict({"layers": layers}))
+    shown.page.set_viewport_size({"width": 360, "height": 800})
+    shown.scan()
+    assert {"float32", "bfloat16"} <= set(shown.column("dtype"))
+    shown.page.get_by_role("button", name="Columns").click()
+    shown.page.get_by_role("checkbox", name="notes").check()
+    note = shown.grid.locator("td.tensornp-notes", has_text="elsewhere")
+    expect(note).to_have_text("linear1.weight, linear1.bias are bfloat16, elsewhere float32")
+    assert note.evaluate("node => node.scrollWidth <= node.clientWidth")
 
 
 @pytest.mark.parametrize("kept", ["{", "null", "[1]", '{"norm": "no", "constructor": 3}', '{"norm": false}'])

@@ -49,11 +49,14 @@ interface Column {
   isRight: boolean;
   isLargeFirst: boolean;
   isSortable: boolean;
-  minWidth: number;
+  /** In which place it is given room, 0 first. */
+  rank: number;
   /** The characters that it has room for, and whether it has room for a mark beside them. */
   width: number;
   hasMark: boolean;
   isFixed: boolean;
+  /** The pixels that names have at least. */
+  roomPx?: number;
 }
 
 /** A line of it: a weight by its `number`, what opens by its `branch`; -1 where there is none. */

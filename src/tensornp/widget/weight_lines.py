@@ -92,12 +92,12 @@ def kinds_of(found: Mapping[str, Found]) -> dict[str, Kind]:
     return {name: kind for name, kind in kinds if kind is not None}
 
 
-def column_data(column: Column, width: int, *, has_figures: bool) -> dict[str, Any]:
+def column_data(column: Column, width: int) -> dict[str, Any]:
     """Return what the page has to know of a column, which has room for `width` characters."""
     return {
         "name": column.name, "heading": column.heading or column.name, "isRight": column.is_right,
         "isLargeFirst": column.has_large_first, "isSortable": column.is_sortable,
-        "minWidth": column.width_from(has_figures=has_figures), "isFixed": column.name == "name",
+        "rank": column.rank, "isFixed": column.name == "name",
         "width": width, "hasMark": column.name == marked_column(""),
     }  # fmt: skip
 

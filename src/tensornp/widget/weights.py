@@ -235,9 +235,8 @@ class WeightsWidget(AnsweringWidget):
         told = self._outline.told
         scanned = (column for column in columns() if column.is_scanned and self._found)
         told |= {column.name for column in scanned if column.figure is None or column.name in self._figures}
-        widths, has_figures = self._outline.widths, bool(self._found)
-        seen = (column for column in columns() if column.name in told)
-        return [column_data(column, widths[column.name], has_figures=has_figures) for column in seen]
+        widths = self._outline.widths
+        return [column_data(column, widths[column.name]) for column in columns() if column.name in told]
 
     # --- one weight
 

@@ -91,10 +91,10 @@ class Column(NamedTuple):
         Whether it is aligned by its last digit.
     has_large_first : bool
         Whether the first sorting begins with the largest.
-    min_width : int
-        The pixels of a page from which it is shown once a scan has found figures, until someone chooses it.
     width : int
-        The characters that it has room for, whatever is seen; 0 where that depends on the weights.
+        The characters that it has room for at most, whatever is seen; 0 where that depends on the weights alone.
+    rank : int
+        In which place it gets what room a page has, the lowest first, as long as nobody chooses.
     """
 
     name: str
@@ -111,17 +111,13 @@ class Column(NamedTuple):
     is_said_once: bool = False
     is_right: bool = False
     has_large_first: bool = False
-    min_width: int = 0
     width: int = 0
+    rank: int = 20
 
     @property
     def is_sortable(self) -> bool:
         """Whether weights are sorted by it."""
         return self.order is not None or self.is_found
-
-    def width_from(self, *, has_figures: bool) -> int:
-        """Return the pixels of a page from which it is shown: without figures there is room for more."""
-        return self.min_width if has_figures else _NARROW if self.min_width > _NARROW else 0
 
     @property
     def is_found(self) -> bool:
@@ -245,8 +241,8 @@ def _percent(share: float) -> str:
     return f"{100 * share:.3g}%" if share else "0"
 
 
-def _figure(name: str, figure: ScannedFigure, *, min_width: int = 0, width: int = 9) -> Column:
-    return Column(name, figure=figure, is_right=True, has_large_first=True, min_width=min_width, width=width)
+def _figure(name: str, figure: ScannedFigure, *, rank: int, width: int = 9) -> Column:
+    return Column(name, figure=figure, is_right=True, has_large_first=True, width=width, rank=rank)
 
 
 def _share(numel: int, all_numel: int) -> str:
@@ -255,67 +251,64 @@ def _share(numel: int, all_numel: int) -> str:
 
 
 _LEAST_SHARE = 0.005
-_NARROW, _WIDE, _WIDEST = 500, 900, 1400
-"""What JupyterLab has in a window of 800 pixels without its files, of 1,400 with them, and in a larger."""
-
-
 GRADIENT, GRADIENT_RATIO = "grad norm", "grad / weight"
 """What a live model tells besides: the norm of a gradient, and its ratio to that of the weight."""
 UPDATE = "update"
 """How far a live model's weight has moved since the last scan, beside its norm."""
 ABOUT = "≈"
 """Before a figure of a sample."""
+_MAX_NAME = 32
+"""The characters of names that have room before other columns do."""
 FINDINGS = "findings"
 """The heading of what a scan has found, by which it ranks weights."""
 COLUMNS: tuple[Column, ...] = (
     # A name may be empty, and is none then that could be seen.
-    Column("name", lambda row: cut(row.pattern, MAX_SHOWN) or "''", _natural, is_always=True),
+    Column("name", lambda row: cut(row.pattern, MAX_SHOWN) or "''", _natural, is_always=True, width=_MAX_NAME, rank=0),
     Column(
         "kind", lambda row: row.entries[0].kind, lambda one: one.kind, lambda one: one.kind, is_said_once=True,
-        min_width=_WIDEST, width=9,
+        width=9, rank=5,
     ),
     Column(
         "shape", lambda row: shape_text(row.entries[0].shape, row.entries[0].kind), lambda one: one.numel,
-        is_always=True, has_large_first=True, min_width=_WIDE,
+        is_always=True, has_large_first=True, rank=8,
     ),
     Column(
         "elements", None, lambda one: one.numel, share=lambda numel, _: format_count(numel), is_always=True,
-        is_right=True, has_large_first=True, min_width=_NARROW, width=9,
+        is_right=True, has_large_first=True, width=9, rank=9,
     ),
     Column(
         "share", None, lambda one: one.numel, share=_share, is_always=True, is_right=True, has_large_first=True,
-        min_width=_WIDEST, width=6,
+        width=6, rank=17,
     ),
     Column(
         "dtype", lambda row: cut(row.entries[0].dtype, MAX_SHOWN), lambda one: one.dtype, lambda one: one.dtype,
-        is_said_once=True, min_width=_WIDEST, width=14,
+        is_said_once=True, width=14, rank=2,
     ),
     Column(
         "where", _where, lambda one: one.location, lambda one: one.location, "place", is_said_once=True,
-        min_width=_WIDEST, width=20,
+        width=20, rank=16,
     ),
     Column(
         "bytes", _bytes_of_each, lambda one: one.nbytes,
         title=lambda row: counted(sum(entry.nbytes for entry in row.entries), "byte"),
-        is_always=True, is_right=True, has_large_first=True, min_width=_WIDEST, width=14,
+        is_always=True, is_right=True, has_large_first=True, width=14, rank=15,
     ),
     Column(
-        "grad", _grad, lambda one: {True: 0, False: 1, None: 2}[one.is_trained], is_said_once=True,
-        min_width=_WIDEST, width=11,
+        "grad", _grad, lambda one: {True: 0, False: 1, None: 2}[one.is_trained], is_said_once=True, width=11, rank=3,
     ),
-    Column("figures", heading="values", min_width=_NARROW, width=9),
-    _figure("norm", ScannedFigure(lambda stats: stats.norm)),
-    _figure("mean", ScannedFigure(lambda stats: stats.mean, has_sign=True), min_width=_WIDE),
-    _figure("std", ScannedFigure(lambda stats: stats.std), min_width=_WIDE),
-    _figure("max |x|", ScannedFigure(_largest), min_width=_NARROW),
-    _figure("zeros", ScannedFigure(_share_of_zeros, _percent), min_width=_WIDE, width=7),
-    _figure(GRADIENT, ScannedFigure(lambda _: None), min_width=_WIDEST, width=11),
-    _figure(GRADIENT_RATIO, ScannedFigure(lambda _: None), min_width=_WIDEST, width=15),
-    _figure(UPDATE, ScannedFigure(lambda _: None), min_width=_NARROW, width=10),
-    Column(FINDINGS, min_width=_WIDEST, width=30),
+    Column("figures", heading="values", width=9, rank=6),
+    _figure("norm", ScannedFigure(lambda stats: stats.norm), rank=1),
+    _figure("mean", ScannedFigure(lambda stats: stats.mean, has_sign=True), rank=12),
+    _figure("std", ScannedFigure(lambda stats: stats.std), rank=11),
+    _figure("max |x|", ScannedFigure(_largest), rank=7),
+    _figure("zeros", ScannedFigure(_share_of_zeros, _percent), width=7, rank=13),
+    _figure(GRADIENT, ScannedFigure(lambda _: None), width=11, rank=18),
+    _figure(GRADIENT_RATIO, ScannedFigure(lambda _: None), width=15, rank=19),
+    _figure(UPDATE, ScannedFigure(lambda _: None), width=10, rank=4),
+    Column(FINDINGS, width=30, rank=14),
     Column(
         "notes", _notes, lambda one: (not one.problem, not one.tied_to, not one.related, not one.note, one.note),
-        has_text=lambda one: bool(one.note or one.problem or one.tied_to or one.related), width=30,
+        has_text=lambda one: bool(one.note or one.problem or one.tied_to or one.related), width=30, rank=10,
     ),
 )  # fmt: skip
 """In the order in which they stand."""

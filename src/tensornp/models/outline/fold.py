@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -15,6 +15,8 @@ _MIN_FOLDED = 2
 _MAX_DIGITS = 18
 _MAX_COMPARED = 200
 """Weights of a part that are compared with those of its neighbours."""
+_MAX_NAMED = 3
+"""Weights that are named where one part differs from the others."""
 _FIGURES = re.compile(r", (?:scale|zero point) [^,]*")
 """What each quantized weight has of its own."""
 _FOLDED = re.compile(r"\{[\d.,]+\}")
@@ -204,20 +206,37 @@ def _difference(one: Branch, usual: Branch, otherwise: str) -> str:
     if own.keys().isdisjoint(others):
         # Another kind of layer, which lacks nothing.
         return otherwise
-    missing = next((pattern for pattern in others if pattern not in own), None)
-    if missing is not None:
-        return f"has no {missing}" if missing else otherwise
-    extra = next((pattern for pattern in own if pattern not in others), None)
-    if extra:
-        return f"has {extra} besides"
+    missing = [pattern for pattern in others if pattern not in own]
+    if missing:
+        return f"has no {_named(missing)}" if all(missing) else otherwise
+    extra = [pattern for pattern in own if pattern not in others]
+    if all(extra) and extra:
+        return f"has {_named(extra)} besides"
+    return _unlike(own, others) or otherwise
+
+
+def _unlike(own: Mapping[str, _Kind], others: Mapping[str, _Kind]) -> str:
+    """Return which weights are another kind, shape or dtype, or have another note, elsewhere; empty where none is."""
+    found: dict[tuple[str, str], list[str]] = {}
     for pattern, mine in own.items():
         # The kind, the shape, the dtype and the note of each; states have the shapes of their parameters.
         for i, (a, b) in enumerate(zip(mine[:4], others.get(pattern, mine)[:4], strict=True)):
             if a != b and not (i == 1 and mine[0] == "state"):
                 # Without a shape or a dtype nothing is known of it: its file is not there.
                 untold = "plain" if i == len(mine[:4]) - 1 else "not known"
-                return f"{pattern or 'it'} is {a or untold}, elsewhere {b or untold}"
-    return otherwise
+                found.setdefault((str(a or untold), str(b or untold)), []).append(pattern or "it")
+                break
+    said = [
+        f"{_named(patterns)} {'is' if len(patterns) == 1 else 'are'} {a}, elsewhere {b}"
+        for (a, b), patterns in found.items()
+    ]
+    return "; ".join(said[:_MAX_NAMED])
+
+
+def _named(patterns: Sequence[str]) -> str:
+    """Return some names, and how many more there are."""
+    more = len(patterns) - _MAX_NAMED
+    return ", ".join([*patterns[:_MAX_NAMED], *([f"{more:,} more"] if more > 0 else [])])
 
 
 def _patterns(branch: Branch) -> dict[str, _Kind]:

@@ -293,6 +293,8 @@ class Outline:
         return frozenset(column.name for column in columns(with_scanned=False) if self._is_told(column))
 
     def _is_told(self, column: Column) -> bool:
+        if column.name == "notes" and any(branch.unlike for branch in self._branches):
+            return True
         if column.is_said_once and column.order is not None:
             return len({column.order(one) for one in self.weights}) > 1
         return column.is_always or (column.has_text is not None and any(map(column.has_text, self.weights)))
@@ -302,7 +304,12 @@ class Outline:
         """The characters that each column has room for, whichever lines are seen."""
         shapes = {(one.shape, one.kind) for one in self.weights}
         longest = max([len(counted(len(self.weights), "weight")), *(len(shape_text(*one)) for one in shapes)])
-        return {column.name: column.width or min(longest, _MAX_SHAPE) for column in columns()}
+        widths = {column.name: column.width or min(longest, _MAX_SHAPE) for column in columns()}
+        for name, said in {"name": [one.name for one in self.weights], **self.choices}.items():
+            # A heading has an arrow beside it.
+            needed = max([len(name) + 2, *map(len, said)])
+            widths |= {name: min(widths[name], needed)} if name in widths else {}
+        return widths
 
     @cached_property
     def choices(self) -> dict[str, list[str]]:

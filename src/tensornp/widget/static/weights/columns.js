@@ -1,17 +1,26 @@
-// Which columns are shown: what someone has chosen, kept by the browser, or else what there is room for.
+// Which columns are shown: what someone chooses, and beside that what there is room for, of which the browser keeps what was
+// chosen before.
 
 import { button, element, groupOf } from "../page/elements.js";
 
 const KEPT = "tensornp.columns";
 const MARKS_FROM_PX = 480;
+// Names have this share of a page before other columns have room, if they are as long.
+const SHARE_OF_NAMES = 0.45;
 
 export class Columns {
   /** @type {Record<string, boolean>} By its name, whether a column was chosen or left out. */
   chosen = keptChoice();
+  /** @type {Set<string>} What was chosen on this page, and is shown whatever room there is. */
+  wanted = new Set();
+  /** @type {Set<string>} */
+  shown = new Set();
   width = Infinity;
 
-  // `changed()` is told that others are to be shown.
-  constructor(changed) {
+  // `sizeOf(column)` gives the pixels of a column; `changed(name)` is told that others are to be shown, and which one was
+  // chosen, if one was.
+  constructor(sizeOf, changed) {
+    this.sizeOf = sizeOf;
     this.changed = changed;
     this.button = button("Columns", "Choose what is shown of each weight", () => this.open(this.list.hidden));
     this.button.hidden = true;
@@ -36,12 +45,13 @@ export class Columns {
   /** @param {Column[]} all @param {string} sort */
   offer(all, sort) {
     const free = all.filter((column) => !column.isFixed);
-    const isShown = ({ name, isFixed, minWidth }) => isFixed || name === sort || (this.chosen[name] ?? this.width >= minWidth);
     // A mark in its own room is more than a narrow page can give.
-    const inRoom = (column) => ({ ...column, hasMark: column.hasMark && this.width >= MARKS_FROM_PX });
-    const columns = all.filter(isShown).map(inRoom);
-    const shown = new Set(columns.map(({ name }) => name));
-    const kind = JSON.stringify([free.map(({ name }) => name), [...shown]]);
+    const inRoom = all.map((column) => ({ ...column, hasMark: column.hasMark && this.width >= MARKS_FROM_PX }));
+    const fitting = this.fitting(inRoom, sort);
+    const columns = inRoom.filter(({ name }) => fitting.has(name));
+    columns[0].roomPx = this.roomOf(columns[0]);
+    this.shown = fitting;
+    const kind = JSON.stringify([free.map(({ name }) => name), [...fitting]]);
     this.button.hidden = free.length === 0;
     if (kind === this.kind) return columns;
     this.kind = kind;
@@ -49,8 +59,32 @@ export class Columns {
     // What was made already keeps the focus.
     if (names !== this.names) this.list.replaceChildren(...free.map((column) => this.box(column)));
     this.names = names;
-    for (const box of this.list.querySelectorAll("input")) box.checked = shown.has(box.value);
+    for (const box of this.list.querySelectorAll("input")) box.checked = fitting.has(box.value);
     return columns;
+  }
+
+  // The names of what is shown in any case, and then of what there is room for, up to the first for which there is none.
+  /** @param {Column[]} all @param {string} sort */
+  fitting(all, sort) {
+    const isForced = ({ name, isFixed }) => isFixed || name === sort || this.wanted.has(name);
+    const order = ({ name, rank }) => (this.chosen[name] ? rank - all.length : rank);
+    const [first] = all.filter(({ isFixed }) => !isFixed).sort((a, b) => a.rank - b.rank);
+    const forced = all.filter(isForced);
+    const others = all.filter((one) => !isForced(one) && this.chosen[one.name] !== false);
+    // What matters most is not pushed out by what was chosen elsewhere.
+    others.sort((a, b) => Number(b === first) - Number(a === first) || order(a) - order(b));
+    let room = this.width - forced.reduce((sum, one) => sum + this.roomOf(one), 0);
+    const fits = new Set(forced.map(({ name }) => name));
+    for (const one of others) {
+      room -= this.roomOf(one);
+      if (room < 0) break;
+      fits.add(one.name);
+    }
+    return fits;
+  }
+
+  roomOf(column) {
+    return column.isFixed ? Math.min(this.sizeOf(column), this.width * SHARE_OF_NAMES) : this.sizeOf(column);
   }
 
   box({ name, heading }) {
@@ -60,8 +94,11 @@ export class Columns {
     box.value = name;
     box.addEventListener("change", () => {
       this.chosen = { ...this.chosen, [name]: box.checked };
+      // What comes besides pushes nothing out.
+      if (box.checked) this.wanted = new Set([...this.wanted, ...this.shown, name]);
+      else this.wanted.delete(name);
       keep(this.chosen);
-      this.changed();
+      this.changed(box.checked ? name : "");
     });
     label.append(box, document.createTextNode(heading));
     return label;

@@ -9,9 +9,12 @@ const INDENT_PX = 16;
 // Between columns, and what a mark takes beside a figure.
 const GAP_PX = 8;
 const MARK_PX = 40;
-// Up to how many letters a name is one, and of a longer one the end that stays where its middle is left out.
-const MIN_CUT = 20;
+// Up to how many letters a part of a name is one, and of a longer one the end that stays where the rest has no room; and
+// what is left of each part.
+const PART_LETTERS = 20;
 const MAX_END = 14;
+const FEWEST_LETTERS = 2;
+const NUM_DIGITS = 100;
 const FEW_LETTERS = 6;
 const MIN_THUMB_PX = 20;
 
@@ -32,7 +35,8 @@ export class Lines {
     this.seek = seek;
     this.order = order;
     this.node = element("div", "beside");
-    const scroller = element("div", "scroller");
+    this.scroller = element("div", "scroller");
+    this.scroller.addEventListener("scroll", () => this.paintEdges(), { passive: true });
     this.grid = element("table", "tree");
     this.grid.setAttribute("role", "treegrid");
     this.grid.setAttribute("aria-label", label);
@@ -52,15 +56,17 @@ export class Lines {
     this.slider.hidden = true;
     this.slider.setAttribute("aria-label", "First line that is shown");
     this.slider.addEventListener("input", () => moveTo(Number(this.slider.value)));
-    scroller.append(this.grid);
-    this.node.append(scroller, this.slider);
+    this.scroller.append(this.grid);
+    const edges = ["left", "right"].map((side) => element("span", `edge tensornp-at-${side}`));
+    this.node.append(this.scroller, ...edges, this.slider);
   }
 
   // --- painting
 
-  // `columns` are those that are shown; `stop` is the line that the Tab key stops at, `opened` the number of the weight
+  // `columns` are those that are shown, names with the room that they have at least; `stop` is the line that the Tab key stops at, `opened` the number of the weight
   // that is open.
   paint(seen, columns, { sort, descending }, stop, opened) {
+    this.node.style.setProperty("--tensornp-names", `${columns[0].roomPx}px`);
     this.seen = seen;
     this.columns = columns;
     const { lines, total, first } = seen;
@@ -68,17 +74,57 @@ export class Lines {
     this.paintHeads(columns, sort, descending);
     const at = Math.min(Math.max(stop, first), first + Math.max(lines.length - 1, 0));
     this.rows = lines.map((line, i) => this.row(line, first + i, at, opened));
-    const nothing = element("tr");
-    const cell = element("td", "nothing", seen.nothing);
-    cell.colSpan = columns.length;
-    nothing.append(cell);
-    this.body.replaceChildren(...(lines.length ? this.rows : [nothing]));
+    this.body.replaceChildren(...(lines.length ? this.rows : [this.nothing(seen.nothing, columns.length)]));
+    this.paintEdges();
     this.slider.max = String(Math.max(total - this.count, 0));
     this.slider.value = String(first);
     this.slider.hidden = total <= this.count;
     // As much of it as is seen of all lines.
     const thumb = Math.max((this.slider.clientHeight * this.count) / total, MIN_THUMB_PX);
     this.slider.style.setProperty("--tensornp-thumb", `${thumb}px`);
+  }
+
+  // Seen however far across one has scrolled.
+  nothing(text, numColumns) {
+    const row = element("tr");
+    const cell = element("td", "nothing");
+    const said = element("span", "", text);
+    said.style.maxWidth = `${this.scroller.clientWidth}px`;
+    cell.colSpan = numColumns;
+    cell.append(said);
+    row.append(cell);
+    return row;
+  }
+
+  // A shade at an edge says that there is more behind it.
+  paintEdges() {
+    const { scrollLeft, scrollWidth, clientWidth } = this.scroller;
+    this.node.classList.toggle("tensornp-has-left", scrollLeft > 1);
+    this.node.classList.toggle("tensornp-has-right", scrollLeft + clientWidth < scrollWidth - 1);
+    const name = /** @type {HTMLElement | null} */ (this.head.firstElementChild);
+    this.node.style.setProperty("--tensornp-left", `${name?.offsetWidth ?? 0}px`);
+  }
+
+  // The pixels of a column; what a character takes is told by some.
+  sizeOf({ width, hasMark, isFixed }) {
+    if (!this.characterPx) {
+      const probe = element("span", "probe", "0".repeat(NUM_DIGITS));
+      this.scroller.append(probe);
+      this.characterPx = probe.offsetWidth / NUM_DIGITS;
+      probe.remove();
+    }
+    // In front of a name there is a mark.
+    return width * this.characterPx + GAP_PX + (hasMark ? MARK_PX : 0) + (isFixed ? INDENT_PX : 0);
+  }
+
+  // Scrolls across to a column.
+  showColumn(name) {
+    const at = this.columns.findIndex((column) => column.name === name);
+    if (at < 1) return;
+    const [first, head] = [0, at].map((i) => /** @type {HTMLElement} */ (this.head.children[i]));
+    const { offsetLeft, offsetWidth } = head;
+    const least = offsetLeft + offsetWidth - this.scroller.clientWidth;
+    this.scroller.scrollLeft = Math.min(Math.max(this.scroller.scrollLeft, least), offsetLeft - first.offsetWidth);
   }
 
   // Columns are as wide as what they may have to say, whatever is seen of it; names have the room that these leave.
@@ -149,32 +195,45 @@ export class Lines {
     if (line.isQuiet) row.classList.add("tensornp-counts");
     if (line.number >= 0 && line.number === opened) row.classList.add("tensornp-opened");
     row.title = `${line.cells.name}\n${line.title}`;
-    row.append(...this.columns.map((column) => this.cell(line, column)));
+    const beside = [at - 1, at + 1].map((other) => this.lineOf(other)?.cells.name ?? "");
+    row.append(...this.columns.map((column) => this.cell(line, column, beside)));
     return row;
   }
 
-  /** @param {Line} line @param {Column} column */
-  cell(line, { name, heading, isRight, hasMark }) {
+  // `beside` are the names of the lines before and after it.
+  /** @param {Line} line @param {Column} column @param {string[]} beside */
+  cell(line, { name, heading, isRight, hasMark }, beside) {
     const cell = element("td", isRight ? "right" : name);
     const text = line.cells[name] ?? "";
-    if (name === "name") {
-      const mark = element("span", "mark", line.branch >= 0 ? (line.open ? "▾" : "▸") : "");
-      mark.setAttribute("aria-hidden", "true");
-      const box = element("div", "name-box");
-      const indent = element("span", "indent");
-      indent.style.flexBasis = `${(line.level - 1) * INDENT_PX}px`;
-      box.append(indent, mark, whole(text));
-      if (line.className) box.append(nameOf("class-name", line.className));
-      if (line.alarm) box.append(this.link(line.alarm, `${line.alarm.text}: show the values there (n)`, "alarm"));
-      else if (line.odd) box.append(this.link(line.odd, `${line.odd.title}; show it`, "odd"));
-      cell.append(box);
-    } else if (name === "figures") {
+    if (name === "name") cell.append(this.nameBox(line, text, beside));
+    else if (name === "figures") {
       if (line.picture.src) cell.append(pictureOf(line.picture));
       cell.title = text;
     } else if (name === this.seen.marked && line.mark) cell.append(markOf(line.mark, hasMark), document.createTextNode(text));
-    else cell.textContent = text;
+    else {
+      cell.textContent = text;
+      // What is said in words may have no room.
+      if (!isRight) cell.title = text;
+    }
     if (line.titles[name]) cell.title = `${heading || name} ${line.titles[name]}`;
     return cell;
+  }
+
+  /** @param {Line} line @param {string} text @param {string[]} beside */
+  nameBox(line, text, beside) {
+    const box = element("div", "name-box");
+    if (!this.seen.isList) {
+      const mark = element("span", "mark", line.branch >= 0 ? (line.open ? "▾" : "▸") : "");
+      mark.setAttribute("aria-hidden", "true");
+      const indent = element("span", "indent");
+      indent.style.flexBasis = `${(line.level - 1) * INDENT_PX}px`;
+      box.append(indent, mark);
+    }
+    box.append(nameInParts(text, beside));
+    if (line.className) box.append(nameOf("class-name", line.className));
+    if (line.alarm) box.append(this.link(line.alarm, `${line.alarm.text}: show the values there (n)`, "alarm"));
+    else if (line.odd) box.append(this.link(line.odd, `${line.odd.title}; show it`, "odd"));
+    return box;
   }
 
   // The weight that is open, by its number.
@@ -237,7 +296,7 @@ export class Lines {
 
   // Columns that are out of sight on a narrow page.
   shift(by) {
-    this.grid.parentElement.scrollBy({ left: (by * this.grid.parentElement.clientWidth) / 2 });
+    this.scroller.scrollBy({ left: (by * this.scroller.clientWidth) / 2 });
   }
 
   // Returns whether the key was used among the headings; `down` leads to the lines.
@@ -264,14 +323,36 @@ function markOf([from, to], hasRoom) {
   return mark;
 }
 
-// A name of which the middle is left out where there is no room for it: both its ends tell it from others.
-function whole(text) {
+// A name in parts, of which those give way that do not tell it from the lines beside it: numbers do, its end, and the first
+// key in which it differs from a neighbour.
+/** @param {string} text @param {string[]} beside */
+function nameInParts(text, beside) {
+  const keys = keysOf(text);
+  const firsts = beside.map(keysOf).map((other) => keys.findIndex((key, i) => key !== other[i]));
+  /** @type {[string, string][]} Parts, with what they do where there is no room. */
+  const parts = [];
+  keys.forEach((key, i) => {
+    const said = i ? `.${key}` : key;
+    const before = parts.at(-1);
+    if (/^\d+$|[{]/.test(key)) parts.push([said, "stays"]);
+    else if (i < keys.length - 1 && !firsts.includes(i)) {
+      if (before?.[1] === "alike") before[0] += said;
+      else parts.push([said, "alike"]);
+    } else if (said.length <= PART_LETTERS) parts.push([said, "differs"]);
+    else parts.push([said.slice(0, -MAX_END), "alike"], [said.slice(-MAX_END), "differs"]);
+  });
   const node = nameOf("name-text", "");
-  const letters = [...text];
-  const end = letters.slice(-MAX_END);
-  // Parted at a dot where there is one, it is read out as names are.
-  const at = letters.length - end.length + Math.max(end.indexOf("."), 0);
-  const parts = letters.length > MIN_CUT ? [letters.slice(0, at), letters.slice(at)] : [letters];
-  node.append(...parts.map((part) => element("span", "part", part.join(""))));
+  node.append(...parts.map(([said, kind]) => partOf(said, kind)));
   return node;
+}
+
+function partOf(said, kind) {
+  const part = element("span", `part tensornp-${kind}`, said);
+  part.style.minWidth = `${kind === "stays" ? said.length : Math.min(said.length, FEWEST_LETTERS)}ch`;
+  return part;
+}
+
+// A pattern of numbers is one key.
+function keysOf(name) {
+  return name.split(/\.(?![^{]*\})/);
 }

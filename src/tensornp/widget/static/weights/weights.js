@@ -15,6 +15,8 @@ import { Panel } from "./panel.js";
 // with the height of the page does not move it to and fro.
 const WIDE_PX = 1280;
 const SCROLLBAR_PX = 20;
+// What the bar beside the lines takes.
+const BAR_PX = 14;
 // What a wheel that is turned by one notch goes by is three lines.
 const LINE_OF_WHEEL_PX = 33;
 
@@ -29,6 +31,7 @@ class Weights {
   first = 0;
   firstBefore = 0;
   rolled = 0;
+  sortBefore = "";
   current = 0;
 
   /** @param {Model} model */
@@ -44,8 +47,6 @@ class Weights {
       open: (weight, goal) => this.open(weight, undefined, goal),
       list: () => this.ask({ sort: "findings", descending: false }),
     });
-    this.columns = new Columns(() => this.seen && this.repaint());
-    this.controls.node.append(this.columns.button);
     this.lines = new Lines(`Weights of ${model.get("label")}`, {
       sort: (order) => this.ask(order),
       order: () => this.asked,
@@ -54,6 +55,14 @@ class Weights {
       moveTo: (first) => this.moveTo(first),
       entered: (at) => this.entered(at),
     });
+    this.columns = new Columns(
+      (column) => this.lines.sizeOf(column),
+      (name) => {
+        if (this.seen) this.repaint();
+        this.lines.showColumn(name);
+      },
+    );
+    this.controls.node.append(this.columns.button);
     this.panel = new Panel(model, {
       post: (message, isSlow) => this.wishes.post(message, isSlow),
       announce: (text) => (this.live.textContent = text),
@@ -188,7 +197,8 @@ class Weights {
       this.root.classList.toggle("tensornp-wide", isWide);
       this.shrink();
     }
-    if (this.columns.fit(this.listing.clientWidth) && this.seen) this.repaint();
+    if (this.columns.fit(this.listing.clientWidth - BAR_PX) && this.seen) this.repaint();
+    this.lines.paintEdges();
   }
 
   // The same lines, with other columns.
@@ -202,6 +212,8 @@ class Weights {
     const { total, text, code } = this.seen;
     const columns = this.columns.offer(this.seen.columns, this.asked.sort);
     this.lines.paint(this.seen, columns, this.asked, this.current, this.panel.opened);
+    if (this.asked.sort !== this.sortBefore) this.lines.showColumn(this.asked.sort);
+    this.sortBefore = this.asked.sort;
     this.said.textContent = text || `${total.toLocaleString("en")} ${total === 1 ? "line" : "lines"}`;
     this.code.textContent = code;
     this.copy.hidden = !code;
