@@ -84,6 +84,7 @@ interface Line {
 /** What a scan has found of several weights, of which the first has a number and a name. */
 interface Finding {
   text: string;
+  what: string;
   isAlarm: boolean;
   weight: number;
   name: string;

@@ -14,8 +14,10 @@ import torch
 from safetensors.torch import save_file
 
 import tensornp as tnp
+from tensornp.core.summary.options import DisplayOptions
 from tensornp.errors import NoDataError
 from tensornp.models.entries.released import Find, released
+from tensornp.models.module_view import module_view
 from tensornp.widget.navigator import the_navigator
 from tensornp.widget.weights import MAX_LINES, WeightsWidget
 
@@ -266,6 +268,64 @@ def test_gradients_are_columns_where_there_are_any(shown, monkeypatch):
     assert page.widget.scanned.endswith(" · another thread is running: gradients were not looked at")
 
 
+def test_a_trainable_weight_without_a_gradient_is_said_to_have_none_where_others_have(shown, monkeypatch):
+    """In its column, and above the tree; where none has one, nothing is said, nor of what is frozen."""
+    monkeypatch.setattr("tensornp.core.lowlevel.threads.others_run", lambda: False)
+    model = torch.nn.ModuleDict({name: torch.nn.Linear(3, 3) for name in ("used", "frozen", "aux")})
+    model.frozen.requires_grad_(False)
+    page = shown(model)
+    page.scan()
+    assert page.widget.findings == []
+    model.used(torch.randn(2, 3)).square().sum().backward()
+    page.scan()
+    (told,) = page.widget.findings
+    assert (told["text"], told["name"], told["more"]) == (
+        "2 trainable with no .grad, unlike the others", "aux.weight", 1,
+    )  # fmt: skip
+    assert page.names(filters={"findings": told["what"]}) == ["aux.weight", "aux.bias"]
+    grads = {line["cells"]["name"]: line["cells"]["grad"] for line in page.lines(sort="name")}
+    assert grads == {
+        f"{part}.{name}": said
+        for part, said in (("aux", "no .grad"), ("frozen", "frozen"), ("used", "grad"))
+        for name in ("bias", "weight")
+    }
+    model.frozen.requires_grad_(True)
+    for one in model.frozen.parameters():
+        one.grad = torch.ones_like(one)
+    page = shown(model)
+    page.scan()
+    answer = page.ask("lines", first=0, count=9)
+    # It is the same of all but for that.
+    assert "grad" in [column["name"] for column in answer["columns"]]
+
+
+def test_what_was_not_read_is_said_until_a_scan_has_read_it(shown):
+    """Silence looks like a verdict; of a module that was looked at whole, it is one."""
+    page = shown({"a": torch.ones(2), "b": torch.zeros(0)})
+    assert [one["text"] for one in page.widget.findings] == ["values not read yet; Scan looks for NaN"]
+    page.scan()
+    assert "not read yet" not in str(page.widget.findings)
+    assert shown({"b": torch.zeros(0)}).widget.findings == []
+    looked_at = shown(net())
+    looked_at.widget.tell(module_view(net(), DisplayOptions()))
+    assert looked_at.widget.findings == []
+
+
+def test_findings_lead_to_the_weights_that_have_them_and_no_others(shown):
+    """However many others have something more serious; and one that is opened says what it equals."""
+    page = shown({**{f"c{i}": torch.full((2,), 3.0 + i) for i in range(5)}, "a": torch.ones(3).cumsum(0),
+                  "b": torch.ones(3).cumsum(0), "d": torch.zeros(4)})  # fmt: skip
+    page.scan()
+    whats = {one["text"]: one["what"] for one in page.widget.findings}
+    assert page.names(filters={"findings": whats["2 with the same values"]}) == ["a", "b"]
+    assert page.names(filters={"findings": whats["5 constant"]}, search="c{1..3}") == ["c1", "c2", "c3"]
+    assert page.names(filters={"findings": "made up"}) == []
+    assert page.ask("open", weight=[*page.explorer].index("a"))["found"] == "the same values as 'b'"
+    page.ask("scan", filters={"findings": whats["2 with the same values"]})
+    page.wait(lambda: page.widget.progress < 0)
+    assert page.widget.scanned.startswith("2 weights")
+
+
 def test_what_is_not_finite_is_told_with_its_place(shown):
     """A NaN before an infinity; of what is finite, nothing."""
     model = net()
@@ -278,7 +338,7 @@ def test_what_is_not_finite_is_told_with_its_place(shown):
     page.scan()
     number = [*page.explorer].index("3.0.bias")
     nan, inf, *others = page.widget.findings
-    told = {"text": "1 weight has NaN", "isAlarm": True, "name": "3.0.bias", "more": 0}
+    told = {"text": "1 weight has NaN", "what": "NaN", "isAlarm": True, "name": "3.0.bias", "more": 0}
     assert nan == {**told, "weight": number, "goal": "nan"}
     assert (inf["text"], inf["name"], inf["goal"]) == ("1 weight has infinities", "1.0.weight", "inf")
     assert not any(one["isAlarm"] or one["goal"] for one in others)

@@ -18,6 +18,7 @@ from tensornp.models.outline.below import part_of
 from tensornp.models.outline.columns import (
     ABOUT,
     FINDINGS,
+    GRAD,
     UPDATE,
     Column,
     at_a_glance,
@@ -46,7 +47,7 @@ class Found(NamedTuple):
     """What a scan has found of a weight: what stands out, the words of its figures, bars, and numbers by their columns.
 
     The picture of a histogram is made when its line is seen. `moment` tells whether the weight is another one by now,
-    and `update` how far it has moved since the scan before.
+    and `update` how far it has moved since the scan before; `lacks_gradient`, that others have one.
     """
 
     findings: tuple[Finding, ...]
@@ -56,6 +57,7 @@ class Found(NamedTuple):
     alarms: tuple[NotFinite, ...] = ()
     moment: Moment | None = None
     update: Update | None = None
+    lacks_gradient: bool = False
 
     @property
     def rank(self) -> int:
@@ -71,6 +73,23 @@ class Found(NamedTuple):
     def alarm(self) -> str:
         """What is not finite, in a few words."""
         return ", ".join(one.text for one in self.alarms)
+
+
+class OrderOf(NamedTuple):
+    """By what lines are sorted and chosen where a scan has found something."""
+
+    found: Mapping[str, Found]
+
+    def number(self, column: str, name: str) -> float | None:
+        """Return by what number a weight is sorted: that of a figure, or how bad what was found is."""
+        own = self.found.get(name)
+        return None if own is None else own.rank if column == FINDINGS else own.figures.get(column)
+
+    def worst(self, name: str) -> str:
+        """Return of what kind the worst is that was found of a weight; empty of nothing."""
+        own = self.found.get(name)
+        kind = kind_of(own.findings) if own is not None else None
+        return kind.what if kind is not None else ""
 
 
 class Told(NamedTuple):
@@ -114,7 +133,7 @@ def findings_data(weights: Sequence[WeightEntry], found: Mapping[str, Found]) ->
     kinds = by_kind((name, found[name].findings) for name in numbers if name in found)
     return [
         {
-            "text": kind.said_of(len(names)), "isAlarm": kind.is_alarm, "more": len(names) - 1,
+            "text": kind.said_of(len(names)), "what": kind.what, "isAlarm": kind.is_alarm, "more": len(names) - 1,
             "name": cut(names[0], MAX_SHOWN) or "''", "weight": numbers[names[0]],
             "goal": found[names[0]].goal if kind.is_alarm else "",
         }
@@ -124,7 +143,9 @@ def findings_data(weights: Sequence[WeightEntry], found: Mapping[str, Found]) ->
 
 def note_data(text: str) -> list[dict[str, Any]]:
     """Return what is said beside findings, and leads to no weight; nothing of an empty text."""
-    return [{"text": text, "isAlarm": False, "more": 0, "name": "", "weight": -1, "goal": ""}] if text else []
+    return (
+        [{"text": text, "what": "", "isAlarm": False, "more": 0, "name": "", "weight": -1, "goal": ""}] if text else []
+    )
 
 
 def marked_column(sort: str) -> str:
@@ -172,7 +193,9 @@ def _cells(line: Line, told: Told) -> dict[str, str]:
         # One that is counted by another name has its elements, and is no share more.
         shares["elements"] = format_count(line.weights[0].numel)
     if line.weights:
-        return cells_of(Row(line.label, line.weights, line.unlike)) | shares
+        lacking = [one for one in line.weights if one.name in told.found and told.found[one.name].lacks_gradient]
+        grad = {GRAD: "no .grad" if len(lacking) == len(line.weights) else "some no .grad"} if lacking else {}
+        return cells_of(Row(line.label, line.weights, line.unlike)) | shares | grad
     weights, nbytes = counted(line.sums.num_weights, "weight"), format_nbytes(line.sums.nbytes)
     said = {"name": legible(line.label), "shape": weights, "bytes": nbytes, "notes": legible(line.unlike)}
     return {column.name: said.get(column.name, "") for column in columns(with_scanned=False)} | shares

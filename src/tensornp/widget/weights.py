@@ -11,6 +11,7 @@ from typing import Any
 
 import traitlets
 
+from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted, format_nbytes
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.stats import summarize_stats
@@ -22,7 +23,7 @@ from tensornp.models.live.last_scan import LastScan
 from tensornp.models.module_view import ModuleView
 from tensornp.models.names.search import none_fits
 from tensornp.models.outline.choose import Asked, is_expression
-from tensornp.models.outline.columns import FINDINGS, columns
+from tensornp.models.outline.columns import GRAD, columns
 from tensornp.models.outline.outline import FoundOrder, Outline
 from tensornp.models.outline.spreads import Spreads
 from tensornp.render.layout.words import cost_of_scan
@@ -36,6 +37,7 @@ from tensornp.widget.weight_data import entry_data, fitted, stats_data
 from tensornp.widget.weight_lines import (
     NOT_FINITE,
     Found,
+    OrderOf,
     Told,
     choice_data,
     column_data,
@@ -52,6 +54,7 @@ MAX_LINES = 100
 """Lines of one answer."""
 _LOOK_S = 0.005
 """For how long it is looked after a cell whether weights were written to."""
+_UNREAD = "values not read yet; Scan looks for NaN"
 _EARLIER = "as of the scan: weights have been written or replaced since"
 
 
@@ -113,6 +116,7 @@ class WeightsWidget(AnsweringWidget):
         self._figures: set[str] = set()
         self._looked_at = 0
         self._scan: Scanning[ScanFound] | None = None
+        unread = any(not one.problem and one.numel for one in self._weights)
         answers: Answers = {
             "lines": self._lines, "open": self._open, "stats": self._stats, "values": self._values,
             "bind": self._bind, "scan": self._scan_all, "end": self._end,
@@ -124,6 +128,7 @@ class WeightsWidget(AnsweringWidget):
             place=f"{anchor}-values",
             has_values=has_values,
             can_bind=binder is not None,
+            findings=note_data(_UNREAD if unread else ""),
         )  # fmt: skip
 
     def close(self) -> None:
@@ -170,7 +175,7 @@ class WeightsWidget(AnsweringWidget):
             self._outline = Outline(self._weights, self._classes)
         outline, asked = self._outline, asked_by(request)
         first, count = integer_of(request.get("first", 0)), integer_of(request.get("count", 0))
-        found, marked, at = self._told_of if self._found else None, marked_column(asked.sort), -1
+        found, marked, at = self._order(), marked_column(asked.sort), -1
         if request.get("reveal") is not None:
             number = integer_of(request.get("reveal"))
             self._check(number)
@@ -212,10 +217,9 @@ class WeightsWidget(AnsweringWidget):
         assert self._outline is not None
         return cost_of_scan(self._outline.sums_listed(asked, found).nbytes)
 
-    def _told_of(self, column: str, name: str) -> float | None:
-        """Return by what number a weight is sorted: that of a figure, or how bad what was found is."""
-        own = self._found.get(name)
-        return None if own is None else own.rank if column == FINDINGS else own.figures.get(column)
+    def _order(self) -> FoundOrder | None:
+        """Return by what a scan has found lines are sorted and chosen."""
+        return OrderOf(self._found) if self._found else None
 
     def _said(self, asked: Asked, found: FoundOrder | None) -> str:
         """Return how many weights fit, of how many."""
@@ -235,6 +239,7 @@ class WeightsWidget(AnsweringWidget):
         told = self._outline.told
         scanned = (column for column in columns() if column.is_scanned and self._found)
         told |= {column.name for column in scanned if column.figure is None or column.name in self._figures}
+        told |= {GRAD} if any(one.lacks_gradient for one in self._found.values()) else set()
         widths = self._outline.widths
         return [column_data(column, widths[column.name]) for column in columns() if column.name in told]
 
@@ -255,7 +260,9 @@ class WeightsWidget(AnsweringWidget):
         entry = self._weight(request)
         is_earlier = self._is_earlier(self._weights[integer_of(request.get("weight"))])
         self.earlier = _EARLIER if is_earlier else self.earlier
-        told = {"earlier": "written or replaced since the scan, of which its figures are"} if is_earlier else {}
+        found = self._found.get(entry.name)
+        told: dict[str, Any] = {"found": legible("; ".join(one.text for one in found.findings)) if found else ""}
+        told |= {"earlier": "written or replaced since the scan, of which its figures are"} if is_earlier else {}
         printoptions = fitted(self._options.printoptions, integer_of(request.get("width", 0)))
         return {"type": "weight", **entry_data(entry, self.opened, printoptions), **told}
 
@@ -313,7 +320,11 @@ class WeightsWidget(AnsweringWidget):
         """Begin to read all weights that are listed, in a thread."""
         if self._scan is None:
             asked = asked_by(request)
-            chosen = self._outline.chosen(asked) if asked.is_list and self._outline is not None else self._weights
+            chosen = (
+                self._outline.chosen(asked, self._order())
+                if asked.is_list and self._outline is not None
+                else self._weights
+            )
             # What would be computed is read where nothing else is listed.
             stored = [one for one in chosen if one.kind != COMPUTED]
             self.progress, wanted = 0.0, stored or list(chosen)

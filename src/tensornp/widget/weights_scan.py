@@ -10,7 +10,7 @@ from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.moment import moment_of
 from tensornp.models.entries.released import reached
-from tensornp.models.live.gradients import gradients_of
+from tensornp.models.live.gradients import gradients_of, without_gradient
 from tensornp.models.live.last_scan import LastScan
 from tensornp.models.live.update import Update
 from tensornp.models.outline.columns import UPDATE, figures_of, figures_of_gradient
@@ -22,6 +22,7 @@ from tensornp.widget.weight_lines import Found
 
 ScanFound = tuple[dict[str, Found], str]
 """What is found, by name, and a sentence on all."""
+_NO_GRADIENT = Finding(QUIET_RANK, "no .grad, unlike the others", "trainable with no .grad, unlike the others")
 
 
 def found_in(rows: Sequence[WeightEntry], last: LastScan | None, go_on: GoOn) -> ScanFound:
@@ -37,6 +38,7 @@ def found_in(rows: Sequence[WeightEntry], last: LastScan | None, go_on: GoOn) ->
     found: dict[str, Found] = {}
     gradients = gradients_of(there, unguarded, lambda: go_on(1, 1)) if table.complete else {}
     updates = last.updates_of(there, lambda: go_on(1, 1)) if table.complete and last is not None else {}
+    lacking = set() if unguarded.left_out else without_gradient(there, gradients)
     for name, stats in table.items():
         alarms = tuple(alarms_of(stats))
         figures = figures_of(stats)
@@ -47,9 +49,10 @@ def found_in(rows: Sequence[WeightEntry], last: LastScan | None, go_on: GoOn) ->
             findings += [
                 Finding(ALARM_RANK - 1, f"{alarm} in its gradient", "NaN or infinities in the gradient")
             ] * bool(alarm)
+        findings += [_NO_GRADIENT] * (name in lacking)
         update = updates.get(name)
         figures |= {UPDATE: update.size} if update is not None and update.size is not None else {}
-        found[name] = Found(tuple(findings), *line_of(stats), figures, alarms, moments[name], update)
+        found[name] = Found(tuple(findings), *line_of(stats), figures, alarms, moments[name], update, name in lacking)
     table.failed |= gone
     for name, why in table.failed.items():
         update = Update(None, "", f"is not known: {why}") if updates else None

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import tensornp as tnp
-from tensornp.models.names.search import none_fits
+from tensornp.models.names.search import fitting, none_fits
 
 NAMES = [
     "encoder.layer.0.attention.query.weight", "encoder.layer.0.attention.query.bias", "encoder.layer.10.Norm.weight",
@@ -37,12 +37,28 @@ NAMES = [
         ("a[0]", []),
         ("a[[]0]", [4]),
         ("query nowhere", []),
+        ("layer.{0..5} weight", [0]),
+        ("layer.{1,10}", [2]),
+        ("layer.{1}", []),
+        ("encoder.layer.{0..10}.{Norm,attention}*", [0, 1, 2]),
+        ("{ query, Norm } weight", [0, 2]),
+        ("layer.{9..2}", []),
+        ("{", []),
+        ("{}", []),
     ],
 )
 def test_what_is_typed_finds(typed, found):
     """All words of it, whatever their order."""
     explorer = tnp.weights({name: torch.ones(1) for name in NAMES})
     assert list(explorer.find(typed)) == [NAMES[i] for i in found]
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 0), (0, 9), (3, 27), (7, 1234), (90, 110), (0, 1999), (199, 200)])
+def test_a_range_in_braces_is_of_its_numbers_and_no_others(first, last):
+    """However many there are; a number is found whole."""
+    names = [f"w.{i}" for i in range(2100)]
+    assert fitting(f"{{{first}..{last}}}", names) == [*range(first, last + 1)]
+    assert fitting("w.{0..99999999999}", names) == [*range(2100)]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -17,6 +19,15 @@ from tensornp.models.outline.spreads import Spread, Spreads
 
 KEYS = st.sampled_from(["a", "b", "0", "1", "2", "w"])
 NAMES = st.lists(st.lists(KEYS, min_size=1, max_size=3).map(".".join), min_size=1, max_size=12, unique=True)
+
+
+class Told(NamedTuple):
+    """What a scan has found, made up."""
+
+    number: Callable[[str, str], float | None]
+
+    def worst(self, name: str) -> str:
+        return ""
 
 
 def outline_of(names: list[str]) -> Outline:
@@ -59,7 +70,7 @@ def test_of_what_nothing_is_found_nothing_comes_first(column, descending):
     """Whichever way they are sorted; equal ones stay as they are."""
     outline = outline_of(["a", "b", "c", "d", "e"])
     found = {"b": 1.0, "c": 2.0, "e": 1.0}
-    chosen = outline.chosen(Asked(sort=column, descending=descending), lambda _, name: found.get(name))
+    chosen = outline.chosen(Asked(sort=column, descending=descending), Told(lambda _, name: found.get(name)))
     assert [one.name for one in chosen] == [*("cbe" if descending else "bec"), "a", "d"]
 
 
@@ -70,7 +81,7 @@ def test_what_counts_comes_last_and_is_no_extreme(descending):
     outline = Outline([*tnp.weights(tensors).values()])
     figures = {name: {"norm": float(one.double().norm())} for name, one in tensors.items()}
     asked = Asked(sort="norm", descending=descending)
-    chosen = outline.chosen(asked, lambda column, name: figures[name][column])
+    chosen = outline.chosen(asked, Told(lambda column, name: figures[name][column]))
     assert [one.name for one in chosen] == [*(["h", "g.w"] if descending else ["g.w", "h"]), "g.position_ids"]
     spreads = Spreads(outline, figures, {})
     group = outline.lines(Asked(), 0, 9)[0].branch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.gradients import Unguarded
@@ -15,10 +15,17 @@ from tensornp.models.entries.tensor import PLAIN
 
 
 class Gradient(NamedTuple):
-    """The norm of a gradient, None where none of it is finite, and what of it gives cause for alarm."""
+    """The norm of a gradient, None where none of it is finite or it is not read, and what gives cause for alarm."""
 
     norm: float | None
     alarm: str
+
+
+@unnoticed
+def without_gradient(entries: Iterable[WeightEntry], gradients: Collection[str]) -> set[str]:
+    """Return the names of weights that have none, though backward adds one up and others have theirs."""
+    trained = {one.name for one in entries if type(one.tensor) in PLAIN and one.requires_grad and one.tensor.is_leaf}
+    return trained.difference(gradients) if gradients else set()
 
 
 @unnoticed
@@ -39,6 +46,7 @@ def gradients_of(
         try:
             figures = stats(gradient, histogram=None)
         except TensornpError:
+            found[entry.name] = Gradient(None, "")
             continue
         norm = None if figures.norm is None else float(figures.norm)
         found[entry.name] = Gradient(norm, alarm_text(figures))

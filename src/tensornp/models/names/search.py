@@ -1,4 +1,4 @@
-"""What words, a glob or a regular expression match of a name."""
+"""What words, a glob or a regular expression match of a name; braces as the tree writes them, ``{0..5}`` or ``{3,4}``."""
 
 from __future__ import annotations
 
@@ -12,15 +12,20 @@ from tensornp.errors import BadRequestError
 from tensornp.models.names.quoted import closest, shown_name
 
 _WILDCARDS = frozenset("*?[")
-_WILDCARD = re.compile(r"\*|\?|\[.*")
-_WORD = re.compile(r"(?:\[[^\]]*\]|\S)+")
+_BRACES = re.compile(r"\{([^{}]+)\}")
+_RANGE = re.compile(r"([0-9]{1,18})(?:\.\.([0-9]{1,18}))?")
+_WILDCARD = re.compile(r"\*|\?|\{[^{}]+\}|\[.*")
+_WORD = re.compile(r"(?:\[[^\]]*\]|\{[^{}]*\}|\S)+")
+_PLACE = "\ue000"
+"""What stands for braces while a glob becomes an expression."""
 
 
 def fitting(pattern: str | re.Pattern[Any], names: Sequence[str]) -> list[int]:
     """Return the places of the names that fit: in which a regular expression is found, or all words.
 
-    A word is a part of the name, or a glob: one without a star at either end may fit anywhere in it. Whether letters
-    are capitals only matters where capitals are typed.
+    A word is a part of the name, or a glob: one without a star at either end may fit anywhere in it. In braces are
+    several of which one is there, numbers whole: ``layer.{0..5,9}.{query,key}``. Whether letters are capitals only
+    matters where capitals are typed.
     """
     if isinstance(pattern, re.Pattern) and not isinstance(pattern.pattern, bytes):
         return [i for i, name in enumerate(names) if pattern.search(name)]
@@ -52,10 +57,37 @@ def none_fits(pattern: str, names: Sequence[str]) -> str:
 
 def _having(word: str, names: Sequence[str], places: Sequence[int]) -> list[int]:
     """Return at which of these places a name has the word."""
-    if _WILDCARDS.isdisjoint(word):
+    if _WILDCARDS.isdisjoint(word) and not _BRACES.search(word):
         return [i for i in places if word in names[i]]
     glob = word if word[0] == "*" or word[-1] == "*" else f"*{word}*"
-    fits = re.compile(fnmatch.translate(glob)).match
+    fits = re.compile(_expression(glob)).match
     # Most names are told by a plain text of the pattern, which is found ten times as fast.
     literal = max(_WILDCARD.split(glob), key=len)
     return [i for i in places if literal in names[i] and fits(names[i])]
+
+
+def _expression(glob: str) -> str:
+    """Return a glob as a regular expression, in which braces are what is in them."""
+    braces = iter([_one_of(inside) for inside in _BRACES.findall(glob)])
+    return re.sub(_PLACE, lambda _: next(braces), fnmatch.translate(_BRACES.sub(_PLACE, glob.replace(_PLACE, "?"))))
+
+
+def _one_of(inside: str) -> str:
+    """Return an expression for what stands between braces: words and whole numbers."""
+    said = []
+    for part in map(str.strip, inside.split(",")):
+        if (numbers := _RANGE.fullmatch(part)) is None:
+            said.append(re.escape(part))
+        else:
+            first, last = sorted((int(numbers[1]), int(numbers[2] or numbers[1])))
+            said.append(f"(?<![0-9])(?:{_between(first, last)})(?![0-9])")
+    return f"(?:{'|'.join(said)})"
+
+
+def _between(first: int, last: int) -> str:
+    """Return an expression for the numbers of a range, of which there may be millions: by their last digits."""
+    low, high = max(-(-first // 10), 1), (last + 1) // 10 - 1
+    if low > high:
+        return "|".join(map(str, range(first, last + 1)))
+    ends = [*range(first, 10 * low), *range(10 * high + 10, last + 1)]
+    return "|".join([*map(str, ends), f"(?:{_between(low, high)})[0-9]"])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.names.search import fitting
 from tensornp.models.names.timed_regex import found_by
-from tensornp.models.outline.columns import column_called, columns
+from tensornp.models.outline.columns import FINDINGS, column_called, columns
 
 MAX_PATTERN = 1000
 """Characters that may be searched for."""
@@ -29,7 +29,8 @@ class Asked:
     descending : bool
         Whether the last comes first.
     filters : tuple of (str, str)
-        Columns with the one value that is wanted: "dtype", "where", "kind", "state", or "bytes" with the fewest.
+        Columns with the one value that is wanted: "dtype", "where", "kind", "state", or "bytes" with the fewest;
+        "findings" with what is the worst that a scan has found.
     toggled : frozenset of int
         Branches of the tree that are open where they would be closed, and the other way round.
     """
@@ -66,11 +67,14 @@ def is_expression(text: str) -> bool:
     return len(text) > 1 and text[0] == text[-1] == "/"
 
 
-def passes(one: WeightEntry, filters: tuple[tuple[str, str], ...]) -> bool:
-    """Return whether a weight is what the filters want."""
+def passes(one: WeightEntry, filters: tuple[tuple[str, str], ...], worst: Callable[[str], str] = lambda _: "") -> bool:
+    """Return whether a weight is what the filters want; `worst` tells by a name the worst that a scan has found."""
     for column, wanted in filters:
         if column == "bytes":
             if one.nbytes < int(wanted):
+                return False
+        elif column == FINDINGS:
+            if worst(one.name) != wanted:
                 return False
         elif column == "state":
             if not has_state(one, wanted):
@@ -91,4 +95,4 @@ def has_state(one: WeightEntry, state: str) -> bool:
 
 def filters() -> tuple[str, ...]:
     """Return by what weights can be chosen."""
-    return (*(column.name for column in columns() if column.choice is not None), "state", "bytes")
+    return (*(column.name for column in columns() if column.choice is not None), "state", "bytes", FINDINGS)

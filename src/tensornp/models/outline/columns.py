@@ -251,6 +251,8 @@ def _share(numel: int, all_numel: int) -> str:
 
 
 _LEAST_SHARE = 0.005
+GRAD = "grad"
+"""Whether backward adds up a gradient; of a live model, a scan tells where there is none."""
 GRADIENT, GRADIENT_RATIO = "grad norm", "grad / weight"
 """What a live model tells besides: the norm of a gradient, and its ratio to that of the weight."""
 UPDATE = "update"
@@ -294,7 +296,7 @@ COLUMNS: tuple[Column, ...] = (
         is_always=True, is_right=True, has_large_first=True, width=14, rank=15,
     ),
     Column(
-        "grad", _grad, lambda one: {True: 0, False: 1, None: 2}[one.is_trained], is_said_once=True, width=11, rank=3,
+        GRAD, _grad, lambda one: {True: 0, False: 1, None: 2}[one.is_trained], is_said_once=True, width=13, rank=3,
     ),
     Column("figures", heading="values", width=9, rank=6),
     _figure("norm", ScannedFigure(lambda stats: stats.norm), rank=1),

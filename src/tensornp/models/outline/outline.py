@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from tensornp.core.lowlevel.units import counted
 from tensornp.errors import BadRequestError
@@ -20,8 +20,17 @@ from tensornp.models.outline.classes import class_said
 from tensornp.models.outline.columns import Column, column_called, columns
 from tensornp.models.outline.fold import Branch, num_keys, tree_of
 
-FoundOrder = Callable[[str, str], float | None]
-"""What a scan has found, by a column and the name of a weight: a number by which it is sorted, None of nothing."""
+
+class FoundOrder(Protocol):
+    """What a scan has found, by the name of a weight."""
+
+    def number(self, column: str, name: str) -> float | None:
+        """Return by what a weight is sorted, None of nothing."""
+
+    def worst(self, name: str) -> str:
+        """Return what the worst is; empty of nothing."""
+
+
 MAX_OPEN = 40
 """Lines up to which branches are open from the beginning."""
 _MAX_SHAPE = 20
@@ -213,7 +222,9 @@ class Outline:
         key = asked, found
         if self._last[0] == key:
             return self._last[1]
-        chosen = [one for one in self.weights if passes(one, asked.filters)] if asked.filters else self.weights
+        chosen, worst = self.weights, found.worst if found is not None else lambda _: ""
+        if asked.filters:
+            chosen = [one for one in chosen if passes(one, asked.filters, worst)]
         if asked.search:
             chosen = [chosen[i] for i in searched(asked.search, [one.name for one in chosen])]
         if asked.sort:
@@ -236,7 +247,7 @@ class Outline:
         if not column.is_sortable:
             raise BadRequestError(f"nothing is sorted by {asked.sort!r}")
         if column.is_found:
-            told = {one.name: found(column.name, one.name) for one in weights} if found is not None else {}
+            told = {one.name: found.number(column.name, one.name) for one in weights} if found is not None else {}
             # Of what nothing was found, nothing comes first, nor does what counts come before what was learnt.
             known = [one for one in weights if told.get(one.name) is not None]
             others = [one for one in weights if told.get(one.name) is None]

@@ -2,7 +2,7 @@
 
 import { button, element, field, groupOf } from "../page/elements.js";
 
-const SIZES = [["any size", ""], ["≥ 1 KB", "1000"], ["≥ 1 MB", "1000000"], ["≥ 100 MB", "100000000"]];
+const SIZES = [["any size", ""], ["≥ 1 KiB", 2 ** 10], ["≥ 1 MiB", 2 ** 20], ["≥ 100 MiB", 100 * 2 ** 20]];
 
 export class Controls {
   // `ask(changed)` asks for other lines, of which `filters()` gives the filters; `scan()` begins or ends a scan.
@@ -13,7 +13,8 @@ export class Controls {
     this.search = field("input", "text", "field tensornp-search", "Search the names");
     this.search.spellcheck = false;
     this.search.placeholder = "words, *glob* or /regex/";
-    this.search.title = "Search the names (/): words that all fit, globs, or a regular expression between slashes";
+    this.search.title =
+      "Search the names (/): words that all fit, globs, numbers as in {0..5} or {3,4}, or a regular expression between slashes";
     this.search.addEventListener("input", () => ask({ search: this.search.value }));
     this.problem = element("span", "problem");
     this.filters = groupOf("Show only");
@@ -21,7 +22,9 @@ export class Controls {
     this.meter = element("progress", "meter");
     this.meter.setAttribute("aria-label", "Read");
     this.meter.hidden = true;
-    this.node.append(this.search, this.problem, this.filters, this.scan, this.meter);
+    this.chosen = button("", "List the others again", () => ask({ filters: this.without("findings") }));
+    this.chosen.hidden = true;
+    this.node.append(this.search, this.problem, this.filters, this.chosen, this.scan, this.meter);
   }
 
   // A filter is offered where its values differ; made once, since what there is does not change.
@@ -39,11 +42,23 @@ export class Controls {
     select.setAttribute("aria-label", label);
     select.append(...options.map(([text, value]) => new Option(text, value)));
     select.addEventListener("change", () => {
-      const filters = { ...this.filtersNow(), [column]: select.value };
-      if (!select.value) delete filters[column];
-      this.ask({ filters });
+      const value = select.value ? { [column]: select.value } : {};
+      this.ask({ filters: { ...this.without(column), ...value } });
     });
+    select.name = column;
     return select;
+  }
+
+  without(column) {
+    return Object.fromEntries(Object.entries(this.filtersNow()).filter(([name]) => name !== column));
+  }
+
+  // What was chosen elsewhere is seen here, and what findings have led to can be left.
+  paintFilters() {
+    const filters = this.filtersNow();
+    for (const select of this.filters.querySelectorAll("select")) select.value = filters[select.name] ?? "";
+    this.chosen.hidden = !filters.findings;
+    this.chosen.textContent = `only ${filters.findings} ✕`;
   }
 
   // `share` is negative where none runs; `cost` is what one of all that is listed costs.

@@ -3,7 +3,7 @@
 import { button, element } from "../page/elements.js";
 
 export class Findings {
-  // `open(weight, goal)` shows a weight, at what is sought in it; `list()` lists all, those with the worst findings first.
+  // `open(weight, goal)` shows a weight, at what is sought in it; `list(what)` lists those that have this.
   constructor({ open, list }) {
     this.open = open;
     this.list = list;
@@ -18,10 +18,11 @@ export class Findings {
   }
 
   /** @param {Finding} finding */
-  said({ text, isAlarm, name, more, weight, goal }) {
+  said({ text, what, isAlarm, name, more, weight, goal }) {
     const node = element("span", "finding");
     if (!name) {
       node.textContent = text;
+      node.classList.add("tensornp-note");
       return node;
     }
     const title = goal ? "Show the values there" : "Show this weight";
@@ -29,7 +30,7 @@ export class Findings {
     link.setAttribute("aria-label", `${text}: ${name}`);
     node.append(element("span", isAlarm ? "alarm" : "", text), document.createTextNode(isAlarm ? " " : ": "), link);
     if (more) {
-      const others = button(`and ${more.toLocaleString("en")} more`, "List them", this.list, "copy tensornp-link");
+      const others = button(`and ${more.toLocaleString("en")} more`, "List them", () => this.list(what), "copy tensornp-link");
       node.append(document.createTextNode(" "), others);
     }
     return node;

@@ -118,6 +118,7 @@ export class Panel {
     this.node.append(facts);
     this.earlier = element("div", "said", content.earlier);
     if (content.earlier) this.node.append(this.earlier);
+    if (content.found) this.node.append(element("div", "said", content.found));
     if (content.hasValues) this.node.append(this.offers(content));
     this.node.append(this.array, this.figures, this.place);
   }

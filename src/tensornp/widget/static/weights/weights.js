@@ -45,7 +45,7 @@ class Weights {
     });
     this.findings = new Findings({
       open: (weight, goal) => this.open(weight, undefined, goal),
-      list: () => this.ask({ sort: "findings", descending: false }),
+      list: (what) => this.ask({ search: "", sort: "", filters: { findings: what } }),
     });
     this.lines = new Lines(`Weights of ${model.get("label")}`, {
       sort: (order) => this.ask(order),
@@ -103,7 +103,8 @@ class Weights {
     this.status = element("span", "said");
     // What a scan has found leads to it.
     const title = "List all weights, those with the worst findings first";
-    this.results = button("", title, this.findings.list, "copy tensornp-results");
+    const list = () => this.ask({ sort: "findings", descending: false });
+    this.results = button("", title, list, "copy tensornp-results");
     this.results.hidden = true;
     this.code = element("code", "code");
     this.copy = copyButton("the expression of what is listed", () => this.code.textContent);
@@ -115,6 +116,7 @@ class Weights {
   // --- asking
 
   ask(changed) {
+    if (changed.search === "") this.controls.search.value = "";
     this.asked = { ...this.asked, ...changed };
     this.first = 0;
     this.current = 0;
@@ -387,6 +389,7 @@ class Weights {
     const isPart = Boolean(this.asked.search || Object.keys(this.asked.filters).length);
     const isAgain = Boolean(this.model.get("earlier"));
     this.controls.paintScan(this.model.get("progress"), isPart, isAgain, this.seen?.cost);
+    this.controls.paintFilters();
   }
 
   foundOut() {
