@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import re
 import weakref
 
@@ -208,3 +210,17 @@ def test_code_begins_with_a_name_that_the_caller_has(make):
             assert entry.code == ""
             assert "code" not in tnp.card(entry).text
     assert next(iter(tnp.weights(mine, expression="its").values())).code.startswith("its")
+
+
+@pytest.mark.parametrize("same", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_an_explorer_can_be_pickled_and_copied(same, tmp_path):
+    """Whether it lists a module, or what lies in memory or in a file."""
+    made = {"w": torch.ones(3)}
+    torch.save({**made, "epoch": 3}, tmp_path / "x.pt")
+    for source in (nn.Linear(2, 2), made, tmp_path / "x.pt"):
+        explorer = tnp.weights(source)
+        other = same(explorer)
+        assert repr(other) == repr(explorer)
+        assert (other.metadata, other.classes) == (explorer.metadata, explorer.classes)
+        for name, entry in explorer.items():
+            assert np.array_equal(other[name].to_numpy(), entry.to_numpy())

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tensornp.core.lowlevel.attributes import an_instance
@@ -89,13 +88,13 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         metadata: Mapping[str, Any] | None = None,
         problems: Iterable[str] = (),
         is_of_module: bool = False,
-        classes: Mapping[str, str] = MappingProxyType({}),
+        classes: Mapping[str, str] | None = None,
     ) -> None:
         self._entries = {entry.name: entry for entry in entries}
         # Not copied: some values are read only when one asks for them.
         self.source, self.metadata = source, metadata if metadata is not None else {}
         self.problems = list(problems)
-        self.is_of_module, self.classes = is_of_module, classes
+        self.is_of_module, self.classes = is_of_module, classes if classes is not None else {}
 
     def __getitem__(self, name: str) -> Any:
         """Return the weight of that name, or an explorer of those below it; NoSuchWeightError where there is none."""
