@@ -11,6 +11,7 @@ from tensornp.core.lowlevel.attributes import class_name, error_text, is_array
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.memory.arrays import check_array
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.values.shown.failing_formatter import printed_without
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import TensornpError
 
@@ -22,7 +23,8 @@ _REFUSAL = "the values are not shown: printing them would run the code of their 
 class ArraySummary:
     """One array as a card shows it: its facts, and what NumPy prints of it; `refusal` says why it is not printed.
 
-    `strides` are in bytes, and `order` says in which order its elements lie.
+    `strides` are in bytes, and `order` says in which order its elements lie; `note` says how the text differs from
+    what NumPy prints.
     """
 
     type_name: str
@@ -35,6 +37,7 @@ class ArraySummary:
     text: str
     refusal: str
     stats: TensorStats | None = None
+    note: str = ""
 
 
 def summarize_array(array: np.ndarray, options: DisplayOptions, num_first: int | None = None) -> ArraySummary:
@@ -43,7 +46,7 @@ def summarize_array(array: np.ndarray, options: DisplayOptions, num_first: int |
     With `num_first`, the text is of so many elements, the first, without brackets.
     """
     plain = np.ndarray.view(array, np.ndarray)
-    text = refusal = ""
+    text = refusal = note = ""
     if plain.dtype.hasobject:
         refusal = _REFUSAL
     else:
@@ -53,16 +56,23 @@ def summarize_array(array: np.ndarray, options: DisplayOptions, num_first: int |
             if masked is not None and is_array(masked.mask):
                 check_array(masked.mask)
             shown = plain if masked is None else masked
-            text = _printed(shown, options) if num_first is None else _first_of(shown, options, num_first)
+            try:
+                text = _text_of(shown, options, num_first)
+            except Exception as error:
+                text, note = printed_without(error, lambda: _text_of(shown, options, num_first))
         except TensornpError as error:
             refusal = str(error)
         except Exception as error:
-            # As of a formatter of the user's: looking never fails.
+            # Looking never fails.
             refusal = error_text(error)
     return ArraySummary(
         class_name(type(array)), plain.shape, legible(str(plain.dtype)), plain.nbytes, plain.strides, _order_of(plain),
-        bool(plain.flags.writeable), text, refusal,
+        bool(plain.flags.writeable), text, refusal, note=note,
     )  # fmt: skip
+
+
+def _text_of(array: np.ndarray, options: DisplayOptions, num_first: int | None) -> str:
+    return _printed(array, options) if num_first is None else _first_of(array, options, num_first)
 
 
 def _printed(array: np.ndarray, options: DisplayOptions) -> str:

@@ -75,11 +75,12 @@ def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None =
         return preview(tensor, info, plan, max_elements=options.max_elements, printoptions=options.printoptions)
 
     summary = _guarded(tensor, options, show, look)
-    if summary.info is None or summary.preview is None:
+    # What could be an array has figures, whether or not it could be printed.
+    if summary.info is None or (summary.plan is None and summary.preview is None):
         return summary
     style = options.style
     if style == "auto":
-        text = summary.preview.text
+        text = summary.preview.text if summary.preview is not None else "\n"
         style = "tiny" if "\n" not in text and len(text) <= MAX_ROW_CHARACTERS else "card"
     return replace(summary, style=style, stats=Unasked(options.unasked_nbytes).figures(tensor, summary.info))
 

@@ -235,13 +235,13 @@ def held_elsewhere(tensor: torch.Tensor) -> tuple[int, int]:
 def _row(name: str, leaf: Any, options: DisplayOptions, unasked: Unasked) -> Row:
     if is_array(leaf):
         array = summarize_array(leaf, options, FIRST_VALUES)
-        if array.text and type(leaf) is np.ndarray:
+        if type(leaf) is np.ndarray:
             array = replace(array, stats=unasked.not_finite(leaf, None))
         return Row(name, None, array.text or array.refusal, array)
     if not is_tensor_like(leaf):
         return Row(name, None, _short_text(leaf))
     summary = summarize_line(leaf, options, FIRST_VALUES)
-    if summary.info is not None and summary.preview is not None:
+    if summary.info is not None and (summary.plan is not None or summary.preview is not None):
         summary = replace(summary, stats=unasked.not_finite(leaf, summary.info))
     return Row(name, summary, summary.preview.text if summary.preview else "")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tensornp.core.lowlevel.units import format_nbytes
 from tensornp.core.summary.array import ArraySummary
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.render.layout.document import Both, Document
+from tensornp.render.layout.document import Both, Document, Lines
 from tensornp.render.layout.style import CARD
 from tensornp.render.tensor.badges import Badge, badges_line
 from tensornp.render.tensor.card import values_html
@@ -15,7 +15,8 @@ def array_document(summary: ArraySummary, options: DisplayOptions) -> Document:
     """Return the badges in one line over the array, or over the reason why it is not printed."""
     badges = _badges(summary)
     values = values_html(summary.text, summary.refusal, options.max_height)
-    return Document((badges_line(badges), Both(summary.text or summary.refusal, values)), CARD)
+    note = [Lines((f"({summary.note})",))] if summary.note else []
+    return Document((badges_line(badges), Both(summary.text or summary.refusal, values), *note), CARD)
 
 
 def _badges(summary: ArraySummary) -> list[Badge]:

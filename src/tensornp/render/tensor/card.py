@@ -26,7 +26,7 @@ def tensor_text(summary: TensorSummary, max_height: int = 0) -> str:
     figures = [stats_line_text(summary.stats, summary.info)] if summary.stats is not None and not is_row else []
     facts = [*(line.text for line in memory_lines(around)), *([stopped_text(around)] if around.stopped else [])]
     if summary.preview is None:
-        return "\n".join([badges, *facts, summary.refusal])
+        return "\n".join([badges, *facts, summary.refusal, *filter(None, figures)])
     note = [f"({summary.preview.note})"] if summary.preview.note else []
     if summary.style == "line":
         beside = [summary.preview.text] if is_row else figures

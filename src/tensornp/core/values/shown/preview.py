@@ -24,6 +24,7 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.reading import held_tensor, mask_of
 from tensornp.core.tensor.steps import Step
 from tensornp.core.values.reading.stored import StoredValues
+from tensornp.core.values.shown.failing_formatter import printed_without
 from tensornp.core.values.shown.gather import gather
 from tensornp.errors import NotReadError
 
@@ -76,7 +77,13 @@ def preview(
         # A formatter of the user's is dropped unless it is passed on.
         kept = {**printoptions, "formatter": np.get_printoptions()["formatter"]}
         with np.printoptions(**kept) if printoptions else nullcontext():
-            return _preview(*what_it_stands_for(tensor, info), plan, max_elements)
+            try:
+                return _preview(*what_it_stands_for(tensor, info), plan, max_elements)
+            except Exception as error:
+                found, why = printed_without(
+                    error, lambda: _preview(*what_it_stands_for(tensor, info), plan, max_elements)
+                )
+                return Preview(found.text, "; ".join(filter(None, (why, found.note))))
     except NotReadError as reason:
         return Preview("", str(reason))
 
@@ -169,8 +176,12 @@ def first_values(
     precision = printoptions.get("precision")
     if precision is None:
         precision = min(np.get_printoptions()["precision"], _FIRST_PRECISION)
-    values = [text.strip() for text in texts_of(array.reshape(-1), precision, printoptions.get("suppress"))]
-    return ", ".join(values + ["…"] * (array.size < math.prod(shape)))
+    flat, suppress = array.reshape(-1), printoptions.get("suppress")
+    try:
+        texts = texts_of(flat, precision, suppress)
+    except Exception as error:
+        texts, _ = printed_without(error, lambda: texts_of(flat, precision, suppress))
+    return ", ".join([text.strip() for text in texts] + ["…"] * (array.size < math.prod(shape)))
 
 
 def texts_of(array: np.ndarray[Any, Any], precision: int | None = None, suppress: bool | None = None) -> list[str]:
