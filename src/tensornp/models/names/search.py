@@ -1,4 +1,4 @@
-"""What words, a glob or a regular expression match of a name; braces as the tree writes them, ``{0..5}`` or ``{3,4}``."""
+"""Patterns by which names are found: words that are joined, shell patterns, alternatives in braces, expressions."""
 
 from __future__ import annotations
 
