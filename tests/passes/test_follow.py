@@ -101,6 +101,16 @@ def test_where_the_first_nan_was_born_is_said_in_a_sentence():
     assert "layers.2 Block · first NaN" in tnp.card(run).text
 
 
+def test_a_view_of_what_a_call_gave_was_made_by_it():
+    """As a loss gets what the program has only reshaped; what was written since is another value."""
+    model, loss = nn.Linear(2, 2), nn.MSELoss()
+    with tnp.follow() as run, torch.no_grad():
+        out = model(torch.ones(3, 2))
+        loss(out.flatten(), torch.zeros(6))
+        loss(out.mul_(2).flatten(), torch.zeros(6))
+    assert [call.inputs[0].made_by for call in run.calls[1:]] == ["Linear", "came with the call"]
+
+
 def test_a_weight_that_was_bad_before_is_named():
     """And no call is accused."""
     model = Net()

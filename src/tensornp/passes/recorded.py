@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -81,6 +82,9 @@ class _Recording:
     def __init__(self, recorder: Recorder, namespace: Mapping[str, Any]) -> None:
         self._rows, self._samples = recorder.tensors.table.read()
         self._calls = recorder.calls
+        inputs = namespace.get("In")
+        inputs = [one for one in inputs if type(one) is str] if type(inputs) is list else []
+        self._line_at = functools.cache(functools.partial(line_at, inputs=inputs))
         self._threads = {one.ident: one.name for one in threading.enumerate()}
         roots = [reference() for reference, _ in recorder.roots]
         self._codes = ["" if root is None else name_of(root, namespace) for root in roots]
@@ -94,6 +98,9 @@ class _Recording:
     def name(self, module: Module) -> str:
         """Return the name of a module, with that of its model where there are several."""
         return ".".join(filter(None, (self._prefixes[module.root], module.name)))
+
+    def _title(self, module: Module) -> str:
+        return self.name(module) or module.class_name
 
     def code(self, module: Module) -> str:
         """Return the expression that reaches a module; empty where none is known."""
@@ -117,7 +124,7 @@ class _Recording:
             call.phase,
             call.status,
             call.error,
-            line_at(call.source),
+            self._line_at(call.source),
             self._threads.get(call.thread, ""),
             tuple(map(self.value, call.inputs)),
             tuple(map(self.value, call.outputs)),
@@ -135,7 +142,7 @@ class _Recording:
             str(seen.device),
             seen.requires_grad,
             got.relation,
-            CAME_WITH_THE_CALL if maker is None else self.name(self._calls[maker].module) or "",
+            CAME_WITH_THE_CALL if maker is None else self._title(self._calls[maker].module),
             maker,
             self.figures(seen.row, seen),
             self._samples[seen.sample] if seen.sample is not None else (),

@@ -13,15 +13,20 @@ FORWARD, RECOMPUTED, BACKWARD, OPTIMIZER, BEFORE = "forward", "recomputed", "bac
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """A line of a program, as it read when the pass was over; `text` is empty where that is not known."""
+    """A line of a program, as it read when the pass was over; `text` is empty where that is not known.
+
+    `cell` is the cell of a notebook that it stands in, ``In[3]``; empty for a file.
+    """
 
     file: str
     line: int
     function: str
     text: str = ""
+    cell: str = ""
 
     def __str__(self) -> str:
-        where = f"{self.file.replace(chr(92), '/').rpartition('/')[2]}:{self.line}"
+        name = self.file.replace(chr(92), "/").rpartition("/")[2]
+        where = f"{self.cell} line {self.line}" if self.cell else f"{name}:{self.line}"
         return f"{where} `{self.text}`" if self.text else where
 
 

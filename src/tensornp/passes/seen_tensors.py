@@ -114,6 +114,9 @@ class SeenTensors:
                     if state.version == version and (version is not None or maker is None):
                         return state.seen
                     break
+            if maker is None and states and states[-1].version == version:
+                # A view of what a call has given, not written since.
+                maker = states[-1].seen.maker
         seen = Seen(tuple(tensor.shape), tensor.dtype, tensor.device, tensor.requires_grad)
         seen.maker = maker
         self._take(tensor, seen, has_sample)

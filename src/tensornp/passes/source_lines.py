@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import os
+from collections.abc import Sequence
 from types import CodeType, FrameType
 
 import torch
@@ -34,9 +35,20 @@ class SourceLines:
         return None
 
 
-def line_at(place: tuple[CodeType, int] | None) -> SourceLine | None:
-    """Return the line at a place, as its file, or IPython, has it now."""
+def line_at(place: tuple[CodeType, int] | None, inputs: Sequence[str] = ()) -> SourceLine | None:
+    """Return the line at a place, as its file, or IPython, has it now; `inputs` are the cells of a notebook."""
     if place is None:
         return None
     code, line = place
-    return SourceLine(code.co_filename, line, code.co_name, linecache.getline(code.co_filename, line).strip())
+    file = code.co_filename
+    text = linecache.getline(file, line).strip()
+    return SourceLine(file, line, code.co_name, text, _cell_of(file, inputs))
+
+
+def _cell_of(file: str, inputs: Sequence[str]) -> str:
+    """Return the cell that IPython has compiled under the name of a file that is not there; of a magic, "the cell"."""
+    if not inputs or os.path.exists(file):
+        return ""
+    source = "".join(linecache.getlines(file)).strip()
+    found = [number for number, text in enumerate(inputs) if source and text.strip() == source]
+    return f"In[{found[-1]}]" if found else "the cell"

@@ -34,6 +34,19 @@ def test_the_cell_s_value_is_its_own_and_the_card_comes_besides(shell):
     assert tnp.card(run).text == text
 
 
+def test_lines_are_those_of_cells(shell):
+    """By the number of the cell that has them, and of the cell itself as such."""
+    source = (
+        "class Net(nn.Module):\n    def forward(self, x):\n        return inner(x)\ninner, net = nn.Identity(), Net()"
+    )
+    shell.ip.run_cell(source, store_history=True)
+    number = shell.ip.execution_count - 1
+    shell.run("%%follow -o run\nnet(x)")
+    outer, inner = shell.namespace["run"].calls
+    assert str(outer.source) == "the cell line 2 `net(x)`"
+    assert str(inner.source) == f"In[{number}] line 3 `return inner(x)`"
+
+
 def test_a_semicolon_shows_nothing_and_no_grads_looks_at_none(shell):
     """The name is bound all the same."""
     assert shown_by(shell, "%%follow -o run --no-grads model;\nmodel(x).sum().backward();") == (None, "")
