@@ -28,6 +28,7 @@ QUESTIONS = {
     "kinds": "What do the card and the refusal of every kind in the gallery cost?",
     "values": "What do statistics, heat maps and comparisons cost, beside a plain read and plain torch?",
     "weights": "What do listing, slicing and scanning a checkpoint cost, beside the libraries that read it?",
+    "passes": "What does following a pass cost, beside the same step that nobody follows?",
     "load": "What does loading cost, beside importing torch?",
     "toggle": "How long does the toggle take, in JupyterLab and Chromium?",
     "navigator": "How long do a move and a search take, from key to paint in JupyterLab and Chromium?",

@@ -11,9 +11,9 @@ import torch
 
 NUM_SAMPLED = 256
 """Elements of a sample."""
-_NUM_ROWS = 256
-"""Rows of a table."""
-_NUM_SAMPLES = 32
+_NUM_ROWS, _MOST_ROWS = 16, 256
+"""Rows of the first table of a kind, and at most: the next one has twice as many, since each cell is a view."""
+_NUM_SAMPLES = 16
 _WIDE = {torch.float64: torch.float64, torch.complex128: torch.float64}
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
@@ -50,8 +50,8 @@ class RowTable:
             tensor, dtype = _comparable(tensor)
         key = tensor.device, dtype
         chunk = self._open.get(key)
-        if chunk is None or chunk.count == _NUM_ROWS:
-            chunk = self._open[key] = _Chunk(*key)
+        if chunk is None or chunk.count == len(chunk.mins):
+            chunk = self._open[key] = _Chunk(*key, min(2 * len(chunk.mins), _MOST_ROWS) if chunk else _NUM_ROWS)
         at = chunk.count
         chunk.count = at + 1
         torch.aminmax(tensor, out=(chunk.mins[at], chunk.maxs[at]))
@@ -92,11 +92,11 @@ class _Chunk:
 
     __slots__ = ("count", "extremes", "maxs", "mins", "norms", "sums", "wide", "wides")
 
-    def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
+    def __init__(self, device: torch.device, dtype: torch.dtype, num_rows: int) -> None:
         self.count = 0
         self.wide = _WIDE.get(dtype, torch.float32)
-        self.extremes = torch.zeros(2, _NUM_ROWS, dtype=dtype, device=device)
-        self.wides = torch.zeros(2, _NUM_ROWS, dtype=self.wide, device=device)
+        self.extremes = torch.zeros(2, num_rows, dtype=dtype, device=device)
+        self.wides = torch.zeros(2, num_rows, dtype=self.wide, device=device)
         self.mins, self.maxs = (row.unbind() for row in self.extremes.unbind())
         self.sums, self.norms = (row.unbind() for row in self.wides.unbind())
 
