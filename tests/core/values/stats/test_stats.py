@@ -439,6 +439,23 @@ def test_along_an_axis_a_mean_far_larger_than_the_deviation_takes_no_digit_of_it
     assert found.zeros.tolist() == (wide == 0).sum(1).tolist()
 
 
+def test_along_an_axis_of_nothing_there_are_no_figures():
+    """Of rows that are dequantized as well."""
+    empty = torch.quantize_per_tensor(torch.zeros(0, 3), 0.1, 0, torch.qint8)
+    for t in (empty, torch.zeros(0, 3)):
+        found = tnp.stats(t, axis=1)
+        assert (found.count.tolist(), found.zeros.tolist()) == ([0, 0, 0], [0, 0, 0])
+        assert np.isnan(found.mean).all()
+        assert tnp.stats(t, axis=0).count.size == 0
+
+
+def test_along_an_axis_squares_that_no_float64_holds_are_added_up():
+    """In several blocks."""
+    rows = np.resize(np.array([[1e200, 3e200]]), (2**17, 2))
+    rows[::2] *= 3
+    np.testing.assert_allclose(tnp.stats(rows, axis=1).std, [1e200, 3e200], rtol=1e-12)
+
+
 def test_along_an_axis_hidden_large_and_tiny_numbers_are_right():
     """As of each index alone."""
     masked = np.ma.array([[1, 2], [3, 4]], mask=[[1, 0], [0, 0]])

@@ -56,6 +56,8 @@ class _Columns:
 
     def add(self, values: Array, hidden: Array | None, first: int) -> None:
         """Add a block of shape (before, indices, after), whose first index is `first`."""
+        if not values.size:
+            return
         at = slice(first, first + values.shape[1])
         is_integer = values.dtype.kind in "iu"
         if hidden is None:
