@@ -43,7 +43,9 @@ def are_all(places: Places, shape: Sequence[int]) -> bool:
 
 def _is_run(place: list[int], size: int) -> bool:
     """Return whether there are indices of a dimension of this size, and they are all from the first to the last one."""
-    return bool(place) and place[0] >= 0 and place[-1] < size and place == [*range(place[0], place[-1] + 1)]
+    if not place or place[0] < 0 or place[-1] >= size or place[-1] - place[0] != len(place) - 1:
+        return False
+    return place == [*range(place[0], place[-1] + 1)]
 
 
 def index_of(places: Places, device: torch.device) -> tuple[torch.Tensor, ...]:
