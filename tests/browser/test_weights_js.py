@@ -522,6 +522,48 @@ def test_what_a_finding_leads_to_is_seen_in_the_tree_whatever_was_closed(tree: M
     assert shown.grid.locator("tr[aria-expanded='true']").count() > before
 
 
+def test_findings_list_exactly_the_weights_that_have_them_and_can_be_left(tree: MakeTree) -> None:
+    """By what says how many more there are; until then it is said what was not read."""
+    weights = {
+        **{f"c{i}": torch.full((2,), 3.0 + i) for i in range(30)},
+        "a": torch.arange(3.0),
+        "b": torch.arange(3.0),
+    }
+    shown = tree(weights)
+    expect(shown.page.locator(".tensornp-found")).to_have_text("values not read yet; Scan looks for NaN")
+    shown.scan()
+    shown.search.fill("c1")
+    shown.settle()
+    found = shown.page.locator(".tensornp-finding", has_text="2 with the same values")
+    found.get_by_role("button", name="and 1 more").click()
+    shown.settle()
+    assert shown.names() == ["a", "b"]
+    expect(shown.search).to_have_value("")
+    shown.row("a").click()
+    shown.settle()
+    expect(shown.page.locator(".tensornp-weight")).to_contain_text("the same values as 'b'")
+    shown.page.get_by_role("button", name="only with the same values").click()
+    shown.settle()
+    assert len(shown.names()) > 2
+
+
+def test_the_values_stay_where_another_weight_is_opened(tree: MakeTree) -> None:
+    """And the focus where it is; its array is shown where that was chosen."""
+    shown = tree({name: torch.arange(4.0) for name in "abc"})
+    for name, tab in (("a", "Values"), ("b", ""), ("c", "Array"), ("a", "")):
+        shown.row(name).click()
+        shown.settle()
+        chosen = "Values" if name in "ab" and not (name == "a" and not tab) else "Array"
+        if tab:
+            shown.page.get_by_role("tab", name=tab).click()
+            shown.settle()
+        expect(shown.page.get_by_role("tab", name=chosen, selected=True)).to_be_visible()
+        if name == "b":
+            expect(shown.row("b")).to_be_focused()
+            opened = [one["weight"] for one in shown.page.evaluate("window.sent") if one.get("open")]
+            assert opened == [0, 1]
+
+
 def test_a_scan_answers_above_the_tree_and_in_one_line_of_it(tree: MakeTree) -> None:
     """The alarm is amber in both places, and no click on it is one on its line; what is no alarm is not."""
     model = net()

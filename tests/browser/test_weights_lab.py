@@ -137,6 +137,25 @@ def test_it_is_legible_and_accessible(lab: Page, server: Server, dark: bool) -> 
     assert found.response["violations"] == []
 
 
+def test_the_values_of_one_tree_stay_where_those_of_another_are_opened(lab: Page, server: Server) -> None:
+    """At the element that was gone to, in the tab that was chosen."""
+    server.write("two.ipynb", [LOAD, "%weights model", "%weights {'w': torch.arange(60.).view(6, 10)}"])
+    notebook = Notebook(lab, server, "two.ipynb")
+    for i in range(3):
+        notebook.run_cell(i)
+    first, second = notebook.cell(1), notebook.cell(2)
+    tree(first)
+    first.get_by_role("button", name="Scan").click()
+    first.get_by_role("button", name="1 weight has NaN: 3.0.weight").click()
+    expect(first.locator(".tensornp-where")).to_contain_text("[17, 5]  nan")
+    tree(second).locator("tbody tr").first.click()
+    second.get_by_role("tab", name="Values").click()
+    expect(second.get_by_role("grid")).to_be_visible()
+    expect(second.locator(".tensornp-where")).to_contain_text("[0, 0]")
+    expect(first.get_by_role("tab", name="Values", selected=True)).to_be_visible()
+    expect(first.locator(".tensornp-where")).to_contain_text("[17, 5]  nan")
+
+
 def test_a_cell_that_runs_again_has_one_tree_and_a_gone_model_says_so(lab: Page, server: Server) -> None:
     """What is shown keeps no model alive."""
     server.write("again.ipynb", [LOAD, "%weights model", "del model, blocks"])

@@ -333,7 +333,7 @@ def test_statistics_run_while_the_kernel_runs_cells(kernel):
     end = time.monotonic() + TIMEOUT_S
     while not kernel.toggles()[comm].get("figures") and time.monotonic() < end:
         kernel.run("import time; time.sleep(0.05)")
-    assert kernel.toggles()[comm]["figures"]["words"][0] == "all finite 1"
+    assert kernel.toggles()[comm]["figures"]["words"][0] == "finite: all 1"
     assert kernel.toggles()[comm]["figures"]["alarms"] == [["nan", "1 NaN"]]
 
 

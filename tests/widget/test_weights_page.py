@@ -18,7 +18,7 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.errors import NoDataError
 from tensornp.models.entries.released import Find, released
 from tensornp.models.module_view import module_view
-from tensornp.widget.navigator import the_navigator
+from tensornp.widget.navigator import look_again
 from tensornp.widget.weights import MAX_LINES, WeightsWidget
 
 
@@ -94,7 +94,6 @@ def shown():
     yield make
     for one in made:
         one.widget.close()
-    the_navigator().close()
 
 
 def test_the_tree_folds_what_repeats_and_opens_what_is_asked_for(shown):
@@ -165,9 +164,26 @@ def test_one_weight_is_read_when_it_is_opened(shown, tmp_path):
     assert ["elements", "90,000", "all elements"] in stats["tables"][0]["rows"]
     assert stats["heatmap"]["shown"]["src"].startswith("data:image/png;base64,")
     page.ask("values", weight=number, open=True)
-    assert the_navigator().anchor == "a-values"
+    assert page.widget._navigator.anchor == "a-values"
     page.ask("values", weight=number, open=False)
-    assert the_navigator().anchor == ""
+    assert page.widget._navigator.anchor == ""
+
+
+def test_the_window_of_one_tree_stays_where_that_of_another_is_opened(shown):
+    """Each has one of its own, which goes with it."""
+    pages = [shown({"a": torch.arange(9.0)}) for _ in range(2)]
+    for page in pages:
+        page.ask("values", weight=0, open=True)
+    first, second = (page.widget._navigator for page in pages)
+    assert first is not second
+    assert [one.anchor for one in (first, second)] == ["a-values"] * 2
+    rounds = first.rounds
+    look_again()
+    assert first.rounds == second.rounds == rounds + 1
+    pages[0].ask("values", weight=0, open=True)
+    assert pages[0].widget._navigator is first
+    pages[0].widget.close()
+    assert (first.comm, second.anchor) == (None, "a-values")
 
 
 def test_a_scan_shows_findings_where_they_are(shown, monkeypatch):
@@ -345,7 +361,7 @@ def test_what_is_not_finite_is_told_with_its_place(shown):
     alarms = {line["cells"]["name"]: line["alarm"] for line in page.lines(sort="findings")}
     assert (alarms["3.0.bias"]["text"], alarms["1.0.weight"]["text"], alarms["2.0.bias"]) == ("1 NaN", "1 +Inf", None)
     assert page.ask("values", weight=number, open=True, goal="nan")["open"]
-    assert the_navigator().goal[0] == "nan"
+    assert page.widget._navigator.goal[0] == "nan"
     assert page.ask("values", weight=number, open=True, goal="max")["type"] == "error"
 
 

@@ -11,7 +11,6 @@ import torch
 from safetensors.torch import save_file
 
 import tensornp as tnp
-from tensornp.widget.navigator import the_navigator
 from tensornp.widget.weights import WeightsWidget
 
 WEIGHTS = {"encoder.query.weight": torch.arange(600.0).reshape(20, 30), "0.weight": torch.ones(3), "0": torch.ones(2)}
@@ -33,11 +32,10 @@ def bound(request: pytest.FixtureRequest, tmp_path: Path):
     def open_weight(name: str) -> tuple[Any, dict[str, np.ndarray], Any]:
         widget._receive(None, {"type": "values", "weight": list(entries).index(name), "open": True, "page": "p",
                                "number": 1}, [])  # fmt: skip
-        return the_navigator(), names, model
+        return widget._navigator, names, model
 
     yield open_weight
     widget.close()
-    the_navigator().close()
 
 
 def test_the_window_is_bound_and_the_line_says_what_does_the_same(bound):

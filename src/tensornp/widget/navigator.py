@@ -218,6 +218,7 @@ class NavigatorWidget(AnsweringWidget):
 
 
 _the_one: list[NavigatorWidget] = []
+_owned: list[NavigatorWidget] = []
 
 
 def the_navigator() -> NavigatorWidget:
@@ -229,9 +230,16 @@ def the_navigator() -> NavigatorWidget:
     return _the_one[0]
 
 
+def own_navigator() -> NavigatorWidget:
+    """Return another one, for what keeps its window where others are opened; whoever asks for it closes it."""
+    _owned[:] = [one for one in _owned if one.comm is not None]
+    _owned.append(NavigatorWidget())
+    return _owned[-1]
+
+
 def look_again() -> None:
-    """Have the page of the one navigator read again what it shows, if it is open."""
-    for navigator in _the_one:
+    """Have the pages of all navigators that are open read again what they show."""
+    for navigator in (*_the_one, *_owned):
         if navigator.comm is not None:
             navigator.look_again()
 

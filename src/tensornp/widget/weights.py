@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import traitlets
 
@@ -49,6 +49,9 @@ from tensornp.widget.weight_lines import (
 )
 from tensornp.widget.weight_requests import NONSENSE, asked_by, integer_of, pattern_code
 from tensornp.widget.weights_scan import ScanFound, found_in
+
+if TYPE_CHECKING:
+    from tensornp.widget.navigator import NavigatorWidget
 
 MAX_LINES = 100
 """Lines of one answer."""
@@ -116,6 +119,7 @@ class WeightsWidget(AnsweringWidget):
         self._figures: set[str] = set()
         self._looked_at = 0
         self._scan: Scanning[ScanFound] | None = None
+        self._navigator: NavigatorWidget | None = None
         unread = any(not one.problem and one.numel for one in self._weights)
         answers: Answers = {
             "lines": self._lines, "open": self._open, "stats": self._stats, "values": self._values,
@@ -137,6 +141,9 @@ class WeightsWidget(AnsweringWidget):
             self._end()
             self._weights, self._outline, self._spreads, self._found = (), None, None, {}
             self._last_scan = lambda: None
+            navigator, self._navigator = self._navigator, None
+        if navigator is not None:
+            navigator.close()
         super().close()
 
     def tell(self, view: ModuleView) -> None:
@@ -274,7 +281,7 @@ class WeightsWidget(AnsweringWidget):
 
     def _values(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Have the navigator look at one weight, for what is not finite if the page wants that, or leave."""
-        from tensornp.widget.navigator import the_navigator
+        from tensornp.widget.navigator import own_navigator
 
         goal = request.get("goal", "")
         if goal not in ("", *NOT_FINITE):
@@ -293,15 +300,15 @@ class WeightsWidget(AnsweringWidget):
                 suggestion=_suggestion(entry.name),
                 options=self._options,
             )
-            the_navigator().show(looked_at, anchor=self.place, goal=goal)
+            if self._navigator is None or self._navigator.comm is None:
+                self._navigator = own_navigator()
+            self._navigator.show(looked_at, anchor=self.place, goal=goal)
         return {"type": "values", "open": request.get("open") is True}
 
     def _leave(self) -> None:
         """Send the navigator away, if it is here."""
-        from tensornp.widget.navigator import the_navigator
-
-        if the_navigator().anchor == self.place:
-            the_navigator().rest()
+        if self._navigator is not None and self._navigator.anchor:
+            self._navigator.rest()
 
     def _bind(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Bind the array of one weight to a name."""

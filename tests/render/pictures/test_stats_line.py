@@ -30,7 +30,7 @@ def line(obj: object, **options: object) -> str:
         (GRID, "mean 5.5 ± 3.45 · 0 … 11 · 1 zero  ██▄█▄██"),
         (torch.zeros(3, 4), "all 0"),
         (ODD, "mean 1.67 ± 0.471 · 1 … 2"),
-        (torch.tensor([[0.0, -math.inf]] * 2), "all finite 0 · 2 -Inf"),
+        (torch.tensor([[0.0, -math.inf]] * 2), "finite: all 0 · 2 -Inf"),
         (torch.eye(3, 4) > 0, "3 of 12 True"),
         (GRID.to(torch.complex64), "modulus: mean 5.5"),
     ],

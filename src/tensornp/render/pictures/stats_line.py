@@ -101,7 +101,7 @@ def _figures(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
         return
     of = "modulus: " if stats.real is not None else ""
     if stats.min == stats.max:
-        yield f"{of}all {'' if stats.finite == stats.count else 'finite '}{glance_text(stats.min)}"
+        yield f"{of}{'' if stats.finite == stats.count else 'finite: '}all {glance_text(stats.min)}"
         return
     yield f"{of}mean {stats.mean:.3g} ± {stats.std:.3g}"
     yield f"{glance_text(stats.min)} … {glance_text(stats.max)}"

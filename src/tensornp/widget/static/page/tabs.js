@@ -36,6 +36,10 @@ export class Tabs {
     });
   }
 
+  has(name) {
+    return this.tabs.some((tab) => tab.name === name);
+  }
+
   choose(name) {
     this.show(name);
     this.chose(name);

@@ -12,6 +12,7 @@ export class Panel {
   // say it, `row()` gives its line in the tree, and `closed()` is told when it is closed from here.
   /** @type {Tabs | undefined} */
   tabs;
+  hadValues = false;
 
   /** @param {Model} model @param {Record<string, (...args: any[]) => any>} calls */
   constructor(model, { post, announce, row, closed }) {
@@ -93,11 +94,17 @@ export class Panel {
     }
   }
 
-  // To what was sought, or from the line on which a key was pressed.
+  // To what was sought, to the values if those of another weight were shown, or from the line on which a key was pressed.
   goOn(close) {
-    if (this.tabs && this.goal && this.model.get("has_values")) this.tabs.choose("values");
+    const isSought = Boolean(this.goal);
+    if (this.tabs?.has("values") && (isSought || this.hadValues)) {
+      this.tabs.show("values");
+      this.chose("values", isSought);
+    }
     // Its line may have been painted anew.
-    else if (this.from && [this.from, this.row()].includes(focused())) (this.tabs?.chosen() ?? close).focus({ preventScroll: true });
+    if (!isSought && this.from && [this.from, this.row()].includes(focused())) {
+      (this.tabs?.chosen() ?? close).focus({ preventScroll: true });
+    }
   }
 
   showFacts(content) {
@@ -144,13 +151,14 @@ export class Panel {
     return bar;
   }
 
-  chose(name) {
+  chose(name, takesFocus = true) {
     const weight = this.opened;
+    this.hadValues = name === "values";
     if (name === "stats" && this.figuring === undefined) {
       this.status.textContent = "reading …";
       this.figuring = this.post({ type: "stats", weight }, true);
     } else if (name === "values" && !this.hasNavigator()) {
-      this.awaitGrid();
+      this.awaitGrid(takesFocus);
       this.post({ type: "values", weight, open: true, goal: this.goal });
       this.goal = "";
     }
@@ -162,7 +170,7 @@ export class Panel {
   }
 
   // The grid has the focus once it is there, if nobody has gone on meanwhile; and it may leave for another card.
-  awaitGrid() {
+  awaitGrid(takesFocus) {
     const from = focused();
     let isThere = false;
     this.comes?.disconnect();
@@ -174,7 +182,7 @@ export class Panel {
       const cell = this.place.querySelector("[role='grid'] [tabindex='0']");
       if (isThere || !cell) return;
       isThere = true;
-      if (from === focused()) cell.focus({ preventScroll: true });
+      if (takesFocus && from === focused()) cell.focus({ preventScroll: true });
       this.seen();
     });
     this.comes.observe(this.place, { childList: true, subtree: true });

@@ -109,7 +109,9 @@ class Weights {
     this.code = element("code", "code");
     this.copy = copyButton("the expression of what is listed", () => this.code.textContent);
     this.live = liveRegion();
-    line.append(this.said, this.results, this.earlier, this.status, this.code, this.copy, this.live);
+    const expression = element("span", "expression");
+    expression.append(this.code, this.copy);
+    line.append(this.said, this.results, this.earlier, this.status, expression, this.live);
     return line;
   }
 
