@@ -339,7 +339,11 @@ function nameInParts(text, beside) {
       if (before?.[1] === "alike") before[0] += said;
       else parts.push([said, "alike"]);
     } else if (said.length <= PART_LETTERS) parts.push([said, "differs"]);
-    else parts.push([said.slice(0, -MAX_END), "alike"], [said.slice(-MAX_END), "differs"]);
+    else {
+      // Parted at a word where there is one.
+      const at = said.length - MAX_END + Math.max(said.slice(-MAX_END).indexOf("_"), 0);
+      parts.push([said.slice(0, at), "alike"], [said.slice(at), "differs"]);
+    }
   });
   const node = nameOf("name-text", "");
   node.append(...parts.map(([said, kind]) => partOf(said, kind)));
