@@ -118,5 +118,6 @@ def test_the_tree_of_a_dead_kernel_stays_readable_and_says_so(lab: Page, server:
         lab.keyboard.press(key)
     assert many.rows.all_text_contents() == seen
     assert len(seen) == 20
-    assert re.search(r"layers\.0\.experts\.\d+\.w", seen[0])
+    # A long name is in parts.
+    assert re.search(r"layers\.0\.experts\.\d+\.w", seen[0].replace("\n", ""))
     assert errors == []

@@ -327,14 +327,15 @@ function markOf([from, to], hasRoom) {
 // key in which it differs from a neighbour.
 /** @param {string} text @param {string[]} beside */
 function nameInParts(text, beside) {
-  const keys = keysOf(text);
+  // What is short is one part, also for whoever copies it.
+  const keys = text.length > PART_LETTERS ? keysOf(text) : [text];
   const firsts = beside.map(keysOf).map((other) => keys.findIndex((key, i) => key !== other[i]));
   /** @type {[string, string][]} Parts, with what they do where there is no room. */
   const parts = [];
   keys.forEach((key, i) => {
     const said = i ? `.${key}` : key;
     const before = parts.at(-1);
-    if (/^\d+$|[{]/.test(key)) parts.push([said, "stays"]);
+    if (keys.length > 1 && /^\d+$|[{]/.test(key)) parts.push([said, "stays"]);
     else if (i < keys.length - 1 && !firsts.includes(i)) {
       if (before?.[1] === "alike") before[0] += said;
       else parts.push([said, "alike"]);
