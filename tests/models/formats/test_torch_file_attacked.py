@@ -104,6 +104,84 @@ def test_signs_that_torch_has_not_applied_are_applied(tmp_path, kind):
     )
 
 
+@pytest.mark.parametrize("value", [b"\x89", b"\x88", number(1), b"N"])
+@pytest.mark.parametrize("into", [b"}", b"ccollections\nOrderedDict\n)R"])
+def test_signs_are_told_by_a_key_whatever_its_value(tmp_path, into, value):
+    """As torch takes them: of a file that says `{"conj": False}`, too."""
+    for name, kind in (("conj", "ComplexFloat"), ("neg", "ComplexFloat"), ("neg", "Float")):
+        told = into + text(name) + value + b"s"
+        data = np.arange(1, 3, dtype="<f4").tobytes()[: 8 if kind == "ComplexFloat" else 4]
+        made = tensor(kind=kind).removesuffix(b"tR") + told + b"tR"
+        path = written(tmp_path / "x.pt", named(made), data)
+        expected = tnp.to_numpy(torch.load(path, weights_only=True)["w"].resolve_conj().resolve_neg())
+        assert np.array_equal(tnp.weights(path)["w"].to_numpy(), expected), (name, kind)
+    made = tensor().removesuffix(b"tR") + text("conj") + b"\x85tR"
+    entry = tnp.weights(written(tmp_path / "x.pt", named(made)))["w"]
+    assert entry.problem == "it is not told whether its elements are meant otherwise"
+
+
+OLD_SIZES = number(0) + number(1) + b"\x85" + number(1) + b"\x85"
+LATER = {
+    "its shape": (OLD_SIZES, number(0) + b"]q\x05]q\x06", b"h\x05" + number(1) + b"a0h\x06" + number(1) + b"a0"),
+    "its torch.Size": (
+        OLD_SIZES, number(0) + b"ctorch\nSize\n]q\x05\x85R" + number(1) + b"\x85", b"h\x05" + number(1) + b"a0",
+    ),
+    "its signs": (b")RtR", b")R}q\x05tR", b"h\x05" + text("neg") + b"\x88s0"),
+    "its signs in order": (
+        b")RtR", b")Rccollections\nOrderedDict\n)Rq\x05tR", b"h\x05" + text("neg") + b"\x88s0",
+    ),
+    "signs of a subclass": (
+        b")RtR", b")R}q\x05t}tR", b"h\x05" + text("neg") + b"\x88s0",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", LATER)
+def test_what_is_changed_after_a_tensor_is_made_of_it_is_refused(tmp_path, what):
+    """torch reads it when it makes the tensor, and never again."""
+    old, new, later = LATER[what]
+    made = tensor().replace(old, new)
+    if what == "signs of a subclass":
+        made = made.replace(
+            b"ctorch._utils\n_rebuild_tensor_v2\n",
+            b"ctorch._tensor\n_rebuild_from_type_v2\n(ctorch._utils\n_rebuild_tensor_v2\nctorch\nTensor\n",
+        )
+    path = written(tmp_path / "x.pt", named(made)[:-1] + later + b".")
+    with pytest.raises(tnp.CheckpointError, match="it changes what a call has read before"):
+        tnp.weights(path)
+
+
+def test_what_writes_into_a_tensor_is_refused(tmp_path):
+    """torch would carry it out: the elements are other ones then than those that are stored."""
+    written(tmp_path / "x.pt", named(tensor() + number(0) + b"G" + struct.pack(">d", 5) + b"s"))
+    assert torch.load(tmp_path / "x.pt", weights_only=False)["w"].tolist() == [5]
+    with pytest.raises(tnp.CheckpointError, match="it writes into a tensor"):
+        tnp.weights(tmp_path / "x.pt")
+    storage = b"(" + text("storage") + b"ctorch\nFloatStorage\n" + text("0") + text("cpu") + number(1) + b"tQ"
+    state = b"(" + storage + OLD_SIZES + b"tb"
+    written(tmp_path / "x.pt", named(tensor(shape=0) + state))
+    assert torch.load(tmp_path / "x.pt", weights_only=False)["w"].tolist() == [1]
+    assert tnp.weights(tmp_path / "x.pt")["w"].problem == "it is set to something else after it is made"
+
+
+def test_each_key_is_one_weight_and_equal_keys_are_one(tmp_path):
+    """Also of those whose hash is not asked for; a key can be spelled as anything."""
+    large, dtype = number(2**72), b"ctorch\nfloat32\n"
+    exact = b"G" + struct.pack(">d", 2**72)
+    pairs = [
+        (large, 4), (text("<key 0>"), 1), (large, 2), (dtype, 1), (text(str(2**72)), 3), (dtype, 4), (exact, 4),
+        (number(1) + large + b"\x86" + dtype + b"\x86", 1), (number(1) + large + b"\x86" + dtype + b"\x86", 2),
+        (text("torch") + text("float32") + b"\x86", 3),
+    ]  # fmt: skip
+    items = b"".join(key + tensor(numel=4, shape=shape) + b"s" for key, shape in pairs)
+    path = written(tmp_path / "x.pt", b"\x80\x02}" + items + b".", bytes(16))
+    explorer, expected = tnp.weights(path), torch.load(path, weights_only=True)
+    assert [entry.shape for entry in explorer.values()] == [tuple(one.shape) for one in expected.values()]
+    assert {f"[{2**72}]", f"['{2**72}']", "<key 0>", "torch.float32", f"((1, {2**72}), torch.float32)"} < set(explorer)
+    for name in explorer:
+        assert len(eval(explorer[name].code, {"tnp": tnp, "torch": torch})) == explorer[name].shape[0]
+
+
 def test_signs_are_applied_to_chunks_of_a_distributed_checkpoint(tmp_path):
     """Each of which is a file of `torch.save` inside."""
     dcp = pytest.importorskip("torch.distributed.checkpoint")
@@ -237,6 +315,18 @@ def test_a_dictionary_of_python_2_has_its_names(tmp_path):
     pairs = b"](](" + text("conv.weight") + tensor() + b"e](" + text("conv.bias") + tensor() + b"ee"
     path = written(tmp_path / "x.pt", b"\x80\x02ccollections\nOrderedDict\n" + pairs + b"\x85R.")
     assert list(tnp.weights(path)) == list(torch.load(path)) == ["conv.weight", "conv.bias"]
+
+
+def test_an_item_that_is_set_again_is_the_last_one(tmp_path):
+    """Of a dictionary that has been given others before; in a module, too."""
+    pairs = b"](" + text("w") + tensor(numel=2) + b"\x86" + text("v") + tensor(numel=2) + b"\x86e"
+    made = b"ccollections\nOrderedDict\n" + pairs + b"\x85R" + text("w") + tensor(numel=2, shape=2) + b"s"
+    path = written(tmp_path / "x.pt", b"\x80\x02" + made + b".", bytes(8))
+    expected = {name: tuple(one.shape) for name, one in torch.load(path, weights_only=True).items()}
+    assert {name: entry.shape for name, entry in tnp.weights(path).items()} == expected == {"w": (2,), "v": (1,)}
+    module = b"ctorch.nn\nLinear\n)\x81}" + text("_parameters") + made + b"sb"
+    written(tmp_path / "x.pt", b"\x80\x02" + module + b".", bytes(8))
+    assert {name: entry.shape for name, entry in tnp.weights(path).items()} == expected
 
 
 def test_a_view_of_a_storage_begins_where_it_says(tmp_path):

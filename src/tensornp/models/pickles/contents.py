@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.paths import is_plain_value, key_text
 from tensornp.models.names.quoted import shown_name
+from tensornp.models.pickles.keys import OddKey
 from tensornp.models.pickles.rebuilt import tensor_of
 from tensornp.models.pickles.records import Call, Persistent
-from tensornp.models.pickles.tensors import MAPPINGS, SETS, WRAPPERS, PickledTensor, name_of
+from tensornp.models.pickles.tensors import BY_POSITION, MAPPINGS, SETS, WRAPPERS, PickledTensor, name_of
 
 MAX_ENTRIES = 1_000_000
 """Values that are listed."""
@@ -28,7 +29,6 @@ _ARRAYS = frozenset(
     for module, name in (("multiarray", "_reconstruct"), ("numeric", "_frombuffer"))
 )
 """What makes an array of NumPy in a pickle."""
-_BY_POSITION = "torch.return_types"
 _MAX_SAID = 5
 
 
@@ -164,14 +164,14 @@ def _children(value: Any) -> Iterator[tuple[Any, Any, str]]:
     module, name = name_of(value.func)
     args = value.args if type(value.args) is tuple else (value.args,)
     found = chain(_items_of(value), enumerate(value.appended))
-    if args and type(args[0]) in (list, tuple, dict) and ((module, name) in SETS or module == _BY_POSITION):
+    if args and type(args[0]) in (list, tuple, dict) and ((module, name) in SETS or module == BY_POSITION):
         as_key = OfSet if (module, name) in SETS else int
         yield from _listed((as_key(i), child) for i, child in enumerate(args[0]))
     elif args and (module, name) in WRAPPERS:
         yield from _listed([(_NO_KEY, args[0])])
-    elif (module, name) in MAPPINGS:
-        for one in args:
-            yield from _listed(_pairs_of(one))
+    elif value.is_new and (module, name) in MAPPINGS:
+        # It is made empty, whatever it is given.
+        pass
     elif value.is_new:
         # Of a class that is a tuple, the fields, whose names only the class knows.
         yield from _listed(enumerate(args))
@@ -204,15 +204,6 @@ def _listed(pairs: Any) -> Iterator[tuple[Any, Any, str]]:
     return ((key, value, "") for key, value in pairs)
 
 
-def _pairs_of(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the items that are given to a dictionary: as one, or as pairs, which Python 2 wrote."""
-    pairs = value if type(value) in (list, tuple) else ()
-    if pairs and all(type(one) in (list, tuple) and len(one) == 2 and is_plain_value(one[0]) for one in pairs):
-        yield from pairs
-    else:
-        yield _NO_KEY, value
-
-
 def _items_of(table: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the items of a mapping, with a word for a key that would be made by a call."""
     items = table if isinstance(table, dict) else table.items if isinstance(table, Call) else {}
@@ -229,8 +220,11 @@ def as_container(value: Any) -> Mapping[Any, Any] | list[Any] | tuple[Any, ...] 
 def shown_key(key: Any) -> str:
     """Return a key as a part of a name."""
     if type(key) is tuple:
-        return f"({', '.join(map(key_text, key))}{',' if len(key) == 1 else ''})"
-    return key if type(key) is str else key_text(int(key) if type(key) is OfSet else key)
+        parts = [shown_key(one) if type(one) in (tuple, OddKey) else key_text(one) for one in key]
+        return f"({', '.join(parts)}{',' if len(key) == 1 else ''})"
+    if type(key) in (str, OddKey):
+        return str(key)
+    return key_text(int(key) if type(key) is OfSet else key)
 
 
 def dotted(path: tuple[Any, ...]) -> str:

@@ -5,16 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from tensornp.errors import CheckpointError
+from tensornp.models.pickles.called import (
+    MAKES_TENSOR,
+    MAPPING_CLASSES,
+    ReadBy,
+    given_to_mapping,
+    keys_and_values,
+    reader_of,
+)
+from tensornp.models.pickles.keys import as_key
 from tensornp.models.pickles.records import NO_ITEMS, Call, Global, Mark, Persistent
 
-_MAX_KEY_LENGTH = 16
-_MAX_KEY_BITS = 61
-"""Longer integers can be found that have one hash."""
 _MAX_MEMO = 2**32
 MAX_MADE = 6_000_000
 """Containers, calls, texts and memos of any pickle, some 100 bytes each; of 300,000 tensors there are five million."""
 _OF_FIRST_ITEM = 2
-_SIMPLE = (str, int, float, bool, bytes, type(None))
 
 
 class UnsoundError(Exception):
@@ -31,8 +36,11 @@ class Machine:
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
         self.imports: dict[Global, None] = {}
-        self.called: set[Global] = set()
+        # With what tells what each has read of its arguments.
+        self.called: dict[Global, ReadBy | None] = {}
         self.persistent: list[Persistent] = []
+        # By identity: what would be changed after a call has read it.
+        self.read: dict[int, Any] = {}
         self.left = self.memos_left = num_records
         self._num_made = 0
 
@@ -86,14 +94,36 @@ class Machine:
 
     def call(self, func: Any, args: Any) -> None:
         """Put what a function would return on the stack."""
-        if type(func) is Global:
-            self.called.add(func)
         self.push_record(Call(func, args))
+        if type(func) is not Global:
+            return
+        try:
+            read_by = self.called[func]
+        except KeyError:
+            read_by = self.called[func] = reader_of(func)
+        if not args or type(args) is not tuple:
+            return
+        if read_by is not None:
+            for one in read_by(args):
+                self.read[id(one)] = one
+        elif func in MAPPING_CLASSES:
+            self._take_items(func, args)
+
+    def _take_items(self, func: Global, args: tuple[Any, ...]) -> None:
+        """Put into the mapping on top what its class is given, if that is told."""
+        given = given_to_mapping(func, args)
+        self.count(len(given or ()))
+        pairs = keys_and_values(given) if given is not None else None
+        if pairs is not None:
+            self.stack[-1].args = ()
+            self.put_items(pairs)
 
     def put_items(self, pairs: list[Any]) -> None:
         """Put keys and values into what lies on top."""
-        items = self.stack[-1]
+        items = self._changed()
         if type(items) is Call:
+            if type(items.func) is Global and items.func in MAKES_TENSOR:
+                raise UnsoundError("it writes into a tensor")
             if items.items is NO_ITEMS:
                 items.items = {}
             items = items.items
@@ -104,11 +134,11 @@ class Machine:
             self.count(_OF_FIRST_ITEM)
         for i in range(0, len(pairs) - 1, 2):
             key = pairs[i]
-            items[key if type(key) is str else _as_key(key, len(items))] = pairs[i + 1]
+            items[key if type(key) is str else as_key(key)] = pairs[i + 1]
 
     def append(self, values: list[Any]) -> None:
         """Append values to what lies on top."""
-        into = self.stack[-1]
+        into = self._changed()
         if type(into) is Call:
             if not into.appended:
                 into.appended = []
@@ -117,16 +147,17 @@ class Machine:
             raise UnsoundError("values are appended to what is no list")
         into.extend(values)
 
+    def set_state(self, state: Any) -> None:
+        """Set the state of the object on top."""
+        made = self._changed()
+        if type(made) is Call:
+            if made.state is not None:
+                raise UnsoundError("an object is given its state twice")
+            made.state = state
 
-def _as_key(key: Any, number: int) -> Any:
-    """Return what a dictionary can have as a key without asking anything for its hash; else a word for it."""
-    if type(key) is Call:
-        # Its hash is its identity.
-        return key
-    # The hash of a tuple is found anew each time.
-    parts = key if type(key) is tuple and len(key) <= _MAX_KEY_LENGTH else (key,)
-    return key if all(map(_is_plain_key, parts)) else f"<key {number}>"
-
-
-def _is_plain_key(key: Any) -> bool:
-    return type(key) in _SIMPLE and (type(key) is not int or key.bit_length() <= _MAX_KEY_BITS)
+    def _changed(self) -> Any:
+        """Return what lies on top, which is about to be changed."""
+        found = self.stack[-1]
+        if self.read and id(found) in self.read:
+            raise UnsoundError("it changes what a call has read before")
+        return found

@@ -107,8 +107,7 @@ def _instance(machine: Machine, arg: Any) -> None:
 
 def _build(machine: Machine, _: Any) -> None:
     state = machine.stack.pop()
-    if type(machine.stack[-1]) is Call:
-        machine.stack[-1].state = state
+    machine.set_state(state)
 
 
 def _global(machine: Machine, arg: Any) -> None:

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any
 
 from tensornp.core.lowlevel.legible import legible
+from tensornp.models.pickles.called import MAKES_TENSOR
 from tensornp.models.pickles.records import Call, Global
 from tensornp.models.pickles.tensors import (
     BY_TYPE,
@@ -44,6 +45,8 @@ def tensor_of(path: Path, call: Call, num_around: int = 0, left: Iterator[int] |
     (module, name), args = name_of(call.func), call.args
     if type(args) is not tuple:
         return None
+    if call.state is not None and Global(module, name) in MAKES_TENSOR:
+        return unread(path, "it is set to something else after it is made")
     if num_around > _MAX_WRAPPED:
         return unread(path, f"it is wrapped more than {_MAX_WRAPPED} times")
     if module == "torch._utils" and name in PARAMETERS and args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.legible import legible
@@ -32,6 +32,8 @@ _CODES = {"QInt8Storage": "int8", "QUInt8Storage": "uint8", "QInt32Storage": "in
 _PACKED = {"QUInt4x2Storage": "quint4x2", "QUInt2x4Storage": "quint2x4"}
 """Those of which a byte has several codes."""
 REBUILT = ("_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3")
+NUM_BEFORE_METADATA = 6
+"""Arguments of a tensor before its metadata, and before its dtype."""
 PARAMETERS = ("_rebuild_parameter", "_rebuild_parameter_with_state")
 QUANTIZED = "_rebuild_qtensor"
 _SCHEMES = tuple(
@@ -49,6 +51,8 @@ _OF_DTENSORS = (
 ).split()
 _OF_MESHES = "device_mesh.DeviceMesh _mesh_layout._MeshLayout _mesh_layout._FlatLayout".split()
 MAPPINGS = {("collections", "OrderedDict"), ("collections", "defaultdict"), ("builtins", "dict")}
+BY_POSITION = "torch.return_types"
+"""Where the classes are of which the fields are listed by their places."""
 SETS = {(module, name) for module in ("builtins", "__builtin__") for name in ("set", "frozenset")}
 WRAPPERS = {("torch.jit._pickle", name) for name in ("build_tensorlist", "restore_type_tag")}
 """What TorchScript puts around lists and dictionaries."""
@@ -213,7 +217,8 @@ def strided(
     has_dtype = name == "_rebuild_tensor_v3"
     if has_dtype:
         dtype = told_dtype(args[6] if len(args) > 6 else None)
-    metadata = args[6 + has_dtype] if len(args) > 6 + has_dtype else None
+    at = NUM_BEFORE_METADATA + has_dtype
+    lazy = _lazy_bits(args[at] if len(args) > at else None)
     offset = args[1] + storage.offset * storage.itemsize // stored_dtype(dtype).itemsize
     tensor = PickledTensor(
         path,
@@ -225,16 +230,20 @@ def strided(
         strides,
         requires_grad=len(args) > 4 and args[4] is True,
         is_parameter=False,
-        lazy=_lazy_bits(metadata),
+        lazy=lazy or AS_STORED,
         storage_dtype="" if has_dtype else dtype,
     )
-    problem = _problem(tensor)
+    problem = _problem(tensor) if lazy is not None else "it is not told whether its elements are meant otherwise"
     return tensor._replace(problem=problem or why_not_applied(tensor.lazy, dtype), is_sound=not problem)
 
 
-def _lazy_bits(metadata: Any) -> LazyBits:
-    told = metadata if type(metadata) is dict else {}
-    return LazyBits(told.get("conj") is True, told.get("neg") is True)
+def _lazy_bits(metadata: Any) -> LazyBits | None:
+    """Return the bits of which the names are keys: torch sets them, whatever their values; None of another thing."""
+    if not metadata:
+        return AS_STORED
+    if isinstance(metadata, Call) and name_of(metadata.func) in MAPPINGS and not metadata.args:
+        metadata = metadata.items
+    return LazyBits("conj" in metadata, "neg" in metadata) if isinstance(metadata, Mapping) else None
 
 
 def _problem(tensor: PickledTensor) -> str:
