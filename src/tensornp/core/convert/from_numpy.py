@@ -9,6 +9,7 @@ import torch
 
 from tensornp.core.convert import float4
 from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel.attributes import is_subclass
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.quoted import quoted
@@ -28,14 +29,14 @@ def tensor_from_numpy(
 
     Shares memory where that is possible unless `copy` is True, copies where not unless it is False.
     """
-    if isinstance(array, np.ma.MaskedArray):
+    if is_subclass(type(array), np.ma.MaskedArray):
         return _masked_tensor(array, copy, device)
     return _tensor_of(np.asarray(array), copy, device)
 
 
 def why_copied(array: np.ndarray[Any, Any] | np.generic) -> str:
     """Return why `tensor_from_numpy` copies an array of a dtype that torch has; empty where it shares its memory."""
-    if isinstance(array, np.ma.MaskedArray):
+    if is_subclass(type(array), np.ma.MaskedArray):
         return "a masked array"
     plain = np.asarray(array)
     facts = dtypes.KNOWN.get(plain.dtype.name) or dtypes.EXTENSIONS.get(plain.dtype.name)

@@ -20,6 +20,7 @@ from tensornp.core.lowlevel.attributes import (
     class_name,
     error_text,
     is_array,
+    is_subclass,
     is_tensor,
     module_name,
     mro_of,
@@ -200,7 +201,7 @@ def _asked(obj: Any, stand_in: StandIn) -> tuple[torch.Tensor, bool]:
     except Exception as error:
         raise UnsupportedTensorError(f"{said} failed ({error_text(error)}); convert what it holds") from error
     if is_array(values):
-        if isinstance(values, np.ma.MaskedArray):
+        if is_subclass(type(values), np.ma.MaskedArray):
             raise UnsupportedTensorError(f"{said} gives a masked array; have it return a MaskedTensor")
         if not values.flags.writeable:
             # torch has no read-only tensors, and a copy of it would not be what the object has.

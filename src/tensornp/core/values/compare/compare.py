@@ -199,9 +199,9 @@ def _compared(a: Any, b: Any) -> Comparison:
 def _dtypes_of(a: Any, b: Any) -> tuple[str, str]:
     """Return the dtypes of both: what is quantized in a file stands for floats, unless the other is quantized too."""
     own, other = described(a).dtype, described(b).dtype
-    if isinstance(a, StoredValues) and a.quantized == other:
+    if type(a) is StoredValues and a.quantized == other:
         own = other
-    elif isinstance(b, StoredValues) and b.quantized == own:
+    elif type(b) is StoredValues and b.quantized == own:
         other = own
     return own, other
 

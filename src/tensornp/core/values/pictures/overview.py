@@ -41,7 +41,7 @@ def nbytes_read(subject: Subject, window: Window) -> int:
 
 def may_be_read_unasked(subject: Subject, nbytes: int, max_nbytes: int) -> bool:
     """Return whether so many bytes of elements may be read though nobody has asked for that: as those of a card."""
-    is_stored = isinstance(subject.tensor, StoredValues)
+    is_stored = type(subject.tensor) is StoredValues
     return nbytes <= max_nbytes and (is_stored or nbytes_unasked(subject.tensor, subject.info) > 0)
 
 

@@ -163,7 +163,7 @@ def _tiles(shown: Bright, labels: Sequence[str]) -> Iterator[Tile]:
 
 def _read(obj: Any, layout: str | None, max_tiles: int, max_pixels: int) -> tuple[ImageLayout, Any]:
     """Return how one tensor or array is shown, and its values of tiles × height × width × channels."""
-    is_tensor = is_tensor_like(obj) or isinstance(obj, StoredValues)
+    is_tensor = is_tensor_like(obj) or type(obj) is StoredValues
     if not is_tensor and not is_array(obj):
         raise NotATensorError(f"image takes a tensor or an array, not {refused(obj, of_model=ONE_OR_ALL)}")
     shape, dtype, read = _tensor_reading(obj) if is_tensor else _array_reading(np.ndarray.view(obj, np.ndarray))
@@ -173,20 +173,20 @@ def _read(obj: Any, layout: str | None, max_tiles: int, max_pixels: int) -> tupl
         raise BadRequestError(f"{name} values are no brightness; {cure}")
     laid_out = layout_of(shape, layout, max_tiles, max_pixels)
     shown = read(laid_out.places)
-    if is_array(obj) and isinstance(obj, np.ma.MaskedArray):
+    if is_subclass(type(obj), np.ma.MaskedArray):
         shown = np.ma.MaskedArray(shown, np.ma.getmaskarray(obj)[np.ix_(*laid_out.places)])
     return laid_out, _tiled(shown, laid_out)
 
 
 def _tensor_reading(tensor: Any) -> tuple[tuple[int, ...], np.dtype[Any], Any]:
-    info = tensor.info if isinstance(tensor, StoredValues) else inspect(tensor)
+    info = tensor.info if type(tensor) is StoredValues else inspect(tensor)
     plan = decide(info)
     if info.kind.gives_several:
         raise BadRequestError("a nested tensor is several arrays; pass t.unbind(), or one of these")
 
     def read(places: Places) -> Any:
         try:
-            if isinstance(tensor, StoredValues):
+            if type(tensor) is StoredValues:
                 return gathered(tensor, info, plan, places)
             return gathered(*what_it_stands_for(tensor, info), plan, places)
         except NotReadError as reason:

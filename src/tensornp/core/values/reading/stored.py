@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ Array = np.ndarray[Any, Any]
 Box = tuple[slice, ...]
 
 
+@final
 @dataclass(frozen=True)
 class StoredValues:
     """The values of a tensor that lies in a file.

@@ -164,7 +164,7 @@ def _of_array(array: Any, axis: int | None, in_order: bool) -> Supply:
     if dtype.kind == "V" and dtype.type is np.void:
         raise UnsupportedArrayError(f"an array of {dtype} has no numbers; view its bytes as some first, with .view()")
     at = checked_axis(axis, plain_array.shape)
-    mask = np.ma.getmaskarray(array) if isinstance(array, np.ma.MaskedArray) else None
+    mask = np.ma.getmaskarray(array) if is_subclass(type(array), np.ma.MaskedArray) else None
     part: Part = part_of_array(plain_array, at, in_order=in_order or mask is not None)
     if mask is not None:
         hidden = part_of_array(mask, at, in_order=True)

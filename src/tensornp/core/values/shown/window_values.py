@@ -111,7 +111,7 @@ def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: i
         If there are no parts.
     """
     tensor: Any = values_of_array(seen) if is_array(seen) else seen
-    if isinstance(tensor, StoredValues):
+    if type(tensor) is StoredValues:
         return Subject(tensor, tensor.info, decide(tensor.info), "t")
     info = inspect(tensor)
     access, num_parts = (info.kind.access if info.kind.step is Step.STAND_IN else "t"), 0

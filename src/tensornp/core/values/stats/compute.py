@@ -91,7 +91,7 @@ def scan(
     is what `inspect` tells of a tensor, where it was asked already.
     """
     supply = supply_of(obj, axis, info=info, caller=caller)
-    if isinstance(obj, StoredValues) and obj.is_sequential:
+    if type(obj) is StoredValues and obj.is_sequential:
         num_threads = 1
     is_large = supply.numel > BLOCK_NUMEL
     before = _marks_of(obj) if is_large else None
