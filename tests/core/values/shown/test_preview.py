@@ -105,7 +105,7 @@ def test_figures_stand_beside_an_array_that_cannot_be_printed(monkeypatch):
     text, page = str(tnp.card(t)), tnp.card(t)._repr_html_()
     for one in (text, page):
         assert "20 NaN" in one
-        assert "all finite 1" in one
+        assert "finite: all 1" in one
         assert "ValueError: no such value" in one
     assert "[0] · 20 NaN" in str(tnp.card([t]))
 
