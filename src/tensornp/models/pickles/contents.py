@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.paths import is_plain_value, key_text
 from tensornp.models.names.quoted import shown_name
+from tensornp.models.pickles.described import ARRAYS, DESCRIBED, described, objects_of
 from tensornp.models.pickles.keys import OddKey
 from tensornp.models.pickles.rebuilt import tensor_of
 from tensornp.models.pickles.records import Call, Persistent
@@ -23,12 +24,6 @@ MAX_DEPTH = 100
 _MAX_KEY = 1000
 """Characters of a key that a name has."""
 _TABLES = ("_parameters", "_buffers", "_modules")
-_ARRAYS = frozenset(
-    (f"numpy.{core}.{module}", name)
-    for core in ("core", "_core")
-    for module, name in (("multiarray", "_reconstruct"), ("numeric", "_frombuffer"))
-)
-"""What makes an array of NumPy in a pickle."""
 _MAX_SAID = 5
 
 
@@ -39,7 +34,7 @@ class OfSet(int):
 
 
 class PickledValue(NamedTuple):
-    """Something plain beside the tensors."""
+    """Something plain beside the tensors, or a `NotBuilt` that stands for what is not."""
 
     path: tuple[Any, ...]
     value: Any
@@ -132,13 +127,19 @@ class _Walk:
             self.left.is_repeated |= not hidden and id(value) not in self.above
             return None
         self.num_again += is_again
-        self.left.num_arrays += isinstance(value, Call) and not is_again and name_of(value.func) in _ARRAYS
+        self.left.num_arrays += isinstance(value, Call) and not is_again and name_of(value.func) in ARRAYS
         self.met.add(id(value))
         tensor = tensor_of(path, value) if isinstance(value, Call) else None
         if tensor is None:
+            said = described(value)
+            if said is not None and type(value) is tuple:
+                # Looking at all of its numbers took as long as listing them.
+                self.num_again += len(value) if is_again else 0
+                return None if hidden else PickledValue(path, said)
             self.above.add(id(value))
             hidden = hidden or (f"nested more than {MAX_DEPTH} deep" if len(path) >= MAX_DEPTH else "")
             self.levels.append(_Level(path, _children(value), value, hidden, is_again))
+            return PickledValue(path, said) if said is not None and not hidden else None
         elif hidden:
             self.left.tensors[hidden] += 1
             return None
@@ -162,6 +163,9 @@ def _children(value: Any) -> Iterator[tuple[Any, Any, str]]:
         yield from _of_module(value.state)
         return
     module, name = name_of(value.func)
+    if (module, name) in DESCRIBED:
+        yield from _of_described(value)
+        return
     args = value.args if type(value.args) is tuple else (value.args,)
     found = chain(_items_of(value), enumerate(value.appended))
     if args and type(args[0]) in (list, tuple, dict) and ((module, name) in SETS or module == BY_POSITION):
@@ -198,6 +202,14 @@ def _of_module(state: dict[Any, Any]) -> Iterator[tuple[Any, Any, str]]:
             continue
         is_tensor = isinstance(value, Call) and tensor_of((), value) is not None
         yield key, value, "" if is_tensor else "in other attributes of modules"
+
+
+def _of_described(value: Call) -> Iterator[tuple[Any, Any, str]]:
+    """Yield what lies in an array of objects, and what is hidden in the arguments and the state of any such call."""
+    is_array = name_of(value.func) in ARRAYS
+    yield from _listed(enumerate(objects_of(value) or ()))
+    why = "in NumPy arrays" if is_array else f"given to {shown_name('.'.join(name_of(value.func)))}"
+    yield from ((_NO_KEY, one, why) for one in (value.args, value.state, value.items, value.appended))
 
 
 def _listed(pairs: Any) -> Iterator[tuple[Any, Any, str]]:

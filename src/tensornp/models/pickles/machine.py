@@ -14,12 +14,14 @@ from tensornp.models.pickles.called import (
     reader_of,
 )
 from tensornp.models.pickles.keys import as_key
+from tensornp.models.pickles.plain_calls import plain_of
 from tensornp.models.pickles.records import NO_ITEMS, Call, Global, Mark, Persistent
 
 _MAX_MEMO = 2**32
 MAX_MADE = 6_000_000
 """Containers, calls, texts and memos of any pickle, some 100 bytes each; of 300,000 tensors there are five million."""
 _OF_FIRST_ITEM = 2
+_NBYTES_PER_RECORD = 4
 
 
 class UnsoundError(Exception):
@@ -94,14 +96,18 @@ class Machine:
 
     def call(self, func: Any, args: Any) -> None:
         """Put what a function would return on the stack."""
-        self.push_record(Call(func, args))
+        value = plain_of(func, args) if type(func) is Global else None
+        if isinstance(value, (str, bytes)):
+            # What is made of a text is as long: of one that is remembered, it could be made again and again.
+            self.left -= len(value) // _NBYTES_PER_RECORD
+        self.push_record(Call(func, args) if value is None else value)
         if type(func) is not Global:
             return
         try:
             read_by = self.called[func]
         except KeyError:
             read_by = self.called[func] = reader_of(func)
-        if not args or type(args) is not tuple:
+        if value is not None or not args or type(args) is not tuple:
             return
         if read_by is not None:
             for one in read_by(args):

@@ -44,6 +44,16 @@ class Mark:
     """Where a group of values on the stack begins."""
 
 
+class NotBuilt(NamedTuple):
+    """What stands in a value for what is not plain: a tensor, or what the file would import, with what it has."""
+
+    said: str
+    parts: tuple[Any, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<{': '.join([self.said, *map(repr, self.parts)])}>"
+
+
 class XRay(NamedTuple):
     """The root of what a pickle would build, all that it would import and has outside, and how many bytes it takes.
 

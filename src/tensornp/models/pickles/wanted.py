@@ -22,6 +22,7 @@ _HOLDERS = frozenset(
         ("numpy", "dtype"), ("numpy", "ndarray"), ("numpy.core.multiarray", "scalar"),
         ("numpy._core.multiarray", "scalar"), ("numpy.core.multiarray", "_reconstruct"),
         ("numpy._core.multiarray", "_reconstruct"), ("torch", "ScriptObject"),
+        ("builtins", "bytes"), ("__builtin__", "bytes"),
     }
 )  # fmt: skip
 """What holds values, and does nothing else when it is made."""

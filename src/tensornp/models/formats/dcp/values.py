@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.tensor.paths import is_plain_value
@@ -19,8 +19,9 @@ from tensornp.models.formats.dcp.metadata import Item
 from tensornp.models.formats.torch.archive import read_torch_zip
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.pickles.contents import as_container, shown_key
+from tensornp.models.pickles.described import described
 from tensornp.models.pickles.rebuilt import tensor_of
-from tensornp.models.pickles.records import Call, Global
+from tensornp.models.pickles.records import Call, Global, NotBuilt
 from tensornp.models.pickles.tensors import name_of
 from tensornp.models.pickles.wanted import WantedImport, wanted_of
 
@@ -30,16 +31,6 @@ _MAX_NBYTES = 2**24
 _MAX_DEPTH = 20
 _FREE_SIZE, _SIZE_PER_NBYTES = 1000, 8
 """How many values and characters what is shown of any value may have, and how many more for each byte of its pickle."""
-
-
-class NotBuilt(NamedTuple):
-    """What stands in a value for what is not plain: a tensor, or what the file would import, with what it has."""
-
-    said: str
-    parts: tuple[Any, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"<{': '.join([self.said, *map(repr, self.parts)])}>"
 
 
 @dataclass(slots=True)
@@ -91,6 +82,10 @@ class _Showing:
             return NotBuilt("…")
         if is_plain_value(value):
             return value
+        said = described(value)
+        if said is not None:
+            self._left -= len(value) if type(value) is tuple else 0
+            return said
         table = as_container(value)
         if isinstance(table, Mapping) and (table or not isinstance(value, Call)):
             return {self._key(key): self.shown(one, depth + 1) for key, one in self._some(table.items())}
