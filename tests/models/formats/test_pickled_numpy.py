@@ -163,7 +163,10 @@ def test_dcp_says_the_same(tmp_path):
     """Each value is a pickle of its own."""
     saved = {"best": np.float32(0.5), "hist": np.ones((2, 3)), "both": (np.int64(3), np.ones(2), tuple(range(625)))}
     save({"w": torch.ones(2), **saved}, FileSystemWriter(tmp_path))
-    metadata = tnp.weights(tmp_path).metadata
+    explorer = tnp.weights(tmp_path)
+    metadata = explorer.metadata
+    assert {"1 NumPy array in 'hist' is not listed", "1 NumPy array in 'both' is not listed"} <= {*explorer.problems}
+    assert not tnp.compare(tmp_path, tmp_path).equal
     assert metadata["best"] == 0.5
     assert str(metadata["hist"]) == "<NumPy array (2, 3) float64>"
     assert str(metadata["both"]) == "(3, <NumPy array (2,) float64>, <tuple of 625 numbers>)"

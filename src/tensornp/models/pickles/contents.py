@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.paths import is_plain_value, key_text
 from tensornp.models.names.quoted import shown_name
-from tensornp.models.pickles.described import ARRAYS, DESCRIBED, described, objects_of
+from tensornp.models.pickles.described import ARRAYS, DESCRIBED, arrays_left_out, described, objects_of
 from tensornp.models.pickles.keys import OddKey
 from tensornp.models.pickles.rebuilt import tensor_of
 from tensornp.models.pickles.records import Call, Persistent
@@ -58,8 +57,7 @@ class Unlisted:
         if self.num_storages:
             yield f"storages that stand for themselves are not listed; it has {self.num_storages:,}"
         if self.num_arrays:
-            verb = "is" if self.num_arrays == 1 else "are"
-            yield f"{counted(self.num_arrays, 'NumPy array')} in it {verb} not listed"
+            yield arrays_left_out(self.num_arrays, "it")
         if self.is_cut:
             yield f"it has more than {MAX_ENTRIES:,} values, and the others are not listed"
 

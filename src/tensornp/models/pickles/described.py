@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.units import counted
 from tensornp.models.pickles.plain_calls import DTYPE, ENCODE, FORMATS, SCALARS, code_of, is_bytes, order_of
 from tensornp.models.pickles.records import Call, Global, NotBuilt
 from tensornp.models.pickles.tensors import MAX_SAID, name_of, sizes_of
@@ -41,6 +42,11 @@ def described(value: Any) -> NotBuilt | None:
     if func in SCALARS:
         return _words("NumPy scalar", _dtype_name(value.args[0] if type(value.args) is tuple and value.args else None))
     return NotBuilt(f"{len(value.args[0]):,} bytes") if is_bytes(value.args) else None
+
+
+def arrays_left_out(num: int, where: str) -> str:
+    """Return the sentence for so many arrays."""
+    return f"{counted(num, 'NumPy array')} in {where} {'is' if num == 1 else 'are'} not listed"
 
 
 def objects_of(call: Call) -> list[Any] | None:

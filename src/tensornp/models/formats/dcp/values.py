@@ -10,6 +10,7 @@ from typing import Any
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.errors import TensornpError
+from tensornp.models.entries.not_listed import NotListed
 from tensornp.models.files.byte_range import ByteRange, ByteSource
 from tensornp.models.files.source_file import SourceFile
 from tensornp.models.files.zstd import Unpacked
@@ -19,7 +20,7 @@ from tensornp.models.formats.dcp.metadata import Item
 from tensornp.models.formats.torch.archive import read_torch_zip
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.pickles.contents import as_container, shown_key
-from tensornp.models.pickles.described import described
+from tensornp.models.pickles.described import ARRAYS, arrays_left_out, described
 from tensornp.models.pickles.rebuilt import tensor_of
 from tensornp.models.pickles.records import Call, Global, NotBuilt
 from tensornp.models.pickles.tensors import name_of
@@ -35,7 +36,10 @@ _FREE_SIZE, _SIZE_PER_NBYTES = 1000, 8
 
 @dataclass(slots=True)
 class ByteValue:
-    """Where a value lies; `problem` says why it is not read, `wanted` what it would import, once it was looked at."""
+    """Where a value lies, and why it is not read.
+
+    Once it was looked at, `wanted` is what it would import, and `num_arrays` how many arrays of NumPy it has.
+    """
 
     file: SourceFile | None
     offset: int
@@ -43,6 +47,7 @@ class ByteValue:
     form: Form
     problem: str = ""
     wanted: tuple[WantedImport, ...] = ()
+    num_arrays: int = 0
 
     @classmethod
     def of(cls, files: ItemFiles, item: Item | None) -> ByteValue:
@@ -66,7 +71,10 @@ class ByteValue:
         except TensornpError as error:
             return f"not read: {error}"
         self.wanted = tuple(wanted_of(found))
-        return _Showing(_FREE_SIZE + _SIZE_PER_NBYTES * found.nbytes).shown(found.root)
+        showing = _Showing(_FREE_SIZE + _SIZE_PER_NBYTES * found.nbytes)
+        shown = showing.shown(found.root)
+        self.num_arrays = showing.num_arrays
+        return shown
 
 
 class _Showing:
@@ -74,6 +82,7 @@ class _Showing:
 
     def __init__(self, left: int) -> None:
         self._left = left
+        self.num_arrays = 0
 
     def shown(self, value: Any, depth: int = 0) -> Any:
         """Return a value as it is in lists, tuples and dictionaries, and what stands for anything else."""
@@ -85,6 +94,7 @@ class _Showing:
         said = described(value)
         if said is not None:
             self._left -= len(value) if type(value) is tuple else 0
+            self.num_arrays += isinstance(value, Call) and name_of(value.func) in ARRAYS
             return said
         table = as_container(value)
         if isinstance(table, Mapping) and (table or not isinstance(value, Call)):
@@ -133,5 +143,7 @@ class ByteValues(Mapping[str, Any]):
             self[name]
             for one in self._stored[name].wanted:
                 yield WantedImport.of(one.wanted, is_called=one.is_called, who=shown_name(name))
+            if num := self._stored[name].num_arrays:
+                yield NotListed(arrays_left_out(num, shown_name(name)))
             if self._stored[name].problem:
                 yield f"{shown_name(name)} is not read: {self._stored[name].problem}"
