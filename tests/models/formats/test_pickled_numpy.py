@@ -119,6 +119,7 @@ class _Scalar:
         (np.ma.masked_array([1.0, 2.0], [False, True]), "<masked NumPy array (2,) float64>"),
         (np.dtype("f4"), "<NumPy dtype float32>"),
         (np.datetime64("2020-01-01"), "<NumPy scalar datetime64>"),
+        (np.zeros(1, np.longdouble), f"<NumPy array (1,) {np.dtype(np.longdouble).name}>"),
         (np.void(b"ab"), "<NumPy scalar V2>"),
         (tuple(range(17)), "<tuple of 17 numbers>"),
     ],

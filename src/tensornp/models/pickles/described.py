@@ -6,7 +6,7 @@ from typing import Any
 
 from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted
-from tensornp.models.pickles.plain_calls import DTYPE, ENCODE, FORMATS, SCALARS, code_of, is_bytes, order_of
+from tensornp.models.pickles.plain_calls import DTYPE, ENCODE, SCALARS, code_of, is_bytes, order_of
 from tensornp.models.pickles.records import Call, Global, NotBuilt
 from tensornp.models.pickles.tensors import MAX_SAID, name_of, sizes_of
 
@@ -73,10 +73,13 @@ def _words(said: str, *more: Any) -> NotBuilt:
 def _dtype_name(dtype: Any) -> str:
     """Return a dtype as NumPy calls it; empty of another thing."""
     code = code_of(dtype)
-    if type(code) is Global:
+    if isinstance(code, Global):
         return legible(code.name[:MAX_SAID])
-    if type(code) is not str or (code not in FORMATS and code not in _NAMES):
-        return legible(code[:MAX_SAID]) if type(code) is str else ""
-    if order_of(dtype) == ">":
+    if code is None:
+        return ""
+    is_number = code[:1] in _KINDS and code[1:].isdecimal() and len(code) <= len("f16")
+    if not is_number and code not in _NAMES:
+        return legible(code[:MAX_SAID])
+    if order_of(dtype) == ">" and code != "b1":
         return f">{code}"
     return _NAMES.get(code) or f"{_KINDS[code[0]]}{8 * int(code[1:])}"
