@@ -429,6 +429,40 @@ def test_a_tree_keeps_no_memory_that_others_have_nor_any_that_a_later_run_has_no
     assert kernel.value("[one.expired() for one in refs]") == "[True, False]"
 
 
+@pytest.mark.parametrize("typed", ["get()", "torch.nn.Linear(20, 30)"])
+def test_the_code_of_a_model_that_a_cell_has_made_reaches_that_very_one(kernel, typed):
+    """Among the results of cells: what was typed would make another one."""
+    kernel.run(ASK)
+    kernel.run("import numpy as np, tensornp as tnp\ndef get(): return torch.nn.Linear(20, 30)")
+    kernel.run(typed)
+    number = int(kernel.value("get_ipython().execution_count")) - 1
+    kernel.run("answer = ask('open', weight=0)")
+    assert kernel.value("the_tree().opened") == f"tnp.weights(Out[{number}])"
+    assert kernel.value("ask('lines', first=0, count=9)['code']").startswith(f"tnp.weights(Out[{number}])")
+    for kind in ("numpy", "torch"):
+        assert f"Out[{number}].weight" in kernel.value(f"answer[{kind!r}]")
+        assert typed not in kernel.value(f"answer[{kind!r}]")
+    kernel.run(f"Out[{number}].weight.data[0, 0] = 77")
+    assert kernel.value("float(eval(answer['numpy'])[0, 0])") == "77.0"
+
+
+def test_the_code_of_a_model_that_a_cell_returns_once_more_has_its_name(kernel):
+    """A call such as model.eval() is not run again; where IPython keeps no results and no name is left, no code is."""
+    kernel.run(ASK)
+    kernel.run("import tensornp as tnp\nnet = torch.nn.Sequential(torch.nn.Linear(3, 2))")
+    for typed, reached in (("net.eval()", "net"), ("net[0]", "net[0]")):
+        kernel.run(typed)
+        assert kernel.value("the_tree().opened") == f"tnp.weights({reached})"
+    kernel.run("hook = get_ipython().displayhook; hook.do_full_cache = False")
+    try:
+        kernel.run("torch.nn.Linear(3, 2)")
+        kernel.run("answer = ask('open', weight=0)")
+        assert kernel.value("the_tree().opened + answer['numpy'] + answer['torch']") == ""
+        assert kernel.value("answer['text'].startswith('array([[')") == "True"
+    finally:
+        kernel.run("hook.do_full_cache = True")
+
+
 @pytest.mark.slow
 def test_a_scanned_tree_hears_of_the_cell_that_trains_the_model(kernel):
     """And of no other."""

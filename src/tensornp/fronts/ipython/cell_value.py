@@ -1,15 +1,17 @@
-"""The expression that a user typed to see the value of a cell."""
+"""The expression that a user typed to see the value of a cell, and one that reaches it and runs nothing."""
 
 from __future__ import annotations
 
 import ast
 import functools
 import inspect
+from contextlib import suppress
 from typing import Any
 
 from IPython.core.display_functions import display
 from IPython.core.displayhook import DisplayHook
 
+from tensornp.errors import BadRequestError
 from tensornp.fronts.ipython.arguments import NOT_PYTHON
 from tensornp.fronts.ipython.shell import ShellSession
 
@@ -27,6 +29,32 @@ def typed_expression(shell: Any) -> str:
             return _last_of(ShellSession(shell).source)
         frame = frame.f_back
     return ""
+
+
+def reaching_expression(value: Any, shell: Any) -> str:
+    """Return an expression that reaches the very value of the cell; empty where none is known.
+
+    That is what was typed if nothing in it runs, as a call would, which makes another value or repeats its effects;
+    else a name of it, or the place among the results where IPython is about to keep it.
+    """
+    from tensornp.core.namespace.caller import name_of
+    from tensornp.core.namespace.lookup import look_up
+
+    typed = typed_expression(shell)
+    if not typed:
+        return ""
+    with suppress(BadRequestError):
+        if look_up(typed, shell.user_ns) is value:
+            return typed
+    return name_of(value, shell.user_ns) or _place_among_results(shell)
+
+
+def _place_among_results(shell: Any) -> str:
+    """Return ``Out[3]`` in the third cell; empty where IPython keeps no results."""
+    from tensornp.core.namespace.search import history_name
+
+    hook, outputs = shell.displayhook, history_name(shell.user_ns)
+    return f"{outputs}[{hook.prompt_count}]" if outputs and hook.cache_size and hook.do_full_cache else ""
 
 
 @functools.lru_cache(maxsize=1)

@@ -154,7 +154,7 @@ class TensorPrinters:
             self._on_shown(obj, summary, anchor)
         elif _is_module_view(summary):
             anchor = self._anchors.new()
-            self._on_module(obj, summary, anchor, self._typed())
+            self._on_module(obj, summary, anchor, self._reaching(obj))
         prepared = obj, summary, anchor
         mimes = _MIMES
         if not can_be_looked_up(self._before_displays, type(obj)):
@@ -224,14 +224,15 @@ class TensorPrinters:
         from tensornp.render.view import shown_of
 
         self._meet_torch()
-        typed = "" if _is_tensor(obj) else self._typed()
-        return _as_typed(shown_of(obj, self._config.options, self._look, typed), self._formatter.parent)
+        expression = "" if _is_tensor(obj) else self._reaching(obj)
+        return _as_typed(shown_of(obj, self._config.options, self._look, expression), self._formatter.parent)
 
-    def _typed(self) -> str:
-        """Return the expression of which the value is being shown; empty where that is not known."""
-        from tensornp.fronts.ipython.cell_value import typed_expression
+    def _reaching(self, obj: Any) -> str:
+        """Return an expression that reaches `obj`, which is being shown; empty where none is known."""
+        from tensornp.fronts.ipython.cell_value import reaching_expression
 
-        return first_that_works("what was typed", lambda: typed_expression(self._formatter.parent), lambda _: "")
+        shell = self._formatter.parent
+        return first_that_works("what reaches a value", lambda: reaching_expression(obj, shell), lambda _: "")
 
     def _summary_for(self, mime: str, obj: Any) -> tuple[Any, str]:
         """Return the prepared summary once; a printer that is called by itself gets a new one."""
