@@ -25,15 +25,24 @@ from tensornp.widget.comparison import ComparisonTable, pair_of
 class Compared(ModulePage):
     """The table of two dictionaries in a page."""
 
-    def __init__(self, page: Page, *, css: str = "", same: dict[str, torch.Tensor] | None = None) -> None:
+    def __init__(
+        self,
+        page: Page,
+        *,
+        css: str = "",
+        same: dict[str, torch.Tensor] | None = None,
+        one_moved: dict[str, torch.Tensor] | None = None,
+    ) -> None:
         torch.manual_seed(0)
         before = {f"layers.{i}.weight": torch.randn(40, 30) for i in range(3)} | {
             "head": torch.randn(4, 6), "bias": torch.zeros(5)
         }  # fmt: skip
         after = {name: one + 0.01 for name, one in before.items()} | {
-            name: one.clone() for name, one in (same or {}).items()
+            name: one.clone() for name, one in ((same or {}) | (one_moved or {})).items()
         }
-        before |= same or {}
+        before |= (same or {}) | (one_moved or {})
+        for name in one_moved or {}:
+            after[name][3, 4] += 1
         after["layers.1.weight"][39, 29] -= 5
         self.names: dict[str, Any] = {"before": before, "after": after}
         sides = [tnp.weights(self.names[one], expression=one) for one in self.names]
@@ -229,6 +238,22 @@ def test_the_windows_fit_and_say_which_is_which(compared: Compared, width: int) 
     page.set_viewport_size({"width": width, "height": 1200})
     compared.settle()
     assert compared.pair.get_by_role("grid").first.locator("thead th").count() == before
+
+
+@pytest.mark.parametrize("width", [1400, 800])
+def test_the_legend_of_narrow_cells_stays_in_words(page: Page, width: int) -> None:
+    """One element has moved, so the cells of Δ are a digit wide; its rows stand beside those of both sides."""
+    page.set_viewport_size({"width": width, "height": 1200})
+    compared = Compared(page, one_moved={"one": torch.arange(1200).reshape(40, 30) / 8})
+    compared.opener("one").click()
+    compared.settle()
+    windows = compared.pair.locator(".tensornp-pair-window")
+    tops = windows.locator("tbody").evaluate_all("all => all.map((one) => one.getBoundingClientRect().top)")
+    assert max(tops) - min(tops) < 1
+    assert _room_beside(compared) >= 0
+    text = windows.last.locator(".tensornp-legend-text")
+    expect(text).to_have_text("0 … 1 of this window")
+    assert text.evaluate("node => { node.style.lineHeight = '20px'; return node.offsetHeight; }") <= 2 * 20
 
 
 def _room_beside(compared: Compared) -> float:

@@ -206,11 +206,12 @@ export class Pair {
     const { shape, axes, size } = this.seen;
     const parts = this.grids.map((grid) => grid.widths());
     const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
-    const room = this.width - WINDOWS_GAP * (parts.length - 1) - sum(parts.map(({ beside }) => beside));
-    const fits = this.isBeside
-      ? Math.floor(room / sum(parts.map(({ widest }) => widest)))
-      : Math.min(...this.grids.map((grid) => grid.numColumnsIn(this.width)));
-    this.columns = Math.min(Math.max(fits, 1), MAX_COLUMNS);
+    const room = this.width - WINDOWS_GAP * (parts.length - 1);
+    const narrowest = parseFloat(getComputedStyle(this.all.firstElementChild).minWidth);
+    const wide = (columns) => sum(parts.map(({ beside, widest }) => Math.max(beside + columns * widest, narrowest)));
+    let fits = this.isBeside ? MAX_COLUMNS : Math.min(...this.grids.map((grid) => grid.numColumnsIn(this.width)));
+    while (this.isBeside && fits > 1 && wide(fits) > room) fits -= 1;
+    this.columns = Math.min(fits, MAX_COLUMNS);
     const wanted = Math.min(this.columns, axes[1] === null ? 1 : shape[axes[1]]);
     if (wanted === size[1] || (this.numFits > 1 && wanted > size[1])) return;
     this.fit();
