@@ -11,7 +11,9 @@ import torch
 from IPython.utils.capture import capture_output
 
 import tensornp as tnp
+from tensornp.core.namespace.lookup import look_up
 from tensornp.core.tensor import containers
+from tensornp.core.tensor.paths import MAX_KEY
 
 MAKE = """
 import collections, dataclasses, types, weakref
@@ -211,3 +213,16 @@ def test_memory_that_several_leaves_share_is_counted_once():
         ([x, {"a": array, "b": array[:], "c": array.view()}], "7.9 KiB"), ([x, x.clone()], "160 bytes"),
     ):  # fmt: skip
         assert f" · {nbytes}" in tnp.card(obj).text.splitlines()[0]
+
+
+def test_a_key_that_is_a_tuple_of_plain_values_is_written_as_it_is(shell):
+    """In a length that is bounded; one of others, or of many, by its class alone, of which nothing runs."""
+    plain = [(0, 1), ("a", None), (True, 0.5), (3,), ()]
+    others = [(0, object()), tuple(range(11)), (0, (1, 2))]
+    made = {key: torch.ones(2) for key in [*plain, *others]}
+    rows = shell.show(made)["text/plain"].splitlines()
+    assert [row.split("  ")[0] for row in rows[-len(made) :]] == [f"[{key!r}]" for key in plain] + ["[<tuple>]"] * 3
+    assert all(look_up(f"made[{key!r}]", {"made": made}) is made[key] for key in plain)
+    long = shell.show({tuple(c * 90 for c in "abcdefghij"): torch.ones(2)})["text/plain"]
+    assert long.splitlines()[-1].split("  ")[0].endswith("…]")
+    assert len(long.splitlines()[-1].split("  ")[0]) <= MAX_KEY + 2

@@ -18,6 +18,8 @@ Path = tuple[Any, Any]
 
 MAX_KEY = 120
 """Characters of a dictionary key that are shown."""
+MAX_ITEMS = 10
+"""Items of a tuple up to which it is a key that is written out."""
 
 
 def expression_of(path: Path | None, keys: Mapping[int, Path] | None = None) -> str:
@@ -52,12 +54,19 @@ def _key_text(key: Any, keys: Mapping[int, Path]) -> str:
 
 
 def key_text(key: Any) -> str:
-    """Return the repr of a plain key, shortened; other keys by their type alone, since a tensor's repr can crash."""
+    """Return the repr of a plain key, or of a tuple of such, shortened; others by their type: their repr may crash."""
+    if is_plain_tuple(key):
+        return shortened(tuple_text(key))
     if is_plain_value(key):
         if type(key) is int and key.bit_length() > 1000:
             return f"<int of {key.bit_length():,} bits>"
         return shortened(repr(key[:MAX_KEY] if isinstance(key, (str, bytes)) else key))
     return f"<{class_name(type(key))}>"
+
+
+def tuple_text(key: tuple[Any, ...]) -> str:
+    """Return the repr of a tuple, of which each item is written as a key."""
+    return f"({', '.join(map(key_text, key))}{',' if len(key) == 1 else ''})"
 
 
 def shortened(text: str) -> str:
@@ -72,6 +81,11 @@ PLAIN_CLASSES = frozenset(map(id, (int, float, complex, bool, str, bytes, type(N
 def is_plain_value(obj: Any) -> bool:
     """Return whether `obj` is a number, a text, bytes or None, and of no other class: its own repr can be called."""
     return id(type(obj)) in PLAIN_CLASSES
+
+
+def is_plain_tuple(obj: Any) -> bool:
+    """Return whether `obj` is a tuple of a few plain values, and of no class of its own."""
+    return type(obj) is tuple and len(obj) <= MAX_ITEMS and all(map(is_plain_value, obj))
 
 
 def steps_of(path: Path | None) -> Iterator[Any]:

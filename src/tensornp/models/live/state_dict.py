@@ -13,7 +13,7 @@ import torch
 from tensornp.core.lowlevel.attributes import is_subclass
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.tensor.containers import leaves
-from tensornp.core.tensor.paths import Path, is_plain_value, key_text, steps_of
+from tensornp.core.tensor.paths import Path, is_plain_tuple, is_plain_value, key_text, steps_of, tuple_text
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.models.entries.array import array_weight
 from tensornp.models.entries.entry import WeightEntry, nothing
@@ -32,8 +32,6 @@ _MASKED = "it is a masked array, whose hidden elements are no weights; put its .
 MAX_SAID = 1000
 """Items that are no tensors, such as the number of the step, that are kept."""
 _INDEX = re.compile(r"\[(\d{1,9})\]")
-_MAX_NAMED = 10
-"""Items of a tuple up to which it is a key that is written out."""
 
 
 @unnoticed
@@ -123,6 +121,4 @@ def _written(key: Any) -> str:
     """Return a key as an expression, a text in full; one that has none by its class alone."""
     if is_subclass(type(key), str):
         return repr(str.__str__(key))
-    if type(key) is tuple and 0 < len(key) <= _MAX_NAMED and all(map(is_plain_value, key)):
-        return f"({', '.join(map(key_text, key))}{',' if len(key) == 1 else ''})"
-    return key_text(key)
+    return tuple_text(key) if is_plain_tuple(key) else key_text(key)
