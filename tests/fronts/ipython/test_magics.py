@@ -186,7 +186,11 @@ def test_the_way_back_says_whether_memory_is_shared(shell):
         ("%%tonumpy nope\npass", "no variable 'nope'"),
         ("%%tonumpy\npass", "has no value"),
         ("%%tonumpy\n1 +", "not valid Python"),
+        ("%tonumpy -m 1e6 w", "takes a whole number of bytes, such as 1_000_000, not '1e6'"),
+        ("%tonumpy -m 1MiB w", "such as 1_000_000"),
         ("%totensor w", "takes an array"),
+        ("%totensor [1, 2]", "there is no array in this list; torch.tensor(...) converts numbers"),
+        ("%totensor {'a': [w]}", "there is no array in this dict"),
         ("%totensor -c w", "the options are"),
     ],
 )

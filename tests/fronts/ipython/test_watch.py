@@ -186,6 +186,17 @@ def test_a_gradient_that_must_not_be_read_is_neither_gone_nor_new(shell):
     assert report(shell, "5") == ["p.grad: gone", "q[0]: lost its .grad"]
 
 
+def test_what_has_happened_to_several_is_said_of_several(shell):
+    """In their line, and where it holds for all, in the line over them."""
+    shell.run("ws = [torch.ones(2, requires_grad=True) for _ in range(5)]; sum(w.sum() for w in ws).backward()")
+    shell.run("%tensorwatch ws")
+    with capture_output() as captured:
+        shell.ip.run_cell("for w in ws: w.grad = None", store_history=True)
+    said = captured.outputs[-1].data["text/plain"]
+    assert "5 of 5 tensors and arrays · all lost their .grad" in said
+    assert "ws[0], ws[1], ws[2] and 2 more: lost their .grad" in said
+
+
 def test_listing_and_ending(shell):
     """What is watched, and a callback only while something is."""
     before = callbacks(shell)

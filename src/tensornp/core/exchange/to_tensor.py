@@ -61,8 +61,18 @@ def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | st
         raise NotATensorError(
             f"to_tensor takes an array, or a dict, list, tuple or dataclass with arrays inside, not {refused(array)}"
         )
-    leaf_type = (np.ndarray, np.generic, *_foreign_arrays().values())
-    return map_leaves(lambda leaf: to_tensor(leaf, copy=copy, device=device), array, leaf_type=leaf_type)
+    return map_leaves(lambda leaf: to_tensor(leaf, copy=copy, device=device), array, leaf_type=_array_types())
+
+
+def holds_arrays(container: Any) -> bool:
+    """Return whether a container has anything in it of which `to_tensor` makes a tensor."""
+    found: list[Any] = []
+    map_leaves(found.append, container, leaf_type=_array_types())
+    return bool(found)
+
+
+def _array_types() -> tuple[type, ...]:
+    return np.ndarray, np.generic, *_foreign_arrays().values()
 
 
 def _foreign_arrays() -> dict[str, type]:

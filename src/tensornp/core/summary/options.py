@@ -63,7 +63,10 @@ class DisplayOptions:
         "auto", "always", "never",
         help="Which cards have a live toggle: auto (the last one shown), always (each one) or never.",
     )  # fmt: skip
-    receipt: str = _one_of("folded", "open", "hidden", help="How a card shows its receipt: folded, open or hidden.")
+    receipt: str = _one_of(
+        "folded", "open", "hidden",
+        help="How a card shows its receipt: folded, open or hidden; as text it has none, and %tonumpy says it.",
+    )  # fmt: skip
     style: str = _one_of(
         *STYLES,
         help="How a tensor is shown: card (badges and figures over the array), line (badges and figures in one row) or "

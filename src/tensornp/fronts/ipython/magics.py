@@ -143,13 +143,16 @@ class TensorMagics(Magics):
         Memory is shared where torch can: a read-only array is copied, because torch has no read-only tensors. Which of
         the two was done is said, unless the line ends with a semicolon.
         """
-        from tensornp.core.exchange.to_tensor import to_tensor
+        from tensornp.core.exchange.to_tensor import holds_arrays, to_tensor
         from tensornp.core.lowlevel.attributes import is_array
+        from tensornp.core.tensor.containers import is_container
 
         __tracebackhide__ = True
         options, rest = self._split(line, "totensor")
         value = evaluated(self.shell, rest, local_ns, "%totensor [-o NAME] EXPR")
         with as_usage_errors():
+            if is_container(value) and not holds_arrays(value):
+                raise UsageError(_nothing_in(value, "array", "torch.tensor(...)"))
             tensor = to_tensor(value)
             if is_array(value) and not rest.endswith(";"):
                 _show_way_back(value)
@@ -189,7 +192,7 @@ class TensorMagics(Magics):
         import torch
 
         from tensornp.core.convert.to_numpy import plan, plan_from, to_numpy
-        from tensornp.core.lowlevel.attributes import class_name, is_tensor
+        from tensornp.core.lowlevel.attributes import is_tensor
         from tensornp.core.lowlevel.modes import undisturbed
         from tensornp.core.tensor.containers import is_container
         from tensornp.core.tensor.form import STORAGES, code_of_tensor, is_storage
@@ -216,9 +219,7 @@ class TensorMagics(Magics):
         if is_tensor(value):
             receipts = [plan_from(self._seen(value), **arguments)]
         if not receipts and (is_container(value) or "explain" in options):
-            is_numbers = isinstance(value, (list, tuple)) and all(isinstance(one, (int, float)) for one in value)
-            cure = "; np.array(...) converts numbers" if is_numbers and value else ""
-            raise UsageError(f"there is no tensor in this {class_name(type(value))}{cure}")
+            raise UsageError(_nothing_in(value, "tensor", "np.array(...)"))
         if "explain" in options:
             print(_explained(value, receipts, request.expression))
             return None
@@ -258,6 +259,15 @@ class TensorMagics(Magics):
         if last is None:
             raise UsageError("the cell has run, but its last line has no value; name the variables to convert")
         return last
+
+
+def _nothing_in(value: Any, wanted: str, cure: str) -> str:
+    """Return that a container holds nothing of what is wanted, and the cure for one of numbers."""
+    from tensornp.core.lowlevel.attributes import class_name
+
+    is_numbers = isinstance(value, (list, tuple)) and all(isinstance(one, (int, float)) for one in value)
+    said = f"; {cure} converts numbers" if is_numbers and value else ""
+    return f"there is no {wanted} in this {class_name(type(value))}{said}"
 
 
 def _show_receipts(receipts: list[ConversionPlan], expression: str, array: str, *, is_one: bool) -> None:
@@ -303,4 +313,4 @@ def _limit_of(text: str) -> int:
         return int(text)
     except ValueError:
         # It may also have more digits than Python reads.
-        raise UsageError(f"--max-nbytes takes a number of bytes, not {quoted(text)}") from None
+        raise UsageError(f"--max-nbytes takes a whole number of bytes, such as 1_000_000, not {quoted(text)}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from html import escape
 from math import isfinite
@@ -55,7 +56,7 @@ def _summary(report: Report) -> str:
     where = [f"largest |Δ| {size}in {largest.name}{aside}"] if largest.size else []
     same = set.intersection(*(set(line.parts) for line in report.lines))
     common = [part for part in report.lines[0].parts if part in same and not report.lines[0].come]
-    common = [part if part.startswith("all ") else f"all {part}" for part in common]
+    common = [part if part.startswith("all ") else f"all {_of_several(part)}" for part in common]
     return " · ".join([*_counts(report), *where, *common])
 
 
@@ -79,5 +80,10 @@ def _shown(report: Report) -> list[str]:
 
 
 def _line(group: list[ReportLine]) -> str:
-    said = " · ".join(group[0].parts)
+    said = " · ".join(map(_of_several, group[0].parts) if len(group) > 1 else group[0].parts)
     return f"{listed([line.name for line in group], MAX_NAMES)}: {said}" if group[0].name else said
+
+
+def _of_several(part: str) -> str:
+    """Return what has happened to one, as it is said of several: ``lost their .grad``."""
+    return re.sub(r"\bits\b", "their", part)
