@@ -147,8 +147,8 @@ def test_a_sparse_tensor_holds_its_storages_whole():
 
 
 def test_names_that_look_the_same_are_not_folded():
-    """As tuples among the keys of a variable with a digit; the table has them all."""
-    pairs = {(i, j): torch.ones(3) for i in range(3) for j in range(2)}
+    """As tuples of tuples among the keys of a variable with a digit; the table has them all."""
+    pairs = {((i, j), 0): torch.ones(3) for i in range(3) for j in range(2)}
     text = census_document(census_in({"x1": pairs, "ok": torch.ones(2)})).text()
     assert text.count("x1[") == 6
     assert "ok" in text
