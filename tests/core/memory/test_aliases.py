@@ -13,6 +13,7 @@ from collections import ChainMap, OrderedDict, UserDict, deque, namedtuple
 
 import numpy as np
 import pytest
+import tensordict
 import torch
 from child import in_fork
 from hypothesis import given, settings
@@ -238,7 +239,8 @@ def holders(v):
         "plain": (plain, "plain.inside['deep'][0][0]"),
         "queue": (deque([0, v]), "queue[1]"),
         "ordered": (OrderedDict(a=v), "ordered['a']"),
-        "user": (UserDict(a=v), "user.data['a']"),
+        "user": (UserDict(a=v), "user['a']"),
+        "tensors": (tensordict.TensorDict({"n": {"b": v}}, []), "tensors['n']['b']"),
         "chained": (ChainMap({1: v}), "chained.maps[0][1]"),
         "bound": (functools.partial(max, v), "bound.args[0]"),
         "maximum": (torch.return_types.max((v, v)), "maximum.values"),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import types
 import warnings
-from collections import OrderedDict, deque, namedtuple
+from collections import OrderedDict, UserDict, deque, namedtuple
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 import numpy as np
 import pytest
+import tensordict
 import torch
 from torch.nn.utils.parametrizations import weight_norm
 
@@ -95,6 +96,8 @@ def names() -> dict[str, Any]:
         "d": {"a b": z(), 1: z(), 2.5: z(), None: z(), b"b": z(), -3: z(), Colour.RED: z(), "'": z()},
         "scripted": scripted(), "sparse": torch.eye(2).to_sparse(),
         "space": types.SimpleNamespace(t=z()), "normed": weight_norm(torch.nn.Linear(1, 1)),
+        "user": UserDict(a=z()), "tensors": tensordict.TensorDict({"b": z(), "n": {"c": z()}}, []),
+        "keyed": {(0, 1): z()},
         "two": {"deep": [{"er": Slotted()}]},
     }  # fmt: skip
 

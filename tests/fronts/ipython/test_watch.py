@@ -197,6 +197,14 @@ def test_what_has_happened_to_several_is_said_of_several(shell):
     assert "ws[0], ws[1], ws[2] and 2 more: lost their .grad" in said
 
 
+def test_the_items_of_a_tensordict_are_watched_by_their_keys(shell):
+    """As its card names them, and as a user does."""
+    shell.run("import tensordict; td = tensordict.TensorDict({'a': torch.ones(2), 'b': torch.ones(2)}, [2])")
+    shell.run("%tensorwatch td")
+    (line,) = report(shell, "td['b'][0] = 5")
+    assert line.startswith("td['b']: element 0 of 2")
+
+
 def test_listing_and_ending(shell):
     """What is watched, and a callback only while something is."""
     before = callbacks(shell)

@@ -14,7 +14,7 @@ from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import class_members, copied, is_subclass, mro_of, own_attributes
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.namespace.members import in_module, members_of
-from tensornp.core.tensor.containers import items_of
+from tensornp.core.tensor.containers import items_of, kept_in
 from tensornp.errors import BadRequestError
 
 _PLAIN_KEYS = (str, int, float, complex, bool, bytes, type(None))
@@ -139,6 +139,8 @@ def _items(obj: Any, key: Any) -> Iterator[Any]:
         index = key if type(key) is tuple else (key,)
         if len(index) == np.ndarray.ndim.__get__(obj) and all(type(i) is int for i in index):
             yield np.ndarray.item(obj, *index)
+    elif table := kept_in(cls):
+        yield from (value for kept in _own(obj, table) for value in _items(kept, key))
 
 
 def _module_items(module: Any, key: Any) -> Iterator[Any]:

@@ -21,7 +21,7 @@ from tensornp.core.lowlevel.attributes import (
     mro_of,
     own_attributes,
 )
-from tensornp.core.tensor.containers import BUILT_IN, Container, items_of
+from tensornp.core.tensor.containers import BUILT_IN, Container, items_of, kept_in
 from tensornp.core.tensor.form import STORAGES
 from tensornp.core.tensor.paths import Kind, is_attribute_name, key_text
 from tensornp.core.tensor.stand_ins import own_tensor_of, stand_in_for
@@ -79,7 +79,7 @@ def _visitor_of_holder(cls: type) -> Visitor | None:
     module = module_name(cls).partition(".")[0]
     if is_subclass(cls, type) or module in _FOREIGN:
         return None
-    return _in_object if has_attributes(cls) else None
+    return (_in_mapping if kept_in(cls) else _in_object) if has_attributes(cls) else None
 
 
 _ATOMS = frozenset(map(id, (
@@ -198,6 +198,16 @@ def _in_stand_in(visitor: Visitor | None) -> Visitor:
             yield from visitor(obj)
 
     return visit
+
+
+def _in_mapping(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
+    """Yield the items of a mapping by their keys, and what else it holds than the dictionary of these."""
+    table = kept_in(type(obj))
+    for name, child in own_attributes(obj):
+        if name == table and is_subclass(type(child), dict):
+            yield from in_dict(child)
+        else:
+            yield _own_attribute(name), child, ""
 
 
 def _in_object(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:

@@ -199,14 +199,20 @@ _OVERRIDES = ("__getitem__", "__iter__", "__getattribute__", "keys", "items", "v
 
 def _kept_items(mapping: Any) -> Iterator[tuple[Any, Any]] | None:
     """Return the items of the dictionary in which a mapping keeps its own; None where its class may tell others."""
-    for base in mro_of(type(mapping)):
+    attribute = kept_in(type(mapping))
+    kept: Any = next((held for name, held in own_attributes(mapping) if name == attribute), None)
+    return items_of(kept) if is_subclass(type(kept), dict) else None
+
+
+def kept_in(cls: type) -> str:
+    """Return the attribute in which a mapping of this class keeps its items; empty where it may tell others."""
+    for base in mro_of(cls):
         attribute = _KEPT_IN.get((module_name(base).partition(".")[0], class_name(base)))
         if attribute is not None:
-            kept: Any = next((held for name, held in own_attributes(mapping) if name == attribute), None)
-            return items_of(kept) if is_subclass(type(kept), dict) else None
+            return attribute
         if any(name in class_members(base) for name in _OVERRIDES):
-            return None
-    return None
+            break
+    return ""
 
 
 def walk(tree: Any) -> Iterator[tuple[str, Any]]:
