@@ -367,6 +367,39 @@ def test_other_tasks_and_threads_are_not_followed_unless_their_modules_are_named
     assert [call.code for call in run.calls] == ["other"]
 
 
+def test_threads_that_call_at_once_mix_nothing_up():
+    """Each call has its own figures and its own parent."""
+    model = nn.Sequential(nn.Identity(), nn.Identity())
+
+    def work(value: float) -> None:
+        for _ in range(100):
+            model(torch.full((3,), value))
+
+    with tnp.follow(model) as run:
+        threads = [threading.Thread(target=work, args=(float(i),)) for i in range(1, 5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert [call.index for call in run.calls] == list(range(1200))
+    for call in run.calls:
+        assert call.inputs[0].min == call.inputs[0].max == call.outputs[0].max
+        assert call.parent is None or run.calls[call.parent].inputs[0].max == call.inputs[0].max
+
+
+def test_an_encoder_layer_keeps_its_fast_path():
+    """Which it leaves under a function mode, or for hooks of its own: then its parts would be called."""
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+    x = torch.randn(2, 3, 8)
+    with torch.inference_mode():
+        plain = layer(x)
+        with tnp.follow() as run:
+            followed = layer(x)
+    assert torch.equal(plain, followed)
+    assert [call.class_name for call in run.calls] == ["TransformerEncoderLayer"]
+    assert run.calls[0].outputs[0].is_finite
+
+
 def test_passes_nest():
     """Each has what is called in its block."""
     model = nn.Linear(2, 2)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel.attributes import an_instance, is_subclass
+from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.quoted import quoted
 from tensornp.core.namespace.caller import names_of_caller
 from tensornp.errors import BadRequestError
@@ -64,7 +65,11 @@ class FollowedPass:
         finally:
             recorder.end()
         namespace = names_of_caller(sys._getframe()) if self._namespace is None else self._namespace
-        self._record = recorded(recorder, namespace, error, self._max_calls)
+        self._record = first_that_works(
+            "the record of a pass",
+            lambda: recorded(recorder, namespace, error, self._max_calls),
+            lambda reason: PassRecord(notes=(f"what was followed cannot be told: {reason}",)),
+        )
         self._recorder = self._hooks = self._namespace = None
 
     @property

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.nn.modules import module as torch_module
 
+from tensornp.core.lowlevel.fallback import told
 from tensornp.core.lowlevel.private_names import find
 from tensornp.passes.recorder import Recorder
 
@@ -61,7 +62,7 @@ class ModuleHooks:
             try:
                 recorder.began(module, args)
             except Exception as error:
-                recorder.problems.append(f"a call was not taken in: {type(error).__name__}: {error}")
+                recorder.problems.append(told("a call of a pass", error))
 
     def _ended(self, module: torch.nn.Module, args: Any, *rest: Any) -> None:
         if torch.compiler.is_compiling():
@@ -70,9 +71,9 @@ class ModuleHooks:
         if _is_seen(module) and recorder.follows(module, recorder in _FOLLOWING.get()):
             *kwargs, result = rest
             try:
-                recorder.ended(module, args, kwargs[0] if kwargs else {}, result, len(rest) == 1 and result is None)
+                recorder.ended(module, kwargs[0] if kwargs else {}, result, len(rest) == 1 and result is None)
             except Exception as error:
-                recorder.problems.append(f"a call was not taken in: {type(error).__name__}: {error}")
+                recorder.problems.append(told("a call of a pass", error))
 
 
 def _is_seen(module: torch.nn.Module) -> bool:

@@ -11,12 +11,13 @@ from typing import Any
 
 import torch
 
+from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.modes import unnoticed
 from tensornp.core.namespace.caller import name_of
 from tensornp.core.tensor.dtypes import name_of as name_of_dtype
 from tensornp.core.tensor.paths import expression_of
 from tensornp.core.values.stats.row_table import Row
-from tensornp.passes.recorder import Call, Got, Module, Recorder, error_text
+from tensornp.passes.recorder import Call, Got, Module, Recorder
 from tensornp.passes.records import CAME_WITH_THE_CALL, RETURNED, Figures, Gradient, ModuleCall, PassRecord, Value
 from tensornp.passes.seen_tensors import Seen
 from tensornp.passes.source_lines import line_at

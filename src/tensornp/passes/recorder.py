@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.autograd.graph import get_gradient_edge
 
-from tensornp.core.lowlevel.attributes import class_name, is_tensor
+from tensornp.core.lowlevel.attributes import class_name, error_text, is_tensor
 from tensornp.core.lowlevel.private_names import find
 from tensornp.core.tensor.containers import leaves
 from tensornp.core.tensor.paths import Path
@@ -70,7 +70,7 @@ class Call:
 
 
 class Recorder:
-    """Follows calls of modules: `began` and `ended` are what hooks call."""
+    """Follows calls of modules: `began` and `ended` are what hooks call, in any thread."""
 
     def __init__(self, roots: Iterable[torch.nn.Module], *, has_grads: bool, max_samples: int) -> None:
         self.calls: list[Call] = []
@@ -81,6 +81,7 @@ class Recorder:
         self.lines = SourceLines()
         self.is_over = False
         self._has_grads, self._max_samples = has_grads, max_samples
+        self._lock = threading.RLock()
         self._modules: dict[int, Module] = {}
         self._stacks: dict[int, list[Call]] = {}
         self._num_ended = self.num_gradients = 0
@@ -129,6 +130,11 @@ class Recorder:
 
     def began(self, module: torch.nn.Module, args: Any) -> None:
         """Take in a call that begins."""
+        place = self.lines.place_of(sys._getframe(2))
+        with self._lock:
+            self._begin(module, args, place)
+
+    def _begin(self, module: torch.nn.Module, args: Any, place: tuple[CodeType, int] | None) -> None:
         thread = threading.get_ident()
         stack = self._stacks.get(thread)
         if stack is None:
@@ -139,7 +145,7 @@ class Recorder:
         call.num_handled = id(sys.exc_info()[1])
         if _graph_task is not None and _graph_task() != -1:
             call.phase = RECOMPUTED
-        call.source = self.lines.place_of(sys._getframe(2))
+        call.source = place
         self.calls.append(call)
         stack.append(call)
         call.inputs = [self._input(path, tensor) for path, tensor in _tensors_of(args)]
@@ -162,8 +168,12 @@ class Recorder:
             if is_tensor(tensor) and not (tensor.dim() == 0 and not tensor.is_floating_point()):
                 yield Got((None, name), self.tensors.seen(tensor))
 
-    def ended(self, module: torch.nn.Module, args: Any, kwargs: Any, result: Any, is_raised: bool) -> None:
+    def ended(self, module: torch.nn.Module, kwargs: Any, result: Any, is_raised: bool) -> None:
         """Take in what a call gave, or that an error ended it."""
+        with self._lock:
+            self._end(module, kwargs, result, is_raised)
+
+    def _end(self, module: torch.nn.Module, kwargs: Any, result: Any, is_raised: bool) -> None:
         stack = self._stacks.get(threading.get_ident()) or []
         known = self._known(module)
         at = next((i for i in reversed(range(len(stack))) if stack[i].module is known), None)
@@ -215,10 +225,11 @@ class Recorder:
     def _came_back(self, seen: Seen, number: int, grads: tuple[Any, ...]) -> None:
         if self.is_over or number >= len(grads) or not is_tensor(grads[number]):
             return
-        row = self.tensors.read(grads[number])
-        if row is not None:
-            seen.gradients.append((self.num_gradients, row))
-            self.num_gradients += 1
+        with self._lock:
+            row = self.tensors.read(grads[number])
+            if row is not None:
+                seen.gradients.append((self.num_gradients, row))
+                self.num_gradients += 1
 
     def end(self) -> None:
         """Forget all that leads to the user's objects."""
@@ -254,9 +265,3 @@ def _relation(tensor: torch.Tensor, before: dict[int, Any]) -> str:
     if version is not None and now is not None and now != version:
         return "in place"
     return "same object" if id(tensor) == number else "view"
-
-
-def error_text(error: BaseException) -> str:
-    """Return the class of an error and the first line of what it says."""
-    first = str(error).strip().partition("\n")[0]
-    return f"{class_name(type(error))}: {first}" if first else class_name(type(error))

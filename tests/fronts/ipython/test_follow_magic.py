@@ -13,6 +13,8 @@ import tensornp as tnp
 @pytest.fixture(autouse=True)
 def _names(shell):
     model = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 2))
+    # No unit is dead.
+    nn.init.ones_(model[0].weight)
     shell.namespace.update(model=model, x=torch.ones(4, 3), nn=nn, torch=torch)
 
 

@@ -95,10 +95,12 @@ class _Chunk:
     def __init__(self, device: torch.device, dtype: torch.dtype, num_rows: int) -> None:
         self.count = 0
         self.wide = _WIDE.get(dtype, torch.float32)
-        self.extremes = torch.zeros(2, num_rows, dtype=dtype, device=device)
-        self.wides = torch.zeros(2, num_rows, dtype=self.wide, device=device)
-        self.mins, self.maxs = (row.unbind() for row in self.extremes.unbind())
-        self.sums, self.norms = (row.unbind() for row in self.wides.unbind())
+        # What is made in inference mode could not be written outside.
+        with torch.inference_mode(False):
+            self.extremes = torch.zeros(2, num_rows, dtype=dtype, device=device)
+            self.wides = torch.zeros(2, num_rows, dtype=self.wide, device=device)
+            self.mins, self.maxs = (row.unbind() for row in self.extremes.unbind())
+            self.sums, self.norms = (row.unbind() for row in self.wides.unbind())
 
     def read(self) -> list[Any]:
         # Not every device has float64.
@@ -113,8 +115,9 @@ class _Samples:
 
     def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
         self.count = 0
-        self.table = torch.zeros(_NUM_SAMPLES, NUM_SAMPLED, dtype=dtype, device=device)
-        self.rows = self.table.unbind()
+        with torch.inference_mode(False):
+            self.table = torch.zeros(_NUM_SAMPLES, NUM_SAMPLED, dtype=dtype, device=device)
+            self.rows = self.table.unbind()
 
 
 def _comparable(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.dtype]:
