@@ -58,6 +58,7 @@ PRIVATE_NAMES = (
     "jit._script.OrderedDictWrapper",
     "_C._autograd.SavedTensor.data",  # since 2.9
     "autograd._get_sequence_nr",
+    "_C._current_graph_task_id",
 )
 
 
