@@ -22,10 +22,20 @@ import tensornp as tnp
 
 INDICES = (0, slice(0, 1), slice(None, None, -1), (..., 0), None, ...)
 ARGUMENTS: tuple[dict[str, Any], ...] = ({}, {"copy": False}, {"copy": True}, {"writeable": True}, {"dtype": "float16"})
+
+
+def _followed(t: torch.Tensor) -> str:
+    """Return the card of a pass that `t` goes through."""
+    with tnp.follow() as run:
+        torch.nn.Identity()(t)
+    return tnp.card(run).text
+
+
 FUNCTIONS: dict[str, list[Callable[[Any], Any]]] = {
     "aliases": [tnp.aliases, lambda t: tnp.aliases(t, {"t": t})],
     "card": [lambda t: str(tnp.card(t)), lambda t: tnp.card(t)._repr_html_()],
     "compare": [lambda t: tnp.compare(t, t), lambda t: tnp.compare(t, torch.ones(3))],
+    "follow": [_followed],
     "image": [tnp.image],
     "inspect": [tnp.inspect],
     "locate": [partial(tnp.locate, what=what) for what in ("nan", "zero", "min", "absmax")],

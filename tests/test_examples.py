@@ -104,7 +104,7 @@ def test_memory(tmp_path):
         "changed since the card in In[6] · with a write counted by torch",
         "Out[8], _", "(4,000,000 bytes) on cpu came free",
         "got a .grad", "largest |Δ| 0.1 at [", "no .grad, unlike its siblings",
-        "float32 to float16 · its storage is another one now", "no longer shares with before (NumPy array)",
+        "float32 to float16 · their storage is another one now", "no longer shares with before (NumPy array)",
         SAVED, "[200.,   6.]",
         "NumPy refuses: assignment destination is read-only", "[4., 6.]",
     ):  # fmt: skip

@@ -144,8 +144,19 @@ export class Lines {
   }
 
   paintHeads(columns, sort, descending) {
-    const kind = JSON.stringify([columns, sort, descending]);
-    if (kind === this.kindOfHeads) return;
+    const kind = JSON.stringify(columns);
+    if (kind !== this.kindOfHeads) this.makeHeads(columns, kind);
+    // In place: what is being pressed as an answer comes must not go.
+    columns.forEach(({ name }, i) => {
+      const head = this.head.children[i];
+      head.querySelector(".tensornp-arrow")?.remove();
+      if (name !== sort) return head.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", descending ? "descending" : "ascending");
+      head.querySelector("button")?.append(element("span", "arrow", descending ? " ▼" : " ▲"));
+    });
+  }
+
+  makeHeads(columns, kind) {
     this.kindOfHeads = kind;
     this.fitColumns(columns);
     const had = this.head.contains(focused()) && focused()?.title;
@@ -153,10 +164,8 @@ export class Lines {
       ...columns.map((column) => {
         const head = element("th", column.isRight ? "head tensornp-right" : "head");
         head.scope = "col";
-        const isSorted = sort === column.name;
-        if (isSorted) head.setAttribute("aria-sort", descending ? "descending" : "ascending");
         if (!column.isSortable) head.textContent = column.heading;
-        else head.append(this.sorter(column, isSorted, descending));
+        else head.append(this.sorter(column));
         return head;
       }),
     );
@@ -164,7 +173,7 @@ export class Lines {
   }
 
   // Ascending, descending, and as the model has them.
-  sorter({ name, heading, isLargeFirst }, isSorted, descending) {
+  sorter({ name, heading, isLargeFirst }) {
     const press = () => {
       // Where an answer is on its way, the next press goes on from what it will be.
       const now = this.order();
@@ -175,7 +184,6 @@ export class Lines {
     const node = button(heading, `Sort by ${heading}; the third press brings the order of the model back`, press, "sort");
     // Reached from the first line, upwards: the tree is one stop of the Tab key.
     node.tabIndex = -1;
-    if (isSorted) node.append(element("span", "arrow", descending ? " ▼" : " ▲"));
     return node;
   }
 
