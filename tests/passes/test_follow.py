@@ -10,12 +10,15 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
 from torch.nn.modules import module as torch_module
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 import tensornp as tnp
@@ -365,6 +368,67 @@ def test_other_tasks_and_threads_are_not_followed_unless_their_modules_are_named
         mine(torch.ones(1, 2))
         _in_thread(other, torch.ones(1, 2))
     assert [call.code for call in run.calls] == ["other"]
+
+
+def test_gradients_of_two_models_whose_weights_have_one_name_are_told_apart():
+    """Each by the name of its model."""
+    first, second = nn.Linear(3, 3), nn.Linear(3, 3)
+    with tnp.follow() as run:
+        second(first(torch.ones(1, 3))).sum().backward()
+    assert list(run.grads) == ["first.weight", "first.bias", "second.weight", "second.bias"]
+    for model, name in ((first, "first"), (second, "second")):
+        assert run.grads[f"{name}.weight"].norm == pytest.approx(model.weight.grad.norm().item(), rel=1e-5)
+
+
+class _Operators(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+class _Functions(TorchFunctionMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen.append(getattr(func, "__name__", str(func)))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("mode", [_Operators, _Functions])
+def test_the_user_s_modes_see_no_look(mode):
+    """Neither an operator nor an attribute that is asked for."""
+    model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.ReLU(inplace=True))
+    seen = []
+    for is_followed in (False, True):
+        model.zero_grad()
+        with mode() as active, tnp.follow() if is_followed else nullcontext():
+            model(torch.ones(4, 3)).sum().backward()
+        seen.append(active.seen)
+    assert seen[0] == seen[1] != []
+
+
+@pytest.mark.parametrize("transform", ["vmap", "grad", "script", "trace"])
+def test_what_cannot_be_followed_costs_nothing_but_facts(transform):
+    """A transform, a script, a tracer: what they compute is the same, and no call is lost with a note."""
+    model, x = nn.Linear(3, 1), torch.ones(4, 3)
+    programs = {
+        "vmap": lambda: torch.vmap(model)(x),
+        "grad": lambda: torch.func.grad(lambda y: model(y).sum())(x),
+        "script": lambda: torch.jit.script(model)(x),
+        "trace": lambda: torch.jit.trace(model, x)(x),
+    }
+    plain = programs[transform]()
+    with tnp.follow() as run:
+        followed = programs[transform]()
+    assert torch.equal(plain, followed)
+    assert run.record.notes == ()
+    assert tnp.card(run).text
 
 
 def test_threads_that_call_at_once_mix_nothing_up():

@@ -78,7 +78,9 @@ def _loses_gradient(call: ModuleCall) -> bool:
 
 
 def _no_gradient(tree: CallTree) -> Iterator[Finding]:
-    names = [one.name for one in tree.record.grads if one.figures is None and tree.record.had_backward]
+    # Of what could not be read, such as a sharded one, nothing is known.
+    grads = tree.record.grads if tree.record.had_backward else ()
+    names = [one.name for one in grads if one.figures is None and not one.note]
     yield from _folded(
         "no gradient", names, "was used and got no gradient", "parameter", "that were used got no gradient"
     )

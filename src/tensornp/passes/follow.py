@@ -100,7 +100,7 @@ class FollowedPass:
 
     def __getitem__(self, name: str) -> ModuleCall:
         """Return the first call of the module `name`, as `tnp.weights` or an expression names it; else KeyError."""
-        found = next((call for call in self.calls if is_named(call, name)), None)
+        found = next((call for call in self.calls if _is_named(call, name)), None)
         if found is None:
             raise KeyError(f"no call of {quoted(name)} was followed; .calls has all {len(self.calls):,}")
         return found
@@ -162,7 +162,7 @@ class FollowedPass:
         return f"<FollowedPass of {len(self.calls):,} calls{'' if self.complete else ', not complete'}>"
 
 
-def is_named(call: ModuleCall, name: object) -> bool:
+def _is_named(call: ModuleCall, name: object) -> bool:
     """Return whether `name` is that of the module that was called."""
     return isinstance(name, str) and name in (call.name, call.code)
 

@@ -28,11 +28,10 @@ class ModuleHooks:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._handles: list[Any] = []
-        self._token: Any = None
 
     def install(self) -> None:
         """Begin."""
-        self._token = _FOLLOWING.set((*_FOLLOWING.get(), self._recorder))
+        _FOLLOWING.set((*_FOLLOWING.get(), self._recorder))
         self._handles.append(torch_module.register_module_forward_pre_hook(self._began))
         register: Callable[..., Any] = torch_module.register_module_forward_hook
         try:
@@ -48,17 +47,14 @@ class ModuleHooks:
             for name in ("_global_forward_hooks_with_kwargs", "_global_forward_hooks_always_called"):
                 getattr(torch_module, name, {}).pop(handle.id, None)
         self._handles.clear()
-        if self._token is not None:
-            following = tuple(one for one in _FOLLOWING.get() if one is not self._recorder)
-            _FOLLOWING.set(following)
-            self._token = None
+        _FOLLOWING.set(tuple(one for one in _FOLLOWING.get() if one is not self._recorder))
 
     def _began(self, module: torch.nn.Module, args: Any) -> None:
         # First, and in few words: a compiler that traces this sees that it does nothing.
         if torch.compiler.is_compiling():
             return
         recorder = self._recorder
-        if _is_seen(module) and recorder.follows(module, recorder in _FOLLOWING.get()):
+        if not _is_traced() and recorder.follows(module, recorder in _FOLLOWING.get()):
             try:
                 recorder.began(module, args)
             except Exception as error:
@@ -68,7 +64,7 @@ class ModuleHooks:
         if torch.compiler.is_compiling():
             return
         recorder = self._recorder
-        if _is_seen(module) and recorder.follows(module, recorder in _FOLLOWING.get()):
+        if not _is_traced() and recorder.follows(module, recorder in _FOLLOWING.get()):
             *kwargs, result = rest
             try:
                 recorder.ended(module, kwargs[0] if kwargs else {}, result, len(rest) == 1 and result is None)
@@ -76,6 +72,6 @@ class ModuleHooks:
                 recorder.problems.append(told("a call of a pass", error))
 
 
-def _is_seen(module: torch.nn.Module) -> bool:
-    """Return whether the call is one of the user's: not while a tracer names values after local variables."""
-    return _tracing is None or not _tracing()
+def _is_traced() -> bool:
+    """Return whether `torch.jit.trace` is at work, which names values after the local variables of Python, ours too."""
+    return bool(_tracing is not None and _tracing())

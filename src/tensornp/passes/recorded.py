@@ -18,7 +18,7 @@ from tensornp.core.tensor.dtypes import name_of as name_of_dtype
 from tensornp.core.tensor.paths import expression_of
 from tensornp.core.values.stats.row_table import Row
 from tensornp.passes.recorder import Call, Got, Module, Recorder
-from tensornp.passes.records import CAME_WITH_THE_CALL, RETURNED, Figures, Gradient, ModuleCall, PassRecord, Value
+from tensornp.passes.records import CAME_WITH_THE_CALL, Figures, Gradient, ModuleCall, PassRecord, Value
 from tensornp.passes.seen_tensors import Seen
 from tensornp.passes.source_lines import line_at
 
@@ -30,7 +30,7 @@ def recorded(
     """Return the record of a pass that is over; the names of models are those of `namespace`."""
     making = _Recording(recorder, namespace)
     calls = tuple(map(making.call, recorder.calls))
-    grads = tuple(making.gradient(name, seen, module) for name, (seen, module) in recorder.parameters.items())
+    grads = tuple(making.gradient(name, seen, module) for (_, name), (seen, module) in recorder.parameters.items())
     kept = _kept(calls, max_calls)
     return PassRecord(
         kept,
@@ -48,7 +48,7 @@ def _kept(calls: tuple[ModuleCall, ...], most: int) -> tuple[ModuleCall, ...]:
     if len(calls) <= most:
         return calls
     first, last = most - most // 2, len(calls) - most // 2
-    kept = (one.index for one in calls if not first <= one.index < last or _has_trouble(one))
+    kept = (one.index for one in calls if not first <= one.index < last or not one.is_fine)
     places = {index: place for place, index in enumerate(kept)}
 
     def moved(value: Value) -> Value:
@@ -64,11 +64,6 @@ def _kept(calls: tuple[ModuleCall, ...], most: int) -> tuple[ModuleCall, ...]:
         )
         for index, place in places.items()
     )
-
-
-def _has_trouble(call: ModuleCall) -> bool:
-    is_fine = all(one.figures is None or one.figures.is_finite for one in (*call.inputs, *call.outputs, *call.params))
-    return call.status != RETURNED or not is_fine
 
 
 def _above(calls: Sequence[ModuleCall], call: ModuleCall) -> Iterator[int]:

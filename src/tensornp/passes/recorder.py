@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.autograd.graph import get_gradient_edge
 
+from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, error_text, is_tensor
 from tensornp.core.lowlevel.private_names import find
 from tensornp.core.tensor.containers import leaves
@@ -29,11 +30,11 @@ _STOPS = ("_StopRecomputationError",)
 class Module:
     """A module that was called or may be: its place in a model, and nothing that keeps it alive."""
 
-    __slots__ = ("class_name", "is_child", "name", "num_calls", "reference", "root")
+    __slots__ = ("class_name", "name", "num_calls", "reference", "root")
 
-    def __init__(self, module: torch.nn.Module, root: int, name: str, *, is_child: bool) -> None:
+    def __init__(self, module: torch.nn.Module, root: int, name: str) -> None:
         self.reference = weakref.ref(module)
-        self.root, self.name, self.is_child = root, name, is_child
+        self.root, self.name = root, name
         self.class_name = class_name(type(module))
         self.num_calls = 0
 
@@ -51,7 +52,7 @@ class Call:
     """A call, from its begin on."""
 
     __slots__ = (
-        "depth", "error", "index", "inputs", "module", "notes", "nth", "num_handled", "order", "outputs", "params",
+        "depth", "error", "index", "inputs", "module", "nth", "num_handled", "order", "outputs", "params",
         "parent", "phase", "source", "status", "thread",
     )  # fmt: skip
 
@@ -65,7 +66,6 @@ class Call:
         self.inputs: list[Got] = []
         self.outputs: list[Got] = []
         self.params: list[Got] = []
-        self.notes: tuple[str, ...] = ()
         self.num_handled: Any = None
 
 
@@ -75,7 +75,7 @@ class Recorder:
     def __init__(self, roots: Iterable[torch.nn.Module], *, has_grads: bool, max_samples: int) -> None:
         self.calls: list[Call] = []
         self.tensors = SeenTensors()
-        self.parameters: dict[str, tuple[Seen, Module]] = {}
+        self.parameters: dict[tuple[int, str], tuple[Seen, Module]] = {}
         self.roots: list[tuple[Any, str]] = []
         self.problems: list[str] = []
         self.lines = SourceLines()
@@ -109,7 +109,7 @@ class Recorder:
         self.roots.append((weakref.ref(root), class_name(type(root))))
         for name, module in root.named_modules():
             if self._known(module) is None:
-                self._modules[id(module)] = Module(module, number, name, is_child=bool(name))
+                self._modules[id(module)] = Module(module, number, name)
 
     def _known(self, module: torch.nn.Module) -> Module | None:
         known = self._modules.get(id(module))
@@ -124,14 +124,14 @@ class Recorder:
             # It was put into the model inside the block, or is no registered part of it.
             above = parent.module if parent is not None else None
             name = f"{above.name}.({class_name(type(module))})".lstrip(".") if above is not None else ""
-            known = Module(module, above.root if above is not None else 0, name, is_child=True)
+            known = Module(module, above.root if above is not None else 0, name)
             self._modules[id(module)] = known
         return known
 
     def began(self, module: torch.nn.Module, args: Any) -> None:
         """Take in a call that begins."""
         place = self.lines.place_of(sys._getframe(2))
-        with self._lock:
+        with modes.undisturbed(), self._lock:
             self._begin(module, args, place)
 
     def _begin(self, module: torch.nn.Module, args: Any, place: tuple[CodeType, int] | None) -> None:
@@ -156,21 +156,22 @@ class Recorder:
         return Got(path, self.tensors.seen(tensor, has_sample=self._has_samples), before)
 
     def _params_of(self, module: torch.nn.Module, call: Call) -> Iterable[Got]:
-        own = module.__dict__
-        for name, tensor in own["_parameters"].items():
+        # A traced module has no table of them.
+        parameters, buffers = (module.__dict__.get(table, {}) for table in ("_parameters", "_buffers"))
+        for name, tensor in parameters.items():
             if tensor is not None:
                 seen = self.tensors.seen(tensor)
                 if seen.requires_grad and self._has_grads:
                     self._await_parameter(tensor, name, seen, call)
                 yield Got((None, name), seen)
-        for name, tensor in own["_buffers"].items():
+        for name, tensor in buffers.items():
             # A counter of batches is none of the values that a call computes with.
             if is_tensor(tensor) and not (tensor.dim() == 0 and not tensor.is_floating_point()):
                 yield Got((None, name), self.tensors.seen(tensor))
 
     def ended(self, module: torch.nn.Module, kwargs: Any, result: Any, is_raised: bool) -> None:
         """Take in what a call gave, or that an error ended it."""
-        with self._lock:
+        with modes.undisturbed(), self._lock:
             self._end(module, kwargs, result, is_raised)
 
     def _end(self, module: torch.nn.Module, kwargs: Any, result: Any, is_raised: bool) -> None:
@@ -209,11 +210,10 @@ class Recorder:
 
     def _await_parameter(self, tensor: torch.Tensor, name: str, seen: Seen, call: Call) -> None:
         """Have the node that accumulates the gradient of a parameter tell what comes, and hold it: else it goes."""
-        full = f"{call.module.name}.{name}".lstrip(".")
-        known = self.parameters.get(full)
-        if known is not None:
+        place = call.module.root, f"{call.module.name}.{name}".lstrip(".")
+        if place in self.parameters:
             return
-        self.parameters[full] = seen, call.module
+        self.parameters[place] = seen, call.module
         try:
             edge = get_gradient_edge(tensor)
         except Exception:
@@ -225,7 +225,7 @@ class Recorder:
     def _came_back(self, seen: Seen, number: int, grads: tuple[Any, ...]) -> None:
         if self.is_over or number >= len(grads) or not is_tensor(grads[number]):
             return
-        with self._lock:
+        with modes.undisturbed(), self._lock:
             row = self.tensors.read(grads[number])
             if row is not None:
                 seen.gradients.append((self.num_gradients, row))

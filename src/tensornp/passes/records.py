@@ -185,6 +185,13 @@ class ModuleCall:
     notes: tuple[str, ...] = ()
 
     @property
+    def is_fine(self) -> bool:
+        """Whether it returned, and nothing that it got, gave or was sent back is known not to be finite."""
+        values = (*self.inputs, *self.outputs, *self.params)
+        found = (figures for one in values for figures in (one.figures, one.grad) if figures is not None)
+        return self.status == RETURNED and all(one.is_finite for one in found)
+
+    @property
     def title(self) -> str:
         """The name, or the class of a model that has none."""
         return self.name or self.class_name

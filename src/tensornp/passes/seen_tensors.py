@@ -11,14 +11,10 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from tensornp.core.lowlevel import modes, torch_private
-from tensornp.core.lowlevel.private_names import find
+from tensornp.core.lowlevel import torch_private
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.form import form_of, plain
 from tensornp.core.values.stats.row_table import RowTable
-
-_set_grad_enabled = find("_C._set_grad_enabled") or torch.set_grad_enabled
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 class Seen:
@@ -58,46 +54,29 @@ class _State:
 
 
 class SeenTensors:
-    """What was read of tensors so far."""
+    """What was read of tensors so far; it is asked `undisturbed`, so that no mode of the user's sees a look."""
 
     def __init__(self) -> None:
         self.table = RowTable()
         self._by_storage: dict[int, list[_State]] = {}
-
-    def __len__(self) -> int:
-        return len(self.table)
 
     def seen(self, tensor: torch.Tensor, *, maker: int | None = None, has_sample: bool = False) -> Seen:
         """Return what is known of `tensor`, which is read if it was not, or has been written since.
 
         `maker` is the call that has just given it, of which it is the work if it was not seen before.
         """
-        had_grad, is_plain = torch.is_grad_enabled(), type(tensor) in _PLAIN and modes.is_plain_and_undisturbed(tensor)
         try:
-            if not is_plain:
-                with modes.undisturbed():
-                    return self._seen(tensor, maker, has_sample)
-            _set_grad_enabled(False)
             return self._seen(tensor, maker, has_sample)
         except Exception as error:
             return _unread(tensor, maker, error)
-        finally:
-            _set_grad_enabled(had_grad)
 
     def read(self, tensor: torch.Tensor) -> int | None:
         """Return the number of the figures of a tensor that nobody will ask for again; None where it has none."""
-        had_grad = torch.is_grad_enabled()
         try:
-            if type(tensor) is torch.Tensor and modes.is_plain_and_undisturbed(tensor) and tensor.numel():
-                _set_grad_enabled(False)
-                return self.table.add(tensor)
-            with modes.undisturbed():
-                readable, _ = _readable(tensor)
-                return None if readable is None else self.table.add(readable)
+            readable, _ = _readable(tensor)
+            return None if readable is None else self.table.add(readable)
         except Exception:
             return None
-        finally:
-            _set_grad_enabled(had_grad)
 
     def _seen(self, tensor: torch.Tensor, maker: int | None, has_sample: bool) -> Seen:
         states, place, version = None, None, None

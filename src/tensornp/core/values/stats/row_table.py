@@ -31,7 +31,7 @@ class RowTable:
     """Figures and samples of tensors, by the number that each was given.
 
     Nothing is read before the end, so that no device is waited for: 16 bytes a tensor stay on it, 1 KiB a sample.
-    `add` and `sample` are called where no mode and no gradient is in the way, with a tensor whose values can be read.
+    `add` and `sample` are called `undisturbed`, with a tensor whose values can be read.
     """
 
     def __init__(self) -> None:
@@ -39,9 +39,6 @@ class RowTable:
         self._open_samples: dict[tuple[torch.device, torch.dtype], _Samples] = {}
         self._places: list[tuple[_Chunk, int]] = []
         self._samples: list[tuple[_Samples, int, int]] = []
-
-    def __len__(self) -> int:
-        return len(self._places)
 
     def add(self, tensor: torch.Tensor) -> int:
         """Take the figures of a strided tensor that has elements, and return its number."""
@@ -95,12 +92,10 @@ class _Chunk:
     def __init__(self, device: torch.device, dtype: torch.dtype, num_rows: int) -> None:
         self.count = 0
         self.wide = _WIDE.get(dtype, torch.float32)
-        # What is made in inference mode could not be written outside.
-        with torch.inference_mode(False):
-            self.extremes = torch.zeros(2, num_rows, dtype=dtype, device=device)
-            self.wides = torch.zeros(2, num_rows, dtype=self.wide, device=device)
-            self.mins, self.maxs = (row.unbind() for row in self.extremes.unbind())
-            self.sums, self.norms = (row.unbind() for row in self.wides.unbind())
+        self.extremes = torch.zeros(2, num_rows, dtype=dtype, device=device)
+        self.wides = torch.zeros(2, num_rows, dtype=self.wide, device=device)
+        self.mins, self.maxs = (row.unbind() for row in self.extremes.unbind())
+        self.sums, self.norms = (row.unbind() for row in self.wides.unbind())
 
     def read(self) -> list[Any]:
         # Not every device has float64.
@@ -115,9 +110,8 @@ class _Samples:
 
     def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
         self.count = 0
-        with torch.inference_mode(False):
-            self.table = torch.zeros(_NUM_SAMPLES, NUM_SAMPLED, dtype=dtype, device=device)
-            self.rows = self.table.unbind()
+        self.table = torch.zeros(_NUM_SAMPLES, NUM_SAMPLED, dtype=dtype, device=device)
+        self.rows = self.table.unbind()
 
 
 def _comparable(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.dtype]:
