@@ -69,6 +69,7 @@ def check(name: str) -> str:
         with surroundings():
             _check_values_within(case)
     _check_stats(case)
+    _check_follow(case)
     if case.error is not None:
         _check_refusal(case)
         return ""
@@ -100,6 +101,17 @@ def _check_stats(case: Case) -> None:
     if len(finite):
         assert np.isclose(found.mean, finite.mean(), atol=1e-6 * np.abs(finite).max(initial=0))
         assert np.isclose(found.min, finite.min()) and np.isclose(found.max, finite.max())
+
+
+def _check_follow(case: Case) -> None:
+    """A call that gets and gives it is followed, whatever cannot be read of it; nothing is changed."""
+    module = torch.nn.Identity()
+    with unchanged(case.tensor), tnp.follow() as run:
+        module(case.tensor)
+    (call,) = run.calls
+    assert (call.status, run.record.notes) == ("returned", ())
+    assert all(value.figures or value.note for value in call.outputs), "no figures, and no word why"
+    assert "Identity" in tnp.card(run).text
 
 
 def _shown(array: Any) -> Any:

@@ -148,9 +148,10 @@ class _Recording:
 
     def figures(self, row: int | None, seen: Seen) -> Figures | None:
         """Return the figures that were read; of an expanded tensor, those of all elements."""
-        numel = math.prod(seen.shape)
         if row is None:
+            numel = math.prod(seen.shape) if all(type(size) is int for size in seen.shape) else 1
             return Figures(math.nan, math.nan, 0.0, 0.0, 0) if not numel and seen.dtype is not None else None
+        numel = math.prod(seen.shape)
         read: Row = self._rows[row]
         times = numel / seen.count if "expanded" in seen.note else 1.0
         count = numel if times > 1 else seen.count

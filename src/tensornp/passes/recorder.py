@@ -201,12 +201,15 @@ class Recorder:
 
     def _await_gradient(self, tensor: torch.Tensor, seen: Seen) -> None:
         """Have the node that made `tensor` tell what comes back for it, once."""
-        node = tensor.grad_fn
+        try:
+            node, number = tensor.grad_fn, tensor.output_nr
+        except Exception:
+            # Torch makes the node of a view when it is asked for, and may refuse; so may a class.
+            return
         if node is None or seen.is_awaited:
             return
         seen.is_awaited = True
-        hook = functools.partial(self._came_back, seen, tensor.output_nr)
-        self._handles.append(node.register_prehook(hook))
+        self._handles.append(node.register_prehook(functools.partial(self._came_back, seen, number)))
 
     def _await_parameter(self, tensor: torch.Tensor, name: str, seen: Seen, call: Call) -> None:
         """Have the node that accumulates the gradient of a parameter tell what comes, and hold it: else it goes."""

@@ -12,6 +12,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from tensornp.core.lowlevel import torch_private
+from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.form import form_of, plain
 from tensornp.core.values.stats.row_table import RowTable
@@ -96,7 +97,7 @@ class SeenTensors:
             if maker is None and states and states[-1].version == version:
                 # A view of what a call has given, not written since.
                 maker = states[-1].seen.maker
-        seen = Seen(tuple(tensor.shape), tensor.dtype, tensor.device, tensor.requires_grad)
+        seen = Seen(_shape_of(tensor.shape), tensor.dtype, tensor.device, tensor.requires_grad)
         seen.maker = maker
         self._take(tensor, seen, has_sample)
         if states is not None:
@@ -141,7 +142,7 @@ def _readable(tensor: torch.Tensor) -> tuple[torch.Tensor | None, str]:
     if form.kind is kinds.SPARSE:
         raw = plain(tensor)
         stored = torch_private.stored_elements(raw)[1] if raw.layout == torch.sparse_coo else raw.values()
-        return (stored if stored.numel() else None), "figures of the elements that are stored"
+        return (_widened(stored) if stored.numel() else None), "figures of the elements that are stored"
     if form.kind not in (kinds.STRIDED, kinds.ZERO):
         return None, f"{form.kind.label or form.kind.name}: not read"
     if not tensor.numel():
@@ -153,7 +154,12 @@ def _readable(tensor: torch.Tensor) -> tuple[torch.Tensor | None, str]:
     inner = plain(tensor)
     for dim in repeated:
         inner = inner.narrow(dim, 0, 1)
-    return inner, "expanded: each element was read once" if repeated else ""
+    return _widened(inner), "expanded: each element was read once" if repeated else ""
+
+
+def _widened(tensor: torch.Tensor) -> torch.Tensor:
+    """Return complex32 as complex64, without torch's warning; a modulus may be beyond float16, too."""
+    return quietly(tensor.to, torch.complex64) if tensor.dtype == torch.complex32 else tensor
 
 
 def _unread(tensor: torch.Tensor, maker: int | None, error: Exception) -> Seen:
@@ -164,6 +170,11 @@ def _unread(tensor: torch.Tensor, maker: int | None, error: Exception) -> Seen:
             facts.append(getattr(tensor, name))
         except Exception:
             facts.append(otherwise)
-    seen = Seen(tuple(facts[0]), *facts[1:])
+    seen = Seen(_shape_of(facts[0]), *facts[1:])
     seen.maker, seen.note = maker, f"not read: {type(error).__name__}"
     return seen
+
+
+def _shape_of(sizes: Any) -> tuple[Any, ...]:
+    """Return sizes as integers, and as its text each that a compiler has not decided yet."""
+    return tuple(size if type(size) is int else str(size) for size in sizes)

@@ -31,7 +31,7 @@ class RowTable:
     """Figures and samples of tensors, by the number that each was given.
 
     Nothing is read before the end, so that no device is waited for: 16 bytes a tensor stay on it, 1 KiB a sample.
-    `add` and `sample` are called `undisturbed`, with a tensor whose values can be read.
+    `add` and `sample` are called `undisturbed`, with a tensor whose values can be read, and that is not complex32.
     """
 
     def __init__(self) -> None:
@@ -117,8 +117,7 @@ class _Samples:
 def _comparable(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.dtype]:
     """Return a tensor that has a least element and a norm in the place of one that has none."""
     if tensor.is_complex():
-        # Of complex32, a modulus may be beyond float16.
-        tensor = (tensor.to(torch.complex64) if tensor.dtype == torch.complex32 else tensor).abs()
+        tensor = tensor.abs()
         return tensor, tensor.dtype
     is_integer = not tensor.is_floating_point()
     wide = torch.float64 if is_integer and tensor.dtype.itemsize > 2 else torch.float32
