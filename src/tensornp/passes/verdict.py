@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tensornp.core.tensor.dtypes import largest, name_of
 from tensornp.passes.backward_origin import backward_origin
 from tensornp.passes.call_tree import CallTree
+from tensornp.passes.operator_origin import operator_origin
 from tensornp.passes.records import BACKWARD, BEFORE, FORWARD, OPTIMIZER, ModuleCall, Origin, PassRecord, Value
 from tensornp.passes.wording import (
     are_finite,
@@ -16,6 +16,7 @@ from tensornp.passes.wording import (
     input_name,
     is_floating,
     is_mask,
+    left_range,
     named,
     number,
     odd_input,
@@ -26,23 +27,44 @@ from tensornp.passes.wording import (
     word_of,
 )
 
-_RANGES = ("float16", "bfloat16", "float32", "float64")
-"""The dtypes with infinities; that of the first is left by sums and products of common numbers."""
-
 
 def origin_of(record: PassRecord, what: str) -> Origin | None:
     """Return where the first "nan", "inf" or "nonfinite" came from; None where there was none.
 
     First comes what has reached the result of a model, then what was recomputed otherwise, then the gradients; then
-    whatever came to an end before. −Inf beside finite numbers in an input or a buffer is taken for a mask.
+    whatever came to an end before. −Inf beside finite numbers in an input or a buffer is taken for a mask. Where
+    operators were followed, these say more than the modules inside which they came.
     """
+    operator = operator_origin(record, what) if record.operators else None
+    if operator is not None and record.only is None:
+        return operator
+    module = _origin_by_modules(record, what)
+    return operator if operator is not None and _is_same_place(record, module, operator) else module
+
+
+def _is_same_place(record: PassRecord, module: Origin | None, operator: Origin) -> bool:
+    """Return whether an operator came inside the call that is accused, or the call that is accused around it."""
+    if module is None:
+        return True
+    tree = CallTree(record)
+    calls = [tree.at(one.call) for one in (module, operator)]
+    above = [[one.index, *(each.index for each in tree.above(one))] if one is not None else [] for one in calls]
+    is_inside = module.call in above[1] or operator.call in above[0]
+    return is_inside and (module.phase == BACKWARD) is (operator.phase == BACKWARD)
+
+
+def _origin_by_modules(record: PassRecord, what: str) -> Origin | None:
     tree = CallTree(record)
     if origin := _first(tree, tree.ended, what, reaching=True):
         return origin
     if origin := _first(tree, tree.again, what, reaching=True):
         sentence = f"{origin.sentence}; this was when a checkpoint recomputed it in the backward"
         return replace(origin, phase=BACKWARD, sentence=sentence)
-    return backward_origin(tree, what) or _first(tree, tree.ended, what, reaching=False)
+    if origin := backward_origin(tree, what):
+        return origin
+    # Of what has reached nothing, operators tell more.
+    has_all = bool(record.operators) and record.only is None
+    return None if has_all else _first(tree, tree.ended, what, reaching=False)
 
 
 def _first(tree: CallTree, calls: Sequence[ModuleCall], what: str, *, reaching: bool) -> Origin | None:
@@ -122,21 +144,9 @@ def _born_inside(tree: CallTree, call: ModuleCall, seen: Value, what: str) -> Or
     else:
         where = named(call)
     sentence = f"the first {_word(gave)} was born in {where}{at(source)}{_given(tree, call, what)}"
-    if not below and (edge := _left(call, gave)):
+    if not below and (edge := left_range(call.inputs, call.params, gave)):
         sentence = f"{named(call)} left the range of {edge}{at(source)}"
     return Origin(what, FORWARD, call.title, "", are_finite(call.inputs), source, sentence, gave.path, call.index)
-
-
-def _left(call: ModuleCall, gave: Value) -> str:
-    """Return which range a call has left, and how far its inputs reached; empty where it may be a division by 0."""
-    dtype, ends = name_of(gave.dtype), reach_of(call.inputs)
-    is_known = ends is not None and are_finite(call.inputs) and are_finite(call.params) is not False
-    if not is_known or dtype not in _RANGES or gave.figures is None or not gave.figures.has_inf:
-        return ""
-    edge, reach = largest(dtype), max(map(abs, ends or ()))
-    if dtype != "float16" and reach * reach <= edge:
-        return ""
-    return f"{dtype} ({number(edge)}): its inputs reached {number(reach)}"
 
 
 def _given(tree: CallTree, call: ModuleCall, what: str) -> str:
