@@ -6,10 +6,12 @@ import fnmatch
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 import torch
 
+from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import an_instance, is_subclass
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.quoted import quoted
@@ -23,6 +25,7 @@ from tensornp.passes.problems import problems_of
 from tensornp.passes.recorded import recorded
 from tensornp.passes.recorder import Recorder
 from tensornp.passes.records import Figures, ModuleCall, OperatorCall, Origin, PassRecord
+from tensornp.passes.results import Results
 from tensornp.passes.verdict import origin_of
 
 LEVELS = ("modules", "operators")
@@ -58,12 +61,15 @@ class FollowedPass:
         self._recorder: Recorder | None = None
         self._hooks: ModuleHooks | None = None
         self._mode: OperatorMode | None = None
+        self._results: Results | None = None
         self._record: PassRecord | None = None
 
     def __enter__(self) -> FollowedPass:
         if self._recorder is not None or self._record is not None:
             raise BadRequestError("a pass is followed once; call tnp.follow anew for each block")
         options = self._options
+        with modes.undisturbed():
+            self._results = Results(self._names(sys._getframe()))
         recorder = self._recorder = Recorder(
             self._modules,
             has_grads=options.has_grads,
@@ -81,7 +87,7 @@ class FollowedPass:
 
     def __exit__(self, cls: Any, error: BaseException | None, traceback: Any) -> None:
         recorder, hooks = self._recorder, self._hooks
-        if recorder is None or hooks is None:
+        if recorder is None or hooks is None or self._results is None:
             return
         try:
             if self._mode is not None:
@@ -89,15 +95,20 @@ class FollowedPass:
         finally:
             try:
                 hooks.remove()
+                namespace = self._names(sys._getframe())
+                with modes.undisturbed():
+                    recorder.results = self._results.read(namespace, recorder.tensors)
             finally:
                 recorder.end()
-        namespace = names_of_caller(sys._getframe()) if self._namespace is None else self._namespace
         self._record = first_that_works(
             "the record of a pass",
             lambda: recorded(recorder, namespace, error, self._options.max_calls),
             lambda reason: PassRecord(notes=(f"what was followed cannot be told: {reason}",)),
         )
-        self._recorder = self._hooks = self._mode = self._namespace = None
+        self._recorder = self._hooks = self._mode = self._results = self._namespace = None
+
+    def _names(self, frame: FrameType) -> Mapping[str, Any]:
+        return names_of_caller(frame) if self._namespace is None else self._namespace
 
     @property
     def record(self) -> PassRecord:

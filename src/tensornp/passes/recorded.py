@@ -54,6 +54,7 @@ def recorded(
         versions={"torch": torch.__version__},
         operators=operators,
         only=recorder.only,
+        results=tuple(replace(making.value(Got(None, seen)), path=name) for name, seen in recorder.results),
     )
     return bounded(record, max_calls)
 

@@ -97,6 +97,7 @@ class Recorder:
         self.tensors = SeenTensors()
         self.parameters: dict[tuple[int, str], tuple[Seen, Module]] = {}
         self.roots: list[tuple[Any, str]] = []
+        self.results: list[tuple[str, Seen]] = []
         self.problems: list[str] = []
         self.lines = SourceLines()
         self.is_over = False

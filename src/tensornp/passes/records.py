@@ -27,9 +27,13 @@ class SourceLine:
     text: str = ""
     cell: str = ""
 
+    @property
+    def place(self) -> str:
+        """The cell, or the name of the file."""
+        return self.cell or self.file.replace(chr(92), "/").rpartition("/")[2]
+
     def __str__(self) -> str:
-        name = self.file.replace(chr(92), "/").rpartition("/")[2]
-        where = f"{self.cell} line {self.line}" if self.cell else f"{name}:{self.line}"
+        where = f"{self.place} line {self.line}" if self.cell else f"{self.place}:{self.line}"
         return f"{where} `{self.text}`" if self.text else where
 
 
@@ -289,6 +293,8 @@ class Origin:
         Which of the call's values it was.
     call : int or None
         The index of the call.
+    is_exact : bool
+        Whether `source` is the very line, or where it was seen; else it only stands in the same function.
     """
 
     what: str
@@ -300,6 +306,7 @@ class Origin:
     sentence: str
     path: str = ""
     call: int | None = None
+    is_exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +339,8 @@ class PassRecord:
         Calls, of modules or of operators, of which only trouble was kept, since there were more than `max_calls`.
     operators : tuple of OperatorCall
         In the order in which they were called; none but inside the modules that match `only`, where that is given.
+    results : tuple of Value
+        What the block has bound to names, which stand in `Value.path`: numbers, and what autograd has computed.
     """
 
     calls: tuple[ModuleCall, ...] = ()
@@ -343,3 +352,4 @@ class PassRecord:
     versions: dict[str, str] = field(default_factory=dict)
     operators: tuple[OperatorCall, ...] = ()
     only: str | None = None
+    results: tuple[Value, ...] = ()

@@ -60,11 +60,21 @@ def _origin_by_modules(record: PassRecord, what: str) -> Origin | None:
     if origin := _first(tree, tree.again, what, reaching=True):
         sentence = f"{origin.sentence}; this was when a checkpoint recomputed it in the backward"
         return replace(origin, phase=BACKWARD, sentence=sentence)
-    if origin := backward_origin(tree, what):
+    if origin := _around_modules(record, what) or backward_origin(tree, what):
         return origin
     # Of what has reached nothing, operators tell more.
     has_all = bool(record.operators) and record.only is None
     return None if has_all else _first(tree, tree.ended, what, reaching=False)
+
+
+def _around_modules(record: PassRecord, what: str) -> Origin | None:
+    """Return that what the program computes with the results of modules holds it, and these do not."""
+    found = next((one for one in record.results if holds(what, one.figures) and not is_mask(one)), None)
+    if found is None:
+        return None
+    gave = ": nothing that a module gave did" if record.calls else ""
+    sentence = f"`{found.path}` holds {_word(found)}, which was born in the code around the modules{gave}"
+    return Origin(what, FORWARD, found.path, "", True if record.calls else None, None, sentence, found.path)
 
 
 def _first(tree: CallTree, calls: Sequence[ModuleCall], what: str, *, reaching: bool) -> Origin | None:
@@ -123,9 +133,9 @@ def _born_before(tree: CallTree, call: ModuleCall, value: Value, what: str, give
     """Return that an input was not finite, although nothing around it was: it came with the call, or was made there."""
     above, earlier, word = tree.at(call.parent), giver or tree.before(call), _word(value)
     if above is not None:
-        after = f"after {within(earlier, above)} and " if earlier else ""
-        sentence = f"the first {word} was born in {named(above, has_class=False)}, {after}before {within(call, above)}"
-        sentence += at(call.source) + _given(tree, above, what)
+        # Its code may have made it long before, beside what it called.
+        sentence = f"the first {word} was born in {named(above, has_class=False)}, in its own code: "
+        sentence += f"{within(call, above)} got it{at(call.source)}{_given(tree, above, what)}"
         return Origin(what, FORWARD, above.title, "", are_finite(above.inputs), call.source, sentence, "", above.index)
     sentence = f"the {input_name(value)} held {word} when {named(call)} was called{at(call.source)}"
     if earlier:
@@ -140,13 +150,15 @@ def _born_inside(tree: CallTree, call: ModuleCall, seen: Value, what: str) -> Or
     below = tree.below(call)
     source = below[-1].source if below else call.source
     if below:
-        where = f"{named(call, has_class=False)}, after {within(below[-1], call)}, the last that it called"
+        code = f"`{source.function}` of {source.place}" if source is not None else "its own code"
+        where = f"{named(call, has_class=False)}, in {code}: nothing that it called gave it"
     else:
-        where = named(call)
-    sentence = f"the first {_word(gave)} was born in {where}{at(source)}{_given(tree, call, what)}"
+        where = f"{named(call)}{at(source)}"
+    sentence = f"the first {_word(gave)} was born in {where}{_given(tree, call, what)}"
     if not below and (edge := left_range(call.inputs, call.params, gave)):
         sentence = f"{named(call)} left the range of {edge}{at(source)}"
-    return Origin(what, FORWARD, call.title, "", are_finite(call.inputs), source, sentence, gave.path, call.index)
+    finite = are_finite(call.inputs)
+    return Origin(what, FORWARD, call.title, "", finite, source, sentence, gave.path, call.index, is_exact=not below)
 
 
 def _given(tree: CallTree, call: ModuleCall, what: str) -> str:

@@ -32,7 +32,7 @@ def test_the_cell_s_value_is_its_own_and_the_card_comes_besides(shell):
     assert isinstance(run, tnp.FollowedPass)
     assert [call.code for call in run.calls] == ["model", "model[0]", "model[1]", "model[2]"]
     assert set(run.grads) == {"0.weight", "0.bias", "2.weight", "2.bias"}
-    assert text.startswith("no NaN and no infinity\nmodel · 4 calls forward · 4 gradients back")
+    assert text.startswith("no NaN and no infinity in 4 calls\nmodel · 4 calls forward · 4 gradients back")
     assert tnp.card(run).text == text
 
 

@@ -63,7 +63,11 @@ def followed_pass_document(
         # What is told behind the first clause is no alarm; but a backward begins with what was fine.
         first, *rest = said.pop(0).split("; ", 0 if origin is not None and origin.phase == BACKWARD else 1)
         verdict = Alarm(first, "".join(f"; {one}" for one in rest))
-    source = (_source(origin.source, verdict.text),) if origin is not None and origin.source is not None else ()
+    source = (
+        (_source(origin.source, verdict.text),)
+        if origin is not None and origin.source is not None and origin.is_exact
+        else ()
+    )
     totals = " · ".join(filter(None, [cut(title, MAX_SHOWN), *_totals(record), *common]))
     notes = [cut(text, _MAX_TEXT) for text in record.notes]
     return Document((verdict, *source, Lines((*said, totals)), _tree(table), Lines(tuple(notes))))
@@ -74,7 +78,10 @@ def _calm(record: PassRecord) -> str:
     outputs = [value for call in record.calls for value in call.outputs]
     learnt = all(one.figures is None or one.figures.is_finite for one in record.grads)
     is_calm = learnt and not not_finite(outputs) and not not_finite_back(outputs)
-    return "no NaN and no infinity" if is_calm and any(value.figures for value in outputs) else ""
+    calls = counted(len(record.calls), "call") + (
+        f" and {counted(n, 'operator')}" if (n := len(record.operators)) else ""
+    )
+    return f"no NaN and no infinity in {calls}" if is_calm and any(value.figures for value in outputs) else ""
 
 
 def _totals(record: PassRecord) -> Iterator[str]:
