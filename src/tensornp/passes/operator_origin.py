@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tensornp.passes.call_tree import CallTree
 from tensornp.passes.records import (
@@ -39,7 +40,7 @@ def operator_origin(record: PassRecord, what: str) -> Origin | None:
     """
     steps = _Steps(record, what)
     found = next((one for one in steps.births() if steps.reaches(one)), None)
-    return None if found is None else _told(steps, found)
+    return None if found is None else replace(_told(steps, found), operator_index=found.index)
 
 
 def unreached(record: PassRecord) -> list[OperatorCall]:

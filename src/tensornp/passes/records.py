@@ -293,6 +293,8 @@ class Origin:
         Which of the call's values it was.
     call : int or None
         The index of the call.
+    operator_index : int or None
+        That of the operator, in `FollowedPass.operators`.
     is_exact : bool
         Whether `source` is the very line, or where it was seen; else it only stands in the same function.
     """
@@ -307,6 +309,7 @@ class Origin:
     path: str = ""
     call: int | None = None
     is_exact: bool = True
+    operator_index: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
