@@ -80,8 +80,11 @@ class _Steps:
                 yield one
 
     def _is_from_before(self, value: Value) -> bool:
-        # What a call has given whose operators were not followed is the work of that call.
-        return value.operator is None and (value.maker is None or self.record.only is None)
+        if value.operator is None:
+            # What a call has given whose operators were not followed is the work of that call.
+            return value.maker is None or self.record.only is None
+        # Through NumPy, or of other bits, it can be written without an operator that gives it.
+        return are_finite(self.record.operators[value.operator].outputs) is not False
 
     def _is_infinite(self, one: OperatorCall) -> bool:
         return not any(value.figures.has_nan for value in one.outputs if value.figures)
@@ -142,7 +145,7 @@ def _from_before(steps: _Steps, one: OperatorCall, value: Value) -> Origin:
             FORWARD,
         )
     else:
-        sentence = f"what {read} read held {word} before: no operator of the pass has made it"
+        sentence = f"what {read} read held {word} before: no operator that was followed has made it"
     name = value.path or (call.title if call is not None else shown(one))
     return Origin(steps.what, phase, name, one.name, None, one.source, sentence, value.path, one.call)
 
