@@ -269,7 +269,7 @@ def follow(
     Cost: three reads of each value, each weight and each gradient; 16 bytes of these and 1 KiB for a sample on the
     device; some two KiB a call on the host. An operator costs one read of what it makes, of a softmax two. The parts of
     compiled and scripted modules are not followed. A module compiled inside the block is compiled once more after it.
-    With `keep`, a device is waited for at each copy. What is written behind torch's back, as through NumPy, is not seen.
+    With `keep`, a device is waited for at each copy. What is written through NumPy, behind torch, is not seen.
 
     Examples
     --------
