@@ -36,7 +36,7 @@ _OVERWRITING = frozenset(
 """What writes a tensor without reading it."""
 _READ_OUT = torch.ops.aten._local_scalar_dense.default
 """What `item` comes to."""
-_SOFTMAX = frozenset(("_softmax", "_log_softmax"))
+_SOFTMAX = frozenset(("_softmax", "_log_softmax", "_safe_softmax"))
 
 
 class _Kind(NamedTuple):
@@ -80,7 +80,6 @@ class OperatorMode(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]  # torch's own
         self._recorder, self._is_followed = recorder, is_followed
         self._by_number: dict[int, Operation] = {}
-        self._kinds: dict[Any, _Kind | None] = {}
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
@@ -109,7 +108,7 @@ class OperatorMode(TorchDispatchMode):
         kwargs = kwargs or {}
         if func is _READ_OUT:
             self._recorder.tensors.read_out(args[0])
-        operation, kind = None, self._kind(func)
+        operation, kind = None, _kind_of(func)
         if kind is not None and not self._recorder.is_over and self._is_followed():
             operation = self._began(kind, args, kwargs, sys._getframe(1))
         if operation is None or kind is None:
@@ -124,17 +123,10 @@ class OperatorMode(TorchDispatchMode):
         self._ended(operation, kind, args, kwargs, result)
         return result
 
-    def _kind(self, func: Any) -> _Kind | None:
-        try:
-            return self._kinds[func]
-        except KeyError:
-            kind = self._kinds[func] = _kind_of(func)
-            return kind
-
     def _began(self, kind: _Kind, args: Any, kwargs: Any, frame: Any) -> Operation | None:
         recorder = self._recorder
         try:
-            with modes.undisturbed(), recorder.lock:
+            with modes.below_autograd(), recorder.lock:
                 call = recorder.innermost()
                 operation = self._placed(kind, call, frame)
                 if operation.call is None and (recorder.is_bound or recorder.only is not None):
@@ -195,7 +187,7 @@ class OperatorMode(TorchDispatchMode):
         recorder = self._recorder
         tensors = recorder.tensors
         try:
-            with modes.undisturbed(), recorder.lock:
+            with modes.below_autograd(), recorder.lock:
                 if kind.is_empty:
                     for tensor in _in_result(result):
                         tensors.allocated(tensor)
@@ -215,6 +207,7 @@ class OperatorMode(TorchDispatchMode):
             recorder.problems.append(told("an operator of a pass", error))
 
 
+@functools.lru_cache(4096)
 def _kind_of(func: Any) -> _Kind | None:
     """Return what the schema of an operator tells; None of what gives no tensor, or has no schema."""
     schema = getattr(func, "_schema", None)
