@@ -228,6 +228,24 @@ def test_what_is_written_in_inference_mode_is_read_anew():
     assert run["1"].inputs[0].has_nan
 
 
+@pytest.mark.parametrize("way", ["data", "numpy", "storage"])
+def test_weights_that_torch_did_not_see_written_are_not_called_finite(way: str):
+    """They are looked at once more, where something is not finite."""
+    model = nn.Linear(2, 2)
+    writes = {
+        "data": lambda: model.weight.data.fill_(NAN),
+        "numpy": lambda: model.weight.detach().numpy().fill(NAN),
+        "storage": lambda: model.weight.untyped_storage().copy_(torch.full((4,), NAN).untyped_storage()),
+    }
+    with tnp.follow(model) as run:
+        model(torch.ones(1, 2))
+        writes[way]()
+        model(torch.ones(1, 2))
+    said = run.first("nan").sentence
+    assert "weights were finite" not in said
+    assert said.endswith("; its weight is not finite now: it was written in a way that torch does not count")
+
+
 def test_running_figures_of_a_training_are_read_at_each_call():
     """Torch does not count what batch norm writes."""
     model = nn.BatchNorm1d(2)

@@ -7,7 +7,8 @@ import functools
 import math
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -20,12 +21,13 @@ from tensornp.core.lowlevel.units import counted
 from tensornp.core.namespace.caller import name_of
 from tensornp.core.tensor.dtypes import name_of as name_of_dtype
 from tensornp.core.tensor.paths import expression_of
-from tensornp.core.values.stats.row_table import Row
+from tensornp.core.values.stats.row_table import Row, RowTable
 from tensornp.passes.bounded import bounded
 from tensornp.passes.operator_mode import Operation
 from tensornp.passes.recorder import Recorder
 from tensornp.passes.records import (
     CAME_WITH_THE_CALL,
+    UNCOUNTED,
     Figures,
     Gradient,
     ModuleCall,
@@ -43,7 +45,10 @@ def recorded(
     recorder: Recorder, namespace: Mapping[str, Any], error: BaseException | None, max_calls: int
 ) -> PassRecord:
     """Return the record of a pass that is over; the names of models are those of `namespace`."""
-    making = _Recording(recorder, namespace)
+    rows, samples = recorder.tensors.table.read()
+    if not all(math.isfinite(row.min + row.max) for row in rows):
+        _look_again(recorder, rows)
+    making = _Recording(recorder, namespace, rows, samples)
     calls = tuple(map(making.call, recorder.calls))
     awaited = recorder.gradients.parameters
     grads = tuple(making.gradient(name, one.seen, one.module) for (_, name), one in awaited.items())
@@ -76,6 +81,22 @@ def _unmatched(recorder: Recorder) -> Iterator[str]:
             yield f"{option}={quoted(pattern)} matches no module that was called{hint}"
 
 
+def _look_again(recorder: Recorder, rows: Sequence[Row]) -> None:
+    """Note which weights are not finite that were so when they were read, although torch has counted no write."""
+    table, read = RowTable(), []
+    for module in {id(call.module): call.module for call in recorder.calls}.values():
+        found = module.reference()
+        for tensor in list(found.__dict__.get("_parameters", {}).values()) if found is not None else ():
+            seen = recorder.tensors.before_write(tensor) if tensor is not None else None
+            if seen is not None and seen.row is not None and math.isfinite(rows[seen.row].min + rows[seen.row].max):
+                with suppress(Exception):
+                    read.append((seen, table.add(tensor.detach(), has_sums=False)))
+    now, _ = table.read()
+    for seen, row in read:
+        if not math.isfinite(now[row].min + now[row].max):
+            seen.note = UNCOUNTED
+
+
 def _causes(error: BaseException | None) -> Iterator[str]:
     """Yield an error and those in whose handling it was raised, each once."""
     seen: set[int] = set()
@@ -98,8 +119,14 @@ def _told_apart(names: list[str]) -> list[str]:
 class _Recording:
     """What the making of one record needs to know."""
 
-    def __init__(self, recorder: Recorder, namespace: Mapping[str, Any]) -> None:
-        self._rows, self._samples = recorder.tensors.table.read()
+    def __init__(
+        self,
+        recorder: Recorder,
+        namespace: Mapping[str, Any],
+        rows: Sequence[Row],
+        samples: Sequence[tuple[float, ...]],
+    ) -> None:
+        self._rows, self._samples = rows, samples
         self._calls = recorder.calls
         self._glances: dict[int, Value] = {}
         self._gradients: dict[int, tuple[Figures | None, int]] = {}

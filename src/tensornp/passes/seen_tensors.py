@@ -21,6 +21,8 @@ from tensornp.core.values.stats.row_table import RowTable
 from tensornp.passes.records import UNWRITTEN
 
 EXPANDED = "expanded"
+_SWEEP = 32
+"""Storages that are known before those are forgotten that have gone."""
 
 
 class Seen:
@@ -101,6 +103,7 @@ class SeenTensors:
     def __init__(self) -> None:
         self.table = RowTable()
         self._memories: dict[int, _Memory] = {}
+        self._next_sweep = _SWEEP
 
     def seen(
         self, tensor: torch.Tensor, *, maker: int | None = None, has_sample: bool = False, is_written: bool = False
@@ -256,6 +259,10 @@ class SeenTensors:
         key = tensor.untyped_storage()._cdata
         memory = self._memories.get(key)
         if memory is None:
+            if len(self._memories) >= self._next_sweep:
+                # A weak reference keeps a little of each storage that has gone.
+                self._memories = {key: one for key, one in self._memories.items() if not one.reference.expired()}
+                self._next_sweep = max(_SWEEP, 2 * len(self._memories))
             memory = self._memories[key] = _Memory(tensor)
         return memory
 

@@ -14,6 +14,7 @@ from tensornp.passes.records import (
     FORWARD,
     OPTIMIZER,
     PRE_HOOKS,
+    UNCOUNTED,
     ModuleCall,
     Origin,
     PassRecord,
@@ -184,6 +185,8 @@ def _given(tree: CallTree, call: ModuleCall, what: str) -> str:
     """Return what is known of that of which a call made what is not finite, behind a semicolon."""
     if any(note.endswith(PRE_HOOKS) for note in call.notes):
         return "; hooks of its own have changed its inputs, or may have"
+    if odd := next((one for one in call.params if one.note == UNCOUNTED), None):
+        return f"; its {odd.path} is not finite now: it was {UNCOUNTED}"
     if odd := next((one for one in call.params if one.is_finite is False), None):
         return f"; its {odd.path} held {_word(odd)}"
     if odd := next((one for one in call.inputs if one.is_finite is False), None):
