@@ -11,6 +11,7 @@ from tensornp.core.tensor.dtypes import largest, name_of
 from tensornp.passes.call_tree import CallTree
 from tensornp.passes.growth import growing
 from tensornp.passes.records import CAME_WITH_THE_CALL, Figures, Finding, ModuleCall, PassRecord, Value
+from tensornp.passes.step_origin import step_origin
 from tensornp.passes.wording import (
     at,
     is_floating,
@@ -58,6 +59,12 @@ def _not_finite_before(tree: CallTree) -> Iterator[Finding]:
             sentence = f"the input {value.path} held {word_of(value.figures)} when {named(call)} was called"
             yield Finding("bad input", call.title, sentence.replace("  ", " "))
             return
+
+
+def _spoilt(tree: CallTree) -> Iterator[Finding]:
+    origin = step_origin(tree, "nonfinite")
+    if origin is not None:
+        yield Finding("spoilt", origin.name, origin.sentence)
 
 
 def _lost_gradient(tree: CallTree) -> Iterator[Finding]:
@@ -166,6 +173,7 @@ def _called_again(tree: CallTree) -> Iterator[Finding]:
 
 _RULES: tuple[Callable[[CallTree], Iterator[Finding]], ...] = (
     _not_finite_before,
+    _spoilt,
     _lost_gradient,
     _no_gradient,
     _recomputed_otherwise,

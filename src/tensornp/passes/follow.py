@@ -17,6 +17,7 @@ from tensornp.errors import BadRequestError
 from tensornp.models.scan.frame import frame_of
 from tensornp.passes.failure import failed_call
 from tensornp.passes.module_hooks import ModuleHooks
+from tensornp.passes.optimizer_hooks import OptimizerHooks
 from tensornp.passes.problems import problems_of
 from tensornp.passes.recorded import recorded
 from tensornp.passes.recorder import Recorder
@@ -45,6 +46,7 @@ class FollowedPass:
         self._namespace = namespace
         self._recorder: Recorder | None = None
         self._hooks: ModuleHooks | None = None
+        self._steps: OptimizerHooks | None = None
         self._record: PassRecord | None = None
 
     def __enter__(self) -> FollowedPass:
@@ -53,24 +55,27 @@ class FollowedPass:
         self._recorder = Recorder(self._modules, has_grads=self._has_grads, max_samples=self._max_calls)
         self._modules = ()
         self._hooks = ModuleHooks(self._recorder)
+        self._steps = OptimizerHooks(self._recorder)
         self._hooks.install()
+        self._steps.install()
         return self
 
     def __exit__(self, cls: Any, error: BaseException | None, traceback: Any) -> None:
-        recorder, hooks = self._recorder, self._hooks
-        if recorder is None or hooks is None:
+        recorder, hooks, steps = self._recorder, self._hooks, self._steps
+        if recorder is None or hooks is None or steps is None:
             return
         try:
             hooks.remove()
+            steps.remove()
         finally:
             recorder.end()
         namespace = names_of_caller(sys._getframe()) if self._namespace is None else self._namespace
         self._record = first_that_works(
             "the record of a pass",
-            lambda: recorded(recorder, namespace, error, self._max_calls),
+            lambda: recorded(recorder, steps.steps, namespace, error, self._max_calls),
             lambda reason: PassRecord(notes=(f"what was followed cannot be told: {reason}",)),
         )
-        self._recorder = self._hooks = self._namespace = None
+        self._recorder = self._hooks = self._steps = self._namespace = None
 
     @property
     def record(self) -> PassRecord:

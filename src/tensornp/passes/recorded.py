@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import threading
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,21 +18,30 @@ from tensornp.core.namespace.caller import name_of
 from tensornp.core.tensor.dtypes import name_of as name_of_dtype
 from tensornp.core.tensor.paths import expression_of
 from tensornp.core.values.stats.row_table import Row
+from tensornp.passes.optimizer_hooks import Step
 from tensornp.passes.recorder import Call, Got, Module, Recorder
-from tensornp.passes.records import CAME_WITH_THE_CALL, Figures, Gradient, ModuleCall, PassRecord, Value
+from tensornp.passes.records import (
+    CAME_WITH_THE_CALL,
+    Figures,
+    Gradient,
+    ModuleCall,
+    OptimizerStep,
+    PassRecord,
+    Value,
+)
 from tensornp.passes.seen_tensors import Seen
 from tensornp.passes.source_lines import line_at
 
 
 @unnoticed
 def recorded(
-    recorder: Recorder, namespace: Mapping[str, Any], error: BaseException | None, max_calls: int
+    recorder: Recorder, steps: Sequence[Step], namespace: Mapping[str, Any], error: BaseException | None, max_calls: int
 ) -> PassRecord:
     """Return the record of a pass that is over; the names of models are those of `namespace`."""
     making = _Recording(recorder, namespace)
     calls = tuple(map(making.call, recorder.calls))
     grads = tuple(making.gradient(name, seen, module) for (_, name), (seen, module) in recorder.parameters.items())
-    kept = _kept(calls, max_calls)
+    kept, places = _kept(calls, max_calls)
     return PassRecord(
         kept,
         grads,
@@ -40,13 +50,17 @@ def recorded(
         tuple(dict.fromkeys(recorder.problems)),
         len(calls) - len(kept),
         {"torch": torch.__version__},
+        tuple(replace(one, num_calls=bisect_left(places, one.num_calls)) for one in map(making.step, steps)),
     )
 
 
-def _kept(calls: tuple[ModuleCall, ...], most: int) -> tuple[ModuleCall, ...]:
-    """Return the first and the last half of so many calls, and those between that are not finite or have failed."""
+def _kept(calls: tuple[ModuleCall, ...], most: int) -> tuple[tuple[ModuleCall, ...], Sequence[int]]:
+    """Return the first and the last half of so many calls, and those between that are not finite or have failed.
+
+    Beside them, where they were among all.
+    """
     if len(calls) <= most:
-        return calls
+        return calls, range(len(calls))
     first, last = most - most // 2, len(calls) - most // 2
     kept = (one.index for one in calls if not first <= one.index < last or not one.is_fine)
     places = {index: place for place, index in enumerate(kept)}
@@ -54,7 +68,7 @@ def _kept(calls: tuple[ModuleCall, ...], most: int) -> tuple[ModuleCall, ...]:
     def moved(value: Value) -> Value:
         return value if value.maker is None else replace(value, maker=places.get(value.maker))
 
-    return tuple(
+    found = tuple(
         replace(
             calls[index],
             index=place,
@@ -64,6 +78,7 @@ def _kept(calls: tuple[ModuleCall, ...], most: int) -> tuple[ModuleCall, ...]:
         )
         for index, place in places.items()
     )
+    return found, list(places)
 
 
 def _above(calls: Sequence[ModuleCall], call: ModuleCall) -> Iterator[int]:
@@ -127,6 +142,17 @@ class _Recording:
             tuple(map(self.value, call.params)),
         )
 
+    def step(self, step: Step) -> OptimizerStep:
+        """Return the record of a step, with what it has spoilt, under each of its names."""
+        spoilt = tuple(
+            (".".join(filter(None, (self.name(module), name))), Figures(*self._rows[after], parameter.count))
+            for parameter, before, after in step.rows()
+            if _is_finite(self._rows[before]) and not _is_finite(self._rows[after])
+            for module, name in parameter.names
+        )
+        source = self._line_at(step.source)
+        return OptimizerStep(step.class_name, step.num_calls, step.num_gradients, source, step.is_done, spoilt)
+
     def value(self, got: Got) -> Value:
         """Return the record of what a call got or gave."""
         seen = got.seen
@@ -162,7 +188,7 @@ class _Recording:
         rows = [(order, self._rows[row]) for order, row in seen.gradients]
         if not rows:
             return None, -1
-        order, read = next((one for one in rows if not math.isfinite(one[1].min + one[1].max)), rows[-1])
+        order, read = next((one for one in rows if not _is_finite(one[1])), rows[-1])
         return Figures(read.min, read.max, read.sum, read.norm, seen.count or math.prod(seen.shape)), order
 
     def gradient(self, name: str, seen: Seen, module: Module) -> Gradient:
@@ -171,3 +197,7 @@ class _Recording:
         figures, order = self.gradient_of(seen)
         note = seen.note if figures is None else ""
         return Gradient(".".join(filter(None, (prefix, name))), figures, order, note)
+
+
+def _is_finite(row: Row) -> bool:
+    return math.isfinite(row.min) and math.isfinite(row.max)

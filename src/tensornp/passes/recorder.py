@@ -6,7 +6,8 @@ import functools
 import sys
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from types import CodeType
 from typing import Any
 
@@ -82,6 +83,7 @@ class Recorder:
         self.is_over = False
         self._has_grads, self._max_samples = has_grads, max_samples
         self._lock = threading.RLock()
+        self._held: set[int] = set()
         self._modules: dict[int, Module] = {}
         self._stacks: dict[int, list[Call]] = {}
         self._num_ended = self.num_gradients = 0
@@ -89,13 +91,13 @@ class Recorder:
         self._handles: list[Any] = []
         for root in roots:
             self._know(root)
-        self._is_bound = bool(self.roots)
+        self.is_bound = bool(self.roots)
 
     def follows(self, module: torch.nn.Module, is_in_context: bool) -> bool:
         """Return whether a call of `module` in this thread is one of the pass."""
         if self.is_over or (_is_graph(module) and self._known(module) is None):
             return False
-        if not self._is_bound:
+        if not self.is_bound:
             return is_in_context
         return bool(self._stacks.get(threading.get_ident())) or self._known(module) is not None
 
@@ -160,6 +162,7 @@ class Recorder:
         parameters, buffers = (module.__dict__.get(table, {}) for table in ("_parameters", "_buffers"))
         for name, tensor in parameters.items():
             if tensor is not None:
+                self._held.add(storage_key(tensor) or -1)
                 seen = self.tensors.seen(tensor)
                 if seen.requires_grad and self._has_grads:
                     self._await_parameter(tensor, name, seen, call)
@@ -233,6 +236,24 @@ class Recorder:
             if row is not None:
                 seen.gradients.append((self.num_gradients, row))
                 self.num_gradients += 1
+
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        """Keep other threads and the user's modes out, for as long as something is looked at."""
+        with modes.undisturbed(), self._lock:
+            yield
+
+    def known_parameters(self) -> Iterator[tuple[Module, str, torch.Tensor]]:
+        """Yield the parameters that the modules which are known hold now, each with its name there."""
+        for known in list(self._modules.values()):
+            module = known.reference()
+            parameters = module.__dict__.get("_parameters", {}) if module is not None else {}
+            yield from ((known, name, tensor) for name, tensor in parameters.items() if tensor is not None)
+
+    def forget_parameters(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Have these, and what calls hold, be read when next seen: fused steps and sharding write without counting."""
+        self.tensors.forget((*self._held, *(storage_key(tensor) or -1 for tensor in tensors)))
+        self._held.clear()
 
     def end(self) -> None:
         """Forget all that leads to the user's objects."""

@@ -201,13 +201,41 @@ class ModuleCall:
 class Gradient:
     """What came back for a parameter; `figures` is None where nothing did, and `note` says what is known of that.
 
-    `order` counts gradients as they came: the backward begins at the loss.
+    `order` counts gradients as they came: the backward begins at the loss. `held` are the figures of what `.grad` held
+    when it came, and was added to it; None where there was none.
     """
 
     name: str
     figures: Figures | None
     order: int = -1
     note: str = ""
+    held: Figures | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerStep:
+    """A step of an optimizer.
+
+    Attributes
+    ----------
+    class_name : str
+        ``Adam``.
+    num_calls, num_gradients : int
+        How many calls had begun, and how many gradients had come back, when it began.
+    source : SourceLine or None
+        Where it was made, in the innermost frame outside of torch.
+    is_done : bool
+        Whether it came to its end.
+    spoilt : tuple of (str, Figures)
+        Parameters that were finite before it, and not after it: their names, and figures of what they held then.
+    """
+
+    class_name: str
+    num_calls: int = 0
+    num_gradients: int = 0
+    source: SourceLine | None = None
+    is_done: bool = True
+    spoilt: tuple[tuple[str, Figures], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +301,8 @@ class PassRecord:
         What could not be followed, in sentences.
     num_dropped : int
         Calls of which only trouble was kept, since there were more than `max_calls`.
+    steps : tuple of OptimizerStep
+        In the order in which they began.
     """
 
     calls: tuple[ModuleCall, ...] = ()
@@ -282,3 +312,4 @@ class PassRecord:
     notes: tuple[str, ...] = ()
     num_dropped: int = 0
     versions: dict[str, str] = field(default_factory=dict)
+    steps: tuple[OptimizerStep, ...] = ()

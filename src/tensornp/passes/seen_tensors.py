@@ -6,6 +6,7 @@ says that the address is not another one's yet.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -78,6 +79,11 @@ class SeenTensors:
             return None if readable is None else self.table.add(readable)
         except Exception:
             return None
+
+    def forget(self, storages: Iterable[int]) -> None:
+        """Have what lies on these storages be read again: they may be written without being counted."""
+        for key in storages:
+            self._by_storage.pop(key, None)
 
     def _seen(self, tensor: torch.Tensor, maker: int | None, has_sample: bool) -> Seen:
         states, place, version = None, None, None

@@ -8,7 +8,8 @@ from dataclasses import replace
 from tensornp.core.tensor.dtypes import largest, name_of
 from tensornp.passes.backward_origin import backward_origin
 from tensornp.passes.call_tree import CallTree
-from tensornp.passes.records import BACKWARD, BEFORE, FORWARD, OPTIMIZER, ModuleCall, Origin, PassRecord, Value
+from tensornp.passes.records import BACKWARD, BEFORE, FORWARD, ModuleCall, Origin, PassRecord, Value
+from tensornp.passes.step_origin import step_origin
 from tensornp.passes.wording import (
     are_finite,
     at,
@@ -33,8 +34,9 @@ _RANGES = ("float16", "bfloat16", "float32", "float64")
 def origin_of(record: PassRecord, what: str) -> Origin | None:
     """Return where the first "nan", "inf" or "nonfinite" came from; None where there was none.
 
-    First comes what has reached the result of a model, then what was recomputed otherwise, then the gradients; then
-    whatever came to an end before. −Inf beside finite numbers in an input or a buffer is taken for a mask.
+    First comes what has reached the result of a model, then what was recomputed otherwise, then the gradients, then
+    what a step of an optimizer has made; then whatever came to an end before. −Inf beside finite numbers in an input or
+    a buffer is taken for a mask.
     """
     tree = CallTree(record)
     if origin := _first(tree, tree.ended, what, reaching=True):
@@ -42,7 +44,8 @@ def origin_of(record: PassRecord, what: str) -> Origin | None:
     if origin := _first(tree, tree.again, what, reaching=True):
         sentence = f"{origin.sentence}; this was when a checkpoint recomputed it in the backward"
         return replace(origin, phase=BACKWARD, sentence=sentence)
-    return backward_origin(tree, what) or _first(tree, tree.ended, what, reaching=False)
+    back = backward_origin(tree, what) or step_origin(tree, what)
+    return back or _first(tree, tree.ended, what, reaching=False)
 
 
 def _first(tree: CallTree, calls: Sequence[ModuleCall], what: str, *, reaching: bool) -> Origin | None:
@@ -86,13 +89,12 @@ def _held_before(tree: CallTree, call: ModuleCall, value: Value, what: str) -> O
     """Return that a parameter or a buffer was not finite when it was first read."""
     name = parameter_name(call, value)
     earlier = (one for one in tree.ended if one.name == call.name and one.index < call.index)
-    if any(one.path == value.path and _is_clean(what, [one]) for other in earlier for one in other.params):
-        since = "a step of the optimizer?" if value.requires_grad else "it was written since"
-        sentence = f"{name} held {_word(value)} when {named(call)} was called, and was finite before: {since}"
-        phase = OPTIMIZER if value.requires_grad else FORWARD
-        own = Origin(what, phase, name, "", None, call.source, sentence, value.path, call.index)
+    if own := step_origin(tree, what, name=name, before=call):
         # What a step has written may come from a gradient.
         return backward_origin(tree, what, before=call) or own
+    if any(one.path == value.path and _is_clean(what, [one]) for other in earlier for one in other.params):
+        sentence = f"{name} held {_word(value)} when {named(call)} was called, and was finite before: written since"
+        return Origin(what, FORWARD, name, "", None, call.source, sentence, value.path, call.index)
     sentence = f"{name} held {_word(value)} before the pass"
     return Origin(what, BEFORE, name, "", None, call.source, sentence, value.path, call.index)
 

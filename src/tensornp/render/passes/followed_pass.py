@@ -10,6 +10,7 @@ from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.passes.follow import FollowedPass
 from tensornp.passes.outline import CallLine, not_finite, not_finite_back, outlined
 from tensornp.passes.records import BACKWARD, BEFORE, RAISED, RECOMPUTED, ModuleCall, Origin, PassRecord, SourceLine
+from tensornp.passes.wording import listed
 from tensornp.render.layout.document import Alarm, Both, Document, Heading, Lines
 from tensornp.render.layout.style import SOURCE
 from tensornp.render.layout.table import (
@@ -83,6 +84,8 @@ def _totals(record: PassRecord) -> Iterator[str]:
     yield f"{counted(len(record.calls) - again, 'call')} forward"
     yield f"{again:,} recomputed" if again else ""
     yield f"{counted(back, 'gradient')} back" if record.had_backward else ""
+    classes = dict.fromkeys(one.class_name for one in record.steps)
+    yield f"{counted(len(record.steps), 'step')} of {listed(list(classes))}" if classes else ""
     yield f"of {counted(record.num_dropped, 'call')} only trouble was kept" if record.num_dropped else ""
 
 
