@@ -11,6 +11,7 @@ from tensornp.core.tensor.dtypes import largest, name_of
 from tensornp.passes.call_tree import CallTree
 from tensornp.passes.growth import growing
 from tensornp.passes.records import CAME_WITH_THE_CALL, Figures, Finding, ModuleCall, PassRecord, Value
+from tensornp.passes.scaling import told_of_scaling
 from tensornp.passes.step_origin import step_origin
 from tensornp.passes.wording import (
     at,
@@ -61,6 +62,11 @@ def _not_finite_before(tree: CallTree) -> Iterator[Finding]:
             return
 
 
+def _scaled(tree: CallTree) -> Iterator[Finding]:
+    if told := told_of_scaling(tree):
+        yield Finding("scaled gradients", "", told)
+
+
 def _spoilt(tree: CallTree) -> Iterator[Finding]:
     origin = step_origin(tree, "nonfinite")
     if origin is not None:
@@ -91,6 +97,18 @@ def _no_gradient(tree: CallTree) -> Iterator[Finding]:
     yield from _folded(
         "no gradient", names, "was used and got no gradient", "parameter", "that were used got no gradient"
     )
+
+
+def _accumulated(tree: CallTree) -> Iterator[Finding]:
+    came = [one for one in tree.record.grads if one.order >= 0]
+    # Zeros are what `zero_grad(set_to_none=False)` leaves.
+    held = [one for one in came if one.held is not None and one.held.norm != 0]
+    words = {one.name: "values" if one.held and one.held.is_finite else word_of(one.held) for one in held if one.held}
+    for word in dict.fromkeys(words.values()):
+        names = [name for name, found in words.items() if found == word]
+        whose = f" ({listed(names)})" if len(names) < len(came) else ""
+        told = f"`.grad` held {word} before: this pass was added to {'them' if word == 'values' else 'it'}{whose}"
+        yield Finding("accumulated", names[0], told, (len(names),))
 
 
 def _recomputed_otherwise(tree: CallTree) -> Iterator[Finding]:
@@ -172,10 +190,12 @@ def _called_again(tree: CallTree) -> Iterator[Finding]:
 
 
 _RULES: tuple[Callable[[CallTree], Iterator[Finding]], ...] = (
+    _scaled,
     _not_finite_before,
     _spoilt,
     _lost_gradient,
     _no_gradient,
+    _accumulated,
     _recomputed_otherwise,
     _dead,
     _near_the_edge,

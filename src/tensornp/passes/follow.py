@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import sys
 from collections.abc import Mapping, Sequence
+from types import FrameType
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ from tensornp.passes.problems import problems_of
 from tensornp.passes.recorded import recorded
 from tensornp.passes.recorder import Recorder
 from tensornp.passes.records import Figures, ModuleCall, Origin, PassRecord
+from tensornp.passes.scalers import Scalers
 from tensornp.passes.verdict import origin_of
 
 _WHAT = ("nan", "inf", "nonfinite")
@@ -47,6 +49,7 @@ class FollowedPass:
         self._recorder: Recorder | None = None
         self._hooks: ModuleHooks | None = None
         self._steps: OptimizerHooks | None = None
+        self._scalers: Scalers | None = None
         self._record: PassRecord | None = None
 
     def __enter__(self) -> FollowedPass:
@@ -56,26 +59,33 @@ class FollowedPass:
         self._modules = ()
         self._hooks = ModuleHooks(self._recorder)
         self._steps = OptimizerHooks(self._recorder)
+        self._scalers = Scalers(self._recorder.tensors)
+        self._scalers.begin(self._names(sys._getframe()))
         self._hooks.install()
         self._steps.install()
         return self
 
     def __exit__(self, cls: Any, error: BaseException | None, traceback: Any) -> None:
-        recorder, hooks, steps = self._recorder, self._hooks, self._steps
-        if recorder is None or hooks is None or steps is None:
+        recorder, hooks, steps, scalers = self._recorder, self._hooks, self._steps, self._scalers
+        if recorder is None or hooks is None or steps is None or scalers is None:
             return
         try:
             hooks.remove()
-            steps.remove()
         finally:
+            steps.remove()
             recorder.end()
-        namespace = names_of_caller(sys._getframe()) if self._namespace is None else self._namespace
+        namespace = self._names(sys._getframe())
+        scalers.end(namespace)
         self._record = first_that_works(
             "the record of a pass",
-            lambda: recorded(recorder, steps.steps, namespace, error, self._max_calls),
+            lambda: recorded(recorder, steps.steps, scalers, namespace, error, self._max_calls),
             lambda reason: PassRecord(notes=(f"what was followed cannot be told: {reason}",)),
         )
-        self._recorder = self._hooks = self._steps = self._namespace = None
+        self._recorder = self._hooks = self._steps = self._scalers = self._namespace = None
+
+    def _names(self, frame: FrameType) -> Mapping[str, Any]:
+        """Return the names that are seen where the function of a frame was called."""
+        return names_of_caller(frame) if self._namespace is None else self._namespace
 
     @property
     def record(self) -> PassRecord:

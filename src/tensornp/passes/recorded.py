@@ -29,18 +29,24 @@ from tensornp.passes.records import (
     PassRecord,
     Value,
 )
+from tensornp.passes.scalers import Scalers
 from tensornp.passes.seen_tensors import Seen
 from tensornp.passes.source_lines import line_at
 
 
 @unnoticed
 def recorded(
-    recorder: Recorder, steps: Sequence[Step], namespace: Mapping[str, Any], error: BaseException | None, max_calls: int
+    recorder: Recorder,
+    steps: Sequence[Step],
+    scalers: Scalers,
+    namespace: Mapping[str, Any],
+    error: BaseException | None,
+    max_calls: int,
 ) -> PassRecord:
     """Return the record of a pass that is over; the names of models are those of `namespace`."""
     making = _Recording(recorder, namespace)
     calls = tuple(map(making.call, recorder.calls))
-    grads = tuple(making.gradient(name, seen, module) for (_, name), (seen, module) in recorder.parameters.items())
+    grads = tuple(making.gradient(place, *known) for place, known in recorder.parameters.items())
     kept, places = _kept(calls, max_calls)
     return PassRecord(
         kept,
@@ -51,6 +57,7 @@ def recorded(
         len(calls) - len(kept),
         {"torch": torch.__version__},
         tuple(replace(one, num_calls=bisect_left(places, one.num_calls)) for one in map(making.step, steps)),
+        scalers.recorded(making.rows),
     )
 
 
@@ -91,8 +98,8 @@ class _Recording:
     """What the making of one record needs to know."""
 
     def __init__(self, recorder: Recorder, namespace: Mapping[str, Any]) -> None:
-        self._rows, self._samples = recorder.tensors.table.read()
-        self._calls = recorder.calls
+        self.rows, self._samples = recorder.tensors.table.read()
+        self._calls, self._held = recorder.calls, recorder.held.rows
         inputs = namespace.get("In")
         inputs = [one for one in inputs if type(one) is str] if type(inputs) is list else []
         self._line_at = functools.cache(functools.partial(line_at, inputs=inputs))
@@ -145,9 +152,9 @@ class _Recording:
     def step(self, step: Step) -> OptimizerStep:
         """Return the record of a step, with what it has spoilt, under each of its names."""
         spoilt = tuple(
-            (".".join(filter(None, (self.name(module), name))), Figures(*self._rows[after], parameter.count))
+            (".".join(filter(None, (self.name(module), name))), Figures(*self.rows[after], parameter.count))
             for parameter, before, after in step.rows()
-            if _is_finite(self._rows[before]) and not _is_finite(self._rows[after])
+            if _is_finite(self.rows[before]) and not _is_finite(self.rows[after])
             for module, name in parameter.names
         )
         source = self._line_at(step.source)
@@ -178,25 +185,27 @@ class _Recording:
             numel = math.prod(seen.shape) if all(type(size) is int for size in seen.shape) else 1
             return Figures(math.nan, math.nan, 0.0, 0.0, 0) if not numel and seen.dtype is not None else None
         numel = math.prod(seen.shape)
-        read: Row = self._rows[row]
+        read: Row = self.rows[row]
         times = numel / seen.count if "expanded" in seen.note else 1.0
         count = numel if times > 1 else seen.count
         return Figures(read.min, read.max, read.sum * times, read.norm * math.sqrt(times), count)
 
     def gradient_of(self, seen: Seen) -> tuple[Figures | None, int]:
         """Return what came back: the first that is not finite, else the last, and when it came."""
-        rows = [(order, self._rows[row]) for order, row in seen.gradients]
+        rows = [(order, self.rows[row]) for order, row in seen.gradients]
         if not rows:
             return None, -1
         order, read = next((one for one in rows if not _is_finite(one[1])), rows[-1])
         return Figures(read.min, read.max, read.sum, read.norm, seen.count or math.prod(seen.shape)), order
 
-    def gradient(self, name: str, seen: Seen, module: Module) -> Gradient:
+    def gradient(self, place: tuple[int, str], seen: Seen, module: Module) -> Gradient:
         """Return what came back for a parameter."""
-        prefix = self._prefixes[module.root]
+        prefix, name = self._prefixes[module.root], place[1]
+        row = self._held.get(place)
+        held = Figures(*self.rows[row], max(seen.count, 1)) if row is not None else None
         figures, order = self.gradient_of(seen)
         note = seen.note if figures is None else ""
-        return Gradient(".".join(filter(None, (prefix, name))), figures, order, note)
+        return Gradient(".".join(filter(None, (prefix, name))), figures, order, note, held)
 
 
 def _is_finite(row: Row) -> bool:

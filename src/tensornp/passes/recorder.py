@@ -19,6 +19,7 @@ from tensornp.core.lowlevel.attributes import class_name, error_text, is_tensor
 from tensornp.core.lowlevel.private_names import find
 from tensornp.core.tensor.containers import leaves
 from tensornp.core.tensor.paths import Path
+from tensornp.passes.held_gradients import HeldGradients
 from tensornp.passes.records import FORWARD, LEFT, RAISED, RECOMPUTED, RETURNED, STOPPED_EARLY
 from tensornp.passes.seen_tensors import Seen, SeenTensors, storage_key, version_of
 from tensornp.passes.source_lines import SourceLines
@@ -76,6 +77,7 @@ class Recorder:
     def __init__(self, roots: Iterable[torch.nn.Module], *, has_grads: bool, max_samples: int) -> None:
         self.calls: list[Call] = []
         self.tensors = SeenTensors()
+        self.held = HeldGradients(self.tensors)
         self.parameters: dict[tuple[int, str], tuple[Seen, Module]] = {}
         self.roots: list[tuple[Any, str]] = []
         self.problems: list[str] = []
@@ -87,7 +89,7 @@ class Recorder:
         self._modules: dict[int, Module] = {}
         self._stacks: dict[int, list[Call]] = {}
         self._num_ended = self.num_gradients = 0
-        self._edges: list[Any] = []
+        self._edges: dict[tuple[int, str], Any] = {}
         self._handles: list[Any] = []
         for root in roots:
             self._know(root)
@@ -225,8 +227,15 @@ class Recorder:
         except Exception:
             # Of an uninitialized one, of one that was computed.
             return
-        self._edges.append(edge)
-        self._handles.append(edge.node.register_prehook(functools.partial(self._came_back, seen, 0)))
+        self._edges[place] = edge
+        self._handles.append(edge.node.register_prehook(functools.partial(self._came_to_parameter, seen, place)))
+
+    def _came_to_parameter(self, seen: Seen, place: tuple[int, str], grads: tuple[Any, ...]) -> None:
+        edge = self._edges.get(place)
+        if edge is not None and place not in self.held.rows and not self.is_over:
+            with self.looking():
+                self.held.look(place, edge.node)
+        self._came_back(seen, 0, grads)
 
     def _came_back(self, seen: Seen, number: int, grads: tuple[Any, ...]) -> None:
         if self.is_over or number >= len(grads) or not is_tensor(grads[number]):

@@ -239,6 +239,28 @@ class OptimizerStep:
 
 
 @dataclass(frozen=True, slots=True)
+class LossScaling:
+    """What is known of a gradient scaler that the program can name.
+
+    Attributes
+    ----------
+    scale : float
+        By which it multiplied losses when the block began.
+    num_skipped : int
+        Steps that it has skipped since, told by the scale, which it lowers by a factor each time.
+    was_used : bool
+        Whether anything of it has changed in the block: else it is not known to have scaled the loss of this pass.
+    will_skip : bool
+        Whether it has found what is not finite, and the step was not tried yet.
+    """
+
+    scale: float
+    num_skipped: int = 0
+    was_used: bool = True
+    will_skip: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Origin:
     """Where the first value that is not finite came from.
 
@@ -303,6 +325,8 @@ class PassRecord:
         Calls of which only trouble was kept, since there were more than `max_calls`.
     steps : tuple of OptimizerStep
         In the order in which they began.
+    scaling : LossScaling or None
+        Of a gradient scaler, where one was found.
     """
 
     calls: tuple[ModuleCall, ...] = ()
@@ -313,3 +337,4 @@ class PassRecord:
     num_dropped: int = 0
     versions: dict[str, str] = field(default_factory=dict)
     steps: tuple[OptimizerStep, ...] = ()
+    scaling: LossScaling | None = None

@@ -9,6 +9,7 @@ from tensornp.core.tensor.dtypes import largest, name_of
 from tensornp.passes.backward_origin import backward_origin
 from tensornp.passes.call_tree import CallTree
 from tensornp.passes.records import BACKWARD, BEFORE, FORWARD, ModuleCall, Origin, PassRecord, Value
+from tensornp.passes.scaling import is_overflow_of_scale
 from tensornp.passes.step_origin import step_origin
 from tensornp.passes.wording import (
     are_finite,
@@ -44,8 +45,8 @@ def origin_of(record: PassRecord, what: str) -> Origin | None:
     if origin := _first(tree, tree.again, what, reaching=True):
         sentence = f"{origin.sentence}; this was when a checkpoint recomputed it in the backward"
         return replace(origin, phase=BACKWARD, sentence=sentence)
-    back = backward_origin(tree, what) or step_origin(tree, what)
-    return back or _first(tree, tree.ended, what, reaching=False)
+    back = None if is_overflow_of_scale(tree) else backward_origin(tree, what)
+    return back or step_origin(tree, what) or _first(tree, tree.ended, what, reaching=False)
 
 
 def _first(tree: CallTree, calls: Sequence[ModuleCall], what: str, *, reaching: bool) -> Origin | None:
