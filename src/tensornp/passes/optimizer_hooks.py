@@ -96,6 +96,7 @@ class OptimizerHooks:
         tensors, parameters = self._parameters_of(optimizer)
         if not (parameters if recorder.is_bound else is_followed_here(recorder)):
             return
+        recorder.look_at_sharded()
         place = recorder.lines.place_of(sys._getframe(3))
         step = Step(class_name(type(optimizer)), place, len(recorder.calls), recorder.num_gradients)
         step.parameters, step.before = parameters, self._rows(tensors)

@@ -18,6 +18,7 @@ from tensornp.core.namespace.caller import name_of
 from tensornp.core.tensor.dtypes import name_of as name_of_dtype
 from tensornp.core.tensor.paths import expression_of
 from tensornp.core.values.stats.row_table import Row
+from tensornp.passes.distributed import note_of_call, note_of_gradient, this_rank
 from tensornp.passes.optimizer_hooks import Step
 from tensornp.passes.recorder import Call, Got, Module, Recorder
 from tensornp.passes.records import (
@@ -31,6 +32,7 @@ from tensornp.passes.records import (
 )
 from tensornp.passes.scalers import Scalers
 from tensornp.passes.seen_tensors import Seen
+from tensornp.passes.sharded_gradients import NOTE, UNSEEN
 from tensornp.passes.source_lines import line_at
 
 
@@ -99,7 +101,8 @@ class _Recording:
 
     def __init__(self, recorder: Recorder, namespace: Mapping[str, Any]) -> None:
         self.rows, self._samples = recorder.tensors.table.read()
-        self._calls, self._held = recorder.calls, recorder.held.rows
+        self._calls, self._held, self._sharded = recorder.calls, recorder.held.rows, recorder.sharded.rows
+        self._wrappers = {(call.module.root, call.module.name): call.module.wrapper for call in recorder.calls}
         inputs = namespace.get("In")
         inputs = [one for one in inputs if type(one) is str] if type(inputs) is list else []
         self._line_at = functools.cache(functools.partial(line_at, inputs=inputs))
@@ -147,6 +150,7 @@ class _Recording:
             tuple(map(self.value, call.inputs)),
             tuple(map(self.value, call.outputs)),
             tuple(map(self.value, call.params)),
+            tuple(filter(None, [note_of_call(call.module.wrapper)])),
         )
 
     def step(self, step: Step) -> OptimizerStep:
@@ -192,11 +196,17 @@ class _Recording:
 
     def gradient_of(self, seen: Seen) -> tuple[Figures | None, int]:
         """Return what came back: the first that is not finite, else the last, and when it came."""
-        rows = [(order, self.rows[row]) for order, row in seen.gradients]
-        if not rows:
-            return None, -1
-        order, read = next((one for one in rows if not _is_finite(one[1])), rows[-1])
-        return Figures(read.min, read.max, read.sum, read.norm, seen.count or math.prod(seen.shape)), order
+        rows = [self.rows[row] for _, row in seen.gradients]
+        figures = self._first_odd(rows, seen)
+        return figures, seen.gradients[_first_odd(rows)][0] if figures else -1
+
+    def _first_odd(self, rows: Sequence[Row], seen: Seen) -> Figures | None:
+        return Figures(*rows[_first_odd(rows)], seen.count or math.prod(seen.shape)) if rows else None
+
+    def _wrapper_around(self, module: Module) -> str:
+        """Return what brings together the gradients of a module, which may be one around it."""
+        names = {self._wrappers.get((module.root, name)) for name in _around(module.name)}
+        return next(filter(None, names), "")
 
     def gradient(self, place: tuple[int, str], seen: Seen, module: Module) -> Gradient:
         """Return what came back for a parameter."""
@@ -204,8 +214,26 @@ class _Recording:
         row = self._held.get(place)
         held = Figures(*self.rows[row], max(seen.count, 1)) if row is not None else None
         figures, order = self.gradient_of(seen)
-        note = seen.note if figures is None else ""
+        note = seen.note if figures is None else note_of_gradient(self._wrapper_around(module))
+        kept = self._sharded.get(place)
+        if figures is None and kept is not None:
+            # Nobody has told when it came.
+            figures = self._first_odd([self.rows[row] for row in kept], seen)
+            note = NOTE.format(this_rank()) if kept else UNSEEN
         return Gradient(".".join(filter(None, (prefix, name))), figures, order, note, held)
+
+
+def _around(name: str) -> Iterator[str]:
+    """Yield a name, and those around it: ``a.b``, ``a``, and that of the model, which is empty."""
+    while name:
+        yield name
+        name = name.rpartition(".")[0]
+    yield ""
+
+
+def _first_odd(rows: Sequence[Row]) -> int:
+    """Return which of some rows is the first that is not finite, else the last."""
+    return next((i for i, row in enumerate(rows) if not _is_finite(row)), len(rows) - 1)
 
 
 def _is_finite(row: Row) -> bool:

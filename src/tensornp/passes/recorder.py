@@ -16,12 +16,15 @@ from torch.autograd.graph import get_gradient_edge
 
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import class_name, error_text, is_tensor
+from tensornp.core.lowlevel.fallback import told
 from tensornp.core.lowlevel.private_names import find
 from tensornp.core.tensor.containers import leaves
 from tensornp.core.tensor.paths import Path
+from tensornp.passes.distributed import own_class, wrapper_of
 from tensornp.passes.held_gradients import HeldGradients
 from tensornp.passes.records import FORWARD, LEFT, RAISED, RECOMPUTED, RETURNED, STOPPED_EARLY
 from tensornp.passes.seen_tensors import Seen, SeenTensors, storage_key, version_of
+from tensornp.passes.sharded_gradients import ShardedGradients
 from tensornp.passes.source_lines import SourceLines
 
 _graph_task = find("_C._current_graph_task_id")
@@ -32,12 +35,12 @@ _STOPS = ("_StopRecomputationError",)
 class Module:
     """A module that was called or may be: its place in a model, and nothing that keeps it alive."""
 
-    __slots__ = ("class_name", "name", "num_calls", "reference", "root")
+    __slots__ = ("class_name", "name", "num_calls", "reference", "root", "wrapper")
 
     def __init__(self, module: torch.nn.Module, root: int, name: str) -> None:
         self.reference = weakref.ref(module)
         self.root, self.name = root, name
-        self.class_name = class_name(type(module))
+        self.class_name, self.wrapper = class_name(own_class(type(module))), wrapper_of(type(module))
         self.num_calls = 0
 
 
@@ -78,6 +81,7 @@ class Recorder:
         self.calls: list[Call] = []
         self.tensors = SeenTensors()
         self.held = HeldGradients(self.tensors)
+        self.sharded = ShardedGradients(self.tensors)
         self.parameters: dict[tuple[int, str], tuple[Seen, Module]] = {}
         self.roots: list[tuple[Any, str]] = []
         self.problems: list[str] = []
@@ -110,7 +114,7 @@ class Recorder:
     def _know(self, root: torch.nn.Module) -> None:
         """Take in the names of a model that was given, or is called by no other module."""
         number = len(self.roots)
-        self.roots.append((weakref.ref(root), class_name(type(root))))
+        self.roots.append((weakref.ref(root), class_name(own_class(type(root)))))
         for name, module in root.named_modules():
             if self._known(module) is None:
                 self._modules[id(module)] = Module(module, number, name)
@@ -127,7 +131,7 @@ class Recorder:
         if known is None:
             # It was put into the model inside the block, or is no registered part of it.
             above = parent.module if parent is not None else None
-            name = f"{above.name}.({class_name(type(module))})".lstrip(".") if above is not None else ""
+            name = f"{above.name}.({class_name(own_class(type(module)))})".lstrip(".") if above is not None else ""
             known = Module(module, above.root if above is not None else 0, name)
             self._modules[id(module)] = known
         return known
@@ -218,10 +222,11 @@ class Recorder:
 
     def _await_parameter(self, tensor: torch.Tensor, name: str, seen: Seen, call: Call) -> None:
         """Have the node that accumulates the gradient of a parameter tell what comes, and hold it: else it goes."""
-        place = call.module.root, f"{call.module.name}.{name}".lstrip(".")
+        place = place_of(call.module, name)
         if place in self.parameters:
             return
         self.parameters[place] = seen, call.module
+        self.sharded.expect(place, tensor)
         try:
             edge = get_gradient_edge(tensor)
         except Exception:
@@ -264,14 +269,29 @@ class Recorder:
         self.tensors.forget((*self._held, *(storage_key(tensor) or -1 for tensor in tensors)))
         self._held.clear()
 
+    def look_at_sharded(self) -> None:
+        """Read the gradients that no node brings."""
+        known = ((place_of(module, name), tensor) for module, name, tensor in self.known_parameters())
+        with self.looking():
+            self.sharded.look(known, self.parameters)
+
     def end(self) -> None:
         """Forget all that leads to the user's objects."""
+        try:
+            self.look_at_sharded()
+        except Exception as error:
+            self.problems.append(told("gradients of sharded parameters", error))
         self.is_over = True
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
         self._edges.clear()
         self._stacks.clear()
+
+
+def place_of(module: Module, name: str) -> tuple[int, str]:
+    """Return by what a parameter of a module is known: the number of its model, and its name there."""
+    return module.root, f"{module.name}.{name}".lstrip(".")
 
 
 def _is_graph(module: torch.nn.Module) -> bool:
