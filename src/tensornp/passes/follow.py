@@ -22,7 +22,7 @@ from tensornp.passes.optimizer_hooks import OptimizerHooks
 from tensornp.passes.problems import problems_of
 from tensornp.passes.recorded import recorded
 from tensornp.passes.recorder import Recorder
-from tensornp.passes.records import Figures, ModuleCall, Origin, PassRecord
+from tensornp.passes.records import Figures, ModuleCall, OptimizerStep, Origin, PassRecord
 from tensornp.passes.scalers import Scalers
 from tensornp.passes.verdict import origin_of
 
@@ -156,6 +156,11 @@ class FollowedPass:
         return {one.name: one.figures for one in self.record.grads}
 
     @property
+    def steps(self) -> tuple[OptimizerStep, ...]:
+        """The steps that optimizers made, in the order in which they began."""
+        return self.record.steps
+
+    @property
     def complete(self) -> bool:
         """Whether the block ended by itself, and the facts of every call are kept."""
         return not self.record.error and not self.record.num_dropped and not self.record.notes
@@ -214,7 +219,7 @@ def follow(
     -------
     FollowedPass
         To be entered by ``with``. From the end of the block on: `calls`, ``run[name]``, `find`, `first`, `failed`,
-        `grads`, `problems`, `to_frame`, and a card.
+        `grads`, `steps`, `problems`, `to_frame`, and a card.
 
     Raises
     ------
@@ -223,9 +228,11 @@ def follow(
 
     Notes
     -----
-    Cost: three reads of each value, each weight and each gradient; 16 bytes of these and 1 KiB for a sample on the
-    device; some two KiB a call on the host. Operators inside a call are not followed, nor are the parts of compiled and
-    scripted modules. A module compiled inside the block is compiled once more after it.
+    Cost: three reads of each value, each gradient and each weight, and of a weight once more after a step; 16 bytes of
+    these and 1 KiB for a sample on the device; some two KiB a call on the host. Operators inside a call are not
+    followed, nor are the parts of compiled and scripted modules, nor compiled steps. A module compiled inside the block
+    is compiled once more after it. A gradient scaler is known by a name that the block sees, or as an attribute below
+    one. Of several ranks, each tells its own part; none is asked.
 
     Examples
     --------

@@ -235,6 +235,7 @@ class Recorder:
         self._edges[place] = edge
         self._handles.append(edge.node.register_prehook(functools.partial(self._came_to_parameter, seen, place)))
 
+    @modes.never_compiled
     def _came_to_parameter(self, seen: Seen, place: tuple[int, str], grads: tuple[Any, ...]) -> None:
         edge = self._edges.get(place)
         if edge is not None and place not in self.held.rows and not self.is_over:
@@ -242,6 +243,7 @@ class Recorder:
                 self.held.look(place, edge.node)
         self._came_back(seen, 0, grads)
 
+    @modes.never_compiled
     def _came_back(self, seen: Seen, number: int, grads: tuple[Any, ...]) -> None:
         if self.is_over or number >= len(grads) or not is_tensor(grads[number]):
             return
