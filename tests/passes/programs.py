@@ -150,6 +150,14 @@ def by_functions(training: Training) -> None:
     training.step()
 
 
+def of_computed_weights(training: Training) -> None:
+    """Call a model with weights that are made of its own: none of them is a leaf of the graph."""
+    made = {name: one * 1.5 for name, one in training.model.named_parameters()}
+    out = torch.func.functional_call(training.model, made, (inputs(),))
+    training.backward(out.square().mean())
+    training.step()
+
+
 def two_threads(training: Training) -> None:
     """Train two models at once; each by itself, since torch adds to one gradient in no order."""
     losses: dict[int, torch.Tensor] = {}
@@ -248,6 +256,7 @@ PROGRAMS: dict[str, Program] = {
     "fused": Program(small, lambda training: scored(training, plain), adam_fused),
     "vmap": Program(small, lambda training: scored(training, lambda model, x: torch.vmap(model)(x))),
     "functions": Program(small, by_functions),
+    "computed weights": Program(small, of_computed_weights),
     "inference": Program(lambda: MODELS["encoder"]().eval(), without_gradients),
     "penalty": Program(small, penalized),
     "nested": Program(MODELS["dropout"], nested),

@@ -61,6 +61,38 @@ def in_fsdp_that_stays_gathered(model: Any) -> nn.Module:
     return in_fsdp(model, reshard_after_forward=False)
 
 
+def in_fsdp_of_bfloat16(model: Any) -> nn.Module:
+    """Return it as one that computes in fewer bits than it keeps."""
+    from torch.distributed.fsdp import MixedPrecisionPolicy
+
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    return in_fsdp(model, mp_policy=policy)
+
+
+def in_fsdp_of_flat_parameters(model: Any) -> nn.Module:
+    """Return it under the first FSDP, whose layers have views of one parameter: not leaves, and without a gradient."""
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    return FullyShardedDataParallel(model, use_orig_params=True, device_id=torch.device("cpu"))
+
+
+def in_tensor_parallel(model: Any) -> nn.Module:
+    """Return it with the weights of its layers split, one by rows and one by columns."""
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+    mesh = dist.device_mesh.init_device_mesh("cpu", (dist.get_world_size(),))
+    return parallelize_module(
+        model, mesh, {"layers.0.0": gathered(ColwiseParallel), "layers.1.0": gathered(RowwiseParallel)}
+    )
+
+
+def gathered(style: Any) -> Any:
+    """Return a way to split whose inputs and outputs are whole."""
+    from torch.distributed.tensor import Replicate
+
+    return style(input_layouts=Replicate(), output_layouts=Replicate())
+
+
 def nothing() -> Any:
     """Return a context that does nothing."""
     return nullcontext()
@@ -85,9 +117,9 @@ def train(wrapped: Callable[[nn.Module], nn.Module], follow: Follow) -> tuple[li
             loss.backward()
             optimizer.step()
         runs.append(run)
-        bits.append(loss.detach().numpy().tobytes())
+        bits.append(loss.detach().float().numpy().tobytes())
         bits += [local(p).numpy().tobytes() for p in model.parameters()]
-        bits += [local(p.grad).numpy().tobytes() for p in model.parameters()]
+        bits += [local(p.grad).numpy().tobytes() for p in model.parameters() if p.grad is not None]
         bits.append(torch.get_rng_state().numpy().tobytes())
     return bits, runs
 
@@ -226,6 +258,9 @@ def test_two_ranks_of_ddp_train_as_they_would(rank):
 def test_two_ranks_of_fsdp_train_as_they_would(rank):
     """With the names of the classes as they were, and gradients of the local shards."""
     check_fsdp(rank)
+    for wrapped in (in_fsdp_of_bfloat16, in_tensor_parallel):
+        for run in check_equal(wrapped):
+            assert all(run.grads.values())
     check_what_is_kept(rank)
     check_that_one_may_be_alone(rank)
 
@@ -240,6 +275,9 @@ def test_one_rank_trains_as_it_would_and_says_the_same():
         return
     check_fsdp(0)
     check_what_is_kept(0)
+    for wrapped in (in_fsdp_of_bfloat16, in_fsdp_of_flat_parameters, in_tensor_parallel):
+        for run in check_equal(wrapped):
+            assert all(run.grads.values())
     from torch.distributed._composable.replicate import replicate
 
     model = replicate(Net())

@@ -21,6 +21,8 @@ class HeldGradients:
 
     def look(self, place: Hashable, node: Any) -> None:
         """Note what the parameter of a node holds that is about to accumulate the first gradient of a pass."""
-        # Of two backwards at once, torch guards neither's: it is left out then.
-        held = self._unguarded.grad_of(node.variable)
+        # What was computed, as a view of FSDP's flat parameter, has a node of another kind, and no `.grad`. Of two
+        # backwards at once, torch guards neither's: it is left out then.
+        variable = getattr(node, "variable", None)
+        held = self._unguarded.grad_of(variable) if variable is not None else None
         self.rows[place] = None if held is None else self._tensors.read(held)

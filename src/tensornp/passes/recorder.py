@@ -239,8 +239,11 @@ class Recorder:
     def _came_to_parameter(self, seen: Seen, place: tuple[int, str], grads: tuple[Any, ...]) -> None:
         edge = self._edges.get(place)
         if edge is not None and place not in self.held.rows and not self.is_over:
-            with self.looking():
-                self.held.look(place, edge.node)
+            try:
+                with self.looking():
+                    self.held.look(place, edge.node)
+            except Exception as error:
+                self.problems.append(told("what .grad held", error))
         self._came_back(seen, 0, grads)
 
     @modes.never_compiled
