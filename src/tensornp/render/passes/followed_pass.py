@@ -9,7 +9,17 @@ from tensornp.core.lowlevel.units import counted
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.passes.follow import FollowedPass
 from tensornp.passes.outline import CallLine, not_finite, not_finite_back, outlined
-from tensornp.passes.records import BACKWARD, BEFORE, RAISED, RECOMPUTED, ModuleCall, Origin, PassRecord, SourceLine
+from tensornp.passes.records import (
+    BACKWARD,
+    BEFORE,
+    FORWARD,
+    RAISED,
+    RECOMPUTED,
+    ModuleCall,
+    Origin,
+    PassRecord,
+    SourceLine,
+)
 from tensornp.passes.wording import listed
 from tensornp.render.layout.document import Alarm, Both, Document, Heading, Lines
 from tensornp.render.layout.style import SOURCE
@@ -23,6 +33,7 @@ from tensornp.render.layout.table import (
     without_empty,
 )
 from tensornp.render.passes.call_line import ALWAYS, HEADINGS, PICTURE, call_line_row
+from tensornp.render.passes.operator_line import operator_table
 
 _MAX_TEXT = 400
 _MAX_PLACE = 120
@@ -35,8 +46,9 @@ def pass_document(run: FollowedPass) -> Document:
     """Return the card of a pass; of one that is not over, that it is not."""
     if not run.is_over:
         return Document((Lines((repr(run),)),))
-    if not run.calls and not run.record.error:
-        return Document((Lines(("no module was called here", *run.record.notes)),))
+    if not run.calls and not run.operators and not run.record.error:
+        told = "no module was called here; %%follow --operators follows functions"
+        return Document((Lines((told, *run.record.notes)),))
     title = ", ".join(dict.fromkeys(call.code or call.title for call in run.calls if call.parent is None))
     return followed_pass_document(run.record, run.problems, title, run.first("nan") or run.first("inf"), run.failed)
 
@@ -64,10 +76,24 @@ def followed_pass_document(
         # What is told behind the first clause is no alarm; but a backward begins with what was fine.
         first, *rest = said.pop(0).split("; ", 0 if origin is not None and origin.phase == BACKWARD else 1)
         verdict = Alarm(first, "".join(f"; {one}" for one in rest))
-    source = (_source(origin.source, verdict.text),) if origin is not None and origin.source is not None else ()
+    source = (
+        (_source(origin.source, verdict.text),)
+        if origin is not None and origin.source is not None and origin.is_exact
+        else ()
+    )
     totals = " · ".join(filter(None, [cut(title, MAX_SHOWN), *_totals(record), *common]))
     notes = [cut(text, _MAX_TEXT) for text in record.notes]
-    return Document((verdict, *source, Lines((*said, totals)), _tree(table), Lines(tuple(notes))))
+    further = (_further(origin),) if origin is not None and not record.operators else ()
+    operators = _tree(operator_table(record, origin))
+    return Document((verdict, *source, Lines((*said, *further, totals)), _tree(table), operators, Lines(tuple(notes))))
+
+
+def _further(origin: Origin) -> str:
+    """Return what tells the operator and the line, where only the module is known."""
+    if origin.phase == BEFORE or origin.call is None:
+        return ""
+    only = f" --only {origin.name}" if origin.name and origin.phase == FORWARD else ""
+    return f"%%follow --operators{only} names the operator and its line"
 
 
 def _calm(record: PassRecord) -> str:
@@ -75,13 +101,18 @@ def _calm(record: PassRecord) -> str:
     outputs = [value for call in record.calls for value in call.outputs]
     learnt = all(one.figures is None or one.figures.is_finite for one in record.grads)
     is_calm = learnt and not not_finite(outputs) and not not_finite_back(outputs)
-    return "no NaN and no infinity" if is_calm and any(value.figures for value in outputs) else ""
+    made = [value for one in record.operators for value in one.outputs]
+    if not is_calm or any(value.has_nan for value in made) or not any(value.figures for value in (*outputs, *made)):
+        return ""
+    kinds = ((len(record.calls), "call"), (len(record.operators), "operator"))
+    return f"no NaN and no infinity in {' and '.join(counted(n, noun) for n, noun in kinds if n)}"
 
 
 def _totals(record: PassRecord) -> Iterator[str]:
     again = sum(call.phase == RECOMPUTED for call in record.calls)
     back = sum(any(value.grad is not None for value in call.outputs) for call in record.calls)
-    yield f"{counted(len(record.calls) - again, 'call')} forward"
+    yield f"{counted(len(record.calls) - again, 'call')} forward" if record.calls else ""
+    yield counted(len(record.operators), "operator") if record.operators else ""
     yield f"{again:,} recomputed" if again else ""
     yield f"{counted(back, 'gradient')} back" if record.had_backward else ""
     classes = dict.fromkeys(one.class_name for one in record.steps)
