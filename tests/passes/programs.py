@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch.nn.modules import module as torch_module
 from torch.optim import optimizer as torch_optimizer
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 NUM_STEPS = 3
@@ -383,6 +384,26 @@ def modes_of_torch() -> tuple[Any, ...]:
         torch.is_autocast_cache_enabled(), torch.is_anomaly_enabled(), torch.get_default_dtype(),
         torch._C._len_torch_function_stack(), torch._C._len_torch_dispatch_stack(),
     )  # fmt: skip
+
+
+class Nothing(TorchDispatchMode):
+    """A mode that does nothing: torch reshapes and adds up by other operators under any, of which values are equal."""
+
+    supports_higher_order_operators = True
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """Return that compiled code stays compiled."""
+        return True
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call the operator."""
+        return func(*args, **(kwargs or {}))
+
+
+def in_a_mode(_: nn.Module) -> Any:
+    """Follow nothing, in a mode."""
+    return Nothing()
 
 
 def no_follow(_: nn.Module) -> Any:
