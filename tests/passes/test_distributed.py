@@ -103,6 +103,11 @@ def on_rank_0() -> Any:
     return tnp.follow() if dist.get_rank() == 0 else nullcontext()
 
 
+def operators_on_rank_0() -> Any:
+    """Follow the operators on one rank alone."""
+    return tnp.follow(level="operators") if dist.get_rank() == 0 else nullcontext()
+
+
 def train(wrapped: Callable[[nn.Module], nn.Module], follow: Follow) -> tuple[list[Any], list[Any]]:
     """Return the bits that three steps leave, and the passes."""
     torch.manual_seed(0)
@@ -137,7 +142,7 @@ def check_equal(wrapped: Callable[[nn.Module], nn.Module]) -> list[Any]:
     again, _ = train(wrapped, nothing)
     num_collectives = dist.group.WORLD._get_sequence_number_for_group() - number
     assert again == expected
-    for follow in (tnp.follow, on_rank_0):
+    for follow in (tnp.follow, on_rank_0, operators_on_rank_0):
         number = dist.group.WORLD._get_sequence_number_for_group()
         found, runs = train(wrapped, follow)
         assert dist.group.WORLD._get_sequence_number_for_group() - number == num_collectives

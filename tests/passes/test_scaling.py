@@ -29,11 +29,12 @@ def step_of(model, optimizer, scaler, factor: float = 1.0) -> None:
     scaler.update()
 
 
+@pytest.mark.parametrize("level", ["modules", "operators"])
 @pytest.mark.parametrize("fused", [False, True])
-def test_inf_in_scaled_gradients_is_told_with_the_scale_and_is_no_alarm(fused):
+def test_inf_in_scaled_gradients_is_told_with_the_scale_and_is_no_alarm(fused, level):
     """A loss of 1e30 is finite, and 65,536 times its gradients are; by another factor they are not."""
     model, optimizer, scaler = made(65536.0, fused=fused)
-    with tnp.follow() as run:
+    with tnp.follow(level=level) as run:
         step_of(model, optimizer, scaler, 1e35)
     assert run.problems[0] == "Inf in the scaled gradients (scale 65,536); the scaler skipped this step"
     assert run.first("inf") is run.first("nan") is None

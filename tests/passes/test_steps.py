@@ -67,6 +67,33 @@ def test_a_parameter_that_a_step_spoils_is_told_with_its_line(is_called_again):
     assert origin.sentence.partition(" (")[0] in tnp.card(run).text
 
 
+@pytest.mark.parametrize("level", ["modules", "operators"])
+def test_a_step_that_is_too_large_is_named_at_both_levels(level):
+    """Where operators are followed, with the one that made it."""
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=3e38)
+    with tnp.follow(level=level) as run:
+        step_of(model, optimizer)
+    origin = run.first("inf")
+    assert (origin.phase, origin.source.text) == ("optimizer", "optimizer.step()")
+    assert "after a step of the optimizer (SGD, test_steps.py:" in origin.sentence
+    assert bool(origin.operator) is (level == "operators")
+    assert run.problems.count(origin.sentence) == 1
+    assert tnp.card(run).text
+
+
+def test_a_loss_that_is_not_finite_is_laid_to_no_step():
+    """What the step then writes comes of it."""
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with tnp.follow(level="operators") as run:
+        loss = (model(torch.ones(2, 3)).sum() * 0 - 1).sqrt()
+        loss.backward()
+        optimizer.step()
+    assert run.first("nan").operator == "sqrt"
+    assert run.first("nan").phase == "forward"
+
+
 def test_a_gradient_that_is_not_finite_is_the_origin_and_what_the_step_made_of_it_is_told_beside():
     """A step writes what it is given."""
     model = nn.Linear(3, 1)

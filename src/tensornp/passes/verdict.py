@@ -39,9 +39,13 @@ def origin_of(record: PassRecord, what: str) -> Origin | None:
     What a gradient scaler explains comes from nowhere.
     """
     operator = operator_origin(record, what) if record.operators else None
-    if operator is not None and operator.call is None and is_overflow_of_scale(CallTree(record)):
-        # The scaler's own operators, and those of the backward, go on with what it made infinite.
-        operator = None
+    if operator is not None and (operator.call is None or operator.phase == BACKWARD):
+        tree = CallTree(record)
+        if is_overflow_of_scale(tree):
+            # The scaler's own operators, and those of the backward, go on with what it made infinite.
+            operator = None
+        elif (step := step_origin(tree, what)) and step.source == operator.source and operator.phase != BACKWARD:
+            return replace(step, operator=operator.operator, operator_index=operator.operator_index)
     if operator is not None and record.only is None:
         return operator
     module = _origin_by_modules(record, what)
