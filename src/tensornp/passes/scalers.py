@@ -95,24 +95,26 @@ class _Facts(NamedTuple):
 
 
 def scalers_in(namespace: Mapping[str, Any]) -> list[Any]:
-    """Return the scalers that have a name, or are an attribute of what has one, in bounded time."""
+    """Return the scalers that have a name, or are an attribute of what has one: of so many objects at most."""
     found: dict[int, Any] = {}
     level, seen = list(namespace.values()), set[int]()
     for depth in range(_MOST_DEPTH + 1):
         below: list[Any] = []
         for obj in level:
-            cls = type(obj)
-            if id(obj) in seen or len(seen) >= _MOST_OBJECTS:
-                continue
-            if is_subclass(cls, torch.amp.GradScaler):
+            kind = _kind_of(type(obj))
+            if kind == "scaler":
                 found[id(obj)] = obj
-            elif depth < _MOST_DEPTH and not any(is_subclass(cls, base) for base in _OPAQUE):
-                held = dict_of(obj)
-                if held:
-                    seen.add(id(obj))
-                    below.extend(list(held.values()))
+            elif kind == "holder" and depth < _MOST_DEPTH and id(obj) not in seen and len(below) < _MOST_OBJECTS:
+                seen.add(id(obj))
+                below.extend((dict_of(obj) or {}).values())
         level = below
     return list(found.values())
+
+
+def _kind_of(cls: type) -> str:
+    if is_subclass(cls, torch.amp.GradScaler):
+        return "scaler"
+    return "" if any(is_subclass(cls, base) for base in _OPAQUE) else "holder"
 
 
 def _scaling(facts: _Facts, before: _State | None, after: _State, rows: Sequence[Row]) -> LossScaling:
