@@ -93,8 +93,10 @@ class OptimizerHooks:
             self._open[key].append(None)
             return
         self._open.pop(key, None)
+        if not recorder.is_bound and not is_followed_here(recorder):
+            return
         tensors, parameters = self._parameters_of(optimizer)
-        if not (parameters if recorder.is_bound else is_followed_here(recorder)):
+        if recorder.is_bound and not parameters:
             return
         recorder.look_at_sharded()
         place = recorder.lines.place_of(sys._getframe(3))
