@@ -6,10 +6,10 @@ Asked then, and not as a parameter is first seen: between the call and its backw
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
 
 from tensornp.core.lowlevel.gradients import Unguarded
-from tensornp.passes.seen_tensors import SeenTensors
+from tensornp.passes.remembered import Module
+from tensornp.passes.seen_tensors import SeenTensors, storage_key
 
 
 class HeldGradients:
@@ -19,10 +19,14 @@ class HeldGradients:
         self._tensors, self._unguarded = tensors, Unguarded()
         self.rows: dict[Hashable, int | None] = {}
 
-    def look(self, place: Hashable, node: Any) -> None:
-        """Note what the parameter of a node holds that is about to accumulate the first gradient of a pass."""
-        # What was computed, as a view of FSDP's flat parameter, has a node of another kind, and no `.grad`. Of two
-        # backwards at once, torch guards neither's: it is left out then.
-        variable = getattr(node, "variable", None)
-        held = self._unguarded.grad_of(variable) if variable is not None else None
-        self.rows[place] = None if held is None else self._tensors.read(held)
+    def look(self, place: tuple[int, str], known: Module, key: int | None) -> None:
+        """Note what a parameter of a module holds, if it is the one that lay on a storage, and a leaf still."""
+        module = known.reference()
+        parameters = module.__dict__.get("_parameters", {}) if module is not None else {}
+        tensor = parameters.get(place[1].rpartition(".")[2])
+        self.rows[place] = None
+        if tensor is not None and tensor.is_leaf and storage_key(tensor) == key:
+            # Of two backwards at once, torch guards neither's: it is left out then.
+            held = self._unguarded.grad_of(tensor)
+            read = None if held is None else self._tensors.read(held)
+            self.rows[place] = read[0] if read is not None else None

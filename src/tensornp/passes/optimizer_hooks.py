@@ -16,7 +16,8 @@ from torch.optim import optimizer as torch_optimizer
 from tensornp.core.lowlevel.attributes import class_name
 from tensornp.core.lowlevel.fallback import told
 from tensornp.passes.module_hooks import is_followed_here
-from tensornp.passes.recorder import Module, Recorder
+from tensornp.passes.recorder import Recorder
+from tensornp.passes.remembered import Module
 
 _UNREAD = -1
 

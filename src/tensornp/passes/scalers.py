@@ -77,7 +77,8 @@ class Scalers:
         return _State(tuple(row for row in own if row is not None), tuple(found))
 
     def _row(self, tensor: Any) -> int | None:
-        return self._tensors.read(tensor) if is_tensor(tensor) else None
+        read = self._tensors.read(tensor) if is_tensor(tensor) else None
+        return read[0] if read is not None else None
 
 
 class _Facts(NamedTuple):

@@ -14,7 +14,7 @@ import torch
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.form import form_of
-from tensornp.passes.seen_tensors import Seen, SeenTensors, storage_key, version_of
+from tensornp.passes.seen_tensors import SeenTensors, storage_key, version_of
 
 NOTE, UNSEEN = "of the local shard of {}, from .grad", "of a sharded parameter: none was seen in .grad"
 
@@ -29,25 +29,25 @@ class ShardedGradients:
 
     def expect(self, place: Hashable, parameter: torch.Tensor) -> None:
         """Note a parameter, if it is sharded, and what its `.grad` is now: that is not of this pass."""
-        if form_of(parameter).kind is kinds.LOCAL:
+        if place not in self._states and form_of(parameter).kind is kinds.LOCAL:
             grad = Unguarded().grad_of(parameter)
             self._states[place], self.rows[place] = _state_of(grad), []
 
-    def look(self, parameters: Iterable[tuple[Hashable, torch.Tensor]], seen: Mapping[Any, tuple[Seen, Any]]) -> None:
+    def look(self, parameters: Iterable[tuple[Hashable, torch.Tensor]], awaited: Mapping[Any, Any]) -> None:
         """Read the `.grad` of those that were noted, where it has been written since."""
         unguarded = Unguarded()
         for place, parameter in parameters if self.rows else ():
             rows = self.rows.get(place)
-            if rows is None or seen[place][0].gradients or form_of(parameter).kind is not kinds.LOCAL:
+            if rows is None or awaited[place].seen.gradients or form_of(parameter).kind is not kinds.LOCAL:
                 continue
             grad = unguarded.grad_of(parameter)
             state = _state_of(grad)
             if grad is None or state == self._states[place]:
                 continue
             self._states[place] = state
-            row = self._tensors.read(grad)
-            if row is not None:
-                rows.append(row)
+            read = self._tensors.read(grad)
+            if read is not None:
+                rows.append(read[0])
 
 
 def _state_of(grad: torch.Tensor | None) -> Any:

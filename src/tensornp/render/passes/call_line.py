@@ -47,8 +47,8 @@ def call_line_row(line: CallLine, above: CallLine, alarms: Mapping[int, str], ou
         cut(name_of(outputs[0].dtype), _MAX_CLASS) if outputs else "",
         sample_cell(given, [value.sample for value in outputs]),
         between(given),
-        _at_most([one.norm for one in given]),
-        _at_most([one.norm for one in back]),
+        _at_most(_norms(given)),
+        _at_most(_norms(back)),
         cut(", ".join(filter(None, _marks(line, num_calls, alarm, outer))), _MAX_TEXT),
     )
     titles = ("", _all_shapes(first), *[""] * (len(cells) - 2))
@@ -80,6 +80,11 @@ def _all_shapes(call: ModuleCall) -> str:
         for values in (call.inputs, call.outputs)
     ]
     return cut(" → ".join(sides), _MAX_TEXT)
+
+
+def _norms(figures: Iterable[Figures]) -> list[float]:
+    """Return the norms that are known: those of numbers near the ends of float32's range are not."""
+    return [one.norm for one in figures if one.has_nan or not math.isnan(one.norm)]
 
 
 def _at_most(values: Sequence[float]) -> str:

@@ -1,0 +1,94 @@
+"""What comes back for values and parameters: nodes of the graph tell, and nothing is set on a tensor."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.autograd.graph import get_gradient_edge
+
+from tensornp.core.lowlevel.private_names import find
+from tensornp.passes.remembered import Call, Module
+from tensornp.passes.seen_tensors import Seen, storage_key
+
+_graph_task = find("_C._current_graph_task_id")
+_Told = Callable[[Seen, int, Any], None]
+
+
+class _Parameter:
+    """A parameter whose gradient is awaited."""
+
+    __slots__ = ("handle", "is_leaf", "key", "module", "place", "seen", "task")
+
+    def __init__(self, seen: Seen, module: Module, key: int | None) -> None:
+        self.seen, self.module, self.key = seen, module, key
+        self.place, self.is_leaf = (0, ""), False
+        self.handle: Any = None
+        self.task: int | None = None
+
+
+class AwaitedGradients:
+    """Prehooks of nodes: `told` gets the state of a tensor, its place among the gradients that have come, and these."""
+
+    def __init__(self, told: _Told, is_to_be_added: Callable[[Module, tuple[int, str], int | None], None]) -> None:
+        self.parameters: dict[tuple[int, str], _Parameter] = {}
+        self._told, self._is_to_be_added = told, is_to_be_added
+        self._handles: list[Any] = []
+
+    def of_value(self, tensor: torch.Tensor, seen: Seen) -> None:
+        """Have the node that made `tensor` tell what comes back for it, once."""
+        try:
+            node, number = tensor.grad_fn, tensor.output_nr
+        except Exception:
+            # Torch makes the node of a view when it is asked for, and may refuse; so may a class.
+            return
+        if node is None or seen.is_awaited:
+            return
+        seen.is_awaited = True
+        self._handles.append(node.register_prehook(functools.partial(self._told, seen, number)))
+
+    def of_parameter(self, tensor: torch.Tensor, name: str, seen: Seen, call: Call) -> None:
+        """Have the node that accumulates the gradient of a parameter tell what comes.
+
+        The call keeps it until it has used the parameter, from when on the graph does; kept for longer, it would keep
+        the parameter too, and the shape that this had.
+        """
+        place, key = place_of(call.module, name), storage_key(tensor)
+        known = self.parameters.get(place)
+        if known is None or known.key != key:
+            known = self.parameters[place] = _Parameter(seen, call.module, key)
+            known.place, known.is_leaf = place, tensor.is_leaf
+        try:
+            edge = get_gradient_edge(tensor)
+            call.edges.append(edge)
+            handle = edge.node.register_prehook(functools.partial(self._came_back, known, edge.output_nr))
+        except Exception:
+            # Of an uninitialized one; an odd class may refuse.
+            return
+        if known.handle is not None and handle.hooks_dict_ref() is known.handle.hooks_dict_ref():
+            # It is the same node still.
+            handle.remove()
+            return
+        known.handle = handle
+        self._handles.append(handle)
+
+    def _came_back(self, known: _Parameter, number: int, grads: tuple[Any, ...]) -> None:
+        task = _graph_task() if _graph_task is not None else None
+        if task is None or task != known.task:
+            known.task = task
+            if known.is_leaf:
+                self._is_to_be_added(known.module, known.place, known.key)
+            self._told(known.seen, number, grads)
+
+    def end(self) -> None:
+        """Take the prehooks away."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+
+
+def place_of(module: Module, name: str) -> tuple[int, str]:
+    """Return by what a parameter of a module is known: the number of its model, and its name there."""
+    return module.root, f"{module.name}.{name}".lstrip(".")
