@@ -47,6 +47,9 @@ class FollowOptions:
     max_calls: int = 10_000
 
 
+_LOST = PassRecord(notes=("what was followed is lost: the making of its record was interrupted",))
+
+
 class FollowedPass:
     """What a block of a program did, call by call: entered by ``with``, once, and a frozen record from its end on.
 
@@ -118,10 +121,10 @@ class FollowedPass:
         recorder, hooks, steps, scalers = self._recorder, self._hooks, self._steps, self._scalers
         if recorder is None or hooks is None or steps is None or scalers is None or self._results is None:
             return
-        # What ends its making leaves this.
-        self._record = PassRecord(notes=("what was followed is lost: the making of its record was interrupted",))
         try:
             self._leave(recorder, hooks)
+            # What ends the making of the record leaves this.
+            self._record = _LOST
             namespace = self._names(sys._getframe())
             scalers.end(namespace)
             with modes.undisturbed():

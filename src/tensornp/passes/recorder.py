@@ -166,7 +166,7 @@ class Recorder:
         stack = self._stacks.get(thread)
         if stack is None:
             stack = self._stacks[thread] = []
-        while stack and not is_within(stack[-1].frame, frame):
+        while stack and not is_within(stack[-1].frame, frame.f_back):
             # Something has ended it of which torch does not tell.
             stack.pop().edges.clear()
         parent = stack[-1] if stack else None
