@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import gc
 import pickle
 import subprocess
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from programs import in_thread
 from torch import nn
 from torch.nn.modules import module as torch_module
 from torch.overrides import TorchFunctionMode
@@ -148,101 +148,6 @@ def test_an_error_that_the_program_handles_is_no_failure_of_the_run():
     assert run.failed is None
 
 
-def _in_thread(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
-    out: list[torch.Tensor] = []
-    thread = threading.Thread(target=lambda: out.append(model(x)))
-    thread.start()
-    thread.join()
-    return out[0]
-
-
-PROGRAMS: dict[str, Callable[[nn.Module, torch.Tensor], torch.Tensor]] = {
-    "plain": lambda model, x: model(x),
-    "checkpoint": lambda model, x: checkpoint(model, x, use_reentrant=False),
-    "reentrant": lambda model, x: checkpoint(model, x.requires_grad_(), use_reentrant=True),
-    "autocast": lambda model, x: torch.autocast("cpu", torch.bfloat16)(model)(x).float(),
-    "thread": _in_thread,
-}
-MODELS: dict[str, Callable[[], nn.Module]] = {
-    "dropout": lambda: nn.Sequential(nn.Linear(6, 6), nn.Dropout(0.5), nn.Linear(6, 6)),
-    "batch norm": lambda: nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.ReLU(inplace=True), nn.Linear(6, 6)),
-    "shared": lambda: nn.Sequential(*[nn.Linear(6, 6)] * 3),
-    "encoder": lambda: nn.TransformerEncoderLayer(6, 2, 12, batch_first=True),
-    "lstm": lambda: nn.Sequential(nn.LSTM(6, 6, batch_first=True), _First()),
-}
-
-
-class _First(nn.Module):
-    def forward(self, out: Any) -> torch.Tensor:
-        return out[0]
-
-
-def state_after(model: nn.Module, program: Any, *, is_followed: bool, is_bound: bool) -> dict[str, Any]:
-    """Return all that three steps of a training leave behind."""
-    torch.manual_seed(0)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
-    losses, nodes = [], []
-    for _ in range(3):
-        optimizer.zero_grad()
-        x = torch.randn(4, 6)
-        followed = tnp.follow(*[model] * is_bound) if is_followed else None
-        if followed is not None:
-            followed.__enter__()
-        loss = program(model, x).square().mean()
-        nodes.append(names_of_nodes(loss.grad_fn))
-        loss.backward()
-        optimizer.step()
-        if followed is not None:
-            followed.__exit__(None, None, None)
-            assert len(followed.calls) >= 3 or not is_bound
-            assert not followed.record.notes
-        losses.append(loss.detach())
-    return {
-        "losses": losses, "state": model.state_dict(), "grads": [p.grad for p in model.parameters()],
-        "rng": torch.get_rng_state(), "nodes": nodes, "versions": [p._version for p in model.parameters()],
-        "hooks": [(p._backward_hooks, getattr(p, "_post_accumulate_grad_hooks", None)) for p in model.parameters()],
-        "modes": (torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.is_autocast_enabled()),
-    }  # fmt: skip
-
-
-def names_of_nodes(node: Any) -> list[str]:
-    """Return the names of the nodes of a graph, breadth first."""
-    found, queue = [], [node]
-    while queue and len(found) < 200:
-        one = queue.pop(0)
-        if one is not None:
-            found.append(one.name())
-            queue += [below for below, _ in one.next_functions]
-    return found
-
-
-@pytest.mark.parametrize("is_bound", [False, True])
-@pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.parametrize("model", MODELS)
-def test_a_training_that_is_followed_has_the_same_bits(model, program, is_bound):
-    """Losses, gradients, parameters, buffers, RNG, graph, hooks and modes."""
-    torch.manual_seed(2)
-    made = MODELS[model]()
-    first, second = copy.deepcopy(made), copy.deepcopy(made)
-    plain = state_after(first, PROGRAMS[program], is_followed=False, is_bound=is_bound)
-    followed = state_after(second, PROGRAMS[program], is_followed=True, is_bound=is_bound)
-    assert plain["nodes"] == followed["nodes"]
-    assert plain["modes"] == followed["modes"]
-    assert plain["hooks"] == followed["hooks"]
-    assert plain["versions"] == followed["versions"]
-    assert torch.equal(plain["rng"], followed["rng"])
-    for kind in ("losses", "grads"):
-        for a, b in zip(plain[kind], followed[kind], strict=True):
-            assert (a is None) is (b is None)
-            assert a is None or torch.equal(a, b)
-    for name, tensor in plain["state"].items():
-        assert torch.equal(tensor, followed["state"][name]), name
-    assert not torch_module._global_forward_hooks
-    assert not torch_module._global_forward_pre_hooks
-    assert not torch_module._global_forward_hooks_with_kwargs
-    assert not torch_module._global_forward_hooks_always_called
-
-
 @pytest.mark.parametrize("ending", ["return", "error", "interrupt"])
 def test_hooks_are_gone_whatever_ends_the_block(ending):
     """And a pass can be read then."""
@@ -362,11 +267,11 @@ def test_other_tasks_and_threads_are_not_followed_unless_their_modules_are_named
     mine, other = nn.Linear(2, 2), nn.Linear(2, 2)
     with tnp.follow() as run:
         mine(torch.ones(1, 2))
-        _in_thread(other, torch.ones(1, 2))
+        in_thread(other, torch.ones(1, 2))
     assert [call.code for call in run.calls] == ["mine"]
     with tnp.follow(other) as run:
         mine(torch.ones(1, 2))
-        _in_thread(other, torch.ones(1, 2))
+        in_thread(other, torch.ones(1, 2))
     assert [call.code for call in run.calls] == ["other"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from made_passes import FINE, INF, NAN, chain, gradients, leaf, line, one_call, value, weight, with_grads
+from made_passes import FINE, INF, NAN, chain, figures, gradients, leaf, line, one_call, value, weight, with_grads
 
 from tensornp.passes.problems import problems_of
 from tensornp.passes.records import (
@@ -15,6 +15,7 @@ from tensornp.passes.records import (
     OPTIMIZER,
     RAISED,
     RECOMPUTED,
+    OptimizerStep,
     PassRecord,
 )
 from tensornp.passes.verdict import origin_of
@@ -46,6 +47,13 @@ def second(record: PassRecord) -> PassRecord:
 def back(*grads, names="fc1 fc2 fc3", forward=FINE) -> PassRecord:
     """Return a pass of calls of which each got a gradient, or none."""
     return chain(*(leaf(name, ends=forward, grad=grad) for name, grad in zip(names.split(), grads, strict=True)))
+
+
+def stepped(record: PassRecord, num_calls: int, *spoilt) -> PassRecord:
+    """Return the pass with a step of an optimizer after so many calls, and what that has made of parameters."""
+    told = tuple((name, figures(*ends)) for name, ends in spoilt)
+    step = OptimizerStep("Adam", num_calls, source=line(30, "optimizer.step()"), spoilt=told)
+    return replace(record, steps=(step,))
 
 
 def again(record: PassRecord, name: str, ends: tuple[float, ...], **facts) -> PassRecord:
@@ -121,21 +129,36 @@ SITUATIONS = {
         "nan", chain(leaf("emb", "Embedding", params=(weight((NAN,)),)), leaf("log", "Log", (NAN,))), FORWARD, "log",
         "the first NaN was born in log (Log); its inputs were finite, from −1 to 2",
     ),
+    "a weight that was written, and by no step": (
+        "nan", chain(leaf("fc"), leaf("fc", ends=(NAN,), params=(weight((NAN,)),), nth=1)), FORWARD, "fc.weight",
+        "fc.weight held NaN when fc (Linear, 2nd call) was called, and was finite before: written since",
+    ),
     "a weight that a step has spoilt": (
-        "nan", chain(leaf("fc"), leaf("fc", ends=(NAN,), params=(weight((NAN,)),), nth=1)), OPTIMIZER, "fc.weight",
-        "fc.weight held NaN when fc (Linear, 2nd call) was called, and was finite before: a step of the optimizer?",
+        "nan", stepped(
+            chain(leaf("fc"), leaf("fc", ends=(NAN,), params=(weight((NAN,)),), nth=1)), 1, ("fc.weight", (NAN,))
+        ), OPTIMIZER, "fc.weight",
+        "fc.weight held NaN after a step of the optimizer (Adam, model.py:30 `optimizer.step()`), and was finite "
+        "before it",
+    ),
+    "weights that the last step has spoilt": (
+        "inf", stepped(chain(leaf("fc", grad=FINE)), 1, ("fc.weight", (-INF, INF)), ("fc.bias", (INF, INF))),
+        OPTIMIZER, "fc.weight",
+        "fc.weight and 1 more parameter held Inf after a step of the optimizer (Adam, model.py:30 "
+        "`optimizer.step()`), and were finite before it",
     ),
     "a weight that a step has spoilt by a gradient": (
-        "nan", chain(leaf("fc", grad=(NAN,)), leaf("fc", ends=(NAN,), params=(weight((NAN,)),), grad=(NAN,), nth=1)),
-        BACKWARD, "fc", "the first NaN was born in the loss or its backward, after fc, the last call with a gradient",
+        "nan", stepped(
+            chain(leaf("fc", grad=(NAN,)), leaf("fc", ends=(NAN,), params=(weight((NAN,)),), grad=(NAN,), nth=1)),
+            1, ("fc.weight", (NAN,)),
+        ), BACKWARD, "fc",
+        "the first NaN was born in the loss or its backward, after fc, the last call with a gradient",
     ),
     "a buffer that a call has spoilt": (
         "nan", chain(
             leaf("bn", "BatchNorm1d", params=(weight(path="running_var", requires_grad=False),)),
             leaf("bn", "BatchNorm1d", (NAN,), params=(weight((NAN,), "running_var", requires_grad=False),), nth=1),
         ), FORWARD, "bn.running_var",
-        "bn.running_var held NaN when bn (BatchNorm1d, 2nd call) was called, and was finite before: it was written "
-        "since",
+        "bn.running_var held NaN when bn (BatchNorm1d, 2nd call) was called, and was finite before: written since",
     ),
     "the input of the model": (
         "nan", chain(leaf("0", ends=(NAN,), got=(value((NAN,), "['x']"),)), inside="Net"), BEFORE, "Net",

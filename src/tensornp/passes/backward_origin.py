@@ -34,7 +34,7 @@ def _entered(tree: CallTree, what: str, before: ModuleCall | None) -> Origin | N
     if first < len(calls):
         origin = _after(tree, calls, first, what)
     else:
-        origin = _among_parameters(params, odd[0], what) if odd else None
+        origin = _among_parameters(params, odd[0], what) if odd else _of_unknown_order(tree, what, before)
     if origin is None or infinite is None:
         return origin
     return replace(origin, inputs_finite=False, sentence=f"{origin.sentence}; before, {infinite.sentence}")
@@ -105,6 +105,15 @@ def _takers(tree: CallTree, fine: list[ModuleCall], call: ModuleCall, what: str)
                 outer = above
             found[outer.index] = outer
     return list(found.values())
+
+
+def _of_unknown_order(tree: CallTree, what: str, before: ModuleCall | None) -> Origin | None:
+    """Return a parameter whose gradient was read where it is kept, of which nothing tells when it came."""
+    odd = next((one for one in tree.record.grads if one.order < 0 and holds(what, one.figures)), None)
+    if odd is None or odd.figures is None or before is not None:
+        return None
+    told = f"the gradient of {odd.name} held {word_of(odd.figures)}"
+    return Origin(what, BACKWARD, odd.name, "", None, None, told, odd.name)
 
 
 def _among_parameters(params: list[Gradient], odd: Gradient, what: str) -> Origin | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -18,6 +19,8 @@ def bounded(record: PassRecord, most: int) -> PassRecord:
         return record
     places = _kept(len(calls), most, [one.index for one in calls if not one.is_fine])
     steps = _kept(len(operators), most, [one.index for one in operators if not _is_fine(one)])
+
+    indices = list(places)
 
     def moved(values: Sequence[Value]) -> tuple[Value, ...]:
         return tuple(
@@ -53,6 +56,7 @@ def bounded(record: PassRecord, most: int) -> PassRecord:
             )
             for index, place in steps.items()
         ),
+        steps=tuple(replace(one, num_calls=bisect_left(indices, one.num_calls)) for one in record.steps),
         num_dropped=len(calls) - len(places) + len(operators) - len(steps),
     )
 

@@ -11,6 +11,8 @@ from tensornp.core.tensor.dtypes import largest, name_of
 from tensornp.passes.call_tree import CallTree
 from tensornp.passes.growth import growing
 from tensornp.passes.records import CAME_WITH_THE_CALL, Figures, Finding, ModuleCall, PassRecord, Value
+from tensornp.passes.scaling import told_of_scaling
+from tensornp.passes.step_origin import step_origin
 from tensornp.passes.wording import (
     at,
     is_floating,
@@ -60,6 +62,17 @@ def _not_finite_before(tree: CallTree) -> Iterator[Finding]:
             return
 
 
+def _scaled(tree: CallTree) -> Iterator[Finding]:
+    if told := told_of_scaling(tree):
+        yield Finding("scaled gradients", "", told)
+
+
+def _spoilt(tree: CallTree) -> Iterator[Finding]:
+    origin = step_origin(tree, "nonfinite")
+    if origin is not None:
+        yield Finding("spoilt", origin.name, origin.sentence)
+
+
 def _lost_gradient(tree: CallTree) -> Iterator[Finding]:
     # A reentrant checkpoint runs without gradients first.
     again = {call.name for call in tree.again}
@@ -86,6 +99,18 @@ def _no_gradient(tree: CallTree) -> Iterator[Finding]:
         reached = {call.name for call in tree.ended if any(one.grad for one in call.outputs)}
         names = [name for name in names if name.rpartition(".")[0] not in reached]
     yield from _folded("no gradient", names, "got no gradient", "parameter", "got no gradient")
+
+
+def _accumulated(tree: CallTree) -> Iterator[Finding]:
+    came = [one for one in tree.record.grads if one.order >= 0]
+    # Zeros are what `zero_grad(set_to_none=False)` leaves.
+    held = [one for one in came if one.held is not None and one.held.norm != 0]
+    words = {one.name: "values" if one.held and one.held.is_finite else word_of(one.held) for one in held if one.held}
+    for word in dict.fromkeys(words.values()):
+        names = [name for name, found in words.items() if found == word]
+        whose = f" ({listed(names)})" if len(names) < len(came) else ""
+        told = f"`.grad` held {word} before: this pass was added to {'them' if word == 'values' else 'it'}{whose}"
+        yield Finding("accumulated", names[0], told, (len(names),))
 
 
 def _recomputed_otherwise(tree: CallTree) -> Iterator[Finding]:
@@ -175,9 +200,12 @@ def _called_again(tree: CallTree) -> Iterator[Finding]:
 
 
 _RULES: tuple[Callable[[CallTree], Iterator[Finding]], ...] = (
+    _scaled,
     _not_finite_before,
+    _spoilt,
     _lost_gradient,
     _no_gradient,
+    _accumulated,
     _recomputed_otherwise,
     _dead,
     _near_the_edge,

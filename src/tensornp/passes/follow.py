@@ -22,11 +22,13 @@ from tensornp.models.scan.frame import frame_of
 from tensornp.passes.failure import failed_call
 from tensornp.passes.module_hooks import ModuleHooks
 from tensornp.passes.operator_mode import OperatorMode
+from tensornp.passes.optimizer_hooks import OptimizerHooks
 from tensornp.passes.problems import problems_of
 from tensornp.passes.recorded import recorded
 from tensornp.passes.recorder import Recorder
-from tensornp.passes.records import Figures, ModuleCall, OperatorCall, Origin, PassRecord
+from tensornp.passes.records import Figures, ModuleCall, OperatorCall, OptimizerStep, Origin, PassRecord
 from tensornp.passes.results import Results
+from tensornp.passes.scalers import Scalers
 from tensornp.passes.verdict import origin_of
 
 LEVELS = ("modules", "operators")
@@ -64,6 +66,8 @@ class FollowedPass:
         self._namespace = namespace
         self._recorder: Recorder | None = None
         self._hooks: ModuleHooks | None = None
+        self._steps: OptimizerHooks | None = None
+        self._scalers: Scalers | None = None
         self._mode: OperatorMode | None = None
         self._results: Results | None = None
         self._record: PassRecord | None = None
@@ -83,8 +87,11 @@ class FollowedPass:
         )
         self._modules = ()
         hooks = self._hooks = ModuleHooks(recorder)
+        self._steps, self._scalers = OptimizerHooks(recorder), Scalers(recorder.tensors)
+        self._scalers.begin(self._names(sys._getframe()))
         try:
             hooks.install()
+            self._steps.install()
             if options.level == "operators":
                 self._mode = OperatorMode(recorder, lambda: hooks.is_in_context)
                 self._mode.__enter__()  # type: ignore[no-untyped-call]  # torch's own
@@ -106,28 +113,34 @@ class FollowedPass:
             except KeyboardInterrupt:
                 hooks.remove()
                 raise
+            finally:
+                if self._steps is not None:
+                    self._steps.remove()
 
     def __exit__(self, cls: Any, error: BaseException | None, traceback: Any) -> None:
-        recorder, hooks = self._recorder, self._hooks
-        if recorder is None or hooks is None or self._results is None:
+        recorder, hooks, steps, scalers = self._recorder, self._hooks, self._steps, self._scalers
+        if recorder is None or hooks is None or steps is None or scalers is None or self._results is None:
             return
         try:
             self._leave(recorder, hooks)
             # What ends the making of the record leaves this.
             self._record = _LOST
             namespace = self._names(sys._getframe())
+            scalers.end(namespace)
             with modes.undisturbed():
                 recorder.results = self._results.read(namespace, recorder.tensors)
         finally:
             recorder.end()
         self._record = first_that_works(
             "the record of a pass",
-            lambda: recorded(recorder, namespace, error, self._options.max_calls),
+            lambda: recorded(recorder, steps.steps, scalers, namespace, error, self._options.max_calls),
             lambda reason: PassRecord(notes=(f"what was followed cannot be told: {reason}",)),
         )
-        self._recorder = self._hooks = self._mode = self._results = self._namespace = None
+        self._recorder = self._hooks = self._steps = self._scalers = None
+        self._mode = self._results = self._namespace = None
 
     def _names(self, frame: FrameType) -> Mapping[str, Any]:
+        """Return the names that are seen where the function of a frame was called."""
         return names_of_caller(frame) if self._namespace is None else self._namespace
 
     @property
@@ -218,6 +231,11 @@ class FollowedPass:
         return {one.name: one.figures for one in self.record.grads}
 
     @property
+    def steps(self) -> tuple[OptimizerStep, ...]:
+        """The steps that optimizers made, in the order in which they began."""
+        return self.record.steps
+
+    @property
     def complete(self) -> bool:
         """Whether the block ended by itself, and the facts of every call are kept."""
         return not self.record.error and not self.record.num_dropped and not self.record.notes
@@ -290,7 +308,7 @@ def follow(
     -------
     FollowedPass
         To be entered by ``with``. From the end of the block on: `calls`, `operators`, ``run[name]``, `find`, `first`,
-        `failed`, `grads`, `problems`, `to_frame`, and a card.
+        `failed`, `grads`, `steps`, `problems`, `to_frame`, and a card.
 
     Raises
     ------
@@ -300,10 +318,12 @@ def follow(
 
     Notes
     -----
-    Cost: three reads of each value, each weight and each gradient; 16 bytes of these and 1 KiB for a sample on the
-    device; some two KiB a call on the host. An operator costs one read of what it makes, of a softmax two. The parts of
-    compiled and scripted modules are not followed. A module compiled inside the block is compiled once more after it.
-    With `keep`, a device is waited for at each copy. What is written through NumPy, behind torch, is not seen.
+    Cost: three reads of each value, each gradient and each weight, and of a weight once more after a step; 16 bytes of
+    these and 1 KiB for a sample on the device; some two KiB a call on the host. An operator costs one read of what it
+    makes, of a softmax two. The parts of compiled and scripted modules are not followed, nor compiled steps. A module
+    compiled inside the block is compiled once more after it. With `keep`, a device is waited for at each copy. What is
+    written through NumPy, behind torch, is not seen. A gradient scaler is known by a name that the block sees, or as an
+    attribute below one. Of several ranks, each tells its own part; none is asked.
 
     Examples
     --------

@@ -20,10 +20,11 @@ _Told = Callable[[Seen, int, Any], None]
 class _Parameter:
     """A parameter whose gradient is awaited."""
 
-    __slots__ = ("handle", "key", "module", "seen", "task")
+    __slots__ = ("handle", "is_leaf", "key", "module", "place", "seen", "task")
 
     def __init__(self, seen: Seen, module: Module, key: int | None) -> None:
         self.seen, self.module, self.key = seen, module, key
+        self.place, self.is_leaf = (0, ""), False
         self.handle: Any = None
         self.task: int | None = None
 
@@ -31,9 +32,9 @@ class _Parameter:
 class AwaitedGradients:
     """Prehooks of nodes: `told` gets the state of a tensor, its place among the gradients that have come, and these."""
 
-    def __init__(self, told: _Told) -> None:
+    def __init__(self, told: _Told, is_to_be_added: Callable[[Module, tuple[int, str], int | None], None]) -> None:
         self.parameters: dict[tuple[int, str], _Parameter] = {}
-        self._told = told
+        self._told, self._is_to_be_added = told, is_to_be_added
         self._handles: list[Any] = []
 
     def of_value(self, tensor: torch.Tensor, seen: Seen) -> None:
@@ -54,10 +55,11 @@ class AwaitedGradients:
         The call keeps it until it has used the parameter, from when on the graph does; kept for longer, it would keep
         the parameter too, and the shape that this had.
         """
-        place, key = (call.module.root, f"{call.module.name}.{name}".lstrip(".")), storage_key(tensor)
+        place, key = place_of(call.module, name), storage_key(tensor)
         known = self.parameters.get(place)
         if known is None or known.key != key:
             known = self.parameters[place] = _Parameter(seen, call.module, key)
+            known.place, known.is_leaf = place, tensor.is_leaf
         try:
             edge = get_gradient_edge(tensor)
             call.edges.append(edge)
@@ -76,6 +78,8 @@ class AwaitedGradients:
         task = _graph_task() if _graph_task is not None else None
         if task is None or task != known.task:
             known.task = task
+            if known.is_leaf:
+                self._is_to_be_added(known.module, known.place, known.key)
             self._told(known.seen, number, grads)
 
     def end(self) -> None:
@@ -83,3 +87,8 @@ class AwaitedGradients:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
+
+
+def place_of(module: Module, name: str) -> tuple[int, str]:
+    """Return by what a parameter of a module is known: the number of its model, and its name there."""
+    return module.root, f"{module.name}.{name}".lstrip(".")

@@ -60,7 +60,7 @@ class ModuleHooks:
         if torch.compiler.is_compiling():
             return
         recorder = self._recorder
-        if not _is_traced() and recorder.follows(module, recorder in _FOLLOWING.get()):
+        if not _is_traced() and recorder.follows(module, is_followed_here(recorder)):
             try:
                 recorder.began(module, args)
             except Exception as error:
@@ -70,12 +70,17 @@ class ModuleHooks:
         if torch.compiler.is_compiling():
             return
         recorder = self._recorder
-        if not _is_traced() and recorder.follows(module, recorder in _FOLLOWING.get()):
+        if not _is_traced() and recorder.follows(module, is_followed_here(recorder)):
             *kwargs, result = rest
             try:
                 recorder.ended(module, kwargs[0] if kwargs else {}, result, len(rest) == 1 and result is None)
             except Exception as error:
                 recorder.problems.append(told("a call of a pass", error))
+
+
+def is_followed_here(recorder: Recorder) -> bool:
+    """Return whether a recorder follows what is done in this context."""
+    return recorder in _FOLLOWING.get()
 
 
 def _is_traced() -> bool:

@@ -18,8 +18,10 @@ def problems_of(record: PassRecord) -> list[str]:
     verdict = origin.sentence if origin else ""
     nan = origin_of(record, "nan") if origin is not None and origin.what == "inf" else None
     # What was not finite beforehand may be the verdict itself.
-    findings = [one.sentence for one in findings_of(record) if not verdict.startswith(one.sentence)]
-    if not verdict and (births := unreached(record)):
+    found = findings_of(record)
+    findings = [one.sentence for one in found if not verdict.startswith(one.sentence)]
+    is_scaled = any(one.kind == "scaled gradients" for one in found)
+    if not verdict and not is_scaled and (births := unreached(record)):
         findings.insert(
             0, f"NaN was made in {counted(len(births), 'place')}, and reached nothing that was held in the end"
         )

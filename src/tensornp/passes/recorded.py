@@ -23,7 +23,9 @@ from tensornp.core.tensor.dtypes import name_of as name_of_dtype
 from tensornp.core.tensor.paths import expression_of
 from tensornp.core.values.stats.row_table import Row, RowTable
 from tensornp.passes.bounded import bounded
+from tensornp.passes.distributed import note_of_gradient, this_rank
 from tensornp.passes.operator_mode import Operation
+from tensornp.passes.optimizer_hooks import Step
 from tensornp.passes.recorder import Recorder
 from tensornp.passes.records import (
     CAME_WITH_THE_CALL,
@@ -32,17 +34,25 @@ from tensornp.passes.records import (
     Gradient,
     ModuleCall,
     OperatorCall,
+    OptimizerStep,
     PassRecord,
     Value,
 )
 from tensornp.passes.remembered import Call, Got, Module
+from tensornp.passes.scalers import Scalers
 from tensornp.passes.seen_tensors import EXPANDED, Seen
+from tensornp.passes.sharded_gradients import NOTE, UNSEEN
 from tensornp.passes.source_lines import line_at
 
 
 @unnoticed
 def recorded(
-    recorder: Recorder, namespace: Mapping[str, Any], error: BaseException | None, max_calls: int
+    recorder: Recorder,
+    steps: Sequence[Step],
+    scalers: Scalers,
+    namespace: Mapping[str, Any],
+    error: BaseException | None,
+    max_calls: int,
 ) -> PassRecord:
     """Return the record of a pass that is over; the names of models are those of `namespace`."""
     rows, samples = recorder.tensors.table.read()
@@ -51,7 +61,7 @@ def recorded(
     making = _Recording(recorder, namespace, rows, samples)
     calls = tuple(map(making.call, recorder.calls))
     awaited = recorder.gradients.parameters
-    grads = tuple(making.gradient(name, one.seen, one.module) for (_, name), one in awaited.items())
+    grads = tuple(making.gradient(place, one.seen, one.module) for place, one in awaited.items())
     operators = tuple(map(making.operator, recorder.operations))
     record = PassRecord(
         calls,
@@ -64,6 +74,8 @@ def recorded(
         only=recorder.only,
         causes=tuple(_causes(error)),
         results=tuple(replace(making.value(Got(None, seen)), path=name) for name, seen in recorder.results),
+        steps=tuple(map(making.step, steps)),
+        scaling=scalers.recorded(making.rows),
     )
     return bounded(record, max_calls)
 
@@ -126,8 +138,9 @@ class _Recording:
         rows: Sequence[Row],
         samples: Sequence[tuple[float, ...]],
     ) -> None:
-        self._rows, self._samples = rows, samples
-        self._calls = recorder.calls
+        self.rows, self._samples = rows, samples
+        self._calls, self._held, self._sharded = recorder.calls, recorder.held.rows, recorder.sharded.rows
+        self._wrappers = {(call.module.root, call.module.name): call.module.wrapper for call in recorder.calls}
         self._glances: dict[int, Value] = {}
         self._gradients: dict[int, tuple[Figures | None, int]] = {}
         inputs = namespace.get("In")
@@ -186,6 +199,17 @@ class _Recording:
             call.module.is_torch,
         )
 
+    def step(self, step: Step) -> OptimizerStep:
+        """Return the record of a step, with what it has spoilt, under each of its names."""
+        spoilt = tuple(
+            (".".join(filter(None, (self.name(module), name))), Figures(*self.rows[after], parameter.count))
+            for parameter, before, after in step.rows()
+            if _is_finite(self.rows[before]) and not _is_finite(self.rows[after])
+            for module, name in parameter.names
+        )
+        source = self._line_at(step.source)
+        return OptimizerStep(step.class_name, step.num_calls, step.num_gradients, source, step.is_done, spoilt)
+
     def value(self, got: Got) -> Value:
         """Return the record of what a call got or gave."""
         seen = got.seen
@@ -227,7 +251,7 @@ class _Recording:
         )
 
     def _masked(self, row: int, num_rows: int) -> Iterator[str]:
-        count = int(self._rows[row].max)
+        count = int(self.rows[row].max)
         if count:
             yield f"{counted(count, 'row')} of its input {'was' if count == 1 else 'were'} −Inf throughout"
 
@@ -250,7 +274,7 @@ class _Recording:
             numel = math.prod(seen.shape) if all(type(size) is int for size in seen.shape) else 1
             return Figures(math.nan, math.nan, 0.0, 0.0, 0) if not numel and seen.dtype is not None else None
         times = math.prod(seen.shape) / seen.count if seen.note.startswith(EXPANDED) and seen.count else 1.0
-        return _figures(self._rows[row], times, round(seen.count * times))
+        return _figures(self.rows[row], times, round(seen.count * times))
 
     def gradient_of(self, seen: Seen) -> tuple[Figures | None, int]:
         """Return what came back: the first that is not finite, else the last, and when it came."""
@@ -260,18 +284,50 @@ class _Recording:
         return known
 
     def _gradient_of(self, seen: Seen) -> tuple[Figures | None, int]:
-        rows = [(order, self._rows[row], times) for order, row, times in seen.gradients]
+        rows = [self.rows[row] for _, row, _ in seen.gradients]
         if not rows:
             return None, -1
-        order, read, times = next((one for one in rows if not math.isfinite(one[1].min + one[1].max)), rows[-1])
-        return _figures(read, times, seen.count or math.prod(seen.shape)), order
+        order, _, times = seen.gradients[_first_odd(rows)]
+        return _figures(rows[_first_odd(rows)], times, seen.count or math.prod(seen.shape)), order
 
-    def gradient(self, name: str, seen: Seen, module: Module) -> Gradient:
+    def _first_odd(self, rows: Sequence[Row], seen: Seen) -> Figures | None:
+        return Figures(*rows[_first_odd(rows)], seen.count or math.prod(seen.shape)) if rows else None
+
+    def _wrapper_around(self, module: Module) -> str:
+        """Return what brings together the gradients of a module, which may be one around it."""
+        names = {self._wrappers.get((module.root, name)) for name in _around(module.name)}
+        return next(filter(None, names), "")
+
+    def gradient(self, place: tuple[int, str], seen: Seen, module: Module) -> Gradient:
         """Return what came back for a parameter."""
-        prefix = self._prefixes[module.root]
+        prefix, name = self._prefixes[module.root], place[1]
+        row = self._held.get(place)
+        held = Figures(*self.rows[row], max(seen.count, 1)) if row is not None else None
         figures, order = self.gradient_of(seen)
-        note = seen.note if figures is None else ""
-        return Gradient(".".join(filter(None, (prefix, name))), figures, order, note)
+        note = seen.note if figures is None else note_of_gradient(self._wrapper_around(module))
+        kept = self._sharded.get(place)
+        if figures is None and kept is not None:
+            # Nobody has told when it came.
+            figures = self._first_odd([self.rows[row] for row in kept], seen)
+            note = NOTE.format(this_rank()) if kept else UNSEEN
+        return Gradient(".".join(filter(None, (prefix, name))), figures, order, note, held)
+
+
+def _around(name: str) -> Iterator[str]:
+    """Yield a name, and those around it: ``a.b``, ``a``, and that of the model, which is empty."""
+    while name:
+        yield name
+        name = name.rpartition(".")[0]
+    yield ""
+
+
+def _first_odd(rows: Sequence[Row]) -> int:
+    """Return which of some rows is the first that is not finite, else the last."""
+    return next((i for i, row in enumerate(rows) if not _is_finite(row)), len(rows) - 1)
+
+
+def _is_finite(row: Row) -> bool:
+    return math.isfinite(row.min) and math.isfinite(row.max)
 
 
 def _figures(read: Row, times: float, count: int) -> Figures:

@@ -9,6 +9,7 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from types import CodeType, FrameType
 from typing import Any
@@ -24,11 +25,14 @@ from tensornp.core.lowlevel.units import counted
 from tensornp.core.tensor.containers import leaves
 from tensornp.core.tensor.paths import Path
 from tensornp.passes.calling_frames import came_through, is_within, keywords_of
-from tensornp.passes.gradients import AwaitedGradients
+from tensornp.passes.distributed import note_of_call, own_class, wrapper_of
+from tensornp.passes.gradients import AwaitedGradients, place_of
+from tensornp.passes.held_gradients import HeldGradients
 from tensornp.passes.kept import Kept
 from tensornp.passes.records import FORWARD, HOOKS, PRE_HOOKS, RAISED, RECOMPUTED, RETURNED, STOPPED_EARLY
 from tensornp.passes.remembered import Call, Got, Module, step_to
 from tensornp.passes.seen_tensors import Seen, SeenTensors, storage_key, version_of
+from tensornp.passes.sharded_gradients import ShardedGradients
 from tensornp.passes.source_lines import SourceLines
 
 _graph_task = find("_C._current_graph_task_id")
@@ -61,7 +65,10 @@ class Recorder:
         self.only, self.keep = only, keep
         self.kept = Kept()
         self.tensors = SeenTensors()
-        self.gradients = AwaitedGradients(self._came_back)
+        self.held = HeldGradients(self.tensors)
+        self.sharded = ShardedGradients(self.tensors)
+        self.gradients = AwaitedGradients(self._came_back, self._is_to_be_added)
+        self._held: set[int] = set()
         self.roots: list[tuple[Any, str]] = []
         self.results: list[tuple[str, Seen]] = []
         self.problems: list[str] = []
@@ -103,7 +110,7 @@ class Recorder:
     def _know(self, root: torch.nn.Module) -> None:
         """Take in the names of a model that was given, or is called by no other module."""
         number = len(self.roots)
-        self.roots.append((weakref.ref(root), class_name(type(root))))
+        self.roots.append((weakref.ref(root), class_name(own_class(type(root)))))
         codes: dict[str, tuple[Any, str]] = {"": (root, "")}
         self._modules[id(root)] = Module(root, number, "", "")
         try:
@@ -131,7 +138,7 @@ class Recorder:
             # It was put into the model inside the block, or is no registered part of it.
             above = parent.module if parent is not None else None
             root, prefix = (above.root, above.name) if above is not None else (0, "")
-            name = f"{prefix}.({class_name(type(module))})".lstrip(".")
+            name = f"{prefix}.({class_name(own_class(type(module)))})".lstrip(".")
             self._names[root, name] += 1
             if (number := self._names[root, name]) > 1:
                 name = f"{name[:-1]} {number})"
@@ -172,7 +179,7 @@ class Recorder:
         call.source = place
         call.has_grads = self._has_grads and is_grad_enabled
         call.has_keywords = keywords is not None
-        call.notes = tuple(_own_hooks(module))
+        call.notes = tuple(filter(None, (*_own_hooks(module), note_of_call(wrapper_of(type(module))))))
         self.calls.append(call)
         stack.append(call)
         call.inputs = [self._input(path, tensor, call) for path, tensor in _tensors_of(args)]
@@ -192,11 +199,13 @@ class Recorder:
         parameters, buffers = (module.__dict__.get(table, {}) for table in ("_parameters", "_buffers"))
         for name, tensor in parameters.items():
             if tensor is not None:
+                self._held.add(storage_key(tensor) or -1)
                 seen = self.tensors.seen(tensor)
                 if isinstance(tensor, UninitializedTensorMixin):
                     # It becomes another one in the call; a node that was asked for now would keep its shape.
                     call.is_lazy = True
                 elif seen.requires_grad and call.has_grads:
+                    self.sharded.expect(place_of(call.module, name), tensor)
                     self.gradients.of_parameter(tensor, name, seen, call)
                 yield Got((None, name), seen)
         for name, tensor in buffers.items():
@@ -245,6 +254,7 @@ class Recorder:
             if self._has_grads and call.phase == FORWARD:
                 self.gradients.of_value(tensor, seen)
 
+    @modes.never_compiled
     def _came_back(self, seen: Seen, number: int, grads: tuple[Any, ...]) -> None:
         if self.is_over or number >= len(grads) or not is_tensor(grads[number]):
             return
@@ -254,8 +264,50 @@ class Recorder:
                 seen.gradients.append((self.num_gradients, *read))
                 self.num_gradients += 1
 
+    @modes.never_compiled
+    def _is_to_be_added(self, module: Module, place: tuple[int, str], key: int | None) -> None:
+        """Look at what a parameter holds to which a gradient is about to be added."""
+        if self.is_over or place in self.held.rows:
+            return
+        try:
+            with self.looking():
+                self.held.look(place, module, key)
+        except Exception as error:
+            self.problems.append(told("what .grad held", error))
+
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        """Keep other threads and the user's modes out, for as long as something is looked at."""
+        with modes.undisturbed(), self.lock:
+            yield
+
+    def known_parameters(self) -> Iterator[tuple[Module, str, torch.Tensor]]:
+        """Yield the parameters that the modules which are known hold now, each with its name there."""
+        for known in list(self._modules.values()):
+            module = known.reference()
+            parameters = module.__dict__.get("_parameters", {}) if module is not None else {}
+            yield from ((known, name, tensor) for name, tensor in parameters.items() if tensor is not None)
+
+    def forget_parameters(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Have these, and what calls hold, be read when next seen: fused steps and sharding write without counting."""
+        if self.operations and self.only is None:
+            # Each write was seen, and by whom.
+            return
+        self.tensors.forget_storages((*self._held, *(storage_key(tensor) or -1 for tensor in tensors)))
+        self._held.clear()
+
+    def look_at_sharded(self) -> None:
+        """Read the gradients that no node brings."""
+        known = ((place_of(module, name), tensor) for module, name, tensor in self.known_parameters())
+        with self.looking():
+            self.sharded.look(known, self.gradients.parameters)
+
     def end(self) -> None:
         """Forget all that leads to the user's objects."""
+        try:
+            self.look_at_sharded()
+        except Exception as error:
+            self.problems.append(told("gradients of sharded parameters", error))
         self.is_over = True
         with self.lock:
             self.tensors.end()

@@ -271,13 +271,63 @@ class OperatorCall:
 class Gradient:
     """What came back for a parameter; `figures` is None where nothing did, and `note` says what is known of that.
 
-    `order` counts gradients as they came: the backward begins at the loss.
+    `order` counts gradients as they came: the backward begins at the loss. `held` are the figures of what `.grad` held
+    when it came, and was added to it; None where there was none.
     """
 
     name: str
     figures: Figures | None
     order: int = -1
     note: str = ""
+    held: Figures | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerStep:
+    """A step of an optimizer.
+
+    Attributes
+    ----------
+    class_name : str
+        ``Adam``.
+    num_calls, num_gradients : int
+        How many calls had begun, and how many gradients had come back, when it began.
+    source : SourceLine or None
+        Where it was made, in the innermost frame outside of torch.
+    is_done : bool
+        Whether it came to its end.
+    spoilt : tuple of (str, Figures)
+        Parameters that were finite before it, and not after it: their names, and figures of what they held then.
+    """
+
+    class_name: str
+    num_calls: int = 0
+    num_gradients: int = 0
+    source: SourceLine | None = None
+    is_done: bool = True
+    spoilt: tuple[tuple[str, Figures], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LossScaling:
+    """What is known of a gradient scaler that the program can name.
+
+    Attributes
+    ----------
+    scale : float
+        By which it multiplied losses when the block began.
+    num_skipped : int
+        Steps that it has skipped since, told by the scale, which it lowers by a factor each time.
+    was_used : bool
+        Whether anything of it has changed in the block: else it is not known to have scaled the loss of this pass.
+    will_skip : bool
+        Whether it has found what is not finite, and the step was not tried yet.
+    """
+
+    scale: float
+    num_skipped: int = 0
+    was_used: bool = True
+    will_skip: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,6 +405,10 @@ class PassRecord:
         The error that has ended the block, and those of which it came.
     results : tuple of Value
         What the block has bound to names, which stand in `Value.path`: numbers, and what autograd has computed.
+    steps : tuple of OptimizerStep
+        In the order in which they began.
+    scaling : LossScaling or None
+        Of a gradient scaler, where one was found.
     """
 
     calls: tuple[ModuleCall, ...] = ()
@@ -368,3 +422,5 @@ class PassRecord:
     only: str | None = None
     results: tuple[Value, ...] = ()
     causes: tuple[str, ...] = ()
+    steps: tuple[OptimizerStep, ...] = ()
+    scaling: LossScaling | None = None

@@ -11,6 +11,7 @@ import torch
 
 from tensornp.core.lowlevel.attributes import class_name, is_subclass, module_name
 from tensornp.core.tensor.paths import Path
+from tensornp.passes.distributed import own_class, wrapper_of
 from tensornp.passes.records import FORWARD, LEFT
 from tensornp.passes.seen_tensors import Seen
 
@@ -21,12 +22,12 @@ class Module:
     `code` is the expression that reaches it from its model, None of one that is no registered part of it.
     """
 
-    __slots__ = ("class_name", "code", "is_torch", "name", "num_calls", "reference", "root")
+    __slots__ = ("class_name", "code", "is_torch", "name", "num_calls", "reference", "root", "wrapper")
 
     def __init__(self, module: torch.nn.Module, root: int, name: str, code: str | None) -> None:
         self.reference = weakref.ref(module)
         self.root, self.name, self.code = root, name, code
-        self.class_name = class_name(type(module))
+        self.class_name, self.wrapper = class_name(own_class(type(module))), wrapper_of(type(module))
         self.is_torch = module_name(type(module)).startswith("torch.nn.")
         self.num_calls = 0
 

@@ -7,7 +7,7 @@ says that the address is not another one's yet.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -202,6 +202,11 @@ class SeenTensors:
             return found.row, _times(found.shape, found.count, found.note)
         except Exception:
             return None
+
+    def forget_storages(self, storages: Iterable[int]) -> None:
+        """Have what lies on these storages be read again: they may be written without being counted."""
+        for key in storages:
+            self._memories.pop(key, None)
 
     def _seen(self, tensor: torch.Tensor, maker: int | None, has_sample: bool) -> Seen:
         if tensor.layout is not torch.strided or tensor.is_nested:

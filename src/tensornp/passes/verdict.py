@@ -12,7 +12,6 @@ from tensornp.passes.records import (
     BACKWARD,
     BEFORE,
     FORWARD,
-    OPTIMIZER,
     PRE_HOOKS,
     UNCOUNTED,
     ModuleCall,
@@ -20,6 +19,8 @@ from tensornp.passes.records import (
     PassRecord,
     Value,
 )
+from tensornp.passes.scaling import is_overflow_of_scale
+from tensornp.passes.step_origin import step_origin
 from tensornp.passes.wording import (
     are_finite,
     at,
@@ -42,11 +43,19 @@ from tensornp.passes.wording import (
 def origin_of(record: PassRecord, what: str) -> Origin | None:
     """Return where the first "nan", "inf" or "nonfinite" came from; None where there was none.
 
-    First comes what has reached the result of a model, then what was recomputed otherwise, then the gradients; then
-    whatever came to an end before. −Inf beside finite numbers in an input or a buffer is taken for a mask. Where
-    operators were followed, these say more than the modules inside which they came.
+    First comes what has reached the result of a model, then what was recomputed otherwise, then the gradients, then
+    what a step of an optimizer has made; then whatever came to an end before. −Inf beside finite numbers in an input or
+    a buffer is taken for a mask. Where operators were followed, these say more than the modules inside which they came.
+    What a gradient scaler explains comes from nowhere.
     """
     operator = operator_origin(record, what) if record.operators else None
+    if operator is not None and (operator.call is None or operator.phase == BACKWARD):
+        tree = CallTree(record)
+        if is_overflow_of_scale(tree):
+            # The scaler's own operators, and those of the backward, go on with what it made infinite.
+            operator = None
+        elif (step := step_origin(tree, what)) and step.source == operator.source and operator.phase != BACKWARD:
+            return replace(step, operator=operator.operator, operator_index=operator.operator_index)
     if operator is not None and record.only is None:
         return operator
     module = _origin_by_modules(record, what)
@@ -80,7 +89,10 @@ def _origin_by_modules(record: PassRecord, what: str) -> Origin | None:
     if origin := _first(tree, tree.again, what, reaching=True):
         sentence = f"{origin.sentence}; this was when a checkpoint recomputed it in the backward"
         return replace(origin, phase=BACKWARD, sentence=sentence)
-    if origin := _around_modules(record, what) or backward_origin(tree, what):
+    around, back = _around_modules(record, what), None
+    if around is None and not is_overflow_of_scale(tree):
+        back = backward_origin(tree, what)
+    if origin := around or back or step_origin(tree, what):
         return origin
     # Of what has reached nothing, operators tell more.
     has_all = bool(record.operators) and record.only is None
@@ -138,13 +150,12 @@ def _held_before(tree: CallTree, call: ModuleCall, value: Value, what: str) -> O
     """Return that a parameter or a buffer was not finite when it was first read."""
     name = parameter_name(call, value)
     earlier = (one for one in tree.ended if one.name == call.name and one.index < call.index)
-    if any(one.path == value.path and _is_clean(what, [one]) for other in earlier for one in other.params):
-        since = "a step of the optimizer?" if value.requires_grad else "it was written since"
-        sentence = f"{name} held {_word(value)} when {named(call)} was called, and was finite before: {since}"
-        phase = OPTIMIZER if value.requires_grad else FORWARD
-        own = Origin(what, phase, name, "", None, call.source, sentence, value.path, call.index)
+    if own := step_origin(tree, what, name=name, before=call):
         # What a step has written may come from a gradient.
         return backward_origin(tree, what, before=call) or own
+    if any(one.path == value.path and _is_clean(what, [one]) for other in earlier for one in other.params):
+        sentence = f"{name} held {_word(value)} when {named(call)} was called, and was finite before: written since"
+        return Origin(what, FORWARD, name, "", None, call.source, sentence, value.path, call.index)
     sentence = f"{name} held {_word(value)} before the pass"
     return Origin(what, BEFORE, name, "", None, call.source, sentence, value.path, call.index)
 

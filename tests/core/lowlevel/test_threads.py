@@ -256,3 +256,31 @@ def test_whoever_may_wake_runs(name):
         while threads.others_run():
             assert time.monotonic() < deadline
         assert not any(threads.others_run() for _ in range(1000))
+
+
+@in_fork
+def test_the_thread_that_began_a_backward_waits_for_those_of_its_devices():
+    """It is in that call, of which there is one; another that is in such a call runs."""
+    from tensornp.core.lowlevel import threads
+
+    def engine(lock: Any) -> None:
+        lock.acquire()
+
+    locks, found = [threading.Lock(), threading.Lock()], []
+    for lock in locks:
+        lock.acquire()
+    other = threading.Thread(target=engine, args=(locks[1],))
+
+    def of_a_device() -> None:
+        time.sleep(0.1)
+        found.extend([threads.others_run(), threads.others_run(engine.__code__)])
+        other.start()
+        time.sleep(0.1)
+        found.append(threads.others_run(engine.__code__))
+        for lock in locks:
+            lock.release()
+
+    threading.Thread(target=of_a_device).start()
+    engine(locks[0])
+    other.join()
+    assert found == [True, False, True]

@@ -5,18 +5,22 @@ Read meanwhile, either ends the process. So both are read here alone, while nobo
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from types import CodeType, FrameType
 from typing import Any, TypeVar
 
 import torch
 
 from tensornp.core.lowlevel import threads
+from tensornp.core.lowlevel.private_names import find
 
 NOT_LOOKED_AT = "another thread is running: gradients were not looked at"
 _T = TypeVar("_T")
 _MAX_READS = 32
 """Reads after which it is asked again whether somebody else runs code: a widget's callback may have begun."""
 _grad: Any = torch.Tensor.grad
+_engine, _graph_task = find("autograd.graph._engine_run_backward"), find("_C._current_graph_task_id")
 
 
 class Unguarded:
@@ -47,9 +51,28 @@ class Unguarded:
     def _may_read(self) -> bool:
         """Return whether nobody else runs, as far as it was asked lately."""
         if self._left <= 0 or self._begun != threads.cells.begun:
-            self._left, self._begun = 0 if threads.others_run() else _MAX_READS, threads.cells.begun
+            caller = _who_waits()
+            is_alone = not (threads.others_run() if caller is None else threads.others_run(caller))
+            self._left, self._begun = _MAX_READS if is_alone else 0, threads.cells.begun
         return self._left > 0
 
     def grad_of(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """Return the gradient of a tensor; None where there is none, or it was left out."""
         return self.read(_grad.__get__, tensor)
+
+
+def _who_waits() -> CodeType | None:
+    """Return the code of the call that began the backward, where that waits for this thread to do its part.
+
+    Torch has a thread for each device but the CPU, in which no such call is seen. Each accumulates the gradients of its
+    own device, and the thread that called those of the CPU.
+    """
+    if _engine is None or _graph_task is None or _graph_task() == -1:
+        return None
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code is _engine.__code__:
+            return None
+        frame = frame.f_back
+    code: CodeType = _engine.__code__
+    return code

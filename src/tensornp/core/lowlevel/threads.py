@@ -11,7 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from types import FrameType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, Literal, TypeVar, cast
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -96,19 +96,19 @@ def own_call(function: _Call) -> _Call:
     return function
 
 
-def others_run() -> bool:
+def others_run(caller: CodeType | None = None) -> bool:
     """Return whether another thread runs code of the user's, or may begin to while this one runs.
 
     It does if it is alive, and none of those that serve the kernel. A thread that runs what it is sent (the main one, a
     subshell's, that of an event loop) does while one of its cells runs, while it does not wait for the next event, or
     while a task or a timer may wake it. Costs some microseconds. Ask it behind the `GATE`, and a cell does not begin
-    before what is done there is done.
+    before what is done there is done. One thread that is in a call of the code `caller` waits for this one.
     """
     with _LOOKING:
-        return _others_run()
+        return _others_run(caller)
 
 
-def _others_run() -> bool:
+def _others_run(caller: CodeType | None) -> bool:
     frames = current_frames()
     del frames[threading.get_ident()]
     if not frames:
@@ -118,6 +118,9 @@ def _others_run() -> bool:
         ident = thread.ident or 0
         frame = frames.pop(ident, None)
         if frame is None:
+            continue
+        if frame.f_code is caller:
+            caller = None
             continue
         if not _is_at_rest(thread, frame):
             return True

@@ -21,6 +21,7 @@ from tensornp.passes.records import (
     SourceLine,
 )
 from tensornp.passes.verdict import first_origin
+from tensornp.passes.wording import listed
 from tensornp.render.layout.document import Alarm, Both, Document, Heading, Lines
 from tensornp.render.layout.style import SOURCE
 from tensornp.render.layout.table import (
@@ -118,6 +119,8 @@ def _totals(record: PassRecord) -> Iterator[str]:
     yield counted(len(record.operators), "operator") if record.operators else ""
     yield f"{again:,} recomputed" if again else ""
     yield f"{counted(back, 'gradient')} back" if record.had_backward else ""
+    classes = dict.fromkeys(one.class_name for one in record.steps)
+    yield f"{counted(len(record.steps), 'step')} of {listed(list(classes))}" if classes else ""
     yield f"of {counted(record.num_dropped, 'call')} only trouble was kept" if record.num_dropped else ""
 
 

@@ -1,0 +1,146 @@
+"""Global hooks on the steps of optimizers, taken away in the end, and what each step has made of its parameters."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+from torch.optim import optimizer as torch_optimizer
+
+from tensornp.core.lowlevel.attributes import class_name
+from tensornp.core.lowlevel.fallback import told
+from tensornp.passes.module_hooks import is_followed_here
+from tensornp.passes.recorder import Recorder
+from tensornp.passes.remembered import Module
+
+_UNREAD = -1
+
+
+class Parameter:
+    """A parameter of an optimizer: by its names, since none is held."""
+
+    __slots__ = ("count", "names")
+
+    def __init__(self, names: tuple[tuple[Module, str], ...], count: int) -> None:
+        self.names, self.count = names, count
+
+
+class Step:
+    """A step, from its begin on: `before` and `after` are the rows of the parameters' figures, `_UNREAD` of none."""
+
+    __slots__ = ("after", "before", "class_name", "is_done", "num_calls", "num_gradients", "parameters", "source")
+
+    def __init__(self, name: str, source: tuple[CodeType, int] | None, num_calls: int, num_gradients: int) -> None:
+        self.class_name, self.source, self.num_calls, self.num_gradients = name, source, num_calls, num_gradients
+        self.parameters: tuple[Parameter, ...] = ()
+        self.before, self.after = array("q"), array("q")
+        self.is_done = False
+
+    def rows(self) -> Iterable[tuple[Parameter, int, int]]:
+        """Return the parameters that were read before and after it, each with the two numbers of its figures."""
+        read = zip(self.parameters, self.before, self.after, strict=False)
+        return (one for one in read if _UNREAD not in one[1:])
+
+
+class OptimizerHooks:
+    """The two hooks by which one recorder learns of steps, from `install` to `remove`."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.steps: list[Step] = []
+        self._recorder = recorder
+        self._handles: list[Any] = []
+        self._open: dict[tuple[int, int], list[Step | None]] = {}
+        self._known: dict[tuple[Any, ...], Parameter] = {}
+
+    def install(self) -> None:
+        """Begin."""
+        self._handles.append(torch_optimizer.register_optimizer_step_pre_hook(self._began))
+        self._handles.append(torch_optimizer.register_optimizer_step_post_hook(self._ended))
+
+    def remove(self) -> None:
+        """End, and leave nothing behind."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self._open.clear()
+
+    def _began(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        self._told(self._begin, optimizer)
+
+    def _ended(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        self._told(self._end, optimizer)
+
+    def _told(self, take_in: Callable[[torch.optim.Optimizer], None], optimizer: torch.optim.Optimizer) -> None:
+        # In few words: a compiler that traces this sees that it does nothing.
+        if torch.compiler.is_compiling() or self._recorder.is_over:
+            return
+        try:
+            with self._recorder.looking():
+                take_in(optimizer)
+        except Exception as error:
+            self._recorder.problems.append(told("a step of an optimizer", error))
+
+    def _begin(self, optimizer: torch.optim.Optimizer) -> None:
+        recorder = self._recorder
+        key = threading.get_ident(), id(optimizer)
+        if key in self._open and _is_inside_a_step(sys._getframe(3)):
+            # A class calls the step of the one that it extends: torch tells of both.
+            self._open[key].append(None)
+            return
+        self._open.pop(key, None)
+        if not recorder.is_bound and not is_followed_here(recorder):
+            return
+        tensors, parameters = self._parameters_of(optimizer)
+        if recorder.is_bound and not parameters:
+            return
+        recorder.look_at_sharded()
+        place = recorder.lines.place_of(sys._getframe(3))
+        step = Step(class_name(type(optimizer)), place, len(recorder.calls), recorder.num_gradients)
+        step.parameters, step.before = parameters, self._rows(tensors)
+        self.steps.append(step)
+        self._open[key] = [step]
+
+    def _end(self, optimizer: torch.optim.Optimizer) -> None:
+        key = threading.get_ident(), id(optimizer)
+        step = self._open[key].pop() if key in self._open else None
+        if step is None:
+            return
+        del self._open[key]
+        step.is_done = True
+        tensors, parameters = self._parameters_of(optimizer)
+        self._recorder.forget_parameters(tensors)
+        if parameters == step.parameters:
+            step.after = self._rows(tensors)
+
+    def _parameters_of(self, optimizer: torch.optim.Optimizer) -> tuple[list[torch.Tensor], tuple[Parameter, ...]]:
+        """Return the parameters of an optimizer that modules which are known hold, as they are and by their names."""
+        names: dict[int, list[tuple[Module, str]]] = defaultdict(list)
+        for module, name, tensor in self._recorder.known_parameters():
+            names[id(tensor)].append((module, name))
+        tensors = [one for group in optimizer.param_groups for one in group["params"] if id(one) in names]
+        return tensors, tuple(self._parameter(tuple(names[id(one)]), one) for one in tensors)
+
+    def _parameter(self, names: tuple[tuple[Module, str], ...], tensor: torch.Tensor) -> Parameter:
+        """Return one object for each parameter, however many steps there are."""
+        known = self._known.get(names)
+        if known is None:
+            known = self._known[names] = Parameter(names, self._recorder.tensors.seen(tensor).count)
+        return known
+
+    def _rows(self, tensors: Iterable[torch.Tensor]) -> array[int]:
+        rows = (self._recorder.tensors.seen(tensor).row for tensor in tensors)
+        return array("q", [_UNREAD if row is None else row for row in rows])
+
+
+def _is_inside_a_step(frame: FrameType) -> bool:
+    """Return whether a step has begun, and not ended, in the frames around the one of torch that begins a step."""
+    code, outer = frame.f_code, frame.f_back
+    while outer is not None and outer.f_code is not code:
+        outer = outer.f_back
+    return outer is not None

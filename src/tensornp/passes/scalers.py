@@ -1,0 +1,134 @@
+"""The gradient scalers that a program can name, as they are when a block begins and when it ends.
+
+A step that a scaler skips is called by nobody: what is left of it is the scale, which it lowers in `update`, and before
+that what it has found. Its tensors are read on their own device, as all others, and it is asked for nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import torch
+
+from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel.attributes import dict_of, is_subclass, is_tensor
+from tensornp.core.values.stats.row_table import Row
+from tensornp.passes.records import LossScaling
+from tensornp.passes.seen_tensors import SeenTensors
+
+_MOST_OBJECTS, _MOST_DEPTH = 2000, 3
+_OPAQUE = (types.ModuleType, types.FunctionType, type, torch.nn.Module, torch.Tensor)
+"""What no scaler is looked for in; in all else by the names that an instance holds itself."""
+
+
+class _State(NamedTuple):
+    """The rows of a scaler's tensors: its own two, made when it first scales, and what it has found in gradients."""
+
+    own: tuple[int, ...]
+    found: tuple[tuple[str, int], ...]
+
+
+class Scalers:
+    """What is remembered of scalers: they are held while the block lasts, and no longer."""
+
+    def __init__(self, tensors: SeenTensors) -> None:
+        self._tensors = tensors
+        self._before: list[tuple[Any, _State]] = []
+        self._states: list[tuple[Any, _State | None, _State]] = []
+
+    def begin(self, namespace: Mapping[str, Any]) -> None:
+        """Look at the scalers that have names when the block begins."""
+        # Of a class of the user's anything may raise.
+        with suppress(Exception):
+            self._before = [(one, self._state_of(one)) for one in scalers_in(namespace)]
+
+    def end(self, namespace: Mapping[str, Any]) -> None:
+        """Look at them again, and at those that have been made since."""
+        before, self._before = self._before, []
+        with suppress(Exception):
+            self._look_again(before, namespace)
+
+    def _look_again(self, before: list[tuple[Any, _State]], namespace: Mapping[str, Any]) -> None:
+        known = {id(one): state for one, state in before}
+        scalers = {id(one): one for one in (*(one for one, _ in before), *scalers_in(namespace))}
+        facts = ((_Facts.of(one), known.get(id(one)), self._state_of(one)) for one in scalers.values())
+        self._states = [one for one in facts if one[0].is_enabled]
+
+    def recorded(self, rows: Sequence[Row]) -> LossScaling | None:
+        """Return how the losses were scaled: by a scaler that has been at work in the block, if there is one."""
+        found = [_scaling(*one, rows) for one in self._states]
+        return next((one for one in found if one.was_used), found[0] if found else None)
+
+    @modes.unnoticed
+    def _state_of(self, scaler: Any) -> _State:
+        # By private names: the public way to ask for the scale waits for the device.
+        states = getattr(scaler, "_per_optimizer_states", {})
+        found = [
+            (getattr(state.get("stage"), "name", ""), row)
+            for state in list(states.values())
+            for tensor in state.get("found_inf_per_device", {}).values()
+            if (row := self._row(tensor)) is not None
+        ]
+        own = (self._row(getattr(scaler, name, None)) for name in ("_scale", "_growth_tracker"))
+        return _State(tuple(row for row in own if row is not None), tuple(found))
+
+    def _row(self, tensor: Any) -> int | None:
+        read = self._tensors.read(tensor) if is_tensor(tensor) else None
+        return read[0] if read is not None else None
+
+
+class _Facts(NamedTuple):
+    """What a scaler was made with."""
+
+    is_enabled: bool
+    first_scale: float
+    backoff: float
+
+    @staticmethod
+    def of(scaler: Any) -> _Facts:
+        if not getattr(scaler, "_enabled", False):
+            return _Facts(False, 1.0, 0.5)
+        return _Facts(True, float(getattr(scaler, "_init_scale", 1.0)), float(getattr(scaler, "_backoff_factor", 0.5)))
+
+
+def scalers_in(namespace: Mapping[str, Any]) -> list[Any]:
+    """Return the scalers that have a name, or are an attribute of what has one: of so many objects at most."""
+    found: dict[int, Any] = {}
+    level, seen = list(namespace.values()), set[int]()
+    for depth in range(_MOST_DEPTH + 1):
+        below: list[Any] = []
+        for obj in level:
+            kind = _kind_of(type(obj))
+            if kind == "scaler":
+                found[id(obj)] = obj
+            elif kind == "holder" and depth < _MOST_DEPTH and id(obj) not in seen and len(below) < _MOST_OBJECTS:
+                seen.add(id(obj))
+                below.extend((dict_of(obj) or {}).values())
+        level = below
+    return list(found.values())
+
+
+def _kind_of(cls: type) -> str:
+    if is_subclass(cls, torch.amp.GradScaler):
+        return "scaler"
+    return "" if any(is_subclass(cls, base) for base in _OPAQUE) else "holder"
+
+
+def _scaling(facts: _Facts, before: _State | None, after: _State, rows: Sequence[Row]) -> LossScaling:
+    first, last = ([rows[one].min for one in state.own] if state else [] for state in (before, after))
+    scale = first[0] if first else facts.first_scale
+    odd = [stage for stage, row in after.found if rows[row].max > 0]
+    num_skipped = _num_lowered(scale, last[0] if last else scale, facts.backoff) + ("STEPPED" in odd)
+    return LossScaling(scale, num_skipped, first != last or bool(after.found), "UNSCALED" in odd)
+
+
+def _num_lowered(scale: float, now: float, backoff: float) -> int:
+    """Return how often a scale was lowered by a factor; 0 of one that was set by hand."""
+    if not (0 < now < scale and 0 < backoff < 1):
+        return 0
+    times = round(math.log(now / scale) / math.log(backoff))
+    return times if math.isclose(scale * backoff**times, now, rel_tol=1e-5) else 0

@@ -1,0 +1,116 @@
+"""Whether `.grad` held values before a pass, which that was added to; no `.grad` is changed by asking."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+from torch import nn
+
+import tensornp as tnp
+
+SAYS = "`.grad` held values before: this pass was added to them"
+
+
+def made() -> nn.Module:
+    """Return a model."""
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+
+
+def backward(model: nn.Module) -> None:
+    """Have gradients come back."""
+    model(torch.ones(2, 3) * torch.tensor([[1.0], [2.0]])).sum().backward()
+
+
+def found(run: tnp.FollowedPass) -> list[str]:
+    """Return what is told of `.grad`."""
+    return [one for one in run.problems if ".grad" in one]
+
+
+def test_what_a_pass_is_added_to_is_said():
+    """And the gradients are the sums that they would be."""
+    plain, model = made(), made()
+    for one in (plain, model):
+        backward(one)
+    backward(plain)
+    with tnp.follow() as run:
+        backward(model)
+    assert found(run) == [SAYS]
+    assert all(torch.equal(a.grad, b.grad) for a, b in zip(plain.parameters(), model.parameters(), strict=True))
+    held = next(one.held for one in run.record.grads if one.name == "0.weight")
+    assert held.norm == pytest.approx(model[0].weight.grad.norm().item() / 2, rel=1e-5)
+    assert run.grads["0.weight"].norm == pytest.approx(held.norm, rel=1e-5)
+
+
+@pytest.mark.parametrize("to_none", [True, False])
+@pytest.mark.parametrize("is_between", [True, False])
+def test_a_gradient_that_was_let_go_of_is_not(to_none, is_between):
+    """Before the call, or between it and the backward; zeros are no values either."""
+    model = made()
+    backward(model)
+    with tnp.follow() as run:
+        if not is_between:
+            model.zero_grad(set_to_none=to_none)
+        loss = model(torch.ones(2, 3)).sum()
+        if is_between:
+            model.zero_grad(set_to_none=to_none)
+        loss.backward()
+    assert found(run) == []
+
+
+def test_passes_inside_of_one_block_are_not_told_to_be_added_to_each_other():
+    """What the block itself has brought was not there before."""
+    model = made()
+    with tnp.follow() as run:
+        backward(model)
+        backward(model)
+    assert found(run) == []
+    assert [one.held for one in run.record.grads] == [None] * 4
+
+
+def test_the_parameters_are_named_where_they_are_some():
+    """And what was not finite there, by itself."""
+    model = made()
+    model[0].weight.grad = torch.ones(4, 3)
+    model[1].bias.grad = torch.full((2,), torch.nan)
+    with tnp.follow() as run:
+        backward(model)
+    assert found(run) == [f"{SAYS} (0.weight)", "`.grad` held NaN before: this pass was added to it (1.bias)"]
+    assert run.first("nan") is None
+
+
+def test_a_pass_without_a_backward_is_added_to_nothing():
+    """Whatever is held."""
+    model = made()
+    backward(model)
+    with tnp.follow() as run:
+        model(torch.ones(2, 3))
+    assert found(run) == []
+
+
+def test_sparse_gradients_are_told_too():
+    """By the elements that they store."""
+    model = nn.Embedding(5, 2, sparse=True)
+    model(torch.tensor([1])).sum().backward()
+    with tnp.follow() as run:
+        model(torch.tensor([2])).sum().backward()
+    assert found(run) == [SAYS]
+
+
+def test_nothing_is_read_while_another_thread_runs():
+    """Torch does not guard it; then nothing is said."""
+    model, stop = made(), threading.Event()
+    backward(model)
+    thread = threading.Thread(target=stop.wait)
+    thread.start()
+    try:
+        with tnp.follow() as run:
+            backward(model)
+    finally:
+        stop.set()
+        thread.join()
+    assert found(run) == []
+    assert run.grads["0.weight"] is not None
+    assert run.complete

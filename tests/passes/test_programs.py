@@ -1,0 +1,84 @@
+"""Each promise over all programs: what is followed computes the same bits, and nothing is left behind."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from programs import INDUCTOR, PROGRAMS, in_a_mode, no_follow, state_after
+
+import tensornp as tnp
+
+FOLLOWS: dict[str, Callable[[Any], Any]] = {
+    "all": lambda _: tnp.follow(),
+    "bound": tnp.follow,
+    "without gradients": lambda _: tnp.follow(grads=False),
+    "operators": lambda _: tnp.follow(level="operators"),
+}
+UNSEEN = {
+    "bound": ("compiled",),
+    "all": ("thread", "threads"),
+    "without gradients": ("thread", "threads"),
+    "operators": ("thread", "threads"),
+}
+"""Programs of which no call is seen: in another thread where no model is named, of what was made of a named one."""
+BY_OTHER_OPERATORS = ("nodes", "tensors")
+"""What is as it is under a mode that does nothing: the names of nodes, and the version of a new gradient."""
+expected = functools.cache(lambda follow, name, *ending: state_after(PROGRAMS[name], follow, *ending)[0])
+
+
+def check(found: dict[str, Any], follow: str, name: str, *ending: Any) -> None:
+    """Check that what is left is what the program leaves by itself."""
+    plain = expected(no_follow, name, *ending)
+    if follow != "operators":
+        assert found == plain
+        return
+    assert found == expected(in_a_mode, name, *ending)
+    for fact, value in plain.items():
+        assert fact in BY_OTHER_OPERATORS or found[fact] == value, fact
+    for mine, theirs in zip(found["tensors"], plain["tensors"], strict=True):
+        assert mine[:4] == theirs[:4]
+        assert (mine[4] is None) is (theirs[4] is None)
+        assert mine[4] is None or (mine[4][0], mine[4][2]) == (theirs[4][0], theirs[4][2])
+
+
+@pytest.mark.parametrize("follow", FOLLOWS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_that_is_followed_leaves_the_same_bits(name, follow):
+    """Losses, parameters, gradients, buffers, optimizer, scaler, RNG, graph, hooks and modes."""
+    found, runs = state_after(PROGRAMS[name], FOLLOWS[follow])
+    check(found, follow, name)
+    for run in runs:
+        assert run.record.notes == ()
+        assert run.complete
+        assert bool(run.calls) is not name.endswith(UNSEEN[follow])
+        assert tnp.card(run).text
+
+
+@pytest.mark.parametrize("follow", ["all", "operators"])
+@pytest.mark.parametrize(("stop", "stop_at"), [("return", 0), (ValueError, 1), (KeyboardInterrupt, 2)])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_block_that_ends_in_its_middle_leaves_the_same_bits(name, stop, stop_at, follow):
+    """After the forward, after the backward, after the step: by return, by an error, by Ctrl-C."""
+    found, runs = state_after(PROGRAMS[name], FOLLOWS[follow], stop, stop_at)
+    check(found, follow, name, stop, stop_at)
+    for run in runs:
+        assert run.is_over
+        assert run.record.notes == ()
+        assert tnp.card(run).text
+    if found["num pauses"] > stop_at and stop != "return":
+        assert any(run.record.error == stop.__name__ for run in runs)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a compiler")
+@pytest.mark.parametrize("follow", FOLLOWS)
+def test_what_inductor_compiles_leaves_the_same_bits(follow):
+    """Compiled in the first block, and called in the others."""
+    plain, _ = state_after(INDUCTOR, no_follow)
+    found, runs = state_after(INDUCTOR, FOLLOWS[follow])
+    assert found == plain
+    assert all(bool(run.calls) is (follow != "bound") for run in runs)

@@ -1,0 +1,214 @@
+"""The steps of optimizers in a pass: how many, where, and what they made of parameters; the training is as it was."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+from torch import nn
+from torch.optim import optimizer as torch_optimizer
+
+import tensornp as tnp
+
+HOOKS = (torch_optimizer._global_optimizer_pre_hooks, torch_optimizer._global_optimizer_post_hooks)
+
+
+class Spoils(torch.optim.SGD):
+    """An optimizer whose step writes NaN into the first parameter."""
+
+    def step(self, closure=None):  # type: ignore[no-untyped-def]
+        """Do a step, and spoil."""
+        out = super().step(closure)
+        with torch.no_grad():
+            self.param_groups[0]["params"][0].view(-1)[0] = torch.nan
+        return out
+
+
+def step_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Train for one step."""
+    optimizer.zero_grad()
+    model(torch.ones(2, 3)).sum().backward()
+    optimizer.step()
+
+
+def test_steps_are_counted_and_stand_among_calls_and_gradients():
+    """With their class and their line."""
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))
+    optimizer = torch.optim.Adam(model.parameters())
+    with tnp.follow() as run:
+        step_of(model, optimizer)
+        step_of(model, optimizer)
+    first, second = run.record.steps
+    assert (first.class_name, first.num_calls, second.num_calls) == ("Adam", 3, 6)
+    assert (first.num_gradients, second.num_gradients) == (6, 12)
+    assert first.source.text == "optimizer.step()"
+    assert first.is_done
+    assert first.spoilt == ()
+    assert run.first("nonfinite") is None
+    assert "2 steps of Adam" in tnp.card(run).text
+
+
+@pytest.mark.parametrize("is_called_again", [False, True])
+def test_a_parameter_that_a_step_spoils_is_told_with_its_line(is_called_again):
+    """Also where nobody has called the model since."""
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))
+    optimizer = Spoils(model.parameters(), lr=0.1)
+    with tnp.follow() as run:
+        step_of(model, optimizer)
+        if is_called_again:
+            model(torch.ones(1, 3))
+    origin = run.first("nan")
+    assert (origin.phase, origin.name) == ("optimizer", "0.weight")
+    assert origin.sentence.startswith("0.weight held NaN after a step of the optimizer (Spoils, test_steps.py:")
+    assert "`optimizer.step()`), and was finite before it" in origin.sentence
+    assert "?" not in origin.sentence
+    assert run.problems[0] == origin.sentence
+    assert origin.sentence.partition(" (")[0] in tnp.card(run).text
+
+
+@pytest.mark.parametrize("level", ["modules", "operators"])
+def test_a_step_that_is_too_large_is_named_at_both_levels(level):
+    """Where operators are followed, with the one that made it."""
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=3e38)
+    with tnp.follow(level=level) as run:
+        step_of(model, optimizer)
+    origin = run.first("inf")
+    assert (origin.phase, origin.source.text) == ("optimizer", "optimizer.step()")
+    assert "after a step of the optimizer (SGD, test_steps.py:" in origin.sentence
+    assert bool(origin.operator) is (level == "operators")
+    assert run.problems.count(origin.sentence) == 1
+    assert tnp.card(run).text
+
+
+def test_a_loss_that_is_not_finite_is_laid_to_no_step():
+    """What the step then writes comes of it."""
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with tnp.follow(level="operators") as run:
+        loss = (model(torch.ones(2, 3)).sum() * 0 - 1).sqrt()
+        loss.backward()
+        optimizer.step()
+    assert run.first("nan").operator == "sqrt"
+    assert run.first("nan").phase == "forward"
+
+
+def test_a_gradient_that_is_not_finite_is_the_origin_and_what_the_step_made_of_it_is_told_beside():
+    """A step writes what it is given."""
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with tnp.follow() as run:
+        ((model(torch.ones(2, 3)).sum() * 0).sqrt()).backward()
+        optimizer.step()
+    assert run.first("nan").phase == "backward"
+    assert any("held NaN after a step of the optimizer (SGD" in one for one in run.problems[1:])
+
+
+def test_what_the_program_itself_writes_is_laid_to_no_step():
+    """There was one, and it was not that."""
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with tnp.follow() as run:
+        step_of(model, optimizer)
+        with torch.no_grad():
+            model.weight[0, 0] = torch.nan
+        model(torch.ones(1, 3))
+    assert "optimizer" not in run.first("nan").sentence
+    assert run.first("nan").sentence.endswith("was finite before: written since")
+
+
+@pytest.mark.parametrize("kind", ["fused", "foreach", "closure", "tied", "two"])
+def test_weights_are_read_again_after_each_step(kind):
+    """Also where a fused one does not count what it writes, and each by the optimizer that has it."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    if kind == "tied":
+        model[1].weight = model[0].weight
+    if kind == "closure":
+        optimizer = torch.optim.LBFGS(model.parameters(), max_iter=1)
+    elif kind == "two":
+        optimizer = torch.optim.SGD(model[0].parameters(), lr=0.1)
+        torch.optim.SGD(model[1].parameters(), lr=0.1)
+    else:
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.1, **{kind: True} if kind != "tied" else {})
+    expected = []
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        expected.append([p.max().item() for p in (model[0].weight, model[1].weight)])
+        loss = model(torch.ones(2, 3)).square().sum()
+        loss.backward()
+        return loss
+
+    with tnp.follow() as run:
+        for _ in range(3):
+            if kind == "closure":
+                optimizer.step(closure)
+            else:
+                closure()
+                optimizer.step()
+    found = [[run.calls[i + 1].params[0].max, run.calls[i + 2].params[0].max] for i in range(0, len(run.calls), 3)]
+    assert found == expected
+    assert len(run.record.steps) == 3
+    assert len({str(one) for one in expected}) >= 3
+
+
+@pytest.mark.parametrize("ending", ["return", "error", "interrupt", "step"])
+def test_hooks_of_optimizers_are_gone_whatever_ends_the_block(ending):
+    """And a step that raised is told as not done."""
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    before = [dict(one) for one in HOOKS]
+    run = tnp.follow()
+
+    def raises() -> float:
+        raise ValueError
+
+    with pytest.raises((ValueError, KeyboardInterrupt)) if ending != "return" else run as _:
+        if ending != "return":
+            with run:
+                step_of(model, optimizer)
+                if ending == "step":
+                    optimizer.step(raises)
+                raise {"error": ValueError, "interrupt": KeyboardInterrupt}[ending]
+        step_of(model, optimizer)
+    assert [dict(one) for one in HOOKS] == before
+    assert [one.is_done for one in run.record.steps] == [True] + [False] * (ending == "step")
+    assert not optimizer._optimizer_step_pre_hooks
+    assert not optimizer._optimizer_step_post_hooks
+
+
+def test_steps_of_other_models_and_of_other_threads_are_not_the_pass_s():
+    """Unless a model is named, and they are of its parameters."""
+    mine, other = nn.Linear(3, 1), nn.Linear(3, 1)
+    optimizers = [torch.optim.SGD(model.parameters(), lr=0.1) for model in (mine, other)]
+    with tnp.follow(mine) as run:
+        step_of(other, optimizers[1])
+        thread = threading.Thread(target=step_of, args=(mine, optimizers[0]))
+        thread.start()
+        thread.join()
+    assert len(run.record.steps) == 1
+    with tnp.follow() as run:
+        thread = threading.Thread(target=step_of, args=(mine, optimizers[0]))
+        thread.start()
+        thread.join()
+    assert run.record.steps == ()
+    assert run.calls == ()
+
+
+def test_the_place_of_a_step_is_right_where_calls_were_dropped():
+    """It stands among those that are kept."""
+    model = nn.Linear(3, 1)
+    optimizer = Spoils(model.parameters(), lr=0.1)
+    with tnp.follow(max_calls=4) as run:
+        for _ in range(20):
+            with torch.no_grad():
+                model(torch.ones(1, 3))
+        step_of(model, optimizer)
+        with torch.no_grad():
+            model(torch.ones(1, 3))
+    (step,) = run.record.steps
+    assert len(run.calls) == 4
+    assert step.num_calls == 3
+    assert run.first("nan").phase == "optimizer"
