@@ -21,7 +21,7 @@ export class Panel {
     this.announce = announce;
     this.row = row;
     this.closed = closed;
-    this.node = element("section", "weight");
+    this.node = element("section", "panel tensornp-weight");
     this.node.hidden = true;
   }
 
@@ -71,8 +71,8 @@ export class Panel {
     this.comes?.disconnect();
     this.node.hidden = false;
     const isThere = content.type === "weight";
-    const head = element("div", "weight-head");
-    head.append(isThere ? nameOf("weight-name", content.name) : element("span", "problem", content.text));
+    const head = element("div", "panel-head");
+    head.append(isThere ? nameOf("panel-name", content.name) : element("span", "problem", content.text));
     if (isThere && content.numpy) head.append(copyButton("the NumPy expression", () => content.numpy, "NumPy"));
     if (isThere && content.torch) head.append(copyButton("the PyTorch expression", () => content.torch, "PyTorch"));
     const close = button("close", "", () => this.closed(), "copy tensornp-close");
