@@ -318,7 +318,7 @@ export class Tree {
       down();
       return true;
     }
-    if (this.panel.tabs?.key(event)) return true;
+    if (this.panel.key(event)) return true;
     if (this.lines.head.contains(event.target)) return this.lines.keyInHead(event, down);
     if (!this.lines.body.contains(event.target)) return false;
     const act = this.acts(this.lines.lineOf(this.current), event.shiftKey)[event.key];

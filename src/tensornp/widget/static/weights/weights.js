@@ -4,13 +4,13 @@ import { button, element } from "../page/elements.js";
 import { dockingEach } from "../page/docking.js";
 import { Tree } from "../tree/tree.js";
 import { Findings } from "./findings.js";
-import { Panel } from "./panel.js";
+import { WeightPanel } from "./panel.js";
 import { Scan } from "./scan.js";
 
 class Weights extends Tree {
   /** @param {Model} model */
   constructor(model) {
-    const panelOf = (calls) => new Panel(model, calls);
+    const panelOf = (calls) => new WeightPanel(model, calls);
     const label = `Weights of ${model.get("label")}`;
     super(model, { kind: "weights", label, kept: "tensornp.columns", panelOf });
     this.scan = new Scan(() => this.wishes.post({ type: model.get("progress") >= 0 ? "end" : "scan", ...this.asked }));
