@@ -140,3 +140,24 @@ interface SeenWindow {
   columns: [string, number][];
   overview: string;
 }
+
+/** A value of a call under one heading: what has made it has a number. */
+interface CallCell {
+  text: string;
+  number?: number;
+  isAlarm?: boolean;
+}
+
+/** One call that was opened. */
+interface SeenCall {
+  name: string;
+  className: string;
+  code: string;
+  facts: [string, string][];
+  error: string;
+  notes: string[];
+  source: { where: string; lines: { line: number; text: string; isIt: boolean }[] };
+  pictures: { src: string; alt: string; caption: string; ends: [string, string] }[];
+  headings: { text: string; isRight: boolean }[];
+  groups: { title: string; rows: CallCell[][]; more: string }[];
+}

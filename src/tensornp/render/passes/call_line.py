@@ -35,26 +35,28 @@ def call_line_row(line: CallLine, above: CallLine, alarms: Mapping[int, str], ou
     if not line.calls:
         return TableRow((f"… {counted(line.num_hidden, 'more call')}",), level=line.level, is_quiet=True)
     first, alarm = line.calls[0], alarms.get(line.calls[0].index, "")
-    num_calls = _num_calls(line) // max(_num_calls(above), 1)
+    num_calls = num_calls_of(line) // max(num_calls_of(above), 1)
     is_quiet = state_of(first) == PASSED_ON
-    outputs = [value for call in line.calls if (value := _main(call.outputs)) is not None]
+    outputs = [value for call in line.calls if (value := main_value(call.outputs)) is not None]
     given = [value.figures for value in outputs if value.figures is not None]
-    back = [figures for call in line.calls if (figures := _worst(value.grad for value in call.outputs)) is not None]
+    back = [
+        figures for call in line.calls if (figures := worst_figures(value.grad for value in call.outputs)) is not None
+    ]
     cells = (
         _name(line.label, first.class_name, "" if is_quiet else QUIET),
-        _shapes(_main(first.inputs), _main(first.outputs)),
+        shapes_text(main_value(first.inputs), main_value(first.outputs)),
         cut(name_of(outputs[0].dtype), _MAX_CLASS) if outputs else "",
         sample_cell(given, [value.sample for value in outputs]),
         _between(given),
-        _at_most([one.norm for one in given]),
-        _at_most([one.norm for one in back]),
-        cut(", ".join(filter(None, _marks(line, num_calls, alarm, outer))), _MAX_TEXT),
+        at_most([one.norm for one in given]),
+        at_most([one.norm for one in back]),
+        cut(", ".join(filter(None, marks_of(line, num_calls, alarm, outer))), _MAX_TEXT),
     )
-    titles = ("", _all_shapes(first), *[""] * (len(cells) - 2))
+    titles = ("", all_shapes(first), *[""] * (len(cells) - 2))
     return TableRow(cells, titles, has_facts=bool(outputs), alarm=alarm, level=line.level, is_quiet=is_quiet)
 
 
-def _num_calls(line: CallLine) -> int:
+def num_calls_of(line: CallLine) -> int:
     """Return how many calls there are of each module of a line."""
     return len(line.calls) // max(len({call.name for call in line.calls}), 1)
 
@@ -66,18 +68,18 @@ def _name(label: str, class_name: str, style: str) -> Drawn:
     return Drawn(f"{name} {said}".strip(), escape(name) + beside)
 
 
-def _main(values: Sequence[Value]) -> Value | None:
+def main_value(values: Sequence[Value]) -> Value | None:
     """Return which of a call's values is told: one that is not finite, or the first that was read."""
     odd = (one for one in values if not_finite([one]))
     return next(odd, next((one for one in values if one.figures), values[0] if values else None))
 
 
-def _worst(figures: Iterable[Figures | None]) -> Figures | None:
+def worst_figures(figures: Iterable[Figures | None]) -> Figures | None:
     known = [one for one in figures if one is not None]
     return next((one for one in known if not one.is_finite), known[0] if known else None)
 
 
-def _shapes(got: Value | None, gave: Value | None) -> str:
+def shapes_text(got: Value | None, gave: Value | None) -> str:
     """Return the shapes of an input and of an output: one where they are equal, or the axis in which they differ."""
     if got is None or gave is None:
         sides = [str(one.shape) if one is not None else "" for one in (got, gave)]
@@ -89,7 +91,7 @@ def _shapes(got: Value | None, gave: Value | None) -> str:
     return f"({', '.join(axes)}{',' if len(axes) == 1 else ''})"
 
 
-def _all_shapes(call: ModuleCall) -> str:
+def all_shapes(call: ModuleCall) -> str:
     """Return all that a call got and gave, each by its place."""
     sides = [
         ", ".join(f"{one.path} {name_of(one.dtype)} {one.shape}".strip() for one in values[:_MAX_VALUES])
@@ -109,7 +111,7 @@ def _between(figures: Sequence[Figures]) -> str:
     return low if low == high else f"{low} … {high}"
 
 
-def _at_most(values: Sequence[float]) -> str:
+def at_most(values: Sequence[float]) -> str:
     """Return the largest of some numbers, NaN if any is."""
     if not values:
         return ""
@@ -118,7 +120,7 @@ def _at_most(values: Sequence[float]) -> str:
     return ("≤" if len(texts) > 1 else "") + at_a_glance(largest)
 
 
-def _marks(line: CallLine, num_calls: int, alarm: str, outer: frozenset[int | None]) -> Iterator[str]:
+def marks_of(line: CallLine, num_calls: int, alarm: str, outer: frozenset[int | None]) -> Iterator[str]:
     """Yield what else there is to say of calls that are alike; what an alarm has said is not said again."""
     call = line.calls[0]
     yield f"{num_calls:,} calls" if num_calls > 1 else ""
@@ -127,7 +129,7 @@ def _marks(line: CallLine, num_calls: int, alarm: str, outer: frozenset[int | No
         yield "" if alarm == RAISED else f"raised {'' if call.index in outer else cut(call.error, _MAX_ERROR)}".strip()
     yield "did not return" if call.status == LEFT else ""
     yield from dict.fromkeys(one.relation for one in call.outputs if one.relation not in ("", "new"))
-    yield _cast(_main(call.inputs), _main(call.outputs))
+    yield _cast(main_value(call.inputs), main_value(call.outputs))
     yield PASSED_ON if state_of(call) == PASSED_ON else ""
     yield from (f"{one.path} holds {word}" for one in call.params if (word := not_finite([one])))
     yield from dict.fromkeys(one.note for one in call.outputs if one.note)

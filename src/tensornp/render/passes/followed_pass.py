@@ -10,7 +10,7 @@ from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.passes.follow import FollowedPass
 from tensornp.passes.outline import CallLine, not_finite, not_finite_back, outlined
 from tensornp.passes.records import BACKWARD, BEFORE, RAISED, RECOMPUTED, ModuleCall, Origin, PassRecord, SourceLine
-from tensornp.render.layout.document import Alarm, Both, Document, Heading, Lines
+from tensornp.render.layout.document import Alarm, Both, Document, Group, Heading, Lines
 from tensornp.render.layout.style import SOURCE
 from tensornp.render.layout.table import (
     Table,
@@ -22,6 +22,7 @@ from tensornp.render.layout.table import (
     without_empty,
 )
 from tensornp.render.passes.call_line import ALWAYS, HEADINGS, PICTURE, call_line_row
+from tensornp.render.passes.links import Links
 
 _MAX_TEXT = 400
 _MAX_PLACE = 120
@@ -57,16 +58,20 @@ def followed_pass_document(
         What was followed.
     """
     said = [cut(text, _MAX_TEXT) for text in problems]
+    links, led = Links(record.calls), failed.index if failed is not None else None
+    led = origin.call if origin is not None else led
     table, common = _table(record, origin, failed)
     verdict: Alarm | Lines | Heading = Heading(_calm(record))
     if said and (origin is not None or failed is not None or record.error):
         # What is told behind the first clause is no alarm; but a backward begins with what was fine.
         first, *rest = said.pop(0).split("; ", 0 if origin is not None and origin.phase == BACKWARD else 1)
-        verdict = Alarm(first, "".join(f"; {one}" for one in rest))
+        verdict = Alarm(links.within(first, led), "".join(f"; {one}" for one in rest))
     source = (_source(origin.source, verdict.text),) if origin is not None and origin.source is not None else ()
     totals = " · ".join(filter(None, [cut(title, MAX_SHOWN), *_totals(record), *common]))
     notes = [cut(text, _MAX_TEXT) for text in record.notes]
-    return Document((verdict, *source, Lines((*said, totals)), _tree(table), Lines(tuple(notes))))
+    lines = Lines((*map(links.within, said), totals))
+    # The live tree takes the place of the static one.
+    return Document((verdict, *source, lines, Group("tensornp-static", (_tree(table),)), Lines(tuple(notes))))
 
 
 def _calm(record: PassRecord) -> str:
@@ -94,13 +99,22 @@ def _source(source: SourceLine, verdict: str) -> Both:
     return Both(f"    {text}", f'<div style="{SOURCE}" title="{escape(where)}">{escape(text)}</div>')
 
 
-def _table(record: PassRecord, origin: Origin | None, failed: ModuleCall | None) -> tuple[Table, list[str]]:
-    """Return the tree as a table, and what is the same in all of its rows."""
+def alarms_of(record: PassRecord, origin: Origin | None, failed: ModuleCall | None) -> dict[int, str]:
+    """Return by the index of a call what gives cause for alarm in it, in a word or two."""
     alarms = {failed.index: RAISED} if failed is not None else {}
     if origin is not None and origin.call is not None:
         alarms[origin.call] = _alarm(origin, record.calls[origin.call])
-    # Where an error came through, what it said stands at the call that raised it.
-    outer = frozenset(call.parent for call in record.calls if call.status == RAISED)
+    return alarms
+
+
+def outer_of(record: PassRecord) -> frozenset[int | None]:
+    """Return the calls through which an error came: what it said stands at the call that raised it."""
+    return frozenset(call.parent for call in record.calls if call.status == RAISED)
+
+
+def _table(record: PassRecord, origin: Origin | None, failed: ModuleCall | None) -> tuple[Table, list[str]]:
+    """Return the tree as a table, and what is the same in all of its rows."""
+    alarms, outer = alarms_of(record, origin, failed), outer_of(record)
     rows: list[TableRow] = []
     above = [CallLine("", (), -1)]
     for line in outlined(record.calls, alarms):

@@ -3,7 +3,7 @@
 
 import { copyButton } from "../page/copy.js";
 import { GONE } from "../page/docking.js";
-import { element, focused, liveRegion } from "../page/elements.js";
+import { button, element, focused, liveRegion } from "../page/elements.js";
 import { WAITING } from "../page/request.js";
 import { Wishes } from "../page/wishes.js";
 import { Columns } from "./columns.js";
@@ -24,6 +24,8 @@ export class Tree {
   seen;
   /** @type {HTMLElement[]} */
   hidden = [];
+  /** @type {(() => void)[]} */
+  links = [];
   /** @type {{ search: string, sort: string, descending: boolean, filters: Record<string, string>, toggled: number[] }} */
   asked = { search: "", sort: "", descending: false, filters: {}, toggled: [] };
   isWide = false;
@@ -62,7 +64,7 @@ export class Tree {
       post: (message, isSlow) => this.wishes.post(message, isSlow),
       announce: (text) => (this.live.textContent = text),
       row: () => this.lines.rowOpened(),
-      open: (number) => this.open(number),
+      lead: (number) => this.lead(number),
       closed: () => {
         this.close();
         this.lines.rowOf(this.current)?.focus({ preventScroll: true });
@@ -278,6 +280,12 @@ export class Tree {
     if (this.lines.lineOf(this.current)?.number !== number) this.wish(undefined, number);
   }
 
+  // From what leads to a line the focus goes there.
+  lead(number) {
+    this.lines.rowOf(this.current)?.focus({ preventScroll: true });
+    this.open(number);
+  }
+
   close() {
     this.panel.close();
     this.lines.mark(undefined);
@@ -382,6 +390,15 @@ export class Tree {
     const above = this.hidden.at(-1) ?? card.lastElementChild;
     if (above) above.after(this.root);
     else card.append(this.root);
+    for (const name of card.querySelectorAll("[class^='tensornp-to-']")) this.link(name);
+  }
+
+  // What a card says of a line leads to it, as long as the tree is there.
+  link(name) {
+    const text = name.textContent;
+    const number = Number(name.className.slice("tensornp-to-".length));
+    name.replaceChildren(button(text, "Show it in the tree", () => this.lead(number), "to-line"));
+    this.links.push(() => name.replaceChildren(text));
   }
 
   end() {
@@ -402,6 +419,7 @@ export class Tree {
     this.panel.leave();
     this.watcher.disconnect();
     for (const node of this.hidden) node.style.display = "";
+    for (const undo of this.links) undo();
     for (const [event, listener] of Object.entries(this.listeners)) this.model.off(event, listener);
     this.root.remove();
   }

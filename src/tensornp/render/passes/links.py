@@ -1,0 +1,39 @@
+"""The names of calls in the sentences of a card, marked so that a live tree can make them links to its rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import escape
+
+from tensornp.passes.records import ModuleCall
+from tensornp.render.layout.table import Drawn
+
+_FIRST = re.compile(r"[^\s,;:()]+")
+
+
+class Links:
+    """The calls of a pass, by the names that sentences have of them."""
+
+    def __init__(self, calls: Sequence[ModuleCall]) -> None:
+        self._calls = calls
+        self._first: dict[str, int] = {}
+        for call in calls:
+            self._first.setdefault(call.title, call.index)
+
+    def within(self, sentence: str, call: int | None = None) -> str:
+        """Return a sentence in which the name of `call` is marked, or that of a call or parameter at its beginning."""
+        if call is not None:
+            name = self._calls[call].title
+            found = re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.]*\w)", sentence) if name else None
+            return _marked(sentence, *found.span(), call) if found else sentence
+        own = _FIRST.match(sentence)
+        name = own[0] if own else ""
+        # The last key of a parameter is that of no module.
+        index = self._first.get(name, self._first.get(name.rpartition(".")[0]) if "." in name else None)
+        return sentence if index is None or own is None else _marked(sentence, *own.span(), index)
+
+
+def _marked(sentence: str, first: int, last: int, call: int) -> Drawn:
+    before, name, after = (escape(part) for part in (sentence[:first], sentence[first:last], sentence[last:]))
+    return Drawn(sentence, f'{before}<span class="tensornp-to-{call}">{name}</span>{after}')

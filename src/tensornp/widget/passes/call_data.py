@@ -1,0 +1,178 @@
+"""What the page shows of one call, as plain data that it puts in as text and never as HTML."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tensornp.core.lowlevel.legible import legible
+from tensornp.core.lowlevel.units import counted, format_number, format_ordinal
+from tensornp.core.tensor.dtypes import name_of
+from tensornp.models.names.quoted import cut
+from tensornp.passes.outline import not_finite, not_finite_back
+from tensornp.passes.records import Figures, Gradient, ModuleCall, SourceLine, Value
+from tensornp.passes.wording import parameter_name
+from tensornp.render.passes.sample import histogram_of
+from tensornp.render.pictures.png import data_uri, histogram_png
+from tensornp.render.pictures.stats_line import histogram_alt
+
+_HEADINGS = (
+    "", "shape", "dtype", "device", "relation", "made by", "min … max", "mean", "norm", "grad min … max", "grad norm",
+    "notes",
+)  # fmt: skip
+_NUMBERS = ("min … max", "mean", "norm", "grad min … max", "grad norm")
+_MAX_VALUES, _MAX_PICTURES = 30, 4
+"""Values of a kind that have rows, and of all that have pictures."""
+_WIDTH, _HEIGHT = 192, 48
+_MAX_TEXT = 400
+_AROUND, _MAX_NBYTES = 2, 2**22
+"""Lines before and behind one of a program, and bytes of a file of which these are read."""
+
+
+def call_data(
+    calls: Sequence[ModuleCall], grads: Mapping[str, Gradient], index: int, opened: str = ""
+) -> dict[str, Any]:
+    """Return what is known of one call; `opened` is the expression of the pass, `grads` are by parameter."""
+    call = calls[index]
+    kinds = (("inputs", call.inputs), ("outputs", call.outputs), ("parameters", call.params))
+    return {
+        "name": cut(call.title, _MAX_TEXT),
+        "className": cut(call.class_name, _MAX_TEXT) if call.class_name != call.title else "",
+        "code": _code(calls, call, opened),
+        "facts": [[label, cut(said, _MAX_TEXT)] for label, said in _facts(calls, call) if said],
+        "error": cut(call.error, _MAX_TEXT),
+        "notes": [cut(note, _MAX_TEXT) for note in call.notes],
+        "source": _source_data(call.source),
+        "pictures": list(_pictures(call)),
+        **_table(call, {kind: values for kind, values in kinds if values}, grads),
+    }
+
+
+def _code(calls: Sequence[ModuleCall], call: ModuleCall, opened: str) -> str:
+    """Return what gives the call from the pass; empty where no expression gives that."""
+    if not opened:
+        return ""
+    is_first = bool(call.name) and next(one for one in calls if call.name in (one.name, one.code)) is call
+    return f"{opened}[{call.name!r}]" if is_first else f"{opened}.calls[{call.index}]"
+
+
+def _facts(calls: Sequence[ModuleCall], call: ModuleCall) -> Iterator[tuple[str, str]]:
+    above = calls[call.parent] if call.parent is not None else None
+    times = sum(one.name == call.name and one.class_name == call.class_name for one in calls)
+    devices = {one.device for one in (*call.inputs, *call.outputs, *call.params)}
+    yield "inside", above.title if above is not None else ""
+    yield "call", f"{format_ordinal(call.nth + 1)} of {times:,}" if times > 1 else ""
+    yield "phase", call.phase
+    yield "status", call.status
+    yield "thread", call.thread
+    yield "device", devices.pop() if len(devices) == 1 else ""
+
+
+def _table(call: ModuleCall, kinds: Mapping[str, Sequence[Value]], grads: Mapping[str, Gradient]) -> dict[str, Any]:
+    """Return all values under headings, without those under which nothing is said, and the device where it is one."""
+    rows: list[list[dict[str, Any]]] = []
+    groups: list[dict[str, Any]] = []
+    for kind, values in kinds.items():
+        own = [_cells(call, kind, one, grads) for one in values[:_MAX_VALUES]]
+        more = len(values) - len(own)
+        groups.append({"title": kind, "rows": own, "more": f"{counted(more, 'more value')}" if more else ""})
+        rows += own
+    devices = {row[_HEADINGS.index("device")]["text"] for row in rows}
+    is_said = [
+        not i or (any(row[i]["text"] for row in rows) and (heading != "device" or len(devices) > 1))
+        for i, heading in enumerate(_HEADINGS)
+    ]
+    for group in groups:
+        group["rows"] = [[cell for cell, is_kept in zip(row, is_said, strict=True) if is_kept] for row in group["rows"]]
+    headings = [
+        {"text": heading, "isRight": heading in _NUMBERS}
+        for heading, is_kept in zip(_HEADINGS, is_said, strict=True)
+        if is_kept
+    ]
+    return {"headings": headings, "groups": groups}
+
+
+def _cells(call: ModuleCall, kind: str, value: Value, grads: Mapping[str, Gradient]) -> list[dict[str, Any]]:
+    gradient = grads.get(parameter_name(call, value)) if kind == "parameters" else None
+    back = value.grad if gradient is None or value.grad is not None else gradient.figures
+    notes = ", ".join(filter(None, (value.note, gradient.note if gradient is not None else "")))
+    is_odd, is_odd_back = bool(not_finite([value])), bool(not_finite_back([value]))
+    made = {} if value.maker is None else {"number": value.maker}
+    is_told = kind == "inputs" or (kind == "outputs" and value.maker not in (None, call.index))
+    return [
+        {"text": cut(value.path, _MAX_TEXT) or ("result" if kind == "outputs" else "value")},
+        {"text": str(value.shape)},
+        {"text": name_of(value.dtype)},
+        {"text": value.device},
+        {"text": value.relation},
+        {"text": cut(value.made_by, _MAX_TEXT), **made} if is_told else {"text": ""},
+        {"text": _between(value.figures), "isAlarm": is_odd},
+        {"text": _number(value.figures.mean) if value.figures and value.figures.count else ""},
+        {"text": _number(value.figures.norm) if value.figures else ""},
+        {"text": _between(back), "isAlarm": is_odd_back},
+        {"text": _number(back.norm) if back is not None else ""},
+        {"text": cut(notes, _MAX_TEXT)},
+    ]
+
+
+def _between(figures: Figures | None) -> str:
+    if figures is None or not figures.count:
+        return ""
+    low, high = _number(figures.min), _number(figures.max)
+    return low if low == high else f"{low} … {high}"
+
+
+def _number(value: float) -> str:
+    """Return a number in four digits."""
+    return format_number(value + 0.0)
+
+
+def _pictures(call: ModuleCall) -> Iterator[dict[str, Any]]:
+    """Yield the histograms of the samples of what a call gave and got, each with what it is of."""
+    named = [("result", one) for one in call.outputs] + [("input", one) for one in call.inputs]
+    sampled = [(kind, one) for kind, one in named if one.sample and one.figures]
+    for kind, one in sampled[:_MAX_PICTURES]:
+        histogram = histogram_of([one.figures] if one.figures else [], [one.sample])
+        if histogram is None or one.figures is None:
+            continue
+        whole = f" of {one.figures.count:,}" if one.figures.count > len(one.sample) else ""
+        yield {
+            "src": data_uri(histogram_png(histogram, _WIDTH, _HEIGHT)),
+            "alt": histogram_alt(histogram),
+            "caption": f"{kind} {cut(one.path, _MAX_TEXT)}".strip() + f" · {histogram.scope}{whole}",
+            "ends": [_number(one.figures.min), _number(one.figures.max)],
+        }
+
+
+def _source_data(source: SourceLine | None) -> dict[str, Any]:
+    """Return a line of a program with those around it, where its file still has it."""
+    if source is None:
+        return {"where": "", "lines": []}
+    place = f"{source.cell} line {source.line}" if source.cell else f"{source.file}:{source.line}"
+    function = f" in {source.function}" if source.function.isidentifier() else ""
+    lines = [{"line": line, "text": legible(text), "isIt": line == source.line} for line, text in lines_around(source)]
+    return {"where": cut(place + function, _MAX_TEXT), "lines": lines}
+
+
+def lines_around(source: SourceLine) -> list[tuple[int, str]]:
+    """Return a line of a program and some around it by their numbers; that alone where its file has another there."""
+    if not source.text:
+        return []
+    lines = _lines_of(source.file)
+    if not 0 < source.line <= len(lines) or lines[source.line - 1].strip() != source.text:
+        return [(source.line, source.text)]
+    first = max(source.line - _AROUND, 1)
+    some = [line.expandtabs().rstrip("\n") for line in lines[first - 1 : source.line + _AROUND]]
+    return list(enumerate(textwrap.dedent("\n".join(some)).split("\n"), first))
+
+
+def _lines_of(file: str) -> list[str]:
+    """Return the lines of a file, or of a cell of this kernel; none of what is no file, or too long to be a program."""
+    try:
+        is_program = file in linecache.cache or (os.path.isfile(file) and os.path.getsize(file) <= _MAX_NBYTES)
+    except (OSError, ValueError):
+        return []
+    return linecache.getlines(file) if is_program else []
