@@ -148,10 +148,11 @@ def test_an_opened_call_tells_all_that_it_got_and_gave():
     assert (seen["name"], seen["className"], seen["code"]) == ("norm", "LayerNorm", "run['norm']")
     facts = dict(seen["facts"])
     assert facts == {
-        "inside": "Net", "phase": "forward", "status": "returned", "thread": "MainThread", "device": "cpu",
+        "inside": "Net", "phase": "forward", "status": "returned", "thread": "MainThread", "dtype": "float32",
+        "device": "cpu",
     }  # fmt: skip
     headings = [one["text"] for one in seen["headings"]]
-    assert "device" not in headings and "notes" not in headings and "relation" in headings
+    assert headings == ["", "shape", "min … max", "mean", "norm", "grad norm", "made by", "relation", "grad min … max"]
     assert [group["title"] for group in seen["groups"]] == ["inputs", "outputs", "parameters"]
     first = dict(zip(headings, seen["groups"][0]["rows"][0], strict=True))
     assert first["made by"] == {"text": "embed", "number": 1}

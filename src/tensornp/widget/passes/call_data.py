@@ -20,13 +20,14 @@ from tensornp.render.pictures.png import data_uri, histogram_png
 from tensornp.render.pictures.stats_line import histogram_alt
 
 _HEADINGS = (
-    "", "shape", "dtype", "device", "relation", "made by", "min … max", "mean", "norm", "grad min … max", "grad norm",
+    "", "shape", "min … max", "mean", "norm", "grad norm", "made by", "relation", "dtype", "device", "grad min … max",
     "notes",
 )  # fmt: skip
+_COMMON = ("device", "dtype")
 _NUMBERS = ("min … max", "mean", "norm", "grad min … max", "grad norm")
 _MAX_VALUES, _MAX_PICTURES = 30, 4
 """Values of a kind that have rows, and of all that have pictures."""
-_WIDTH, _HEIGHT = 192, 48
+_WIDTH, _HEIGHT = 224, 48
 _MAX_TEXT = 400
 _AROUND, _MAX_NBYTES = 2, 2**22
 """Lines before and behind one of a program, and bytes of a file of which these are read."""
@@ -62,12 +63,14 @@ def _code(calls: Sequence[ModuleCall], call: ModuleCall, opened: str) -> str:
 def _facts(calls: Sequence[ModuleCall], call: ModuleCall) -> Iterator[tuple[str, str]]:
     above = calls[call.parent] if call.parent is not None else None
     times = sum(one.name == call.name and one.class_name == call.class_name for one in calls)
-    devices = {one.device for one in (*call.inputs, *call.outputs, *call.params)}
+    values = (*call.inputs, *call.outputs, *call.params)
+    devices, dtypes = {one.device for one in values}, {name_of(one.dtype) for one in values}
     yield "inside", above.title if above is not None else ""
     yield "call", f"{format_ordinal(call.nth + 1)} of {times:,}" if times > 1 else ""
     yield "phase", call.phase
     yield "status", call.status
     yield "thread", call.thread
+    yield "dtype", dtypes.pop() if len(dtypes) == 1 else ""
     yield "device", devices.pop() if len(devices) == 1 else ""
 
 
@@ -80,10 +83,10 @@ def _table(call: ModuleCall, kinds: Mapping[str, Sequence[Value]], grads: Mappin
         more = len(values) - len(own)
         groups.append({"title": kind, "rows": own, "more": f"{counted(more, 'more value')}" if more else ""})
         rows += own
-    devices = {row[_HEADINGS.index("device")]["text"] for row in rows}
+    said = {heading: {row[i]["text"] for row in rows} for i, heading in enumerate(_HEADINGS)}
+    # What is one of all is a fact of the call.
     is_said = [
-        not i or (any(row[i]["text"] for row in rows) and (heading != "device" or len(devices) > 1))
-        for i, heading in enumerate(_HEADINGS)
+        not heading or (len(said[heading]) > 1 if heading in _COMMON else any(said[heading])) for heading in _HEADINGS
     ]
     for group in groups:
         group["rows"] = [[cell for cell, is_kept in zip(row, is_said, strict=True) if is_kept] for row in group["rows"]]
@@ -105,15 +108,15 @@ def _cells(call: ModuleCall, kind: str, value: Value, grads: Mapping[str, Gradie
     return [
         {"text": cut(value.path, _MAX_TEXT) or ("result" if kind == "outputs" else "value")},
         {"text": str(value.shape)},
-        {"text": name_of(value.dtype)},
-        {"text": value.device},
-        {"text": value.relation},
-        {"text": cut(value.made_by, _MAX_TEXT), **made} if is_told else {"text": ""},
         {"text": _between(value.figures), "isAlarm": is_odd},
         {"text": _number(value.figures.mean) if value.figures and value.figures.count else ""},
         {"text": _number(value.figures.norm) if value.figures else ""},
-        {"text": _between(back), "isAlarm": is_odd_back},
-        {"text": _number(back.norm) if back is not None else ""},
+        {"text": _number(back.norm) if back is not None else "", "isAlarm": is_odd_back},
+        {"text": cut(value.made_by, _MAX_TEXT), **made} if is_told else {"text": ""},
+        {"text": value.relation},
+        {"text": name_of(value.dtype)},
+        {"text": value.device},
+        {"text": _between(back)},
         {"text": cut(notes, _MAX_TEXT)},
     ]
 

@@ -16,7 +16,7 @@ from tensornp.models.names.search import none_fits
 from tensornp.models.outline.choose import Asked, is_expression
 from tensornp.models.outline.columns import at_a_glance
 from tensornp.passes.opened import OpenedCalls, OpenedLine
-from tensornp.passes.outline import PASSED_ON, not_finite, state_of
+from tensornp.passes.outline import PASSED_ON, CallLine, not_finite, state_of
 from tensornp.passes.records import RETURNED, Figures, ModuleCall, PassRecord, Value
 from tensornp.render.passes.call_line import all_shapes, at_most, main_value, marks_of, shapes_text, worst_figures
 from tensornp.render.passes.sample import histogram_of
@@ -29,6 +29,8 @@ NAME, SHAPE, DTYPE, PICTURE, MIN, MAX, NORM, GRAD, MARKS = (
 _MARKED = (NORM, GRAD)
 """Columns with bars beside their figures."""
 _MAX_NAME, _MAX_SHAPE, _MAX_TEXT = 44, 28, 400
+_INDENT, _BESIDE, _ARROW = 2, 14, 2
+"""Characters that a level, an alarm or numbers in a name, and the arrow of a heading take."""
 _DIGITS = re.compile(r"(\d+)")
 
 
@@ -72,12 +74,12 @@ _COLUMNS = {
     NAME: _Column("call", _MAX_NAME, 0, _title),
     SHAPE: _Column("in → out", _MAX_SHAPE, 1, _numel, has_large_first=True),
     DTYPE: _Column("dtype", 10, 6, _dtype),
-    PICTURE: _Column("sample", 10, 5),
-    MIN: _Column("min", 9, 3, _figure(lambda value: value.min), is_right=True),
-    MAX: _Column("max", 9, 3, _figure(lambda value: value.max), is_right=True, has_large_first=True),
-    NORM: _Column("‖out‖", 9, 0, _figure(lambda value: value.norm), is_right=True, has_large_first=True),
-    GRAD: _Column("‖grad‖", 9, 2, _figure(lambda value: value.grad_norm), is_right=True, has_large_first=True),
-    MARKS: _Column("marks", 24, 4),
+    PICTURE: _Column("sample", 10, 4),
+    MIN: _Column("min", 8, 3, _figure(lambda value: value.min), is_right=True),
+    MAX: _Column("max", 8, 3, _figure(lambda value: value.max), is_right=True, has_large_first=True),
+    NORM: _Column("‖out‖", 8, 0, _figure(lambda value: value.norm), is_right=True, has_large_first=True),
+    GRAD: _Column("‖grad‖", 8, 2, _figure(lambda value: value.grad_norm), is_right=True, has_large_first=True),
+    MARKS: _Column("marks", 16, 5),
 }
 _CHOICES: dict[str, Callable[[ModuleCall], str]] = {
     "class": lambda call: call.class_name,
@@ -106,7 +108,7 @@ class CallTree:
                 above = self._calls[above].parent
         self._greatest = {column: _greatest(column, self._calls) for column in _MARKED}
         self._choices = _choices(self._calls)
-        self._columns = list(_columns(self._calls))
+        self._columns = list(_columns(self._calls, self._outer))
 
     def asked(self, request: Mapping[str, Any]) -> Asked:
         """Return what a page wants to see."""
@@ -242,16 +244,21 @@ def _choices(calls: Sequence[ModuleCall]) -> list[dict[str, Any]]:
     ]
 
 
-def _columns(calls: Sequence[ModuleCall]) -> list[dict[str, Any]]:
+def _columns(calls: Sequence[ModuleCall], outer: frozenset[int | None]) -> list[dict[str, Any]]:
     """Return the columns in which something is said, and a dtype only where there are several."""
     outputs = [value for call in calls for value in call.outputs]
     is_said = {
         DTYPE: len({value.dtype for value in outputs}) > 1,
         PICTURE: any(value.sample for value in outputs),
         GRAD: any(value.grad is not None for value in outputs),
+        MARKS: any(any(marks_of(CallLine("", (call,), 0), 1, "", outer)) for call in calls),
     } | dict.fromkeys((MIN, MAX, NORM), any(value.figures for value in outputs))
-    longest = max((len(call.title) + len(call.class_name) // 2 for call in calls), default=0)
-    widths = {NAME: min(max(longest, len("layers.{0..11} TransformerLayer")), _MAX_NAME)}
+    shapes = (len(shapes_text(main_value(call.inputs), main_value(call.outputs))) for call in calls)
+    names = (_INDENT * call.depth + len(call.title.rpartition(".")[2]) + len(call.class_name) for call in calls)
+    widths = {
+        NAME: min(_BESIDE + max(names, default=0), _MAX_NAME),
+        SHAPE: min(max([len(_COLUMNS[SHAPE].heading) + _ARROW, *shapes]), _MAX_SHAPE),
+    }
     return [
         {
             "name": name, "heading": column.heading, "isRight": column.is_right,

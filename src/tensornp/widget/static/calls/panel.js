@@ -100,7 +100,7 @@ function placeOf({ where, lines }) {
       ...lines.map(({ line, text, isIt }) => {
         const one = element("div", isIt ? "program-line tensornp-it" : "program-line");
         const number = element("span", "label", String(line).padStart(digits));
-        one.append(number, element("code", "", text));
+        one.append(number, element("span", "program-text", text));
         return one;
       }),
     );
