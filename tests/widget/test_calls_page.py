@@ -152,7 +152,17 @@ def test_an_opened_call_tells_all_that_it_got_and_gave():
         "device": "cpu",
     }  # fmt: skip
     headings = [one["text"] for one in seen["headings"]]
-    assert headings == ["", "shape", "min … max", "mean", "norm", "grad norm", "made by", "relation", "grad min … max"]
+    assert headings == [
+        "value",
+        "shape",
+        "min … max",
+        "mean",
+        "norm",
+        "grad norm",
+        "made by",
+        "relation",
+        "grad min … max",
+    ]
     assert [group["title"] for group in seen["groups"]] == ["inputs", "outputs", "parameters"]
     first = dict(zip(headings, seen["groups"][0]["rows"][0], strict=True))
     assert first["made by"] == {"text": "embed", "number": 1}

@@ -20,8 +20,8 @@ from tensornp.render.pictures.png import data_uri, histogram_png
 from tensornp.render.pictures.stats_line import histogram_alt
 
 _HEADINGS = (
-    "", "shape", "min … max", "mean", "norm", "grad norm", "made by", "relation", "dtype", "device", "grad min … max",
-    "notes",
+    "value", "shape", "min … max", "mean", "norm", "grad norm", "made by", "relation", "dtype", "device",
+    "grad min … max", "notes",
 )  # fmt: skip
 _COMMON = ("device", "dtype")
 _NUMBERS = ("min … max", "mean", "norm", "grad min … max", "grad norm")
@@ -85,9 +85,7 @@ def _table(call: ModuleCall, kinds: Mapping[str, Sequence[Value]], grads: Mappin
         rows += own
     said = {heading: {row[i]["text"] for row in rows} for i, heading in enumerate(_HEADINGS)}
     # What is one of all is a fact of the call.
-    is_said = [
-        not heading or (len(said[heading]) > 1 if heading in _COMMON else any(said[heading])) for heading in _HEADINGS
-    ]
+    is_said = [len(said[heading]) > (heading in _COMMON) and any(said[heading]) for heading in _HEADINGS]
     for group in groups:
         group["rows"] = [[cell for cell, is_kept in zip(row, is_said, strict=True) if is_kept] for row in group["rows"]]
     headings = [
