@@ -118,6 +118,7 @@ def test_in_a_notebook_that_is_not_trusted_the_static_tree_stands_alone(lab: Pag
     saved.cells[1].source += "\n"
     nbformat.write(saved, server.root / "others.ipynb")
     other = Notebook(lab, server, "others.ipynb")
+    assert not other.panel.locator(".jp-mod-trusted").count()
     cell = other.cell(1)
     expect(cell.locator(".tensornp-static table")).to_be_visible()
     expect(cell.get_by_role("treegrid")).to_have_count(0)

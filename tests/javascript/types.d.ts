@@ -146,6 +146,8 @@ interface CallCell {
   text: string;
   number?: number;
   isAlarm?: boolean;
+  /** Whether it is the name of what belongs to the value above. */
+  isBelow?: boolean;
 }
 
 /** One call that was opened. */

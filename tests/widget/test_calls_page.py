@@ -11,7 +11,7 @@ import pytest
 from built_passes import Builder, figures, transformer, value
 
 from tensornp.passes.follow import FollowedPass
-from tensornp.passes.records import PassRecord, SourceLine
+from tensornp.passes.records import Gradient, PassRecord, SourceLine
 from tensornp.widget.passes.calls import CallsWidget
 from tensornp.widget.tree_requests import MAX_LINES, NONSENSE
 
@@ -143,7 +143,7 @@ def test_an_opened_call_tells_all_that_it_got_and_gave():
         gave = value(grad=figures(0.1), relation="view")
         held = value((256,), path="weight", sample=())
         built.leaf("norm", "LayerNorm", inputs=(came,), outputs=(gave,), params=(held,), thread="MainThread")
-    page = Shown(PassRecord(tuple(built.calls)))
+    page = Shown(PassRecord(tuple(built.calls), (Gradient("norm.weight", figures(0.05)),)))
     seen = page.open("norm")
     assert (seen["name"], seen["className"], seen["code"]) == ("norm", "LayerNorm", "run['norm']")
     facts = dict(seen["facts"])
@@ -152,22 +152,13 @@ def test_an_opened_call_tells_all_that_it_got_and_gave():
         "device": "cpu",
     }  # fmt: skip
     headings = [one["text"] for one in seen["headings"]]
-    assert headings == [
-        "value",
-        "shape",
-        "min … max",
-        "mean",
-        "norm",
-        "grad norm",
-        "made by",
-        "relation",
-        "grad min … max",
-    ]
+    assert headings == ["value", "shape", "min … max", "mean", "norm", "made by", "relation"]
     assert [group["title"] for group in seen["groups"]] == ["inputs", "outputs", "parameters"]
-    first = dict(zip(headings, seen["groups"][0]["rows"][0], strict=True))
-    assert first["made by"] == {"text": "embed", "number": 1}
-    second = dict(zip(headings, seen["groups"][1]["rows"][0], strict=True))
-    assert (second["relation"]["text"], second["grad norm"]["text"]) == ("view", "1")
+    (got,), (gave, back), (held, learnt) = (group["rows"] for group in seen["groups"])
+    assert got[headings.index("made by")] == {"text": "embed", "number": 1}
+    assert gave[headings.index("relation")]["text"] == "view"
+    assert [row[0]["text"] for row in (gave, back, held, learnt)] == ["result", "gradient", "weight", "gradient"]
+    assert [row[headings.index("norm")]["text"] for row in (back, learnt)] == ["1", "0.5"]
     assert seen["pictures"][0]["caption"] == "result · sample of 256 of 131,072"
 
 

@@ -12,19 +12,16 @@ from tensornp.core.lowlevel.legible import legible
 from tensornp.core.lowlevel.units import counted, format_number, format_ordinal
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.models.names.quoted import cut
-from tensornp.passes.outline import not_finite, not_finite_back
+from tensornp.passes.outline import not_finite
 from tensornp.passes.records import Figures, Gradient, ModuleCall, SourceLine, Value
 from tensornp.passes.wording import parameter_name
 from tensornp.render.passes.sample import histogram_of
 from tensornp.render.pictures.png import data_uri, histogram_png
 from tensornp.render.pictures.stats_line import histogram_alt
 
-_HEADINGS = (
-    "value", "shape", "min … max", "mean", "norm", "grad norm", "made by", "relation", "dtype", "device",
-    "grad min … max", "notes",
-)  # fmt: skip
+_HEADINGS = ("value", "shape", "min … max", "mean", "norm", "made by", "relation", "dtype", "device", "notes")
 _COMMON = ("device", "dtype")
-_NUMBERS = ("min … max", "mean", "norm", "grad min … max", "grad norm")
+_NUMBERS = ("min … max", "mean", "norm")
 _MAX_VALUES, _MAX_PICTURES = 30, 4
 """Values of a kind that have rows, and of all that have pictures."""
 _WIDTH, _HEIGHT = 224, 48
@@ -79,13 +76,13 @@ def _table(call: ModuleCall, kinds: Mapping[str, Sequence[Value]], grads: Mappin
     rows: list[list[dict[str, Any]]] = []
     groups: list[dict[str, Any]] = []
     for kind, values in kinds.items():
-        own = [_cells(call, kind, one, grads) for one in values[:_MAX_VALUES]]
-        more = len(values) - len(own)
-        groups.append({"title": kind, "rows": own, "more": f"{counted(more, 'more value')}" if more else ""})
+        own = [row for one in values[:_MAX_VALUES] for row in _rows(call, kind, one, grads)]
+        more = max(len(values) - _MAX_VALUES, 0)
+        groups.append({"title": kind, "rows": own, "more": counted(more, "more value") if more else ""})
         rows += own
-    said = {heading: {row[i]["text"] for row in rows} for i, heading in enumerate(_HEADINGS)}
+    said = {heading: {row[i]["text"] for row in rows} - {""} for i, heading in enumerate(_HEADINGS)}
     # What is one of all is a fact of the call.
-    is_said = [len(said[heading]) > (heading in _COMMON) and any(said[heading]) for heading in _HEADINGS]
+    is_said = [len(said[heading]) > (heading in _COMMON) for heading in _HEADINGS]
     for group in groups:
         group["rows"] = [[cell for cell, is_kept in zip(row, is_said, strict=True) if is_kept] for row in group["rows"]]
     headings = [
@@ -96,32 +93,40 @@ def _table(call: ModuleCall, kinds: Mapping[str, Sequence[Value]], grads: Mappin
     return {"headings": headings, "groups": groups}
 
 
-def _cells(call: ModuleCall, kind: str, value: Value, grads: Mapping[str, Gradient]) -> list[dict[str, Any]]:
+def _rows(call: ModuleCall, kind: str, value: Value, grads: Mapping[str, Gradient]) -> Iterator[list[dict[str, Any]]]:
+    """Yield the row of a value, and under it that of its gradient, where one came back."""
     gradient = grads.get(parameter_name(call, value)) if kind == "parameters" else None
     back = value.grad if gradient is None or value.grad is not None else gradient.figures
     notes = ", ".join(filter(None, (value.note, gradient.note if gradient is not None else "")))
-    is_odd, is_odd_back = bool(not_finite([value])), bool(not_finite_back([value]))
     made = {} if value.maker is None else {"number": value.maker}
     is_told = kind == "inputs" or (kind == "outputs" and value.maker not in (None, call.index))
-    return [
+    yield [
         {"text": cut(value.path, _MAX_TEXT) or ("result" if kind == "outputs" else "value")},
         {"text": str(value.shape)},
-        {"text": _between(value.figures), "isAlarm": is_odd},
-        {"text": _number(value.figures.mean) if value.figures and value.figures.count else ""},
-        {"text": _number(value.figures.norm) if value.figures else ""},
-        {"text": _number(back.norm) if back is not None else "", "isAlarm": is_odd_back},
+        *_figures(value.figures, is_odd=bool(not_finite([value]))),
         {"text": cut(value.made_by, _MAX_TEXT), **made} if is_told else {"text": ""},
         {"text": value.relation},
         {"text": name_of(value.dtype)},
         {"text": value.device},
-        {"text": _between(back)},
         {"text": cut(notes, _MAX_TEXT)},
+    ]
+    if back is not None:
+        after = [{"text": ""}] * (len(_HEADINGS) - 2 - len(_NUMBERS))
+        figures = _figures(back, is_odd=not back.is_finite)
+        yield [{"text": "gradient", "isBelow": True}, {"text": ""}, *figures, *after]
+
+
+def _figures(figures: Figures | None, *, is_odd: bool) -> list[dict[str, Any]]:
+    if figures is None or not figures.count:
+        return [{"text": ""}] * len(_NUMBERS)
+    return [
+        {"text": _between(figures), "isAlarm": is_odd},
+        {"text": _number(figures.mean)},
+        {"text": _number(figures.norm)},
     ]
 
 
-def _between(figures: Figures | None) -> str:
-    if figures is None or not figures.count:
-        return ""
+def _between(figures: Figures) -> str:
     low, high = _number(figures.min), _number(figures.max)
     return low if low == high else f"{low} … {high}"
 

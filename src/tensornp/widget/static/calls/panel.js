@@ -57,8 +57,8 @@ export class CallPanel extends Panel {
   }
 
   // What another call has made leads to that.
-  cell({ text, number, isAlarm }, isRight) {
-    const cell = element("td", isRight ? "right" : "");
+  cell({ text, number, isAlarm, isBelow }, isRight) {
+    const cell = element("td", isRight ? "right" : isBelow ? "below" : "");
     if (number !== undefined) cell.append(button(text, "Show this call", () => this.lead(number), "copy tensornp-link"));
     else if (isAlarm && text) cell.append(element("span", "alarm", text));
     else cell.textContent = text;
