@@ -137,7 +137,7 @@ def test_an_alarm_is_a_link_and_what_was_made_by_another_call_leads_there(calls:
     shown = calls(small())
     shown.click(shown.row("norm"))
     expect(shown.panel).to_contain_text("a note")
-    expect(shown.panel).to_contain_text("net.py:3 in forward")
+    expect(shown.panel).to_contain_text("called: net.py:3 in forward")
     expect(shown.panel).to_contain_text("return self.norm(self.embed(x))")
     expect(shown.panel.get_by_role("img")).to_have_count(1)
     expect(shown.panel).to_contain_text("result · sample of 256 of 131,072")

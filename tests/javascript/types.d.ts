@@ -158,7 +158,8 @@ interface SeenCall {
   facts: [string, string][];
   error: string;
   notes: string[];
-  source: { where: string; lines: { line: number; text: string; isIt: boolean }[] };
+  /** Lines of programs, each among those around it. */
+  places: { where: string; lines: { line: number; text: string; isIt: boolean }[] }[];
   pictures: { src: string; alt: string; caption: string; ends: [string, string] }[];
   headings: { text: string; isRight: boolean }[];
   groups: { title: string; rows: CallCell[][]; more: string }[];

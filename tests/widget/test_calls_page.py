@@ -169,8 +169,8 @@ def test_a_line_of_a_program_stands_among_those_around_it_while_its_file_has_it(
     built = Builder()
     built.leaf("act", "ReLU", source=SourceLine(str(file), 3, "forward", "b = a * 2"))
     page = Shown(PassRecord(tuple(built.calls)))
-    source = page.open("act")["source"]
-    assert source["where"] == f"{file}:3 in forward"
+    (source,) = page.open("act")["places"]
+    assert source["where"] == f"called: {file}:3 in forward"
     assert [(one["line"], one["text"], one["isIt"]) for one in source["lines"]][1:3] == [
         (2, "    a = x + 1", False), (3, "    b = a * 2", True),
     ]  # fmt: skip
@@ -178,7 +178,7 @@ def test_a_line_of_a_program_stands_among_those_around_it_while_its_file_has_it(
     import linecache
 
     linecache.clearcache()
-    assert page.open("act")["source"]["lines"] == [{"line": 3, "text": "b = a * 2", "isIt": True}]
+    assert page.open("act")["places"][0]["lines"] == [{"line": 3, "text": "b = a * 2", "isIt": True}]
 
 
 @pytest.mark.parametrize(
@@ -212,3 +212,16 @@ def test_of_what_was_closed_nothing_is_held():
     page.widget.close()
     assert page.ask("lines", count=20)["lines"] == []
     assert page.ask("open", row=0)["type"] == "error"
+
+
+def test_where_a_nan_was_born_stands_before_where_its_call_was_called():
+    """Where these are two lines: it may be born between calls that this one makes."""
+    born, called = SourceLine("net.py", 17, "forward", "a @ v"), SourceLine("net.py", 24, "forward", "attn(x)")
+    built = Builder()
+    with built.call("attn", "Attention", inputs=(value(),), outputs=(value(is_nan=True),), source=called):
+        built.leaf("attn.qkv", "Linear", inputs=(value(),), outputs=(value(),), source=born)
+    page = Shown(PassRecord(tuple(built.calls)))
+    assert [one["where"] for one in page.open("attn")["places"]] == [
+        "first NaN: net.py:17 in forward", "called: net.py:24 in forward",
+    ]  # fmt: skip
+    assert [one["where"] for one in page.open("attn.qkv")["places"]] == ["called: net.py:17 in forward"]

@@ -18,6 +18,12 @@ def links() -> Links:
     return Links(built.calls)
 
 
+def test_a_parameter_that_was_bad_is_marked_for_its_call(links):
+    """Also of a model that has no name."""
+    assert "tensornp-to-2" in links.within("layers.1.weight held NaN", 2, "layers.1.weight").html
+    assert links.within("weight held NaN", 0, "weight").html.startswith('<span class="tensornp-to-0">weight</span>')
+
+
 @pytest.mark.parametrize(
     ("sentence", "call", "marked"),
     [

@@ -59,13 +59,13 @@ def followed_pass_document(
     """
     said = [cut(text, _MAX_TEXT) for text in problems]
     links, led = Links(record.calls), failed.index if failed is not None else None
-    led = origin.call if origin is not None else led
+    led, name = (origin.call, origin.name) if origin is not None else (led, "")
     table, common = _table(record, origin, failed)
     verdict: Alarm | Lines | Heading = Heading(_calm(record))
     if said and (origin is not None or failed is not None or record.error):
         # What is told behind the first clause is no alarm; but a backward begins with what was fine.
         first, *rest = said.pop(0).split("; ", 0 if origin is not None and origin.phase == BACKWARD else 1)
-        verdict = Alarm(links.within(first, led), "".join(f"; {one}" for one in rest))
+        verdict = Alarm(links.within(first, led, name), "".join(f"; {one}" for one in rest))
     source = (_source(origin.source, verdict.text),) if origin is not None and origin.source is not None else ()
     totals = " · ".join(filter(None, [cut(title, MAX_SHOWN), *_totals(record), *common]))
     notes = [cut(text, _MAX_TEXT) for text in record.notes]

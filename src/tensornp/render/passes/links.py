@@ -21,12 +21,16 @@ class Links:
         for call in calls:
             self._first.setdefault(call.title, call.index)
 
-    def within(self, sentence: str, call: int | None = None) -> str:
-        """Return a sentence in which the name of `call` is marked, or that of a call or parameter at its beginning."""
+    def within(self, sentence: str, call: int | None = None, name: str = "") -> str:
+        """Return a sentence in which a name is marked: of `call`, or `name` for it, else of a call that it begins with.
+
+        Of a parameter, that is the call of its module.
+        """
         if call is not None:
-            name = self._calls[call].title
-            found = re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.]*\w)", sentence) if name else None
-            return _marked(sentence, *found.span(), call) if found else sentence
+            names = filter(None, (self._calls[call].title, name))
+            found = (re.search(rf"(?<![\w.]){re.escape(one)}(?![\w.]*\w)", sentence) for one in names)
+            place = next(filter(None, found), None)
+            return _marked(sentence, *place.span(), call) if place else sentence
         own = _FIRST.match(sentence)
         name = own[0] if own else ""
         # The last key of a parameter is that of no module.

@@ -31,9 +31,16 @@ _AROUND, _MAX_NBYTES = 2, 2**22
 
 
 def call_data(
-    calls: Sequence[ModuleCall], grads: Mapping[str, Gradient], index: int, opened: str = ""
+    calls: Sequence[ModuleCall],
+    grads: Mapping[str, Gradient],
+    index: int,
+    opened: str = "",
+    born: tuple[str, SourceLine | None] = ("", None),
 ) -> dict[str, Any]:
-    """Return what is known of one call; `opened` is the expression of the pass, `grads` are by parameter."""
+    """Return what is known of one call.
+
+    `opened` is the expression of the pass, `grads` are by parameter; `born` is what was born in this call, and where.
+    """
     call = calls[index]
     kinds = (("inputs", call.inputs), ("outputs", call.outputs), ("parameters", call.params))
     return {
@@ -43,7 +50,7 @@ def call_data(
         "facts": [[label, cut(said, _MAX_TEXT)] for label, said in _facts(calls, call) if said],
         "error": cut(call.error, _MAX_TEXT),
         "notes": [cut(note, _MAX_TEXT) for note in call.notes],
-        "source": _source_data(call.source),
+        "places": [*_place_data(born[0], born[1] if born[1] != call.source else None), *_place_data("", call.source)],
         "pictures": list(_pictures(call)),
         **_table(call, {kind: values for kind, values in kinds if values}, grads),
     }
@@ -153,14 +160,14 @@ def _pictures(call: ModuleCall) -> Iterator[dict[str, Any]]:
         }
 
 
-def _source_data(source: SourceLine | None) -> dict[str, Any]:
-    """Return a line of a program with those around it, where its file still has it."""
+def _place_data(what: str, source: SourceLine | None) -> Iterator[dict[str, Any]]:
+    """Yield a line of a program with those around it, where its file still has it."""
     if source is None:
-        return {"where": "", "lines": []}
+        return
     place = f"{source.cell} line {source.line}" if source.cell else f"{source.file}:{source.line}"
     function = f" in {source.function}" if source.function.isidentifier() else ""
     lines = [{"line": line, "text": legible(text), "isIt": line == source.line} for line, text in lines_around(source)]
-    return {"where": cut(place + function, _MAX_TEXT), "lines": lines}
+    yield {"where": cut(f"{what or 'called'}: {place}{function}", _MAX_TEXT), "lines": lines}
 
 
 def lines_around(source: SourceLine) -> list[tuple[int, str]]:

@@ -41,7 +41,8 @@ class CallsWidget(AnsweringWidget):
 
     def __init__(self, run: FollowedPass, *, opened: str = "", anchor: str = "") -> None:
         self._record: PassRecord = run.record
-        self._origin, self._failed, self._opened = run.first("nan") or run.first("inf"), run.failed, opened
+        self._origin, self._opened = run.first("nan") or run.first("inf"), opened
+        self._alarms = alarms_of(self._record, self._origin, run.failed)
         self._made_tree: CallTree | None = None
         self._grads = {one.name: one for one in self._record.grads}
         title = ", ".join(dict.fromkeys(call.code or call.title for call in run.calls if call.parent is None))
@@ -55,17 +56,16 @@ class CallsWidget(AnsweringWidget):
     def _tree(self) -> CallTree:
         """The tree, which is made when it is first asked for."""
         if self._made_tree is None:
-            alarms = alarms_of(self._record, self._origin, self._failed)
             what = f".first({self._origin.what!r})" if self._origin is not None else ".problems"
             code = f"{self._opened}{what}" if self._opened else ""
-            self._made_tree = CallTree(self._record, alarms, outer_of(self._record), code)
+            self._made_tree = CallTree(self._record, self._alarms, outer_of(self._record), code)
         return self._made_tree
 
     def close(self) -> None:
         """Take it out of the page, and let go of the pass."""
         with self._lock:
             self._record, self._made_tree, self._grads = PassRecord(), None, {}
-            self._origin = self._failed = None
+            self._origin, self._alarms = None, {}
         super().close()
 
     def _open(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,4 +73,7 @@ class CallsWidget(AnsweringWidget):
         index = integer_of(request.get("row"))
         if not 0 <= index < len(self._record.calls):
             raise BadRequestError(NONSENSE)
-        return {"type": "call", **call_data(self._record.calls, self._grads, index, self._opened)}
+        origin = self._origin
+        is_born = origin is not None and origin.call == index
+        born = (self._alarms[index], origin.source) if origin is not None and is_born else ("", None)
+        return {"type": "call", **call_data(self._record.calls, self._grads, index, self._opened, born)}

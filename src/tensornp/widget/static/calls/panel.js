@@ -19,11 +19,11 @@ export class CallPanel extends Panel {
   }
 
   /** @param {SeenCall} content */
-  paint({ facts, error, notes, source, pictures, headings, groups }) {
+  paint({ facts, error, notes, places, pictures, headings, groups }) {
     this.node.append(factsOf(facts));
     if (error) this.node.append(element("div", "call-error", error));
     this.node.append(...notes.map((note) => element("div", "said", note)));
-    if (source.where) this.node.append(placeOf(source));
+    this.node.append(...places.map(placeOf));
     if (groups.length) this.node.append(this.table(headings, groups));
     if (pictures.length) {
       const row = element("div", "samples");
