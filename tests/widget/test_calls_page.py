@@ -225,3 +225,26 @@ def test_where_a_nan_was_born_stands_before_where_its_call_was_called():
         "first NaN: net.py:17 in forward", "called: net.py:24 in forward",
     ]  # fmt: skip
     assert [one["where"] for one in page.open("attn.qkv")["places"]] == ["called: net.py:17 in forward"]
+
+
+def test_whatever_names_hold_can_be_sent_and_printed():
+    """Lone surrogates, which no message can have, escapes and newlines; the class is still one to choose."""
+    evil = "a\ud800\x1b[2J\n\u202eb"
+    source, note = SourceLine(evil, 1, evil, evil, evil), (evil,)
+    odd = value(path=evil, note=evil, made_by=evil, dtype="float16", device="meta")
+    built = Builder()
+    with built.call("", "Net", code=evil, inputs=(value(),)):
+        facts = {"inputs": (odd,), "outputs": (odd,), "params": (odd,), "source": source, "notes": note}
+        built.leaf(evil, evil, error=evil, thread=evil, status="raised", **facts)
+        built.leaf("ok", "ReLU")
+    page = Shown(PassRecord(tuple(built.calls)))
+    (chosen,) = (one["values"] for one in page.ask("lines", count=9)["choices"] if one["column"] == "class")
+    assert len(page.lines(filters={"class": next(one for one in chosen if "ud800" in one)})) == 1
+    page.ask("lines", count=9, search="a")
+    page.ask("lines", count=9, search="nothing")
+    for index in range(3):
+        assert page.ask("open", row=index)["type"] == "call"
+    for answer in (*page.answers, {"label": page.widget.label}):
+        sent = json.dumps(answer, ensure_ascii=False)
+        sent.encode("utf-8")
+        assert "\u202e" not in sent and "\\u001b" not in sent

@@ -62,7 +62,7 @@ class WeightsWidget(AnsweringWidget):
     """
 
     _esm = module("weights")
-    _css = stylesheet("tree")
+    _css = stylesheet("tree", "weights")
 
     label = traitlets.Unicode(help="what has the weights").tag(sync=True)
     place = traitlets.Unicode(help="the class of what the navigator docks into").tag(sync=True)

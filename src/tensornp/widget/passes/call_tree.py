@@ -82,7 +82,7 @@ _COLUMNS = {
     MARKS: _Column("marks", 16, 5),
 }
 _CHOICES: dict[str, Callable[[ModuleCall], str]] = {
-    "class": lambda call: call.class_name,
+    "class": lambda call: cut(call.class_name, _MAX_TEXT),
     "phase": lambda call: call.phase,
     "state": lambda call: not_finite(call.outputs) or (call.status if call.status != RETURNED else ""),
 }
@@ -238,7 +238,7 @@ def _choices(calls: Sequence[ModuleCall]) -> list[dict[str, Any]]:
     """Return what each filter can have, of those that part the calls."""
     found = {column: sorted({of(call) for call in calls}) for column, of in _CHOICES.items()}
     return [
-        {"column": column, "label": column, "values": values, "shown": [cut(value, _MAX_TEXT) for value in values]}
+        {"column": column, "label": column, "values": values}
         for column, all_values in found.items()
         if len(all_values) > 1 and (values := [value for value in all_values if value])
     ]

@@ -403,6 +403,7 @@ export class Tree {
 
   end() {
     this.dead = true;
+    for (const undo of this.links) undo();
     this.wished = undefined;
     this.wishes.end();
   }
@@ -419,7 +420,6 @@ export class Tree {
     this.panel.leave();
     this.watcher.disconnect();
     for (const node of this.hidden) node.style.display = "";
-    for (const undo of this.links) undo();
     for (const [event, listener] of Object.entries(this.listeners)) this.model.off(event, listener);
     this.root.remove();
   }
