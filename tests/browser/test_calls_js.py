@@ -147,6 +147,12 @@ def test_an_alarm_is_a_link_and_what_was_made_by_another_call_leads_there(calls:
     expect(shown.row("embed")).to_have_class("tensornp-row tensornp-opened")
     shown.click(shown.row("head"))
     expect(shown.panel).to_contain_text("RuntimeError: no")
+    shown.search.fill("norm")
+    shown.settle()
+    shown.click(shown.row("norm"))
+    shown.click(shown.panel.get_by_role("button", name="embed"))
+    assert shown.focused() == "embed" and len(shown.names()) == 4
+    expect(shown.search).to_have_value("")
 
 
 def test_ten_thousand_calls_are_under_a_hundred_rows_of_the_page(calls: MakeCalls) -> None:
@@ -182,6 +188,10 @@ def test_it_is_legible_and_accessible(calls: MakeCalls, css: str, width: int) ->
         texts = shown.page.locator(".tensornp-calls :is(td, th, button, .tensornp-said, .tensornp-fact span)")
         assert illegible(texts.filter(visible=True)) == []
         assert shown.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    # On the shade of what the mouse is on, what is quiet is not.
+    quiet = shown.grid.locator("tr.tensornp-counts").first
+    quiet.hover()
+    assert illegible(quiet.locator("td, bdi, span").filter(visible=True)) == []
 
 
 def test_what_a_pass_names_is_text_and_never_html(calls: MakeCalls) -> None:

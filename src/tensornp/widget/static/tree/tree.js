@@ -280,10 +280,14 @@ export class Tree {
     if (this.lines.lineOf(this.current)?.number !== number) this.wish(undefined, number);
   }
 
-  // From what leads to a line the focus goes there.
+  // From what leads to a line the focus goes there; what was searched may have left it out.
   lead(number) {
+    if (this.dead) return;
     this.lines.rowOf(this.current)?.focus({ preventScroll: true });
+    this.controls.search.value = "";
+    this.asked = { ...this.asked, search: "", filters: {} };
     this.open(number);
+    this.wish(undefined, number);
   }
 
   close() {
