@@ -105,13 +105,22 @@ def _check_stats(case: Case) -> None:
 
 def _check_follow(case: Case) -> None:
     """A call that gets and gives it is followed, whatever cannot be read of it; nothing is changed."""
+    for level in ("modules", "operators"):
+        _check_followed(case, level)
+
+
+def _check_followed(case: Case, level: str) -> None:
     module = torch.nn.Identity()
-    with unchanged(case.tensor), tnp.follow() as run:
+    with unchanged(case.tensor), tnp.follow(level=level) as run:
         module(case.tensor)
     (call,) = run.calls
     assert (call.status, run.record.notes) == ("returned", ())
     assert all(value.figures or value.note for value in call.outputs), "no figures, and no word why"
     assert "Identity" in tnp.card(run).text
+    if level == "operators" and tnp.inspect(case.tensor).data_state == "available":
+        with tnp.follow(level=level) as run, contextlib.suppress(Exception):
+            case.tensor.clone()
+        assert run.record.notes == ()
 
 
 def _shown(array: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from time import process_time
+from typing import Any
 
 import torch
 from side_by_side import Figure, timed
@@ -18,19 +19,25 @@ def report(*, quick: bool) -> Iterator[Figure]:
     layer = nn.TransformerEncoderLayer(256, 4, 1024, batch_first=True)
     models = {
         "transformer, 12 layers, d=256, 4 × 128 tokens": (
-            nn.TransformerEncoder(layer, 12, enable_nested_tensor=False), torch.randn(4, 128, 256), 1.25, 3,
+            nn.TransformerEncoder(layer, 12, enable_nested_tensor=False),
+            torch.randn(4, 128, 256), (1.25, 1.6, 1.25), "layers.3", 3,
         ),
         "perceptron, 3 layers of 64": (
             nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64)),
-            torch.randn(32, 64), 4.0, 200,
+            torch.randn(32, 64), (4.0, 10.0, None), "2", 200,
         ),
     }  # fmt: skip
-    for name, (model, x, goal, rounds) in models.items():
+    for name, (model, x, goals, only, rounds) in models.items():
         step = _step(model, x)
-        runs = {"plain": step, "followed": _followed(step), "anomaly": _anomaly(step)}
-        seconds = _in_turns(runs, rounds * (1 if quick else 5))
+        runs = {
+            "a followed step": _followed(step),
+            "with operators": _followed(step, level="operators"),
+            f"with operators of {only}": _followed(step, level="operators", only=only),
+        }
+        seconds = _in_turns({"plain": step, **runs, "anomaly": _anomaly(step)}, rounds * (1 if quick else 5))
         plain = "the step alone"
-        yield timed(f"a followed step: {name}", seconds["followed"], plain, seconds["plain"], at_most=goal)
+        for run, goal in zip(runs, goals, strict=True):
+            yield timed(f"{run}: {name}", seconds[run], plain, seconds["plain"], at_most=goal)
         yield timed(f"detect_anomaly: {name}", seconds["anomaly"], plain, seconds["plain"])
 
 
@@ -45,9 +52,9 @@ def _step(model: nn.Module, x: torch.Tensor) -> Callable[[], None]:
     return step
 
 
-def _followed(step: Callable[[], None]) -> Callable[[], None]:
+def _followed(step: Callable[[], None], **options: Any) -> Callable[[], None]:
     def run() -> None:
-        with follow():
+        with follow(**options):
             step()
 
     return run

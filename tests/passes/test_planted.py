@@ -49,9 +49,9 @@ def check_inside(plan: Plan, record: PassRecord, sentence: str, word: str) -> No
     children = [call.name.rpartition(".")[2] for call in record.calls if call.parent == call_of(record, plan).index]
     place = f"the first {word} was born in {title(record, plan.name)}, "
     if plan.at == len(children):
-        place += f"after {children[-1]}, the last that it called"
+        place += "in its own code: nothing that it called gave it"
     else:
-        place += (f"after {children[plan.at - 1]} and " if plan.at else "") + f"before {children[plan.at]}"
+        place += f"in its own code: {children[plan.at]} got it"
     assert sentence.startswith(place)
 
 

@@ -58,12 +58,12 @@ def again(record: PassRecord, name: str, ends: tuple[float, ...], **facts) -> Pa
 SITUATIONS = {
     "own code between children": (
         "nan", attention(), FORWARD, "attn",
-        "the first NaN was born in attn, after qkv and before proj, model.py:14 `return self.proj(h)`; its inputs and "
-        "weights were finite",
+        "the first NaN was born in attn, in its own code: proj got it, model.py:14 `return self.proj(h)`; its inputs "
+        "and weights were finite",
     ),
     "own code, of a mask": (
         "nan", attention(mask=MASK), FORWARD, "attn",
-        "the first NaN was born in attn, after qkv and before proj, model.py:14 `return self.proj(h)`; its input "
+        "the first NaN was born in attn, in its own code: proj got it, model.py:14 `return self.proj(h)`; its input "
         "['mask'] held −Inf",
     ),
     "a leaf": (
@@ -86,15 +86,16 @@ SITUATIONS = {
     ),
     "own code, in a second call": (
         "nan", second(attention()), FORWARD, "attn",
-        "the first NaN was born in attn (2nd call), after qkv and before proj, model.py:14 `return self.proj(h)`; its "
-        "inputs and weights were finite",
+        "the first NaN was born in attn (2nd call), in its own code: proj got it, model.py:14 `return self.proj(h)`; "
+        "its inputs and weights were finite",
     ),
     "after the last child": (
         "nan", PassRecord((
             one_call(0, "", "Net", got=[value()], gave=[value((NAN,))], order=2),
             one_call(1, "fc", "Linear", got=[value()], gave=[value()], params=[weight()], parent=0, order=1),
         )), FORWARD, "Net",
-        "the first NaN was born in Net, after fc, the last that it called; its inputs and weights were finite",
+        "the first NaN was born in Net, in its own code: nothing that it called gave it; its inputs and "
+        "weights were finite",
     ),
     "a weight": (
         "nan", chain(leaf("body"), leaf("head", ends=(NAN,), params=(weight((NAN,)),))), BEFORE, "head.weight",

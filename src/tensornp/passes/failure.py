@@ -5,6 +5,7 @@ from __future__ import annotations
 from tensornp.core.lowlevel.units import counted, with_article
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.passes.call_tree import CallTree, end_of
+from tensornp.passes.operator_origin import overwritten
 from tensornp.passes.records import LEFT, RAISED, RETURNED, ModuleCall, PassRecord, Value
 from tensornp.passes.wording import is_floating, named, number
 
@@ -30,6 +31,8 @@ def failure_of(record: PassRecord) -> str:
     """Return in one sentence how a block ended; empty where it came to its end."""
     if not record.error:
         return ""
+    if told := overwritten(record):
+        return told
     tree, call = CallTree(record), failed_call(record)
     if call is not None:
         return _misfit(tree, call) or f"{named(call)} raised {call.error or record.error}{_got(call)}"

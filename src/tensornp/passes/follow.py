@@ -5,10 +5,13 @@ from __future__ import annotations
 import fnmatch
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 import torch
 
+from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import an_instance, is_subclass
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.quoted import quoted
@@ -17,14 +20,28 @@ from tensornp.errors import BadRequestError
 from tensornp.models.scan.frame import frame_of
 from tensornp.passes.failure import failed_call
 from tensornp.passes.module_hooks import ModuleHooks
+from tensornp.passes.operator_mode import OperatorMode
 from tensornp.passes.problems import problems_of
 from tensornp.passes.recorded import recorded
 from tensornp.passes.recorder import Recorder
-from tensornp.passes.records import Figures, ModuleCall, Origin, PassRecord
+from tensornp.passes.records import Figures, ModuleCall, OperatorCall, Origin, PassRecord
+from tensornp.passes.results import Results
 from tensornp.passes.verdict import origin_of
 
+LEVELS = ("modules", "operators")
 _WHAT = ("nan", "inf", "nonfinite")
 _COLUMNS = ("class_name", "nth", "phase", "status", "shape", "dtype", "min", "max", "mean", "norm", "grad_norm")
+
+
+@dataclass(frozen=True)
+class FollowOptions:
+    """How a pass is followed."""
+
+    level: str = LEVELS[0]
+    only: str | None = None
+    has_grads: bool = True
+    keep: str | None = None
+    max_calls: int = 10_000
 
 
 class FollowedPass:
@@ -36,41 +53,62 @@ class FollowedPass:
     def __init__(
         self,
         modules: Sequence[torch.nn.Module] = (),
-        *,
-        has_grads: bool = True,
-        max_calls: int = 0,
+        options: FollowOptions | None = None,
         namespace: Mapping[str, Any] | None = None,
     ) -> None:
-        self._modules, self._has_grads, self._max_calls = tuple(modules), has_grads, max_calls
+        self._modules, self._options = tuple(modules), options or FollowOptions()
         self._namespace = namespace
         self._recorder: Recorder | None = None
         self._hooks: ModuleHooks | None = None
+        self._mode: OperatorMode | None = None
+        self._results: Results | None = None
         self._record: PassRecord | None = None
 
     def __enter__(self) -> FollowedPass:
         if self._recorder is not None or self._record is not None:
             raise BadRequestError("a pass is followed once; call tnp.follow anew for each block")
-        self._recorder = Recorder(self._modules, has_grads=self._has_grads, max_samples=self._max_calls)
+        options = self._options
+        with modes.undisturbed():
+            self._results = Results(self._names(sys._getframe()))
+        recorder = self._recorder = Recorder(
+            self._modules,
+            has_grads=options.has_grads,
+            max_samples=options.max_calls,
+            only=options.only,
+            keep=options.keep,
+        )
         self._modules = ()
-        self._hooks = ModuleHooks(self._recorder)
-        self._hooks.install()
+        hooks = self._hooks = ModuleHooks(recorder)
+        hooks.install()
+        if options.level == "operators":
+            self._mode = OperatorMode(recorder, lambda: hooks.is_in_context)
+            self._mode.__enter__()  # type: ignore[no-untyped-call]  # torch's own
         return self
 
     def __exit__(self, cls: Any, error: BaseException | None, traceback: Any) -> None:
         recorder, hooks = self._recorder, self._hooks
-        if recorder is None or hooks is None:
+        if recorder is None or hooks is None or self._results is None:
             return
         try:
-            hooks.remove()
+            if self._mode is not None:
+                self._mode.leave()
         finally:
-            recorder.end()
-        namespace = names_of_caller(sys._getframe()) if self._namespace is None else self._namespace
+            try:
+                hooks.remove()
+                namespace = self._names(sys._getframe())
+                with modes.undisturbed():
+                    recorder.results = self._results.read(namespace, recorder.tensors)
+            finally:
+                recorder.end()
         self._record = first_that_works(
             "the record of a pass",
-            lambda: recorded(recorder, namespace, error, self._max_calls),
+            lambda: recorded(recorder, namespace, error, self._options.max_calls),
             lambda reason: PassRecord(notes=(f"what was followed cannot be told: {reason}",)),
         )
-        self._recorder = self._hooks = self._namespace = None
+        self._recorder = self._hooks = self._mode = self._results = self._namespace = None
+
+    def _names(self, frame: FrameType) -> Mapping[str, Any]:
+        return names_of_caller(frame) if self._namespace is None else self._namespace
 
     @property
     def record(self) -> PassRecord:
@@ -94,6 +132,11 @@ class FollowedPass:
     def calls(self) -> tuple[ModuleCall, ...]:
         """The calls of modules, in the order in which they began."""
         return self.record.calls
+
+    @property
+    def operators(self) -> tuple[OperatorCall, ...]:
+        """The operators in the order in which they were called; none where modules alone were followed."""
+        return self.record.operators
 
     def __len__(self) -> int:
         return len(self.record.calls)
@@ -174,7 +217,13 @@ def _row(call: ModuleCall) -> tuple[Any, ...]:
 
 
 def follow(
-    *modules: torch.nn.Module, grads: bool = True, max_calls: int = 10_000, namespace: Mapping[str, Any] | None = None
+    *modules: torch.nn.Module,
+    level: str = "modules",
+    only: str | None = None,
+    grads: bool = True,
+    keep: str | None = None,
+    max_calls: int = 10_000,
+    namespace: Mapping[str, Any] | None = None,
 ) -> FollowedPass:
     """Return what follows the calls of modules in a ``with`` block, and the gradients that come back.
 
@@ -187,30 +236,40 @@ def follow(
     *modules : torch.nn.Module
         What to follow, with all that these call, in whichever thread. None: whatever this thread calls in this context;
         another task of asyncio has another.
+    level : {"modules", "operators"}
+        What to follow: the calls of modules, or the operators of this thread as well, in the backward with the lines of
+        the forward.
+    only : str, optional
+        The modules inside which operators are followed, by a pattern with ``*`` and ``?`` for their names.
     grads : bool
         Whether to look at gradients.
+    keep : str, optional
+        The modules of which all that they get and give is copied to the host, by a pattern for their names: up to 256
+        MB, the first that come. `Value.tensor` has the copy.
     max_calls : int
-        Calls of which all facts are kept: of more, these are the first and the last half, and those between that are
-        not finite, or failed. Samples for sparklines are those of the first so many calls.
+        Calls, of modules and of operators, of which all facts are kept: of more, these are the first and the last half,
+        and those between that are not finite, or failed. Samples for sparklines are those of the first so many calls.
     namespace : mapping of str to object, optional
         Where the names of models are looked for; by default, among those that the caller sees.
 
     Returns
     -------
     FollowedPass
-        To be entered by ``with``. From the end of the block on: `calls`, ``run[name]``, `find`, `first`, `failed`,
-        `grads`, `problems`, `to_frame`, and a card.
+        To be entered by ``with``. From the end of the block on: `calls`, `operators`, ``run[name]``, `find`, `first`,
+        `failed`, `grads`, `problems`, `to_frame`, and a card.
 
     Raises
     ------
     BadRequestError
-        For what is no module, and a number of calls that is none.
+        For what is no module, a level that does not exist, `only` without operators, a pattern that is no string, and a
+        number of calls that is none.
 
     Notes
     -----
     Cost: three reads of each value, each weight and each gradient; 16 bytes of these and 1 KiB for a sample on the
-    device; some two KiB a call on the host. Operators inside a call are not followed, nor are the parts of compiled and
-    scripted modules. A module compiled inside the block is compiled once more after it.
+    device; some two KiB a call on the host. An operator costs one read of what it makes, of a softmax two. The parts of
+    compiled and scripted modules are not followed. A module compiled inside the block is compiled once more after it.
+    With `keep`, a device is waited for at each copy. What is written through NumPy, behind torch, is not seen.
 
     Examples
     --------
@@ -224,8 +283,15 @@ def follow(
     for module in modules:
         if not is_subclass(type(module), torch.nn.Module):
             raise BadRequestError(f"follow takes modules, not {an_instance(module)}")
+    if level not in LEVELS:
+        raise BadRequestError(f"level is 'modules' or 'operators', not {quoted(level)}")
+    for option, pattern in (("only", only), ("keep", keep)):
+        if pattern is not None and not isinstance(pattern, str):
+            raise BadRequestError(f"{option} is a pattern for the names of modules, not {an_instance(pattern)}")
+    if only is not None and level != "operators":
+        raise BadRequestError("only says inside which modules operators are followed: pass level='operators' with it")
     if isinstance(max_calls, bool) or not isinstance(max_calls, int) or max_calls < 2:
         raise BadRequestError(f"max_calls is an integer from 2 on, not {quoted(max_calls)}")
     if namespace is not None and not isinstance(namespace, Mapping):
         raise BadRequestError(f"namespace is a mapping of names to objects, not {an_instance(namespace)}")
-    return FollowedPass(modules, has_grads=bool(grads), max_calls=max_calls, namespace=namespace)
+    return FollowedPass(modules, FollowOptions(level, only, bool(grads), keep, max_calls), namespace)

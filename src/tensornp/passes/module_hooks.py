@@ -49,6 +49,11 @@ class ModuleHooks:
         self._handles.clear()
         _FOLLOWING.set(tuple(one for one in _FOLLOWING.get() if one is not self._recorder))
 
+    @property
+    def is_in_context(self) -> bool:
+        """Whether this thread is at work in the context that is followed."""
+        return self._recorder in _FOLLOWING.get()
+
     def _began(self, module: torch.nn.Module, args: Any) -> None:
         # First, and in few words: a compiler that traces this sees that it does nothing.
         if torch.compiler.is_compiling():

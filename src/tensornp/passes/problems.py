@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from tensornp.core.lowlevel.units import counted
 from tensornp.passes.failure import failure_of
 from tensornp.passes.findings import findings_of
+from tensornp.passes.operator_origin import unreached
 from tensornp.passes.records import PassRecord
 from tensornp.passes.verdict import origin_of
 
@@ -15,6 +17,10 @@ def problems_of(record: PassRecord) -> list[str]:
     origin = origin_of(record, "nan") or origin_of(record, "inf")
     verdict = origin.sentence if origin else ""
     # What was not finite beforehand may be the verdict itself.
-    findings = (one.sentence for one in findings_of(record) if not verdict.startswith(one.sentence))
+    findings = [one.sentence for one in findings_of(record) if not verdict.startswith(one.sentence)]
+    if not verdict and (births := unreached(record)):
+        findings.insert(
+            0, f"NaN was made in {counted(len(births), 'place')}, and reached nothing that was held in the end"
+        )
     told = [one for one in (verdict, failure_of(record), *findings) if one]
     return told if len(told) <= _MOST else [*told[:_MOST], f"{len(told) - _MOST:,} more"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import math
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,12 +14,24 @@ import torch
 
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.modes import unnoticed
+from tensornp.core.lowlevel.quoted import quoted
+from tensornp.core.lowlevel.units import counted
 from tensornp.core.namespace.caller import name_of
 from tensornp.core.tensor.dtypes import name_of as name_of_dtype
 from tensornp.core.tensor.paths import expression_of
 from tensornp.core.values.stats.row_table import Row
+from tensornp.passes.bounded import bounded
+from tensornp.passes.operator_mode import Operation
 from tensornp.passes.recorder import Call, Got, Module, Recorder
-from tensornp.passes.records import CAME_WITH_THE_CALL, Figures, Gradient, ModuleCall, PassRecord, Value
+from tensornp.passes.records import (
+    CAME_WITH_THE_CALL,
+    Figures,
+    Gradient,
+    ModuleCall,
+    OperatorCall,
+    PassRecord,
+    Value,
+)
 from tensornp.passes.seen_tensors import Seen
 from tensornp.passes.source_lines import line_at
 
@@ -31,45 +44,32 @@ def recorded(
     making = _Recording(recorder, namespace)
     calls = tuple(map(making.call, recorder.calls))
     grads = tuple(making.gradient(name, seen, module) for (_, name), (seen, module) in recorder.parameters.items())
-    kept = _kept(calls, max_calls)
-    return PassRecord(
-        kept,
+    operators = tuple(map(making.operator, recorder.operations))
+    record = PassRecord(
+        calls,
         grads,
         "" if error is None else error_text(error),
         recorder.num_gradients > 0,
-        tuple(dict.fromkeys(recorder.problems)),
-        len(calls) - len(kept),
-        {"torch": torch.__version__},
+        tuple(dict.fromkeys((*recorder.problems, *recorder.kept.left_out(), *_unmatched(recorder)))),
+        versions={"torch": torch.__version__},
+        operators=operators,
+        only=recorder.only,
+        results=tuple(replace(making.value(Got(None, seen)), path=name) for name, seen in recorder.results),
     )
+    return bounded(record, max_calls)
 
 
-def _kept(calls: tuple[ModuleCall, ...], most: int) -> tuple[ModuleCall, ...]:
-    """Return the first and the last half of so many calls, and those between that are not finite or have failed."""
-    if len(calls) <= most:
-        return calls
-    first, last = most - most // 2, len(calls) - most // 2
-    kept = (one.index for one in calls if not first <= one.index < last or not one.is_fine)
-    places = {index: place for place, index in enumerate(kept)}
-
-    def moved(value: Value) -> Value:
-        return value if value.maker is None else replace(value, maker=places.get(value.maker))
-
-    return tuple(
-        replace(
-            calls[index],
-            index=place,
-            parent=next((places[one] for one in _above(calls, calls[index]) if one in places), None),
-            inputs=tuple(map(moved, calls[index].inputs)),
-            outputs=tuple(map(moved, calls[index].outputs)),
-        )
-        for index, place in places.items()
-    )
-
-
-def _above(calls: Sequence[ModuleCall], call: ModuleCall) -> Iterator[int]:
-    while call.parent is not None:
-        yield call.parent
-        call = calls[call.parent]
+def _unmatched(recorder: Recorder) -> Iterator[str]:
+    """Yield which pattern has matched no call, with the closest name."""
+    names = list(dict.fromkeys(call.module.name or call.module.class_name for call in recorder.calls))
+    for option, pattern, has_matched in (
+        ("only", recorder.only, any(call.is_within for call in recorder.calls)),
+        ("keep", recorder.keep, any(call.is_kept for call in recorder.calls)),
+    ):
+        if pattern is not None and not has_matched:
+            closest = difflib.get_close_matches(pattern, names, 1, 0)
+            hint = f"; the closest name is {quoted(closest[0])}" if closest else ""
+            yield f"{option}={quoted(pattern)} matches no module that was called{hint}"
 
 
 class _Recording:
@@ -78,6 +78,7 @@ class _Recording:
     def __init__(self, recorder: Recorder, namespace: Mapping[str, Any]) -> None:
         self._rows, self._samples = recorder.tensors.table.read()
         self._calls = recorder.calls
+        self._glances: dict[int, Value] = {}
         inputs = namespace.get("In")
         inputs = [one for one in inputs if type(one) is str] if type(inputs) is list else []
         self._line_at = functools.cache(functools.partial(line_at, inputs=inputs))
@@ -90,6 +91,13 @@ class _Recording:
             "" if has and sum(has_parameters) == 1 else (code or name)
             for has, code, (_, name) in zip(has_parameters, self._codes, recorder.roots, strict=True)
         ]
+
+        self._operations: list[Operation] = recorder.operations
+        self._param_names = {
+            id(got.seen): ".".join(filter(None, (self.name(call.module), expression_of(got.path))))
+            for call in (self._calls if self._operations else ())
+            for got in call.params
+        }
 
     def name(self, module: Module) -> str:
         """Return the name of a module, with that of its model where there are several."""
@@ -136,7 +144,7 @@ class _Recording:
             seen.shape,
             name_of_dtype(seen.dtype) if seen.dtype is not None else "",
             str(seen.device),
-            seen.requires_grad,
+            bool(seen.requires_grad),
             got.relation,
             CAME_WITH_THE_CALL if maker is None else self._title(self._calls[maker].module),
             maker,
@@ -144,7 +152,46 @@ class _Recording:
             self._samples[seen.sample] if seen.sample is not None else (),
             seen.note,
             self.gradient_of(seen)[0],
+            tensor=got.tensor,
         )
+
+    def operator(self, one: Operation) -> OperatorCall:
+        """Return the record of an operator."""
+        return OperatorCall(
+            one.index,
+            one.name,
+            one.call.index if one.call is not None else None,
+            one.phase,
+            one.status,
+            one.error,
+            one.node,
+            one.forward.index if one.forward is not None and one.forward.index >= 0 else None,
+            self._line_at(one.source),
+            tuple(map(self._glance, one.inputs)),
+            tuple(map(self._glance, one.outputs)),
+            tuple(map(self._glance, one.overwrote)),
+            one.asks,
+            any(seen.is_held for seen in one.outputs),
+            tuple(self._masked(*one.masked)) if one.masked is not None else (),
+        )
+
+    def _masked(self, row: int, num_rows: int) -> Iterator[str]:
+        count = int(self._rows[row].max)
+        if count:
+            yield f"{counted(count, 'row')} of its input {'was' if count == 1 else 'were'} −Inf throughout"
+
+    def _glance(self, seen: Seen) -> Value:
+        """Return the record of what an operator read or gave: one, wherever it is seen."""
+        value = self._glances.get(id(seen))
+        if value is None:
+            value = self.value(Got(None, seen))
+            if seen.operator is not None:
+                made_by = self._operations[seen.operator].name
+                value = replace(value, made_by=made_by, operator=seen.operator)
+            elif id(seen) in self._param_names:
+                value = replace(value, path=self._param_names[id(seen)])
+            self._glances[id(seen)] = value
+        return value
 
     def figures(self, row: int | None, seen: Seen) -> Figures | None:
         """Return the figures that were read; of an expanded tensor, those of all elements."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 import sys
 import threading
@@ -18,6 +19,7 @@ from tensornp.core.lowlevel.attributes import class_name, error_text, is_tensor
 from tensornp.core.lowlevel.private_names import find
 from tensornp.core.tensor.containers import leaves
 from tensornp.core.tensor.paths import Path
+from tensornp.passes.kept import Kept
 from tensornp.passes.records import FORWARD, LEFT, RAISED, RECOMPUTED, RETURNED, STOPPED_EARLY
 from tensornp.passes.seen_tensors import Seen, SeenTensors, storage_key, version_of
 from tensornp.passes.source_lines import SourceLines
@@ -42,18 +44,19 @@ class Module:
 class Got:
     """A tensor that a call got or gave; `before` is its storage and version as the call began."""
 
-    __slots__ = ("before", "path", "relation", "seen")
+    __slots__ = ("before", "path", "relation", "seen", "tensor")
 
     def __init__(self, path: Path | None, seen: Seen, before: Any = None, relation: str = "") -> None:
         self.path, self.seen, self.before, self.relation = path, seen, before, relation
+        self.tensor: torch.Tensor | None = None
 
 
 class Call:
     """A call, from its begin on."""
 
     __slots__ = (
-        "depth", "error", "index", "inputs", "module", "nth", "num_handled", "order", "outputs", "params",
-        "parent", "phase", "source", "status", "thread",
+        "depth", "error", "index", "inputs", "is_kept", "is_within", "module", "nth", "num_handled", "order", "outputs",
+        "params", "parent", "phase", "source", "status", "thread",
     )  # fmt: skip
 
     def __init__(self, index: int, module: Module, parent: Call | None, thread: int) -> None:
@@ -67,21 +70,39 @@ class Call:
         self.outputs: list[Got] = []
         self.params: list[Got] = []
         self.num_handled: Any = None
+        self.is_kept = False
+        self.is_within: bool = parent is not None and parent.is_within
 
 
 class Recorder:
-    """Follows calls of modules: `began` and `ended` are what hooks call, in any thread."""
+    """Follows calls of modules: `began` and `ended` are what hooks call, in any thread.
 
-    def __init__(self, roots: Iterable[torch.nn.Module], *, has_grads: bool, max_samples: int) -> None:
+    Inside the modules whose names match `only`, or inside all, a mode adds the `operations`. What calls whose names
+    match `keep` got and gave is copied.
+    """
+
+    def __init__(
+        self,
+        roots: Iterable[torch.nn.Module],
+        *,
+        has_grads: bool,
+        max_samples: int,
+        only: str | None = None,
+        keep: str | None = None,
+    ) -> None:
         self.calls: list[Call] = []
+        self.operations: list[Any] = []
+        self.only, self.keep = only, keep
+        self.kept = Kept()
         self.tensors = SeenTensors()
         self.parameters: dict[tuple[int, str], tuple[Seen, Module]] = {}
         self.roots: list[tuple[Any, str]] = []
+        self.results: list[tuple[str, Seen]] = []
         self.problems: list[str] = []
         self.lines = SourceLines()
         self.is_over = False
         self._has_grads, self._max_samples = has_grads, max_samples
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._modules: dict[int, Module] = {}
         self._stacks: dict[int, list[Call]] = {}
         self._num_ended = self.num_gradients = 0
@@ -89,15 +110,20 @@ class Recorder:
         self._handles: list[Any] = []
         for root in roots:
             self._know(root)
-        self._is_bound = bool(self.roots)
+        self.is_bound = bool(self.roots)
 
     def follows(self, module: torch.nn.Module, is_in_context: bool) -> bool:
         """Return whether a call of `module` in this thread is one of the pass."""
         if self.is_over or (_is_graph(module) and self._known(module) is None):
             return False
-        if not self._is_bound:
+        if not self.is_bound:
             return is_in_context
         return bool(self._stacks.get(threading.get_ident())) or self._known(module) is not None
+
+    def innermost(self) -> Call | None:
+        """Return the call that this thread is in."""
+        stack = self._stacks.get(threading.get_ident())
+        return stack[-1] if stack else None
 
     @property
     def _has_samples(self) -> bool:
@@ -131,7 +157,7 @@ class Recorder:
     def began(self, module: torch.nn.Module, args: Any) -> None:
         """Take in a call that begins."""
         place = self.lines.place_of(sys._getframe(2))
-        with modes.undisturbed(), self._lock:
+        with modes.undisturbed(), self.lock:
             self._begin(module, args, place)
 
     def _begin(self, module: torch.nn.Module, args: Any, place: tuple[CodeType, int] | None) -> None:
@@ -145,15 +171,20 @@ class Recorder:
         call.num_handled = id(sys.exc_info()[1])
         if _graph_task is not None and _graph_task() != -1:
             call.phase = RECOMPUTED
+        call.is_within = call.is_within or _is_named(call, self.only)
+        call.is_kept = _is_named(call, self.keep)
         call.source = place
         self.calls.append(call)
         stack.append(call)
-        call.inputs = [self._input(path, tensor) for path, tensor in _tensors_of(args)]
+        call.inputs = [self._input(path, tensor, call) for path, tensor in _tensors_of(args)]
         call.params = list(self._params_of(module, call))
 
-    def _input(self, path: Path | None, tensor: torch.Tensor) -> Got:
+    def _input(self, path: Path | None, tensor: torch.Tensor, call: Call) -> Got:
         before = storage_key(tensor), version_of(tensor), id(tensor)
-        return Got(path, self.tensors.seen(tensor, has_sample=self._has_samples), before)
+        got = Got(path, self.tensors.seen(tensor, has_sample=self._has_samples), before)
+        if call.is_kept:
+            got.tensor = self.kept.copied(tensor, got.seen)
+        return got
 
     def _params_of(self, module: torch.nn.Module, call: Call) -> Iterable[Got]:
         # A traced module has no table of them.
@@ -171,7 +202,7 @@ class Recorder:
 
     def ended(self, module: torch.nn.Module, kwargs: Any, result: Any, is_raised: bool) -> None:
         """Take in what a call gave, or that an error ended it."""
-        with modes.undisturbed(), self._lock:
+        with modes.undisturbed(), self.lock:
             self._end(module, kwargs, result, is_raised)
 
     def _end(self, module: torch.nn.Module, kwargs: Any, result: Any, is_raised: bool) -> None:
@@ -191,11 +222,14 @@ class Recorder:
             return
         call.status = RETURNED
         if kwargs:
-            call.inputs += [self._input(path, tensor) for path, tensor in _tensors_of(kwargs)]
+            call.inputs += [self._input(path, tensor, call) for path, tensor in _tensors_of(kwargs)]
         before = {got.before[0]: got.before for got in call.inputs if got.before[0] is not None}
         for path, tensor in _tensors_of(result):
             seen = self.tensors.seen(tensor, maker=call.index, has_sample=self._has_samples)
-            call.outputs.append(Got(path, seen, None, _relation(tensor, before)))
+            gave = Got(path, seen, None, _relation(tensor, before))
+            if call.is_kept:
+                gave.tensor = self.kept.copied(tensor, seen)
+            call.outputs.append(gave)
             if self._has_grads and call.phase == FORWARD:
                 self._await_gradient(tensor, seen)
 
@@ -228,7 +262,7 @@ class Recorder:
     def _came_back(self, seen: Seen, number: int, grads: tuple[Any, ...]) -> None:
         if self.is_over or number >= len(grads) or not is_tensor(grads[number]):
             return
-        with modes.undisturbed(), self._lock:
+        with modes.undisturbed(), self.lock:
             row = self.tensors.read(grads[number])
             if row is not None:
                 seen.gradients.append((self.num_gradients, row))
@@ -237,11 +271,17 @@ class Recorder:
     def end(self) -> None:
         """Forget all that leads to the user's objects."""
         self.is_over = True
+        self.tensors.end()
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
         self._edges.clear()
         self._stacks.clear()
+
+
+def _is_named(call: Call, pattern: str | None) -> bool:
+    """Return whether the name of a module that is called, or the class of a model, matches a pattern."""
+    return pattern is not None and fnmatch.fnmatchcase(call.module.name or call.module.class_name, pattern)
 
 
 def _is_graph(module: torch.nn.Module) -> bool:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 CAME_WITH_THE_CALL = "came with the call"
 """What a value is made by that no call that was followed has given."""
+UNWRITTEN = "memory that was not written whole"
+"""The note of what `torch.empty` gives, and of what was made of it as long as a part may hold what was there before."""
 RETURNED, RAISED, STOPPED_EARLY, LEFT = "returned", "raised", "stopped early", "left"
 FORWARD, RECOMPUTED, BACKWARD, OPTIMIZER, BEFORE = "forward", "recomputed", "backward", "optimizer", "before the pass"
 
@@ -24,9 +27,13 @@ class SourceLine:
     text: str = ""
     cell: str = ""
 
+    @property
+    def place(self) -> str:
+        """The cell, or the name of the file."""
+        return self.cell or self.file.replace(chr(92), "/").rpartition("/")[2]
+
     def __str__(self) -> str:
-        name = self.file.replace(chr(92), "/").rpartition("/")[2]
-        where = f"{self.cell} line {self.line}" if self.cell else f"{name}:{self.line}"
+        where = f"{self.place} line {self.line}" if self.cell else f"{self.place}:{self.line}"
         return f"{where} `{self.text}`" if self.text else where
 
 
@@ -35,7 +42,8 @@ class Figures:
     """What one read of a tensor tells: of complex numbers, of their moduli.
 
     `min` and `max` are NaN if any element is; whether there are infinities beside is not known then. `sum` and `norm`
-    are taken in float32 at least, on the tensor's own device; `norm` is NaN for what has none.
+    are taken in float32 at least, on the tensor's own device; `norm` is NaN for what has none. Both are NaN of what
+    operators alone have read or given: the extremes alone were taken.
     """
 
     min: float
@@ -82,6 +90,10 @@ class Value:
         None where the values were not read: `note` says why.
     sample : tuple of float
         Up to 256 elements at even distances.
+    operator : int or None
+        The operator that gave it, by its index in `FollowedPass.operators`.
+    tensor : torch.Tensor or None
+        A copy on the host, of what was to be kept.
     grad : Figures or None
         Of the gradient that came back for it.
     """
@@ -98,6 +110,8 @@ class Value:
     sample: tuple[float, ...] = ()
     note: str = ""
     grad: Figures | None = None
+    operator: int | None = None
+    tensor: Any = field(default=None, compare=False, repr=False)
 
     @property
     def min(self) -> float | None:
@@ -198,6 +212,53 @@ class ModuleCall:
 
 
 @dataclass(frozen=True, slots=True)
+class OperatorCall:
+    """One call of an operator.
+
+    Attributes
+    ----------
+    index : int
+        Its place in `FollowedPass.operators`, which stand in the order in which they were called.
+    name : str
+        As in the schema: ``_softmax``, ``add_``; with the library of what is none of torch's own, ``c10d.allreduce_``.
+    call : int or None
+        The index of the innermost call of a module inside which it came; of the backward, inside which its forward did.
+    phase : str
+        "forward", "backward", "recomputed" or "optimizer".
+    status : str
+        "returned", or "raised" (`error` says what).
+    node : str
+        In the backward, the node at work, ``SqrtBackward0``; `forward` is the index of the operator that has made it.
+    source : SourceLine or None
+        The innermost line outside of torch; in the backward, that of the forward.
+    asked_for : str
+        "nan" or "inf" where a number says so that it was called with, as a mask's does.
+    overwrote : tuple of Value
+        What lay where it wrote, as far as that was known.
+    is_held : bool
+        Whether the program held a result still as the block ended, or has read it as a number.
+    notes : tuple of str
+        What else was counted.
+    """
+
+    index: int
+    name: str
+    call: int | None = None
+    phase: str = FORWARD
+    status: str = RETURNED
+    error: str = ""
+    node: str = ""
+    forward: int | None = None
+    source: SourceLine | None = None
+    inputs: tuple[Value, ...] = ()
+    outputs: tuple[Value, ...] = ()
+    overwrote: tuple[Value, ...] = ()
+    asked_for: str = ""
+    is_held: bool = False
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Gradient:
     """What came back for a parameter; `figures` is None where nothing did, and `note` says what is known of that.
 
@@ -232,6 +293,10 @@ class Origin:
         Which of the call's values it was.
     call : int or None
         The index of the call.
+    operator_index : int or None
+        That of the operator, in `FollowedPass.operators`.
+    is_exact : bool
+        Whether `source` is the very line, or where it was seen; else it only stands in the same function.
     """
 
     what: str
@@ -243,6 +308,8 @@ class Origin:
     sentence: str
     path: str = ""
     call: int | None = None
+    is_exact: bool = True
+    operator_index: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +339,11 @@ class PassRecord:
     notes : tuple of str
         What could not be followed, in sentences.
     num_dropped : int
-        Calls of which only trouble was kept, since there were more than `max_calls`.
+        Calls, of modules or of operators, of which only trouble was kept, since there were more than `max_calls`.
+    operators : tuple of OperatorCall
+        In the order in which they were called; none but inside the modules that match `only`, where that is given.
+    results : tuple of Value
+        What the block has bound to names, which stand in `Value.path`: numbers, and what autograd has computed.
     """
 
     calls: tuple[ModuleCall, ...] = ()
@@ -282,3 +353,6 @@ class PassRecord:
     notes: tuple[str, ...] = ()
     num_dropped: int = 0
     versions: dict[str, str] = field(default_factory=dict)
+    operators: tuple[OperatorCall, ...] = ()
+    only: str | None = None
+    results: tuple[Value, ...] = ()

@@ -16,42 +16,79 @@ from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.form import form_of, plain
 from tensornp.core.values.stats.row_table import RowTable
+from tensornp.passes.records import UNWRITTEN
 
 
 class Seen:
-    """One state of a tensor: what it is, and the numbers of its figures and of its gradient's in the table."""
+    """One state of a tensor: what it is, and the numbers of its figures and of its gradient's in the table.
+
+    `maker` is the call and `operator` the operator that has made it; an operator does not know `requires_grad`.
+    """
 
     __slots__ = (
-        "count",
-        "device",
-        "dtype",
-        "gradients",
-        "is_awaited",
-        "maker",
-        "note",
-        "requires_grad",
-        "row",
-        "sample",
-        "shape",
-    )
+        "count", "device", "dtype", "gradients", "is_awaited", "is_held", "maker", "note", "operator", "requires_grad",
+        "row", "sample", "shape",
+    )  # fmt: skip
 
-    def __init__(self, shape: tuple[int, ...], dtype: Any, device: Any, requires_grad: bool) -> None:
+    def __init__(self, shape: tuple[int, ...], dtype: Any, device: Any, requires_grad: bool | None) -> None:
         self.shape, self.dtype, self.device, self.requires_grad = shape, dtype, device, requires_grad
         self.maker: int | None = None
+        self.operator: int | None = None
         self.row: int | None = None
         self.sample: int | None = None
         self.gradients: list[tuple[int, int]] = []
         self.note, self.count = "", 0
-        self.is_awaited = False
+        self.is_awaited = self.is_held = False
+
+    def as_of(self, requires_grad: bool) -> Seen:
+        """Return the same state of a tensor that is another one for autograd, as what was detached is."""
+        if self.requires_grad is None:
+            self.requires_grad = requires_grad
+        if self.requires_grad is requires_grad:
+            return self
+        twin = Seen(self.shape, self.dtype, self.device, requires_grad)
+        for fact in ("maker", "operator", "row", "sample", "note", "count"):
+            setattr(twin, fact, getattr(self, fact))
+        return twin
 
 
 class _State:
-    """Where a tensor lies and how often it was written."""
+    """Where a tensor lies in a storage and how often it was written."""
 
-    __slots__ = ("place", "reference", "seen", "version")
+    __slots__ = ("place", "seen", "version")
 
-    def __init__(self, reference: StorageWeakRef, place: Any, version: int | None, seen: Seen) -> None:
-        self.reference, self.place, self.version, self.seen = reference, place, version, seen
+    def __init__(self, place: Any, version: int | None, seen: Seen) -> None:
+        self.place, self.version, self.seen = place, version, seen
+
+
+class _Memory:
+    """A storage that still is what it was, the states of tensors in it, and whether all of it was written."""
+
+    __slots__ = ("is_unwritten", "reference", "states")
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.reference = StorageWeakRef(tensor.untyped_storage())
+        self.states: list[_State] = []
+        self.is_unwritten = False
+
+    def found(self, place: Any, version: int | None, requires_grad: bool | None) -> Seen | None:
+        """Return what was seen there in this version, best of the same tensor for autograd."""
+        twin = None
+        for state in reversed(self.states):
+            if state.version == version and state.place == place:
+                if requires_grad is None or state.seen.requires_grad in (None, requires_grad):
+                    return state.seen
+                twin = state.seen
+        return twin
+
+    def last(self, version: int | None) -> _State | None:
+        """Return the state that was seen last, if nothing was written since; of what is not counted, none."""
+        return self.states[-1] if self.states and version is not None and self.states[-1].version == version else None
+
+    def put(self, place: Any, version: int | None, seen: Seen) -> None:
+        """Take in a state; those of an earlier version are no more."""
+        self.states = [one for one in self.states if one.place != place or one.version == version is not None]
+        self.states.append(_State(place, version, seen))
 
 
 class SeenTensors:
@@ -59,7 +96,7 @@ class SeenTensors:
 
     def __init__(self) -> None:
         self.table = RowTable()
-        self._by_storage: dict[int, list[_State]] = {}
+        self._memories: dict[int, _Memory] = {}
 
     def seen(self, tensor: torch.Tensor, *, maker: int | None = None, has_sample: bool = False) -> Seen:
         """Return what is known of `tensor`, which is read if it was not, or has been written since.
@@ -71,49 +108,198 @@ class SeenTensors:
         except Exception as error:
             return _unread(tensor, maker, error)
 
+    def glanced(self, tensor: torch.Tensor, operator: int | None = None) -> Seen:
+        """Return what is known of `tensor`, of which the extremes alone are read if it was not seen before.
+
+        `operator` is the one that has just made it, in memory of its own.
+        """
+        try:
+            return self._glanced(tensor, operator)
+        except Exception as error:
+            return _unread(tensor, None, error)
+
+    def end(self) -> None:
+        """Mark what a program holds still: of each memory that has not been freed, the last states."""
+        for memory in self._memories.values():
+            if not memory.reference.expired():
+                for state in memory.states:
+                    state.seen.is_held = True
+
+    def is_known(self, tensor: torch.Tensor) -> bool:
+        """Return whether the memory of `tensor` was seen before: what an operator gives there is a view."""
+        key = storage_key(tensor)
+        return key is not None and key in self._memories
+
+    def allocated(self, tensor: torch.Tensor) -> None:
+        """Take in memory that nothing was written to."""
+        memory = self._memory(tensor)
+        memory.states.clear()
+        memory.is_unwritten = True
+
+    def before_write(self, tensor: torch.Tensor) -> Seen | None:
+        """Return what is known of a tensor that is to be written, without a look."""
+        try:
+            memory = self._memories.get(storage_key(tensor) or -1)
+            return None if memory is None else memory.found(_place_of(tensor), _counted_version(tensor), None)
+        except Exception:
+            return None
+
+    def read_out(self, tensor: torch.Tensor) -> None:
+        """Take in that the program has read a number."""
+        if (seen := self.before_write(tensor)) is not None:
+            seen.is_held = True
+
+    def written(self, tensor: torch.Tensor, operator: int) -> Seen:
+        """Return what an operator that has not returned yet has written; all that was seen in that memory is past.
+
+        Torch counts a write as the operator returns.
+        """
+        try:
+            memory = self._memory(tensor)
+            memory.states.clear()
+            version = _counted_version(tensor)
+            if tensor.numel() * tensor.itemsize == tensor.untyped_storage().nbytes():
+                memory.is_unwritten = False
+            seen = self._new(tensor, None, memory)
+            seen.operator = operator
+            _take_extremes(self.table, tensor, seen)
+            memory.put(_place_of(tensor), None if version is None else version + 1, seen)
+            return seen
+        except Exception as error:
+            return _unread(tensor, None, error)
+
     def read(self, tensor: torch.Tensor) -> int | None:
         """Return the number of the figures of a tensor that nobody will ask for again; None where it has none."""
         try:
-            readable, _ = _readable(tensor)
-            return None if readable is None else self.table.add(readable)
+            memory = self._memories.get(storage_key(tensor) or -1)
+            found = memory.found(_place_of(tensor), _counted_version(tensor), None) if memory is not None else None
+            if found is None or found.row is None:
+                readable, _ = _readable(tensor)
+                return None if readable is None else self.table.add(readable)
+            self._take(tensor, found, False)
+            return found.row
         except Exception:
             return None
 
     def _seen(self, tensor: torch.Tensor, maker: int | None, has_sample: bool) -> Seen:
-        states, place, version = None, None, None
-        if tensor.layout is torch.strided and not tensor.is_nested:
-            storage = tensor.untyped_storage()
-            key = storage._cdata
-            states = self._by_storage.get(key)
-            place = tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype
-            version = None if tensor.is_inference() else tensor._version
-            if states is None:
-                states = self._by_storage[key] = []
-            for state in reversed(states):
-                if state.place == place:
-                    if state.version == version and (version is not None or maker is None):
-                        return state.seen
-                    break
-            if maker is None and states and states[-1].version == version:
-                # A view of what a call has given, not written since.
-                maker = states[-1].seen.maker
-        seen = Seen(_shape_of(tensor.shape), tensor.dtype, tensor.device, tensor.requires_grad)
-        seen.maker = maker
+        if tensor.layout is not torch.strided or tensor.is_nested:
+            seen = self._new(tensor, tensor.requires_grad)
+            seen.maker = maker
+            self._take(tensor, seen, has_sample)
+            return seen
+        memory = self._memory(tensor)
+        place, version, requires_grad = _place_of(tensor), _counted_version(tensor), tensor.requires_grad
+        found = memory.found(place, version, requires_grad) if version is not None or maker is None else None
+        if found is None:
+            seen = self._new(tensor, requires_grad, memory)
+            if (last := memory.last(version)) is not None:
+                # A view of what a call or an operator has given, not written since.
+                maker, seen.operator = last.seen.maker if maker is None else maker, last.seen.operator
+                if _are_same_elements(last.place, place):
+                    seen.row, seen.count, seen.note = last.seen.row, last.seen.count, last.seen.note
+            seen.maker = maker
+        else:
+            if found.requires_grad is None and found.operator is not None:
+                # An operator has made it, and this is the first call that gives it.
+                found.maker = maker
+            seen = found.as_of(requires_grad)
         self._take(tensor, seen, has_sample)
-        if states is not None:
-            reference = states[0].reference if states else StorageWeakRef(tensor.untyped_storage())
-            states[:] = [state for state in states if state.place != place]
-            states.append(_State(reference, place, version, seen))
+        if seen is not found:
+            memory.put(place, version, seen)
+        return seen
+
+    def _glanced(self, tensor: torch.Tensor, operator: int | None) -> Seen:
+        if tensor.layout is not torch.strided or tensor.is_nested:
+            seen = self._new(tensor, None)
+            seen.operator = operator
+            _take_extremes(self.table, tensor, seen)
+            return seen
+        memory = self._memory(tensor)
+        place, version = _place_of(tensor), _counted_version(tensor)
+        found, last = memory.found(place, version, None), memory.last(version)
+        if found is None and last is not None and _are_same_elements(last.place, place):
+            # In another order, and a glance tells no more.
+            found = last.seen
+        if found is not None:
+            return found
+        seen = self._new(tensor, None, memory)
+        # A part of what an operator has made was made by it.
+        seen.operator = last.seen.operator if operator is None and last is not None else operator
+        _take_extremes(self.table, tensor, seen)
+        memory.put(place, version, seen)
+        return seen
+
+    def _memory(self, tensor: torch.Tensor) -> _Memory:
+        key = tensor.untyped_storage()._cdata
+        memory = self._memories.get(key)
+        if memory is None:
+            memory = self._memories[key] = _Memory(tensor)
+        return memory
+
+    def _new(self, tensor: torch.Tensor, requires_grad: bool | None, memory: _Memory | None = None) -> Seen:
+        seen = Seen(_shape_of(tensor.shape), tensor.dtype, tensor.device, requires_grad)
+        if memory is not None and memory.is_unwritten:
+            seen.note = UNWRITTEN
         return seen
 
     def _take(self, tensor: torch.Tensor, seen: Seen, has_sample: bool) -> None:
-        readable, seen.note = _readable(tensor)
+        """Read what is not known of a state."""
+        is_new = seen.row is None
+        if not is_new and not (has_sample and seen.sample is None) and not self.table.has_extremes_alone(seen.row or 0):
+            return
+        readable, note = _readable(tensor)
+        seen.note = seen.note or note
         if readable is None:
             return
-        seen.count = readable.numel()
-        seen.row = self.table.add(readable)
-        if has_sample:
+        if seen.row is None:
+            seen.count = readable.numel()
+            seen.row = self.table.add(readable)
+        else:
+            self.table.complete(seen.row, readable)
+        if has_sample and seen.sample is None:
             seen.sample = self.table.sample(readable)
+
+
+def _take_extremes(table: RowTable, tensor: torch.Tensor, seen: Seen) -> None:
+    """Read the least and the greatest element of what can hold a NaN."""
+    if not (tensor.dtype.is_floating_point or tensor.dtype.is_complex):
+        return
+    is_plain = type(tensor) in _PLAIN and tensor.layout is torch.strided and tensor.device.type in _WITH_VALUES
+    if is_plain and tensor.is_contiguous() and tensor.numel() and _is_within_storage(tensor):
+        readable: torch.Tensor | None = _widened(tensor)
+    else:
+        readable, note = _readable(tensor)
+        seen.note = seen.note or note
+    if readable is not None:
+        seen.count = readable.numel()
+        seen.row = table.add(readable, has_sums=False)
+
+
+def _is_within_storage(tensor: torch.Tensor) -> bool:
+    end = (tensor.storage_offset() + tensor.numel()) * tensor.itemsize
+    return end <= tensor.untyped_storage().nbytes()
+
+
+_PLAIN, _WITH_VALUES = (torch.Tensor, torch.nn.Parameter), ("cpu", "cuda")
+
+
+def _place_of(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype
+
+
+def _are_same_elements(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
+    """Return whether two places in one storage hold the same elements, each in one piece."""
+    is_one_place = a[0] == b[0] and a[3] == b[3]
+    return bool(is_one_place and a[1].numel() == b[1].numel() == _extent(a) == _extent(b))
+
+
+def _extent(place: tuple[Any, ...]) -> int:
+    extent: int = 1 + sum((size - 1) * step for size, step in zip(place[1], place[2], strict=True))
+    return extent
+
+
+def _counted_version(tensor: torch.Tensor) -> int | None:
+    return None if tensor.is_inference() else tensor._version
 
 
 def storage_key(tensor: torch.Tensor) -> int | None:

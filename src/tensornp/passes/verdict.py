@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tensornp.core.tensor.dtypes import largest, name_of
 from tensornp.passes.backward_origin import backward_origin
 from tensornp.passes.call_tree import CallTree
+from tensornp.passes.operator_origin import operator_origin
 from tensornp.passes.records import BACKWARD, BEFORE, FORWARD, OPTIMIZER, ModuleCall, Origin, PassRecord, Value
 from tensornp.passes.wording import (
     are_finite,
@@ -16,6 +16,7 @@ from tensornp.passes.wording import (
     input_name,
     is_floating,
     is_mask,
+    left_range,
     named,
     number,
     odd_input,
@@ -26,23 +27,54 @@ from tensornp.passes.wording import (
     word_of,
 )
 
-_RANGES = ("float16", "bfloat16", "float32", "float64")
-"""The dtypes with infinities; that of the first is left by sums and products of common numbers."""
-
 
 def origin_of(record: PassRecord, what: str) -> Origin | None:
     """Return where the first "nan", "inf" or "nonfinite" came from; None where there was none.
 
     First comes what has reached the result of a model, then what was recomputed otherwise, then the gradients; then
-    whatever came to an end before. −Inf beside finite numbers in an input or a buffer is taken for a mask.
+    whatever came to an end before. −Inf beside finite numbers in an input or a buffer is taken for a mask. Where
+    operators were followed, these say more than the modules inside which they came.
     """
+    operator = operator_origin(record, what) if record.operators else None
+    if operator is not None and record.only is None:
+        return operator
+    module = _origin_by_modules(record, what)
+    return operator if operator is not None and _is_same_place(record, module, operator) else module
+
+
+def _is_same_place(record: PassRecord, module: Origin | None, operator: Origin) -> bool:
+    """Return whether an operator came inside the call that is accused, or the call that is accused around it."""
+    if module is None:
+        return True
+    tree = CallTree(record)
+    calls = [tree.at(one.call) for one in (module, operator)]
+    above = [[one.index, *(each.index for each in tree.above(one))] if one is not None else [] for one in calls]
+    is_inside = module.call in above[1] or operator.call in above[0]
+    return is_inside and (module.phase == BACKWARD) is (operator.phase == BACKWARD)
+
+
+def _origin_by_modules(record: PassRecord, what: str) -> Origin | None:
     tree = CallTree(record)
     if origin := _first(tree, tree.ended, what, reaching=True):
         return origin
     if origin := _first(tree, tree.again, what, reaching=True):
         sentence = f"{origin.sentence}; this was when a checkpoint recomputed it in the backward"
         return replace(origin, phase=BACKWARD, sentence=sentence)
-    return backward_origin(tree, what) or _first(tree, tree.ended, what, reaching=False)
+    if origin := _around_modules(record, what) or backward_origin(tree, what):
+        return origin
+    # Of what has reached nothing, operators tell more.
+    has_all = bool(record.operators) and record.only is None
+    return None if has_all else _first(tree, tree.ended, what, reaching=False)
+
+
+def _around_modules(record: PassRecord, what: str) -> Origin | None:
+    """Return that what the program computes with the results of modules holds it, and these do not."""
+    found = next((one for one in record.results if holds(what, one.figures) and not is_mask(one)), None)
+    if found is None:
+        return None
+    gave = ": nothing that a module gave did" if record.calls else ""
+    sentence = f"`{found.path}` holds {_word(found)}, which was born in the code around the modules{gave}"
+    return Origin(what, FORWARD, found.path, "", True if record.calls else None, None, sentence, found.path)
 
 
 def _first(tree: CallTree, calls: Sequence[ModuleCall], what: str, *, reaching: bool) -> Origin | None:
@@ -101,9 +133,9 @@ def _born_before(tree: CallTree, call: ModuleCall, value: Value, what: str, give
     """Return that an input was not finite, although nothing around it was: it came with the call, or was made there."""
     above, earlier, word = tree.at(call.parent), giver or tree.before(call), _word(value)
     if above is not None:
-        after = f"after {within(earlier, above)} and " if earlier else ""
-        sentence = f"the first {word} was born in {named(above, has_class=False)}, {after}before {within(call, above)}"
-        sentence += at(call.source) + _given(tree, above, what)
+        # Its code may have made it long before, beside what it called.
+        sentence = f"the first {word} was born in {named(above, has_class=False)}, in its own code: "
+        sentence += f"{within(call, above)} got it{at(call.source)}{_given(tree, above, what)}"
         return Origin(what, FORWARD, above.title, "", are_finite(above.inputs), call.source, sentence, "", above.index)
     sentence = f"the {input_name(value)} held {word} when {named(call)} was called{at(call.source)}"
     if earlier:
@@ -118,25 +150,15 @@ def _born_inside(tree: CallTree, call: ModuleCall, seen: Value, what: str) -> Or
     below = tree.below(call)
     source = below[-1].source if below else call.source
     if below:
-        where = f"{named(call, has_class=False)}, after {within(below[-1], call)}, the last that it called"
+        code = f"`{source.function}` of {source.place}" if source is not None else "its own code"
+        where = f"{named(call, has_class=False)}, in {code}: nothing that it called gave it"
     else:
-        where = named(call)
-    sentence = f"the first {_word(gave)} was born in {where}{at(source)}{_given(tree, call, what)}"
-    if not below and (edge := _left(call, gave)):
+        where = f"{named(call)}{at(source)}"
+    sentence = f"the first {_word(gave)} was born in {where}{_given(tree, call, what)}"
+    if not below and (edge := left_range(call.inputs, call.params, gave)):
         sentence = f"{named(call)} left the range of {edge}{at(source)}"
-    return Origin(what, FORWARD, call.title, "", are_finite(call.inputs), source, sentence, gave.path, call.index)
-
-
-def _left(call: ModuleCall, gave: Value) -> str:
-    """Return which range a call has left, and how far its inputs reached; empty where it may be a division by 0."""
-    dtype, ends = name_of(gave.dtype), reach_of(call.inputs)
-    is_known = ends is not None and are_finite(call.inputs) and are_finite(call.params) is not False
-    if not is_known or dtype not in _RANGES or gave.figures is None or not gave.figures.has_inf:
-        return ""
-    edge, reach = largest(dtype), max(map(abs, ends or ()))
-    if dtype != "float16" and reach * reach <= edge:
-        return ""
-    return f"{dtype} ({number(edge)}): its inputs reached {number(reach)}"
+    finite = are_finite(call.inputs)
+    return Origin(what, FORWARD, call.title, "", finite, source, sentence, gave.path, call.index, is_exact=not below)
 
 
 def _given(tree: CallTree, call: ModuleCall, what: str) -> str:

@@ -7,10 +7,12 @@ import math
 from collections.abc import Iterable, Sequence
 
 from tensornp.core.lowlevel.units import format_number, format_ordinal
-from tensornp.core.tensor.dtypes import is_differentiable, name_of
+from tensornp.core.tensor.dtypes import is_differentiable, largest, name_of
 from tensornp.passes.records import Figures, ModuleCall, SourceLine, Value
 
 _MOST_NAMES = 3
+_RANGES = ("float16", "bfloat16", "float32", "float64")
+"""The dtypes with infinities; that of the first is left by sums and products of common numbers."""
 
 
 def holds(what: str, figures: Figures | None) -> bool:
@@ -100,3 +102,15 @@ def reach_of(values: Iterable[Value]) -> tuple[float, float] | None:
     """Return the least and the greatest of some floating values; None where nothing was read."""
     read = [value.figures for value in values if is_floating(value) and value.figures and value.figures.count]
     return (min(one.min for one in read), max(one.max for one in read)) if read else None
+
+
+def left_range(inputs: Sequence[Value], params: Sequence[Value], gave: Value) -> str:
+    """Return which range a result has left, and how far the inputs reached; empty where it may be a division by 0."""
+    dtype, ends = name_of(gave.dtype), reach_of(inputs)
+    is_known = ends is not None and are_finite(inputs) and are_finite(params) is not False
+    if not is_known or dtype not in _RANGES or gave.figures is None or not gave.figures.has_inf:
+        return ""
+    edge, reach = largest(dtype), max(map(abs, ends or ()))
+    if dtype != "float16" and reach * reach <= edge:
+        return ""
+    return f"{dtype} ({number(edge)}): its inputs reached {number(reach)}"

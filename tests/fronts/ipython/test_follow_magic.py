@@ -32,7 +32,7 @@ def test_the_cell_s_value_is_its_own_and_the_card_comes_besides(shell):
     assert isinstance(run, tnp.FollowedPass)
     assert [call.code for call in run.calls] == ["model", "model[0]", "model[1]", "model[2]"]
     assert set(run.grads) == {"0.weight", "0.bias", "2.weight", "2.bias"}
-    assert text.startswith("no NaN and no infinity\nmodel · 4 calls forward · 4 gradients back")
+    assert text.startswith("no NaN and no infinity in 4 calls\nmodel · 4 calls forward · 4 gradients back")
     assert tnp.card(run).text == text
 
 
@@ -104,8 +104,31 @@ def test_names_of_modules_and_options_complete(shell):
     """After the magic."""
     assert "model" in shell.complete("%%follow mo")
     assert "--no-grads" in shell.complete("%%follow --n")
+    assert "--operators" in shell.complete("%%follow --o")
+    assert "--keep" in shell.complete("%%follow --k")
+
+
+def test_operators_are_followed_by_choice(shell):
+    """Of the whole cell, or inside the modules that --only names, which implies it."""
+    shell.run("%%follow --operators -o run\nloss = model(x).sum().log()\nloss.backward()")
+    names = [one.name for one in shell.namespace["run"].operators]
+    assert names[:3] == ["addmm", "relu", "addmm"]
+    assert "log" in names
+    shell.run("%%follow --only 2 --keep 0 -o run\nloss = model(x).sum().log()\nloss.backward()")
+    run = shell.namespace["run"]
+    assert {run.calls[one.call].name for one in run.operators} == {"2"}
+    assert run["0"].outputs[0].tensor.shape == (4, 3)
+    assert run["2"].outputs[0].tensor is None
+
+
+def test_a_loss_that_is_nan_is_told_although_no_module_gave_it(shell):
+    """With what names the line."""
+    text = shown_by(shell, "%%follow\nloss = (model(x).sum() - 1000).log()")[1]
+    assert text.startswith("`loss` holds NaN, which was born in the code around the modules")
+    text = shown_by(shell, "%%follow --operators\nloss = (model(x).sum() - 1000).log()")[1]
+    assert text.startswith("the first NaN was born at `log`, In[")
 
 
 def test_a_cell_that_calls_no_module_says_so(shell):
     """In the card."""
-    assert shown_by(shell, "%%follow\ny = x + 1")[1] == "no module was called here"
+    assert shown_by(shell, "%%follow\ny = x + 1")[1].startswith("no module was called here; %%follow --op")

@@ -117,6 +117,13 @@ def undisturbed() -> AbstractContextManager[Any]:
     return _INSIDE if is_undisturbed() else _Block(_way_out())
 
 
+def below_autograd() -> AbstractContextManager[Any]:
+    """Stand outside every mode inside a dispatch mode, where torch records no graph: cheap where it is the only one."""
+    is_alone = _CAN_TELL_MODES and _disable_torch_function and not _is_inference() and not _is_further_in()
+    guard: AbstractContextManager[Any] = _disable_torch_function() if is_alone else undisturbed()
+    return guard
+
+
 _INSIDE = nullcontext()
 _stands_outside = ContextVar("_stands_outside", default=False)
 """Whether an `unnoticed` function is running: what it stands outside of need not be asked again."""

@@ -59,6 +59,8 @@ PRIVATE_NAMES = (
     "_C._autograd.SavedTensor.data",  # since 2.9
     "autograd._get_sequence_nr",
     "_C._current_graph_task_id",
+    "_C._current_autograd_node",
+    "utils._python_dispatch._pop_mode",
 )
 
 

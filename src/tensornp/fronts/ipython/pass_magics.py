@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,16 @@ from tensornp.fronts.ipython.evaluate import evaluated
 from tensornp.fronts.ipython.names import check_overwritable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, MutableMapping
 
     from tensornp.fronts.ipython.live_passes import LivePasses
     from tensornp.passes.follow import FollowedPass
 
 OPTIONS: dict[str, tuple[Option, ...]] = {
     "follow": (
+        Option("", "operators", "follow the operators inside the modules as well, and name their lines"),
+        Option("", "only", "follow operators only inside the modules whose names fit GLOB", "GLOB"),
+        Option("", "keep", "copy what the modules whose names fit GLOB get and give, up to 256 MB", "GLOB"),
         Option("", "no-grads", "look at no gradient"),
         Option("o", "out", "bind the pass to NAME", "NAME"),
     ),
@@ -47,7 +51,7 @@ class PassMagics(Magics):
 
         Usage::
 
-            %%follow [--no-grads] [-o NAME] [MODULE ...]
+            %%follow [--operators] [--only GLOB] [--keep GLOB] [--no-grads] [-o NAME] [MODULE ...]
 
         Options, before the modules:
 
@@ -68,6 +72,9 @@ class PassMagics(Magics):
 
             %%follow -o run model
             model(x)
+
+            %%follow --only layers.3.*
+            model(x).sum().backward()
         """
         __tracebackhide__ = True
         options, rest = split_line(line, OPTIONS["follow"])
@@ -77,8 +84,8 @@ class PassMagics(Magics):
                 check_overwritable(self.shell, options["out"])
             usage, words = "%%follow [options] [MODULE ...]", rest.rstrip().removesuffix(";").split()
             modules = [evaluated(self.shell, word, local_ns, usage) for word in words]
-            names = self.shell.user_ns if local_ns is None else {**self.shell.user_ns, **local_ns}
-            followed = _follow(modules, names, has_grads="no-grads" not in options)
+            names = self.shell.user_ns if local_ns is None else ChainMap(local_ns, self.shell.user_ns)
+            followed = _follow(modules, names, options)
         body = compile_body(self.shell, cell)
         if is_awaited(self.shell, cell):
             return self._later(body, followed, options, is_quiet)
@@ -103,10 +110,17 @@ class PassMagics(Magics):
                 self._live.show(followed, options.get("out", ""))
 
 
-def _follow(modules: list[Any], names: dict[str, Any], *, has_grads: bool) -> FollowedPass:
+def _follow(modules: list[Any], names: MutableMapping[str, Any], options: dict[str, str]) -> FollowedPass:
     from tensornp.passes.follow import follow
 
-    return follow(*modules, grads=has_grads, namespace=names)
+    return follow(
+        *modules,
+        level="operators" if "operators" in options or "only" in options else "modules",
+        only=options.get("only"),
+        grads="no-grads" not in options,
+        keep=options.get("keep"),
+        namespace=names,
+    )
 
 
 def _told(value: Any, body: Body) -> Any:

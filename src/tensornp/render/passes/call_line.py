@@ -14,6 +14,7 @@ from tensornp.passes.outline import PASSED_ON, CallLine, not_finite, state_of
 from tensornp.passes.records import LEFT, RAISED, RECOMPUTED, Figures, ModuleCall, Value
 from tensornp.render.layout.style import QUIET
 from tensornp.render.layout.table import MARKS, Drawn, TableRow
+from tensornp.render.passes.cells import between, main_value, shapes
 from tensornp.render.passes.sample import sample_cell
 
 PICTURE = "sample"
@@ -35,19 +36,17 @@ def call_line_row(line: CallLine, above: CallLine, alarms: Mapping[int, str], ou
     if not line.calls:
         return TableRow((f"… {counted(line.num_hidden, 'more call')}",), level=line.level, is_quiet=True)
     first, alarm = line.calls[0], alarms.get(line.calls[0].index, "")
-    num_calls = num_calls_of(line) // max(num_calls_of(above), 1)
+    num_calls = _num_calls(line) // max(_num_calls(above), 1)
     is_quiet = state_of(first) == PASSED_ON
     outputs = [value for call in line.calls if (value := main_value(call.outputs)) is not None]
     given = [value.figures for value in outputs if value.figures is not None]
-    back = [
-        figures for call in line.calls if (figures := worst_figures(value.grad for value in call.outputs)) is not None
-    ]
+    back = [one for call in line.calls if (one := worst_figures(value.grad for value in call.outputs)) is not None]
     cells = (
         _name(line.label, first.class_name, "" if is_quiet else QUIET),
-        shapes_text(main_value(first.inputs), main_value(first.outputs)),
+        shapes(main_value(first.inputs), main_value(first.outputs)),
         cut(name_of(outputs[0].dtype), _MAX_CLASS) if outputs else "",
         sample_cell(given, [value.sample for value in outputs]),
-        _between(given),
+        between(given),
         at_most([one.norm for one in given]),
         at_most([one.norm for one in back]),
         cut(", ".join(filter(None, marks_of(line, num_calls, alarm, outer))), _MAX_TEXT),
@@ -56,7 +55,7 @@ def call_line_row(line: CallLine, above: CallLine, alarms: Mapping[int, str], ou
     return TableRow(cells, titles, has_facts=bool(outputs), alarm=alarm, level=line.level, is_quiet=is_quiet)
 
 
-def num_calls_of(line: CallLine) -> int:
+def _num_calls(line: CallLine) -> int:
     """Return how many calls there are of each module of a line."""
     return len(line.calls) // max(len({call.name for call in line.calls}), 1)
 
@@ -68,27 +67,9 @@ def _name(label: str, class_name: str, style: str) -> Drawn:
     return Drawn(f"{name} {said}".strip(), escape(name) + beside)
 
 
-def main_value(values: Sequence[Value]) -> Value | None:
-    """Return which of a call's values is told: one that is not finite, or the first that was read."""
-    odd = (one for one in values if not_finite([one]))
-    return next(odd, next((one for one in values if one.figures), values[0] if values else None))
-
-
 def worst_figures(figures: Iterable[Figures | None]) -> Figures | None:
     known = [one for one in figures if one is not None]
     return next((one for one in known if not one.is_finite), known[0] if known else None)
-
-
-def shapes_text(got: Value | None, gave: Value | None) -> str:
-    """Return the shapes of an input and of an output: one where they are equal, or the axis in which they differ."""
-    if got is None or gave is None:
-        sides = [str(one.shape) if one is not None else "" for one in (got, gave)]
-        return " → ".join(sides).strip() if any(sides) else ""
-    differ = [i for i, (a, b) in enumerate(zip(got.shape, gave.shape, strict=False)) if a != b]
-    if len(got.shape) != len(gave.shape) or len(differ) > 1:
-        return f"{got.shape} → {gave.shape}"
-    axes = [f"{a}" if a == b else f"{a} → {b}" for a, b in zip(got.shape, gave.shape, strict=True)]
-    return f"({', '.join(axes)}{',' if len(axes) == 1 else ''})"
 
 
 def all_shapes(call: ModuleCall) -> str:
@@ -99,16 +80,6 @@ def all_shapes(call: ModuleCall) -> str:
         for values in (call.inputs, call.outputs)
     ]
     return cut(" → ".join(sides), _MAX_TEXT)
-
-
-def _between(figures: Sequence[Figures]) -> str:
-    """Return the extremes of all."""
-    if not figures:
-        return ""
-    if any(one.has_nan for one in figures):
-        return "nan"
-    low, high = (at_a_glance(end) for end in (min(one.min for one in figures), max(one.max for one in figures)))
-    return low if low == high else f"{low} … {high}"
 
 
 def at_most(values: Sequence[float]) -> str:

@@ -9,7 +9,17 @@ from tensornp.core.lowlevel.units import counted
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.passes.follow import FollowedPass
 from tensornp.passes.outline import CallLine, not_finite, not_finite_back, outlined
-from tensornp.passes.records import BACKWARD, BEFORE, RAISED, RECOMPUTED, ModuleCall, Origin, PassRecord, SourceLine
+from tensornp.passes.records import (
+    BACKWARD,
+    BEFORE,
+    FORWARD,
+    RAISED,
+    RECOMPUTED,
+    ModuleCall,
+    Origin,
+    PassRecord,
+    SourceLine,
+)
 from tensornp.render.layout.document import Alarm, Both, Document, Group, Heading, Lines
 from tensornp.render.layout.style import SOURCE
 from tensornp.render.layout.table import (
@@ -23,6 +33,7 @@ from tensornp.render.layout.table import (
 )
 from tensornp.render.passes.call_line import ALWAYS, HEADINGS, PICTURE, call_line_row
 from tensornp.render.passes.links import Links
+from tensornp.render.passes.operator_line import operator_table
 
 _MAX_TEXT = 400
 _MAX_PLACE = 120
@@ -35,8 +46,9 @@ def pass_document(run: FollowedPass) -> Document:
     """Return the card of a pass; of one that is not over, that it is not."""
     if not run.is_over:
         return Document((Lines((repr(run),)),))
-    if not run.calls and not run.record.error:
-        return Document((Lines(("no module was called here", *run.record.notes)),))
+    if not run.calls and not run.operators and not run.record.error:
+        told = "no module was called here; %%follow --operators follows functions"
+        return Document((Lines((told, *run.record.notes)),))
     title = ", ".join(dict.fromkeys(call.code or call.title for call in run.calls if call.parent is None))
     return followed_pass_document(run.record, run.problems, title, run.first("nan") or run.first("inf"), run.failed)
 
@@ -66,12 +78,26 @@ def followed_pass_document(
         # What is told behind the first clause is no alarm; but a backward begins with what was fine.
         first, *rest = said.pop(0).split("; ", 0 if origin is not None and origin.phase == BACKWARD else 1)
         verdict = Alarm(links.within(first, led, name), "".join(f"; {one}" for one in rest))
-    source = (_source(origin.source, verdict.text),) if origin is not None and origin.source is not None else ()
+    source = (
+        (_source(origin.source, verdict.text),)
+        if origin is not None and origin.source is not None and origin.is_exact
+        else ()
+    )
     totals = " · ".join(filter(None, [cut(title, MAX_SHOWN), *_totals(record), *common]))
     notes = [cut(text, _MAX_TEXT) for text in record.notes]
-    lines = Lines((*map(links.within, said), totals))
+    further = (_further(origin),) if origin is not None and not record.operators else ()
     # The live tree takes the place of the static one.
-    return Document((verdict, *source, lines, Group("tensornp-static", (_tree(table),)), Lines(tuple(notes))))
+    calls = Group("tensornp-static", (_tree(table),))
+    lines = Lines((*map(links.within, said), *further, totals))
+    return Document((verdict, *source, lines, calls, _tree(operator_table(record, origin)), Lines(tuple(notes))))
+
+
+def _further(origin: Origin) -> str:
+    """Return what tells the operator and the line, where only the module is known."""
+    if origin.phase == BEFORE or origin.call is None:
+        return ""
+    only = f" --only {origin.name}" if origin.name and origin.phase == FORWARD else ""
+    return f"%%follow --operators{only} names the operator and its line"
 
 
 def _calm(record: PassRecord) -> str:
@@ -79,13 +105,18 @@ def _calm(record: PassRecord) -> str:
     outputs = [value for call in record.calls for value in call.outputs]
     learnt = all(one.figures is None or one.figures.is_finite for one in record.grads)
     is_calm = learnt and not not_finite(outputs) and not not_finite_back(outputs)
-    return "no NaN and no infinity" if is_calm and any(value.figures for value in outputs) else ""
+    made = [value for one in record.operators for value in one.outputs]
+    if not is_calm or any(value.has_nan for value in made) or not any(value.figures for value in (*outputs, *made)):
+        return ""
+    kinds = ((len(record.calls), "call"), (len(record.operators), "operator"))
+    return f"no NaN and no infinity in {' and '.join(counted(n, noun) for n, noun in kinds if n)}"
 
 
 def _totals(record: PassRecord) -> Iterator[str]:
     again = sum(call.phase == RECOMPUTED for call in record.calls)
     back = sum(any(value.grad is not None for value in call.outputs) for call in record.calls)
-    yield f"{counted(len(record.calls) - again, 'call')} forward"
+    yield f"{counted(len(record.calls) - again, 'call')} forward" if record.calls else ""
+    yield counted(len(record.operators), "operator") if record.operators else ""
     yield f"{again:,} recomputed" if again else ""
     yield f"{counted(back, 'gradient')} back" if record.had_backward else ""
     yield f"of {counted(record.num_dropped, 'call')} only trouble was kept" if record.num_dropped else ""

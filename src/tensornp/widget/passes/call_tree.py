@@ -18,7 +18,8 @@ from tensornp.models.outline.columns import at_a_glance
 from tensornp.passes.opened import OpenedCalls, OpenedLine
 from tensornp.passes.outline import PASSED_ON, CallLine, not_finite, state_of
 from tensornp.passes.records import RETURNED, Figures, ModuleCall, PassRecord, Value
-from tensornp.render.passes.call_line import all_shapes, at_most, main_value, marks_of, shapes_text, worst_figures
+from tensornp.render.passes.call_line import all_shapes, at_most, marks_of, worst_figures
+from tensornp.render.passes.cells import main_value, shapes
 from tensornp.render.passes.sample import histogram_of
 from tensornp.widget.tree_requests import NONSENSE, asked_by
 from tensornp.widget.weight_lines import picture_of
@@ -159,7 +160,7 @@ class CallTree:
         return {
             "cells": {
                 NAME: label,
-                SHAPE: shapes_text(main_value(first.inputs), main_value(first.outputs)),
+                SHAPE: shapes(main_value(first.inputs), main_value(first.outputs)),
                 DTYPE: name_of(outputs[0].dtype) if outputs else "",
                 PICTURE: "",
                 MIN: _extreme([one.min for one in given], min),
@@ -253,11 +254,11 @@ def _columns(calls: Sequence[ModuleCall], outer: frozenset[int | None]) -> list[
         GRAD: any(value.grad is not None for value in outputs),
         MARKS: any(any(marks_of(CallLine("", (call,), 0), 1, "", outer)) for call in calls),
     } | dict.fromkeys((MIN, MAX, NORM), any(value.figures for value in outputs))
-    shapes = (len(shapes_text(main_value(call.inputs), main_value(call.outputs))) for call in calls)
+    lengths = (len(shapes(main_value(call.inputs), main_value(call.outputs))) for call in calls)
     names = (_INDENT * call.depth + len(call.title.rpartition(".")[2]) + len(call.class_name) for call in calls)
     widths = {
         NAME: min(_BESIDE + max(names, default=0), _MAX_NAME),
-        SHAPE: min(max([len(_COLUMNS[SHAPE].heading) + _ARROW, *shapes]), _MAX_SHAPE),
+        SHAPE: min(max([len(_COLUMNS[SHAPE].heading) + _ARROW, *lengths]), _MAX_SHAPE),
     }
     return [
         {

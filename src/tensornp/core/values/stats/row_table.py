@@ -5,6 +5,7 @@ What `on_device` counts for one card, masks and all, is far too dear for each te
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import torch
@@ -19,7 +20,10 @@ _FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
 class Row(NamedTuple):
-    """What was read of one tensor. `min` and `max` are NaN where an element is; of complex numbers, of their moduli."""
+    """What was read of one tensor. `min` and `max` are NaN where an element is; of complex numbers, of their moduli.
+
+    `sum` and `norm` are NaN where the extremes alone were taken.
+    """
 
     min: float
     max: float
@@ -38,10 +42,11 @@ class RowTable:
         self._open: dict[tuple[torch.device, torch.dtype], _Chunk] = {}
         self._open_samples: dict[tuple[torch.device, torch.dtype], _Samples] = {}
         self._places: list[tuple[_Chunk, int]] = []
+        self._extremes_alone: set[int] = set()
         self._samples: list[tuple[_Samples, int, int]] = []
 
-    def add(self, tensor: torch.Tensor) -> int:
-        """Take the figures of a strided tensor that has elements, and return its number."""
+    def add(self, tensor: torch.Tensor, *, has_sums: bool = True) -> int:
+        """Take the figures of a strided tensor that has elements, in one read its extremes alone; return its number."""
         dtype = tensor.dtype
         if dtype not in _FLOATS:
             tensor, dtype = _comparable(tensor)
@@ -52,10 +57,24 @@ class RowTable:
         at = chunk.count
         chunk.count = at + 1
         torch.aminmax(tensor, out=(chunk.mins[at], chunk.maxs[at]))
-        torch.sum(tensor, (), dtype=chunk.wide, out=chunk.sums[at])
-        torch.linalg.vector_norm(tensor, dtype=chunk.wide, out=chunk.norms[at])
+        number = len(self._places)
         self._places.append((chunk, at))
-        return len(self._places) - 1
+        if has_sums:
+            _take_sums(tensor, chunk, at)
+        else:
+            self._extremes_alone.add(number)
+        return number
+
+    def has_extremes_alone(self, number: int) -> bool:
+        """Return whether sum and norm of a tensor were not taken."""
+        return number in self._extremes_alone
+
+    def complete(self, number: int, tensor: torch.Tensor) -> None:
+        """Take the sum and the norm of the same tensor, unchanged since, of which the extremes alone were taken."""
+        if number in self._extremes_alone:
+            self._extremes_alone.discard(number)
+            chunk, at = self._places[number]
+            _take_sums(tensor if tensor.dtype in _FLOATS else _comparable(tensor)[0], chunk, at)
 
     def sample(self, tensor: torch.Tensor) -> int:
         """Take up to 256 elements of such a tensor at even distances, and return the number of the sample."""
@@ -79,7 +98,12 @@ class RowTable:
         figures = {chunk: chunk.read() for chunk in dict.fromkeys(chunk for chunk, _ in self._places)}
         samples = {one: one.table.tolist() for one in dict.fromkeys(one for one, _, _ in self._samples)}
         return (
-            [Row(*figures[chunk][at]) for chunk, at in self._places],
+            [
+                Row(figures[chunk][at][0], figures[chunk][at][1], math.nan, math.nan)
+                if n in self._extremes_alone
+                else Row(*figures[chunk][at])
+                for n, (chunk, at) in enumerate(self._places)
+            ],
             [tuple(samples[one][at][:count]) for one, at, count in self._samples],
         )
 
@@ -112,6 +136,11 @@ class _Samples:
         self.count = 0
         self.table = torch.zeros(_NUM_SAMPLES, NUM_SAMPLED, dtype=dtype, device=device)
         self.rows = self.table.unbind()
+
+
+def _take_sums(tensor: torch.Tensor, chunk: _Chunk, at: int) -> None:
+    torch.sum(tensor, (), dtype=chunk.wide, out=chunk.sums[at])
+    torch.linalg.vector_norm(tensor, dtype=chunk.wide, out=chunk.norms[at])
 
 
 def _comparable(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.dtype]:

@@ -1,0 +1,264 @@
+"""The operators that a thread calls, each with what it read and gave: a dispatch mode, through which all of them pass.
+
+It sees composite operators in their parts, the casts of autocast and the whole backward, and calls each of them once,
+with what it was called with. Never a function mode, under which encoder layers leave their fast path.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel.attributes import error_text, is_tensor
+from tensornp.core.lowlevel.fallback import told
+from tensornp.core.lowlevel.private_names import find
+from tensornp.passes.recorder import Call, Recorder
+from tensornp.passes.records import BACKWARD, FORWARD, RAISED, RECOMPUTED, RETURNED
+from tensornp.passes.seen_tensors import Seen
+
+_graph_task = find("_C._current_graph_task_id")
+_node_at_work = find("_C._current_autograd_node")
+_next_number = find("autograd._get_sequence_nr")
+_stack, _push, _pop = (
+    find(f"utils._python_dispatch.{name}") for name in ("_get_current_dispatch_mode_stack", "_push_mode", "_pop_mode")
+)
+_OVERWRITING = frozenset(
+    "fill_ zero_ copy_ normal_ uniform_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_".split()
+)
+"""What writes a tensor without reading it."""
+_READ_OUT = torch.ops.aten._local_scalar_dense.default
+"""What `item` comes to."""
+_SOFTMAX = frozenset(("_softmax", "_log_softmax", "_safe_softmax"))
+
+
+class _Kind(NamedTuple):
+    """What is known of an operator by its schema: whether it reads values, and which arguments it writes."""
+
+    name: str
+    is_view: bool
+    is_empty: bool
+    reads: bool
+    reads_written: bool
+    written: tuple[tuple[int, str, bool], ...]
+
+
+class Operation:
+    """An operator that was called."""
+
+    __slots__ = (
+        "asks", "call", "error", "forward", "index", "inputs", "masked", "name", "node", "outputs", "overwrote",
+        "phase", "source", "status",
+    )  # fmt: skip
+
+    def __init__(self, name: str, call: Call | None, phase: str, source: tuple[CodeType, int] | None) -> None:
+        self.index, self.name, self.call, self.phase, self.source = -1, name, call, phase, source
+        self.status, self.error, self.node, self.asks = RETURNED, "", "", ""
+        self.forward: Operation | None = None
+        self.masked: tuple[int, int] | None = None
+        self.inputs: tuple[Seen, ...] = ()
+        self.outputs: tuple[Seen, ...] = ()
+        self.overwrote: tuple[Seen, ...] = ()
+
+
+class OperatorMode(TorchDispatchMode):
+    """The mode by which one recorder learns of the operators of the thread that has entered it.
+
+    Compiled code stays compiled under it, where this torch can do that, and is seen as what it calls.
+    """
+
+    supports_higher_order_operators = True
+
+    def __init__(self, recorder: Recorder, is_followed: Callable[[], bool]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's own
+        self._recorder, self._is_followed = recorder, is_followed
+        self._by_number: dict[int, Operation] = {}
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """Return that compiled code is not to be run eagerly for our sake."""
+        return True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # It would bring the whole compiler with the first operator; `never_compiled` says the same.
+        return False
+
+    def leave(self) -> None:
+        """End, whatever mode was entered since and is active still."""
+        later: list[Any] = []
+        if _stack and _push and _pop and self in (active := _stack()):
+            for _ in active[active.index(self) + 1 :]:
+                later.append(_pop())
+        self.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        for mode in reversed(later):
+            _push(mode)
+
+    @modes.never_compiled
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call the operator, and take in what it read and gave."""
+        __tracebackhide__ = True
+        kwargs = kwargs or {}
+        if func is _READ_OUT:
+            self._recorder.tensors.read_out(args[0])
+        operation, kind = None, _kind_of(func)
+        if kind is not None and not self._recorder.is_over and self._is_followed():
+            operation = self._began(kind, args, kwargs, sys._getframe(1))
+        if operation is None or kind is None:
+            return func(*args, **kwargs)
+        try:
+            result = func(*args, **kwargs)
+        except BaseException as error:
+            operation.status, operation.error = RAISED, error_text(error)
+            operation.index = len(self._recorder.operations)
+            self._recorder.operations.append(operation)
+            raise
+        self._ended(operation, kind, args, kwargs, result)
+        return result
+
+    def _began(self, kind: _Kind, args: Any, kwargs: Any, frame: Any) -> Operation | None:
+        recorder = self._recorder
+        try:
+            with modes.below_autograd(), recorder.lock:
+                call = recorder.innermost()
+                operation = self._placed(kind, call, frame)
+                if operation.call is None and (recorder.is_bound or recorder.only is not None):
+                    return None
+                if recorder.only is not None and operation.call is not None and not operation.call.is_within:
+                    return None
+                if kind.is_view or kind.is_empty:
+                    return operation if kind.is_empty else None
+                self._take_inputs(operation, kind, args, kwargs)
+                return operation
+        except Exception as error:
+            recorder.problems.append(told("an operator of a pass", error))
+            return None
+
+    def _placed(self, kind: _Kind, call: Call | None, frame: Any) -> Operation:
+        """Return an operator with the place that it has in the program: in the backward, that of its forward."""
+        node = _node_at_work() if _node_at_work and _graph_task and _graph_task() != -1 else None
+        if node is None or (call is not None and call.phase == RECOMPUTED):
+            phase = FORWARD if node is None else RECOMPUTED
+            operation = Operation(kind.name, call, phase, self._recorder.lines.place_of(frame))
+        else:
+            forward = self._by_number.get(node._sequence_nr())
+            operation = Operation(
+                kind.name, *((forward.call, BACKWARD, forward.source) if forward else (None, BACKWARD, None))
+            )
+            operation.forward, operation.node = forward, type(node).__name__
+        if _next_number is not None:
+            # Of several that have seen the same number, the first was given it.
+            self._by_number.setdefault(_next_number() - 1, operation)
+        return operation
+
+    def _take_inputs(self, operation: Operation, kind: _Kind, args: Any, kwargs: Any) -> None:
+        tensors, glanced = self._recorder.tensors, self._recorder.tensors.glanced
+        written = [_written(args, kwargs, *one) for one in kind.written]
+        unread = {id(tensor) for one in written for tensor in one} if not kind.reads_written else set()
+        unread |= {
+            id(tensor) for (_, _, is_out), one in zip(kind.written, written, strict=True) if is_out for tensor in one
+        }
+        if kind.reads:
+            read = [one for one in _tensors(args, kwargs) if id(one) not in unread]
+            operation.inputs = tuple(map(glanced, read))
+            operation.asks = _asked_for(args, kwargs)
+            if kind.name in _SOFTMAX and read:
+                operation.masked = self._masked_rows(read[0], args)
+        operation.overwrote = tuple(
+            seen for one in written for tensor in one if (seen := tensors.before_write(tensor)) is not None
+        )
+
+    def _masked_rows(self, tensor: torch.Tensor, args: Any) -> tuple[int, int] | None:
+        """Have the rows counted that are −Inf throughout; return the number of that count, and the number of rows."""
+        if tensor.dim() == 0 or not tensor.numel() or type(args[1]) is not int or tensor.is_meta:
+            return None
+        most = tensor.amax(args[1])
+        count = (most == -math.inf).sum(dtype=torch.float32)
+        return self._recorder.tensors.table.add(count, has_sums=False), most.numel()
+
+    def _ended(self, operation: Operation, kind: _Kind, args: Any, kwargs: Any, result: Any) -> None:
+        recorder = self._recorder
+        tensors = recorder.tensors
+        try:
+            with modes.below_autograd(), recorder.lock:
+                if kind.is_empty:
+                    for tensor in _in_result(result):
+                        tensors.allocated(tensor)
+                    return
+                index = len(recorder.operations)
+                if kind.written:
+                    wrote = [tensor for one in kind.written for tensor in _written(args, kwargs, *one)]
+                    outputs = [tensors.written(tensor, index) for tensor in wrote]
+                else:
+                    # What shares memory that was seen before is a view, whatever the schema says.
+                    new = [tensor for tensor in _in_result(result) if not tensors.is_known(tensor)]
+                    outputs = [tensors.glanced(tensor, index) for tensor in new]
+                if outputs:
+                    operation.index, operation.outputs = index, tuple(outputs)
+                    recorder.operations.append(operation)
+        except Exception as error:
+            recorder.problems.append(told("an operator of a pass", error))
+
+
+@functools.lru_cache(4096)
+def _kind_of(func: Any) -> _Kind | None:
+    """Return what the schema of an operator tells; None of what gives no tensor, or has no schema."""
+    schema = getattr(func, "_schema", None)
+    if schema is None or (not any("Tensor" in str(one.type) for one in schema.returns) and not schema.is_mutable):
+        return None
+    space, _, name = schema.name.partition("::")
+    written = tuple(
+        (-1 if one.kwarg_only else place, one.name, one.kwarg_only)
+        for place, one in enumerate(schema.arguments)
+        if one.alias_info is not None and one.alias_info.is_write
+    )
+    is_view = not written and any(one.alias_info is not None for one in schema.returns)
+    is_like = name.startswith("new_") or name.endswith("_like")
+    return _Kind(
+        name if space in ("aten", "prims") else f"{space}.{name}",
+        is_view or name in ("lift_fresh", "_unsafe_view"),
+        name.startswith(("empty", "new_empty", "_empty")),
+        not is_like,
+        name not in _OVERWRITING,
+        written,
+    )
+
+
+def _written(args: Any, kwargs: Any, place: int, name: str, _is_out: bool) -> list[torch.Tensor]:
+    """Return the tensors of an argument that is written."""
+    given = args[place] if 0 <= place < len(args) else kwargs.get(name)
+    return list(_in_result(given))
+
+
+def _tensors(args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
+    for one in args:
+        yield from _in_result(one)
+    for one in kwargs.values():
+        yield from _in_result(one)
+
+
+def _in_result(given: Any) -> Iterable[torch.Tensor]:
+    if is_tensor(given):
+        return (given,)
+    return [one for one in given if is_tensor(one)] if type(given) in (list, tuple) else ()
+
+
+def _asked_for(args: Any, kwargs: Any) -> str:
+    """Return "nan" or "inf" where a number says so that an operator was given, as a mask's is; else nothing."""
+    for one in (*args, *kwargs.values()):
+        if type(one) is float and not math.isfinite(one):
+            return "nan" if math.isnan(one) else "inf"
+    return ""
+
+
+@functools.cache
+def is_supported() -> bool:
+    """Return whether this torch keeps compiled code compiled under the mode."""
+    return hasattr(TorchDispatchMode, "ignore_compile_internals")

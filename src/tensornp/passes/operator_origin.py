@@ -1,0 +1,235 @@
+"""Which operator made the first value that is not finite, and at which line of the program."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tensornp.passes.call_tree import CallTree
+from tensornp.passes.records import (
+    BACKWARD,
+    BEFORE,
+    FORWARD,
+    RECOMPUTED,
+    UNWRITTEN,
+    OperatorCall,
+    Origin,
+    PassRecord,
+    Value,
+)
+from tensornp.passes.wording import (
+    are_finite,
+    at,
+    holds,
+    is_floating,
+    is_mask,
+    left_range,
+    named,
+    number,
+    reach_of,
+    word_of,
+)
+
+
+def operator_origin(record: PassRecord, what: str) -> Origin | None:
+    """Return where the first "nan", "inf" or "nonfinite" that reached something was born; None where none was.
+
+    An infinity that was asked for, as a mask's is, memory that was never written, and what the program has dropped are
+    not accused.
+    """
+    steps = _Steps(record, what)
+    found = next((one for one in steps.births() if steps.reaches(one)), None)
+    return None if found is None else replace(_told(steps, found), operator_index=found.index)
+
+
+def unreached(record: PassRecord) -> list[OperatorCall]:
+    """Return the operators that made a NaN of what had none, which reached nothing that the program held."""
+    steps = _Steps(record, "nan")
+    return [one for one in steps.births() if not steps.reaches(one)]
+
+
+class _Steps:
+    """The operators of a pass, and who takes what they give."""
+
+    def __init__(self, record: PassRecord, what: str) -> None:
+        self.record, self.what = record, what
+        self.tree = CallTree(record)
+        self._takers: defaultdict[int, list[OperatorCall]] = defaultdict(list)
+        for one in record.operators:
+            for value in dict.fromkeys(each.operator for each in (*one.inputs, *one.overwrote)):
+                if value is not None and value != one.index:
+                    self._takers[value].append(one)
+
+    def gives(self, one: OperatorCall) -> bool:
+        """Return whether a result holds what is looked for."""
+        return any(holds(self.what, value.figures) for value in one.outputs)
+
+    def odd_input(self, one: OperatorCall) -> Value | None:
+        """Return the first that an operator read of what holds what is looked for."""
+        return next((value for value in one.inputs if holds(self.what, value.figures)), None)
+
+    def births(self) -> Iterator[OperatorCall]:
+        """Yield the operators that made it of what had none, and those that read what was there before all of them."""
+        for one in self.record.operators:
+            value = self.odd_input(one)
+            if value is None:
+                if self.gives(one) and not (one.asked_for == "inf" and self._is_infinite(one)):
+                    yield one
+            elif self._is_from_before(value) and (value.requires_grad or not is_mask(value)):
+                yield one
+
+    def _is_from_before(self, value: Value) -> bool:
+        if value.operator is None:
+            # What a call has given whose operators were not followed is the work of that call.
+            return value.maker is None or self.record.only is None
+        # Through NumPy, or of other bits, it can be written without an operator that gives it.
+        return are_finite(self.record.operators[value.operator].outputs) is not False
+
+    def _is_infinite(self, one: OperatorCall) -> bool:
+        return not any(value.figures.has_nan for value in one.outputs if value.figures)
+
+    def reaches(self, birth: OperatorCall) -> bool:
+        """Return whether it went on to something that the program held in the end, or that a model returned."""
+        seen, waiting = {birth.index}, [birth]
+        while waiting:
+            one = waiting.pop()
+            takers = [each for each in self._takers[one.index] if any(map(is_floating, each.outputs))]
+            odd = [each for each in takers if self.gives(each)]
+            if self.gives(one) and not odd and ((one.is_held and not takers) or self._is_result(one)):
+                return True
+            waiting += [each for each in odd if each.index not in seen]
+            seen.update(each.index for each in odd)
+        return False
+
+    def _is_result(self, one: OperatorCall) -> bool:
+        calls = (self.tree.at(value.maker) for value in one.outputs if holds(self.what, value.figures))
+        return any(call is not None and call.parent is None for call in calls)
+
+
+def _told(steps: _Steps, one: OperatorCall) -> Origin:
+    """Return the whole of what is known of an operator that made it, or read it first."""
+    before = steps.odd_input(one)
+    if before is not None:
+        return _from_before(steps, one, before)
+    gave = next(value for value in one.outputs if holds(steps.what, value.figures))
+    assert gave.figures is not None
+    word, call = word_of(gave.figures), steps.tree.at(one.call)
+    where = f"in {named(call, has_class=False)}, " if call is not None else ""
+    name, inputs = f"`{shown(one)}`", are_finite(one.inputs)
+    if one.phase == BACKWARD:
+        return _in_backward(steps, one, word)
+    if one.asked_for and (one.asked_for == "nan") is gave.figures.has_nan:
+        sentence = f"the first {word} was asked for {where}by {name}{at(one.source)}"
+    elif edge := left_range(one.inputs, (), gave):
+        sentence = f"{where}{name}{at(one.source)} left the range of {edge}".removeprefix("in ")
+    else:
+        sentence = f"the first {word} was born {where}at {name}{at(one.source)}{_made_of(steps, one)}"
+    if one.phase == RECOMPUTED:
+        sentence += "; this was when a checkpoint recomputed it in the backward"
+    phase = {RECOMPUTED: BACKWARD}.get(one.phase, one.phase)
+    title = call.title if call is not None else shown(one)
+    return Origin(steps.what, phase, title, one.name, inputs, one.source, sentence, "", one.call)
+
+
+def _from_before(steps: _Steps, one: OperatorCall, value: Value) -> Origin:
+    """Return that it was there when an operator first read it: in a parameter, an input, or memory as it came."""
+    assert value.figures is not None
+    word, call, read = word_of(value.figures), steps.tree.at(one.call), f"`{shown(one)}`{at(one.source)}"
+    phase = BEFORE
+    if value.path:
+        sentence = f"{value.path} held {word} before the pass"
+    elif value.note == UNWRITTEN:
+        sentence, phase = (
+            f"{read} read {word} from memory that `torch.empty` gave and nothing had written whole",
+            FORWARD,
+        )
+    else:
+        sentence = f"what {read} read held {word} before: no operator that was followed has made it"
+    name = value.path or (call.title if call is not None else shown(one))
+    return Origin(steps.what, phase, name, one.name, None, one.source, sentence, value.path, one.call)
+
+
+def _in_backward(steps: _Steps, one: OperatorCall, word: str) -> Origin:
+    """Return at the backward of which operator it came."""
+    forward = steps.record.operators[one.forward] if one.forward is not None else None
+    call, operator = steps.tree.at(one.call), forward.name if forward is not None else one.name
+    name = f"`{shown(forward)}`" if forward is not None else one.node
+    where = f" of {named(call, has_class=False)}" if call is not None else ""
+    told = f"the first {word} came in the backward of {name}{where}{at(one.source)}{_where_input(forward)}"
+    earlier = (each for each in steps.record.operators if each.phase == FORWARD and not each.asked_for)
+    if all(value.is_finite is not False for each in earlier for value in each.outputs):
+        told = f"the forward was finite; {told}"
+    title, finite = call.title if call is not None else name.strip("`"), are_finite(one.inputs)
+    return Origin(steps.what, BACKWARD, title, operator, finite, one.source, told, "", one.call)
+
+
+def _where_input(forward: OperatorCall | None) -> str:
+    """Return what the input of an operator of the forward was, of which the backward made what is not finite."""
+    ends = reach_of(forward.inputs) if forward is not None else None
+    if forward is None or ends is None:
+        return ""
+    least, greatest = ends
+    if least == greatest:
+        return f", where its input was {number(least)} throughout"
+    if 0 in ends:
+        return ", where its input was 0"
+    return f"; its input went from {number(least)} to {number(greatest)}"
+
+
+def _made_of(steps: _Steps, one: OperatorCall) -> str:
+    """Return of what an operator made what is not finite."""
+    infinite = next((value for value in one.inputs if value.figures and value.figures.has_inf), None)
+    masked = f": {one.notes[0]}" if one.notes else ""
+    if infinite is not None and infinite.figures is not None:
+        source = _asking(steps, infinite)
+        by = f" (`{shown(source)}`{at(source.source)})" if source is not None else ""
+        return f"{masked or f'; its input held {word_of(infinite.figures)}'}{by}"
+    if masked or (ends := _ends(one.inputs)) is None:
+        return masked
+    return f"; {ends}"
+
+
+def _ends(inputs: Sequence[Value]) -> str | None:
+    """Return between which numbers the inputs lay: of one, its extremes; of several, each."""
+    read = [value.figures for value in inputs if is_floating(value) and value.figures and value.figures.count]
+    if not read:
+        return None
+    told = [
+        f"{number(one.min)} throughout" if one.min == one.max else f"from {number(one.min)} to {number(one.max)}"
+        for one in read[:3]
+    ]
+    return f"its input{'s were' if len(read) > 1 else ' was'} finite, {' and '.join(told)}"
+
+
+def _asking(steps: _Steps, value: Value) -> OperatorCall | None:
+    """Return the operator that was asked for an infinity, or made it, and by way of which a value has it."""
+    seen: set[int] = set()
+    while value.operator is not None and value.operator not in seen:
+        seen.add(value.operator)
+        one = steps.record.operators[value.operator]
+        odd = next((each for each in one.inputs if each.figures and each.figures.has_inf), None)
+        if odd is None:
+            return one
+        value = odd
+    return None
+
+
+def shown(one: OperatorCall) -> str:
+    """Return the name of an operator as the program has it: ``softmax`` for ``_softmax``."""
+    return one.name.lstrip("_") if one.name.startswith("_") and not one.name.startswith("__") else one.name
+
+
+def overwritten(record: PassRecord) -> str:
+    """Return which operator wrote over what a backward needed, in a sentence; empty where no error says so."""
+    if "modified by an inplace operation" not in record.error:
+        return ""
+    node = record.error.partition("is output ")[2].partition(" of ")[2].partition(",")[0]
+    wanted = node.rstrip("0123456789").removesuffix("Backward").lower()
+    for one in reversed(record.operators):
+        for value in one.overwrote:
+            made = record.operators[value.operator] if value.operator is not None else None
+            if made is not None and (not wanted or made.name.replace("_", "").lower().startswith(wanted)):
+                over = f"`{shown(made)}`{at(made.source)} had made, and its backward needs"
+                return f"`{one.name}`{at(one.source)} wrote over what {over}"
+    return ""

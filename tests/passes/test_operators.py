@@ -1,0 +1,447 @@
+"""Operators that are followed: which one made a NaN, at which line, in programs that compute what they would have."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
+from torch.utils.checkpoint import checkpoint
+
+import tensornp as tnp
+
+INF = float("inf")
+
+
+class Layer(nn.Module):
+    """A layer with a place for a fault in its own code."""
+
+    def __init__(self, fault: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.fc, self.fault, self.out = nn.Linear(4, 4), fault, nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return a residual step."""
+        return x + self.out(self.fault(self.fc(x)))
+
+
+def net(fault: Callable[[torch.Tensor], torch.Tensor] = lambda h: h) -> nn.Sequential:
+    """Return three layers, with a fault in the second."""
+    torch.manual_seed(0)
+    return nn.Sequential(Layer(lambda h: h), Layer(fault), Layer(lambda h: h))
+
+
+def followed(fault: Callable[[torch.Tensor], torch.Tensor], **options: Any) -> tnp.FollowedPass:
+    """Follow a step of such a net."""
+    model = net(fault)
+    with tnp.follow(level="operators", **options) as run:
+        loss = model(torch.ones(2, 4)).sum()
+        loss.backward()
+    return run
+
+
+def masked_softmax(h: torch.Tensor) -> torch.Tensor:
+    """Return a softmax with a row of which all is masked."""
+    mask = torch.zeros(2, 4, dtype=torch.bool)
+    mask[1] = True
+    scores = h.masked_fill(mask, -INF)
+    return scores.softmax(-1)
+
+
+def reused_memory(h: torch.Tensor) -> torch.Tensor:
+    """Return what was written into memory by parts, on top of NaN."""
+    buffer = torch.full((2, 4), float("nan"))
+    memory = torch.empty(2, 4)
+    memory.copy_(buffer)
+    memory.zero_()
+    memory[:, :2] = h[:, :2].detach()
+    return h + memory
+
+
+FAULTS = {
+    "log": (torch.log, "log", "the first NaN was born in 1, at `log`"),
+    "softmax": (masked_softmax, "_softmax", "1 row of its input was −Inf throughout (`masked_fill`"),
+    "division": (lambda h: (h - h) / (h - h), "div", "its inputs were finite, 0 throughout and 0 throughout"),
+    "in place": (lambda h: h.mul(1).log_(), "log_", "at `log_`"),
+    "asked for": (lambda h: h.masked_fill(h > -9, float("nan")), "masked_fill", "the first NaN was asked for in 1, by"),
+    "two steps": (lambda h: (h.exp() * 0 + INF) - INF, "sub", "its input held Inf"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_operator_and_its_line_are_named(name: str):
+    """With what it was given."""
+    fault, operator, said = FAULTS[name]
+    run = followed(fault)
+    origin = run.first("nan")
+    assert (origin.operator, origin.name, origin.phase) == (operator, "1", "forward")
+    assert said in origin.sentence
+    assert origin.source.file == __file__
+    assert run.operators[origin.operator_index].name == operator
+    assert f"`{origin.source.text}`" in origin.sentence
+    assert run.calls[origin.call].name == "1"
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        lambda h: torch.where(h > 0, torch.log(h), torch.zeros(())),
+        lambda h: (torch.log(h), h)[1],
+        lambda h: h.masked_fill(h > 0, -INF).softmax(-1),
+        lambda h: torch.empty(2, 4).fill_(1) * h,
+        lambda h: h.new_empty(h.shape).copy_(h),
+        lambda h: torch.full((4,), INF).clamp(max=1) * h,
+        reused_memory,
+    ],
+    ids=["where", "dropped", "mask", "filled", "copied", "clamped", "reused"],
+)
+def test_who_made_nothing_that_counts_is_not_accused(fault: Callable[[torch.Tensor], torch.Tensor]):
+    """What is masked, dropped or written before it is read; an infinity that was asked for."""
+    run = followed(fault)
+    assert run.first("nan") is run.first("inf") is None
+
+
+def test_a_nan_that_reaches_nothing_is_told_and_alarms_nobody():
+    """Where all is finite in the end."""
+    run = followed(lambda h: torch.where(h > 0, torch.log(h), torch.zeros(())))
+    assert run.problems[0] == "NaN was made in 1 place, and reached nothing that was held in the end"
+    assert "first" not in tnp.card(run).text
+
+
+def test_a_nan_that_is_read_as_a_number_counts():
+    """Although the program drops the tensor."""
+    with tnp.follow(level="operators") as run:
+        torch.log(torch.tensor(-1.0)).item()
+    assert run.first("nan").operator == "log"
+
+
+def test_a_nan_of_the_backward_leads_to_the_line_of_the_forward():
+    """As the root of 0 has an infinite slope, of which 0 times makes NaN."""
+    run = followed(lambda h: (h * 0).sqrt() * 0)
+    origin = run.first("nan")
+    assert (origin.phase, origin.operator, origin.name) == ("backward", "sqrt", "1")
+    assert origin.sentence.startswith("the forward was finite; the first NaN came in the backward of `sqrt` of 1, ")
+    assert origin.sentence.endswith("where its input was 0 throughout")
+    assert "(h * 0).sqrt() * 0" in origin.source.text
+    odd = run.operators[origin.operator_index]
+    assert odd.node == "SqrtBackward0"
+    assert run.operators[odd.forward].name == "sqrt"
+
+
+def test_a_range_that_was_left_is_told():
+    """With how far the inputs reached."""
+    with tnp.follow(level="operators") as run:
+        big = torch.full((3,), 300.0, dtype=torch.float16)
+        out = big * big
+    assert out.isinf().all()
+    assert run.first("inf").sentence.startswith("`mul`, test_operators.py:")
+    assert run.first("inf").sentence.endswith("left the range of float16 (65,504): its inputs reached 300")
+
+
+def test_what_was_there_before_is_told_by_its_name():
+    """A weight, an input, memory that nobody has written."""
+    model = net()
+    with torch.no_grad():
+        model[2].out.weight[1, 1] = float("nan")
+    with tnp.follow(level="operators") as run:
+        model(torch.ones(2, 4)).sum()
+    assert run.first("nan").sentence == "2.out.weight held NaN before the pass"
+    assert run.first("nan").phase == "before the pass"
+    given = torch.tensor([1.0, float("nan")])
+    with tnp.follow(level="operators") as run:
+        out = given * 2
+    assert run.first("nan").sentence.startswith("what `mul`, ")
+    assert out.isnan().any()
+
+
+def test_what_came_by_no_operator_is_told_as_such():
+    """By the bits of other numbers."""
+    with tnp.follow(level="operators") as run:
+        memory = torch.ones(64)
+        memory.view(torch.int32).fill_(0x7FC00000)
+        out = memory[:32] + 1
+    assert out.isnan().all()
+    said = run.first("nan").sentence
+    assert said.endswith("read held NaN before: no operator that was followed has made it")
+
+
+def test_memory_that_was_never_written_is_told_as_such():
+    """Whatever the allocator has left in it."""
+    with tnp.follow(level="operators") as run:
+        memory = torch.empty(4)
+        memory.numpy()[:] = float("nan")
+        out = memory + 1
+    assert out.isnan().all()
+    assert run.first("nan").sentence.endswith("from memory that `torch.empty` gave and nothing had written whole")
+
+
+def test_what_wrote_over_a_value_that_the_backward_needs_is_named():
+    """Of torch's error, which names a node and a version."""
+    x = torch.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="inplace operation"), tnp.follow(level="operators") as run:
+        y = torch.sqrt(x)
+        y.add_(1)
+        y.sum().backward()
+    assert run.problems[0].startswith("`add_`, test_operators.py:")
+    assert "wrote over what `sqrt`, test_operators.py:" in run.problems[0]
+
+
+def test_only_limits_operators_to_some_modules():
+    """In forward and backward, and the sentence is right all the same."""
+    run = followed(torch.log, only="1")
+    assert {run.calls[one.call].name.split(".")[0] for one in run.operators} == {"1"}
+    assert {one.phase for one in run.operators} == {"forward", "backward"}
+    assert run.first("nan").operator == "log"
+    elsewhere = followed(torch.log, only="2")
+    assert elsewhere.first("nan").sentence.startswith("the first NaN was born in 1, in its own code")
+    assert (
+        followed(torch.log, only="nine").record.notes
+        == ("only='nine' matches no module that was called; the closest name is '1'",)
+        or "closest name" in followed(torch.log, only="nine").record.notes[0]
+    )
+
+
+def test_keep_copies_what_a_call_got_and_gave():
+    """As it was then, and nothing of other calls."""
+    model = net()
+    with tnp.follow(keep="1.*") as run:
+        model(torch.ones(2, 4))
+    call = run["1.fc"]
+    assert torch.equal(call.outputs[0].tensor, model[1].fc(call.inputs[0].tensor))
+    assert run["0.fc"].outputs[0].tensor is None
+    assert not call.outputs[0].tensor.requires_grad
+    again = pickle.loads(pickle.dumps(run))
+    assert torch.equal(again["1.fc"].outputs[0].tensor, call.outputs[0].tensor)
+
+
+def test_keep_stops_at_its_bound_and_says_so(monkeypatch: pytest.MonkeyPatch):
+    """The first that come are kept."""
+    monkeypatch.setattr("tensornp.passes.kept.MAX_BYTES", 40)
+    with tnp.follow(keep="*") as run:
+        net()(torch.ones(2, 4))
+    assert run.calls[0].inputs[0].tensor is not None
+    assert any("were not kept" in note for note in run.record.notes)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"level": "lines"}, "level is 'modules' or 'operators', not 'lines'"),
+        ({"only": "layers"}, "only says inside which modules operators are followed: pass level='operators' with it"),
+        ({"keep": 3}, "keep is a pattern for the names of modules, not an int"),
+        ({"level": "operators", "only": 3}, "only is a pattern for the names of modules, not an int"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused(options: dict[str, Any], said: str):
+    """In one sentence."""
+    with pytest.raises(tnp.errors.BadRequestError, match=said.replace("*", r"\*")):
+        tnp.follow(**options)
+
+
+class _Dropped(nn.Module):
+    """All that moves state or RNG: dropout, batch norm, in-place, a shared layer, a checkpoint."""
+
+    def __init__(self, *, reentrant: bool) -> None:
+        super().__init__()
+        self.fc, self.norm, self.drop, self.act = nn.Linear(6, 6), nn.BatchNorm1d(6), nn.Dropout(0.3), nn.ReLU(True)
+        self.reentrant = reentrant
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return what a stack of them gives."""
+        x = self.act(self.norm(self.fc(x)))
+        x = checkpoint(self._inner, x, use_reentrant=self.reentrant)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return self.fc(self.drop(x)).float()
+
+    def _inner(self, x: torch.Tensor) -> torch.Tensor:
+        return self.drop(self.fc(x))
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam, torch.optim.LBFGS])
+def test_a_training_computes_the_same_bits(reentrant: bool, optimizer: Any):
+    """Losses, parameters, gradients, buffers, RNG."""
+    ends = []
+    for options in ({}, {"level": "operators"}, {"level": "operators", "only": "drop"}):
+        torch.manual_seed(1)
+        model, x = _Dropped(reentrant=reentrant), torch.randn(5, 6)
+        opt, losses = optimizer(model.parameters(), lr=0.01), []
+
+        def step(model=model, x=x, opt=opt, losses=losses) -> torch.Tensor:
+            opt.zero_grad()
+            loss = model(x).square().sum()
+            loss.backward()
+            losses.append(loss.detach().clone())
+            return loss
+
+        for _ in range(3):
+            if options:
+                with tnp.follow(**options) as run:
+                    opt.step(step)
+                assert not run.record.notes
+            else:
+                opt.step(step)
+        grads = [p.grad for p in model.parameters()]
+        ends.append([*losses, *model.state_dict().values(), *grads, torch.get_rng_state()])
+    assert all(torch.equal(a, b) for other in ends[1:] for a, b in zip(ends[0], other, strict=True))
+
+
+def test_nothing_is_left_behind_whatever_ends_the_block():
+    """No mode, and a mode of the user's that is active still stays."""
+
+    class Mine(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    for error in (None, ValueError, KeyboardInterrupt):
+        try:
+            with tnp.follow(level="operators"):
+                torch.ones(2) + 1
+                if error:
+                    raise error
+        except (ValueError, KeyboardInterrupt):
+            pass
+        assert _get_current_dispatch_mode_stack() == []
+    run, mine = tnp.follow(level="operators"), Mine()
+    run.__enter__()
+    mine.__enter__()
+    run.__exit__(None, None, None)
+    assert _get_current_dispatch_mode_stack() == [mine]
+    mine.__exit__(None, None, None)
+
+
+def test_the_user_s_own_mode_sees_no_look():
+    """The same operators as without us."""
+    seen: list[list[str]] = []
+
+    class Mine(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen[-1].append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    for followed_too in (False, True):
+        seen.append([])
+        model = net()
+        with Mine():
+            if followed_too:
+                with tnp.follow(level="operators"):
+                    model(torch.ones(2, 4)).sum().backward()
+            else:
+                model(torch.ones(2, 4)).sum().backward()
+    assert seen[0] == seen[1] != []
+
+
+def test_inference_mode_and_no_grad_are_followed():
+    """Where torch counts no versions, what is written is read anew."""
+    for context in (torch.inference_mode, torch.no_grad):
+        with tnp.follow(level="operators") as run, context():
+            x = torch.ones(3)
+            x.mul_(2)
+            y = x.sub_(2).log()
+        assert y.isinf().all()
+        assert run.first("inf").operator == "log"
+        assert [one.outputs[0].max for one in run.operators] == [1.0, 2.0, 0.0, -INF]
+
+
+def test_views_and_memory_have_no_rows_and_parts_lead_to_their_maker():
+    """A slice of a result was made by what made the result."""
+    with tnp.follow(level="operators") as run:
+        x = torch.ones(4, 6)
+        q, k, v = (x * 2).chunk(3, dim=1)
+        out = (q.t() @ k.contiguous()) + v.sum()
+    assert [one.name for one in run.operators] == ["ones", "mul", "clone", "mm", "sum", "add"]
+    mm = run.operators[3]
+    assert [value.operator for value in mm.inputs] == [1, 2]
+    assert mm.inputs[0].shape == (2, 4)
+    assert out.shape == (2, 2)
+
+
+def test_more_operators_than_are_kept_are_bounded_and_the_first_nan_is_found_all_the_same():
+    """With all that refers to it."""
+    with tnp.follow(level="operators", max_calls=10) as run:
+        x = torch.ones(2)
+        for i in range(50):
+            x = x + 1 if i != 20 else (x - 100).log()
+    assert x.isnan().all()
+    assert run.first("nan").operator == "log"
+    assert not run.complete
+    assert run.record.num_dropped == 52 - len(run.operators) > 0
+    assert all(one.index == place for place, one in enumerate(run.operators))
+
+
+def test_operators_of_another_task_are_not_the_pass_s():
+    """Of asyncio, which has them in the same thread."""
+    import asyncio
+
+    async def other(begun: asyncio.Event, done: asyncio.Event) -> None:
+        await begun.wait()
+        torch.ones(2).sin()
+        done.set()
+
+    async def main() -> tnp.FollowedPass:
+        begun, done = asyncio.Event(), asyncio.Event()
+        task = asyncio.create_task(other(begun, done))
+        with tnp.follow(level="operators") as run:
+            x = torch.ones(2).cos()
+            begun.set()
+            await done.wait()
+        await task
+        assert x.shape == (2,)
+        return run
+
+    assert [one.name for one in asyncio.run(main()).operators] == ["ones", "cos"]
+
+
+def test_compiled_code_stays_compiled():
+    """And gives the bits that it would have given; in a process of its own, since a compiler stays."""
+    code = """
+import torch, tensornp as tnp
+calls = []
+def backend(graph, inputs):
+    calls.append(len(list(graph.graph.nodes)))
+    return graph.forward
+@torch.compile(backend=backend)
+def f(x):
+    return x.sin().cos() + 1
+x = torch.linspace(0, 1, 5)
+plain = f(x)
+with tnp.follow(level="operators") as run:
+    followed = f(x)
+assert torch.equal(plain, followed)
+assert torch.equal(f(x), plain)
+print(len(calls), not run.record.error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout.split()[-1:] == ["True"], done.stderr[-2000:]
+    assert int(done.stdout.split()[0]) <= 2
+
+
+def test_the_compiler_is_not_brought_in_by_following():
+    """It takes a second, and nobody has asked for it."""
+    code = (
+        "import sys, torch, tensornp as tnp\nhad = 'torch._dynamo' in sys.modules\n"
+        "with tnp.follow(level='operators'):\n    torch.ones(2) + 1\nprint(had, 'torch._dynamo' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.split() == ["False", "False"], done.stderr
+
+
+def test_the_card_shows_the_operators_around_the_birth():
+    """By rows, with the line; without modules, line by line."""
+    text = tnp.card(followed(masked_softmax)).text
+    row = next(line for line in text.split("\n") if line.startswith("softmax · first"))
+    assert "1 row of its input was −Inf throughout" in row
+    assert any(line.startswith("masked_fill") and "inf was asked for" in line for line in text.split("\n"))
+    with tnp.follow(level="operators") as run:
+        x = torch.ones(2, 3)
+        (x * 2).sum()
+    text = tnp.card(run).text
+    assert text.startswith("no NaN and no infinity in 3 operators\n3 operators")
+    assert "mul, sum" in text
+    assert "<td" in tnp.card(run).html
